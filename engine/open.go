@@ -35,10 +35,15 @@ type Builtin struct{ stages []sdk.Stage }
 // main: each stage process also executes what a program does before that.
 func Serve(stages []sdk.Stage) Builtin {
 	if os.Getenv(wire.StageKey) != "" && os.Getenv(wire.CookieKey) == wire.CookieValue {
-		serve.Plugin(sdk.Plugin{Name: "racflow", Version: Version(), Stages: stages})
+		serve.Plugin(offered(stages))
 		os.Exit(0)
 	}
 	return Builtin{stages}
+}
+
+// offered is what a process that runs a built-in stage says of itself.
+func offered(stages []sdk.Stage) sdk.Plugin {
+	return sdk.Plugin{Name: "racflow", Version: Version(), Stages: stages}
 }
 
 // Stages returns the stages that Serve was given.

@@ -81,7 +81,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 		}
 	}
 	w.pending = retry.OpenHandles(filepath.Join(w.state, "pending"), o.Events.waits)
-	if w.host, err = host.New(host.Options{StateDir: w.state, Log: w.log, Debugging: o.Events.Debugging, Restarted: outcome.ObserverOr(o.Observe).Restarted}); err != nil {
+	if w.host, err = host.New(host.Options{Builtin: offered(o.Builtin.stages), StateDir: w.state, Log: w.log, Debugging: o.Events.Debugging, Restarted: outcome.ObserverOr(o.Observe).Restarted}); err != nil {
 		return nil, err
 	}
 	if w.catalog, err = catalog.New(ctx, w.host, o.Builtin.stages, catalog.Folders(o.Plugins)); err != nil {

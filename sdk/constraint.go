@@ -88,8 +88,10 @@ func (a Argument) Bounds() string {
 
 // Valid reports whether an argument's constraints fit its type.
 func (a Argument) Valid() error {
-	if _, err := regexp.Compile(a.Pattern); err != nil {
-		return fmt.Errorf("pattern: %w", err)
+	if a.Pattern != "" {
+		if _, err := regexp.Compile(a.Pattern); err != nil {
+			return fmt.Errorf("pattern: %w", err)
+		}
 	}
 	numbers := []ArgumentType{TypeInt, TypeFloat, TypeDuration, TypeNumberList, TypeNumberMap}
 	texts := []ArgumentType{TypeString, TypeStringList, TypeStringMap, TypeListMap}

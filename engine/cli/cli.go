@@ -16,6 +16,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/process/startup"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -122,6 +123,7 @@ var builtin engine.Builtin
 // commands that the stages bring along.
 func Run(stages engine.Builtin, more ...*cobra.Command) int {
 	builtin = stages
+	startup.Over()
 	if err := support.NoDump(); err != nil { // the environment may hold secrets
 		fmt.Fprintln(os.Stderr, "racflow: warning:", err)
 	}

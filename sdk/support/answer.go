@@ -142,7 +142,7 @@ const (
 
 // cited reads the answer to a prompt with passages.
 func cited(text string, p sdk.Prompt) sdk.Answer {
-	if p.None != "" && strings.EqualFold(bare(bracket.ReplaceAllString(text, "")), bare(p.None)) {
+	if p.None != "" && strings.EqualFold(bare(bracket().ReplaceAllString(text, "")), bare(p.None)) {
 		return sdk.Answer{Weight: 1}
 	}
 	numbers, stray := Citations(text, len(p.Passages))
@@ -152,7 +152,7 @@ func cited(text string, p sdk.Prompt) sdk.Answer {
 		return refused(fmt.Sprintf("it cites [%s], which is none of the passages that it was given", stray))
 	case len(numbers) == 0:
 		return refused("it cites none of the passages")
-	case !strings.ContainsFunc(bracket.ReplaceAllString(text, ""), isWord):
+	case !strings.ContainsFunc(bracket().ReplaceAllString(text, ""), isWord):
 		return refused("it cites passages and says nothing")
 	}
 	return sdk.Answer{Label: text, Weight: 1}
@@ -560,7 +560,7 @@ func (r *reader) plain(raw string) (reading, bool) {
 	text, how := raw, ""
 	from, to := trim(text, 0, len(text))
 	for range maxPeels { // <answer>label</answer>
-		m := element.FindStringSubmatchIndex(text[from:to])
+		m := element().FindStringSubmatchIndex(text[from:to])
 		if m == nil || text[from+m[2]:from+m[3]] != text[from+m[6]:from+m[7]] || denies(text[from+m[2]:from+m[3]]) {
 			break
 		}
@@ -570,7 +570,7 @@ func (r *reader) plain(raw string) (reading, bool) {
 	out := []byte(text)
 	space(out[:from])
 	space(out[to:])
-	for _, m := range fenceLine.FindAllSubmatchIndex(out, -1) {
+	for _, m := range fenceLine().FindAllSubmatchIndex(out, -1) {
 		if _, ok := r.folds()[fold(text[m[2]:m[3]])]; !ok || m[2] == m[3] {
 			space(out[m[0]:m[1]])
 			how = "from a fence"
@@ -583,7 +583,7 @@ func (r *reader) plain(raw string) (reading, bool) {
 		return reading{}, false
 	}
 	f, ok := r.match(raw, text, from, to)
-	if ok = ok && !marked.MatchString(text[from:to]); ok {
+	if ok = ok && !marked().MatchString(text[from:to]); ok {
 		if r.another(raw, text, f.label) {
 			return unreadable(severalLabels), true
 		}

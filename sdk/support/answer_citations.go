@@ -1,7 +1,6 @@
 package support
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -9,8 +8,8 @@ import (
 
 // bracket is what a citation looks like: [1], [2, 5], [1-3].
 var (
-	bracket = regexp.MustCompile(`[\[【][ \t]*(?:[Pp]assages?[ \t]+)?[0-9]+(?:[ \t]*[-–,;][ \t]*[0-9]+)*[ \t]*[\]】]`)
-	number  = regexp.MustCompile(`[0-9]+`)
+	bracket = Pattern(`[\[【][ \t]*(?:[Pp]assages?[ \t]+)?[0-9]+(?:[ \t]*[-–,;][ \t]*[0-9]+)*[ \t]*[\]】]`)
+	number  = Pattern(`[0-9]+`)
 )
 
 // Citations returns the numbers of the passages that a text cites, each once, in
@@ -32,7 +31,7 @@ func Citations(text string, n int) (cited []int, stray string) {
 	left := uncited{}
 	last := -1 // end of the citation before
 	for at := 0; ; {
-		found := bracket.FindStringIndex(code[at:])
+		found := bracket().FindStringIndex(code[at:])
 		if found == nil {
 			return cited, stray
 		}
@@ -84,7 +83,7 @@ func isOperand(r rune) bool {
 // first that does not.
 func numbersIn(bracket string, n int) (numbers []span, unknown string) {
 	before, end := 0, 0 // the number before, 0 for none, and where it ends
-	for _, at := range number.FindAllStringIndex(bracket, -1) {
+	for _, at := range number().FindAllStringIndex(bracket, -1) {
 		digits := bracket[at[0]:at[1]]
 		i, err := strconv.Atoi(digits)
 		if err != nil || i < 1 || i > n {

@@ -1,7 +1,6 @@
 package support
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,11 +9,11 @@ import (
 var (
 	// block begins a heading or an item of a list. What follows it is no digit: "- 5" may be
 	// a number, and "2. 5", too.
-	block = regexp.MustCompile(`^[ \t]*(?:#{1,6}|[-*+•]|\d{1,3}[.)])[ \t]+(?:[^\d\s]|$)`)
+	block = Pattern(`^[ \t]*(?:#{1,6}|[-*+•]|\d{1,3}[.)])[ \t]+(?:[^\d\s]|$)`)
 	// fenceLine begins or ends code, alone on its line but for the name of a language.
-	fenceLine = regexp.MustCompile("(?m)^[ \t]*(?:```+|~~~+)[ \t]*([A-Za-z0-9_+-]*)[ \t]*\r?$")
+	fenceLine = Pattern("(?m)^[ \t]*(?:```+|~~~+)[ \t]*([A-Za-z0-9_+-]*)[ \t]*\r?$")
 	// element is a text within one tag, <answer>label</answer>.
-	element = regexp.MustCompile(`(?s)^<([A-Za-z][\w:-]*)>(.*)</([A-Za-z][\w:-]*)>$`)
+	element = Pattern(`(?s)^<([A-Za-z][\w:-]*)>(.*)</([A-Za-z][\w:-]*)>$`)
 )
 
 // unmark writes spaces over the Markdown marks of a line: headings, bullets, pairs of
@@ -25,7 +24,7 @@ func unmark(line string) string {
 		return line
 	}
 	out := []byte(line)
-	if at := block.FindStringIndex(line); at != nil {
+	if at := block().FindStringIndex(line); at != nil {
 		_, size := utf8.DecodeLastRuneInString(line[:at[1]])
 		if at[1] == len(line) {
 			size = 0
@@ -85,14 +84,14 @@ var quotes = map[rune]string{
 const checkMarks = "✅☑✔✓👉"
 
 // latex is a text within a command of LaTeX that boxes or sets it.
-var latex = regexp.MustCompile(`^[\s$(\[]*\\(?:boxed|fbox|text|text(?:bf|it|rm|tt)|math(?:bf|it|rm|tt))\s*\{(.*)\}[\s$)\]]*$`)
+var latex = Pattern(`^[\s$(\[]*\\(?:boxed|fbox|text|text(?:bf|it|rm|tt)|math(?:bf|it|rm|tt))\s*\{(.*)\}[\s$)\]]*$`)
 
 // peel takes a final full stop, a pair of quotes, a check mark or a command of LaTeX from a text, and says
 // which.
 func peel(text string) (from, to int, how string, ok bool) {
 	last, size := utf8.DecodeLastRuneInString(text)
 	first, opening := utf8.DecodeRuneInString(text)
-	if m := latex.FindStringSubmatchIndex(text); m != nil {
+	if m := latex().FindStringSubmatchIndex(text); m != nil {
 		return m[2], m[3], "LaTeX", m[2] < m[3]
 	}
 	switch rest := text[:len(text)-size]; {
@@ -120,7 +119,7 @@ func trim(text string, from, to int) (int, int) {
 // tag opens or closes what a model thinks aloud: <think>, </reasoning>, <seed:think>,
 // ◁think▷, [THINK], <|START_THINKING|>, <|end_of_thought|>. Groups: the slash, or how the
 // last kind begins, and the name.
-var tag = regexp.MustCompile(`(?i:<(/?)(?:[a-z]+:)?(think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis)(?:\s[^<>]*)?>)` +
+var tag = Pattern(`(?i:<(/?)(?:[a-z]+:)?(think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis)(?:\s[^<>]*)?>)` +
 	`|◁(/?)(think)▷|\[(/?)(THINK)\]|<\|(?i:(start|begin_of|end|end_of)_(thinking|thought))\|>`)
 
 // foundTag is a tag in a text.
@@ -134,7 +133,7 @@ func marksOf(text string) (all []foundTag) {
 	if !strings.ContainsAny(text, "<◁[") {
 		return nil
 	}
-	for _, m := range tag.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range tag().FindAllStringSubmatchIndex(text, -1) {
 		for g := 2; g < len(m); g += 4 {
 			if m[g] < 0 {
 				continue
@@ -213,7 +212,7 @@ func space(text []byte) {
 
 // token is one of the marks between which open-weight models write in channels (the
 // harmony format of gpt-oss).
-var token = regexp.MustCompile(`<\|([a-z_]+)\|>`)
+var token = Pattern(`<\|([a-z_]+)\|>`)
 
 // stripped are channels of which a server has taken out the tokens.
 const (
@@ -252,7 +251,7 @@ func answerFinal(text string) (from, to int, ok bool) {
 		}
 		begun = -1
 	}
-	for _, m := range token.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range token().FindAllStringSubmatchIndex(text, -1) {
 		switch text[m[2]:m[3]] {
 		case "message", "channel":
 			if begun >= 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -189,7 +188,7 @@ func (r *reader) inObject(text string) (reading, bool) {
 		}
 	}
 	bare := []byte(text)
-	for _, m := range fenceLine.FindAllStringIndex(text, -1) {
+	for _, m := range fenceLine().FindAllStringIndex(text, -1) {
 		space(bare[m[0]:m[1]])
 	}
 	from, to := trim(string(bare), 0, len(bare))
@@ -210,7 +209,7 @@ func isAnswer(name string) bool {
 }
 
 // trailingComma finds strings, which it leaves alone, and commas behind the last value.
-var trailingComma = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|,\s*[}\]]`)
+var trailingComma = Pattern(`(?s)"(?:[^"\\]|\\.)*"|,\s*[}\]]`)
 
 // repaired reads labels from objects with trailing commas, and from one that the text ends in: there, only
 // a property that holds the answer, if its value is complete. All objects must say the same, and nothing
@@ -223,7 +222,7 @@ func (r *reader) repaired(text string) (read reading, ok bool) {
 	if begin < 0 || len(text) > maxText {
 		return reading{}, false
 	}
-	text = text[:begin] + trailingComma.ReplaceAllStringFunc(text[begin:], func(part string) string {
+	text = text[:begin] + trailingComma().ReplaceAllStringFunc(text[begin:], func(part string) string {
 		if part[0] == ',' {
 			return " " + part[1:]
 		}

@@ -1,7 +1,6 @@
 package support
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -9,7 +8,7 @@ import (
 
 // answerSeparator stands between what an answer is called and the answer: a colon, an equals sign, an
 // arrow, a dash between spaces, or the word "is" in a few languages.
-var answerSeparator = regexp.MustCompile(`[-=]>|→|[:：]|={1,2}|[ \t][-–—][ \t]|(?i:[ \t](?:is|ist|est|es|è|é)[ \t])`)
+var answerSeparator = Pattern(`[-=]>|→|[:：]|={1,2}|[ \t][-–—][ \t]|(?i:[ \t](?:is|ist|est|es|è|é)[ \t])`)
 
 // The most of a text that is looked through for a prefix, in bytes, and how many words may stand
 // before the label.
@@ -23,10 +22,10 @@ const surely = `(?: (?:clearly|plainly|obviously|definitely|certainly|eindeutig|
 
 var (
 	// stated is how a sentence begins that ends with the answer, in a few languages: This is clearly a case of x.
-	stated = regexp.MustCompile(`(?i)(?:^|[.!])\s*(?:(?:this|that|it)` + surely + ` is|(?:that|it)['’]s|(?:das|dies|es) ist|c['’]est|(?:esto )?es|(?:questo )?è|(?:isto |isso )?é)` + surely +
+	stated = Pattern(`(?i)(?:^|[.!])\s*(?:(?:this|that|it)` + surely + ` is|(?:that|it)['’]s|(?:das|dies|es) ist|c['’]est|(?:esto )?es|(?:questo )?è|(?:isto |isso )?é)` + surely +
 		`(?: (?:an?|ein|une?|uma?) (?:case|example|instance|fall|beispiel|cas|exemple|caso|ejemplo|esempio|exemplo) (?:of|von|für|de|di))?(?: |$)`) //nolint:misspell // not all of it is English
 	// marked is how a line begins that is the answer: with a check mark, or as a box of LaTeX.
-	marked = regexp.MustCompile(`^\s*[` + checkMarks + `]|^[\s$(\[]*\\(?:boxed|fbox)\{`)
+	marked = Pattern(`^\s*[` + checkMarks + `]|^[\s$(\[]*\\(?:boxed|fbox)\{`)
 )
 
 // prefixed returns the label that stands behind a prefix (Label: x, The answer is x). Which
@@ -42,10 +41,10 @@ func (r *reader) prefixed(raw, text string) (f foundLabel, ok bool) {
 	begin, finish := 0, 0         // what is taken for the answer
 	lines(raw, func(from, to int) {
 		line := text[from:to]
-		all := answerSeparator.FindAllStringIndex(line, -1)
+		all := answerSeparator().FindAllStringIndex(line, -1)
 		prefixes := len(all)
-		all = append(all, stated.FindAllStringIndex(line, -1)...)
-		if marked.MatchString(line) {
+		all = append(all, stated().FindAllStringIndex(line, -1)...)
+		if marked().MatchString(line) {
 			all = append(all, []int{0, 0})
 		}
 		for i, m := range all {

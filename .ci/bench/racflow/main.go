@@ -65,7 +65,7 @@ func run() error {
 		return b.vectors()
 	}
 	measures := map[string]func() (contender, error){
-		"dense": b.dense, "bm25": b.bm25, "knn": b.knn, "size": b.size,
+		"dense": b.dense, "bm25": b.bm25, "knn": b.knn, "size": b.size, "start": b.startup,
 		"embed": func() (contender, error) { return b.embed(os.Args[4], os.Args[5]) },
 	}
 	open, ok := measures[os.Args[1]]

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 const (
@@ -432,12 +433,12 @@ var causes = map[string]cause{
 // wordings are how those say it that have no code for it.
 var wordings = []struct {
 	cause cause
-	words *regexp.Regexp
+	words func() *regexp.Regexp
 }{
-	{filtered, regexp.MustCompile(`content[ _-]?(management|filter(ing|ed)?|safety|usage) ?polic|content_?filter|content exists risk|responsible ai|usage (guidelines|policy)|` +
+	{filtered, support.Pattern(`content[ _-]?(management|filter(ing|ed)?|safety|usage) ?polic|content_?filter|content exists risk|responsible ai|usage (guidelines|policy)|` +
 		`(flagged|blocked|rejected|filtered) (by|as|due to|because of|for|as a result of) .*(moderation|safety|polic|content|sensitive|prohibited)|` +
 		`inappropriate content|sensitive words|requires moderation`)},
-	{tooLong, regexp.MustCompile(`maximum (context|prompt|input) ?length|context (length|window|size|limit)|max(imum)? ?_?(model|context|sequence)[ _]len|` +
+	{tooLong, support.Pattern(`maximum (context|prompt|input) ?length|context (length|window|size|limit)|max(imum)? ?_?(model|context|sequence)[ _]len|` +
 		`(prompt|input|request|message|messages|text|sequence) (is|are) too (long|large|many)|too many (input )?tokens|too large for model|request too large|` +
 		`input token count .* exceeds|(inputs?|prompt)[^.]{0,60} must (be <=|have less than)|range of input length|input is too long|` +
 		`reduce (the|your) (length|size) of|max_tokens must be at least 1, got -|context the overflows`)},
@@ -491,7 +492,7 @@ func refused(status int, body []byte) cause {
 	message, _, _ := errorMessage(body)
 	message = strings.ToLower(message)
 	for _, w := range wordings {
-		if w.words.MatchString(message) && (w.cause == tooLong || status != http.StatusTooManyRequests) {
+		if w.words().MatchString(message) && (w.cause == tooLong || status != http.StatusTooManyRequests) {
 			return w.cause
 		}
 	}

@@ -147,7 +147,7 @@ func openEncoder(_ context.Context, setup sdk.Setup, c encoderConfig) (sdk.Embed
 	if err != nil {
 		return nil, &sdk.ArgumentError{Argument: "model", Err: err}
 	}
-	s := source{dir: dir, options: encoder.Options{Dimensions: c.Dimensions, MaxTokens: c.MaxTokens}, query: c.QueryPrompt, passage: c.PassagePrompt}
+	s := source{dir: dir, options: encoder.Options{Dimensions: c.Dimensions, MaxTokens: c.MaxTokens, Memos: setup.StateDir}, query: c.QueryPrompt, passage: c.PassagePrompt}
 	if c.Precision != auto {
 		return openedEncoder(s.open(encoder.Precision(c.Precision)))
 	}
@@ -183,8 +183,8 @@ func MiniLM() sdk.Stage {
 		openMiniLM, sdk.Revision("1"), sdk.PreferBatch(64))
 }
 
-func openMiniLM(_ context.Context, _ sdk.Setup, c miniLM) (sdk.Embedder, error) {
-	s := source{options: encoder.Options{MiniLM: true}}
+func openMiniLM(_ context.Context, setup sdk.Setup, c miniLM) (sdk.Embedder, error) {
+	s := source{options: encoder.Options{MiniLM: true, Memos: setup.StateDir}}
 	open := func() (sdk.Embedder, error) {
 		if c.Precision != "" {
 			return s.open(encoder.Precision(c.Precision))

@@ -36,6 +36,7 @@ type Options struct {
 	MaxTokens  int          // a limit below the model's own; 0: the model's
 	Kernel     *simd.Kernel // nil: the best
 	MiniLM     bool         // a folder without config.json is all-MiniLM-L6-v2
+	Memos      string       // a stage's folder, for what spares later processes to sum the weights; "": they are summed
 }
 
 // complete fills in defaults, and refuses what there is not.

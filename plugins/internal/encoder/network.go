@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
+	"hash"
 	"math"
 	"runtime"
 	"slices"
@@ -168,7 +168,7 @@ type network struct {
 
 // openNetwork reads tokenizer and weights, and adds them to sum. head, where there is one, reads
 // what else is in the weights.
-func openNetwork(f Folder, o Options, sum io.Writer, head func(*Reader)) (*network, error) {
+func openNetwork(f Folder, o Options, sum hash.Hash, head func(*Reader)) (*network, error) {
 	n := &network{limit: f.MaxTokens, kernel: o.Kernel}
 	var err error
 	if n.tokenizer, err = openTokenizer(f.Dir, sum); err != nil {
@@ -191,28 +191,36 @@ func openNetwork(f Folder, o Options, sum io.Writer, head func(*Reader)) (*netwo
 }
 
 // readWeights calls read with the weights in a folder, and writes them to sum.
-func readWeights(dir string, o Options, sum io.Writer, read func(*Reader)) error {
+func readWeights(dir string, o Options, sum hash.Hash, read func(*Reader)) error {
 	weights, err := safetensors.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer weights.Close()
+	r := NewReader(weights, o.Kernel, o.Precision)
+	known := newMemo(o.Memos, weights, sum)
+	if known.recall(sum) {
+		weights.Trust()
+		read(r)
+		weights.Forget()
+		return r.Err()
+	}
 	// The sum takes longer than the rest, so it is computed at the same time, but not to its
 	// end where the weights are of no use.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	summed := make(chan error, 1)
 	go func() { summed <- weights.Sum(ctx, sum) }()
-	r := NewReader(weights, o.Kernel, o.Precision)
 	if read(r); r.Err() != nil {
 		cancel()
 	}
 	sumErr := <-summed
 	weights.Forget()
-	if r.Err() != nil {
-		return r.Err()
+	if err := cmp.Or(r.Err(), sumErr); err != nil {
+		return err
 	}
-	return sumErr
+	known.keep(weights, sum)
+	return nil
 }
 
 // batchTokens is how many tokens go through the layers together: enough that weights
@@ -302,7 +310,7 @@ type top struct {
 }
 
 // readTop reads the linear layers that follow pooling, and adds them to sum.
-func readTop(f Folder, o Options, sum io.Writer) (top, error) {
+func readTop(f Folder, o Options, sum hash.Hash) (top, error) {
 	t := top{kernel: o.Kernel, pooling: f.Pooling, dim: f.Shape.Hidden, normalize: f.Normalize}
 	for _, d := range f.Dense {
 		if d.In != t.dim {

@@ -3,12 +3,12 @@ package profile
 import (
 	"math/bits"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/dialect"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Refused returns what is known after a request was refused that was sent as it is, and
@@ -50,7 +50,7 @@ func (p Profile) Refused(sent dialect.Request, said api.Refusal) (Profile, bool)
 	if sent.Schema == nil && sent.Grammar != "" && r.names("grammar") {
 		p.Structured = StructureText
 	}
-	if !sent.Stream && streams.MatchString(r.text()) {
+	if !sent.Stream && streams().MatchString(r.text()) {
 		p.Streaming = Yes
 	}
 	return p, !reflect.DeepEqual(p, before)
@@ -104,16 +104,16 @@ func unfinished(r refusal) bool {
 }
 
 // streams matches what servers say that answer by streams alone.
-var streams = regexp.MustCompile(`(?i)\bstream(ing)?\b.*\b(only|must|require[sd]?|enabled?|true)\b|\b(only|must|require[sd]?|enabled?)\b.*\bstream(ing)?\b`)
+var streams = support.Pattern(`(?i)\bstream(ing)?\b.*\b(only|must|require[sd]?|enabled?|true)\b|\b(only|must|require[sd]?|enabled?)\b.*\bstream(ing)?\b`)
 
 // outOfRange reports whether a value is refused, and not its field.
 func (r refusal) outOfRange() bool {
-	return ranges.MatchString(r.Message) && !unsupported.MatchString(r.Message)
+	return ranges().MatchString(r.Message) && !unsupported().MatchString(r.Message)
 }
 
 var (
-	ranges      = regexp.MustCompile(`(?i)\b(between|less than|greater than|larger than|at most|at least|maximum|minimum|exceeds?|out of range|too (large|high|long|many|small|low))\b|[<>]=?`)
-	unsupported = regexp.MustCompile(`(?i)\b(unsupported|not support(ed)?|not accept(ed)?|not take|takes no|unrecognized|unknown|unexpected|not permitted|not allowed|only the default|deprecated|incompatible|does not exist|instead)\b`)
+	ranges      = support.Pattern(`(?i)\b(between|less than|greater than|larger than|at most|at least|maximum|minimum|exceeds?|out of range|too (large|high|long|many|small|low))\b|[<>]=?`)
+	unsupported = support.Pattern(`(?i)\b(unsupported|not support(ed)?|not accept(ed)?|not take|takes no|unrecognized|unknown|unexpected|not permitted|not allowed|only the default|deprecated|incompatible|does not exist|instead)\b`)
 )
 
 func (r refusal) text() string { return r.Param + " " + r.Message }

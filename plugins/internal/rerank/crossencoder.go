@@ -243,7 +243,7 @@ func openCrossEncoder(ctx context.Context, setup sdk.Setup, c crossEncoderConfig
 	if err != nil {
 		return nil, wrong(err)
 	}
-	options := encoder.Options{Precision: encoder.Precision(c.Precision)}
+	options := encoder.Options{Precision: encoder.Precision(c.Precision), Memos: setup.StateDir}
 	if c.MaxTokens != nil {
 		options.MaxTokens = *c.MaxTokens
 	}

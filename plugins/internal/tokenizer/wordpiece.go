@@ -147,7 +147,7 @@ func readIDs(raw json.RawMessage) (map[string]int32, error) {
 
 // ReadVocab reads a vocab.txt of one token a line, whose id is the number of the line.
 func ReadVocab(vocab io.Reader) (*WordPiece, error) {
-	ids := map[string]int32{}
+	ids := make(map[string]int32, 1<<15) // about those of BERT
 	lines := bufio.NewScanner(vocab)
 	n := 0
 	for ; lines.Scan(); n++ {

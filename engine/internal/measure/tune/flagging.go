@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // This file finds the variable in an election's flag rule, such as x in flag = "confidence <
@@ -135,7 +135,7 @@ type FlagRule struct {
 	inclusive bool   // <=
 }
 
-var flagRule = regexp.MustCompile(`^\s*(confidence|agreement)\s*(<=?)\s*var\.(\w+)\s*$`)
+var flagRule = support.Pattern(`^\s*(confidence|agreement)\s*(<=?)\s*var\.(\w+)\s*$`)
 
 const advice = `write flag = "confidence < var.flag_below", alone, and a variable "flag_below" { default = 0.4 }.`
 
@@ -148,7 +148,7 @@ func FindFlagRule(p *pipeline.Pipeline) (FlagRule, hcl.Diagnostics) {
 		if stage.Flag == nil {
 			return FlagRule{}, flagDiagnostic(stage.Range, "elect.%s flags nothing, so no answers can be left out of a promise: %s", stage.Name, advice)
 		}
-		m := flagRule.FindStringSubmatch(stage.Flag.Text())
+		m := flagRule().FindStringSubmatch(stage.Flag.Text())
 		if m == nil {
 			return FlagRule{}, flagDiagnostic(stage.Range, "The rule %q of elect.%s does not compare with a variable alone: %s", stage.Flag.Text(), stage.Name, advice)
 		}

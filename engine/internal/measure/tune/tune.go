@@ -6,7 +6,6 @@ import (
 	"iter"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Subject describes what can be tuned in a pipeline.
@@ -44,8 +44,8 @@ type doubt struct {
 }
 
 var (
-	doubtRule = regexp.MustCompile(`^\s*(margin|agreement)\s*(<=?)\s*var\.(\w+)\s*$`)
-	reference = regexp.MustCompile(`^\s*[\w-]+\s*=\s*var\.([\w-]+)\s*$`)
+	doubtRule = support.Pattern(`^\s*(margin|agreement)\s*(<=?)\s*var\.(\w+)\s*$`)
+	reference = support.Pattern(`^\s*[\w-]+\s*=\s*var\.([\w-]+)\s*$`)
 )
 
 // Find finds what can be tuned. If there are several thresholds, variable selects one.
@@ -108,7 +108,7 @@ func readDoubt(r *rule.Rule) (doubt, bool) {
 	if r == nil {
 		return doubt{}, false
 	}
-	m := doubtRule.FindStringSubmatch(r.Text())
+	m := doubtRule().FindStringSubmatch(r.Text())
 	if m == nil {
 		return doubt{}, false
 	}
@@ -138,7 +138,7 @@ func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
 			if src == nil || !at.CanSliceBytes(src.Bytes) {
 				continue
 			}
-			if m := reference.FindSubmatch(at.SliceBytes(src.Bytes)); m != nil {
+			if m := reference().FindSubmatch(at.SliceBytes(src.Bytes)); m != nil {
 				variables[name] = string(m[1])
 			}
 		}

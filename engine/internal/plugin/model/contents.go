@@ -11,11 +11,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // The files of a model.
@@ -251,7 +251,7 @@ func (p *pull) module(ctx context.Context, get fetch, m module) error {
 }
 
 // modulePath matches the folder of a module, directly in the model's folder.
-var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var modulePath = support.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // readModules reads modules.json, if there is one: the folder of the transformer, and the later
 // modules that have a folder.
@@ -269,7 +269,7 @@ func readModules(dir string) (root string, rest []module, _ error) {
 	}
 	for i, m := range all {
 		m.Path = strings.TrimSuffix(m.Path, "/")
-		if m.Path != "" && !modulePath.MatchString(m.Path) {
+		if m.Path != "" && !modulePath().MatchString(m.Path) {
 			return "", nil, fmt.Errorf("%s names the folder %.100q: it has to be one below the model's", modulesFile, m.Path)
 		}
 		switch {
@@ -286,7 +286,7 @@ func readModules(dir string) (root string, rest []module, _ error) {
 const mostShards = 200
 
 // shardName matches a file of weights in the folder of their index.
-var shardName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*\.safetensors$`)
+var shardName = support.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]*\.safetensors$`)
 
 // readIndex returns the files that an index of weights names.
 func readIndex(file string) ([]string, error) {
@@ -302,7 +302,7 @@ func readIndex(file string) ([]string, error) {
 	}
 	var shards []string
 	for tensor, shard := range index.Weights {
-		if !shardName.MatchString(shard) {
+		if !shardName().MatchString(shard) {
 			return nil, fmt.Errorf("%s has the tensor %.100q in %.100q, which is not the name of a file of safetensors beside it", indexFile, tensor, shard)
 		}
 		shards = append(shards, shard)

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -265,10 +264,10 @@ func (r Repository) String() string { return r.Address.String() }
 func (r Repository) Name() string { return path.Base(r.Address.Path) }
 
 // owned matches OWNER/MODEL; neither part can be "..".
-var owned = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var owned = support.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // IsOwned reports whether a text has the form OWNER/MODEL.
-func IsOwned(text string) bool { return owned.MatchString(text) }
+func IsOwned(text string) bool { return owned().MatchString(text) }
 
 // Repository parses the name of a repository: OWNER/MODEL at the endpoint, or the address of its
 // page, optionally with /tree/REVISION. The argument revision takes precedence; without any
@@ -290,7 +289,7 @@ func (c *HubClient) Repository(text, revision string) (Repository, error) {
 				break
 			}
 		}
-		if len(steps) < 2 || !owned.MatchString(strings.Join(steps[len(steps)-2:], "/")) {
+		if len(steps) < 2 || !owned().MatchString(strings.Join(steps[len(steps)-2:], "/")) {
 			return r, fmt.Errorf("%q is not the address of a model: it is https://HUB/OWNER/MODEL", text)
 		}
 		address.Path, address.RawPath = "/"+strings.Join(steps, "/"), ""

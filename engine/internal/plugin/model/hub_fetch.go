@@ -19,6 +19,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // mostHops is how many requests one file may take.
@@ -43,7 +44,7 @@ func (a *answer) hash(form *regexp.Regexp) string {
 	return ""
 }
 
-func (a *answer) sha256() string { return a.hash(fileHash) }
+func (a *answer) sha256() string { return a.hash(fileHash()) }
 
 // open requests a file, or the rest of a partial one. It follows redirects itself, since the first
 // responses describe the file, and the token must not leave the endpoint's host. The body ends with
@@ -60,7 +61,7 @@ func (c *HubClient) open(ctx context.Context, stop context.CancelCauseFunc, addr
 			return nil, err
 		}
 		h := response.Header
-		if commit := h.Get("X-Repo-Commit"); gitHash.MatchString(commit) {
+		if commit := h.Get("X-Repo-Commit"); gitHash().MatchString(commit) {
 			a.commit = commit
 		}
 		if etag := strong(h.Get("X-Linked-Etag")); etag != "" {
@@ -165,11 +166,11 @@ func strong(etag string) string {
 	return etag
 }
 
-var ranges = regexp.MustCompile(`^bytes (?:(\d{1,18})-\d{1,18}|\*)/(?:(\d{1,18})|\*)$`)
+var ranges = support.Pattern(`^bytes (?:(\d{1,18})-\d{1,18}|\*)/(?:(\d{1,18})|\*)$`)
 
 // contentRange parses the header Content-Range; -1: unknown.
 func contentRange(h http.Header) (from, total int64) {
-	m := ranges.FindStringSubmatch(h.Get("Content-Range"))
+	m := ranges().FindStringSubmatch(h.Get("Content-Range"))
 	number := func(i int) int64 {
 		if m == nil || m[i] == "" {
 			return -1
@@ -289,7 +290,7 @@ func verify(a *answer, t Target) (string, error) {
 	if declared := a.sha256(); declared != "" && sum != declared {
 		return "", fmt.Errorf("%w: its sha256 is %s, the hub declares %s", errDiffers, sum, declared)
 	}
-	if declared := a.hash(gitHash); declared != "" {
+	if declared := a.hash(gitHash()); declared != "" {
 		git, err := blob(t.Path)
 		if err == nil && git != declared {
 			err = fmt.Errorf("%w: git would call it %s, the hub declares %s", errDiffers, git, declared)
@@ -300,8 +301,8 @@ func verify(a *answer, t Target) (string, error) {
 }
 
 var (
-	fileHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	gitHash  = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	fileHash = support.Pattern(`^[0-9a-f]{64}$`)
+	gitHash  = support.Pattern(`^[0-9a-f]{40}$`)
 )
 
 // blob returns git's hash of a file's content.

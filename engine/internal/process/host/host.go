@@ -25,6 +25,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/memory"
 	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 )
 
@@ -133,6 +134,8 @@ type Options struct {
 	// wire.CookieKey and wire.StageKey; its arguments only label the process in process lists.
 	// Empty: the running binary.
 	Self string
+	// Builtin is what Self offers; without a name, each of its processes is asked.
+	Builtin sdk.Plugin
 	// StateDir stores descriptions of plugins; empty: they are not stored. Folders below it are
 	// accessible to their owner only.
 	StateDir string

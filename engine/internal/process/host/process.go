@@ -331,13 +331,16 @@ func (p *Process) config() ([]byte, error) {
 
 // describe finds the stage among those that the plugin offers.
 func (p *Process) describe(ctx context.Context, c *process) (sdk.Plugin, sdk.Stage, error) {
-	reply := &stagepb.DescribeReply{}
-	if err := c.call(ctx, stagepb.Stage_Describe_FullMethodName, &stagepb.DescribeRequest{}, reply); err != nil {
-		return sdk.Plugin{}, sdk.Stage{}, fmt.Errorf("the plugin did not describe itself: %w", err)
-	}
-	offered, err := wire.DecodePlugin(reply)
-	if err != nil {
-		return offered, sdk.Stage{}, err
+	offered := p.host.options.Builtin
+	if p.spec.Program != nil || offered.Name == "" {
+		reply := &stagepb.DescribeReply{}
+		err := c.call(ctx, stagepb.Stage_Describe_FullMethodName, &stagepb.DescribeRequest{}, reply)
+		if err != nil {
+			return sdk.Plugin{}, sdk.Stage{}, fmt.Errorf("the plugin did not describe itself: %w", err)
+		}
+		if offered, err = wire.DecodePlugin(reply); err != nil {
+			return offered, sdk.Stage{}, err
+		}
 	}
 	name := p.spec.Use[strings.LastIndex(p.spec.Use, "/")+1:]
 	for _, s := range offered.Stages {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -447,7 +446,7 @@ type Unlisted struct {
 	Made time.Time // creation time of the newest of its streams, by the servers' clock
 }
 
-var streamForm = regexp.MustCompile(`^(?:KV_)?racflow_(` + idPattern + `)(?:_[a-z]+)?$`)
+var streamForm = support.Pattern(`^(?:KV_)?racflow_(` + idPattern + `)(?:_[a-z]+)?$`)
 
 // Unlisted finds the remains of runs that the index does not list. Foreign streams with names in a run's form are among them.
 func (c *Conn) Unlisted(ctx context.Context) ([]Unlisted, error) {
@@ -469,7 +468,7 @@ func (c *Conn) Unlisted(ctx context.Context) ([]Unlisted, error) {
 	}
 	made := map[string]time.Time{}
 	for _, name := range names {
-		m := streamForm.FindStringSubmatch(name)
+		m := streamForm().FindStringSubmatch(name)
 		if m == nil || name == indexStream || slices.Contains(listed, m[1]) || !slices.Contains(streamNames(m[1]), name) {
 			continue
 		}

@@ -12,10 +12,11 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/racflow/racflow/sdk/support"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -99,10 +100,10 @@ const (
 	filesChunk  = "$O." + filesBucket + ".C."
 )
 
-var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var digestForm = support.Pattern(`^[0-9a-f]{64}$`)
 
 func checkDigest(digest string) error {
-	if !digestForm.MatchString(digest) {
+	if !digestForm().MatchString(digest) {
 		return fmt.Errorf("digest %q: it is a SHA-256 in hexadecimal", digest)
 	}
 	return nil

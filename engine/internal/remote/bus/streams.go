@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -36,10 +35,10 @@ const (
 
 const idPattern = `[A-Za-z0-9]{1,64}`
 
-var idForm = regexp.MustCompile(`^` + idPattern + `$`)
+var idForm = support.Pattern(`^` + idPattern + `$`)
 
 func checkID(id string) error {
-	if !idForm.MatchString(id) {
+	if !idForm().MatchString(id) {
 		return fmt.Errorf("run ID %q: it has 1 to 64 letters and digits", id)
 	}
 	return nil
@@ -81,10 +80,10 @@ func positionOf(subject string) (Position, error) {
 	return Position{Part: part, Seq: seq}, nil
 }
 
-var keyForm = regexp.MustCompile(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
+var keyForm = support.Pattern(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
 
 func checkKey(key string) error {
-	if !keyForm.MatchString(key) || len(key) > 512 {
+	if !keyForm().MatchString(key) || len(key) > 512 {
 		return fmt.Errorf("key %q: it has letters, digits and - / _ = in words with single dots between", key)
 	}
 	return nil
