@@ -11,7 +11,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.internal import enum_type_wrapper
 
 PROTOCOL = 2
-MINOR = 0
+MINOR = 1
 MOST_BYTES = 64 << 20  # of a message, both ways
 MOST_CALLS = 256  # at a time
 
