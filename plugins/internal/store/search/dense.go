@@ -37,11 +37,13 @@ const (
 	groupedQueries = 8
 	// fewRows is the number of selected vectors up to which a pass skips the codes.
 	fewRows = 6
-	// keptRows is after how many looks at vectors, of 64 KiB of a file, these leave memory.
-	keptRows = 1024
 )
 
-var largeFloats = 256 << 20 // of a collection that is large; tests lower it
+// Tests lower these.
+var (
+	largeFloats       = 256 << 20 // of a collection that is large
+	keptRows    int64 = 1024      // looks at vectors, of 64 KiB of a file, after which these leave memory
+)
 
 // DenseLeg searches the vectors of a snapshot. It is safe for concurrent use.
 type DenseLeg struct {

@@ -154,7 +154,8 @@ func vectorsOf(n, dimension int, value func(i, j int) float64) [][]float32 {
 // this process's memory, and the nearest are the same.
 func TestLooked(t *testing.T) {
 	const n, dimension = 10_000, 256
-	defer func(before int) { largeFloats = before }(largeFloats)
+	defer func(large int, kept int64) { largeFloats, keptRows = large, kept }(largeFloats, keptRows)
+	keptRows = 64 // 4 MiB
 	r := rand.New(rand.NewPCG(1, 2))
 	var d segment.Draft
 	for i, x := range fillings["near duplicates"](r, n, dimension) { // codes rule out few of these
