@@ -41,7 +41,7 @@ import (
 // gradient descent. It begins at the labels' frequencies, visits rows in batches of 8 to 64,
 // and lowers its rate to 0 in a straight line. It passes over n rows 345/∛n times, 14 times
 // over 15,000, and 5 times at least. The strength of the penalty is one of two, by three-fold
-// cross-validation on at most 2,000 rows, which stops once 600 have been held out: the
+// cross-validation on at most 2,000 rows, which stops once 300 have been held out: the
 // strongest whose loss is within one standard error of the smallest (Breiman et al.,
 // "Classification and Regression Trees", 1984).
 //

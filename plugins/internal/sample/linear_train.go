@@ -142,7 +142,7 @@ func (h *heldOut) slope(factor float64) float64 {
 const (
 	folds     = 3
 	triedRows = 2000 // of cross-validation
-	heldRows  = 600  // that are enough to stop it
+	heldRows  = 300  // that are enough to stop it
 )
 
 const negligible = 1e-7 // the probability that is taken for 0
