@@ -67,7 +67,8 @@ import (
 // one, or where there are more than 33 million pairs of a row and a label: 33,554 rows of 1,000
 // labels. Of more rows each label has those that come first by a hash of their id, as many for
 // each as the bound allows, so that small labels stay whole; more labels than rows that fit are
-// an error. Memory is bounded by that, by 2 KiB for the features of a text, and by the weights:
+// an error. Memory is bounded by that, by 2 KiB for the features of a text, by 64 MiB of batches
+// that stay sorted where examples are few, and by the weights:
 // labels times features and dimensions, 4 bytes each. Of vectors that are mostly 0, as those of
 // the embedder hashing, only the other numbers are kept, at 8 bytes each.
 //

@@ -21,21 +21,32 @@ const (
 )
 
 const (
-	batchRows  = 64  // at most
-	rowBlock   = 8   // rows that a goroutine takes at a time
-	inputBlock = 128 // inputs
+	batchRows  = 64      // at most
+	rowBlock   = 8       // rows that a goroutine takes at a time
+	inputBlock = 128     // inputs
+	shared     = 2 << 20 // products of a batch from which on goroutines share them
+	kept       = 4 << 20 // numbers of all examples up to which batches stay sorted, in 64 MiB
 )
 
 // descent is where training stands. One goroutine computes a number, in a fixed order, so that how
 // many there are makes no difference.
 type descent struct {
 	*model
-	rates    []float32   // by label: what residuals of the first batch are multiplied by; those of the last one come near 0
-	terms    [][]feature // of the rows of a batch
-	residual []float32   // a row for each: probabilities less the truth, times the rates
-	present  []int32     // inputs that the batch has, and one behind all inputs
-	begins   []int32     // by input: where the rows that have it begin in having, up to where those of the next one in present do
-	having   []feature   // the rows that have the inputs
+	rates    []float32 // by label: what residuals of the first batch are multiplied by; those of the last one come near 0
+	rows     int       // of a batch
+	residual []float32 // a row for each: probabilities less the truth, times the rates
+	begins   []int32   // by input; see fill
+	batches  []batch   // of all passes; nil: there is too much of them, and each is sorted anew
+	one      batch
+	alone    bool // a batch is so little work that it does not pay to share it
+}
+
+// batch is the terms of some examples, by row and by input.
+type batch struct {
+	terms   [][]feature
+	present []int32   // inputs that the rows have
+	begins  []int32   // of each, and of one more: where the rows that have it begin in having
+	having  []feature // the rows that have the inputs
 }
 
 // train sets the weights to such as make the labels of examples likely.
@@ -44,15 +55,28 @@ func (m *model) train(ctx context.Context, examples []example, strength float64)
 	passes := max(int(passesOfOne/math.Cbrt(float64(n))), fewestPasses)
 	for pass := range passes {
 		left := func(at int) float32 { return float32(1 - (float64(pass)+float64(at)/float64(n))/float64(passes)) }
-		for at := 0; at < n; at += len(d.terms) {
+		for at := 0; at < n; at += d.rows {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			d.step(examples[at:min(at+len(d.terms), n)], left(at))
+			some := examples[at:min(at+d.rows, n)]
+			d.step(some, d.sorted(some, at/d.rows), left(at))
 		}
 		d.shrink(left(n/2) / float32(strength))
 	}
 	return nil
+}
+
+// sorted returns the batch of some examples.
+func (d *descent) sorted(examples []example, number int) *batch {
+	b := &d.one
+	if d.batches != nil {
+		b = &d.batches[number]
+	}
+	if d.batches == nil || b.terms == nil {
+		d.fill(b, examples)
+	}
+	return b
 }
 
 // shrink takes the step of the penalty for a pass, once all weights are there.
@@ -61,7 +85,7 @@ func (d *descent) shrink(by float32) {
 	for label, rate := range d.rates {
 		factors[label] = 1 / (1 + rate*by)
 	}
-	blocks(d.inputs(), inputBlock, func(lo, hi int) {
+	d.blocks(d.inputs(), inputBlock, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := d.weights[i*d.width:][:len(factors)]
 			for label, factor := range factors {
@@ -75,13 +99,14 @@ func (d *descent) shrink(by float32) {
 // curvature there allows, and batches are as large as the rate of the most frequent label allows.
 func newDescent(m *model, examples []example) *descent {
 	clear(m.weights)
-	constant, squares := m.weights[m.dimension*m.width:][:len(m.labels)], 0.0
+	constant, squares, numbers := m.weights[m.dimension*m.width:][:len(m.labels)], 0.0, 0
 	var terms []feature
 	for _, e := range examples {
 		for _, label := range e.labels {
 			constant[label]++
 		}
 		terms = e.terms(terms[:0])
+		numbers += len(terms)
 		for _, f := range terms {
 			squares += float64(f.Factor) * float64(f.Factor)
 		}
@@ -101,70 +126,72 @@ func newDescent(m *model, examples []example) *descent {
 	for i, curvature := range rates {
 		rates[i] = min(highestRate, stable/(float32(rows)*curvature))
 	}
-	return &descent{
-		model: m, rates: rates, terms: make([][]feature, rows),
-		residual: make([]float32, rows*m.width), begins: make([]int32, m.inputs()+1),
+	d := &descent{
+		model: m, rates: rates, rows: rows, residual: make([]float32, rows*m.width), begins: make([]int32, m.inputs()),
+		alone: rows*numbers/len(examples)*m.width < shared,
 	}
+	if numbers <= kept {
+		d.batches = make([]batch, (len(examples)+rows-1)/rows)
+	}
+	return d
 }
 
 // step changes the weights by the gradient of a batch.
-func (d *descent) step(batch []example, left float32) {
-	blocks(len(batch), rowBlock, func(lo, hi int) {
+func (d *descent) step(examples []example, b *batch, left float32) {
+	d.blocks(len(examples), rowBlock, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row := d.residual[i*d.width:][:d.width]
-			d.terms[i] = batch[i].terms(d.terms[i][:0])
-			d.score(row, d.terms[i])
+			d.score(row, b.terms[i])
 			d.probabilities(row[:len(d.labels)], 1)
-			for _, label := range batch[i].labels {
+			for _, label := range examples[i].labels {
 				row[label]--
 			}
 			for label, rate := range d.rates {
-				row[label] *= rate
+				row[label] *= -left * rate
 			}
 		}
 	})
-	d.transpose(d.terms[:len(batch)], -left)
-	residual := simd.NewView(d.residual, len(batch), d.width)
-	blocks(len(d.present)-1, inputBlock, func(lo, hi int) {
-		for k, i := range d.present[lo:hi] {
-			having := d.having[d.begins[i]:d.begins[d.present[lo+k+1]]]
-			simd.Best().AddRows(d.weights[int(i)*d.width:][:d.width], residual, having)
+	residual := simd.NewView(d.residual, len(examples), d.width)
+	d.blocks(len(b.present), inputBlock, func(lo, hi int) {
+		for k := lo; k < hi; k++ {
+			simd.Best().AddRows(d.weights[int(b.present[k])*d.width:][:d.width], residual, b.having[b.begins[k]:b.begins[k+1]])
 		}
 	})
 }
 
-// transpose sorts the terms of a batch by input, as they are multiplied.
-func (d *descent) transpose(terms [][]feature, by float32) {
-	for _, i := range d.present {
-		d.begins[i] = 0
-	}
-	d.present = d.present[:0]
-	for _, of := range terms {
-		for _, f := range of {
+// fill sorts the terms of examples into a batch.
+func (d *descent) fill(b *batch, examples []example) {
+	b.terms, b.present, b.begins = slices.Grow(b.terms[:0], len(examples))[:len(examples)], b.present[:0], b.begins[:0]
+	for i, e := range examples {
+		b.terms[i] = e.terms(b.terms[i][:0])
+		for _, f := range b.terms[i] {
 			if d.begins[f.Row] == 0 {
-				d.present = append(d.present, f.Row)
+				b.present = append(b.present, f.Row)
 			}
 			d.begins[f.Row]++
 		}
 	}
-	d.present = append(d.present, int32(d.inputs()))
 	end := int32(0)
-	for _, i := range d.present {
-		end += d.begins[i]
-		d.begins[i] = end
+	for _, i := range b.present {
+		b.begins = append(b.begins, end)
+		end, d.begins[i] = end+d.begins[i], end
 	}
-	d.having = slices.Grow(d.having[:0], int(end))[:end]
-	for i, of := range slices.Backward(terms) {
+	b.begins = append(b.begins, end)
+	b.having = slices.Grow(b.having[:0], int(end))[:end]
+	for i, of := range b.terms {
 		for _, f := range of {
-			d.begins[f.Row]--
-			d.having[d.begins[f.Row]] = feature{Row: int32(i), Factor: by * f.Factor}
+			b.having[d.begins[f.Row]] = feature{Row: int32(i), Factor: f.Factor}
+			d.begins[f.Row]++
 		}
+	}
+	for _, i := range b.present {
+		d.begins[i] = 0
 	}
 }
 
 // blocks calls work for each block of n things, on as many goroutines as processors may
-// run. Blocks do not depend on that number.
-func blocks(n, size int, work func(lo, hi int)) {
+// run if that pays. Blocks do not depend on that number.
+func (d *descent) blocks(n, size int, work func(lo, hi int)) {
 	count := int64((n + size - 1) / size)
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -173,8 +200,10 @@ func blocks(n, size int, work func(lo, hi int)) {
 			work(int(i)*size, min(int(i+1)*size, n))
 		}
 	}
-	for range min(int64(runtime.GOMAXPROCS(0)), count) - 1 {
-		workers.Go(some)
+	if !d.alone {
+		for range min(int64(runtime.GOMAXPROCS(0)), count) - 1 {
+			workers.Go(some)
+		}
 	}
 	some()
 	workers.Wait()
