@@ -11,7 +11,7 @@ import (
 // startup measures what costs the same however few texts there are: a run of one, whose knowledge
 // is there, and the help. "used" is the processor time of all processes.
 func (b *bench) startup() (c contender, err error) {
-	one, file := filepath.Join(b.scratch, "one.tsv"), filepath.Join(filepath.Dir(b.binary), "..", "pipelines", "intent.hcl")
+	one, file := filepath.Join(b.scratch, "one.tsv"), filepath.Join(b.root(), "pipelines", "intent.hcl")
 	err = os.WriteFile(one, []byte("text\nmy card was stolen yesterday\n"), 0o600)
 	c.tasks = map[string]func() (reply, error){"help": b.command("--help")}
 	for _, embedder := range []string{"minilm", "hashing"} {

@@ -173,7 +173,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	decided, _ := reviewed.Read(block.Reviewed(), block.LabelForm()) // the build has reported any error
 	k := &Knowledge{Labels: made.Labels, Report: made.Report, block: block, embedder: job.Embedder, base: job.Origin.Base}
 	k.of(store, job.Collection, made.Content, job.Embedder.Dimension())
-	k.count(ctx)
+	k.count(ctx, k.Report.Entries)
 	if block.Described() != nil {
 		table, err := generation.ReadTable(block)
 		if err == nil && !o.Plan { // a plan has made no centroids
@@ -231,10 +231,13 @@ func (k *Knowledge) of(store generation.Store, collection, content string, dimen
 	return k
 }
 
-// count sets Numbers by the first rows, if the vectors are long enough for that to matter.
-func (k *Knowledge) count(ctx context.Context) {
-	const long, share = 1 << 10, 8
-	if k.Dimension <= long {
+// MaxNumbers limits the numbers in the vectors that a stage learns from: 256 MiB.
+const MaxNumbers = 64 << 20
+
+// count sets Numbers by the first of so many rows, if there are so many that a stage could not learn from all.
+func (k *Knowledge) count(ctx context.Context, rows int) {
+	const share = 8
+	if rows*k.Dimension <= MaxNumbers {
 		return
 	}
 	for page, err := range k.backing.Pages(ctx, sdk.Scan{Vectors: true}) {
@@ -276,7 +279,7 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Sto
 		return nil, err
 	}
 	k := (&Knowledge{block: block}).of(store, collection, content, have.Dimension)
-	k.count(ctx)
+	k.count(ctx, have.Entries)
 	return k, nil
 }
 

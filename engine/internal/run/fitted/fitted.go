@@ -346,16 +346,15 @@ func Remove(dir, generation string) error {
 	return os.RemoveAll(filepath.Join(dir, generation))
 }
 
-// Limits of the rows that a stage learns from; maxFloats (256 MiB of vectors) applies if it reads
-// vectors. If there are more, it learns from a sample stratified by label.
+// maxRows limits the rows that a stage learns from, as knowledge.MaxNumbers does if it reads vectors. If
+// there are more, it learns from a sample stratified by label.
 var maxRows = 1 << 16 // tests lower it
-const maxFloats = 64 << 20
 
 // bound returns how many rows the stage learns from at most, except that each label has one.
 func (j Job) bound() int {
 	_, _, n := j.Knowledge.Learnt()
 	if wide := j.Knowledge.Numbers; wide > 0 && j.Stage.Info.FitReads.Has(sdk.ColumnVector) {
-		n = min(n, maxFloats/wide)
+		n = min(n, knowledge.MaxNumbers/wide)
 	}
 	return min(n, maxRows)
 }
@@ -398,16 +397,18 @@ func (j Job) draw(ctx context.Context) (*sample, error) {
 	if !j.samples() {
 		return s, nil
 	}
-	held, err := newHeldOut(j.Knowledge, j.left()).draw(ctx)
-	if err != nil {
-		return nil, err
-	}
 	s.last, s.out, s.rows = map[string]uint64{}, map[string]bool{}, 0
-	for _, d := range held {
-		s.out[d.id] = true
+	if n := j.left(); n > 0 {
+		held, err := newHeldOut(j.Knowledge, n).draw(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range held {
+			s.out[d.id] = true
+		}
 	}
 	ranks := map[string][]uint64{}
-	err = j.Knowledge.Entries(ctx, sdk.Scan{}, func(e sdk.Entry) {
+	err := j.Knowledge.Entries(ctx, sdk.Scan{}, func(e sdk.Entry) {
 		if !s.out[e.ID] {
 			ranks[e.Label] = append(ranks[e.Label], support.StratifiedRank(e.ID))
 		}

@@ -144,13 +144,16 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	}
 	workers := make([][]probe, min(cores, 1+len(blocks)*len(probes)/workerBlocks))
 	var next atomic.Int64
-	group := s.grouped(probes)
+	group, queries := s.grouped(probes), sparseQueries(s.of, probes)
 	work := func(w int) {
-		packed := make([]int8, min(len(probes)/groupedQueries, 1)*passRows*segment.CodeWidth(s.of.Dimension))
-		sums := newSparseSums(s.of, workers[w])
+		var packed []int8
+		if group != nil {
+			packed = make([]int8, passRows*segment.CodeWidth(s.of.Dimension))
+		}
+		sums := make([]float32, passRows*queries.Cols)
 		for b := int(next.Add(1)) - 1; b < len(blocks) && ctx.Err() == nil; b = int(next.Add(1)) - 1 {
 			if blocks[b].part.Sparse {
-				sums.compare(s, blocks[b], workers[w])
+				s.compareSparse(blocks[b], workers[w], queries, sums)
 			} else {
 				s.compare(blocks[b], workers[w], group, packed)
 			}
@@ -257,23 +260,24 @@ func (s *DenseLeg) newProbe(number int, query []float32, among *Selection, depth
 // RoundingError bounds the error of float32 arithmetic in n dimensions.
 func RoundingError(n int) float64 { return float64(n+32) / (1 << 23) }
 
-// wanted is a bit for each of the 64 rows from a position on: whether it is searched.
+// wanted is a bit for each of the 64 rows from a position on: whether it is there and searched.
 func (p *probe) wanted(b block, from int) uint64 {
-	if p.among != nil {
-		return p.among.Bits[b.at][from/64]
+	there := ^uint64(0)
+	if n := b.part.Segment.Rows - from; n < 64 {
+		there = 1<<n - 1
 	}
-	if b.part.Dead == nil {
-		return ^uint64(0)
+	switch {
+	case p.among != nil:
+		return there & p.among.Bits[b.at][from/64]
+	case b.part.Dead != nil:
+		return there &^ b.part.Dead[from/64]
 	}
-	return ^b.part.Dead[from/64]
+	return there
 }
 
 // pass compares the query with vectors of a block; dots is for the products of their codes, or has them.
 func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32, known bool) {
 	wanted, n := p.wanted(b, from), len(dots)
-	if n < passRows {
-		wanted &= 1<<n - 1
-	}
 	if wanted == 0 {
 		return
 	}
