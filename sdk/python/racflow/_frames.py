@@ -78,8 +78,7 @@ def framed(data: Any, results: list[Result]) -> Any:
     name = kind(data) or ""
     library: Any = sys.modules[name]
     if name == "pandas":
-        frame = library.DataFrame(columns, index=data.index)
-        return frame.astype({"answer": object, "confidence": float, "flagged": bool, "error": object})
+        return library.DataFrame(columns, index=data.index).astype({"confidence": float, "flagged": bool})
     if name == "polars":
         text, number, flag, many, record = library.String, library.Float64, library.Boolean, library.List, library.Struct
     else:
