@@ -32,6 +32,7 @@ type serving struct {
 	queue   int
 	watch   bool
 	stdio   bool // the Model Context Protocol in place of HTTP
+	child   bool // for the program that has started it
 	trace   telemetry.Options
 	options serve.Options
 }
@@ -54,6 +55,10 @@ is complete; a mistake leaves what there was.
 It listens on the loopback address. Another one needs --tls-cert, --tls-key and tokens, one a line, in --tokens or
 ` + tokensVariable + `; callers send Authorization: Bearer TOKEN. --insecure does without, behind something that has
 both. After SIGTERM /readyz fails for --drain, then requests have --grace to end.
+
+--child is for a program that starts racflow and asks it, as the Python package does. It listens on a unix socket in a
+new folder that only its user may enter, and when the pipelines answer it prints a line of JSON, {"socket": PATH,
+"pipelines": [NAME, ...]}. When standard input ends, as it does with the program, it cuts requests off and ends.
 
 Exit code 0: it was ended; 1: it could not start or go on, or requests were cut off at the end.`
 
@@ -93,6 +98,7 @@ func newServe() *cobra.Command {
 	f.DurationVar(&o.Drain, "drain", 0, "take connections for so long after SIGTERM, while /readyz says that the server ends")
 	f.DurationVar(&o.Grace, "grace", 30*time.Second, "cut requests off that have not ended so long after that")
 	f.BoolVar(&s.stdio, "mcp", false, "speak the Model Context Protocol on standard input and output, once the pipelines are ready, in place of HTTP")
+	f.BoolVar(&s.child, "child", false, "serve the program that starts it: on a private unix socket, as long as standard input is open")
 	f.BoolVar(&s.watch, "watch", true, "rebuild the knowledge when a file that it is made from changes")
 	registerTraces(c, &s.trace)
 	return c
@@ -118,7 +124,10 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	if err != nil {
 		return fmt.Errorf("tokens: %w", err)
 	}
-	s.options.Guard.Tokens, s.options.Guard.Local = tokens, serve.Loopback(s.network.Address)
+	s.options.Guard.Tokens, s.options.Guard.Local = tokens, s.child || serve.Loopback(s.network.Address)
+	if s.child {
+		s.options.Guard.Tokens, s.options.Grace = nil, time.Millisecond // nobody waits for the answers
+	}
 	// What serves lives on after the signal that ends the server, until requests have ended.
 	life, end := context.WithCancel(context.WithoutCancel(c.Context()))
 	defer end()
@@ -153,6 +162,9 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	}
 	serve.MountChat(server)
 	serve.MountMCP(server, o.Log)
+	if s.child {
+		return serveChild(c, set, server)
+	}
 	l, err := serve.Listen(s.network, tokens)
 	if err != nil {
 		return err

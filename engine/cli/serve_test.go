@@ -3,10 +3,17 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -182,6 +189,68 @@ func TestServeRefuses(t *testing.T) {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
+	}
+}
+
+// TestServeChild asks a server over the socket that it names, and closes its standard input, as a program does that
+// ends or is killed, once while a request is under way.
+func TestServeChild(t *testing.T) {
+	dir := folder(t, map[string]string{"good.hcl": servedFile, "rows.tsv": "text\tlabel\nred apple\tfruit\n"})
+	c := racflow(t, dir, "serve", "--child", "good.hcl")
+	c.Env = append(os.Environ(), "RACFLOW_TRUST=all", "TMPDIR="+t.TempDir(), tokensVariable+"=sixteen-characters")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, c)
+	var ready child
+	if err := json.NewDecoder(out).Decode(&ready); err != nil || !slices.Equal(ready.Pipelines, []string{"p"}) {
+		t.Fatalf("%+v, %v", ready, err)
+	}
+	if info, err := os.Stat(filepath.Dir(ready.Socket)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the socket's folder has the mode %v, %v", info.Mode(), err)
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", ready.Socket)
+	}}}
+	const url = "http://localhost/v1/pipelines/p/answer"
+	reply, err := client.Post(url, "application/json", strings.NewReader(`{"text": "an apple"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(reply.Body); err != nil || reply.StatusCode != http.StatusOK || !strings.Contains(string(body), `"label":"fruit"`) {
+		t.Errorf("%s, %v: %s", reply.Status, err, body)
+	}
+	_ = reply.Body.Close()
+	lines, more := io.Pipe() // a batch that does not end
+	cut := make(chan error, 1)
+	go func() {
+		reply, err := client.Post(url, "application/x-ndjson", lines)
+		if err == nil {
+			_, err = io.Copy(io.Discard, reply.Body)
+			err = errors.Join(err, reply.Body.Close())
+		}
+		cut <- err
+	}()
+	if _, err := io.WriteString(more, "{\"text\": \"an apple\"}\n"); err != nil {
+		t.Fatal(err)
+	}
+	children := childrenOf(c.Process.Pid)
+	if err := errors.Join(in.Close(), c.Wait()); err != nil {
+		t.Error(err)
+	}
+	if err := <-cut; err == nil {
+		t.Error("the batch came to an end")
+	}
+	if _, err := os.Stat(filepath.Dir(ready.Socket)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket's folder is left: %v", err)
+	}
+	if len(children) == 0 || slices.ContainsFunc(children, lives) {
+		t.Errorf("stages: %v; none may be left", children)
 	}
 }
 

@@ -109,6 +109,16 @@ func prefix() string { return fmt.Sprintf("racflow-%d.", os.Getuid()) }
 // swept holds the folders in which this process has already searched for abandoned ones.
 var swept sync.Map
 
+// SocketRoot returns the folder for temporary files, or a shorter one if a socket's path would
+// exceed 104 bytes. That path also has the names of a TempFolder, of a process's folder in it and
+// of the socket.
+func SocketRoot() string {
+	if dir := os.TempDir(); len(dir) <= 32 {
+		return dir
+	}
+	return "/tmp"
+}
+
 // TempFolder creates a temporary folder in root that lasts until remove is called or this process ends. The first call
 // for a root also removes folders that dead processes of this user left: those that no process locks.
 func TempFolder(root string) (dir string, remove func(), err error) {

@@ -217,7 +217,7 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
 	h := &Host{
-		options: o, id: id, shared: services{identity: id}, sockets: socketFolder(), processes: map[*Process]bool{}, said: warnings{first: map[string]*warning{}},
+		options: o, id: id, shared: services{identity: id}, sockets: disk.SocketRoot(), processes: map[*Process]bool{}, said: warnings{first: map[string]*warning{}},
 		limits: limits{
 			start: o.StartTimeout, describe: 10 * time.Second, stop: o.StopTimeout,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
@@ -234,16 +234,6 @@ func New(o Options) (*Host, error) {
 	h.memory = memory.NewWatch(func(err error) { o.Log.Warn(err.Error()) })
 	h.ctx, h.end = context.WithCancel(context.Background())
 	return h, nil
-}
-
-// socketFolder returns the folder for temporary files, or a shorter one if a socket's path would
-// exceed 104 bytes. That path also has the names of the host's own folder, the process's folder and
-// the socket.
-func socketFolder() string {
-	if dir := os.TempDir(); len(dir) <= 32 {
-		return dir
-	}
-	return "/tmp"
 }
 
 // Secrets returns the secrets that the host replaces in everything that plugins write.

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/remote/live"
+	"github.com/racflow/racflow/engine/internal/remote/serve"
+)
+
+// child is what serve --child says once the pipelines answer.
+type child struct {
+	Socket    string   `json:"socket"`
+	Pipelines []string `json:"pipelines"`
+}
+
+// serveChild serves on a socket of its own until standard input ends.
+func serveChild(c *cobra.Command, set *live.Set, server *serve.Server) error {
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, c.InOrStdin()) // also an error says that nobody holds the other end
+		cancel()
+	}()
+	if err := set.Start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // it was ended
+		}
+		return err
+	}
+	dir, remove, err := disk.TempFolder(disk.SocketRoot())
+	if err != nil {
+		return fmt.Errorf("no folder for the socket: %w", err)
+	}
+	defer remove()
+	var listening net.ListenConfig
+	l, err := listening.Listen(ctx, "unix", filepath.Join(dir, "socket"))
+	if err != nil {
+		return err
+	}
+	ready := child{Socket: l.Addr().String()}
+	for _, p := range set.Pipelines() {
+		ready.Pipelines = append(ready.Pipelines, p.Name())
+	}
+	if err := json.NewEncoder(c.OutOrStdout()).Encode(ready); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	err = server.Serve(ctx, l)
+	if ctx.Err() != nil {
+		err = nil // requests were cut off, whose program has ended or does not want their answers
+	}
+	return err
+}
