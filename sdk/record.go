@@ -390,8 +390,8 @@ type Verdict struct {
 	// 0 to 1; 0: the election does not estimate it.
 	Unknown float64
 	// Labels are the labels of a set that is the answer, the surest first, or the nodes of a tree from
-	// the top down to the likeliest label, however far the answer goes. nil: the election does not
-	// estimate them.
+	// the top down to the likeliest label, however far the answer goes. A set, or a label without levels,
+	// may list other likely labels, too. nil: the election does not estimate them.
 	Labels []LabelConfidence `json:",omitempty"`
 	Reason string            // why there is no answer
 }

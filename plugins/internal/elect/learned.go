@@ -90,6 +90,7 @@ type learnedConfig struct {
 	Calibration map[string]float64 `config:"calibration" min:"-100" max:"100" example:"{ slope = 0.9, offset = -0.1 }" doc:"What makes a confidence of the answer's probability: its log-odds times slope, plus offset; and where voters are missing, slope without llm, offset without llm and weight of linear without llm and knn. Empty: the confidence is the probability. It is learnt with the weights, and given with them."`
 	AnswerAt    float64            `config:"answer_at" default:"0" min:"0" below:"1" doc:"Where labels have levels: the confidence that a node needs to be the answer; the deepest that has it is. 0: the answer is the likeliest label."`
 	Precision   float64            `config:"precision" default:"0" min:"0" below:"1" doc:"Where labels are sets: how often a label of an answer is to be right, on the rows that are learnt from. 0: the labels are answered whose choice has the best F1."`
+	Labels      int                `config:"labels" default:"0" min:"0" max:"100000" doc:"How many of the likeliest labels results list with their probabilities, where labels have no levels. Without levels or sets, those of all labels add up to 1, and that of the answer is its confidence. Sets list those of their answer in any case."`
 	Unknown     map[string]float64 `config:"unknown" min:"-1e6" max:"1e6" example:"{ offset = -8.5, odds = 0.4, \"distance of neighbours\" = 6.1 }" doc:"What makes a probability that the text belongs to no label: log-odds of offset, minus odds times those of the confidence, plus the distance of each voter times its number; and what makes a confidence of that one and its complement, slope of confidence and offset of confidence. Empty: it is not estimated. It is learnt with the weights, and given with them."`
 }
 
@@ -116,7 +117,7 @@ func check(c learnedConfig) error {
 }
 
 func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elector, error) {
-	e := &election{form: setup.Labels, at: c.AnswerAt, precision: c.Precision, memory: sync.Pool{New: func() any { return &reader{sets: setup.Labels.Many} }}}
+	e := &election{form: setup.Labels, at: c.AnswerAt, precision: c.Precision, shown: c.Labels, memory: sync.Pool{New: func() any { return &reader{sets: setup.Labels.Many} }}}
 	e.Elector = ballot.NewElection(setup.Log, "weights", c.Weights, e.elect)
 	if len(c.Weights) > 0 {
 		m := &model{present: present{Weights: c.Weights}}
@@ -145,6 +146,7 @@ type election struct {
 	form        sdk.LabelForm
 	at          float64 // the confidence that a node of a tree needs
 	precision   float64 // of the labels of a set; 0: none is asked for
+	shown       int     // how many of the likeliest labels a verdict has at least
 	model       atomic.Pointer[model]
 	alone       atomic.Pointer[map[string]bool] // labels without examples, which are those of every batch
 	memory      sync.Pool                       // of *reader
@@ -177,12 +179,15 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	r, m := e.memory.Get().(*reader), e.model.Load()
 	defer e.memory.Put(r)
 	if e.form.Many {
-		return cmp.Or(m.Sets, unlearnt).elect(r, samples)
+		return cmp.Or(m.Sets, unlearnt).elect(r, samples, e.shown)
 	}
 	verdict := r.elect(samples, m, labels, *e.alone.Load())
 	m.Stranger.judge(&verdict, samples)
-	if e.form.Levels != "" {
+	switch {
+	case e.form.Levels != "":
 		m.climb(&verdict, r, e.form, e.at)
+	case e.shown > 0:
+		verdict.Labels = r.likeliest(verdict, labels, e.shown)
 	}
 	return verdict
 }
@@ -209,6 +214,53 @@ func (r *reader) elect(samples []sdk.Sample, m *model, labels int, alone map[str
 	v.softmax(r.scores, labels)
 	verdict.Confidence = of.Calibration.confidence(r.scores[best])
 	return verdict
+}
+
+// likeliest returns the likeliest of so many labels, at most shown of them, with probabilities. That of the answer is its confidence:
+// all are raised to one power and divided by their sum, which keeps their order ("temperature scaling", Guo et al. 2017). A
+// confidence below that of equally likely labels is raised to it.
+func (r *reader) likeliest(v sdk.Verdict, labels, shown int) []sdk.LabelConfidence {
+	best := slices.Index(r.labels, v.Answer)
+	if best < 0 || v.Answer == "" {
+		return nil
+	}
+	voted, sum := 0, 0.0
+	var all []sdk.LabelConfidence
+	for i, label := range r.labels {
+		if sum += r.scores[i]; label != "" {
+			voted++
+			all = append(all, sdk.LabelConfidence{Label: label, Confidence: math.Log(r.scores[i] / r.scores[best])})
+		}
+	}
+	others := float64(max(labels-voted, 0)) // that nobody voted for, and that are equally likely
+	other := math.Log(max((1-sum)/max(others, 1), math.SmallestNonzeroFloat64) / r.scores[best])
+	total := func(power float64) float64 {
+		sum := 0.0
+		if others > 0 {
+			sum = others * math.Exp(power*other)
+		}
+		for _, l := range all {
+			sum += math.Exp(power * l.Confidence)
+		}
+		return sum
+	}
+	low, high := 0.0, 64.0
+	for range 40 {
+		if power := (low + high) / 2; 1/total(power) < v.Confidence {
+			low = power
+		} else {
+			high = power
+		}
+	}
+	sum = total(high)
+	for i := range all {
+		all[i].Confidence = math.Exp(high*all[i].Confidence) / sum
+	}
+	slices.SortStableFunc(all, func(a, b sdk.LabelConfidence) int { return cmp.Compare(b.Confidence, a.Confidence) })
+	if at := slices.IndexFunc(all, func(l sdk.LabelConfidence) bool { return l.Label == v.Answer }); at > 0 { // others tie with it
+		all[0], all[at] = all[at], all[0]
+	}
+	return all[:min(shown, len(all))]
 }
 
 // prior is the weight of each of m voters of which nothing is known. They err together, so

@@ -164,7 +164,7 @@ func pointOf(all []likely, n, expected int) point {
 }
 
 // elect holds the election.
-func (s *sets) elect(r *reader, samples []sdk.Sample) sdk.Verdict {
+func (s *sets) elect(r *reader, samples []sdk.Sample, shown int) sdk.Verdict {
 	r.forget()
 	r.read(samples, nil)
 	voters, weights := s.asked(r)
@@ -178,8 +178,10 @@ func (s *sets) elect(r *reader, samples []sdk.Sample) sdk.Verdict {
 	}
 	var v sdk.Verdict
 	var labels []string
-	for _, l := range all[:n] {
-		labels = append(labels, l.Label)
+	for i, l := range all[:max(n, min(shown, len(all)))] {
+		if i < n {
+			labels = append(labels, l.Label)
+		}
 		v.Labels = append(v.Labels, l.LabelConfidence)
 	}
 	for _, a := range ballot.MeanSet(samples, nil) {

@@ -141,6 +141,46 @@ func TestLearnedElect(t *testing.T) {
 	}
 }
 
+// TestLikelyLabels: those of all labels add up to 1, in the order of the votes, and the answer's is its confidence.
+func TestLikelyLabels(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	labels := []string{"a", "b", "c", "d", "e", "f"}
+	for round := range 200 {
+		slope := 0.2 + 2*random.Float64()
+		config := fmt.Sprintf(`{"weights": {"knn": 2, "linear": %d}, "calibration": {"slope": %g, "offset": %g}, "labels": %%d}`, 1+round%4, slope, random.Float64()-.5)
+		var samples []sdk.Sample
+		for _, voter := range []string{"knn", "linear"} {
+			samples = append(samples, learnedSample(voter, labels[random.IntN(3)], 0.5+random.Float64(), labels[3], random.Float64(), "-", 0.1*random.Float64()))
+		}
+		with := func(shown int) sdk.Verdict {
+			return learnedElect(t, open(t, elect.Learned(), fmt.Sprintf(config, shown)), labels, []sdk.TrainingRow{{Samples: samples}})[0]
+		}
+		plain, got, few := with(0), with(6), with(1)
+		if plain.Labels != nil || got.Answer != plain.Answer || got.Confidence != plain.Confidence {
+			t.Fatalf("%+v without the argument, %+v with it", plain, got)
+		}
+		if got.Answer == "" {
+			continue
+		}
+		want := max(got.Confidence, 1/float64(len(labels)))
+		if got.Labels[0].Label != got.Answer || math.Abs(got.Labels[0].Confidence-want) > 1e-6 {
+			t.Errorf("round %d: %+v", round, got)
+		}
+		sum := 0.0
+		for i, l := range got.Labels {
+			if sum += l.Confidence; i > 0 && l.Confidence > got.Labels[i-1].Confidence {
+				t.Errorf("round %d: %v is not sorted", round, got.Labels)
+			}
+		}
+		if sum > 1+1e-9 || got.Labels[len(got.Labels)-1].Confidence < (1-sum)/float64(len(labels)-len(got.Labels)) {
+			t.Errorf("round %d: %v leaves more to labels without a vote", round, got.Labels)
+		}
+		if !slices.Equal(few.Labels, got.Labels[:1]) {
+			t.Errorf("round %d: the likeliest of %v is %v", round, got.Labels, few.Labels)
+		}
+	}
+}
+
 // Texts are no labels.
 func TestNoLabels(t *testing.T) {
 	e := open(t, elect.Learned(), `{"weights": {"llm": 1}}`)

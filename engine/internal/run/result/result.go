@@ -31,7 +31,8 @@ type Result struct {
 	// estimate it.
 	Unknown float64 `json:"unknown,omitempty"`
 	// Labels are those of an answer that is a set, the surest first, or the levels of a tree down to the
-	// likeliest label, however far the answer goes. nil: the election does not estimate them.
+	// likeliest label, however far the answer goes. If the election was asked for likely labels, those
+	// follow. nil: the election does not estimate them.
 	Labels []sdk.LabelConfidence `json:"labels,omitempty"`
 	// RunnerUp is the label after the answer, with all voters counting alike; empty: nobody voted
 	// for another, or answers are sets or no labels.
