@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import threading
 import time
@@ -24,7 +23,7 @@ try:
 except ImportError as err:
     raise ImportError("racflow.Classifier needs scikit-learn: pip install scikit-learn") from err
 
-from ._binary import binary
+from ._binary import command
 from ._errors import Error, ItemError
 from ._pipeline import Pipeline
 
@@ -34,10 +33,11 @@ if TYPE_CHECKING:
 WARM = 4  # servers that a program keeps running for its estimators; each is several processes
 LISTED = 50  # labels whose probability a result lists; the others share what is left
 
-_FILE = """{head}
+_FILE = """variable "train" {{ type = path }}
+{head}
 knowledge "examples" {{
   source {{
-    path = "rows.jsonl"
+    path = var.train
     {many}
   }}
   embed {{
@@ -87,7 +87,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self, *, embedder: str = "minilm", voters: Sequence[str] = ("neighbours", "prototype", "linear"), neighbours: int = 30,
         model: str | None = None, provider: str = "openai", base_url: str | None = None,
-        file: str | os.PathLike[str] | None = None, vars: Mapping[str, Any] | None = None, trust: str | None = None,
+        file: str | os.PathLike[str] | None = None, vars: Mapping[str, Any] | None = None, trust: Any = None,
         state: str | os.PathLike[str] | None = None,
     ) -> None:
         self.embedder = embedder
@@ -134,7 +134,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("labels are blank, or are the same when they are written as text")
         if self.file is None and self.embedder == "minilm":
             _pull_minilm()
-        fitted = _Fitted(self._options(), self.state)
+        fitted = _Fitted(self.vars or {}, "all" if self.file is None else self.trust, self.state)  # our own file does what the parameters say
         with open(fitted.path / "rows.jsonl", "w", encoding="utf-8") as out:
             out.writelines(json.dumps({"text": text, "label": label}) + "\n" for text, label in zip(texts, rows) if text.strip())
         if self.file is None:
@@ -195,11 +195,6 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return [int(np.argmax(self._shares))]
         return [self._index[label] for label in (result.answer.split("; ") if self._many else [result.answer])]
 
-    def _options(self) -> dict[str, Any]:
-        if self.file is None:
-            return {"trust": "all"}  # our own file wants what the parameters say
-        return {"trust": self.trust, "vars": {**(self.vars or {}), "train": "rows.jsonl"}}
-
     def _pipeline(self, many: bool, labels: int) -> str:
         embed = f"use = {_hcl(self.embedder)}"
         if self.embedder not in ("minilm", "hashing"):
@@ -222,24 +217,25 @@ class _Fitted:
     _all: weakref.WeakSet[_Fitted] = weakref.WeakSet()
     _lock = threading.RLock()
 
-    def __init__(self, options: dict[str, Any], state: str | os.PathLike[str] | None, files: Mapping[str, bytes] | None = None) -> None:
-        self.path, self.options, self.state = _private_folder(), options, state
+    def __init__(self, vars: Mapping[str, Any], trust: Any, state: Any, files: Mapping[str, bytes] | None = None) -> None:
+        self.path, self.arguments = _private_folder(), (vars, trust, state)
         for name, content in (files or {}).items():
             (self.path / name).parent.mkdir(parents=True, exist_ok=True)
             (self.path / name).write_bytes(content)
-        cache = pathlib.Path(state).resolve() / "cache" if state is not None else _program_cache(os.getpid())
+        cache = _program_cache(os.getpid()) if state is None else pathlib.Path(state).resolve() / "cache"
         cache.mkdir(parents=True, exist_ok=True)
-        (self.path / ".racflow").mkdir(exist_ok=True)
-        (self.path / ".racflow" / "cache").symlink_to(cache)
-        self.pipeline = Pipeline(self.path / "pipeline.hcl", state=self.path / ".racflow", watch=False, **options)
+        own = self.path / ".racflow"
+        own.mkdir(exist_ok=True)
+        (own / "cache").symlink_to(cache)
+        self.pipeline = Pipeline(self.path / "pipeline.hcl", state=own, watch=False, trust=trust, vars={**vars, "train": self.path / "rows.jsonl"})
         self.users, self.used = 0, 0.0
         weakref.finalize(self, _end, os.getpid(), self.path, self.pipeline)
         with self._lock:
             self._all.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        files = {str(p.relative_to(self.path)): p.read_bytes() for p in self.path.rglob("*") if p.is_file()}
-        return _Fitted, (self.options, self.state, files)
+        files = {str(path.relative_to(self.path)): path.read_bytes() for path in self.path.rglob("*") if path.is_file()}
+        return _Fitted, (*self.arguments, files)
 
     @contextlib.contextmanager
     def warm(self) -> Iterator[Pipeline]:
@@ -255,6 +251,14 @@ class _Fitted:
                 for fitted in idle[:-WARM]:
                     fitted.pipeline.close()
                     fitted.used = 0.0
+
+    @classmethod
+    def _forget(cls) -> None:
+        """Replaces the lock after a fork, during which another thread may have held it."""
+        cls._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_Fitted._forget)
 
 
 def _private_folder() -> pathlib.Path:
@@ -278,9 +282,9 @@ def _program_cache(pid: int) -> pathlib.Path:
 
 @functools.cache
 def _pull_minilm() -> None:
-    pulled = subprocess.run([binary(), "model", "pull", "minilm", "--if-missing"], capture_output=True, text=True)
-    if pulled.returncode:
-        raise Error(f'the model minilm cannot be had; embedder="hashing" needs none: {pulled.stderr.strip()}')
+    code, _, said = command("model", "pull", "minilm", "--if-missing")
+    if code:
+        raise Error(f'the model minilm cannot be had; embedder="hashing" needs none: {said.strip()}')
 
 
 def _hcl(text: str) -> str:
