@@ -176,7 +176,7 @@ func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	}
 	prices, err := pipeline.OpenPrices()
 	return pipeline.Options{
-		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: w.getenv, Away: w.options.Away, Dir: dir, Input: w.options.Input, Columns: w.options.Columns, KnowledgeColumns: w.options.KnowledgeColumns, Set: w.options.Set, Absent: w.options.Part != nil,
+		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: w.getenv, Away: w.options.Away, Dir: dir, State: w.state, Input: w.options.Input, Columns: w.options.Columns, KnowledgeColumns: w.options.KnowledgeColumns, Set: w.options.Set, Absent: w.options.Part != nil,
 		Catalog: w.catalog, Prices: prices, Secrets: w.host.Secrets(),
 		Trusted: w.trusts(),
 	}, err

@@ -114,6 +114,14 @@ func TestLearnedSets(t *testing.T) {
 		t.Errorf("precision %.3f, where 0.95 was asked for; else it is %.3f", promised, precision)
 	}
 
+	// Likely labels follow those of the answer.
+	_, all := electSets(t, `{"labels": 6}`, rows, others[:50])
+	for i, v := range all {
+		if n := len(verdicts[i].Labels); v.Answer != verdicts[i].Answer || len(v.Labels) != 6 || !slices.Equal(v.Labels[:n], verdicts[i].Labels) || v.Labels[n].Confidence > v.Labels[n-1].Confidence {
+			t.Fatalf("row %d: %+v with six labels, %+v with those of the answer", i, v, verdicts[i])
+		}
+	}
+
 	// What was learnt can be given as arguments.
 	given := string(must.Get(json.Marshal(e.(sdk.Resolver).Resolved()))(t))
 	_, again := electSets(t, given, nil, others[:50])

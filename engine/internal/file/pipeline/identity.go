@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -75,7 +76,16 @@ func PartDigests(p *Pipeline) map[string]string {
 // KnowledgeDigest returns a digest of everything in a knowledge block that changes its entries.
 // They also depend on the source's content and on the OutputDigest of the block's stages.
 func KnowledgeDigest(k *Knowledge) string {
-	read := newReader("knowledge").fields(reflect.ValueOf(k).Elem(), false)
+	near := *k
+	near.Sources = slices.Clone(k.Sources)
+	for i := range near.Sources {
+		s := &near.Sources[i]
+		if s.Path = k.near(s.Path); s.Documents != nil {
+			documents := *s.Documents
+			documents.Path, s.Documents = k.near(documents.Path), &documents
+		}
+	}
+	read := newReader("knowledge").fields(reflect.ValueOf(&near).Elem(), false)
 	if all, ok := read["Sources"].([]any); ok { // one alone is digested as ever
 		read["Source"] = all[0]
 		if delete(read, "Sources"); len(all) > 1 {
@@ -83,6 +93,16 @@ func KnowledgeDigest(k *Knowledge) string {
 		}
 	}
 	return digest(read)
+}
+
+// near returns a path as digests have it: relative to Home if it is below that.
+func (k *Knowledge) near(path string) string {
+	if k.Home != "" && filepath.IsAbs(path) {
+		if rel, err := filepath.Rel(k.Home, path); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	return path
 }
 
 // RunningStage is a running stage as OutputDigest sees it.

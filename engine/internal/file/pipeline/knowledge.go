@@ -94,6 +94,9 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	store := l.single(b, content.Blocks, "store")
 	k.Store = l.readStage(store, place{knowledge: k})
 	l.readOrigin(k, b, content.Blocks, store)
+	if k.Store.Use == "local" && k.Store.Program == nil && l.State != "" && len(PathsIn(k.Store.Info.Arguments, k.Store.Config.Public)) == 0 {
+		k.Home = filepath.Dir(l.State)
+	}
 	return k
 }
 

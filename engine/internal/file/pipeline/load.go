@@ -25,6 +25,7 @@ type Options struct {
 	VarFiles         []string                         // given by -var-file; later ones win
 	Getenv           func(name string) (string, bool) // the environment
 	Dir              string                           // the folder for relative paths on the command line
+	State            string                           // the state folder, absolute; empty: it is not known
 	Input            string                           // replaces the path of every input block; "-" is standard input
 	Columns          map[string]string                // columns of the rows of inputs, by meaning: id, text, label or gold
 	KnowledgeColumns map[string]string                // columns of the rows of each source, by meaning: id, text, label or context

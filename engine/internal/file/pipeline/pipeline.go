@@ -63,14 +63,17 @@ type Variable struct {
 
 // Knowledge is a knowledge block: what a pipeline knows and how it is kept.
 type Knowledge struct {
-	Name     string    `identity:"-,its collections are called by it"`
-	Sources  []Source  `identity:"knowledge"` // several only if all hold rows; the reviewed one and a table of labels come last; none for an attached collection
-	Chunk    *Stage    `identity:"knowledge"` // cuts documents into entries; nil: a document is one entry
-	Enrich   []*Stage  `identity:"knowledge"` // they add to entries; in file order, disabled ones too
-	Embed    *Stage    `identity:"knowledge"`
-	Store    *Stage    `identity:"run"`       // it keeps the entries, but how it searches them changes only answers
-	Analyzer string    `identity:"knowledge"` // splits texts into words for lexical search
-	Range    hcl.Range `identity:"-,a position"`
+	Name     string   `identity:"-,its collections are called by it"`
+	Sources  []Source `identity:"knowledge"` // several only if all hold rows; the reviewed one and a table of labels come last; none for an attached collection
+	Chunk    *Stage   `identity:"knowledge"` // cuts documents into entries; nil: a document is one entry
+	Enrich   []*Stage `identity:"knowledge"` // they add to entries; in file order, disabled ones too
+	Embed    *Stage   `identity:"knowledge"`
+	Store    *Stage   `identity:"run"`       // it keeps the entries, but how it searches them changes only answers
+	Analyzer string   `identity:"knowledge"` // splits texts into words for lexical search
+	// Home is the folder that holds the state folder, if the entries are kept in that. Both can be moved: paths of
+	// sources below Home count relative to it. Empty: paths count as they are, since others may share the store.
+	Home  string    `identity:"-,paths of sources are relative to it"`
+	Range hcl.Range `identity:"-,a position"`
 }
 
 // Main returns the first source in the file, after which people name the knowledge. An attached
