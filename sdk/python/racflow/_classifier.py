@@ -70,7 +70,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         provider, base_url: where the model is: "openai" (with a server that speaks as it does at
             base_url) or "anthropic". Keys come from the environment.
         file: a pipeline file to use in place of all of the above, with a variable train for the
-            labelled rows. It is copied, so it can name no file beside it.
+            labelled rows. It has to be there wherever the estimator is used.
         vars: further variables of that file.
         trust: what that file may use beyond its folder, as in Pipeline.
         state: a folder that keeps vectors and answers of models for later programs; None: they
@@ -134,13 +134,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("labels are blank, or are the same when they are written as text")
         if self.file is None and self.embedder == "minilm":
             _pull_minilm()
-        fitted = _Fitted(self.vars or {}, "all" if self.file is None else self.trust, self.state)  # our own file does what the parameters say
+        fitted = _Fitted(self.file and os.path.abspath(self.file), self.vars or {}, self.trust, self.state)
         with open(fitted.path / "rows.jsonl", "w", encoding="utf-8") as out:
             out.writelines(json.dumps({"text": text, "label": label}) + "\n" for text, label in zip(texts, rows) if text.strip())
         if self.file is None:
             (fitted.path / "pipeline.hcl").write_text(self._pipeline(many, len(classes)), encoding="utf-8")
-        else:
-            shutil.copyfile(self.file, fitted.path / "pipeline.hcl")
         with fitted.warm() as pipeline:
             pipeline.start()
         self.classes_, self._many, self._index, self._shares, self._fitted = classes, many, index, shares, fitted
@@ -168,7 +166,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if result is None:
                 row[:] = self._shares
                 continue
-            for label, confidence in result.labels.items():
+            sure = result.agreement if result.confidence is None else result.confidence
+            for label, confidence in (result.labels or {result.answer: sure}).items():
                 row[self._index[label]] = confidence
             left = np.isnan(row)
             row[left] = 0 if self._many else min(max(1 - np.nansum(row), 0) / max(left.sum(), 1), np.nanmin(row))
@@ -217,8 +216,8 @@ class _Fitted:
     _all: weakref.WeakSet[_Fitted] = weakref.WeakSet()
     _lock = threading.RLock()
 
-    def __init__(self, vars: Mapping[str, Any], trust: Any, state: Any, files: Mapping[str, bytes] | None = None) -> None:
-        self.path, self.arguments = _private_folder(), (vars, trust, state)
+    def __init__(self, file: str | None, vars: Mapping[str, Any], trust: Any, state: Any, files: Mapping[str, bytes] | None = None) -> None:
+        self.path, self.arguments = _private_folder(), (file, vars, trust, state)
         for name, content in (files or {}).items():
             (self.path / name).parent.mkdir(parents=True, exist_ok=True)
             (self.path / name).write_bytes(content)
@@ -227,7 +226,9 @@ class _Fitted:
         own = self.path / ".racflow"
         own.mkdir(exist_ok=True)
         (own / "cache").symlink_to(cache)
-        self.pipeline = Pipeline(self.path / "pipeline.hcl", state=own, watch=False, trust=trust, vars={**vars, "train": self.path / "rows.jsonl"})
+        if file is None:  # our own wants nothing but what the parameters say
+            file, vars, trust = str(self.path / "pipeline.hcl"), {}, True
+        self.pipeline = Pipeline(file, state=own, watch=False, trust=trust, vars={**vars, "train": self.path / "rows.jsonl"})
         self.users, self.used = 0, 0.0
         weakref.finalize(self, _end, os.getpid(), self.path, self.pipeline)
         with self._lock:
