@@ -32,7 +32,8 @@ def command(*arguments: str, cwd: str | None = None) -> tuple[int, str, str]:
     """Runs a command to its end. Returns its exit code and what it wrote on standard output and standard error."""
     try:
         process = subprocess.Popen(
-            [binary(), *arguments], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace",
+            [binary(), *arguments], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            encoding="utf-8", errors="replace",
         )
     except OSError as error:
         raise Error(f"racflow cannot be started: {error}") from error

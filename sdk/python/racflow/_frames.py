@@ -51,14 +51,14 @@ def item(one: Any) -> dict[str, Any]:
     return {"text": plain(one)}
 
 
-def plain(value: Any) -> str | None:
-    """Returns a value as a text: a missing one is None, several labels are joined."""
+def plain(value: Any) -> Any:
+    """Returns a value as JSON has it: a number as a text, a missing value as None."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, numbers.Number):
         return None if value != value else str(value)
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return "; ".join(map(str, value))
+    if isinstance(value, (list, tuple, set, frozenset)) or hasattr(value, "tolist"):  # labels or passages
+        return list(value)
     if type(value).__name__ in ("NAType", "NaTType"):  # of pandas
         return None
     raise TypeError(f"{value!r} is no text")
@@ -78,8 +78,7 @@ def framed(data: Any, results: list[Result]) -> Any:
     name = kind(data) or ""
     library: Any = sys.modules[name]
     if name == "pandas":
-        frame = library.DataFrame(columns, index=data.index)
-        return frame.astype({"answer": object, "confidence": float, "flagged": bool, "error": object})
+        return library.DataFrame(columns, index=data.index).astype({"confidence": float, "flagged": bool})
     if name == "polars":
         text, number, flag, many, record = library.String, library.Float64, library.Boolean, library.List, library.Struct
     else:

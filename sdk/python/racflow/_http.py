@@ -88,16 +88,8 @@ class Reply:
         return not self.complete
 
 
-def problem(status: int, body: bytes) -> Error:
-    """Returns the error of a response that is none of success (RFC 9457)."""
-    try:
-        told: dict[str, Any] = json.loads(body)
-    except ValueError:
-        return Error(f"racflow answered with status {status}: {body.decode(errors='replace')}")
-    return failure(told, status)
-
-
-def failure(told: dict[str, Any], status: int) -> Error:
-    """Returns the error that a problem describes."""
+def problem(body: bytes | str) -> Error:
+    """Returns the error that a problem (RFC 9457) describes."""
+    told: dict[str, Any] = json.loads(body)
     message = "; ".join([str(told.get("detail") or told.get("title")), *(str(e["message"]) for e in told.get("errors") or ())])
-    return Error(message) if status in (404, 429, 503) else ItemError(message, told.get("stage"))
+    return Error(message) if told["status"] in (404, 429, 503) else ItemError(message, told.get("stage"))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import importlib
 import json
@@ -46,17 +47,17 @@ class Pipeline:
     """
 
     def __init__(
-        self, file: _Path | None = None, *, vars: Mapping[str, Any] | None = None, var_files: Iterable[_Path] = (),
-        set: Mapping[str, Any] | None = None, pipeline: str | None = None, state: _Path | None = None, trust: bool | str | Iterable[str] | None = None,
-        max_cost: float | None = None, offline: bool = False, plugins: Iterable[_Path] = (), watch: bool = True, timeout: float | None = None,
-        **variables: Any,
+        self, file: _Path | None = None, *, vars: Mapping[str, Any] | None = None, var_files: Iterable[_Path] = (), set: Mapping[str, Any] | None = None,
+        pipeline: str | None = None, state: _Path | None = None, trust: bool | str | Iterable[str] | None = None, max_cost: float | None = None,
+        offline: bool = False, plugins: Iterable[_Path] = (), watch: bool = True, timeout: float | None = None, **variables: Any,
     ) -> None:
         flags = [] if file is None else [os.fspath(file)]
         flags += [f"--var={name}={_written(value)}" for name, value in {**(vars or {}), **variables}.items() if value is not None]
         flags += [f"--var-file={os.fspath(path)}" for path in var_files]
         flags += [f"--set={name}={_written(value)}" for name, value in (set or {}).items()]
         flags += [f"--plugins={os.fspath(path)}" for path in plugins]
-        flags += [f"--{name}={value}" for name, value in (("pipeline", pipeline), ("state", None if state is None else os.fspath(state))) if value is not None]
+        flags += [] if pipeline is None else [f"--pipeline={pipeline}"]
+        flags += [] if state is None else [f"--state={os.fspath(state)}"]
         if trust:
             flags.append("--trust=" + ("all" if trust is True else trust if isinstance(trust, str) else ",".join(trust)))
         calls = ([] if max_cost is None else [f"--max-cost={max_cost}"]) + (["--offline"] if offline else [])
@@ -154,14 +155,15 @@ class Pipeline:
         server = self._running()
         with _bar(progress, total) as bar:
             for line in server.stream(_path(server), map(_line, items)):
-                bar.update()
+                if bar is not None:
+                    bar.update()
                 yield Result(json.loads(line))
 
     def arun(self, data: Any, *, text: str = "text", label: str | None = None, id: str | None = None, progress: bool = False) -> Any:
         """Does what run does: awaitable for what has a length, an asynchronous iterator for other iterables, asynchronous ones, too."""
         _check(data)
         total = len(data) if hasattr(data, "__len__") else None
-        if isinstance(data, AsyncIterator) or hasattr(data, "__aiter__"):
+        if hasattr(data, "__aiter__"):
             chunks = _one_by_one(data)
         else:
             chunks = _gathered(map(_line, _frames.items(data, text=text, label=label, id=id)))
@@ -178,14 +180,15 @@ class Pipeline:
         with _bar(progress, total) as bar:
             try:
                 async for line in lines:
-                    bar.update()
+                    if bar is not None:
+                        bar.update()
                     yield Result(json.loads(line))
             finally:
                 await lines.aclose()
 
     def eval(
-        self, data: Any = None, *, text: str = "text", label: str | None = "label", id: str | None = None, gold: str | None = None, folds: int | None = None,
-        limit: int | None = None,
+        self, data: Any = None, *, text: str = "text", label: str | None = "label", id: str | None = None, gold: str | None = None,
+        folds: int | None = None, limit: int | None = None,
     ) -> Evaluation:
         """Measures the pipeline.
 
@@ -219,7 +222,8 @@ class Pipeline:
 
         Raises PipelineError, also if the rows do not allow the promise.
         """
-        more = ([] if accuracy is None else [f"--accuracy={accuracy}", f"--confidence={confidence}"]) + ([] if variable is None else [f"--variable={variable}"])
+        more = [] if accuracy is None else [f"--accuracy={accuracy}", f"--confidence={confidence}"]
+        more += [] if variable is None else [f"--variable={variable}"]
         return Promise(self._report("tune", data, self._arguments["calls"] + more, text=text, label=label, id=id, gold=gold), self)
 
     def _report(self, command: str, data: Any, more: Sequence[str], **columns: str | None) -> dict[str, Any]:
@@ -230,7 +234,7 @@ class Pipeline:
         with tempfile.TemporaryDirectory(prefix="racflow-") as folder:
             path = os.path.join(folder, "input.jsonl")
             with open(path, "wb") as file:
-                file.writelines(map(_line, _frames.items(data, **columns)))
+                file.writelines(json.dumps(item, default=str).encode() + b"\n" for item in _frames.items(data, **columns))
             return report(command, self._flags, *more, f"--input={path}", cwd=self._cwd)
 
     def _tuned(self, promise: Promise) -> Pipeline:
@@ -254,6 +258,8 @@ def _path(server: Server) -> str:
 def _line(item: Mapping[str, Any]) -> bytes:
     # A text that is no Unicode becomes a line that is no UTF-8, which is the row's error.
     kept = {what: value for what, value in item.items() if value is not None}
+    if isinstance(kept.get("label"), list):
+        kept["label"] = "; ".join(map(str, kept["label"]))
     return json.dumps(kept, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass") + b"\n"
 
 
@@ -274,7 +280,7 @@ def _asked(lines: list[bytes]) -> Result:
         elif name == "data" and event == "result":
             return Result(json.loads(value), passages)
         elif name == "data":
-            raise _http.failure(json.loads(value), 502)
+            raise _http.problem(value)
     raise ItemError("racflow ended before the answer was complete")
 
 
@@ -293,18 +299,7 @@ async def _one_by_one(items: AsyncIterator[Any]) -> AsyncIterator[tuple[int, byt
         yield 1, _line(_frames.item(item))
 
 
-class _Silent:
-    def __enter__(self) -> _Silent:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def update(self) -> None:
-        """Shows nothing."""
-
-
 def _bar(progress: bool, total: int | None) -> Any:
     if not progress:
-        return _Silent()
+        return contextlib.nullcontext()
     return importlib.import_module("tqdm.auto").tqdm(total=total, unit="text")

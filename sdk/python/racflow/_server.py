@@ -242,7 +242,7 @@ def gather(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 
 def _succeeded(reply: _http.Reply, lines: list[bytes]) -> list[bytes]:
     if reply.status != 200:
-        raise _http.problem(reply.status, b"\n".join(lines))
+        raise _http.problem(b"\n".join(lines))
     return lines
 
 
@@ -256,7 +256,8 @@ def _listen(errors: int, said: deque[str]) -> None:
 
 
 def _end(
-    process: subprocess.Popen[bytes], stdin: int, listener: threading.Thread, sockets: weakref.WeakSet[socket.socket], idle: list[tuple[float, socket.socket]],
+    process: subprocess.Popen[bytes], stdin: int, listener: threading.Thread, sockets: weakref.WeakSet[socket.socket],
+    idle: list[tuple[float, socket.socket]],
 ) -> None:
     os.close(stdin)
     for one in list(sockets):
