@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 try:
     import numpy as np
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+    from sklearn.base import BaseEstimator, ClassifierMixin  # type: ignore
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target  # type: ignore
+    from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d  # type: ignore
 except ImportError as err:
     raise ImportError("racflow.Classifier needs scikit-learn: pip install scikit-learn") from err
 
@@ -134,7 +134,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("labels are blank, or are the same when they are written as text")
         if self.file is None and self.embedder == "minilm":
             _pull_minilm()
-        fitted = _Fitted(self.file and os.path.abspath(self.file), self.vars or {}, self.trust, self.state)
+        fitted = _Fitted(None if self.file is None else os.path.abspath(self.file), self.vars or {}, self.trust, self.state)
         with open(fitted.path / "rows.jsonl", "w", encoding="utf-8") as out:
             out.writelines(json.dumps({"text": text, "label": label}) + "\n" for text, label in zip(texts, rows) if text.strip())
         if self.file is None:
@@ -167,7 +167,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 row[:] = self._shares
                 continue
             sure = result.agreement if result.confidence is None else result.confidence
-            for label, confidence in (result.labels or {result.answer: sure}).items():
+            for label, confidence in (result.labels or {str(result.answer): sure}).items():
                 row[self._index[label]] = confidence
             left = np.isnan(row)
             row[left] = 0 if self._many else min(max(1 - np.nansum(row), 0) / max(left.sum(), 1), np.nanmin(row))
@@ -192,7 +192,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The places in classes_ of what was answered."""
         if result is None:
             return [int(np.argmax(self._shares))]
-        return [self._index[label] for label in (result.answer.split("; ") if self._many else [result.answer])]
+        return [self._index[label] for label in (str(result.answer).split("; ") if self._many else [str(result.answer)])]
 
     def _pipeline(self, many: bool, labels: int) -> str:
         embed = f"use = {_hcl(self.embedder)}"

@@ -1,6 +1,7 @@
 """Tests of racflow.Classifier. They need scikit-learn, and a racflow that RACFLOW_BINARY names."""
 from __future__ import annotations
 
+import ast
 import copy
 import csv
 import gc
@@ -32,11 +33,10 @@ try:
 except ImportError:
     raise unittest.SkipTest("scikit-learn is not there")
 
+import helper
 import racflow
+from helper import ROOT
 from racflow import _classifier
-
-ROOT = pathlib.Path(__file__).resolve().parents[4]
-PACKAGE = str(ROOT / "sdk" / "python")
 
 
 def rows(path, labels):
@@ -255,17 +255,16 @@ def files(estimator):
     return {path for path in estimator._fitted.path.rglob("*") if path.is_file()}
 
 
-@unittest.skipUnless(sys.platform == "linux", "counts processes in /proc")
+@unittest.skipUnless(sys.platform == "linux", "counts open files in /proc")
 class Leaks(Folders):
     def test_hundred_estimators(self):
-        with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as folder:
-            own = shutil.copy2(racflow.binary(), home)  # a path by which its processes are known
-            program = [sys.executable, "-c", HUNDRED, str(own)]
-            environment = {**os.environ, "PYTHONPATH": PACKAGE, "RACFLOW_BINARY": str(own), "TMPDIR": folder}
-            ran = subprocess.run(program, env=environment, capture_output=True, text=True)
+        with tempfile.TemporaryDirectory() as folder:
+            here = os.path.dirname(helper.__file__)
+            environment = {**os.environ, "PYTHONPATH": f"{helper.ROOT / 'sdk' / 'python'}{os.pathsep}{here}", "TMPDIR": folder}
+            ran = subprocess.run([sys.executable, "-c", HUNDRED], env=environment, capture_output=True, text=True)
             self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertTrue(helper.gone(set(ast.literal_eval(ran.stdout))))
             self.assertEqual(os.listdir(folder), [])
-            self.assertEqual(processes(own), [])
 
     def test_fork(self):
         fitted = fast().fit(TEXTS, LABELS)
@@ -281,48 +280,30 @@ class Leaks(Folders):
         self.assertEqual(list(fitted.predict(TEXTS)), LABELS)
 
 
-def processes(binary):
-    found = []
-    for entry in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if os.readlink(entry / "exe") == str(binary):
-                found.append(entry.name)
-        except OSError:
-            pass  # it has ended
-    return found
-
-
 HUNDRED = '''
-import gc, os, pathlib, sys, tempfile, threading
+import gc, os, tempfile, threading
 import racflow
+from helper import tree
 
 def counts():
-    found = []
-    for entry in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            found.append(os.readlink(entry / "exe"))
-        except OSError:
-            pass
-    return found.count(sys.argv[1]), len(os.listdir("/proc/self/fd")), threading.active_count(), len(os.listdir(tempfile.gettempdir()))
+    gc.collect()
+    return len(tree(os.getpid())), len(os.listdir("/proc/self/fd")), threading.active_count(), len(os.listdir(tempfile.gettempdir()))
 
 def fit(n):
     texts = [f"{word} {i}" for word in ("parcel", "refund") for i in range(4)]
     return [racflow.Classifier(embedder="hashing", voters=("neighbours",)).fit(texts, [0] * 4 + [1] * 4) for _ in range(n)]
 
 fit(1)
-gc.collect()
 before = counts()
 fitted = fit(5)
 most = counts()[0]
 fitted += fit(95)
 assert all(list(one.predict(["my parcel", "a refund"])) == [0, 1] for one in fitted[::10])
 assert counts()[0] <= most, (counts(), most)
-del fitted[1:]
-gc.collect()
-fitted.clear()
-gc.collect()
+del fitted
 assert counts() == before, (before, counts())
 keep = fit(2)  # what is not closed ends with the program
+print(tree(os.getpid()))
 '''
 
 
