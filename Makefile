@@ -13,6 +13,14 @@ help: ## Show the targets
 build: ## Build bin/racflow
 	@go build -o $(BIN) ./cmd/racflow
 
+.PHONY: wheel
+wheel: ## Build the Python package, with the program in it, into dist/
+	@python3 -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./sdk/python || { \
+		echo "The wheel was not built. It needs pip and hatchling: pip brings hatchling from an index of Python packages." >&2; \
+		echo "Without an index: python3 -m hatchling build --target wheel, in sdk/python, where hatchling is installed." >&2; \
+		exit 1; \
+	}
+
 .PHONY: run
 run: build ## Run the main pipeline on the example utterances
 	@if $(BIN) model pull minilm --if-missing; then embedder=minilm; else \

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -282,7 +283,7 @@ func Version() string {
 	}
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Path == module && m.Replace == nil && m.Version != "" && m.Version != "(devel)" {
-			return m.Version
+			return strings.TrimPrefix(m.Version, "v")
 		}
 	}
 	return release
