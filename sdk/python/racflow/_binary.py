@@ -58,11 +58,11 @@ def report(name: str, flags: Sequence[str], *more: str, cwd: str | None = None) 
     return dict(reported or {})
 
 
-def explain(flags: Sequence[str], said: str, cwd: str | None) -> PipelineError:
-    """Returns why a command with these flags failed: the mistakes in the file, else what the command said."""
+def explain(flags: Sequence[str], stderr: str, cwd: str | None) -> PipelineError:
+    """Returns why a command with these flags failed: the mistakes in the file, else what the command wrote."""
     code, out, _ = command("validate", "--json", *flags, cwd=cwd)
     try:
         found = tuple(Diagnostic.of(one) for one in json.loads(out)["diagnostics"] if code != 0 and one["severity"] == "error")
     except (ValueError, KeyError):
         found = ()
-    return PipelineError("\n".join(map(str, found)) or said or "racflow ended without a word", found)
+    return PipelineError("\n".join(map(str, found)) or stderr or "racflow ended without a word", found)

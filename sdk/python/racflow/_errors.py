@@ -37,7 +37,7 @@ class Diagnostic:
 class PipelineError(Error):
     """A pipeline cannot start, or a command about it failed.
 
-    ``diagnostics`` are the mistakes in the file. Where there are none, the message is what racflow said.
+    ``diagnostics`` are the mistakes in the file. Where there are none, the message is what racflow wrote.
     """
 
     def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:

@@ -90,6 +90,6 @@ class Reply:
 
 def problem(body: bytes | str) -> Error:
     """Returns the error that a problem (RFC 9457) describes."""
-    told: dict[str, Any] = json.loads(body)
-    message = "; ".join([str(told.get("detail") or told.get("title")), *(str(e["message"]) for e in told.get("errors") or ())])
-    return Error(message) if told["status"] in (404, 429, 503) else ItemError(message, told.get("stage"))
+    described: dict[str, Any] = json.loads(body)
+    message = "; ".join([str(described.get("detail") or described.get("title")), *(str(e["message"]) for e in described.get("errors") or ())])
+    return Error(message) if described["status"] in (404, 429, 503) else ItemError(message, described.get("stage"))

@@ -47,8 +47,9 @@ class Pipeline:
     """
 
     def __init__(
-        self, file: _Path | None = None, *, vars: Mapping[str, Any] | None = None, var_files: Iterable[_Path] = (), set: Mapping[str, Any] | None = None,
-        pipeline: str | None = None, state: _Path | None = None, trust: bool | str | Iterable[str] | None = None, max_cost: float | None = None,
+        self, file: _Path | None = None, *, vars: Mapping[str, Any] | None = None, var_files: Iterable[_Path] = (),
+        set: Mapping[str, Any] | None = None, pipeline: str | None = None, state: _Path | None = None,
+        trust: bool | str | Iterable[str] | None = None, max_cost: float | None = None,
         offline: bool = False, plugins: Iterable[_Path] = (), watch: bool = True, timeout: float | None = None, **variables: Any,
     ) -> None:
         flags = [] if file is None else [os.fspath(file)]
@@ -234,8 +235,13 @@ class Pipeline:
         with tempfile.TemporaryDirectory(prefix="racflow-") as folder:
             path = os.path.join(folder, "input.jsonl")
             with open(path, "wb") as file:
-                file.writelines(json.dumps(item, default=str).encode() + b"\n" for item in _frames.items(data, **columns))
-            return report(command, self._flags, *more, f"--input={path}", cwd=self._cwd)
+                names: dict[str, None] = {}
+                for item in _frames.items(data, **columns):
+                    names.update(dict.fromkeys(item))
+                    file.write(json.dumps(item, default=str).encode() + b"\n")
+            # Whatever the file calls the columns of its own input.
+            mapped = [f"--column={name}={name}" for name in names if name in ("text", "label", "id", "gold")]
+            return report(command, self._flags, *more, *mapped, f"--input={path}", cwd=self._cwd)
 
     def _tuned(self, promise: Promise) -> Pipeline:
         folder = os.path.join(self._cwd, self._arguments["state"] or ".racflow")

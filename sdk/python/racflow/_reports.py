@@ -46,8 +46,8 @@ class Evaluation(Report):
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % interval of the accuracy."""
-        told = self.json.get("accuracy_interval")
-        return (told["low"], told["high"]) if told else None
+        interval = self.json.get("accuracy_interval")
+        return (interval["low"], interval["high"]) if interval else None
 
     @property
     def voters(self) -> dict[str, float]:
@@ -104,8 +104,8 @@ class Promise(Report):
     @property
     def answered(self) -> float | None:
         """The share of the rows that the promise was found on that are answered without a flag."""
-        told = self.json.get("promise") or {}
-        return told["answered"] / told["rows"] if told.get("rows") else None
+        promise = self.json.get("promise") or {}
+        return promise["answered"] / promise["rows"] if promise.get("rows") else None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the variables to a file, which ``var_files`` and ``-var-file`` take."""
@@ -117,6 +117,6 @@ class Promise(Report):
         return self._pipeline._tuned(self)
 
     def _facts(self) -> dict[str, str | None]:
-        told = self.json.get("promise") or {}
-        promise = f"at least {percent(told['accuracy'])} right, with {percent(told['confidence'])} confidence" if told else "none"
-        return {"promise": promise, "answered without a flag": percent(self.answered), "rows": str(told["rows"]) if told else None}
+        promise = self.json.get("promise") or {}
+        text = f"at least {percent(promise['accuracy'])} right, with {percent(promise['confidence'])} confidence" if promise else "none"
+        return {"promise": text, "answered without a flag": percent(self.answered), "rows": str(promise["rows"]) if promise else None}

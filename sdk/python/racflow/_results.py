@@ -1,4 +1,4 @@
-"""What a pipeline says about an item."""
+"""What a pipeline answers to an item."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -81,8 +81,8 @@ class Result:
     @property
     def error(self) -> ItemError | None:
         """Why the item failed."""
-        told = self.json.get("error")
-        return ItemError(told["message"], told.get("stage")) if told else None
+        failure = self.json.get("error")
+        return ItemError(failure["message"], failure.get("stage")) if failure else None
 
     def __repr__(self) -> str:
         if self.error:

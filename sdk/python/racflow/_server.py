@@ -38,7 +38,7 @@ class Server:
     def __init__(self, flags: list[str], more: list[str], cwd: str) -> None:
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._idle: list[tuple[float, socket.socket]] = []  # with the time of the last answer
-        self._said: deque[str] = deque(maxlen=20)
+        self._stderr: deque[str] = deque(maxlen=20)
         with _beginning:
             stdin, self._input = os.pipe()
             output, stdout = os.pipe()
@@ -56,7 +56,7 @@ class Server:
             finally:
                 for descriptor in (stdin, stdout, stderr):
                     os.close(descriptor)
-            self._listener = threading.Thread(target=_listen, args=(errors, self._said), name="racflow", daemon=True)
+            self._listener = threading.Thread(target=_listen, args=(errors, self._stderr), name="racflow", daemon=True)
             self._end = weakref.finalize(self, _end, self._process, self._input, self._listener, self._sockets, self._idle)
             _forked.add(self)
         self._listener.start()
@@ -65,7 +65,7 @@ class Server:
                 line = lines.readline()
             if not line:
                 self.close()
-                raise explain(flags, "\n".join(self._said), cwd)
+                raise explain(flags, "\n".join(self._stderr), cwd)
             ready = json.loads(line)
         except BaseException:
             self.close()
@@ -130,7 +130,7 @@ class Server:
         try:
             yield
         except OSError as error:
-            raise Error("racflow was closed" if not self._end.alive else "racflow ended: " + ("\n".join(self._said) or "without a word")) from error
+            raise Error("racflow was closed" if not self._end.alive else "racflow ended: " + ("\n".join(self._stderr) or "without a word")) from error
 
     def ask(self, path: str, body: bytes, accept: str = "*/*") -> list[bytes]:
         """Sends JSON and returns the lines of the response. Raises Error."""
@@ -246,12 +246,12 @@ def _succeeded(reply: _http.Reply, lines: list[bytes]) -> list[bytes]:
     return lines
 
 
-def _listen(errors: int, said: deque[str]) -> None:
-    """Logs what the process says until it has ended."""
+def _listen(errors: int, stderr: deque[str]) -> None:
+    """Logs what the process writes until it has ended."""
     with open(errors, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if line := line.rstrip():
-                said.append(line)
+                stderr.append(line)
                 log.log(logging.WARNING if line.startswith("warning:") else logging.INFO, "%s", line)
 
 

@@ -197,6 +197,26 @@ class TestPipeline(unittest.TestCase):
             self.pipeline.tune(rows[["text"]], label=None, accuracy=0.8)
 
 
+class TestOtherPipelines(unittest.TestCase):
+    def test_several_labels(self) -> None:
+        frame = pandas.DataFrame({"text": ["my parcel came late and the frame is bent"], "label": [["damage", "delivery"]]})
+        with helper.pipeline(file=helper.ROOT / "pipelines" / "tags.hcl") as pipeline:
+            got = pipeline.run(frame, label="label")
+            self.assertEqual([one["label"] for one in got["labels"][0]], ["delivery", "damage"])
+            self.assertEqual(pipeline.answer(frame["text"][0]).labels.keys(), {"delivery", "damage"})
+            self.assertEqual(pipeline.eval(frame).accuracy, 1)  # the file's own input has its labels in another column
+
+    def test_passages(self) -> None:
+        question = "How long does the gateway wait when it is shut down?"
+        with helper.pipeline(file=helper.ROOT / "pipelines" / "contextual.hcl") as pipeline:
+            result = pipeline.ask(question)
+            self.assertIn("gateway", result.passages[0]["id"])
+            self.assertIn("20 passages", repr(result))
+            self.assertEqual(pipeline.run([question])[0].passages, result.passages)
+            evaluation = pipeline.eval([{"text": question, "gold": [result.passages[0]["id"]]}])
+            self.assertEqual([stage["mrr"] for stage in evaluation.json["retrieval"]["stages"]][-1], 1)
+
+
 class TestErrors(unittest.TestCase):
     def test_mistakes_of_the_file_have_a_place(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
