@@ -221,11 +221,12 @@ class _Fitted:
         for name, content in (files or {}).items():
             (self.path / name).parent.mkdir(parents=True, exist_ok=True)
             (self.path / name).write_bytes(content)
-        cache = _program_cache(os.getpid()) if state is None else pathlib.Path(state).resolve() / "cache"
-        cache.mkdir(parents=True, exist_ok=True)
+        shared = _program_cache(os.getpid()) if state is None else pathlib.Path(state).resolve()
         own = self.path / ".racflow"
         own.mkdir(exist_ok=True)
-        (own / "cache").symlink_to(cache)
+        for name in ("vectors", "cache"):
+            (shared / name).mkdir(parents=True, exist_ok=True)
+            (own / name).symlink_to(shared / name)
         if file is None:  # our own wants nothing but what the parameters say
             file, vars, trust = str(self.path / "pipeline.hcl"), {}, True
         self.pipeline = Pipeline(file, state=own, watch=False, trust=trust, vars={**vars, "train": self.path / "rows.jsonl"})

@@ -34,6 +34,12 @@ def pipeline(**more: object) -> racflow.Pipeline:
     return racflow.Pipeline(**arguments(**more))  # type: ignore[arg-type]
 
 
+def minilm() -> bool:
+    """Whether the embedding model is on this machine."""
+    models = subprocess.run([racflow.binary(), "model", "list"], check=True, capture_output=True, text=True).stdout
+    return not any(line.startswith("minilm ") and "no: racflow model pull" in line for line in models.splitlines())
+
+
 def processes() -> dict[tuple[int, str], int]:
     """Returns the parent of each process, named by its number and start. Those that have ended are not among them."""
     lines = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat=,lstart="], check=True, capture_output=True, text=True).stdout.splitlines()

@@ -164,6 +164,14 @@ class ScikitLearn(Folders):
             self.assertGreater(search.best_score_, 0.5)
             self.assertGreater(search.score(QUESTIONS, TRUTH), 0.5)
 
+    def test_texts_are_embedded_once(self):
+        if not helper.minilm():
+            self.skipTest("minilm is not there")
+        for chosen, embedded in (slice(None), len(TEXTS)), (slice(5, None), 0):
+            with self.assertLogs("racflow", "INFO") as said:
+                racflow.Classifier(voters=("neighbours",)).fit(TEXTS[chosen], LABELS[chosen])
+            self.assertIn(f", {embedded} embedded with minilm", "\n".join(said.output))
+
     def test_ensembles(self):
         self.assertEqual(list(make_pipeline(FunctionTransformer(lower), fast()).fit(TEXTS, LABELS).predict(TEXTS)), LABELS)
         calibrated = CalibratedClassifierCV(fast(), cv=2).fit(TEXTS, LABELS)

@@ -1,7 +1,6 @@
 """Runs the example notebook, where nbclient, pandas and the model minilm are."""
 from __future__ import annotations
 
-import subprocess
 import unittest
 
 try:
@@ -11,14 +10,12 @@ try:
 except ImportError:
     raise unittest.SkipTest("nbclient or pandas is not there")
 
-import racflow
-from helper import ROOT
+from helper import ROOT, minilm
 
 
 class Notebook(unittest.TestCase):
     def test_outputs(self):
-        there = subprocess.run([racflow.binary(), "model", "list"], check=True, capture_output=True, text=True).stdout
-        if any(line.startswith("minilm ") and "no: racflow model pull" in line for line in there.splitlines()):
+        if not minilm():
             self.skipTest("minilm is not there")
         folder = ROOT / "examples" / "notebook"
         notebook = nbformat.read(folder / "intents.ipynb", as_version=4)
