@@ -269,7 +269,7 @@ class TestErrors(unittest.TestCase):
                     await task
                 self.assertTrue(await asyncio.to_thread(ended.acquire, timeout=helper.DEADLINE))
 
-        with _service(hang) as url, helper.pipeline(model="m", base_url=url) as pipeline:
+        with _service(hang) as url, helper.pipeline(model="m", base_url=url, election="soft", set={"sample.llm.probe": False}) as pipeline:
             asyncio.run(cancel(pipeline))
 
     def test_responses_in_any_pieces(self) -> None:
