@@ -31,31 +31,18 @@ def binary() -> str:
 def command(*arguments: str, cwd: str | None = None) -> tuple[int, str, str]:
     """Runs a command to its end. Returns its exit code and what it wrote on standard output and standard error."""
     try:
-        process = subprocess.Popen(
-            [binary(), *arguments], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            encoding="utf-8", errors="replace",
-        )
+        done = subprocess.run([binary(), *arguments], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
     except OSError as error:
         raise Error(f"racflow cannot be started: {error}") from error
-    with process:
-        try:
-            out, err = process.communicate()
-        except BaseException:  # Ctrl-C reaches the command, too, which ends in order
-            process.terminate()
-            raise
-    return process.returncode, out, err
+    return done.returncode, done.stdout, done.stderr
 
 
 def report(name: str, flags: Sequence[str], *more: str, cwd: str | None = None) -> dict[str, Any]:
-    """Runs a command with --json and returns what it reports. Raises PipelineError if it fails."""
+    """Runs a command with --json and returns what it reports, also of items of which some failed. Raises PipelineError if it fails."""
     code, out, err = command(name, "--json", *flags, *more, cwd=cwd)
-    try:
-        reported = json.loads(out)
-    except ValueError:
-        reported = None
-    if code != 0 and not (name == "validate" and reported):
+    if code not in (0, 3):
         raise explain(flags, err.strip(), cwd)
-    return dict(reported or {})
+    return dict(json.loads(out))
 
 
 def explain(flags: Sequence[str], stderr: str, cwd: str | None) -> PipelineError:

@@ -185,6 +185,7 @@ class TestPipeline(unittest.TestCase):
         low, high = evaluation.interval or (1, 0)
         self.assertTrue(low < (evaluation.accuracy or 0) < high)
         self.assertIn("accuracy", repr(evaluation))
+        self.assertIn("failed: 1", repr(self.pipeline.eval([{"text": "hello", "label": "talk_to_human"}, {"text": None}])))
         self.assertEqual((self.pipeline.plan(rows[:7]).items, self.pipeline.plan(["a", "b"]).cost), (7, 0))
         promise = self.pipeline.tune(rows, accuracy=0.8, variable="flag_below")
         self.assertEqual(promise.accuracy, 0.8)
