@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var seeds = flag.Int("seeds", 2000, "how many schedules TestSimulation goes through")
+var seeds = flag.Int("seeds", 2000, "how many schedules TestSchedules goes through")
 
 func newWorld(t testing.TB, seed uint64, limits Limits) *world {
 	return &world{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 22)), now: time.Unix(0, 0), limits: limits}
@@ -21,9 +21,9 @@ func (w *world) post() *post {
 	return p
 }
 
-// TestSimulation goes through random schedules: workers that die, that stand still for longer than
+// TestSchedules goes through random schedules: workers that die, that stand still for longer than
 // their lease and go on, that come; keepers that die and that stand still; lost and late messages.
-func TestSimulation(t *testing.T) {
+func TestSchedules(t *testing.T) {
 	n := *seeds
 	if testing.Short() {
 		n /= 10

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSpent: a budget is spent but for less than the largest call may take, and then all know.
-func TestSpent(t *testing.T) {
+// TestSpentIsKnown: a budget is spent but for less than the largest call may take, and then all know.
+func TestSpentIsKnown(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		most := 10 + r.Float64()*2500
