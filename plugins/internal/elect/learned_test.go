@@ -179,6 +179,12 @@ func TestLikelyLabels(t *testing.T) {
 			t.Errorf("round %d: the likeliest of %v is %v", round, got.Labels, few.Labels)
 		}
 	}
+	// What ties with the answer stands behind it, however the numbers are rounded.
+	tied := learnedElect(t, open(t, elect.Learned(), `{"weights": {"knn": 2, "linear": 2.0000000001}, "labels": 2}`), labels,
+		[]sdk.TrainingRow{{Samples: []sdk.Sample{learnedSample("knn", "a", 1.), learnedSample("linear", "b", 1.)}}})[0]
+	if tied.Answer != "a" || tied.Labels[0].Label != "a" || tied.Labels[1].Label != "b" {
+		t.Errorf("%+v", tied)
+	}
 }
 
 // Texts are no labels.
