@@ -233,7 +233,7 @@ func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 		add(path)
 	}
 	named := func(s *pipeline.Stage) {
-		for _, path := range pipeline.PathsIn(s.Info.Arguments, s.Config.Public) {
+		for _, path := range s.Paths() {
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // leaves out the folder of a store, which changes
 				add(path)
 			}

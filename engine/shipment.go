@@ -500,15 +500,12 @@ func StoreFolder(path string) string {
 	return "stores/" + hex.EncodeToString(sum[:8])
 }
 
-// PathsOf returns the paths in a stage's arguments, absolute, as in the file.
-func PathsOf(s *pipeline.Stage) []string { return pipeline.PathsIn(s.Info.Arguments, s.Config.Public) }
-
 // StorePaths returns the folders in a store's config; none: it uses the state folder or a server.
 func StorePaths(store *pipeline.Stage) (folders []string) {
 	if store.Info.Network {
 		return nil
 	}
-	for _, path := range PathsOf(store) {
+	for _, path := range store.Paths() {
 		if info, err := os.Stat(path); err != nil || info.IsDir() { // a missing folder will be made
 			folders = append(folders, path)
 		}
@@ -526,7 +523,7 @@ func (s *shipment) collections(block *pipeline.Knowledge, collection, content st
 	}
 	note, err := s.collection(name, dir, collection)
 	switch {
-	case errors.Is(err, generation.ErrForeign) || errors.Is(err, fs.ErrNotExist) && (block.Store.Use != "local" || block.Store.Program != nil):
+	case errors.Is(err, generation.ErrForeign) || errors.Is(err, fs.ErrNotExist) && !block.Store.Is("local"):
 		if err = s.folder(name, dir); errors.Is(err, fs.ErrNotExist) && len(named) == 0 {
 			return nil // the store keeps nothing in a folder
 		}

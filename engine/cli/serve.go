@@ -211,15 +211,11 @@ func (s *serving) until(ctx context.Context, d *display, set *live.Set, server *
 }
 
 func (s *serving) announce(d *display, set *live.Set, address string) {
-	var names []string
-	for _, p := range set.Pipelines() {
-		names = append(names, p.Name())
-	}
 	scheme := "http"
 	if s.network.Cert != "" {
 		scheme = "https"
 	}
-	d.note("serving %s on %s://%s", strings.Join(names, ", "), scheme, address)
+	d.note("serving %s on %s://%s", strings.Join(set.Names(), ", "), scheme, address)
 	if !serve.Loopback(address) && s.network.Insecure {
 		for what, missing := range map[string]bool{"without TLS: others may read requests and answers": s.network.Cert == "", "without tokens: everybody may call": s.options.Guard.Tokens == nil} {
 			if missing {

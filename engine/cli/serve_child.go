@@ -46,10 +46,7 @@ func serveChild(c *cobra.Command, set *live.Set, server *serve.Server) error {
 	if err != nil {
 		return err
 	}
-	ready := child{Socket: l.Addr().String()}
-	for _, p := range set.Pipelines() {
-		ready.Pipelines = append(ready.Pipelines, p.Name())
-	}
+	ready := child{l.Addr().String(), set.Names()}
 	if err := json.NewEncoder(c.OutOrStdout()).Encode(ready); err != nil {
 		return errors.Join(err, l.Close())
 	}

@@ -224,15 +224,14 @@ func (r *reader) likeliest(v sdk.Verdict, labels, shown int) []sdk.LabelConfiden
 	if best < 0 || v.Answer == "" {
 		return nil
 	}
-	voted, sum := 0, 0.0
+	sum := 0.0
 	var all []sdk.LabelConfidence
 	for i, label := range r.labels {
 		if sum += r.scores[i]; label != "" {
-			voted++
 			all = append(all, sdk.LabelConfidence{Label: label, Confidence: math.Log(r.scores[i] / r.scores[best])})
 		}
 	}
-	others := float64(max(labels-voted, 0)) // that nobody voted for, and that are equally likely
+	others := float64(max(labels-len(all), 0)) // that nobody voted for, and that are equally likely
 	other := math.Log(max((1-sum)/max(others, 1), math.SmallestNonzeroFloat64) / r.scores[best])
 	total := func(power float64) float64 {
 		sum := 0.0

@@ -123,6 +123,12 @@ func (c Config) Model() string {
 	return named.Model
 }
 
+// Paths returns the paths in the stage's arguments, absolute, as in the file.
+func (s *Stage) Paths() []string { return PathsIn(s.Info.Arguments, s.Config.Public) }
+
+// Is reports whether it is the built-in plugin stage of a name, not a third party's.
+func (s *Stage) Is(use string) bool { return s.Use == use && s.Program == nil }
+
 // PathsIn returns the absolute paths in a config, in the arguments that are paths.
 func PathsIn(arguments []sdk.Argument, config []byte) (paths []string) {
 	var values map[string]json.RawMessage

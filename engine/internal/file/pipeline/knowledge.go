@@ -94,7 +94,7 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	store := l.single(b, content.Blocks, "store")
 	k.Store = l.readStage(store, place{knowledge: k})
 	l.readOrigin(k, b, content.Blocks, store)
-	if k.Store.Use == "local" && k.Store.Program == nil && l.State != "" && len(PathsIn(k.Store.Info.Arguments, k.Store.Config.Public)) == 0 {
+	if k.Store.Is("local") && len(k.Store.Paths()) == 0 && l.State != "" {
 		k.Home = filepath.Dir(l.State)
 	}
 	return k

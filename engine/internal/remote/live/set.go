@@ -186,6 +186,15 @@ func (s *Set) Start(ctx context.Context) error {
 // Pipelines returns all pipelines, in the order of files and blocks.
 func (s *Set) Pipelines() []*Pipeline { return slices.Clone(s.pipelines) }
 
+// Names returns the names of all pipelines, in the same order.
+func (s *Set) Names() []string {
+	names := make([]string, len(s.pipelines))
+	for i, p := range s.pipelines {
+		names[i] = p.name
+	}
+	return names
+}
+
 // Pipeline returns the pipeline with a name; nil: there is none.
 func (s *Set) Pipeline(name string) *Pipeline {
 	for _, p := range s.pipelines {

@@ -275,7 +275,7 @@ func (c *collector) stages(f *pipeline.File, p *pipeline.Pipeline) error {
 		}
 	}
 	for s := range stagesOf(f) {
-		for _, path := range engine.PathsOf(s) {
+		for _, path := range s.Paths() {
 			info, err := os.Stat(path)
 			switch {
 			case s.Kind == sdk.KindStore && (err != nil || info.IsDir()):
