@@ -15,7 +15,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from typing import Any
+from typing import IO, Any
 
 from . import _http
 from ._binary import binary, explain
@@ -40,28 +40,20 @@ class Server:
         self._idle: list[tuple[float, socket.socket]] = []  # with the time of the last answer
         self._stderr: deque[str] = deque(maxlen=20)
         with _beginning:
-            stdin, self._input = os.pipe()
-            output, stdout = os.pipe()
-            errors, stderr = os.pipe()
             try:
                 self._process = subprocess.Popen(
-                    [binary(), "serve", "--child", *flags, *more], stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, start_new_session=True,
+                    [binary(), "serve", "--child", *flags, *more], cwd=cwd, start_new_session=True,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace",
                 )
-            except BaseException as error:
-                for descriptor in (self._input, output, errors):
-                    os.close(descriptor)
-                if isinstance(error, OSError):
-                    raise Error(f"racflow cannot be started: {error}") from error
-                raise
-            finally:
-                for descriptor in (stdin, stdout, stderr):
-                    os.close(descriptor)
-            self._listener = threading.Thread(target=_listen, args=(errors, self._stderr), name="racflow", daemon=True)
-            self._end = weakref.finalize(self, _end, self._process, self._input, self._listener, self._sockets, self._idle)
+            except OSError as error:
+                raise Error(f"racflow cannot be started: {error}") from error
+            listener = threading.Thread(target=_listen, args=(self._process.stderr, self._stderr), name="racflow", daemon=True)
+            self._end = weakref.finalize(self, _end, self._process, listener, self._sockets, self._idle)
             _forked.add(self)
-        self._listener.start()
+        listener.start()
+        assert self._process.stdout
         try:
-            with open(output, "rb") as lines:  # here, and not before, nobody else holds the other end
+            with self._process.stdout as lines:
                 line = lines.readline()
             if not line:
                 self.close()
@@ -89,8 +81,8 @@ class Server:
 
     def _forget(self) -> None:
         """Lets go of the process of a parent, after a fork."""
-        if self._end.detach():
-            os.close(self._input)
+        if self._end.detach() and self._process.stdin:
+            self._process.stdin.close()
         for one in list(self._sockets):
             one.close()
         self._process.returncode = 0  # it is no child of this process
@@ -246,9 +238,9 @@ def _succeeded(reply: _http.Reply, lines: list[bytes]) -> list[bytes]:
     return lines
 
 
-def _listen(errors: int, stderr: deque[str]) -> None:
+def _listen(lines: IO[str], stderr: deque[str]) -> None:
     """Logs what the process writes until it has ended."""
-    with open(errors, encoding="utf-8", errors="replace") as lines:
+    with lines:
         for line in lines:
             if line := line.rstrip():
                 stderr.append(line)
@@ -256,10 +248,10 @@ def _listen(errors: int, stderr: deque[str]) -> None:
 
 
 def _end(
-    process: subprocess.Popen[bytes], stdin: int, listener: threading.Thread, sockets: weakref.WeakSet[socket.socket],
-    idle: list[tuple[float, socket.socket]],
+    process: subprocess.Popen[str], listener: threading.Thread, sockets: weakref.WeakSet[socket.socket], idle: list[tuple[float, socket.socket]],
 ) -> None:
-    os.close(stdin)
+    if process.stdin:
+        process.stdin.close()
     for one in list(sockets):
         with contextlib.suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)  # wakes threads that wait for an answer
