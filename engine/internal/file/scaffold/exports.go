@@ -181,7 +181,7 @@ func objectOf(raw json.RawMessage) object {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
 		return nil
 	}
-	members, err := rows.JSONMembers(nil, raw, false)
+	members, err := rows.JSONMembers(raw, false)
 	if err != nil {
 		return nil
 	}
@@ -192,7 +192,7 @@ func elements(raw json.RawMessage) (all []json.RawMessage) {
 	if len(raw) == 0 || raw[0] != '[' {
 		return nil
 	}
-	members, err := rows.JSONMembers(nil, raw, true)
+	members, err := rows.JSONMembers(raw, true)
 	if err != nil {
 		return nil
 	}

@@ -7,8 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 )
 
 // This file reads rows in JSON: one object a line (JSONL), or the elements of an array of any
@@ -20,7 +24,7 @@ import (
 // JSONRow is a row before it is parsed.
 type JSONRow struct {
 	Line int    // on which the row starts
-	Raw  []byte // valid until the next call of Next; may be invalid JSON
+	Raw  []byte // valid until the next call of Next; of JSONL, it may be invalid JSON
 	Err  error  // not nil: the row is unusable
 }
 
@@ -45,224 +49,172 @@ func (l *JSONL) Next() (JSONRow, error) {
 	}
 }
 
-// token reads the next byte that is not white space.
-func (s *JSONArray) token() (byte, error) {
-	for {
-		c, err := s.in.ReadByte()
-		switch {
-		case err != nil:
-			return 0, err
-		case c == '\n':
-			s.line++
-		case c != ' ' && c != '\t' && c != '\r':
-			return c, nil
-		}
-	}
-}
+// maxElement is the most bytes of an element of an array that are read into memory, to report it as
+// longer than MaxLine.
+const maxElement = 16 * MaxLine
 
-// back unreads a token.
-func (s *JSONArray) back(byte) error { return s.in.UnreadByte() }
-
-// value reads the rest of a value after its first byte. With keep, it returns the value, valid
-// until the next call; a value above MaxLine is read to its end and fails with ErrLineTooLong. It
-// does not check that the value is valid JSON: it finds the end by quotes and brackets.
-func (s *JSONArray) value(first byte, keep bool) (raw []byte, err error) {
-	s.raw = s.raw[:0]
-	depth, quoted, escaped, tooLong := 0, false, false, false
-	for c := first; ; {
-		if keep && !tooLong {
-			if tooLong = len(s.raw) >= MaxLine; !tooLong {
-				s.raw = append(s.raw, c)
-			}
-		}
-		switch {
-		case escaped:
-			escaped = false
-		case quoted && c == '\\':
-			escaped = true
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			depth--
-		}
-		if c == '\n' {
-			s.line++
-		}
-		if depth <= 0 && !quoted && (first == '{' || first == '[' || first == '"') {
-			break
-		}
-		if c, err = s.in.ReadByte(); err != nil {
-			return nil, err
-		}
-		if depth == 0 && !quoted && (c == ',' || c == ']' || c == '}') { // the end of a number or a word
-			if err := s.in.UnreadByte(); err != nil {
-				return nil, err
-			}
-			break
-		}
-	}
-	if tooLong {
-		return nil, ErrLineTooLong
-	}
-	return s.raw, nil
-}
-
-// JSONArray reads the elements of an array, which stands alone or is a member of an object.
+// JSONArray reads the elements of an array, which stands alone or is a member of an object. A
+// mistake in the syntax ends the file, since nothing says where the row ends.
 type JSONArray struct {
-	in     *bufio.Reader
-	array  string // name of the member; empty: the only member with rows
-	line   int
-	inside bool     // the array is in an object
-	open   int      // the line on which the array opens
-	found  []string // names of members that are arrays of rows
-	named  []string // names of other members
-	raw    []byte   // of the current element
-	state  func() (JSONRow, error)
+	in    *jsonLines
+	json  *json.Decoder
+	array string          // name of the member; empty: the only member with rows
+	found []string        // names of members that are arrays of rows
+	named []string        // names of other members
+	first json.RawMessage // of the array, read ahead
+	open  int             // the line on which the array opens
+	state func() (JSONRow, error)
 }
 
 // NewJSONArray returns a reader of an array. array names the member to read if an object has
 // several arrays of rows.
 func NewJSONArray(in *bufio.Reader, array string) *JSONArray {
-	s := &JSONArray{in: in, array: array, line: 1}
+	s := &JSONArray{in: &jsonLines{in: in, line: 1}, array: array}
+	s.json = json.NewDecoder(s.in)
 	s.state = s.start
 	return s
 }
 
 // Line returns the line up to which the stream has been read.
-func (s *JSONArray) Line() int { return s.line }
+func (s *JSONArray) Line() int { return s.in.lineAt(s.json.InputOffset()) }
 
 // Next returns the next row. It ends with io.EOF.
-func (s *JSONArray) Next() (JSONRow, error) { return s.state() }
+func (s *JSONArray) Next() (JSONRow, error) {
+	row, err := s.state()
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		err = fmt.Errorf("after line %d: it is not JSON (%w), and nothing behind it can be read; rows in JSONL, one a line, fail alone", s.Line(), err)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && s.open > 0:
+		err = fmt.Errorf("the file is cut off: the array that opens on line %d is never closed; get the file once more", s.open)
+	}
+	return row, err
+}
 
 // start looks for the array.
 func (s *JSONArray) start() (JSONRow, error) {
-	c, err := s.token()
+	token, err := s.json.Token()
 	switch {
 	case errors.Is(err, io.EOF):
 		return JSONRow{}, errors.New("the file is empty")
-	case err != nil:
-		return JSONRow{}, err
-	case c == '[':
-		s.open, s.state = s.line, s.element
+	case token == json.Delim('['):
+		s.open, s.state = s.Line(), s.element
 		return s.element()
-	case c == '{':
-		s.inside, s.state = true, s.member
+	case token == json.Delim('{'):
+		s.open = s.Line()
+		s.state = s.member
 		return s.member()
 	}
-	return JSONRow{}, s.wrong(c, "an array of rows begins with [, and an object that holds one with {; write rows of objects as JSONL, one a line")
+	return JSONRow{}, errors.New("an array of rows begins with [, and an object that holds one with {; write rows of objects as JSONL, one a line")
 }
 
-// member looks for the next array among the members of an object.
+// member looks for the next array of rows among the members of an object.
 func (s *JSONArray) member() (JSONRow, error) {
-	for {
-		c, err := s.token()
-		switch {
-		case err != nil:
-			return JSONRow{}, s.cut(err, "the object")
-		case c == ',':
-			continue
-		case c == '}':
-			return s.last()
-		case c != '"':
-			return JSONRow{}, s.wrong(c, "the name of a member stands in quotes")
-		}
-		name, err := s.name()
+	for s.json.More() && len(s.named) < 1000 {
+		key, err := s.json.Token()
 		if err != nil {
 			return JSONRow{}, err
 		}
-		if c, err = s.token(); err == nil && c != ':' {
-			return JSONRow{}, s.wrong(c, "after the name of a member there is a colon")
+		name, _ := key.(string) // the decoder accepts nothing else there
+		s.in.reset()
+		value, err := s.json.Token()
+		if err != nil {
+			return JSONRow{}, err
 		}
-		if c, err = s.token(); err != nil {
-			return JSONRow{}, s.cut(err, "the object")
-		}
-		if c == '[' {
-			rows, err := s.holdsRows()
-			if err != nil {
-				return JSONRow{}, err
+		open := s.Line()
+		if rows, err := s.holdsRows(value); err != nil {
+			return JSONRow{}, err
+		} else if rows {
+			s.found = append(s.found, name)
+			if s.array == "" && len(s.found) == 2 {
+				return JSONRow{}, fmt.Errorf("the object holds several arrays of rows, %q and %q: say which one counts with sheet = %q in the file, or --sheet of racflow init", s.found[0], name, s.found[0])
 			}
-			if rows {
-				s.found = append(s.found, name)
-				if s.array == "" && len(s.found) == 2 {
-					return JSONRow{}, fmt.Errorf("the object holds several arrays of rows, %q and %q: say which one counts with sheet = %q in the file, or --sheet of racflow init", s.found[0], name, s.found[0])
-				}
-				if s.array == "" || s.array == name {
-					s.open, s.state = s.line, s.element
-					return s.element()
-				}
+			if s.array == "" || s.array == name {
+				s.open, s.state = open, s.element
+				return s.element()
 			}
 		}
 		s.named = append(s.named, name)
-		if _, err := s.value(c, false); err != nil {
-			return JSONRow{}, s.cut(err, "the object")
-		}
-		if len(s.named) > 1000 {
-			return JSONRow{}, s.none()
+		if err := s.skip(value); err != nil {
+			return JSONRow{}, err
 		}
 	}
+	if len(s.found) == 0 || s.array != "" && !slices.Contains(s.found, s.array) {
+		return JSONRow{}, s.none()
+	}
+	return s.last()
 }
 
-// holdsRows reports whether the first element of the array just opened is an object or an array.
-func (s *JSONArray) holdsRows() (bool, error) {
-	c, err := s.token()
-	if err != nil {
-		return false, s.cut(err, "an array")
+// holdsRows reports whether a value is an array whose first element is an object or an array, and
+// reads that element.
+func (s *JSONArray) holdsRows(value json.Token) (bool, error) {
+	s.first = nil
+	if value != json.Delim('[') || !s.json.More() {
+		return false, nil
 	}
-	return c == '{' || c == '[', s.back(c)
+	err := s.json.Decode(&s.first)
+	return len(s.first) > 0 && (s.first[0] == '{' || s.first[0] == '['), err
+}
+
+// skip reads the rest of a value.
+func (s *JSONArray) skip(value json.Token) error {
+	depth := 0
+	for {
+		switch value {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+		var err error
+		s.in.reset()
+		if value, err = s.json.Token(); err != nil {
+			return err
+		}
+	}
 }
 
 // element returns the next element of the array.
 func (s *JSONArray) element() (JSONRow, error) {
-	for {
-		c, err := s.token()
-		if err != nil {
-			return JSONRow{}, s.cut(err, "the array that opens on line "+strconv.Itoa(s.open))
-		}
-		switch c {
-		case ',':
-			continue
-		case ']':
-			if s.inside {
+	raw := s.first
+	if s.first = nil; raw == nil {
+		if !s.json.More() {
+			if _, err := s.json.Token(); err != nil { // the closing bracket
+				return JSONRow{}, err
+			}
+			if len(s.found) > 0 {
 				s.state = s.member
 				return s.member()
 			}
 			return s.last()
 		}
-		row := JSONRow{Line: s.line}
-		row.Raw, err = s.value(c, true)
-		if errors.Is(err, ErrLineTooLong) {
-			row.Err, err = ErrLineTooLong, nil
+		s.in.reset()
+		if err := s.json.Decode(&raw); err != nil {
+			return JSONRow{}, err
 		}
-		if err != nil {
-			return JSONRow{}, s.cut(err, "the array that opens on line "+strconv.Itoa(s.open))
-		}
-		return row, nil
 	}
+	row := JSONRow{Line: s.Line() - bytes.Count(raw, []byte("\n")), Raw: raw}
+	if len(raw) > MaxLine {
+		row.Raw, row.Err = nil, ErrLineTooLong
+	}
+	return row, nil
 }
 
 // last checks that nothing follows.
 func (s *JSONArray) last() (JSONRow, error) {
-	s.state = func() (JSONRow, error) { return JSONRow{}, io.EOF }
-	if s.inside && (len(s.found) == 0 || s.array != "" && !contains(s.found, s.array)) {
-		return JSONRow{}, s.none()
-	}
-	c, err := s.token()
-	if err == nil {
-		return JSONRow{}, s.wrong(c, "after the end of the rows there is nothing else; write rows that are not in one array as JSONL, one a line")
-	}
-	return JSONRow{}, err
-}
-
-func contains(all []string, name string) bool {
-	for _, n := range all {
-		if n == name {
-			return true
+	if len(s.found) > 0 {
+		if _, err := s.json.Token(); err != nil { // the closing brace
+			return JSONRow{}, err
 		}
 	}
-	return false
+	s.open, s.state = 0, func() (JSONRow, error) { return JSONRow{}, io.EOF }
+	if _, err := s.json.Token(); !errors.Is(err, io.EOF) {
+		return JSONRow{}, fmt.Errorf("line %d: after the end of the rows there is nothing else; write rows that are not in one array as JSONL, one a line", s.Line())
+	}
+	return JSONRow{}, io.EOF
 }
 
 // none returns the error of an object without the wanted array.
@@ -273,32 +225,130 @@ func (s *JSONArray) none() error {
 	return fmt.Errorf("the file is one object, and none of its members (%s) is an array of rows: write each row as an object on a line of its own, as JSONL", strings.Join(s.named[:min(len(s.named), 8)], ", "))
 }
 
-func (s *JSONArray) wrong(c byte, advice string) error {
-	return fmt.Errorf("line %d: it is not JSON: there is %q, but %s", s.line, string(rune(c)), advice)
+// jsonLines counts the lines of a stream that a decoder reads ahead, and fails where one value is
+// too long to be held in memory.
+type jsonLines struct {
+	in    io.Reader
+	n     int64   // bytes read
+	since int64   // bytes read for the present value
+	line  int     // at the first of ends
+	ends  []int64 // offsets after the line ends that the decoder may not have reached
 }
 
-func (s *JSONArray) cut(err error, what string) error {
-	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("the file is cut off: %s is never closed; get the file once more", what)
+func (l *jsonLines) Read(p []byte) (int, error) {
+	if l.since > maxElement {
+		return 0, fmt.Errorf("line %d: a value is longer than %d bytes", l.line, maxElement)
 	}
-	return err
+	n, err := l.in.Read(p)
+	for i, c := range p[:n] {
+		if c == '\n' {
+			l.ends = append(l.ends, l.n+int64(i)+1)
+		}
+	}
+	l.n, l.since = l.n+int64(n), l.since+int64(n)
+	return n, err
 }
 
-// maxName is the most bytes of a member's name that is accepted.
-const maxName = 64 << 10
+// reset begins another value.
+func (l *jsonLines) reset() { l.since = 0 }
 
-// name reads the name of a member after its opening quote.
-func (s *JSONArray) name() (string, error) {
-	raw, err := s.value('"', true)
-	if err != nil {
-		return "", s.cut(err, "a name")
+// lineAt returns the line of an offset, which is never before that of an earlier call.
+func (l *jsonLines) lineAt(offset int64) int {
+	passed, _ := slices.BinarySearch(l.ends, offset+1)
+	l.line += passed
+	l.ends = l.ends[passed:]
+	return l.line
+}
+
+// JSONMember is a member of an object, or an element of an array, named by its position: "1", "2",
+// ...
+type JSONMember struct {
+	Name  string
+	Value json.RawMessage // shares the bytes of the row
+}
+
+// ErrNotUTF8 says that a row is not valid UTF-8, so not JSON.
+var ErrNotUTF8 = errors.New("it is not valid UTF-8: mend it, or name the encoding of the file")
+
+// JSONMembers returns the members of a row. The row is an object or, with arrays, possibly an array.
+// Of members with the same name the last one counts, as in package encoding/json.
+func JSONMembers(row []byte, arrays bool) ([]JSONMember, error) {
+	if !utf8.Valid(row) {
+		return nil, ErrNotUTF8
 	}
-	if len(raw) > maxName {
-		return "", fmt.Errorf("line %d: the name of a member is longer than %d bytes", s.line, maxName)
+	if !json.Valid(row) {
+		var syntax *json.SyntaxError
+		errors.As(json.Unmarshal(row, new(json.RawMessage)), &syntax)
+		return nil, fmt.Errorf("column %d: it is not JSON: %w", syntax.Offset, syntax)
 	}
-	var name string
-	if err := json.Unmarshal(raw, &name); err != nil {
-		return "", fmt.Errorf("line %d: it is not JSON: %w", s.line, err)
+	object := gjson.ParseBytes(row)
+	if !object.IsObject() && !(arrays && object.IsArray()) {
+		return nil, errors.New("it is not a JSON object")
 	}
-	return name, nil
+	var all []JSONMember
+	at := map[string]int{}
+	object.ForEach(func(key, value gjson.Result) bool {
+		name := key.String()
+		if object.IsArray() {
+			name = strconv.Itoa(len(all) + 1)
+		}
+		raw := row[value.Index : value.Index+len(value.Raw) : value.Index+len(value.Raw)]
+		if i, again := at[name]; again {
+			all[i].Value = raw
+			return true
+		}
+		at[name] = len(all)
+		all = append(all, JSONMember{name, raw})
+		return true
+	})
+	return all, nil
+}
+
+// HoldsRows reports whether a member of an object, which must be valid JSON, is an array of objects
+// or of arrays.
+func HoldsRows(object []byte) (holds bool) {
+	gjson.ParseBytes(object).ForEach(func(_, value gjson.Result) bool {
+		first := value.Get("0")
+		holds = value.IsArray() && (first.IsObject() || first.IsArray())
+		return !holds
+	})
+	return holds
+}
+
+// JSONPath leads to a value within a row: member names separated by points, and positions in
+// arrays, which count from 0, as in turns[0].text.
+type JSONPath struct {
+	first string
+	rest  string // a path of gjson
+}
+
+var positions = strings.NewReplacer("[", ".", "]", "")
+
+// ParseJSONPath parses a path. A text that is no path is the name of a member.
+func ParseJSONPath(text string) JSONPath {
+	first, rest, _ := strings.Cut(positions.Replace(text), ".")
+	for _, step := range strings.Split(rest, ".") {
+		if rest != "" && step == "" {
+			return JSONPath{first: text}
+		}
+	}
+	steps := strings.Split(rest, ".")
+	for i, step := range steps {
+		steps[i] = gjson.Escape(step)
+	}
+	return JSONPath{first, strings.Join(steps, ".")}
+}
+
+// First returns the member that a path begins with; empty: it begins with a position.
+func (p JSONPath) First() string { return p.first }
+
+// In returns the value at the rest of the path in the value of First, which is valid JSON; nil: there is none.
+func (p JSONPath) In(value json.RawMessage) json.RawMessage {
+	if p.rest == "" {
+		return nil
+	}
+	if found := gjson.GetBytes(value, p.rest); found.Exists() {
+		return json.RawMessage(found.Raw)
+	}
+	return nil
 }

@@ -330,7 +330,7 @@ func (l *looker) add(name string, value any, depth int) {
 
 // inside counts the values in an object, or in the first element of an array.
 func (l *looker) inside(name string, nested json.RawMessage, depth int) {
-	members, err := rows.JSONMembers(nil, nested, true)
+	members, err := rows.JSONMembers(nested, true)
 	if err != nil || len(members) == 0 {
 		return
 	}

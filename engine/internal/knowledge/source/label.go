@@ -77,7 +77,7 @@ func (l Labels) labelOf(name string, value any, before error) (label string, err
 	list, isList := value.(json.RawMessage)
 	if isList = isList && list[0] == '['; isList {
 		var all []rows.JSONMember
-		if all, err = rows.JSONMembers(nil, list, true); err != nil {
+		if all, err = rows.JSONMembers(list, true); err != nil {
 			return "", cmp.Or(before, fmt.Errorf("%q: %w", name, err))
 		}
 		for _, v := range all {

@@ -208,13 +208,11 @@ func (c column) of(row []Field) (value any, member int) {
 	if i := at(c.name); i >= 0 {
 		return row[i].Value, i
 	}
-	i, rest := at(c.path.First()), c.path.Rest()
-	if i < 0 || len(rest) == 0 {
-		return nil, -1
-	}
-	if raw, ok := row[i].Value.(json.RawMessage); ok {
-		if found := rest.In(raw); found != nil {
-			return found, -1
+	if i := at(c.path.First()); i >= 0 {
+		if raw, ok := row[i].Value.(json.RawMessage); ok {
+			if found := c.path.In(raw); found != nil {
+				return found, -1
+			}
 		}
 	}
 	return nil, -1

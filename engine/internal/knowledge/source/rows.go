@@ -224,7 +224,7 @@ func (f *file) startObjects(next func() (rows.JSONRow, error), arrays bool) erro
 			return 0, nil, nil, err
 		}
 		if r.Err == nil {
-			members, r.Err = rows.JSONMembers(members[:0], r.Raw, arrays)
+			members, r.Err = rows.JSONMembers(r.Raw, arrays)
 		}
 		fields = fields[:0]
 		for _, m := range members {
