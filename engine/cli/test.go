@@ -239,9 +239,9 @@ were not found on. It finds
 
   x in when = "margin < var.x" of a voter, which sends it only doubtful items. Without a goal (--overall-accuracy,
     --share, --cost) it is kept where answers are better by more than chance: fewer calls alone are no gain
-  y in weights = var.y or accuracy = var.y of the election, kept where answers are better by more than chance, or
-    where none is worse on balance and the confidences are better by more than chance, or where not certainly
-    fewer are right and rows out of scope are found better by more than chance
+  y in weights = var.y of an election that learns them, or accuracy = var.y of "weighted", kept where answers are
+    better by more than chance, or where none is worse on balance and the confidences are better by more than
+    chance, or where not certainly fewer are right and rows out of scope are found better by more than chance
   z in flag = "confidence < var.z", with --accuracy 0.98: at least 98 % of what is not flagged is right, with the
     confidence of --confidence. Half of the rows serve this promise, all of them with --variable z
   k in top_k = var.k and the like, of searches, rerankers and statistical voters, or what --over names:

@@ -4,8 +4,8 @@
 //
 // It uses the answers of one run that asked every voter about every item. To find the result of an
 // item if a voter had not been asked, or counted more, it holds the election again (reelect.go),
-// never by a formula of its own. The election finds weights itself if it learns them from votes;
-// otherwise a search with bounded work (ascent.go) does.
+// never by a formula of its own. Weights of voters it finds only for an election that learns them
+// from votes, and for "weighted", whose weights are the voters' accuracies.
 //
 // All figures come from cross-validation (crossval.go): the items are split into folds, the
 // variables are found on all folds but one, and measured on that one. The threshold is then chosen

@@ -23,7 +23,7 @@ import (
 // Subject describes what can be tuned in a pipeline.
 type Subject struct {
 	Variable string // the threshold; empty: no rule reads one
-	Weights  string // the variable with the voters' weights or accuracies; empty: none
+	Weights  string // the variable with weights that the election learns, or with the voters' accuracies; empty: none
 	Argument string // argument of the election that reads Weights: weights or accuracy
 	Learns   bool   // the election finds its weights itself, from votes on labelled rows
 	// More are the variables of other arguments of an election that learns, by argument: tune
@@ -82,7 +82,7 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 		s.Variable = names[0]
 	case s.Weights == "":
 		return s, append(missed, diagnostic(p.Range, "Nothing to tune",
-			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in weights = var.y or accuracy = var.y in the config of the election. This pipeline has neither.`)...)
+			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in accuracy = var.y in the config of the election, or in weights = var.y where the election learns them. This pipeline has neither.`)...)
 	}
 	for _, n := range names {
 		if n != s.Variable {
@@ -142,15 +142,12 @@ func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
 				variables[name] = string(m[1])
 			}
 		}
-		for _, name := range []string{"weights", "accuracy"} {
-			if variable, ok := variables[name]; ok {
-				s.Weights, s.Argument = variable, name
-				s.Learns = stage.Info.Fits && stage.Info.FitReads.Has(sdk.ColumnSamples)
-			}
-		}
-		if s.Learns {
-			delete(variables, s.Argument)
-			s.More = variables
+		learns := stage.Info.Fits && stage.Info.FitReads.Has(sdk.ColumnSamples)
+		if variable, ok := variables["weights"]; ok && learns {
+			delete(variables, "weights")
+			s.Weights, s.Argument, s.Learns, s.More = variable, "weights", true, variables
+		} else if variable, ok := variables["accuracy"]; ok && !learns {
+			s.Weights, s.Argument = variable, "accuracy"
 		}
 	}
 }
@@ -259,7 +256,6 @@ type Outcome struct {
 	// compares the probabilities that no label fits, by the Brier score; it is zero if all items are in
 	// scope.
 	Gain, Sure, Known Difference
-	Cut               bool    // the search for weights used up its budget
 	Curve             []Point // on held-out items; by rising share
 	Chosen            int     // index in Curve
 	// Choice is the result on each fold of tuning on the other rows, including the choice of the
@@ -399,7 +395,6 @@ func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
 	if slices.ContainsFunc(w.Results, w.counter.Outside) {
 		o.Known = difference(before.means(score.scope), after.means(score.scope), 1)
 	}
-	o.Cut = w.search != nil && w.search.Exhausted()
 	if !o.keeps() {
 		return plain, nil
 	}
@@ -444,8 +439,7 @@ type work struct {
 	counter *eval.Counter
 	plain   *Election // with the weights of the file
 	kinds   []*Ballots
-	signals [][]float64   // by item: values that the tuned variable is compared with
-	search  *WeightSearch // for weights, over all folds; nil: none was needed
+	signals [][]float64 // by item: values that the tuned variable is compared with
 }
 
 // begin starts the election with the weights of the file. It prepares the ballots of the kinds of
@@ -531,16 +525,6 @@ func (w *work) score(ctx context.Context, e *Election, items []int) (scores, err
 		}
 	}
 	return all, nil
-}
-
-// count returns the number of kinds of elections in which an item is right.
-func count(kinds []score) (n int) {
-	for _, s := range kinds {
-		if s.right {
-			n++
-		}
-	}
-	return n
 }
 
 // means returns, for each item, the mean over the kinds.

@@ -313,9 +313,9 @@ func TestFind(t *testing.T) {
 			}
 		})
 	}
-	f := b.load("second.enabled=false")
+	f := b.load("second.enabled=false", "var.election=weighted")
 	s, diags := tune.Find(f, f.Pipelines[0], "")
-	if diags.HasErrors() || s.Variable != "margin_below" || s.Weights != "weights" || s.Argument != "weights" || len(s.Voters) != 3 {
+	if diags.HasErrors() || s.Variable != "margin_below" || s.Weights != "accuracy" || s.Argument != "accuracy" || len(s.Voters) != 3 {
 		t.Errorf("found %+v, %v", s, diags)
 	}
 }

@@ -321,16 +321,12 @@ func hclOf(value any) string {
 	return "{\n" + b.String() + "}"
 }
 
-// elections limits the items over which all searches for weights hold elections.
-const elections = 6_000_000
-
 // page is how many rows an election that learns gets at a time.
 const page = 256
 
 // fit finds the voters' weights on some items.
 func (w *work) fit(ctx context.Context, items []int) (Found, error) {
-	switch {
-	case w.Learns:
+	if w.Learns {
 		w.progress("fitting the election", 0, 0)
 		return w.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
 			for from := 0; from < len(items); from += page {
@@ -348,10 +344,8 @@ func (w *work) fit(ctx context.Context, items []int) (Found, error) {
 				}
 			}
 		})
-	case w.Argument == "accuracy":
-		return Found{w.Argument: w.accuracies(items)}, nil
 	}
-	return w.climb(ctx, items)
+	return Found{w.Argument: w.accuracies(items)}, nil
 }
 
 // accuracies estimates how often each voter's own answer is right, over the items to which it gave
@@ -370,35 +364,4 @@ func (w *work) accuracies(items []int) map[string]float64 {
 		}
 	}
 	return all
-}
-
-// climb searches for the weights that make the most items right, over all kinds of elections.
-func (w *work) climb(ctx context.Context, items []int) (Found, error) {
-	named := func(weights []float64) Found {
-		all := map[string]float64{}
-		for n, v := range w.Voters {
-			all[v] = weights[n]
-		}
-		return Found{w.Argument: all}
-	}
-	if w.search == nil {
-		w.search = &WeightSearch{
-			Weights: len(w.Voters), Items: len(w.all), Most: len(w.kinds), Budget: elections / len(w.kinds),
-			Score: func(ctx context.Context, weights []float64, items []int) ([]int8, error) {
-				election, err := w.Election(ctx, named(weights))
-				if err != nil {
-					return nil, err
-				}
-				found, err := w.score(ctx, election, items)
-				all := make([]int8, len(found))
-				for n, right := range found {
-					all[n] = int8(count(right))
-				}
-				return all, err
-			},
-			Progress: func(done, _ int) { w.progress("searching for weights, elections held", done, 0) },
-		}
-	}
-	weights, err := w.search.Best(ctx, items)
-	return named(weights), err
 }

@@ -292,9 +292,6 @@ func tuned(w io.Writer, s tune.Subject, o tune.Outcome) error {
 		}
 		fmt.Fprintln(w, kept(s.Weights, o.Found != nil, o.Gain)+note)
 	}
-	if o.Cut {
-		fmt.Fprintf(w, "the search for %s ended early: it has held as many elections as it may\n", s.Weights)
-	}
 	_, err := fmt.Fprintln(w, bounds)
 	return err
 }
