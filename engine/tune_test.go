@@ -237,10 +237,10 @@ func TestTuneSearch(t *testing.T) {
 	}
 }
 
-// TestTuneHeldOut: without labelled rows the weights are found on rows of the knowledge,
+// TestTuneHeldOut: without labelled rows the election is fitted on rows of the knowledge,
 // each of which is kept out of what is found for it.
 func TestTuneHeldOut(t *testing.T) {
-	path, o := liarsOf(t, strings.Replace(liars, `"witness"`, `"soft"`, 1))
+	path, o := liarsOf(t, liars)
 	rows := "text\tlabel\n"
 	for i := range 30 {
 		rows += fmt.Sprintf("red apple a%d\tfruit\nblue car b%d\tvehicle\n", i, i)
@@ -254,12 +254,8 @@ func TestTuneHeldOut(t *testing.T) {
 	if out := found.Outcome; out.Items != 40 || out.Plain != 0 || out.Fitted != 1 || found.Incomplete {
 		t.Errorf("%d items, accuracy %v with equal weights, %v with those that were found", out.Items, out.Plain, out.Fitted)
 	}
-	if !strings.Contains(found.Variables, `40 items of "rows.tsv"`) || !strings.Contains(found.Variables, "weights = {") {
+	// The election gets them as rows that were held out.
+	if !strings.Contains(found.Variables, `40 items of "rows.tsv"`) || !strings.Contains(found.Variables, "honest = 2\n") {
 		t.Errorf("variables are\n%s", found.Variables)
-	}
-	must.Do(t, os.WriteFile(path, []byte(liars), 0o600))
-	found = tuned(t, path, o, tune.Options{Folds: 4, Rows: 40}) // an election that learns gets them as rows that were held out
-	if want := "honest = 2\n"; !strings.Contains(found.Variables, want) {
-		t.Errorf("variables are\n%s, want %s", found.Variables, want)
 	}
 }
