@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"iter"
 	"slices"
@@ -393,40 +394,10 @@ func Normal(text string) string {
 // keyOf hashes the normal form of a text (FNV-1a). Among a million texts, two share a hash by
 // chance once in 40 million times.
 func keyOf(text string) uint64 {
-	h := uint64(fnvOffset)
-	space, begun := false, false
-	for i := range len(text) {
-		c := text[i]
-		switch {
-		case c >= utf8.RuneSelf:
-			return keyOfBytes(Normal(text))
-		case c == ' ' || '\t' <= c && c <= '\r':
-			space = begun
-			continue
-		case 'A' <= c && c <= 'Z':
-			c += 'a' - 'A'
-		}
-		if space {
-			h = (h ^ ' ') * fnvPrime
-		}
-		h = (h ^ uint64(c)) * fnvPrime
-		space, begun = false, true
-	}
-	return h
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, Normal(text)) // never fails
+	return h.Sum64()
 }
-
-func keyOfBytes(text string) uint64 {
-	h := uint64(fnvOffset)
-	for i := range len(text) {
-		h = (h ^ uint64(text[i])) * fnvPrime
-	}
-	return h
-}
-
-const (
-	fnvOffset = 14695981039346656037
-	fnvPrime  = 1099511628211
-)
 
 // Refuse records rows that cannot be read.
 func (s *Set) Refuse(all ...Place) {
