@@ -3,7 +3,6 @@ module github.com/racflow/racflow
 go 1.26.0
 
 require (
-	aead.dev/minisign v0.3.0
 	github.com/abadojack/whatlanggo v1.0.1
 	github.com/agext/levenshtein v1.2.3
 	github.com/apparentlymart/go-textseg/v15 v15.0.0

@@ -382,9 +382,6 @@ func (p *pull) copyFile(ctx context.Context, name string, limit, size int64, ope
 	if size > limit {
 		return fmt.Errorf("%s has %s, more than the limit of %s", name, terminal.Bytes(size), terminal.Bytes(limit))
 	}
-	if free := FreeSpace(p.place.work); free >= 0 && size > free {
-		return fmt.Errorf("%s has %s, and in %s %s are free", name, terminal.Bytes(size), p.place.work, terminal.Bytes(free))
-	}
 	in, err := open()
 	if err != nil {
 		return err

@@ -372,10 +372,7 @@ func (in *Installer) add(ctx context.Context, release *Release, p *plugin.Locked
 		return false, err
 	}
 	_, err = in.Store.Add(p.Name, layer, build.Folder, build.Hash, description)
-	if err == nil {
-		_, err = io.Copy(io.Discard, layer) // the rest after the archive's end is part of the digest, too
-	}
-	if err = errors.Join(err, layer.Close()); err == nil {
+	if err = errors.Join(release.from.explain("download the program of version "+p.Version, err), layer.Close()); err == nil {
 		err = in.Store.Vouch(*p, build.Hash)
 	}
 	return err == nil, err

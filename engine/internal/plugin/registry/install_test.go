@@ -28,7 +28,6 @@ import (
 	"sync"
 	"testing"
 
-	"aead.dev/minisign"
 	fake "github.com/google/go-containerregistry/pkg/registry"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/opencontainers/image-spec/specs-go"
@@ -201,7 +200,7 @@ func TestDamage(t *testing.T) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 			_, _ = w.Write(body[:len(body)/2]) // the handler's end breaks the connection off
 		}},
-		{"another program", "program", "what arrived is not what its digest says", func(w http.ResponseWriter, body []byte) {
+		{"another program", "program", "it is not what was published", func(w http.ResponseWriter, body []byte) {
 			_, _ = w.Write(bytes.Repeat([]byte("x"), len(body)))
 		}},
 		{"description replaced", "config", "what arrived is not what its digest says", func(w http.ResponseWriter, body []byte) {
@@ -678,20 +677,7 @@ func (s *server) requests() int {
 	return s.served
 }
 
-// newKey is a key of minisign.
-func newKey(t *testing.T) *PrivateKey {
-	t.Helper()
-	_, private, err := minisign.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "minisign.key")
-	if err := os.WriteFile(path, mustInstall(private.MarshalText()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	key := mustInstall(ReadPrivateKey(path, nil))
-	return &key
-}
+func newKey(t *testing.T) *PrivateKey { return &PrivateKey{newEd25519(t)} }
 
 // said is what the plugin mine says of itself.
 func said(version string) sdk.Plugin {
@@ -826,7 +812,7 @@ func TestSigner(t *testing.T) {
 		{"the same", author, author, false, ""},
 		{"another", author, thief, false, "if its author has changed the key, accept the new one with --trust-new-signer mine"},
 		{"another, accepted", author, thief, true, ""},
-		{"none any more", author, nil, false, "is not signed, and what is locked is signed by minisign:RW"},
+		{"none any more", author, nil, false, "is not signed, and what is locked is signed by ed25519:"},
 		{"none any more, accepted", author, nil, true, ""},
 		{"signed from now on", nil, author, false, ""},
 	} {
@@ -860,7 +846,7 @@ func TestEditedSigner(t *testing.T) {
 	p.require(s.source(), "")
 	p.init("")
 	edited := p.locked()
-	edited.Signer = mustInstall(newKey(t).Sign("")).Signer
+	edited.Signer = newKey(t).Sign("").Signer
 	folders.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
 	const want = "if somebody has changed .racflow.lock.hcl, restore it"
 	p.init(want)
