@@ -47,7 +47,7 @@ glob or a file of documents.
                      the like is the second
   documents, rows    the rows are questions about the documents
 
-Exports of other programs (label-studio, prodigy, spaCy, rasa, dialogflow, fasttext, chats, folders by label) are
+Exports of other programs (label-studio, prodigy, spaCy, rasa, fasttext, chats, folders by label) are
 converted into NAME.rows.jsonl beside the pipeline. --format, --sheet, --header and --delimiter say how DATA is
 written where that is found out wrongly.
 
@@ -123,7 +123,7 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 		if err := r.Map(columns); err != nil {
 			return err
 		}
-		if !f.yes && isTerminal(c.InOrStdin()) && isTerminal(out) && !r.Other {
+		if !f.yes && isTerminal(c.InOrStdin()) && isTerminal(out) {
 			if columns, err = bounded.Interruptible(c.Context(), func() (map[string]string, error) { return confirm(out, in, r) }); err != nil {
 				return err
 			}
@@ -133,8 +133,8 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 			}
 			r.AsIs = asIs || r.Mapping.Label != guess
 		}
-		if len(r.Unsure) > 0 && !f.yes {
-			return errors.New(r.Unsure[0] + "; --yes takes the first")
+		if r.Unsure != "" && !f.yes {
+			return errors.New(r.Unsure + "; --yes takes the first")
 		}
 		if _, err := bounded.Interruptible(c.Context(), func() (struct{}, error) { return struct{}{}, r.Read() }); err != nil {
 			return err

@@ -37,12 +37,9 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	run, eval := "racflow run "+quoted(o.Output), "racflow eval "+quoted(o.Output)
 	switch {
 	case tried != nil:
-		p.Next = []Step{{run, "answers the rows of " + tried.name()}}
+		p.Next = []Step{{run, "answers the rows of " + tried.Path}}
 		if tried.Labelled() {
 			p.Next = append(p.Next, Step{eval, "compares the answers with their labels"})
-		}
-		if n := known.shared(tried); n > 0 {
-			p.Said = append(p.Said, fmt.Sprintf("%s of %s in %s, too: accuracy there means little.", terminal.Plural(n, "text"), tried.name(), known.name()))
 		}
 	case share > 0:
 		p.Said = append(p.Said, fmt.Sprintf("%.0f %% of the rows are held out of the knowledge, to try the pipeline on; rows with the same text stay together.", 100*share))
@@ -77,9 +74,7 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		if t.set("path", path, input...); tried.Other {
-			t.set("path", same, input...)
-		}
+		t.set("path", path, input...)
 		t.columns(tried, p.mapped(tried), input...)
 	case share > 0:
 		t.set("part", expression("[0, 1 - var.held_out]"), from...)
@@ -277,9 +272,6 @@ func Make(d Data, o Options) (*Plan, error) {
 	}
 	if known.Labelled() {
 		return labelled(known, tried, o)
-	}
-	if tried != nil && tried.Other { // a search covers all rows
-		known.Form.Where, tried = [2]string{}, nil
 	}
 	return unlabelled(known, tried, o)
 }
