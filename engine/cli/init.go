@@ -45,7 +45,6 @@ glob or a file of documents.
   other rows         a search among them, like contextual.hcl; documents likewise
   two files of rows  the pipeline knows the first and answers the second; a file that is called test, dev or
                      the like is the second
-  documents, rows    the rows are questions about the documents
 
 Exports of other programs (label-studio, prodigy, spaCy, rasa, fasttext, chats, folders by label) are
 converted into NAME.rows.jsonl beside the pipeline. --format, --sheet, --header and --delimiter say how DATA is

@@ -20,7 +20,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Data describes the data: rows, documents, or questions about documents.
+// Data describes the data: rows or documents.
 type Data struct {
 	Rows      []*Rows
 	Documents *Documents

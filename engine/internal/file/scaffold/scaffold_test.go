@@ -173,10 +173,6 @@ func TestMake(t *testing.T) {
 			files: map[string]string{"src/a.go": "package a\n", "src/b.go": "package b\n"}, data: []string{"src"},
 			want: []want{{[]string{"variable analyzer"}, "default", "code"}, {[]string{"variable chunker"}, "default", "code"}},
 		},
-		"questions about documents": {
-			files: map[string]string{"docs/a.md": english, "q.tsv": "text\tgold\nwhen is the card valid\ta.md\"as soon as\"\nhow is the card sent to me\ta.md\"by post\"\n"}, data: []string{"docs", "q.tsv"},
-			want: []want{{asked, "path", "q.tsv"}, {asked, "text", "text"}},
-		},
 		"a folder of rows": {
 			files: map[string]string{"d/1.csv": tickets(",", "text", "label", 20), "d/2.csv": tickets(",", "text", "label", 30), "d/.hidden": ""}, data: []string{"d"},
 			want: []want{{[]string{"variable train"}, "default", "d/*.csv"}},
