@@ -37,7 +37,7 @@ locked one no longer meets the file.
 
 A source is REGISTRY/REPOSITORY (credentials of docker login; RACFLOW_PLUGIN_MIRROR names a folder to read in its
 place), a folder with an OCI layout, or an archive by https or file:PATH with its hashes, sha256 = { "linux/amd64" =
-"..." }; {version}, {os} and {arch} stand for themselves.
+"..." }; {os} and {arch} stand for themselves.
 
 The first release notes who signed it; later ones with another signature, or none, are refused. --key says from the
 start who it has to be, which signatures of cosign need.`

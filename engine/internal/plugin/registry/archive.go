@@ -33,15 +33,12 @@ type Archive struct {
 	address *url.URL
 }
 
-// Versioned reports whether the address of an archive contains the version.
-func (s Source) Versioned() bool { return strings.Contains(s.Archive.Path, "{version}") }
-
 // At returns the archive for a platform, os/arch.
-func (s Source) At(version, platform string) (Archive, error) {
+func (s Source) At(platform string) (Archive, error) {
 	system, arch, _ := strings.Cut(platform, "/")
 	u := *s.Archive
 	u.RawPath = ""
-	u.Path = strings.NewReplacer("{version}", version, "{os}", system, "{arch}", arch).Replace(u.Path)
+	u.Path = strings.NewReplacer("{os}", system, "{arch}", arch).Replace(u.Path)
 	a := Archive{address: &u, Folder: strings.HasSuffix(u.Path, ".tar.gz") || strings.HasSuffix(u.Path, ".tgz")}
 	for _, suffix := range []string{".zip", ".tar", ".xz", ".bz2", ".zst", ".gz"} {
 		if !a.Folder && strings.HasSuffix(u.Path, suffix) {

@@ -46,12 +46,6 @@ func pinned(sums map[string]string) string {
 
 // archive installs a plugin from plain archives, as Install does.
 func (in *Installer) archive(ctx context.Context, w Wanted, source Source, before *plugin.LockedPlugin, keep bool) (after plugin.LockedPlugin, installed bool, err error) {
-	version := ""
-	if source.Versioned() {
-		if version = w.Version; !Version(version) {
-			return after, false, fmt.Errorf("the address of the archive holds {version}, so version has to be one, such as \"1.2.3\", and not %q", w.Version)
-		}
-	}
 	if _, signed := in.Keys[w.Name]; signed {
 		return after, false, errors.New("an archive is not signed: its sha256 in the file says which one it has to be; leave out --key")
 	}
@@ -62,55 +56,30 @@ func (in *Installer) archive(ctx context.Context, w Wanted, source Source, befor
 	if _, ok := w.SHA256[here]; !ok {
 		return after, false, fmt.Errorf("no archive for %s is named: add its hash, sha256 = { %q = \"...\" }, as sha256sum prints it", in.platform(), in.platform())
 	}
-	if keep {
-		after = *before
-		after.Constraint = w.Version
-		after.Signer = "" // whatever the lock says: nobody signs an archive
-		if in.has(after.Name, after.Programs[here]) && in.Store.Vouched(after, after.Programs[here]) {
-			return after, false, nil
-		}
-	}
 	if w.Name == "" {
 		if w.Name = nameIn(source.Archive.Path); w.Name == "" {
 			return after, false, fmt.Errorf("the archive's name does not say which plugin it holds: name it as in racflow-plugin-mine_%s.tar.gz", strings.Replace(here, "/", "_", 1))
 		}
 	}
-	fresh := plugin.LockedPlugin{Name: w.Name, Source: w.Source, Version: version, Constraint: w.Version, Digest: pinned(w.SHA256), Programs: map[string]string{}}
-	temp, err := os.MkdirTemp("", "racflow-archives-*")
-	if err != nil {
-		return after, false, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	elsewhere, err := OpenStore(temp)
-	if err != nil {
-		return after, false, err
+	after = plugin.LockedPlugin{Name: w.Name, Source: w.Source, Constraint: w.Version, Digest: pinned(w.SHA256), Programs: map[string]string{}}
+	if keep {
+		after.Version, after.Protocol, after.Programs = before.Version, before.Protocol, maps.Clone(before.Programs)
+		if in.has(after.Name, after.Programs[here]) && in.Store.Vouched(after, after.Programs[here]) {
+			return after, false, nil
+		}
 	}
 	for _, platform := range slices.Sorted(maps.Keys(w.SHA256)) {
 		if platform != here && keep {
 			continue
 		}
-		a, err := source.At(version, platform)
+		hash, err := in.unpack(ctx, source, w, platform, after.Programs[platform])
+		if err == nil && platform != here && hash != after.Programs[here] { // only its hash is needed
+			err = in.Store.Remove(hash)
+		}
 		if err != nil {
 			return after, false, err
 		}
-		in.say("getting %s ...", a)
-		to, want := elsewhere, "" // for other platforms only the hash is needed
-		if platform == here {
-			to, want = in.Store, after.Programs[here]
-		}
-		hash, err := unpack(ctx, a, w, platform, to, want)
-		if err != nil {
-			return after, false, err
-		}
-		if platform != here {
-			if err := elsewhere.Remove(hash); err != nil {
-				return after, false, err
-			}
-		}
-		fresh.Programs[platform] = hash
-	}
-	if !keep {
-		after = fresh
+		after.Programs[platform] = hash
 	}
 	if err := in.describe(ctx, &after, here); err != nil {
 		return after, true, err
@@ -121,8 +90,13 @@ func (in *Installer) archive(ctx context.Context, w Wanted, source Source, befor
 // undescribed stands for a program's description until the program is asked.
 var undescribed = []byte(`{"protocol": 1}`)
 
-// unpack downloads an archive into a store and returns the hash of its program.
-func unpack(ctx context.Context, a Archive, w Wanted, platform string, to *Store, want string) (hash string, err error) {
+// unpack downloads an archive into the store and returns the hash of its program.
+func (in *Installer) unpack(ctx context.Context, source Source, w Wanted, platform, want string) (hash string, err error) {
+	a, err := source.At(platform)
+	if err != nil {
+		return "", err
+	}
+	in.say("getting %s ...", a)
 	f, err := os.CreateTemp("", "racflow-archive-*")
 	if err != nil {
 		return "", err
@@ -134,7 +108,7 @@ func unpack(ctx context.Context, a Archive, w Wanted, platform string, to *Store
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
-	return to.Add(w.Name, f, a.Folder, want, undescribed)
+	return in.Store.Add(w.Name, f, a.Folder, want, undescribed)
 }
 
 // describe asks a program from an archive for its description, and stores that. After an error it removes the program.

@@ -86,8 +86,10 @@ func TestArchives(t *testing.T) {
 		}
 		return said(version), nil
 	}
-	source := server.URL + "/{version}/racflow-plugin-mine_{os}_{arch}.tar.gz"
-	p.require(source, "1.0.0", sha256("1.0.0"))
+	of := func(version string) string {
+		return server.URL + "/" + version + "/racflow-plugin-mine_{os}_{arch}.tar.gz"
+	}
+	p.require(of("1.0.0"), "1.0.0", sha256("1.0.0"))
 	p.init("")
 	got := p.locked()
 	if got.Version != "1.0.0" || got.Signer != "" || got.Protocol != 2 || len(got.Programs) != 2 || got.Programs["linux/amd64"] == got.Programs["linux/arm64"] {
@@ -109,27 +111,26 @@ func TestArchives(t *testing.T) {
 	p.init("")
 
 	p.installer.Locked = true
-	p.require(source, "1.1.0", sha256("1.1.0"))
+	p.require(of("1.0.0"), "1.1.0", sha256("1.0.0"))
 	p.init(`version 1.0.0, chosen by "1.0.0", and the file now has "1.1.0"`)
-	p.require(source, "1.0.0", sha256("1.1.0"))
+	p.require(of("1.0.0"), "1.0.0", sha256("1.1.0"))
 	p.init("the file now has other archives (sha256)")
 	p.installer.Locked = false
 	version = "1.1.0"
-	p.require(source, "1.1.0", sha256("1.1.0"))
+	p.require(of("1.1.0"), "1.1.0", sha256("1.1.0"))
 	if out := p.init(""); out.Changes[0].What() != "1.0.0 -> 1.1.0" {
 		t.Errorf("%+v", out.Changes)
 	}
 
 	for _, c := range []struct{ source, version, sha256, says, want string }{
-		{source, "1.0.0", sha256("1.1.0"), "1.0.0", "it was changed, or was cut off after"},
-		{source, "1.0.0", `sha256 = { "linux/amd64" = "00" }`, "1.0.0", "is no sha256: it has 64 digits"},
-		{source, "1.0.0", `sha256 = { "linux/arm64" = "00" }`, "1.0.0", `no archive for linux/amd64 is named: add its hash, sha256 = { "linux/amd64" = "..." }`},
-		{source, "1.0.0", "", "1.0.0", "no archive for linux/amd64 is named"},
-		{source, "~> 1.0", sha256("1.0.0"), "1.0.0", "holds {version}, so version has to be one"},
-		{source, "3.0.0", sha256("1.0.0"), "3.0.0", "the server answers 404"},
-		{source, "1.0.0", sha256("1.0.0"), "1.0.1", "says of itself that it is version 1.0.1"},
-		{source, "1.0.0", sha256("1.0.0"), "", "it did not answer"},
-		{server.URL + "/1.0.0/racflow-plugin-mine_{os}_{arch}.tar.gz", "~> 2.0", sha256("1.0.0"), "1.0.0", `the archive holds version 1.0.0 of "mine", which does not meet "~> 2.0"`},
+		{of("1.0.0"), "1.0.0", sha256("1.1.0"), "1.0.0", "it was changed, or was cut off after"},
+		{of("1.0.0"), "1.0.0", `sha256 = { "linux/amd64" = "00" }`, "1.0.0", "is no sha256: it has 64 digits"},
+		{of("1.0.0"), "1.0.0", `sha256 = { "linux/arm64" = "00" }`, "1.0.0", `no archive for linux/amd64 is named: add its hash, sha256 = { "linux/amd64" = "..." }`},
+		{of("1.0.0"), "1.0.0", "", "1.0.0", "no archive for linux/amd64 is named"},
+		{of("3.0.0"), "3.0.0", sha256("1.0.0"), "3.0.0", "the server answers 404"},
+		{of("1.0.0"), "1.0.0", sha256("1.0.0"), "1.0.1", "says of itself that it is version 1.0.1"},
+		{of("1.0.0"), "1.0.0", sha256("1.0.0"), "", "it did not answer"},
+		{of("1.0.0"), "~> 2.0", sha256("1.0.0"), "1.0.0", `the archive holds version 1.0.0 of "mine", which does not meet "~> 2.0"`},
 		{server.URL + "/1.0.0/racflow-plugin-mine_{os}_{arch}.zip", "", sha256("1.0.0"), "1.0.0", "it takes a .tar.gz, or the program itself"},
 	} {
 		p.machine("linux/amd64")

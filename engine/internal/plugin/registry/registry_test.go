@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 		{"oci:plugins", "layout /dir/plugins"},
 		{"oci:/plugins", "layout /plugins"},
 		{"/plugins", "layout /plugins"},
-		{"https://example.com/{version}/mine.tar.gz?x=1", "archive https://example.com/1.2.3/mine.tar.gz"},
+		{"https://example.com/1.2.3/mine.tar.gz?x=1", "archive https://example.com/1.2.3/mine.tar.gz"},
 		{"http://127.0.0.1:80/mine_{os}_{arch}", "archive http://127.0.0.1:80/mine_linux_arm64"},
 		{"file:mine.tgz", "archive /dir/mine.tgz"},
 		{"file:///mine.tgz", "archive /mine.tgz"},
@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		case s.Layout != "":
 			got = "layout " + s.Layout
 		default:
-			a, err := s.At("1.2.3", "linux/arm64")
+			a, err := s.At("linux/arm64")
 			must.Do(t, err)
 			got = "archive " + a.String()
 		}
@@ -124,7 +124,7 @@ func TestBounds(t *testing.T) {
 func TestPlain(t *testing.T) {
 	s, err := Parse("https://127.0.0.1:1/mine.tar.gz?signature=hunter2", "")
 	must.Do(t, err)
-	a, err := s.At("", "linux/amd64")
+	a, err := s.At("linux/amd64")
 	must.Do(t, err)
 	err = a.Download(context.Background(), strings.Repeat("0", 64), os.Stderr)
 	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "https://127.0.0.1:1/mine.tar.gz") {

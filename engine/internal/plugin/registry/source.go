@@ -163,7 +163,7 @@ const layoutPrefix = "oci:"
 type Source struct {
 	Repository *registry.Reference
 	Layout     string   // folder
-	Archive    *url.URL // https or file; its path may contain {version}, {os} and {arch}
+	Archive    *url.URL // https or file; its path may contain {os} and {arch}
 }
 
 // Parse parses the source of a requirement; dir is the base of relative folders and files.
