@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -172,8 +173,7 @@ var owned = support.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._
 func IsOwned(text string) bool { return owned().MatchString(text) }
 
 // Repository parses the name of a repository: OWNER/MODEL at the endpoint, or the address of its
-// page, optionally with /tree/REVISION. The argument revision takes precedence; without any
-// revision, it is main.
+// page. Without a revision, it is main.
 func (c *HubClient) Repository(text, revision string) (Repository, error) {
 	var r Repository
 	if IsOwned(text) {
@@ -184,12 +184,8 @@ func (c *HubClient) Repository(text, revision string) (Repository, error) {
 			return r, err
 		}
 		steps := strings.Split(strings.Trim(address.Path, "/"), "/")
-		for i, step := range steps {
-			if i > 1 && i+1 < len(steps) && (step == "tree" || step == "resolve" || step == "blob") {
-				r.Revision = steps[i+1]
-				steps = steps[:i]
-				break
-			}
+		if slices.Contains(steps, "tree") || slices.Contains(steps, "blob") {
+			return r, fmt.Errorf("%q is the address of a revision: name the model, https://HUB/OWNER/MODEL, and the revision with --revision", text)
 		}
 		if len(steps) < 2 || !owned().MatchString(strings.Join(steps[len(steps)-2:], "/")) {
 			return r, fmt.Errorf("%q is not the address of a model: it is https://HUB/OWNER/MODEL", text)
@@ -197,12 +193,7 @@ func (c *HubClient) Repository(text, revision string) (Repository, error) {
 		address.Path, address.RawPath = "/"+strings.Join(steps, "/"), ""
 		r.Address = address
 	}
-	if revision != "" {
-		r.Revision = revision
-	}
-	if r.Revision == "" {
-		r.Revision = "main"
-	}
+	r.Revision = cmp.Or(revision, "main")
 	if strings.Contains(r.Revision, "..") || strings.ContainsFunc(r.Revision, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '\\' }) {
 		return r, fmt.Errorf("%q is not a revision: use a branch, a tag or a commit", r.Revision)
 	}

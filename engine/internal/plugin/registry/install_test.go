@@ -128,7 +128,7 @@ func TestArchives(t *testing.T) {
 		{of("1.0.0"), "1.0.0", `sha256 = { "linux/arm64" = "00" }`, "1.0.0", `no archive for linux/amd64 is named: add its hash, sha256 = { "linux/amd64" = "..." }`},
 		{of("1.0.0"), "1.0.0", "", "1.0.0", "no archive for linux/amd64 is named"},
 		{of("3.0.0"), "3.0.0", sha256("1.0.0"), "3.0.0", "the server answers 404"},
-		{of("1.0.0"), "1.0.0", sha256("1.0.0"), "1.0.1", "says of itself that it is version 1.0.1"},
+		{of("1.0.0"), "1.0.0", sha256("1.0.0"), "1.0.1", "which does not meet \"1.0.0\""},
 		{of("1.0.0"), "1.0.0", sha256("1.0.0"), "", "it did not answer"},
 		{of("1.0.0"), "~> 2.0", sha256("1.0.0"), "1.0.0", `the archive holds version 1.0.0 of "mine", which does not meet "~> 2.0"`},
 		{server.URL + "/1.0.0/racflow-plugin-mine_{os}_{arch}.zip", "", sha256("1.0.0"), "1.0.0", "it takes a .tar.gz, or the program itself"},
