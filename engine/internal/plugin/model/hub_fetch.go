@@ -199,19 +199,17 @@ func strong(etag string) string {
 	return etag
 }
 
-var ranges = support.Pattern(`^bytes (?:(\d{1,18})-\d{1,18}|\*)/(?:(\d{1,18})|\*)$`)
-
 // contentRange parses the header Content-Range; -1: unknown.
 func contentRange(h http.Header) (from, total int64) {
-	m := ranges().FindStringSubmatch(h.Get("Content-Range"))
-	number := func(i int) int64 {
-		if m == nil || m[i] == "" {
-			return -1
-		}
-		n, _ := strconv.ParseInt(m[i], 10, 64) // cannot fail: up to 18 digits
-		return n
+	var to int64
+	text := h.Get("Content-Range")
+	if _, err := fmt.Sscanf(text, "bytes %d-%d/%d", &from, &to, &total); err == nil {
+		return from, total
 	}
-	return number(1), number(2)
+	if _, err := fmt.Sscanf(text, "bytes */%d", &total); err == nil {
+		return -1, total
+	}
+	return -1, -1
 }
 
 // body checks that a body is the file, or the rest of the part that is there.
