@@ -115,10 +115,14 @@ func (c *HubClient) attempt(ctx context.Context, r Repository, name string, t Ta
 	defer response.Body.Close()
 	host := response.Request.URL.Host
 	whole := have.size > 0 && have.etag == a.etag && have.size == a.total // the hub has described the file
-	switch _, n := contentRange(response.Header); {
+	from, n := contentRange(response.Header)
+	unsuitable := response.StatusCode == http.StatusRequestedRangeNotSatisfiable
+	switch {
 	case whole:
-	case response.StatusCode == http.StatusRequestedRangeNotSatisfiable && have.size > 0 && n == have.size:
+	case unsuitable && have.size > 0 && n == have.size:
 		whole, a.etag, a.total = true, have.etag, n
+	case have.size > 0 && (unsuitable || response.StatusCode == http.StatusPartialContent && from != have.size): // the next attempt begins anew
+		return f, &transferError{errors.Join(fmt.Errorf("%s does not send the rest of the file", host), os.Remove(t.State))}
 	case response.StatusCode == http.StatusOK:
 		have = part{}
 	case response.StatusCode != http.StatusPartialContent:

@@ -226,6 +226,7 @@ func TestResume(t *testing.T) {
 		"damaged": {"model.safetensors", func(_ *fakehub.Hub, to Target) {
 			hubWrite(t, to.Path, strings.Repeat("x", half))
 		}, false, 4},
+		"longer than the hub's": {"tokenizer.json", func(_ *fakehub.Hub, to Target) { hubWrite(t, to.Path, weights+"x") }, false, 2},
 		"of nobody knows what": {"model.safetensors", func(_ *fakehub.Hub, to Target) {
 			if err := os.Remove(to.State); err != nil {
 				t.Error(err)
