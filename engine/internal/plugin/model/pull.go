@@ -343,13 +343,13 @@ func (p *pull) run(ctx context.Context) (string, *Record, error) {
 
 // unfinished reports that a failed pull leaves weights.
 func (p *pull) unfinished() {
-	_ = filepath.WalkDir(p.place.files(), func(path string, e fs.DirEntry, err error) error { // skip what cannot be read
-		if err != nil || filepath.Ext(path) != ".safetensors" {
-			return nil
+	for _, folder := range []string{"", "*"} {
+		left, _ := filepath.Glob(filepath.Join(escapeGlob(p.place.files()), folder, "*.safetensors")) // the pattern is well formed
+		if len(left) > 0 {
+			p.Say(fmt.Sprintf("what has arrived stays: the next pull takes it if it still fits, racflow model remove %s removes it", p.name))
+			return
 		}
-		p.Say(fmt.Sprintf("what has arrived stays: the next pull takes it if it still fits, racflow model remove %s removes it", p.name))
-		return fs.SkipAll
-	})
+	}
 }
 
 // copied copies the files of a folder, and reports those that differ from the published ones.

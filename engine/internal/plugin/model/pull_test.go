@@ -126,7 +126,7 @@ func TestPullHub(t *testing.T) {
 		"missing shard":          {files: tiny("model.safetensors", "", "model.safetensors.index.json", indexOf, "model-00001-of-00002.safetensors", weightsOf(3)), err: "names model-00002-of-00002.safetensors, which is not there"},
 		"long names":             {files: tiny("config.json", `{"model_type": "`+strings.Repeat("x", 1<<19)+`"}`), err: "which no stage reads"},
 		"page for weights":       {files: tiny("model.safetensors", "<html>sign in first</html>"), err: "model.safetensors is no file of safetensors"},
-		"half of the weights":    {files: tiny("model.safetensors", weightsOf(10)[:100]), err: "model.safetensors is no file of safetensors: it has 100 bytes, its header says"},
+		"half of the weights":    {files: tiny("model.safetensors", weightsOf(10)[:100]), err: "model.safetensors is no file of safetensors: it has 5 bytes of tensors, its header says 40"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := fakehub.New(t)
@@ -187,9 +187,6 @@ func TestPullWritten(t *testing.T) {
 			must.Do(t, err)
 			if got := tree(t, dir); !slices.Equal(got, written) {
 				t.Errorf("got %q\nwant %q", got, written)
-			}
-			if d, err := Describe(dir); err != nil || d.Type != name || d.Parameters == 0 || d.Dimensions == 0 {
-				t.Errorf("%+v, %v", d, err)
 			}
 		})
 	}

@@ -228,15 +228,11 @@ func List() ([]Entry, error) {
 		}
 		e := Entry{Name: name, Title: "put there by hand"}
 		s, err := StatusOf(name)
-		var d Description
-		if err == nil {
-			e.here(s)
-			d, err = Describe(s.Dir)
-		}
 		if err != nil {
 			e.Error = err.Error()
+		} else {
+			e.here(s)
 		}
-		e.Kind, e.Parameters, e.Dimensions = d.Kind, d.Parameters, d.Dimensions
 		all = append(all, e)
 	}
 	return all, nil
