@@ -240,26 +240,14 @@ const maxLabels = 100_000
 
 // Read reads all rows with the mapping.
 func (r *Rows) Read() error {
-	in, err := r.open(r.Form, r.Mapping)
-	if err != nil {
-		return fmt.Errorf("read the rows: %w", err)
-	}
-	defer in.Close() //nolint:errcheck // it was only read
 	several := false
 	r.Count, r.Invalid, r.Unlabelled, r.SameIDs = 0, 0, 0, 0
 	labels, ids, lengths, texts := map[string]int{}, map[string]bool{}, []int{}, []string{}
-	for {
-		row, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("read the rows: %w", err)
-		}
+	err := r.each(r.Form, func(row source.Row) {
 		if row.Err != nil {
 			r.Invalid++
 			several = several || errors.Is(row.Err, source.ErrSeveralLabels)
-			continue
+			return
 		}
 		r.Count++
 		lengths = append(lengths, len([]rune(row.Text)))
@@ -276,9 +264,12 @@ func (r *Rows) Read() error {
 		for _, label := range r.Mapping.Labels.Split(row.Label) {
 			labels[label]++
 		}
-		if len(labels) > maxLabels {
-			return fmt.Errorf("column %q has more than %d different values: it holds no labels; name another one with --column label=NAME, or none with --column label=", r.Mapping.Label, maxLabels)
-		}
+	})
+	if err != nil {
+		return fmt.Errorf("read the rows: %w", err)
+	}
+	if len(labels) > maxLabels {
+		return fmt.Errorf("column %q has more than %d different values: it holds no labels; name another one with --column label=NAME, or none with --column label=", r.Mapping.Label, maxLabels)
 	}
 	r.Languages = source.Languages(slices.Values(texts))
 	slices.Sort(lengths)
@@ -310,12 +301,27 @@ func (r *Rows) Read() error {
 	return nil
 }
 
-// open opens the rows.
-func (r *Rows) open(form source.Form, m source.Mapping) (*source.Reader, error) {
+// each calls a function with each row of a form.
+func (r *Rows) each(form source.Form, f func(source.Row)) error {
+	path, from := r.Path, io.Reader(nil)
 	if r.From != nil {
-		return source.Open("-", source.Form{Format: source.JSONL, Part: form.Part}, m, r.stream())
+		path, form, from = "-", source.Form{Format: source.JSONL, Part: form.Part}, r.stream()
 	}
-	return source.Open(r.Path, form, m, nil)
+	in, err := source.Open(path, form, r.Mapping, from)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	for {
+		row, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f(row)
+	}
 }
 
 func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
@@ -362,32 +368,15 @@ func (r *Rows) heldOut() (float64, error) {
 	if r.Count < 500 {
 		share = .2
 	}
-	kept, err := r.count([2]float64{0, 1 - share})
+	form, kept := r.Form, 0
+	form.Part = [2]float64{0, 1 - share}
+	err := r.each(form, func(row source.Row) {
+		if row.Err == nil {
+			kept++
+		}
+	})
 	if err != nil || kept < 2 || kept == r.Count {
 		return 0, err
 	}
 	return share, nil
-}
-
-// count returns how many rows a part has.
-func (r *Rows) count(part [2]float64) (n int, err error) {
-	form := r.Form
-	form.Part = part
-	in, err := r.open(form, r.Mapping)
-	if err != nil {
-		return 0, err
-	}
-	defer in.Close() //nolint:errcheck // it was only read
-	for {
-		row, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return n, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-		if row.Err == nil {
-			n++
-		}
-	}
 }

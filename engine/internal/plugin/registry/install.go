@@ -272,19 +272,15 @@ func stale(w Wanted, before *plugin.LockedPlugin) error {
 // locked finds the locked release, wherever its tag points now.
 func locked(ctx context.Context, repo *Repository, p plugin.LockedPlugin) (*Release, error) {
 	release, err := repo.Release(ctx, p.Version, p.Digest)
-	if !errors.Is(err, ErrNotFound) {
-		return release, err
+	if errors.Is(err, ErrNotFound) {
+		err = fmt.Errorf("the locked index %s of version %s is gone from %s: %s", p.Digest, p.Version, p.Source, moved(p.Name))
 	}
-	now, tagged := repo.Tagged(ctx, p.Version)
-	if tagged != nil {
-		return nil, fmt.Errorf("version %s of %s is gone: there is neither its tag nor the locked index %s. Choose another version with racflow plugin init --upgrade", p.Version, p.Source, p.Digest)
-	}
-	return nil, fmt.Errorf("the locked index %s of version %s is gone from %s, and its tag now leads to %s: %s", p.Digest, p.Version, p.Source, now, moved(p.Name))
+	return release, err
 }
 
-// moved advises on a tag that points elsewhere now.
+// moved advises on a release that is gone, or whose tag points elsewhere now.
 func moved(name string) string {
-	return fmt.Sprintf("a release never changes, so ask its author why; to take the new one all the same, remove the block of %q from %s and run racflow plugin init", name, plugin.LockName)
+	return fmt.Sprintf("a release never changes, so ask its author why; to take what is there now, remove the block of %q from %s and run racflow plugin init", name, plugin.LockName)
 }
 
 // choose takes the newest release that satisfies the wanted constraint.

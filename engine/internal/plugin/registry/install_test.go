@@ -625,7 +625,7 @@ func TestMoved(t *testing.T) {
 	}
 	s.serve(moveAll)
 	p.machine("linux/amd64")
-	p.init("is gone from " + s.source() + ", and its tag now leads to sha256:")
+	p.init("is gone from " + s.source() + ": a release never changes")
 	p.installer.Upgrade = true
 	p.init("the tag of version 1.2.0 of " + s.source() + " was moved: the lock has the index " + locked.Digest)
 }
