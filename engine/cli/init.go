@@ -92,11 +92,7 @@ func newInit() *cobra.Command {
 
 // hasMiniLM reports whether the embedding model is on this machine.
 func hasMiniLM() bool {
-	m, err := model.Find("minilm")
-	if err != nil {
-		return false
-	}
-	status, err := m.Status()
+	status, err := model.StatusOf("minilm")
 	return err == nil && status.Installed
 }
 

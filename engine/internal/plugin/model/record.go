@@ -229,9 +229,6 @@ type Status struct {
 	Record    *Record // nil: there is none
 }
 
-// Status looks for the model's files.
-func (m Model) Status() (Status, error) { return StatusOf(m.Name) }
-
 // StatusOf looks for the files of the model of that name.
 func StatusOf(name string) (Status, error) {
 	dir, err := sdk.ModelDir(name)

@@ -210,7 +210,7 @@ func List() ([]Entry, error) {
 			Name: m.Name, Title: m.Title, Kind: m.Kind, Parameters: m.Parameters, Dimensions: m.Dimensions, License: m.License, Repository: m.Repository,
 			Bytes: m.Bytes, Commit: m.Commit, Pinned: m.pin(weightsFile) != "",
 		}
-		s, err := m.Status()
+		s, err := StatusOf(m.Name)
 		if err != nil {
 			e.Error = err.Error()
 		} else if s.Installed {
