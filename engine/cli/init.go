@@ -45,9 +45,8 @@ glob or a file of documents.
   other rows         a search among them, like contextual.hcl; documents likewise
   two files of rows  the pipeline knows the first and answers the second; a file that is called test, dev or
                      the like is the second
-  documents, rows    the rows are questions about the documents
 
-Exports of other programs (label-studio, prodigy, spaCy, rasa, dialogflow, fasttext, chats, folders by label) are
+Exports of other programs (label-studio, prodigy, spaCy, rasa, fasttext, chats, folders by label) are
 converted into NAME.rows.jsonl beside the pipeline. --format, --sheet, --header and --delimiter say how DATA is
 written where that is found out wrongly.
 
@@ -93,11 +92,7 @@ func newInit() *cobra.Command {
 
 // hasMiniLM reports whether the embedding model is on this machine.
 func hasMiniLM() bool {
-	m, err := model.Find("minilm")
-	if err != nil {
-		return false
-	}
-	status, err := m.Status()
+	status, err := model.StatusOf("minilm")
 	return err == nil && status.Installed
 }
 
@@ -123,7 +118,7 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 		if err := r.Map(columns); err != nil {
 			return err
 		}
-		if !f.yes && isTerminal(c.InOrStdin()) && isTerminal(out) && !r.Other {
+		if !f.yes && isTerminal(c.InOrStdin()) && isTerminal(out) {
 			if columns, err = bounded.Interruptible(c.Context(), func() (map[string]string, error) { return confirm(out, in, r) }); err != nil {
 				return err
 			}
@@ -133,8 +128,8 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 			}
 			r.AsIs = asIs || r.Mapping.Label != guess
 		}
-		if len(r.Unsure) > 0 && !f.yes {
-			return errors.New(r.Unsure[0] + "; --yes takes the first")
+		if r.Unsure != "" && !f.yes {
+			return errors.New(r.Unsure + "; --yes takes the first")
 		}
 		if _, err := bounded.Interruptible(c.Context(), func() (struct{}, error) { return struct{}{}, r.Read() }); err != nil {
 			return err

@@ -152,10 +152,10 @@ func newModelRemove() *cobra.Command {
 	}
 }
 
-const modelListLong = `List the encoders (embed) and rerankers (rerank) that can be pulled by name, and all that
-are on this machine: parameters, dimensions of the vectors, licence and size, here or
-of the published weights. Other models of the same architectures can be pulled by
-OWNER/MODEL, address or folder.`
+const modelListLong = `List the encoders (embed) and rerankers (rerank) that can be pulled by name: parameters,
+dimensions of the vectors, licence and size, here or of the published weights. Other models
+that are on this machine follow with their size. Models of the same architectures can be
+pulled by OWNER/MODEL, address or folder.`
 
 func newModelList() *cobra.Command {
 	var asJSON bool

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
@@ -76,9 +75,6 @@ func newPluginNew() *cobra.Command {
 	return c
 }
 
-// keyPassword names the variable with the password of a private key, for where nobody can be asked.
-const keyPassword = "RACFLOW_KEY_PASSWORD" //nolint:gosec // a name
-
 const pluginPublishLong = `DIST holds a folder for each platform, OS_ARCH as Go names them, or any_any for a plugin that is the same everywhere:
 
     dist/linux_amd64/racflow-plugin-mine
@@ -87,7 +83,7 @@ const pluginPublishLong = `DIST holds a folder for each platform, OS_ARCH as Go 
 One of them has to run here: it is started to describe the plugin and its version. TARGET is REGISTRY/REPOSITORY, with
 the credentials of docker login, or a folder for an OCI layout. A version that is there is not replaced.
 
---key names a private key of minisign, or an Ed25519 key in PEM; RACFLOW_KEY_PASSWORD may hold its password. The text
+--key names an Ed25519 key in PEM without a password, as openssl genpkey -algorithm ed25519 writes it. The text
 sha256:HEX is signed, the digest that is printed.`
 
 func newPluginPublish() *cobra.Command {
@@ -96,7 +92,7 @@ func newPluginPublish() *cobra.Command {
 		Use:   "publish DIST TARGET",
 		Short: "Publish a release of your plugin, signed",
 		Long:  pluginPublishLong,
-		Example: `  racflow plugin publish dist ghcr.io/acme/racflow-plugin-mine --key minisign.key
+		Example: `  racflow plugin publish dist ghcr.io/acme/racflow-plugin-mine --key racflow-plugin-mine.key
   racflow plugin publish dist ./releases`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -109,7 +105,7 @@ func newPluginPublish() *cobra.Command {
 			}
 			var signer *registry.PrivateKey
 			if key != "" {
-				k, err := registry.ReadPrivateKey(key, func() (string, error) { return askPassword(key) })
+				k, err := registry.ReadPrivateKey(key)
 				if err != nil {
 					return err
 				}
@@ -129,20 +125,6 @@ func newPluginPublish() *cobra.Command {
 	}
 	c.Flags().StringVar(&key, "key", "", "sign with the private key in `FILE`")
 	return c
-}
-
-// askPassword asks for the password of a key's file.
-func askPassword(path string) (string, error) {
-	if word := os.Getenv(keyPassword); word != "" {
-		return word, nil
-	}
-	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return "", fmt.Errorf("%s has a password: set %s, or publish from a terminal", path, keyPassword)
-	}
-	fmt.Fprintf(os.Stderr, "password of %s: ", path)
-	word, err := term.ReadPassword(int(os.Stdin.Fd()))
-	fmt.Fprintln(os.Stderr)
-	return string(word), err
 }
 
 // ofOurs begins the name of a built-in stage in the place of a program.

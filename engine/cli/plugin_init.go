@@ -37,7 +37,7 @@ locked one no longer meets the file.
 
 A source is REGISTRY/REPOSITORY (credentials of docker login; RACFLOW_PLUGIN_MIRROR names a folder to read in its
 place), a folder with an OCI layout, or an archive by https or file:PATH with its hashes, sha256 = { "linux/amd64" =
-"..." }; {version}, {os} and {arch} stand for themselves.
+"..." }; {os} and {arch} stand for themselves.
 
 The first release notes who signed it; later ones with another signature, or none, are refused. --key says from the
 start who it has to be, which signatures of cosign need.`
@@ -52,7 +52,7 @@ func newPluginInit() *cobra.Command {
 		Example: `  racflow plugin init
   racflow plugin init --upgrade pipeline.hcl
   racflow plugin init --locked                 # in CI: fails where the lock would change
-  racflow plugin init --key mine=minisign.pub`,
+  racflow plugin init --key mine=mine.pub`,
 		RunE: func(c *cobra.Command, args []string) error {
 			in, err := newInstaller(c, keys, newSigners)
 			if err != nil {
@@ -82,7 +82,7 @@ func newPluginInit() *cobra.Command {
 		},
 	}
 	c.Flags().StringArrayVar(&newSigners, "trust-new-signer", nil, "accept that the plugin `NAME` is signed by another key than before, or by nobody (may be repeated)")
-	c.Flags().StringArrayVar(&keys, "key", nil, "the public key by which a plugin has to be signed: `NAME=FILE` of minisign, or in PEM (may be repeated)")
+	c.Flags().StringArrayVar(&keys, "key", nil, "the public key by which a plugin has to be signed: `NAME=FILE` in PEM (may be repeated)")
 	c.Flags().BoolVar(&upgrade, "upgrade", false, "take the newest versions that the files allow")
 	c.Flags().BoolVar(&locked, "locked", false, "install what is locked, and fail where the lock would change")
 	c.Flags().BoolVar(&asJSON, "json", false, "print what changed as JSON")
@@ -290,7 +290,7 @@ func newPluginInstall() *cobra.Command {
 		Short: "Install a plugin, or with --dev one that you are writing",
 		Long:  pluginInstallLong,
 		Example: `  racflow plugin install . --dev
-  racflow plugin install 'ghcr.io/acme/racflow-plugin-mine@~> 1.2' --key minisign.pub
+  racflow plugin install 'ghcr.io/acme/racflow-plugin-mine@~> 1.2' --key mine.pub
   racflow plugin install https://example.com/racflow-plugin-mine_linux_amd64.tar.gz --sha256 HEX`,
 		Args: words(1, "name the folder of the plugin's project, such as: racflow plugin install . --dev, or a source, such as: racflow plugin install ghcr.io/acme/racflow-plugin-mine"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -318,7 +318,7 @@ type sourceFlags struct{ sha256, key string }
 
 func (f *sourceFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.sha256, "sha256", "", "the sha256 that an archive has to have, in `HEX`")
-	c.Flags().StringVar(&f.key, "key", "", "the public key by which it has to be signed: a `FILE` of minisign, or in PEM")
+	c.Flags().StringVar(&f.key, "key", "", "the public key by which it has to be signed: a `FILE` in PEM")
 }
 
 // install installs the plugin of SOURCE[@VERSION], and says how a file requires it.

@@ -113,7 +113,7 @@ func withRememberedMiniLM(t testing.TB, dir string) []string {
 	t.Helper()
 	if m, err := model.Find("minilm"); err != nil {
 		t.Fatal(err)
-	} else if status, err := m.Status(); err != nil || !status.Installed {
+	} else if status, err := model.StatusOf(m.Name); err != nil || !status.Installed {
 		t.Skip("the model is not here: racflow model pull minilm")
 	}
 	binary, err := os.ReadFile(racflow(t, dir).Path)

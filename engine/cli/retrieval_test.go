@@ -74,7 +74,7 @@ func BenchmarkIdentifiers(b *testing.B) {
 func wantMiniLM(b *testing.B) {
 	b.Helper()
 	if minilm, err := model.Find("minilm"); err == nil {
-		if status, err := minilm.Status(); err != nil || !status.Installed {
+		if status, err := model.StatusOf(minilm.Name); err != nil || !status.Installed {
 			b.Skip("the model is not here: racflow model pull minilm")
 		}
 	}

@@ -5,7 +5,6 @@ go 1.26.0
 require github.com/racflow/racflow v0.0.0
 
 require (
-	aead.dev/minisign v0.3.0 // indirect
 	github.com/abadojack/whatlanggo v1.0.1 // indirect
 	github.com/agext/levenshtein v1.2.3 // indirect
 	github.com/andybalholm/brotli v1.2.0 // indirect

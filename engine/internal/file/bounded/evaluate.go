@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -23,8 +22,7 @@ type Evaluator struct {
 	Functions map[string]function.Function
 
 	ctx  context.Context
-	left int                     // the budget: what is left of maxWork
-	at   atomic.Pointer[Located] // what the Evaluator works on
+	left int // the budget: what is left of maxWork
 }
 
 // New returns an Evaluator with its own budget, which also limits the expensive functions among

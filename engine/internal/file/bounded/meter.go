@@ -22,7 +22,6 @@ type metered struct {
 
 // Value implements hclsyntax.Expression.
 func (m *metered) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	defer m.Busy(m.Expression)()
 	m.Spend(m.Expression, Overhead)
 	v, diags := m.Expression.Value(ctx)
 	m.Spend(m.Expression, Overhead*10*len(diags))

@@ -53,10 +53,12 @@ type Located interface{ Range() hcl.Range }
 // Spend takes n bytes from the budget for work on something. It panics with Stopped if too little
 // is left or the context has ended.
 func (e *Evaluator) Spend(on Located, n int) {
-	if e.ctx.Err() != nil {
-		panic(Stopped{e.Interrupted()})
-	}
 	at := on.Range()
+	if e.ctx.Err() != nil {
+		d := e.Interrupted()
+		d.Subject = &at
+		panic(Stopped{d})
+	}
 	switch {
 	case n == math.MaxInt:
 		panic(Stopped{&hcl.Diagnostic{
@@ -81,24 +83,12 @@ func TooMany() *hcl.Diagnostic {
 	}
 }
 
-// Interrupted says why the context has ended, and what the Evaluator was working on.
+// Interrupted says why the context has ended.
 func (e *Evaluator) Interrupted() *hcl.Diagnostic {
-	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Interrupted", Detail: "Loading was interrupted."}
 	if errors.Is(context.Cause(e.ctx), errSlow) {
-		d.Summary = "Loading takes too long"
-		d.Detail = fmt.Sprintf("Loading has not ended within %v. This is what it was busy with.", MaxTime)
+		return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Loading takes too long", Detail: fmt.Sprintf("Loading has not ended within %v.", MaxTime)}
 	}
-	if on := e.at.Load(); on != nil {
-		at := (*on).Range()
-		d.Subject = &at
-	}
-	return d
-}
-
-// Busy records what the Evaluator works on, until done is called.
-func (e *Evaluator) Busy(on Located) (done func()) {
-	before := e.at.Swap(&on)
-	return func() { e.at.Store(before) }
+	return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Interrupted", Detail: "Loading was interrupted."}
 }
 
 // place is a range that implements Located.

@@ -3,7 +3,6 @@ package lsp
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/plugin/catalog"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 	"github.com/racflow/racflow/sdk"
 )
@@ -23,40 +23,38 @@ import (
 // pause is how long typing must pause before a changed text is checked.
 const pause = 100 * time.Millisecond
 
-// checks runs the checks of documents. A new check of a document cancels its earlier one.
+// checks runs the checks of documents until its context ends. A new check of a document ends its earlier one.
 type checks struct {
 	run func(ctx context.Context, uri string)
+	ctx context.Context
 
-	mu    sync.Mutex
-	ends  map[string]context.CancelFunc
-	all   sync.WaitGroup
-	ended bool
+	mu   sync.Mutex
+	ends map[string]context.CancelFunc
+	all  sync.WaitGroup
 }
 
 // start schedules a check after a wait.
 func (c *checks) start(uri string, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
+	if c.ctx.Err() != nil {
 		return
 	}
 	if end := c.ends[uri]; end != nil {
 		end()
 	}
-	ctx, end := context.WithCancel(context.Background())
+	ctx, end := context.WithCancel(c.ctx)
 	c.ends[uri] = end
 	c.all.Go(func() {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(wait):
 			c.run(ctx, uri)
 		}
 	})
 }
 
-// cancel cancels the check of a document, which is closed.
+// cancel ends the check of a document, which is closed.
 func (c *checks) cancel(uri string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,17 +62,6 @@ func (c *checks) cancel(uri string) {
 		end()
 		delete(c.ends, uri)
 	}
-}
-
-// stop cancels all checks and waits until they end.
-func (c *checks) stop() {
-	c.mu.Lock()
-	c.ended = true
-	for _, uri := range slices.Collect(maps.Keys(c.ends)) {
-		c.ends[uri]()
-	}
-	c.mu.Unlock()
-	c.all.Wait()
 }
 
 // check loads a document from the editor's text, and publishes its diagnostics.
@@ -86,7 +73,7 @@ func (s *server) check(ctx context.Context, uri string) {
 		return
 	}
 	o := s.options.Load
-	o.Text, o.Catalog = []byte(d.text.src), newKnown(o.Catalog)
+	o.Text, o.Catalog = []byte(d.text.src), known{o.Catalog}
 	o.Secrets = &redact.Secrets{} // for this text alone: a secret being typed changes with each letter
 	file, diags := pipeline.Load(ctx, d.path, o)
 	s.mu.Lock()
@@ -127,65 +114,37 @@ func (d *document) diagnostics(all hcl.Diagnostics) []diagnostic {
 }
 
 // known is a catalog that starts no program: it offers only the stages that another catalog already
-// knows. It lives for one request, and asks the other catalog once per kind and stage.
-type known struct {
-	catalog pipeline.Catalog
-	uses    map[sdk.Kind][]string
-	stages  map[string]sdk.Stage
-}
-
-func newKnown(c pipeline.Catalog) *known {
-	return &known{catalog: c, uses: map[sdk.Kind][]string{}, stages: map[string]sdk.Stage{}}
-}
-
-// Uses implements pipeline.Catalog.
-func (k *known) Uses(kind sdk.Kind) []string {
-	if _, ok := k.uses[kind]; !ok {
-		k.uses[kind] = k.catalog.Uses(kind)
-	}
-	return k.uses[kind]
-}
+// knows.
+type known struct{ pipeline.Catalog }
 
 // Stage implements pipeline.Catalog.
-func (k *known) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
-	key := string(kind) + " " + use
-	if s, ok := k.stages[key]; ok {
-		return s, true
-	}
+func (k known) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 	if !slices.Contains(k.Uses(kind), use) {
 		return sdk.Stage{}, false
 	}
-	s, ok := k.catalog.Stage(kind, use)
-	if ok {
-		k.stages[key] = s
-	}
-	return s, ok
+	return k.Catalog.Stage(kind, use)
 }
 
 // Require implements pipeline.Requiring.
-func (k *known) Require(dir string, required []plugin.Requirement) pipeline.Catalog {
-	return k.require(dir, required)
-}
-
-func (k *known) require(dir string, required []plugin.Requirement) *known {
-	if c, ok := k.catalog.(pipeline.Requiring); ok {
-		return newKnown(c.Require(dir, required))
+func (k known) Require(dir string, required []plugin.Requirement) pipeline.Catalog {
+	if c, ok := k.Catalog.(pipeline.Requiring); ok {
+		return known{c.Require(dir, required)}
 	}
 	return k
 }
 
 // Explain implements pipeline.Explainer.
-func (k *known) Explain(use string) error {
+func (k known) Explain(use string) error {
 	plugin, _, third := strings.Cut(use, "/")
 	if !third {
 		return nil
 	}
-	if e, ok := k.catalog.(pipeline.Explainer); ok {
+	if e, ok := k.Catalog.(pipeline.Explainer); ok {
 		if why := e.Explain(use); why != nil {
 			return why
 		}
 	}
-	for _, kind := range []sdk.Kind{sdk.KindChunk, sdk.KindEnrich, sdk.KindEmbed, sdk.KindStore, sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect} {
+	for _, kind := range catalog.Kinds {
 		if slices.ContainsFunc(k.Uses(kind), func(use string) bool { return strings.HasPrefix(use, plugin+"/") }) {
 			return nil // the plugin has described other stages
 		}
@@ -249,42 +208,3 @@ type span struct{ from, to int }
 func (s span) holds(offset int) bool { return s.from <= offset && offset <= s.to }
 
 func (t text) at(s span) string { return t.src[s.from:s.to] }
-
-// edits returns the edits that turn this text into another one: a single edit of the lines from the
-// first to the last that differ.
-func (t text) edits(after string) []textEdit {
-	if after == t.src {
-		return []textEdit{}
-	}
-	a, b := t.split(), newText(after).split()
-	head := 0
-	for head < len(a) && head < len(b) && a[head] == b[head] {
-		head++
-	}
-	tail := 0
-	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
-		tail++
-	}
-	from, to := 0, len(t.src)
-	for _, line := range a[:head] {
-		from += len(line)
-	}
-	for _, line := range a[len(a)-tail:] {
-		to -= len(line)
-	}
-	var changed string
-	for _, line := range b[head : len(b)-tail] {
-		changed += line
-	}
-	return []textEdit{{Range: t.rangeOf(span{from, to}), NewText: changed}}
-}
-
-// split returns the lines with their line ends.
-func (t text) split() []string {
-	var all []string
-	ends := append(slices.Clone(t.lines[1:]), len(t.src))
-	for i, from := range t.lines {
-		all = append(all, t.src[from:ends[i]])
-	}
-	return all
-}

@@ -24,7 +24,8 @@ func TestChecks(t *testing.T) {
 		var mu sync.Mutex
 		var ran []string
 		var ended []error
-		c := checks{ends: map[string]context.CancelFunc{}}
+		ctx, stop := context.WithCancel(t.Context())
+		c := checks{ctx: ctx, ends: map[string]context.CancelFunc{}}
 		c.run = func(ctx context.Context, uri string) {
 			mu.Lock()
 			ran = append(ran, uri+" "+time.Since(began).String())
@@ -46,7 +47,8 @@ func TestChecks(t *testing.T) {
 		c.start("closed", pause)
 		c.cancel("closed")
 		time.Sleep(pause)
-		c.stop()
+		stop()
+		c.all.Wait()
 		c.start("late", 0)
 		synctest.Wait()
 		if want := []string{"b 300ms", "slow 300ms", "a 340ms"}; !cmp.Equal(slices.Sorted(slices.Values(ran)), slices.Sorted(slices.Values(want))) {
@@ -61,7 +63,7 @@ func TestChecks(t *testing.T) {
 // What no plugin has said before is not asked for.
 func TestKnown(t *testing.T) {
 	asked := &testCatalog{}
-	k := newKnown(asked)
+	k := known{asked}
 	text := in("retrieve \"r\" { from = knowledge.k }\nsample \"s\" { use = \"other/best\" }\nsample \"t\" {\n  use = \"mine/worst\"\n}\nsample \"u\" { use = \"mine/best\" }\nelect \"e\" { use = \"soft\" }")
 	_, diags := pipeline.Load(t.Context(), "p.hcl", pipeline.Options{Dir: t.TempDir(), Text: []byte(text), Catalog: k, Vars: map[string]string{"key": "x"}})
 	var all []string
@@ -102,29 +104,6 @@ func TestPositions(t *testing.T) {
 		if got := text.offset(p); got != want {
 			t.Errorf("%v is byte %d, want %d", p, got, want)
 		}
-	}
-}
-
-// An edit replaces the lines that differ.
-func TestEdits(t *testing.T) {
-	tests := []struct {
-		before, after string
-		from, to      int // lines
-		text          string
-	}{
-		{"a\nb\nc\n", "a\nB\nc\n", 1, 2, "B\n"},
-		{"a\nb\n", "a\nb\nc\n", 2, 2, "c\n"},
-		{"a\na\na\n", "a\na\n", 2, 3, ""},
-		{"a", "a\n", 0, 0, "a\n"},
-	}
-	for _, test := range tests {
-		got := newText(test.before).edits(test.after)
-		if len(got) != 1 || got[0].Range.Start.Line != test.from || got[0].Range.End.Line != test.to || got[0].NewText != test.text {
-			t.Errorf("%q to %q: %+v", test.before, test.after, got)
-		}
-	}
-	if got := newText("a\n").edits("a\n"); !cmp.Equal(got, []textEdit{}) {
-		t.Errorf("edits of nothing: %v", got)
 	}
 }
 

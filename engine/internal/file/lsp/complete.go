@@ -82,7 +82,7 @@ func (c *completing) statements(at span, after string) {
 	d := c.description(c.in)
 	for _, a := range d.Arguments {
 		if have := c.in.attr(a.Name); have == nil || have == c.attr {
-			c.offer(at, kindProperty, a.Name, a.Name+after, typeOf(a), aboutArgument(a))
+			c.offer(at, kindProperty, a.Name, a.Name+after, string(a.Type), aboutArgument(a))
 		}
 	}
 	if d.Kind != "" {

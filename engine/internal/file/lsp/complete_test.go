@@ -197,7 +197,7 @@ func TestCutFiles(t *testing.T) {
 		cut := string(src[:to])
 		d := &document{text: newText(cut), root: outline([]byte(cut))}
 		for _, offset := range []int{to, to / 2} {
-			r := &request{document: d, catalog: newKnown(&testCatalog{}), place: locate(d.root, offset)}
+			r := &request{document: d, catalog: known{&testCatalog{}}, place: locate(d.root, offset)}
 			r.complete()
 			r.hover()
 			r.definition()

@@ -7,7 +7,8 @@
 // sdk.Argument, names in rules from package rule. A text that does not parse has only
 // syntax diagnostics, but everything else still works: outline.go finds blocks and
 // arguments by tokens. An unclosed text confuses it at most to the end of the line, a
-// missing brace at most to the next top-level block.
+// missing brace at most to the next top-level block; of a heredoc in such a text it knows
+// nothing.
 //
 // The server starts no program. It knows the third-party stages that Catalog.Uses
 // names: for required plugins the descriptions installed with them, for plugins in

@@ -66,7 +66,7 @@ func at(t *testing.T, marked string) *request {
 		Getenv: func(name string) (string, bool) { return "hush-" + name, name == "KEY" },
 	})
 	d := &document{uri: "file:///p.hcl", path: "p.hcl", text: newText(src), root: outline([]byte(src)), file: file, secrets: secrets}
-	return &request{document: d, catalog: newKnown(&testCatalog{}), place: locate(d.root, offset)}
+	return &request{document: d, catalog: known{&testCatalog{}}, place: locate(d.root, offset)}
 }
 
 func labels(items []completion) []string {

@@ -28,7 +28,7 @@ type document struct {
 // request is a question about a place in a document.
 type request struct {
 	*document
-	catalog *known
+	catalog pipeline.Catalog
 	place
 }
 
@@ -309,11 +309,8 @@ func aboutStage(s catalog.StageInfo) string {
 	return fmt.Sprintf("**%s**\n\n%s\n\n```hcl\n%s```", title, rest, s.Example)
 }
 
-// typeOf returns the type of an argument, in a word.
-func typeOf(a grammar.Argument) string { return string(a.Type) }
-
 func aboutArgument(a grammar.Argument) string {
-	facts := append([]string{typeOf(a)}, catalog.FactsOf(a.Argument)...)
+	facts := append([]string{string(a.Type)}, catalog.FactsOf(a.Argument)...)
 	return fmt.Sprintf("**%s** (%s)\n\n%s", a.Name, strings.Join(facts, "; "), a.Doc)
 }
 

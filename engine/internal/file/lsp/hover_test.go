@@ -77,7 +77,7 @@ func TestDefinition(t *testing.T) {
 			if !ok {
 				at = span{}
 			}
-			line := r.text.split()[r.text.position(at.from).Line]
+			line := strings.SplitAfter(r.text.src, "\n")[r.text.position(at.from).Line]
 			if ok != (test.at != "") || ok && (r.text.at(at) != test.at || strings.TrimSpace(line) != test.line) {
 				t.Errorf("it is %q in %q, want %q in %q", r.text.at(at), line, test.at, test.line)
 			}

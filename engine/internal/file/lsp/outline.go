@@ -1,6 +1,7 @@
 package lsp
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -35,50 +36,21 @@ type attr struct {
 	tokens hclsyntax.Tokens
 }
 
-// maxUnclosed limits how often lex starts anew after a text without a closing quote: each time it
-// reads the rest of the file.
-const maxUnclosed = 20
-
-// lex returns the tokens of a file. A quoted text ends with its line at the latest, so that a
-// missing quote does not swallow the following lines.
-func lex(src []byte) hclsyntax.Tokens {
-	tokens, _ := hclsyntax.LexConfig(src, "", hcl.InitialPos)
-	_, diags := bounded.Parse(src, "")
-	if !diags.HasErrors() {
-		return tokens
+// lex returns the tokens of a file. If it does not parse, each line is read by itself, so that a missing
+// quote does not swallow the following lines.
+func lex(src []byte) (all hclsyntax.Tokens) {
+	if _, diags := bounded.Parse(src, ""); !diags.HasErrors() {
+		all, _ = hclsyntax.LexConfig(src, "", hcl.InitialPos)
+		return all
 	}
-	var all hclsyntax.Tokens
-	for range maxUnclosed {
-		cut := unclosed(tokens)
-		if cut < 0 {
-			break
-		}
-		at := tokens[cut].Range
-		all = append(all, tokens[:cut]...)
-		all = append(all, hclsyntax.Token{Type: hclsyntax.TokenNewline, Bytes: tokens[cut].Bytes, Range: at})
-		tokens, _ = hclsyntax.LexConfig(src[at.End.Byte:], "", hcl.Pos{Line: at.Start.Line + 1, Column: 1, Byte: at.End.Byte})
+	at := hcl.InitialPos
+	for line := range bytes.Lines(src) {
+		tokens, _ := hclsyntax.LexConfig(bytes.TrimRight(line, "\r\n"), "", at)
+		all = append(all, tokens[:len(tokens)-1]...) // without the end of the file
+		all = append(all, hclsyntax.Token{Type: hclsyntax.TokenNewline, Range: tokens[len(tokens)-1].Range})
+		at = hcl.Pos{Line: at.Line + 1, Column: 1, Byte: at.Byte + len(line)}
 	}
-	return append(all, tokens...)
-}
-
-// unclosed returns the index of a line end inside a quoted text; -1: there is none.
-func unclosed(tokens hclsyntax.Tokens) int {
-	var open []hclsyntax.TokenType
-	for i, t := range tokens {
-		switch t.Type {
-		case hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
-			open = append(open, t.Type)
-		case hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
-			open = open[:max(0, len(open)-1)]
-		case hclsyntax.TokenQuotedNewline:
-			return i
-		case hclsyntax.TokenNewline:
-			if slices.Contains(open, hclsyntax.TokenOQuote) {
-				return i
-			}
-		}
-	}
-	return -1
+	return all
 }
 
 // outline finds the blocks and arguments of a file, even if it does not parse. It finds none in a

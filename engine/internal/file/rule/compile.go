@@ -287,7 +287,6 @@ var describe = strings.NewReplacer(
 type Rule struct {
 	*program
 	reads    map[string]bool
-	mentions []func(string) bool
 	figures  []Figure
 	compared []Comparison
 }
@@ -320,13 +319,12 @@ func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
 	if tree == nil {
 		return nil, c.diags
 	}
-	mentions := c.mentionsOf(tree)
 	compared := c.compared(tree.Node)
 	code := c.compile(tree)
 	if code == nil {
 		return nil, c.diags
 	}
-	return &Rule{program: &program{text: src.Text, vars: c.vars, code: code, uses: c.uses}, reads: c.reads, mentions: mentions, figures: c.figures, compared: compared}, nil
+	return &Rule{program: &program{text: src.Text, vars: c.vars, code: code, uses: c.uses}, reads: c.reads, figures: c.figures, compared: compared}, nil
 }
 
 // compiling is the state of compiling one rule.

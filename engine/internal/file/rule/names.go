@@ -2,12 +2,11 @@ package rule
 
 import (
 	"reflect"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/parser"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // Name describes to people a name that rules of a kind may use.
@@ -83,55 +82,20 @@ func inWords(t reflect.Type) string {
 	return describe(t.String())
 }
 
-// Mentions reports whether the rule compares anything with the text, such as a vote's voter with a
-// name: by ==, in, startsWith, endsWith, contains or matches. The values of variables count; names
-// of fields do not.
+// Mentions reports whether the rule may compare anything with the text, such as a vote's voter with a
+// name: it holds the text in quotes, compares with parts of texts, or reads a variable that is no number or bool.
 func (r *Rule) Mentions(text string) bool {
 	if r == nil {
 		return false
 	}
-	for _, holds := range r.mentions {
-		if holds(text) {
+	for _, v := range r.vars {
+		if v.Type() != cty.Number && v.Type() != cty.Bool {
 			return true
 		}
 	}
-	return false
-}
-
-// mentionsOf returns the comparisons with texts in a checked rule.
-func (c *compiling) mentionsOf(tree *parser.Tree) (all []func(string) bool) {
-	seen := map[ast.Node]bool{} // field names, and patterns that are not compared as whole texts
-	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
-		switch n := (*n).(type) {
-		case *ast.MemberNode:
-			of := n.Node.Nature().Deref(&c.config.NtCache)
-			seen[n.Property] = of.IsStruct()
-		case *ast.BinaryNode:
-			part, ok := n.Right.(*ast.StringNode)
-			if !ok {
-				return
-			}
-			seen[part] = true
-			switch n.Operator {
-			case "startsWith":
-				all = append(all, func(text string) bool { return strings.HasPrefix(text, part.Value) })
-			case "endsWith":
-				all = append(all, func(text string) bool { return strings.HasSuffix(text, part.Value) })
-			case "contains":
-				all = append(all, func(text string) bool { return strings.Contains(text, part.Value) })
-			case "matches":
-				all = append(all, regexp.MustCompile(part.Value).MatchString) // checkPatterns has compiled it
-			default:
-				seen[part] = false
-			}
-		}
-	}))
-	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
-		if whole, ok := (*n).(*ast.StringNode); ok && !seen[whole] {
-			all = append(all, func(text string) bool { return text == whole.Value })
-		}
-	}))
-	return all
+	holds := func(part string) bool { return strings.Contains(r.text, part) }
+	return holds("'"+text+"'") || holds(strconv.Quote(text)) ||
+		slices.ContainsFunc([]string{"startsWith", "endsWith", "contains", "matches"}, holds)
 }
 
 // writer says what must stand above a rule for a name to have a value.

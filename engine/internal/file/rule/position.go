@@ -3,12 +3,9 @@ package rule
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
-	"github.com/apparentlymart/go-textseg/v15/textseg"
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
@@ -29,8 +26,8 @@ type Source struct {
 // NewSource reads a rule from its HCL expression. file is the whole HCL file; ctx evaluates an
 // expression that is not a plain string.
 //
-// Positions are exact for quoted strings, with escapes, and for heredocs, also indented ones. For
-// any other expression, such as local.rule, every position is the whole expression.
+// Positions are exact for quoted strings, whose quotes and backslashes may be escaped, and for heredocs,
+// also indented ones. For any other text and expression, such as local.rule, every position is the whole.
 func NewSource(file []byte, e hcl.Expression, ctx *hcl.EvalContext) (Source, hcl.Diagnostics) {
 	if diags := refuseTemplate(e); diags.HasErrors() {
 		return Source{}, diags
@@ -93,124 +90,56 @@ func literal(e hcl.Expression) hcl.Expression {
 
 func ranges(file []byte, e hcl.Expression, text string) func(from, to int) hcl.Range {
 	whole := e.Range()
-	offsets, ok := offsets(file, literal(e).Range(), text)
-	if !ok {
+	offsets := offsets(file, e, text)
+	if offsets == nil {
 		return func(int, int) hcl.Range { return whole }
 	}
-	places := sync.OnceValue(func() []hcl.Pos { return positions(file, whole.Start, offsets) })
+	position := func(offset int) hcl.Pos {
+		all := func(data []byte, _ bool) (int, []byte, error) { return len(data), data, nil }
+		scanner := hcl.NewRangeScannerFragment(file[:offset], whole.Filename, whole.Start, all)
+		scanner.Scan() // there is the quote, at least
+		return scanner.Range().End
+	}
 	last := len(offsets) - 1
 	return func(from, to int) hcl.Range {
 		from = min(max(from, 0), last)
 		to = min(max(to, from+1), last)
-		return hcl.Range{Filename: whole.Filename, Start: places()[from], End: places()[to]}
+		return hcl.Range{Filename: whole.Filename, Start: position(offsets[from]), End: position(offsets[to])}
 	}
 }
 
-// positions walks from a known place to ascending byte offsets, and counts columns in grapheme
-// clusters, as HCL does.
-func positions(file []byte, at hcl.Pos, offsets []int) []hcl.Pos {
-	all := make([]hcl.Pos, 0, len(offsets))
-	after := at // the end of the cluster that begins at `at`
-	for _, offset := range offsets {
-		for after.Byte <= offset && after.Byte < len(file) {
-			at = after
-			n, cluster, _ := textseg.ScanGraphemeClusters(file[at.Byte:], true)
-			after.Byte += n
-			if after.Column++; cluster[0] == '\n' || cluster[0] == '\r' {
-				after.Line, after.Column = after.Line+1, 1
+// offsets returns, for each rune of text and for its end, its offset in the file; nil: text is no literal
+// that stands there nearly as it is.
+func offsets(file []byte, e hcl.Expression, text string) (all []int) {
+	t, ok := literal(e).(*hclsyntax.TemplateExpr)
+	if !ok || text == "" || !t.IsStringLiteral() || !t.Parts[0].Range().CanSliceBytes(file) {
+		return nil
+	}
+	at := t.Parts[0].Range().Start.Byte
+	quoted := file[at-1] == '"'
+	written := strings.SplitAfter(string(t.Parts[0].Range().SliceBytes(file)), "\n")
+	lines := strings.SplitAfter(text, "\n")
+	if len(lines) != len(written) {
+		return nil
+	}
+	for i, line := range lines {
+		next := 0
+		if !quoted { // HCL has removed the indentation
+			next = max(0, len(written[i])-len(line))
+		}
+		for _, r := range line {
+			all = append(all, at+next)
+			if quoted && (r == '"' || r == '\\') {
+				next++ // behind the backslash
 			}
+			if !strings.HasPrefix(written[i][min(next, len(written[i])):], string(r)) {
+				return nil
+			}
+			next += utf8.RuneLen(r)
 		}
-		p := at
-		if offset > at.Byte {
-			p.Byte, p.Column = offset, at.Column+1
-		}
-		if offset >= after.Byte {
-			p = after
-		}
-		all = append(all, p)
+		at += len(written[i])
 	}
-	return all
-}
-
-// offsets returns, for each rune of text and for its end, its offset in the file. It reports false
-// if text does not come from a literal that it can read.
-func offsets(file []byte, r hcl.Range, text string) ([]int, bool) {
-	if !r.CanSliceBytes(file) {
-		return nil, false
-	}
-	// The lexer finds the closing marker of a heredoc only before a line break.
-	tokens, _ := hclsyntax.LexExpression(append(r.SliceBytes(file)[:r.End.Byte-r.Start.Byte:r.End.Byte-r.Start.Byte], '\n'), r.Filename, r.Start)
-	var u unescaper
-	heredoc, end := false, r.End.Byte
-	for _, t := range tokens {
-		switch t.Type {
-		case hclsyntax.TokenOHeredoc:
-			heredoc = true
-		case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit:
-			u.read(t.Bytes, t.Range.Start.Byte, !heredoc)
-		case hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc:
-			end = t.Range.Start.Byte
-		}
-	}
-	if heredoc {
-		u.outdent(text)
-	}
-	return append(u.offsets, end), string(u.runes) == text
-}
-
-// unescaper decodes a string literal as HCL does and records the offset of each rune.
-type unescaper struct {
-	runes   []rune
-	offsets []int
-}
-
-var escapes = map[byte]rune{'n': '\n', 't': '\t', 'r': '\r', '"': '"', '\\': '\\'}
-
-func (u *unescaper) read(b []byte, offset int, quoted bool) {
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		switch {
-		case quoted && r == '\\' && i+1 < len(b):
-			r, n = unescape(b[i:])
-		case (r == '$' || r == '%') && i+2 < len(b) && rune(b[i+1]) == r && b[i+2] == '{':
-			n = 2 // $${ is written for ${
-		}
-		u.runes = append(u.runes, r)
-		u.offsets = append(u.offsets, offset+i)
-		i += n
-	}
-}
-
-func unescape(b []byte) (r rune, n int) {
-	digits := map[byte]int{'u': 4, 'U': 8}[b[1]]
-	if digits == 0 || len(b) < 2+digits {
-		return escapes[b[1]], 2
-	}
-	code, err := strconv.ParseUint(string(b[2:2+digits]), 16, 32)
-	if err != nil {
-		return utf8.RuneError, 2
-	}
-	return rune(code), 2 + digits
-}
-
-// outdent removes the indentation that HCL removed from a heredoc: the part of each line that is
-// missing in text.
-func (u *unescaper) outdent(text string) {
-	want := strings.Split(text, "\n")
-	var runes []rune
-	var offsets []int
-	for line, start := 0, 0; start < len(u.runes) && line < len(want); line++ {
-		end := start
-		for end < len(u.runes) && u.runes[end] != '\n' {
-			end++
-		}
-		cut := start + max(0, end-start-utf8.RuneCountInString(want[line]))
-		next := min(end+1, len(u.runes))
-		runes = append(runes, u.runes[cut:next]...)
-		offsets = append(offsets, u.offsets[cut:next]...)
-		start = next
-	}
-	u.runes, u.offsets = runes, offsets
+	return append(all, at)
 }
 
 // splitting splits a filter into what the store evaluates and the values that it compares with.

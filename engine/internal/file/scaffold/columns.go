@@ -47,10 +47,10 @@ func (r *Rows) Map(columns map[string]string) error {
 			return fmt.Errorf("%s has no column %q; it has %s", r.Path, name, strings.Join(r.Columns(), ", "))
 		}
 		*to = name
-		if means == "label" && name != "" {
-			r.Named, r.AsIs = true, true
+		if means == "label" {
+			r.Unsure = ""
+			r.Named, r.AsIs = name != "", name != ""
 		}
-		r.Unsure = slices.DeleteFunc(r.Unsure, func(why string) bool { return strings.Contains(why, "holds the "+means) })
 	}
 	if r.Mapping.Text == "" {
 		return fmt.Errorf("%s: no column looks like texts; name it with --column text=NAME: it has %s", r.Path, strings.Join(r.Columns(), ", "))
@@ -58,132 +58,70 @@ func (r *Rows) Map(columns map[string]string) error {
 	return nil
 }
 
-// guess guesses the columns, and second choices.
+// splits are names of columns that mark rows as training or test data, which are no labels.
+var splits = []string{"split", "subset", "partition", "fold", "datasplit"}
+
+// guess guesses the columns, and a second choice for the label.
 func (r *Rows) guess() {
 	seen := r.Seen
-	if column, _ := splitIn(seen); column != "" {
-		seen = without(seen, column)
-	}
+	seen.Columns = slices.DeleteFunc(slices.Clone(seen.Columns), func(c source.Column) bool { return slices.Contains(splits, strings.ToLower(c.Name)) })
 	r.Mapping = source.Guess(seen)
-	r.Second.Text = source.Guess(without(seen, r.Mapping.Text, r.Mapping.Label, r.Mapping.ID)).Text
-	second := source.Guess(without(seen, r.Mapping.Label))
+	label := r.Mapping.Label
+	second := source.Guess(without(seen, label))
 	if second.Text == r.Mapping.Text {
-		r.Second.Label = whole(second.Label)
+		r.Second = whole(second.Label)
 	}
-	doubt := func(means, guess, other, none string) {
-		why, all := strconv.Quote(guess), "--column "+quoted(means+"="+guess)
-		if other != "" {
-			why, all = why+fmt.Sprintf(" or %q", other), all+" or --column "+quoted(means+"="+other)
+	numeric := func(name string) bool {
+		return slices.ContainsFunc(seen.Columns, func(c source.Column) bool { return c.Name == name && c.Numeric })
+	}
+	if label != "" && !source.Usual(label) && (numeric(label) || r.Second != "" && !numeric(second.Label)) {
+		why, all := strconv.Quote(whole(label)), "--column "+quoted("label="+whole(label))
+		if r.Second != "" {
+			why, all = why+fmt.Sprintf(" or %q", r.Second), all+" or --column "+quoted("label="+r.Second)
 		}
-		r.Unsure = append(r.Unsure, fmt.Sprintf("%s: which column holds the %ss is not certain: it may be %s. Say %s%s", r.Path, means, why, all, none))
+		r.Unsure = fmt.Sprintf("%s: which column holds the labels is not certain: it may be %s. Say %s, and --column label= where none does", r.Path, why, all)
 	}
-	column := func(name string) (c source.Column) {
-		if at := slices.IndexFunc(seen.Columns, func(c source.Column) bool { return c.Name == name }); at >= 0 {
-			c = seen.Columns[at]
-		}
-		return c
-	}
-	if text, other := column(r.Mapping.Text), column(r.Second.Text); text.Name != "" && !source.Usual(text.Name) && 2*other.MedianLength >= text.MedianLength && other.Name != "" && r.Form.Header == nil {
-		doubt("text", text.Name, other.Name, "")
-	}
-	if label := column(r.Mapping.Label); label.Name != "" && !source.Usual(label.Name) && (label.Numeric || r.Second.Label != "" && !column(r.Second.Label).Numeric) {
-		doubt("label", whole(label.Name), r.Second.Label, ", and --column label= where none does")
-	}
-	r.Mapping.Label = whole(r.Mapping.Label)
+	r.Mapping.Label = whole(label)
 }
 
 // whole returns the path of a list for the path to its first element: for labels, the list shows
 // whether there are several.
 func whole(name string) string { return strings.TrimSuffix(name, "[0]") }
 
-// without removes some columns from what was seen.
-func without(s source.Seen, names ...string) source.Seen {
-	s.Columns = slices.DeleteFunc(slices.Clone(s.Columns), func(c source.Column) bool { return c.Name != "" && slices.Contains(names, c.Name) })
+// without removes a column from what was seen.
+func without(s source.Seen, name string) source.Seen {
+	s.Columns = slices.DeleteFunc(slices.Clone(s.Columns), func(c source.Column) bool { return c.Name != "" && c.Name == name })
 	return s
 }
 
-// splitIn returns the column that marks rows as training or test data, with its values by meaning; empty:
-// there is none.
-func splitIn(s source.Seen) (column string, values map[string]string) {
-	for _, c := range s.Columns {
-		if !slices.Contains([]string{"split", "subset", "partition", "fold", "set", "datasplit", "dataset", "datasettype", "mltag"}, strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(c.Name))) {
-			continue
-		}
-		values := map[string]string{}
-		for _, v := range c.Values {
-			if kind := splitOf(v); kind != "" {
-				values[kind] = strings.TrimSpace(v)
-			}
-		}
-		if c.Distinct == len(c.Values) && c.Distinct <= len(values)+1 && values["train"] != "" && len(values) > 1 {
-			return c.Name, values
-		}
-	}
-	return "", nil
-}
-
-// divide splits rows into those to learn from and those to try the pipeline on, if a column marks them.
-func (d *Data) divide() {
-	known := d.Rows[0]
-	column, values := splitIn(known.Seen)
-	if column == "" || known.Mapping.Label == "" || known.From != nil {
-		return
-	}
-	tried, used := *known, cmp.Or(values["test"], values["validation"])
-	known.Form.Where, tried.Form.Where, tried.Other = [2]string{column, values["train"]}, [2]string{column, used}, true
-	note := fmt.Sprintf("column %q says what is for training: the pipeline knows the rows of %q and is tried on those of %q", column, values["train"], used)
-	if other := values["validation"]; other != "" && other != used {
-		note += fmt.Sprintf("; those of %q are not used", other)
-	}
-	known.Seen.Notes = append(known.Seen.Notes, note)
-	d.Rows = append(d.Rows, &tried)
-}
-
-// choose chooses the sheet of a workbook, or the array of a JSON object: the first with texts and labels, or else with rows.
-func (r *Rows) choose() {
-	format := cmp.Or(r.Form.Format, source.FormatOf(r.Path))
-	if r.Form.Sheet != "" || source.IsGlob(r.Path) || format != source.XLSX && format != source.JSON {
-		return
+// ofSeveral refuses a workbook with several sheets, or a JSON object with several arrays, if none is named.
+func (r *Rows) ofSeveral() error {
+	if r.Form.Sheet != "" || source.IsGlob(r.Path) {
+		return nil
 	}
 	var names []string
-	if format == source.XLSX {
+	switch cmp.Or(r.Form.Format, source.FormatOf(r.Path)) {
+	case source.XLSX:
 		names, _ = source.Sheets(r.Path) // the reader of the rows reports errors
-	} else if text, err := readText(r.Path); err == nil {
+	case source.JSON:
+		text, err := readText(r.Path)
+		if err != nil {
+			return nil //nolint:nilerr // as above
+		}
 		for _, m := range objectOf(text) {
-			if in := elements(m.Value); len(in) > 0 && strings.IndexByte("[{", in[0][0]) >= 0 {
+			if in := elements(m.Value); len(in) > 0 && in[0][0] == '{' {
 				names = append(names, m.Name)
 			}
 		}
 	}
 	if len(names) < 2 {
-		return
+		return nil
 	}
-	var tables, texts []Rows
+	var said []string
 	for _, name := range names {
-		try := Rows{Path: r.Path, Form: r.Form}
-		try.Form.Sheet = name
-		if try.sniff(true) != nil || len(try.Seen.Columns) < 2 {
-			continue
-		}
-		if tables = append(tables, try); source.Guess(try.Seen).Text != "" && source.Guess(try.Seen).Label != "" {
-			texts = append(texts, try)
-		}
+		said = append(said, "--sheet "+quoted(name))
 	}
-	if len(texts) > 0 {
-		tables = texts
-	}
-	if len(tables) == 0 {
-		return
-	}
-	r.Form.Sheet = tables[0].Form.Sheet
-	if len(tables) > 1 {
-		var all, said []string
-		for _, t := range tables {
-			all = append(all, fmt.Sprintf("%q", clean(t.Form.Sheet)))
-			said = append(said, "--sheet "+quoted(t.Form.Sheet))
-		}
-		r.Unsure = append(r.Unsure, fmt.Sprintf("%s has %s of rows, %s: say which one counts, with %s", r.Path, terminal.Plural(len(tables), "table"), strings.Join(all, ", "), strings.Join(said, " or ")))
-	}
+	return fmt.Errorf("%s has %s: say which one counts, with %s", r.Path, terminal.Plural(len(names), "table"), strings.Join(said, " or "))
 }
 
 // Documents is a folder, a glob or a file of documents.
@@ -220,7 +158,7 @@ func documentsAt(ctx context.Context, place string) (*Documents, error) {
 		}
 		usable = append(usable, f)
 	}
-	var texts sample
+	var texts []string
 	step := max(1, len(usable)/readDocuments)
 	for i, f := range usable {
 		if i%step == 0 {
@@ -237,9 +175,7 @@ func documentsAt(ctx context.Context, place string) (*Documents, error) {
 			if text.Meta["format"] == "code" {
 				d.Code++
 			} else {
-				for line := range strings.Lines(text.Text) {
-					texts.add(line)
-				}
+				texts = append(texts, text.Text[:min(len(text.Text), maxTexts)])
 			}
 		}
 		d.Files++
@@ -252,7 +188,7 @@ func documentsAt(ctx context.Context, place string) (*Documents, error) {
 		}
 		return nil, fmt.Errorf("look at %s: %s", place, why)
 	}
-	d.Languages = texts.languages()
+	d.Languages = source.Languages(slices.Values(texts))
 	return d, nil
 }
 
@@ -269,29 +205,6 @@ func visible(folder string) (dirs, files []fs.DirEntry) {
 		}
 	}
 	return dirs, files
-}
-
-// dialogflow reads the phrases of an unpacked agent of Dialogflow ES.
-func dialogflow(d *data, c *converted) bool {
-	_, files := visible(filepath.Join(d.folder, "intents"))
-	for _, f := range files {
-		intent, _, ok := strings.Cut(f.Name(), "_usersays_")
-		if !ok {
-			continue
-		}
-		text, err := readText(filepath.Join(d.folder, "intents", f.Name()))
-		if err != nil {
-			c.leave("files that are no text were left out")
-		}
-		for _, phrase := range elements(text) {
-			said := ""
-			for _, part := range elements(objectOf(phrase).get("data")) {
-				said += objectOf(part).text("text")
-			}
-			c.add(field{"text", said}, field{"label", intent})
-		}
-	}
-	return true
 }
 
 // labelFolders reads folders of texts that are named by their label. It only accepts names with the suffix
@@ -320,17 +233,4 @@ func labelFolders(d *data, c *converted) bool {
 		}
 	}
 	return true
-}
-
-// splitOf returns the kind of data that a word stands for: train, test or validation; empty: none.
-func splitOf(word string) string {
-	switch strings.ToLower(strings.TrimSpace(word)) {
-	case "train", "training", "trn":
-		return "train"
-	case "test", "testing", "tst", "eval", "evaluation", "holdout", "heldout":
-		return "test"
-	case "val", "valid", "validation", "dev":
-		return "validation"
-	}
-	return ""
 }

@@ -9,7 +9,7 @@
 // labelled rows, or a fifth of fewer than 500, to try the pipeline on.
 //
 // Exports of other programs are not tables (exports.go has the known forms): their rows are written beside the
-// pipeline file as JSONL, once, so that a run reads only rows. Rows.Unsure lists the guesses that may
+// pipeline file as JSONL, once, so that a run reads only rows. Rows.Unsure is a guess that may
 // well be wrong, with what to type; rows with several labels make answers that are sets.
 //
 // The package asks no questions and starts no stage. The caller decides whether to replace a file.

@@ -34,8 +34,6 @@ var exports = []export{
 	{"rasa", "training data of Rasa", false, rasa},
 	{"intents", "intents with their phrases", false, each(intents)},
 	{"fasttext", "lines of fastText", false, fastText},
-	{"dataframe", "columns of a data frame", false, dataFrame},
-	{"dialogflow", "an agent of Dialogflow", true, dialogflow},
 	{"folders", "a folder for each label", true, labelFolders},
 }
 
@@ -432,32 +430,4 @@ func fastText(d *data, c *converted) bool {
 		}
 	}
 	return others <= c.n
-}
-
-// dataFrame reads columns of objects, as pandas writes a data frame: {"text": {"0": ...}, "label": {"0": ...}}.
-func dataFrame(d *data, c *converted) bool {
-	columns, cells := objectOf(d.text), []map[string]json.RawMessage(nil)
-	for i, m := range columns {
-		in := objectOf(m.Value)
-		cells = append(cells, map[string]json.RawMessage{})
-		for _, cell := range in {
-			cells[i][cell.Name] = cell.Value
-		}
-		if _, err := strconv.Atoi(m.Name); err == nil || in == nil || len(in) != len(cells[0]) {
-			return false
-		}
-	}
-	if len(columns) < 2 {
-		return false
-	}
-	for _, at := range objectOf(columns[0].Value) {
-		var row []field
-		for i, m := range columns {
-			if value := cells[i][at.Name]; value != nil {
-				row = append(row, field{m.Name, value})
-			}
-		}
-		c.add(row...)
-	}
-	return true
 }

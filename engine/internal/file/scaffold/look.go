@@ -1,11 +1,9 @@
 package scaffold
 
 import (
-	"archive/zip"
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +20,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Data describes the data: rows, documents, or questions about documents.
+// Data describes the data: rows or documents.
 type Data struct {
 	Rows      []*Rows
 	Documents *Documents
@@ -51,9 +49,6 @@ func Look(ctx context.Context, paths []string, how How) (Data, error) {
 				return d, err
 			}
 		}
-	}
-	if len(paths) == 1 && len(d.Rows) == 1 {
-		d.divide()
 	}
 	return d, ctx.Err()
 }
@@ -96,7 +91,9 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 		return nil, false, nil
 	}
 	mustBe := source.Is(r.Path) || how.Form != (source.Form{})
-	r.choose()
+	if err := r.ofSeveral(); err != nil {
+		return nil, true, err
+	}
 	if err := r.sniff(mustBe); err != nil && mustBe {
 		return nil, true, err
 	} else if err != nil { // such as prose
@@ -116,24 +113,20 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 		}
 		r.Seen.Notes = append(r.Seen.Notes, "the first line looks like a row, so columns are called by their numbers; --header 1 says otherwise")
 	}
-	if r.Form.Sheet != how.Form.Sheet {
-		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("of several tables, %q is read; --sheet says otherwise", r.Form.Sheet))
-	}
 	r.guess()
 	return r, true, nil
 }
 
-// sniff looks at the rows; if the first row does not name their columns, it looks for the row that does.
+// sniff looks at the rows. With titled, the first row has to name their columns.
 func (r *Rows) sniff(titled bool) (err error) {
-	if r.Seen, err = source.Sniff(r.Path, r.Form); titled && (err != nil || r.Seen.Rows == 0 || r.untitled()) {
-		if row := r.headerRow(); row > 0 {
-			r.Form.HeaderRow = row
-			r.Seen, err = source.Sniff(r.Path, r.Form)
-			r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("row %d names the columns; --header says otherwise", row))
-		}
+	if r.Seen, err = source.Sniff(r.Path, r.Form); err == nil && r.Seen.Rows == 0 {
+		err = fmt.Errorf("%s holds no usable row", r.Path)
 	}
-	if err == nil && r.Seen.Rows == 0 {
-		err = fmt.Errorf("%s holds no usable row: if lines stand before the names of the columns, --header ROW says in which row these are", r.Path)
+	if titled && err == nil && r.untitled() {
+		err = fmt.Errorf("%s: the first row does not name the columns", r.Path)
+	}
+	if err != nil && titled {
+		return fmt.Errorf("%w: if lines stand before the names of the columns, --header ROW says in which row these are", err)
 	}
 	return err
 }
@@ -154,22 +147,7 @@ func refuse(path string) error {
 	if err == nil || bytes.HasPrefix(head[:], []byte("PAR1")) {
 		return nil
 	}
-	text := strings.ReplaceAll(err.Error(), "FILE", path)
-	if z, zerr := zip.OpenReader(path); zerr == nil {
-		defer z.Close() //nolint:errcheck // it was only read
-		var names []string
-		for _, f := range z.File {
-			if names = append(names, f.Name); f.Name == "[Content_Types].xml" { // an office file with another suffix
-				return nil
-			}
-		}
-		folder := strings.TrimSuffix(path, filepath.Ext(path))
-		text = fmt.Sprintf("the file is a zip archive of %s: unpack it, with unzip -d %s %s, and then: racflow init %[2]s", list(names), quoted(folder), quoted(path))
-		if len(names) == 1 {
-			text += "/" + quoted(names[0])
-		}
-	}
-	return fmt.Errorf("%s: %s", path, text)
+	return fmt.Errorf("%s: %s", path, strings.ReplaceAll(err.Error(), "FILE", path))
 }
 
 // sentence reports whether a column's name looks like a text.
@@ -203,26 +181,6 @@ func (r *Rows) untitled() bool {
 	return r.Form.Header == nil && r.Form.HeaderRow == 0 && (n > 1 || n == 1 && !r.Seen.Columns[0].Unnamed || r.Seen.Invalid > r.Seen.Rows)
 }
 
-// headerRow returns the row that names all columns; 0: there is none.
-func (r *Rows) headerRow() (row int) {
-	if r.Form.Header != nil || r.Form.HeaderRow != 0 { // a person has set it
-		return 0
-	}
-	form, named := r.Form, ""
-	for form.HeaderRow = 2; form.HeaderRow <= 15; form.HeaderRow++ {
-		seen, err := source.Sniff(r.Path, form)
-		try := Rows{Path: r.Path, Seen: seen}
-		names := strings.Join(try.Columns(), "\t")
-		switch {
-		case row > 0 && names != named || err == nil && !seen.Format.OfTexts():
-			return row
-		case err == nil && seen.Rows > 0 && len(seen.Columns) > 1 && !try.untitled() && !slices.ContainsFunc(seen.Columns, sentence) && !headless(seen):
-			row, named = form.HeaderRow, names // a blank row gives the names of the row after it, so the last one counts
-		}
-	}
-	return row
-}
-
 // rowsIn returns a glob of all files in a folder, if they all hold rows and have one suffix; empty:
 // they do not.
 func rowsIn(folder string) (string, error) {
@@ -245,44 +203,8 @@ func rowsIn(folder string) (string, error) {
 	return filepath.Join(folder, "*."+suffix), nil
 }
 
-// maxTexts bounds how many texts are kept to detect their language.
+// maxTexts bounds how many texts, and how many bytes of a document, count for the language.
 const maxTexts = 5000
-
-// sample keeps some texts, evenly spread.
-type sample struct {
-	texts []string
-	step  int
-	seen  int
-}
-
-func (s *sample) add(text string) {
-	if s.step == 0 {
-		s.step = 1
-	}
-	if s.seen++; s.seen%s.step != 0 {
-		return
-	}
-	const enough = 500 // bytes of a text
-	if len(text) > enough {
-		text = strings.ToValidUTF8(text[:enough], "")
-	}
-	if s.texts = append(s.texts, text); len(s.texts) == maxTexts {
-		for i := range maxTexts / 2 {
-			s.texts[i] = s.texts[2*i+1]
-		}
-		s.texts, s.step = s.texts[:maxTexts/2], 2*s.step
-	}
-}
-
-func (s *sample) languages() []source.LanguageShare {
-	return source.Languages(func(yield func(string) bool) {
-		for _, text := range s.texts {
-			if !yield(text) {
-				return
-			}
-		}
-	})
-}
 
 // Rows is a file of rows, or a glob of such files.
 type Rows struct {
@@ -290,12 +212,11 @@ type Rows struct {
 	Form    source.Form // what the file must say about how rows are written, if it cannot be detected
 	Seen    source.Seen
 	Mapping source.Mapping // guessed, and perhaps corrected
-	Second  source.Mapping // the second guess for text and label; empty: none
+	Second  string         // the second guess for the label; empty: none
 	Named   bool           // a person has named the label column
-	Unsure  []string       // guesses that may well be wrong, each with how to correct it
+	Unsure  string         // a guess that may well be wrong, with how to correct it; empty: none
 	From    *export        // the export with the rows; nil: the file itself has them
 	AsIs    bool           // each value of the label column is one label, whatever it looks like
-	Other   bool           // the rows before come from the same file
 
 	converted []byte // the rows of an export, as JSONL
 
@@ -304,11 +225,8 @@ type Rows struct {
 	Median, Longest int     // characters of a text
 	Labels          []Label // the most frequent first
 	Unlabelled      int     // rows without a label
-	Duplicates      int     // rows whose text another row has, ignoring case and white space
-	Contradicting   int     // texts with several labels
 	SameIDs         int     // rows whose id another row has
 	Languages       []source.LanguageShare
-	texts           map[[16]byte]bool // hashes of the texts
 }
 
 // Label is a label with the number of rows that have it.
@@ -322,63 +240,38 @@ const maxLabels = 100_000
 
 // Read reads all rows with the mapping.
 func (r *Rows) Read() error {
-	in, err := r.open(r.Form, r.Mapping)
-	if err != nil {
-		return fmt.Errorf("read the rows: %w", err)
-	}
-	defer in.Close() //nolint:errcheck // it was only read
 	several := false
-	r.Count, r.Invalid, r.Unlabelled, r.Duplicates, r.Contradicting, r.SameIDs = 0, 0, 0, 0, 0, 0
-	labels, ids, lengths := map[string]int{}, map[[16]byte]bool{}, []int{}
-	of := map[[16]byte]string{} // the label of each text
-	contradicted := map[[16]byte]bool{}
-	var texts sample
-	for {
-		row, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("read the rows: %w", err)
-		}
+	r.Count, r.Invalid, r.Unlabelled, r.SameIDs = 0, 0, 0, 0
+	labels, ids, lengths, texts := map[string]int{}, map[string]bool{}, []int{}, []string{}
+	err := r.each(r.Form, func(row source.Row) {
 		if row.Err != nil {
 			r.Invalid++
 			several = several || errors.Is(row.Err, source.ErrSeveralLabels)
-			continue
+			return
 		}
 		r.Count++
 		lengths = append(lengths, len([]rune(row.Text)))
-		texts.add(row.Text)
-		key := hashed(row.Text)
-		if before, again := of[key]; again {
-			r.Duplicates++
-			if before != row.Label {
-				contradicted[key] = true
-			}
+		if len(texts) < maxTexts {
+			texts = append(texts, row.Text)
 		}
-		of[key] = row.Label
-		if row.ID != "" {
-			if id := hashed(row.ID); ids[id] {
-				r.SameIDs++
-			} else {
-				ids[id] = true
-			}
+		if row.ID != "" && ids[row.ID] {
+			r.SameIDs++
 		}
+		ids[row.ID] = true
 		if row.Label == "" {
 			r.Unlabelled++
 		}
 		for _, label := range r.Mapping.Labels.Split(row.Label) {
 			labels[label]++
 		}
-		if len(labels) > maxLabels {
-			return fmt.Errorf("column %q has more than %d different values: it holds no labels; name another one with --column label=NAME, or none with --column label=", r.Mapping.Label, maxLabels)
-		}
+	})
+	if err != nil {
+		return fmt.Errorf("read the rows: %w", err)
 	}
-	r.texts = make(map[[16]byte]bool, len(of))
-	for key := range of {
-		r.texts[key] = true
+	if len(labels) > maxLabels {
+		return fmt.Errorf("column %q has more than %d different values: it holds no labels; name another one with --column label=NAME, or none with --column label=", r.Mapping.Label, maxLabels)
 	}
-	r.Contradicting, r.Languages = len(contradicted), texts.languages()
+	r.Languages = source.Languages(slices.Values(texts))
 	slices.Sort(lengths)
 	if len(lengths) > 0 {
 		r.Median, r.Longest = lengths[len(lengths)/2], lengths[len(lengths)-1]
@@ -408,12 +301,27 @@ func (r *Rows) Read() error {
 	return nil
 }
 
-// open opens the rows.
-func (r *Rows) open(form source.Form, m source.Mapping) (*source.Reader, error) {
+// each calls a function with each row of a form.
+func (r *Rows) each(form source.Form, f func(source.Row)) error {
+	path, from := r.Path, io.Reader(nil)
 	if r.From != nil {
-		return source.Open("-", source.Form{Format: source.JSONL, Part: form.Part}, m, r.stream())
+		path, form, from = "-", source.Form{Format: source.JSONL, Part: form.Part}, r.stream()
 	}
-	return source.Open(r.Path, form, m, nil)
+	in, err := source.Open(path, form, r.Mapping, from)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	for {
+		row, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f(row)
+	}
 }
 
 func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
@@ -453,61 +361,22 @@ func (r *Rows) Labelled() bool {
 	return len(r.Labels) > 1 && (r.Named || 2*len(r.Labels) <= r.Count-r.Unlabelled)
 }
 
-// shared returns how many texts of these rows the others have, too.
-func (r *Rows) shared(other *Rows) int {
-	n := 0
-	for key := range r.texts {
-		if other.texts[key] {
-			n++
-		}
-	}
-	return n
-}
-
 // heldOut returns the share of the rows that the knowledge leaves out, to try the pipeline on; 0:
 // there are too few rows.
 func (r *Rows) heldOut() (float64, error) {
-	shares := []float64{.1, .2, .3}
+	share := .1
 	if r.Count < 500 {
-		shares = shares[1:]
+		share = .2
 	}
-	for _, share := range shares {
-		kept, err := r.count([2]float64{0, 1 - share})
-		if err != nil {
-			return 0, err
+	form, kept := r.Form, 0
+	form.Part = [2]float64{0, 1 - share}
+	err := r.each(form, func(row source.Row) {
+		if row.Err == nil {
+			kept++
 		}
-		if kept > 1 && r.Count-kept > 0 {
-			return share, nil
-		}
-	}
-	return 0, nil
-}
-
-// count returns how many rows a part has.
-func (r *Rows) count(part [2]float64) (n int, err error) {
-	form := r.Form
-	form.Part = part
-	in, err := r.open(form, r.Mapping)
-	if err != nil {
+	})
+	if err != nil || kept < 2 || kept == r.Count {
 		return 0, err
 	}
-	defer in.Close() //nolint:errcheck // it was only read
-	for {
-		row, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return n, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-		if row.Err == nil {
-			n++
-		}
-	}
-}
-
-// hashed hashes a text, ignoring case and white space.
-func hashed(text string) [16]byte {
-	sum := sha256.Sum256([]byte(strings.ToLower(strings.Join(strings.Fields(text), " "))))
-	return [16]byte(sum[:16])
+	return share, nil
 }

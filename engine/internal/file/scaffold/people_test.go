@@ -249,13 +249,6 @@ func TestFilesOfPeople(t *testing.T) {
 		}
 		return all
 	}
-	usersays := func(label string) string {
-		var all []any
-		for _, said := range byLabel(label) {
-			all = append(all, map[string]any{"id": "1", "data": []any{map[string]any{"text": said[:5]}, map[string]any{"text": said[5:], "meta": "@sys.any"}}})
-		}
-		return text(all)
-	}
 	tests := []struct {
 		name    string // of the only file, and of the case
 		content string
@@ -300,7 +293,7 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "index-of-words.csv", content: lines(",utterance,intent\n", "row-%[3]d,%[1]q,%[2]s\n")},
 		{name: "sep.csv", content: lines("sep=;\r\ntext;label\r\n", "%s;%s\r\n")},
 		{name: "sep-bar.csv", content: lines("sep=|\ntext|label\n", "%s|%s\n")},
-		{name: "to_json.json", content: text(labelled)},
+		{name: "to_json.json", content: text(labelled), outcome: refused, says: "orient='records', lines=True"},
 		{name: "to_json-table.json", content: array(`{"schema": {"fields": [{"name": "text"}]}, "data": [`, `{"index": %[3]d, "text": %[1]q, "label": %[2]q}`, "]}")},
 		{name: "to_json-index.json", content: array("{", `"%[3]d": {"text": %[1]q, "label": %[2]q}`, "}"), outcome: refused, says: "orient='records', lines=True"},
 		{name: "to_dict-list.json", content: array(`{"text": [`, "%q", "]") + array(`, "label": [`, "%[2]q", "]}"), outcome: refused, says: "orient='records', lines=True"},
@@ -308,20 +301,20 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "a folder of shards", files: map[string]string{"d/train-00000-of-00001.parquet": parquetOf(t, table[:8], ""), "d/test-00000-of-00001.parquet": parquetOf(t, table[8:], "")}, data: "d", says: "d/*.parquet: 12 rows"},
 		{name: "class-labels.parquet", content: parquetOf(t, classes, names)},
 		{name: "class-labels-of-others.parquet", content: parquetOf(t, classes, "{"), want: numbered()},
-		{name: "read-me-first.xlsx", content: book(t, tab{"Read me", [][]any{{"Tickets of the year"}, {"Ask Ann about them"}}}, tab{"Tickets", sheet(head)}), says: `sheet "Tickets"`},
-		{name: "title.xlsx", content: book(t, tab{"A", sheet([]any{"Tickets of the year"}, []any{}, head)}), says: "row 3 names the columns"},
-		{name: "two-headers.xlsx", content: book(t, tab{"A", sheet([]any{"Ticket", "", "Class"}, head)}), says: "row 2 names the columns"},
+		{name: "read-me-first.xlsx", content: book(t, tab{"Read me", [][]any{{"Tickets of the year"}, {"Ask Ann about them"}}}, tab{"Tickets", sheet(head)}), outcome: refused, says: "--sheet 'Read me' or --sheet Tickets"},
+		{name: "title.xlsx", content: book(t, tab{"A", sheet([]any{"Tickets of the year"}, []any{}, head)}), outcome: refused, says: "--header ROW says in which row"},
+		{name: "two-headers.xlsx", content: book(t, tab{"A", sheet([]any{"Ticket", "", "Class"}, head)}), outcome: refused, says: "--header ROW says in which row"},
 		{name: "title-given.xlsx", content: book(t, tab{"A", sheet([]any{"a", "b", "c"}, head)}), how: How{Form: source.Form{HeaderRow: 2}}},
-		{name: "two-tables.xlsx", content: book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)}), outcome: asked, says: "--sheet 2023 or --sheet 2024"},
+		{name: "two-tables.xlsx", content: book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)}), outcome: refused, says: "--sheet 2023 or --sheet 2024"},
 		{name: "two-tables-given.xlsx", content: book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)}), how: How{Form: source.Form{Sheet: "2024"}}},
-		{name: "train-and-test.xlsx", content: book(t, tab{"train", sheet(head)[:9]}, tab{"test", slices.Concat([][]any{head}, sheet(head)[9:])}), outcome: asked, says: "--sheet train or --sheet test"},
-		{name: "lines-above.csv", content: "Export of tickets\nof the year 2024\n\n" + csv, says: "row 4 names the columns"},
-		{name: "split.csv", content: "text,label,split\n" + half(0, 8, "%q,%s,train\n") + half(8, 12, "%q,%s,test\n"), says: `tried on those of "test"`},
-		{name: "split.jsonl", content: half(0, 8, `{"text": %q, "label": %q, "subset": "training"}`+"\n") + half(8, 12, `{"text": %q, "label": %q, "subset": "val"}`+"\n"), says: `tried on those of "val"`},
+		{name: "train-and-test.xlsx", content: book(t, tab{"train", sheet(head)[:9]}, tab{"test", slices.Concat([][]any{head}, sheet(head)[9:])}), outcome: refused, says: "--sheet train or --sheet test"},
+		{name: "lines-above.csv", content: "Export of tickets\nof the year 2024\n\n" + csv, outcome: refused, says: "--header ROW says in which row"},
+		{name: "split.csv", content: "text,label,split\n" + half(0, 8, "%q,%s,train\n") + half(8, 12, "%q,%s,test\n")},
+		{name: "split.jsonl", content: half(0, 8, `{"text": %q, "label": %q, "subset": "training"}`+"\n") + half(8, 12, `{"text": %q, "label": %q, "subset": "val"}`+"\n")},
 		{name: "split-of-texts.csv", content: "text,split\n" + half(0, 8, "%q,train\n") + half(8, 12, "%q,test\n"), texts: true},
 		{name: "a folder of Spark", files: map[string]string{"d/_SUCCESS": "", "d/._SUCCESS.crc": "\x00", "d/part-0.snappy.parquet": parquetOf(t, table[:4], ""), "d/part-1.snappy.parquet": parquetOf(t, table[4:], "")}, data: "d"},
-		{name: "train-and-test.json", content: `{"train": [` + strings.TrimSuffix(half(0, 8, `{"text": %q, "label": %q},`), ",") + `], "test": [` + strings.TrimSuffix(half(8, 12, `{"text": %q, "label": %q},`), ",") + "]}", outcome: asked, says: "--sheet train or --sheet test"},
-		{name: "tables.json", content: array(`{"a": [`, `{"text": %q, "label": %q}`, "]") + array(`, "b": [`, `{"text": %q, "label": %q}`, "]}"), outcome: asked, says: `"a", "b": say which one counts, with --sheet a or --sheet b`},
+		{name: "train-and-test.json", content: `{"train": [` + strings.TrimSuffix(half(0, 8, `{"text": %q, "label": %q},`), ",") + `], "test": [` + strings.TrimSuffix(half(8, 12, `{"text": %q, "label": %q},`), ",") + "]}", outcome: refused, says: "--sheet train or --sheet test"},
+		{name: "tables.json", content: array(`{"a": [`, `{"text": %q, "label": %q}`, "]") + array(`, "b": [`, `{"text": %q, "label": %q}`, "]}"), outcome: refused, says: "2 tables: say which one counts, with --sheet a or --sheet b"},
 		{name: "tables-given.json", content: array(`{"a": [`, `{"text": %q, "label": %q}`, "]") + array(`, "b": [`, `{"text": %q, "label": %q}`, "]}"), how: How{Form: source.Form{Sheet: "b"}}},
 		// What tools of annotation and of chatbots make.
 		{name: "label-studio.json", content: array("[", `{"id": %[3]d, "data": {"text": %[1]q}, "annotations": [{"result": [{"from_name": "sentiment", "value": {"choices": [%[2]q]}}]}]}`, "]"), says: "label-studio.rows.jsonl"},
@@ -344,9 +337,8 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "intents.json", content: text(map[string]any{"intents": []any{map[string]any{"tag": "order", "patterns": byLabel("order"), "responses": []string{"ok"}}, map[string]any{"tag": "refund", "patterns": byLabel("refund")}}})},
 		{name: "folders", files: folders, data: "data", says: "data.rows.jsonl"},
 		{name: "a folder of documents", files: map[string]string{"d/a/x.md": english, "d/b/y.md": english}, data: "d", want: []pair{}},
-		{name: "agent.zip", content: zipped(t, "agent.json", "intents/order_usersays_en.json"), outcome: refused, says: "unzip -d agent agent.zip, and then: racflow init agent"},
-		{name: "an agent that is unpacked", files: map[string]string{"agent/agent.json": "{}", "agent/intents/order.json": "{}", "agent/intents/order_usersays_en.json": usersays("order"), "agent/intents/refund_usersays_en.json": usersays("refund")}, data: "agent"},
-		{name: "luis.json", content: array(`{"luis_schema_version": "7", "intents": [{"name": "order"}, {"name": "refund"}], "utterances": [`, `{"text": %q, "intent": %q, "entities": []}`, "]}")},
+		{name: "agent.zip", content: zipped(t, "agent.json", "intents/order_usersays_en.json"), outcome: refused, says: "unpack it and name the file in it"},
+		{name: "luis.json", content: array(`{"luis_schema_version": "7", "intents": [{"name": "order"}, {"name": "refund"}], "utterances": [`, `{"text": %q, "intent": %q, "entities": []}`, "]}"), outcome: refused, says: "--sheet intents or --sheet utterances"},
 		// Several labels, and what nobody can know.
 		{name: "cells.csv", content: lines("text,labels\n", "%q,%s|x\n") + "a further one,x|y\nand one more,y|order\n", want: append(suffixed("; x"), pair{"a further one", "x; y"}, pair{"and one more", "order; y"}), says: "several labels in one cell"},
 		{name: "cells-taken.csv", content: lines("text,label\n", "%q,%s|x\n"), columns: map[string]string{"label": "label"}, want: suffixed("|x")},
@@ -359,7 +351,7 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "two-candidates.csv", content: "text,queue,channel\n" + half(0, 6, "%q,%s,mail\n") + half(6, 12, "%q,%s,phone\n"), outcome: asked, says: "--column label="},
 		{name: "stars.csv", content: lines("text,stars\n", "%[1]q,5\n") + lines("", "%[1]q,1\n"), outcome: asked, says: "--column label=stars"},
 		// What is no file of rows.
-		{name: "rows.zip", content: zipped(t, "rows.csv"), outcome: refused, says: "unzip -d rows rows.zip, and then: racflow init rows/rows.csv"},
+		{name: "rows.zip", content: zipped(t, "rows.csv"), outcome: refused, says: "unpack it and name the file in it"},
 		{name: "rows.sqlite", content: "SQLite format 3\x00\x10\x00\x01\x01", outcome: refused, says: "sqlite3 -header -csv rows.sqlite 'select * from TABLE' > rows.csv"},
 		{name: "rows.feather", content: "ARROW1\x00\x00\xff\xff\xff\xff", outcome: refused, says: "pandas.read_feather('rows.feather').to_parquet('rows.parquet')"},
 		{name: "rows.arrow", content: "\xff\xff\xff\xff\x10\x00\x00\x00", outcome: refused, says: "datasets.Dataset.from_file('rows.arrow')"},
@@ -436,8 +428,8 @@ func lookAs(t *testing.T, how How, columns map[string]string, path string) (Data
 		if err := r.Map(columns); err != nil {
 			return d, nil, err
 		}
-		if len(r.Unsure) > 0 {
-			return d, nil, &unsureError{errors.New(r.Unsure[0])}
+		if r.Unsure != "" {
+			return d, nil, &unsureError{errors.New(r.Unsure)}
 		}
 		if err := r.Read(); err != nil {
 			return d, nil, err

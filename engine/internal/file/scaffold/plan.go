@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -37,12 +36,9 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	run, eval := "racflow run "+quoted(o.Output), "racflow eval "+quoted(o.Output)
 	switch {
 	case tried != nil:
-		p.Next = []Step{{run, "answers the rows of " + tried.name()}}
+		p.Next = []Step{{run, "answers the rows of " + tried.Path}}
 		if tried.Labelled() {
 			p.Next = append(p.Next, Step{eval, "compares the answers with their labels"})
-		}
-		if n := known.shared(tried); n > 0 {
-			p.Said = append(p.Said, fmt.Sprintf("%s of %s in %s, too: accuracy there means little.", terminal.Plural(n, "text"), tried.name(), known.name()))
 		}
 	case share > 0:
 		p.Said = append(p.Said, fmt.Sprintf("%.0f %% of the rows are held out of the knowledge, to try the pipeline on; rows with the same text stay together.", 100*share))
@@ -77,9 +73,7 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		if t.set("path", path, input...); tried.Other {
-			t.set("path", same, input...)
-		}
+		t.set("path", path, input...)
 		t.columns(tried, p.mapped(tried), input...)
 	case share > 0:
 		t.set("part", expression("[0, 1 - var.held_out]"), from...)
@@ -128,8 +122,8 @@ func (p *Plan) open(o Options, name, about, data, variables string) *template {
 }
 
 // unlabelled plans a search among rows.
-func unlabelled(known, tried *Rows, o Options) (*Plan, error) {
-	return retrieval(known.Path, "rows", tried, o, func(p *Plan, t *template) {
+func unlabelled(known *Rows, o Options) (*Plan, error) {
+	return retrieval(known.Path, "rows", o, func(p *Plan, t *template) {
 		path, err := p.place(known, o)
 		t.err = cmp.Or(t.err, err)
 		t.give("docs", path, "path", "knowledge docs", "source")
@@ -152,71 +146,38 @@ func unlabelled(known, tried *Rows, o Options) (*Plan, error) {
 }
 
 // documents plans a search among documents.
-func documents(d Data, o Options) (*Plan, error) {
-	var questions *Rows
-	if len(d.Rows) > 0 {
-		questions = d.Rows[0]
-	}
-	return retrieval(d.Documents.Path, "passages", questions, o, func(p *Plan, t *template) {
-		if d.Documents.Code > d.Documents.Read/2 {
+func documents(d *Documents, o Options) (*Plan, error) {
+	return retrieval(d.Path, "passages", o, func(p *Plan, t *template) {
+		languages := d.Languages
+		if d.Code > d.Read/2 {
+			languages = nil // comments do not count
 			t.give("chunker", "code", "use", "knowledge docs", "chunk")
 			t.give("analyzer", "code", "analyzer", "knowledge docs", "store")
 			t.remove("embed", "knowledge docs", "enrich path") // code is found better by both
-		} else if name := analyzer(d.Documents.Languages); name != "" {
+		} else if name := analyzer(languages); name != "" {
 			t.give("analyzer", name, "analyzer", "knowledge docs", "store")
-		}
-		languages := d.Documents.Languages
-		if d.Documents.Code > d.Documents.Read/2 {
-			languages = nil // comments do not count
 		}
 		t.set("default", p.embedder(o, languages), "variable embedder")
 	})
 }
 
-// retrieval plans a search, with rows to search for; nil: none.
-func retrieval(data, what string, asked *Rows, o Options, set func(*Plan, *template)) (*Plan, error) {
-	p := &Plan{Next: []Step{{`racflow ask ` + quoted(o.Output) + ` "YOUR QUESTION"`, "shows the passages nearest to a question"}}}
+// retrieval plans a search.
+func retrieval(data, what string, o Options, set func(*Plan, *template)) (*Plan, error) {
+	p := &Plan{Next: []Step{
+		{`racflow ask ` + quoted(o.Output) + ` "YOUR QUESTION"`, "shows the passages nearest to a question"},
+		{"racflow run --format jsonl --input QUESTIONS.tsv " + quoted(o.Output), "searches for each row of a file with the column text"},
+		{`racflow ask -var model=NAME ` + quoted(o.Output) + ` "YOUR QUESTION"`, "has a language model answer and cite"},
+	}}
 	path, err := o.path(data)
 	if err != nil {
 		return nil, err
 	}
-	if asked != nil {
-		p.Next = append(p.Next, Step{"racflow run --format jsonl " + quoted(o.Output), "searches for each row of " + asked.Path})
-		if asked.gold() {
-			p.Next = append(p.Next, Step{"racflow eval " + quoted(o.Output), "measures how often the right passage is found"})
-		}
-	} else {
-		p.Next = append(p.Next, Step{"racflow run --format jsonl --input QUESTIONS.tsv " + quoted(o.Output), "searches for each row of a file with the column text"})
-	}
-	p.Next = append(p.Next, Step{`racflow ask -var model=NAME ` + quoted(o.Output) + ` "YOUR QUESTION"`, "has a language model answer and cite"})
 	t := p.open(o, "contextual.hcl", fmt.Sprintf(aboutTexts, what, clean(filepath.Base(filepath.Clean(data)))), data, "")
 	t.give("docs", path, "path", "knowledge docs", "source")
 	set(p, t)
-	input := []string{"pipeline contextual", "input"}
-	if asked != nil {
-		path, err := p.place(asked, o)
-		if err != nil {
-			return nil, err
-		}
-		t.set("path", path, input...)
-		m := p.mapped(asked)
-		m.Label = ""
-		t.columns(asked, m, input...)
-	} else {
-		t.drop(input...)
-	}
+	t.drop("pipeline contextual", "input")
 	p.File, err = t.bytes()
 	return p, err
-}
-
-// gold reports whether rows name the passages to find.
-func (r *Rows) gold() bool {
-	for _, c := range r.Seen.Columns {
-		if c.Name == "gold" {
-			return true
-		}
-	}
-	return false
 }
 
 // quoted quotes a path for a shell.
@@ -255,13 +216,11 @@ func Make(d Data, o Options) (*Plan, error) {
 	case len(d.Rows) > 2:
 		return nil, fmt.Errorf("%d files of rows are too many: name one that the pipeline is to know, and perhaps one to try it on; several files of one kind are a glob in quotes, such as '%s'",
 			len(d.Rows), filepath.Join(filepath.Dir(d.Rows[0].Path), "*"+filepath.Ext(d.Rows[0].Path)))
-	case d.Documents != nil && slices.ContainsFunc(d.Rows, (*Rows).Labelled):
-		return nil, fmt.Errorf("%s has labelled rows and %s documents, which are two pipelines: write a file for each, by racflow init %[1]s and racflow init %[2]s",
+	case d.Documents != nil && len(d.Rows) > 0:
+		return nil, fmt.Errorf("%s holds rows and %s documents, which are two pipelines: write a file for each, by racflow init %[1]s and racflow init %[2]s; rows to search for are given by --input",
 			d.Rows[0].Path, d.Documents.Path)
-	case d.Documents != nil && len(d.Rows) == 2:
-		return nil, errors.New("beside documents name one file of questions at most")
 	case d.Documents != nil:
-		return documents(d, o)
+		return documents(d.Documents, o)
 	case len(d.Rows) == 0:
 		return nil, errors.New("there is nothing to look at: name a file of rows, or a folder of documents")
 	}
@@ -278,10 +237,7 @@ func Make(d Data, o Options) (*Plan, error) {
 	if known.Labelled() {
 		return labelled(known, tried, o)
 	}
-	if tried != nil && tried.Other { // a search covers all rows
-		known.Form.Where, tried = [2]string{}, nil
-	}
-	return unlabelled(known, tried, o)
+	return unlabelled(known, o)
 }
 
 // analyzers maps languages to analyzers.

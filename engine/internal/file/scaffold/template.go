@@ -52,11 +52,7 @@ func (r *Rows) describe(w io.Writer) {
 	if r.Seen.Sheet != "" {
 		how = append(how, fmt.Sprintf("sheet %q", r.Seen.Sheet))
 	}
-	line(w, "%s: %s (%s)", r.name(), terminal.Plural(r.Count, "row"), strings.Join(how, ", "))
-	if r.Other {
-		r.seen(w)
-		return
-	}
+	line(w, "%s: %s (%s)", r.Path, terminal.Plural(r.Count, "row"), strings.Join(how, ", "))
 	for _, note := range r.Seen.Notes {
 		line(w, "  %s", note)
 	}
@@ -68,27 +64,12 @@ func (r *Rows) describe(w io.Writer) {
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", terminal.Shorten(c.Name, 30), r.role(c), values(c, r.Seen.Rows), example(c))
 	}
 	_ = table.Flush() // w is a terminal or a file whose own errors show elsewhere
-	r.guesses(w)
+	label := cmp.Or(clean(r.Mapping.Label), "no column")
+	if r.Second != "" && r.Second != r.Mapping.Label {
+		label += ", or else in " + clean(r.Second)
+	}
+	line(w, "  the text is in %s; the label in %s. Otherwise: --column text=NAME --column label=NAME (label= for none)", clean(r.Mapping.Text), label)
 	r.seen(w)
-}
-
-// name returns the name of the rows for people.
-func (r *Rows) name() string {
-	if r.Form.Where[0] != "" {
-		return fmt.Sprintf("%s, %s %q", r.Path, r.Form.Where[0], r.Form.Where[1])
-	}
-	return r.Path
-}
-
-// guesses writes the guessed columns, the second guesses, and how to correct them.
-func (r *Rows) guesses(w io.Writer) {
-	or := func(name, second string) string {
-		if second == "" || second == name {
-			return cmp.Or(clean(name), "no column")
-		}
-		return fmt.Sprintf("%s, or else in %s", clean(name), clean(second))
-	}
-	line(w, "  the text is in %s; the label in %s. Otherwise: --column text=NAME --column label=NAME (label= for none)", or(r.Mapping.Text, r.Second.Text), or(r.Mapping.Label, r.Second.Label))
 }
 
 // seen writes what was found in the texts and labels.
@@ -115,13 +96,6 @@ func (r *Rows) seen(w io.Writer) {
 		if !r.Labelled() {
 			line(w, "  column %q does not look like labels: they hardly come again (--column label=%s takes it all the same)", clean(r.Mapping.Label), clean(r.Mapping.Label))
 		}
-	}
-	if r.Duplicates > 0 {
-		text := fmt.Sprintf("  %s a text that another has", have(r.Duplicates, "row"))
-		if r.Contradicting > 0 && len(r.Labels) > 0 {
-			text += fmt.Sprintf("; %s several labels", have(r.Contradicting, "text"))
-		}
-		line(w, "%s", text)
 	}
 }
 
@@ -464,10 +438,6 @@ func (t *template) form(f source.Form, path ...string) {
 	}
 	if f.HeaderRow > 1 {
 		t.set("header_row", f.HeaderRow, path...)
-	}
-	if f.Where[0] != "" {
-		where := hclwrite.TokensForObject([]hclwrite.ObjectAttrTokens{{Name: hclwrite.TokensForValue(cty.StringVal(f.Where[0])), Value: hclwrite.TokensForValue(cty.StringVal(f.Where[1]))}})
-		t.set("where", where, path...)
 	}
 }
 

@@ -64,7 +64,7 @@ func Wants(f *pipeline.File) []Want {
 		}
 	}
 	for _, path := range f.Reads {
-		w.reads(path)
+		w.touches("reads", path)
 	}
 	for _, k := range f.Knowledge {
 		for _, s := range k.Sources {
@@ -110,8 +110,6 @@ func (w *wants) want(want Want) {
 	w.all = append(w.all, want)
 }
 
-func (w *wants) reads(path string) { w.touches("reads", path) }
-
 // touches adds a path outside of the folder; of a link, where it leads.
 func (w *wants) touches(how, path string) {
 	if path == "" || path == "-" || pipeline.Inside(w.folder, path) {
@@ -131,7 +129,7 @@ func (w *wants) source(s pipeline.Source) {
 		files = []string{s.Path}
 	}
 	for _, path := range files {
-		w.reads(path)
+		w.touches("reads", path)
 	}
 }
 

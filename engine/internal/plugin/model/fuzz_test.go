@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzFolder reads what anyone may have put into a folder: nothing leads out of it, and nothing
-// that is counted exceeds what the files can hold.
+// FuzzFolder reads what anyone may have put into a folder: nothing leads out of it.
 func FuzzFolder(f *testing.F) {
 	for _, files := range []map[string]string{tiny(), tiny("modules.json", modulesOf, "index", indexOf), tiny("model.safetensors", headed(`{"w":{"shape":[-1]}}`))} {
 		f.Add(files["config.json"], files["modules.json"], files["index"], files["model.safetensors"], `{"files":[{"path":"a/b"}]}`)
@@ -16,8 +15,8 @@ func FuzzFolder(f *testing.F) {
 		for name, content := range map[string]string{configFile: config, modulesFile: modules, indexFile: index, weightsFile: weights, RecordFile: record} {
 			modelWrite(t, dir, name, content)
 		}
-		if d, err := Describe(dir); err == nil && (d.Parameters < 0 || d.Parameters > 8*int64(len(weights))*int64(len(weights)+1)) {
-			t.Errorf("%+v", d)
+		if err := checkWeights(filepath.Join(dir, weightsFile)); err == nil && len(weights) < 8 {
+			t.Error("what is shorter than the length of a header is taken for weights")
 		}
 		shards, err := readIndex(filepath.Join(dir, indexFile))
 		for _, shard := range shards {

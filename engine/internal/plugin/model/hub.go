@@ -6,16 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/racflow/racflow/engine/internal/plugin/transfer"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -26,7 +26,7 @@ import (
 // It respects the usual environment: HF_ENDPOINT, HF_TOKEN or the file with the token,
 // HF_HUB_OFFLINE, and the proxy variables. It sends the token only to the endpoint's host, never
 // along a redirect to another one. It resumes a partial file if the server still has the same
-// content, and compares the result with the hash that the hub declares.
+// content, and compares a large file with the sha256 that the hub declares.
 //
 // contents.go knows which files make a model, and pull.go where they belong.
 
@@ -35,23 +35,21 @@ const publicHub = "https://huggingface.co"
 // ErrOffline says that the environment forbids asking the hub.
 var ErrOffline = errors.New("HF_HUB_OFFLINE is set, so the hub is not asked")
 
+// quickSilence is how long a hub may send nothing if the files have another source.
+const quickSilence = 5 * time.Second
+
 // HubClient sends requests to hubs.
 type HubClient struct {
-	// Quick gives up after seconds on a hub that does not answer, without another attempt: the caller
-	// has another source of the files.
-	Quick bool
 	// Note gets a line when an attempt has failed and another one follows; may be nil.
 	Note func(string)
 
-	endpoint *url.URL
-	token    string
-	offline  bool
-	http     *http.Client
-	reached  bool // a server has answered
-
-	answer time.Duration // the longest time until a server has sent its headers, redirects included
-	stall  time.Duration // the longest time without a byte
-	sleep  func(context.Context, time.Duration) error
+	endpoint  *url.URL
+	token     string
+	offline   bool
+	attempts  int // how many failures in a row make the client give up
+	transport http.RoundTripper
+	reached   bool // a server has answered
+	sleep     func(context.Context, time.Duration) error
 }
 
 // NewHubClient returns a client configured by the environment.
@@ -60,31 +58,15 @@ func NewHubClient() (*HubClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("HF_ENDPOINT: %w", err)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() // with the environment's proxies
-	transport.DisableCompression = true                          // compression would change sizes and hashes
-	transport.DialContext = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
-	transport.OnProxyConnectResponse = refused
 	return &HubClient{
 		endpoint: endpoint, token: token(), offline: isSet("HF_HUB_OFFLINE"),
-		http: &http.Client{
-			Transport:     transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-		answer: 30 * time.Second, stall: time.Minute, sleep: support.SleepFor,
+		attempts: 5, transport: transfer.Transport(transfer.Silence), sleep: support.SleepFor,
 	}, nil
 }
 
-// refused returns an error if a proxy refuses a connection to a hub.
-func refused(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Response) error {
-	if answer.StatusCode == http.StatusOK {
-		return nil
-	}
-	text := fmt.Sprintf("the proxy %s answered %d %s", proxy.Host, answer.StatusCode, http.StatusText(answer.StatusCode))
-	if answer.StatusCode == http.StatusProxyAuthRequired {
-		text += "; put its user and password into HTTPS_PROXY"
-	}
-	return errors.New(text)
-}
+// hurry makes the client give up after seconds on a hub that does not answer, without another attempt: the
+// caller has another source of the files.
+func (c *HubClient) hurry() { c.attempts, c.transport = 1, transfer.Transport(quickSilence) }
 
 // isSet reports whether a variable of the hub is on, as the hub's own library reads it.
 func isSet(name string) bool {
@@ -97,88 +79,26 @@ func isSet(name string) bool {
 
 // token returns the user's token for the endpoint; "": there is none.
 func token() string {
-	if isSet("HF_HUB_DISABLE_IMPLICIT_TOKEN") {
-		return ""
-	}
-	if t := cmp.Or(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN")); t != "" {
+	if t := os.Getenv("HF_TOKEN"); t != "" {
 		return strings.TrimSpace(t)
 	}
-	path := os.Getenv("HF_TOKEN_PATH")
-	if home := os.Getenv("HF_HOME"); path == "" && home != "" {
-		path = filepath.Join(home, "token")
+	folder := os.Getenv("HF_HOME")
+	if home, err := os.UserHomeDir(); folder == "" && err == nil {
+		folder = filepath.Join(home, ".cache", "huggingface")
 	}
-	if path == "" {
-		cache := os.Getenv("XDG_CACHE_HOME")
-		if home, err := os.UserHomeDir(); cache == "" && err == nil {
-			cache = filepath.Join(home, ".cache")
-		}
-		path = filepath.Join(cache, "huggingface", "token")
-	}
-	content, err := os.ReadFile(path)
+	content, err := os.ReadFile(filepath.Join(folder, "token"))
 	if err != nil {
 		return "" // most people have none
 	}
 	return strings.TrimSpace(string(content))
 }
 
-// answerTime is how long a server may take to send its headers.
-func (c *HubClient) answerTime() time.Duration {
-	if c.Quick {
-		return min(c.answer, 4*time.Second)
-	}
-	return c.answer
-}
-
-// stallTime is how long a server may then send nothing.
-func (c *HubClient) stallTime() time.Duration {
-	if c.Quick {
-		return min(c.stall, 15*time.Second)
-	}
-	return c.stall
-}
-
-// attempts is how many failures in a row make the client give up.
-func (c *HubClient) attempts() int {
-	if c.Quick {
-		return 1
-	}
-	return 5
-}
-
-// longestWait is how long a server may ask the client to wait: if it asks for more, the client gives up.
-const longestWait = 2 * time.Minute
-
-// delay returns how long to wait after a number of failures in a row; err is the last one.
-func delay(failures int, err error) (time.Duration, error) {
-	var status *StatusError
-	if errors.As(err, &status) && status.After > 0 {
-		if status.After > longestWait {
-			return 0, fmt.Errorf("%w; it asks to wait %s: try again later", err, status.After)
-		}
-		return status.After, nil
-	}
-	return support.Backoff{First: time.Second, Max: 30 * time.Second}.Delay(failures), nil
-}
-
-// retryAfter parses the header Retry-After: seconds or a date.
-func retryAfter(header http.Header, now time.Time) time.Duration {
-	text := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if date, err := http.ParseTime(text); err == nil {
-		return max(0, date.Sub(now))
-	}
-	return 0
-}
-
 // StatusError is an answer other than a file.
 type StatusError struct {
 	Host    string
-	Status  int           // HTTP status
-	Code    string        // the hub's error code, such as GatedRepo; may be empty
-	Message string        // from the hub, safe to print on a terminal; may be empty
-	After   time.Duration // how long to wait before another attempt; 0: unknown
+	Status  int    // HTTP status
+	Code    string // the hub's error code, such as GatedRepo; may be empty
+	Message string // from the hub, safe to print on a terminal; may be empty
 
 	token bool // the request had a token
 }
@@ -215,7 +135,7 @@ func statusError(r *http.Response) *StatusError {
 	}
 	return &StatusError{
 		Host: r.Request.URL.Host, Status: r.StatusCode, Code: r.Header.Get("X-Error-Code"), Message: string(message),
-		After: retryAfter(r.Header, time.Now()), token: r.Request.Header.Get("Authorization") != "",
+		token: r.Request.Header.Get("Authorization") != "",
 	}
 }
 
@@ -235,23 +155,6 @@ type transferError struct{ err error }
 func (e *transferError) Error() string { return e.err.Error() }
 func (e *transferError) Unwrap() error { return e.err }
 
-var (
-	errSilent  = errors.New("no answer in time")
-	errStalled = errors.New("nothing more arrived")
-)
-
-// transferred describes a failed request without its address, which may contain a signature.
-func transferred(ctx context.Context, host string, err error) error {
-	var inURL *url.Error
-	if errors.As(err, &inURL) {
-		err = inURL.Err
-	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		err = cause
-	}
-	return &transferError{fmt.Errorf("%s: %w", host, err)}
-}
-
 // Repository is a model's repository on a hub.
 type Repository struct {
 	Address  *url.URL // of its page, such as https://huggingface.co/OWNER/MODEL
@@ -270,8 +173,7 @@ var owned = support.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._
 func IsOwned(text string) bool { return owned().MatchString(text) }
 
 // Repository parses the name of a repository: OWNER/MODEL at the endpoint, or the address of its
-// page, optionally with /tree/REVISION. The argument revision takes precedence; without any
-// revision, it is main.
+// page. Without a revision, it is main.
 func (c *HubClient) Repository(text, revision string) (Repository, error) {
 	var r Repository
 	if IsOwned(text) {
@@ -282,12 +184,8 @@ func (c *HubClient) Repository(text, revision string) (Repository, error) {
 			return r, err
 		}
 		steps := strings.Split(strings.Trim(address.Path, "/"), "/")
-		for i, step := range steps {
-			if i > 1 && i+1 < len(steps) && (step == "tree" || step == "resolve" || step == "blob") {
-				r.Revision = steps[i+1]
-				steps = steps[:i]
-				break
-			}
+		if slices.Contains(steps, "tree") || slices.Contains(steps, "blob") {
+			return r, fmt.Errorf("%q is the address of a revision: name the model, https://HUB/OWNER/MODEL, and the revision with --revision", text)
 		}
 		if len(steps) < 2 || !owned().MatchString(strings.Join(steps[len(steps)-2:], "/")) {
 			return r, fmt.Errorf("%q is not the address of a model: it is https://HUB/OWNER/MODEL", text)
@@ -295,12 +193,7 @@ func (c *HubClient) Repository(text, revision string) (Repository, error) {
 		address.Path, address.RawPath = "/"+strings.Join(steps, "/"), ""
 		r.Address = address
 	}
-	if revision != "" {
-		r.Revision = revision
-	}
-	if r.Revision == "" {
-		r.Revision = "main"
-	}
+	r.Revision = cmp.Or(revision, "main")
 	if strings.Contains(r.Revision, "..") || strings.ContainsFunc(r.Revision, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '\\' }) {
 		return r, fmt.Errorf("%q is not a revision: use a branch, a tag or a commit", r.Revision)
 	}
@@ -316,18 +209,11 @@ func parseAddress(text string) (*url.URL, error) {
 	if address.User != nil {
 		return nil, errors.New("an address with a password: give the hub's token in HF_TOKEN")
 	}
-	if !safe(address) {
+	if !transfer.Safe(address) {
 		return nil, fmt.Errorf("%q: use https", text)
 	}
 	address.RawQuery, address.Fragment = "", ""
 	return address, nil
-}
-
-// safe reports whether no third party can read or change what is sent to an address.
-func safe(address *url.URL) bool {
-	host := address.Hostname()
-	ip := net.ParseIP(host)
-	return address.Scheme == "https" || address.Scheme == "http" && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 // file returns the address of one file of the repository.

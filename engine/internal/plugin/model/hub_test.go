@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/racflow/racflow/engine/internal/plugin/fakehub"
 	"github.com/racflow/racflow/sdk/sdktest/must"
@@ -28,9 +27,7 @@ func TestToken(t *testing.T) {
 	}{
 		"to the hub, not to the other host": {env: map[string]string{"HF_TOKEN": "t1"}, want: []string{"Bearer t1", ""}},
 		"white space around it":             {env: map[string]string{"HF_TOKEN": " t1\n"}, want: []string{"Bearer t1", ""}},
-		"the older name":                    {env: map[string]string{"HUGGING_FACE_HUB_TOKEN": "t2"}, want: []string{"Bearer t2", ""}},
 		"of the file":                       {file: "t3\n", want: []string{"Bearer t3", ""}},
-		"turned off":                        {env: map[string]string{"HF_TOKEN": "t1", "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}, want: []string{"", ""}},
 		"of another hub": {
 			env:     map[string]string{"HF_TOKEN": "t1"},
 			address: func(_, other *fakehub.Hub) string { return other.URL + "/" + repository }, want: []string{"", ""},
@@ -54,7 +51,7 @@ func TestToken(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			if test.file != "" {
-				hubWrite(t, os.Getenv("HF_TOKEN_PATH"), test.file)
+				hubWrite(t, filepath.Join(os.Getenv("HF_HOME"), "token"), test.file)
 			}
 			c.token = token()
 			r := at(t, c)
@@ -80,16 +77,14 @@ func TestToken(t *testing.T) {
 
 // TestTokenFile: where the file with the token is looked for.
 func TestTokenFile(t *testing.T) {
-	for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_HUB_DISABLE_IMPLICIT_TOKEN", "HF_TOKEN_PATH", "HF_HOME", "XDG_CACHE_HOME"} {
+	for _, name := range []string{"HF_TOKEN", "HF_HOME"} {
 		t.Setenv(name, "")
 	}
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	for _, step := range []struct{ variable, value, file string }{ // each goes before those above it
 		{"HOME", home, filepath.Join(home, ".cache", "huggingface", "token")},
-		{"XDG_CACHE_HOME", filepath.Join(home, "xdg"), filepath.Join(home, "xdg", "huggingface", "token")},
 		{"HF_HOME", filepath.Join(home, "hf"), filepath.Join(home, "hf", "token")},
-		{"HF_TOKEN_PATH", filepath.Join(home, "mine"), filepath.Join(home, "mine")},
 	} {
 		t.Setenv(step.variable, step.value)
 		must.Do(t, os.MkdirAll(filepath.Dir(step.file), 0o700))
@@ -124,15 +119,12 @@ func TestQuick(t *testing.T) {
 	h.Put(repository, map[string]string{"config.json": "{}"})
 	h.SetWrong(status(503, false))
 	c := client(t, h)
-	c.Quick = true
+	c.hurry()
 	if _, err := c.Fetch(context.Background(), at(t, c), "config.json", target(t)); err == nil {
 		t.Error("no error")
 	}
 	if n := len(h.Requests()); n != 1 {
 		t.Errorf("%d requests", n)
-	}
-	if d := c.answerTime(); d > 5*time.Second {
-		t.Errorf("it waits %s for an answer", d)
 	}
 }
 
@@ -146,14 +138,13 @@ func TestRepository(t *testing.T) {
 		{"owner/model.v-1_0", "v1", "https://hub.example/mirror/owner/model.v-1_0/resolve/v1/a/b.json", ""},
 		{"https://other.example/owner/model", "", "https://other.example/owner/model/resolve/main/a/b.json", ""},
 		{"https://other.example/owner/model/", "", "https://other.example/owner/model/resolve/main/a/b.json", ""},
-		{"https://other.example/owner/model/tree/v2?x=y#z", "", "https://other.example/owner/model/resolve/v2/a/b.json", ""},
-		{"https://other.example/owner/model/blob/v2/config.json", "", "https://other.example/owner/model/resolve/v2/a/b.json", ""},
-		{"https://other.example/owner/model/tree/v2", "v3", "https://other.example/owner/model/resolve/v3/a/b.json", ""},
 		{"http://127.0.0.1:8080/owner/model", "", "http://127.0.0.1:8080/owner/model/resolve/main/a/b.json", ""},
 		{"http://localhost/owner/model", "", "http://localhost/owner/model/resolve/main/a/b.json", ""},
 		{"http://other.example/owner/model", "", "", "use https"},
 		{"ftp://other.example/owner/model", "", "", "use https"},
 		{"https://me:secret@other.example/owner/model", "", "", "HF_TOKEN"},
+		{"https://other.example/owner/model/tree/v2", "", "", "the revision with --revision"},
+		{"https://other.example/owner/model?x=y#z", "", "https://other.example/owner/model/resolve/main/a/b.json", ""},
 		{"https://other.example/model", "", "", "it is https://HUB/OWNER/MODEL"},
 		{"https://other.example/owner/..", "", "", "it is https://HUB/OWNER/MODEL"},
 		{"https://other.example/owner/%2e%2e", "", "", "it is https://HUB/OWNER/MODEL"},
@@ -193,7 +184,7 @@ func TestProxy(t *testing.T) {
 		t.Cleanup(server.Close)
 		c := client(t, fakehub.New(t))
 		c.token = "token"
-		transport := c.http.Transport.(*http.Transport)
+		transport := c.transport.(*http.Transport)
 		if transport.Proxy == nil || !transport.DisableCompression {
 			t.Errorf("transport %+v", transport)
 		}
@@ -205,18 +196,6 @@ func TestProxy(t *testing.T) {
 		}
 		if got := asked.Load(); got != "CONNECT hub.invalid:443 " {
 			t.Errorf("the proxy was asked %q", got)
-		}
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for text, want := range map[string]time.Duration{
-		"": 0, "7": 7 * time.Second, "-1": 0, "x": 0, "99999999999": 0,
-		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "Fri, 02 Jan 2026 03:00:00 GMT": 0,
-	} {
-		if got := retryAfter(http.Header{"Retry-After": {text}}, now); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
 	}
 }
@@ -233,7 +212,7 @@ func TestUnreachable(t *testing.T) {
 		return !cdn
 	})
 	c := client(t, h)
-	c.Quick = true
+	c.hurry()
 	_, err := c.Fetch(context.Background(), at(t, c), "model.safetensors", target(t))
 	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("got %v", err)

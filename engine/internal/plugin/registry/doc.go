@@ -10,7 +10,8 @@
 // docker login; from a folder with an OCI layout; and, in place of registries, from layouts below the folder
 // in RACFLOW_PLUGIN_MIRROR. Programs may also come in plain archives, without a description.
 //
-// The package compares everything that arrives with its digest and size, and limits sizes before reading.
+// The package compares descriptions and indexes with their digests, and programs with their hashes; it limits
+// sizes before reading.
 // install.go chooses releases and decides whose signature counts. Nothing is executed here, except the
 // credential helpers in docker's configuration.
 package registry

@@ -46,12 +46,6 @@ func pinned(sums map[string]string) string {
 
 // archive installs a plugin from plain archives, as Install does.
 func (in *Installer) archive(ctx context.Context, w Wanted, source Source, before *plugin.LockedPlugin, keep bool) (after plugin.LockedPlugin, installed bool, err error) {
-	version := ""
-	if source.Versioned() {
-		if version = w.Version; !Version(version) {
-			return after, false, fmt.Errorf("the address of the archive holds {version}, so version has to be one, such as \"1.2.3\", and not %q", w.Version)
-		}
-	}
 	if _, signed := in.Keys[w.Name]; signed {
 		return after, false, errors.New("an archive is not signed: its sha256 in the file says which one it has to be; leave out --key")
 	}
@@ -62,55 +56,30 @@ func (in *Installer) archive(ctx context.Context, w Wanted, source Source, befor
 	if _, ok := w.SHA256[here]; !ok {
 		return after, false, fmt.Errorf("no archive for %s is named: add its hash, sha256 = { %q = \"...\" }, as sha256sum prints it", in.platform(), in.platform())
 	}
-	if keep {
-		after = *before
-		after.Constraint = w.Version
-		after.Signer = "" // whatever the lock says: nobody signs an archive
-		if in.has(after.Name, after.Programs[here]) && in.Store.Vouched(after, after.Programs[here]) {
-			return after, false, nil
-		}
-	}
 	if w.Name == "" {
 		if w.Name = nameIn(source.Archive.Path); w.Name == "" {
 			return after, false, fmt.Errorf("the archive's name does not say which plugin it holds: name it as in racflow-plugin-mine_%s.tar.gz", strings.Replace(here, "/", "_", 1))
 		}
 	}
-	fresh := plugin.LockedPlugin{Name: w.Name, Source: w.Source, Version: version, Constraint: w.Version, Digest: pinned(w.SHA256), Programs: map[string]string{}}
-	temp, err := os.MkdirTemp("", "racflow-archives-*")
-	if err != nil {
-		return after, false, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	elsewhere, err := OpenStore(temp)
-	if err != nil {
-		return after, false, err
+	after = plugin.LockedPlugin{Name: w.Name, Source: w.Source, Constraint: w.Version, Digest: pinned(w.SHA256), Programs: map[string]string{}}
+	if keep {
+		after.Version, after.Protocol, after.Programs = before.Version, before.Protocol, maps.Clone(before.Programs)
+		if in.has(after.Name, after.Programs[here]) && in.Store.Vouched(after, after.Programs[here]) {
+			return after, false, nil
+		}
 	}
 	for _, platform := range slices.Sorted(maps.Keys(w.SHA256)) {
 		if platform != here && keep {
 			continue
 		}
-		a, err := source.At(version, platform)
+		hash, err := in.unpack(ctx, source, w, platform, after.Programs[platform])
+		if err == nil && platform != here && hash != after.Programs[here] { // only its hash is needed
+			err = in.Store.Remove(hash)
+		}
 		if err != nil {
 			return after, false, err
 		}
-		in.say("getting %s ...", a)
-		to, want := elsewhere, "" // for other platforms only the hash is needed
-		if platform == here {
-			to, want = in.Store, after.Programs[here]
-		}
-		hash, err := unpack(ctx, a, w, platform, to, want)
-		if err != nil {
-			return after, false, err
-		}
-		if platform != here {
-			if err := elsewhere.Remove(hash); err != nil {
-				return after, false, err
-			}
-		}
-		fresh.Programs[platform] = hash
-	}
-	if !keep {
-		after = fresh
+		after.Programs[platform] = hash
 	}
 	if err := in.describe(ctx, &after, here); err != nil {
 		return after, true, err
@@ -121,8 +90,13 @@ func (in *Installer) archive(ctx context.Context, w Wanted, source Source, befor
 // undescribed stands for a program's description until the program is asked.
 var undescribed = []byte(`{"protocol": 1}`)
 
-// unpack downloads an archive into a store and returns the hash of its program.
-func unpack(ctx context.Context, a Archive, w Wanted, platform string, to *Store, want string) (hash string, err error) {
+// unpack downloads an archive into the store and returns the hash of its program.
+func (in *Installer) unpack(ctx context.Context, source Source, w Wanted, platform, want string) (hash string, err error) {
+	a, err := source.At(platform)
+	if err != nil {
+		return "", err
+	}
+	in.say("getting %s ...", a)
 	f, err := os.CreateTemp("", "racflow-archive-*")
 	if err != nil {
 		return "", err
@@ -134,7 +108,7 @@ func unpack(ctx context.Context, a Archive, w Wanted, platform string, to *Store
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
-	return to.Add(w.Name, f, a.Folder, want, undescribed)
+	return in.Store.Add(w.Name, f, a.Folder, want, undescribed)
 }
 
 // describe asks a program from an archive for its description, and stores that. After an error it removes the program.
@@ -298,19 +272,15 @@ func stale(w Wanted, before *plugin.LockedPlugin) error {
 // locked finds the locked release, wherever its tag points now.
 func locked(ctx context.Context, repo *Repository, p plugin.LockedPlugin) (*Release, error) {
 	release, err := repo.Release(ctx, p.Version, p.Digest)
-	if !errors.Is(err, ErrNotFound) {
-		return release, err
+	if errors.Is(err, ErrNotFound) {
+		err = fmt.Errorf("the locked index %s of version %s is gone from %s: %s", p.Digest, p.Version, p.Source, moved(p.Name))
 	}
-	now, tagged := repo.Tagged(ctx, p.Version)
-	if tagged != nil {
-		return nil, fmt.Errorf("version %s of %s is gone: there is neither its tag nor the locked index %s. Choose another version with racflow plugin init --upgrade", p.Version, p.Source, p.Digest)
-	}
-	return nil, fmt.Errorf("the locked index %s of version %s is gone from %s, and its tag now leads to %s: %s", p.Digest, p.Version, p.Source, now, moved(p.Name))
+	return release, err
 }
 
-// moved advises on a tag that points elsewhere now.
+// moved advises on a release that is gone, or whose tag points elsewhere now.
 func moved(name string) string {
-	return fmt.Sprintf("a release never changes, so ask its author why; to take the new one all the same, remove the block of %q from %s and run racflow plugin init", name, plugin.LockName)
+	return fmt.Sprintf("a release never changes, so ask its author why; to take what is there now, remove the block of %q from %s and run racflow plugin init", name, plugin.LockName)
 }
 
 // choose takes the newest release that satisfies the wanted constraint.
@@ -372,10 +342,7 @@ func (in *Installer) add(ctx context.Context, release *Release, p *plugin.Locked
 		return false, err
 	}
 	_, err = in.Store.Add(p.Name, layer, build.Folder, build.Hash, description)
-	if err == nil {
-		_, err = io.Copy(io.Discard, layer) // the rest after the archive's end is part of the digest, too
-	}
-	if err = errors.Join(err, layer.Close()); err == nil {
+	if err = errors.Join(release.from.explain("download the program of version "+p.Version, err), layer.Close()); err == nil {
 		err = in.Store.Vouch(*p, build.Hash)
 	}
 	return err == nil, err

@@ -28,7 +28,6 @@ import (
 	"sync"
 	"testing"
 
-	"aead.dev/minisign"
 	fake "github.com/google/go-containerregistry/pkg/registry"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/opencontainers/image-spec/specs-go"
@@ -87,8 +86,10 @@ func TestArchives(t *testing.T) {
 		}
 		return said(version), nil
 	}
-	source := server.URL + "/{version}/racflow-plugin-mine_{os}_{arch}.tar.gz"
-	p.require(source, "1.0.0", sha256("1.0.0"))
+	of := func(version string) string {
+		return server.URL + "/" + version + "/racflow-plugin-mine_{os}_{arch}.tar.gz"
+	}
+	p.require(of("1.0.0"), "1.0.0", sha256("1.0.0"))
 	p.init("")
 	got := p.locked()
 	if got.Version != "1.0.0" || got.Signer != "" || got.Protocol != 2 || len(got.Programs) != 2 || got.Programs["linux/amd64"] == got.Programs["linux/arm64"] {
@@ -110,27 +111,26 @@ func TestArchives(t *testing.T) {
 	p.init("")
 
 	p.installer.Locked = true
-	p.require(source, "1.1.0", sha256("1.1.0"))
+	p.require(of("1.0.0"), "1.1.0", sha256("1.0.0"))
 	p.init(`version 1.0.0, chosen by "1.0.0", and the file now has "1.1.0"`)
-	p.require(source, "1.0.0", sha256("1.1.0"))
+	p.require(of("1.0.0"), "1.0.0", sha256("1.1.0"))
 	p.init("the file now has other archives (sha256)")
 	p.installer.Locked = false
 	version = "1.1.0"
-	p.require(source, "1.1.0", sha256("1.1.0"))
+	p.require(of("1.1.0"), "1.1.0", sha256("1.1.0"))
 	if out := p.init(""); out.Changes[0].What() != "1.0.0 -> 1.1.0" {
 		t.Errorf("%+v", out.Changes)
 	}
 
 	for _, c := range []struct{ source, version, sha256, says, want string }{
-		{source, "1.0.0", sha256("1.1.0"), "1.0.0", "it was changed, or was cut off after"},
-		{source, "1.0.0", `sha256 = { "linux/amd64" = "00" }`, "1.0.0", "is no sha256: it has 64 digits"},
-		{source, "1.0.0", `sha256 = { "linux/arm64" = "00" }`, "1.0.0", `no archive for linux/amd64 is named: add its hash, sha256 = { "linux/amd64" = "..." }`},
-		{source, "1.0.0", "", "1.0.0", "no archive for linux/amd64 is named"},
-		{source, "~> 1.0", sha256("1.0.0"), "1.0.0", "holds {version}, so version has to be one"},
-		{source, "3.0.0", sha256("1.0.0"), "3.0.0", "the server answers 404"},
-		{source, "1.0.0", sha256("1.0.0"), "1.0.1", "says of itself that it is version 1.0.1"},
-		{source, "1.0.0", sha256("1.0.0"), "", "it did not answer"},
-		{server.URL + "/1.0.0/racflow-plugin-mine_{os}_{arch}.tar.gz", "~> 2.0", sha256("1.0.0"), "1.0.0", `the archive holds version 1.0.0 of "mine", which does not meet "~> 2.0"`},
+		{of("1.0.0"), "1.0.0", sha256("1.1.0"), "1.0.0", "it was changed, or was cut off after"},
+		{of("1.0.0"), "1.0.0", `sha256 = { "linux/amd64" = "00" }`, "1.0.0", "is no sha256: it has 64 digits"},
+		{of("1.0.0"), "1.0.0", `sha256 = { "linux/arm64" = "00" }`, "1.0.0", `no archive for linux/amd64 is named: add its hash, sha256 = { "linux/amd64" = "..." }`},
+		{of("1.0.0"), "1.0.0", "", "1.0.0", "no archive for linux/amd64 is named"},
+		{of("3.0.0"), "3.0.0", sha256("1.0.0"), "3.0.0", "the server answers 404"},
+		{of("1.0.0"), "1.0.0", sha256("1.0.0"), "1.0.1", "which does not meet \"1.0.0\""},
+		{of("1.0.0"), "1.0.0", sha256("1.0.0"), "", "it did not answer"},
+		{of("1.0.0"), "~> 2.0", sha256("1.0.0"), "1.0.0", `the archive holds version 1.0.0 of "mine", which does not meet "~> 2.0"`},
 		{server.URL + "/1.0.0/racflow-plugin-mine_{os}_{arch}.zip", "", sha256("1.0.0"), "1.0.0", "it takes a .tar.gz, or the program itself"},
 	} {
 		p.machine("linux/amd64")
@@ -201,7 +201,7 @@ func TestDamage(t *testing.T) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 			_, _ = w.Write(body[:len(body)/2]) // the handler's end breaks the connection off
 		}},
-		{"another program", "program", "what arrived is not what its digest says", func(w http.ResponseWriter, body []byte) {
+		{"another program", "program", "it is not what was published", func(w http.ResponseWriter, body []byte) {
 			_, _ = w.Write(bytes.Repeat([]byte("x"), len(body)))
 		}},
 		{"description replaced", "config", "what arrived is not what its digest says", func(w http.ResponseWriter, body []byte) {
@@ -625,7 +625,7 @@ func TestMoved(t *testing.T) {
 	}
 	s.serve(moveAll)
 	p.machine("linux/amd64")
-	p.init("is gone from " + s.source() + ", and its tag now leads to sha256:")
+	p.init("is gone from " + s.source() + ": a release never changes")
 	p.installer.Upgrade = true
 	p.init("the tag of version 1.2.0 of " + s.source() + " was moved: the lock has the index " + locked.Digest)
 }
@@ -678,20 +678,7 @@ func (s *server) requests() int {
 	return s.served
 }
 
-// newKey is a key of minisign.
-func newKey(t *testing.T) *PrivateKey {
-	t.Helper()
-	_, private, err := minisign.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "minisign.key")
-	if err := os.WriteFile(path, mustInstall(private.MarshalText()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	key := mustInstall(ReadPrivateKey(path, nil))
-	return &key
-}
+func newKey(t *testing.T) *PrivateKey { return &PrivateKey{newEd25519(t)} }
 
 // said is what the plugin mine says of itself.
 func said(version string) sdk.Plugin {
@@ -826,7 +813,7 @@ func TestSigner(t *testing.T) {
 		{"the same", author, author, false, ""},
 		{"another", author, thief, false, "if its author has changed the key, accept the new one with --trust-new-signer mine"},
 		{"another, accepted", author, thief, true, ""},
-		{"none any more", author, nil, false, "is not signed, and what is locked is signed by minisign:RW"},
+		{"none any more", author, nil, false, "is not signed, and what is locked is signed by ed25519:"},
 		{"none any more, accepted", author, nil, true, ""},
 		{"signed from now on", nil, author, false, ""},
 	} {
@@ -860,7 +847,7 @@ func TestEditedSigner(t *testing.T) {
 	p.require(s.source(), "")
 	p.init("")
 	edited := p.locked()
-	edited.Signer = mustInstall(newKey(t).Sign("")).Signer
+	edited.Signer = newKey(t).Sign("").Signer
 	folders.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
 	const want = "if somebody has changed .racflow.lock.hcl, restore it"
 	p.init(want)

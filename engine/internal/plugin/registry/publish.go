@@ -184,10 +184,7 @@ func Publish(ctx context.Context, dist string, target Source, key *PrivateKey, d
 		return r, err
 	}
 	if key != nil {
-		s, err := key.Sign(r.Digest)
-		if err != nil {
-			return r, err
-		}
+		s := key.Sign(r.Digest)
 		if err := repo.Sign(ctx, r.Digest, s); err != nil {
 			return r, err
 		}

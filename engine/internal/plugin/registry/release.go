@@ -70,7 +70,7 @@ func (r *Repository) signatures(ctx context.Context, d ocispec.Descriptor) ([]Si
 	if kind == "" {
 		kind = d.ArtifactType
 	}
-	own, ours := strings.CutPrefix(kind, signatureType)
+	ours := kind == signatureType+string(Ed25519)
 	cosign, bundle := kind == cosignType, strings.HasPrefix(kind, bundlePrefix)
 	var all []Signature
 	for _, layer := range m.Layers[:min(len(m.Layers), maxSignatures)] {
@@ -83,7 +83,7 @@ func (r *Repository) signatures(ctx context.Context, d ocispec.Descriptor) ([]Si
 		}
 		switch {
 		case ours:
-			all = append(all, Signature{Form: SignatureForm(own), Content: raw, Signer: layer.Annotations[signerKey]})
+			all = append(all, Signature{Form: Ed25519, Content: raw, Signer: layer.Annotations[signerKey]})
 		case bundle:
 			all = append(all, Signature{Form: Bundle, Content: raw})
 		case layer.MediaType == cosignLayerType:
@@ -234,30 +234,8 @@ func (r *Release) Description(ctx context.Context, b Build) ([]byte, error) {
 	return raw, r.from.explain("read the description of version "+r.Version, err)
 }
 
-// Program opens the layer of a build. Reading it to the end fails if it does not match its digest.
+// Program opens the layer of a build. The program's hash, which the index holds, says whether all of it arrived.
 func (r *Release) Program(ctx context.Context, b Build) (io.ReadCloser, error) {
-	what := fmt.Sprintf("download the program of version %s for %s", r.Version, b.Platform)
 	body, err := r.from.from.Fetch(ctx, b.layer)
-	if err != nil {
-		return nil, r.from.explain(what, err)
-	}
-	return &verified{body, content.NewVerifyReader(body, b.layer), func(err error) error { return r.from.explain(what, err) }}, nil
-}
-
-// verified reads a layer and, at its end, compares it with its digest.
-type verified struct {
-	io.Closer
-	from    *content.VerifyReader
-	explain func(error) error
-}
-
-func (v *verified) Read(p []byte) (int, error) {
-	n, err := v.from.Read(p)
-	if errors.Is(err, io.EOF) {
-		if err := v.from.Verify(); err != nil {
-			return n, v.explain(err)
-		}
-		return n, io.EOF
-	}
-	return n, v.explain(err)
+	return body, r.from.explain(fmt.Sprintf("download the program of version %s for %s", r.Version, b.Platform), err)
 }

@@ -14,22 +14,19 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
-
-	"aead.dev/minisign"
 )
 
 // This file signs the releases of plugins, and determines who signed one.
 //
 // A signature covers the digest of a release's index, as text: "sha256:HEX". The index contains the digests of
-// everything else, so this covers the programs of all platforms and the description. Keys are minisign's, plain
-// Ed25519 keys, and, only to check signatures, plain keys of cosign.
+// everything else, so this covers the programs of all platforms and the description. Keys are plain Ed25519 keys
+// and, only to check signatures, plain keys of cosign.
 //
-// A signer is written as "minisign:RWQ...", "ed25519:BASE64" (both are the public key itself) or "cosign:sha256:HEX"
-// (the sha256 of the public key in DER, since cosign's signatures do not contain the key).
+// A signer is written as "ed25519:BASE64" (the public key itself) or "cosign:sha256:HEX" (the sha256 of the public
+// key in DER, since cosign's signatures do not contain the key).
 //
 // The file knows neither registries nor lock files, and does not decide whom to trust: install_files.go does. It does
 // not check keyless signatures of cosign (by certificates and a transparency log).
@@ -112,72 +109,53 @@ func holds(public any, message, content []byte) bool {
 }
 
 const (
-	minisignPrefix = "minisign:"
-	ed25519Prefix  = "ed25519:"
-	cosignPrefix   = "cosign:"
+	ed25519Prefix = "ed25519:"
+	cosignPrefix  = "cosign:"
 )
 
 // PublicKey is the public key of a signer.
 type PublicKey struct {
-	minisign *minisign.PublicKey
-	ed25519  ed25519.PublicKey
-	public   any    // for cosign: *ecdsa.PublicKey, *rsa.PublicKey or ed25519.PublicKey
-	der      string // DER of public, whose hash is cosign's name of the key
+	public any    // *ecdsa.PublicKey, *rsa.PublicKey or ed25519.PublicKey
+	der    string // DER of public, whose hash is cosign's name of the key
 }
 
-// ReadPublicKey reads a public key from minisign's file, or from PEM as openssl and cosign write it.
+// ReadPublicKey reads a public key from PEM, as openssl and cosign write it.
 func ReadPublicKey(path string) (PublicKey, error) {
-	text, err := os.ReadFile(path)
+	block, err := readPEM(path)
 	if err != nil {
 		return PublicKey{}, fmt.Errorf("read the public key: %w", err)
 	}
-	if block, _ := pem.Decode(text); block != nil {
-		if block.Type != "PUBLIC KEY" {
-			return PublicKey{}, fmt.Errorf("%s holds a %s, not a public key; name the file with the public one", path, block.Type)
-		}
-		public, err := x509.ParsePKIXPublicKey(block.Bytes)
-		if err != nil {
-			return PublicKey{}, fmt.Errorf("%s: %w", path, err)
-		}
-		key := PublicKey{public: public, der: string(block.Bytes)}
-		key.ed25519, _ = public.(ed25519.PublicKey)
-		return key, nil
+	if block.Type != "PUBLIC KEY" {
+		return PublicKey{}, fmt.Errorf("%s holds a %s, not a public key; name the file with the public one", path, block.Type)
 	}
-	key := PublicKey{minisign: &minisign.PublicKey{}}
-	if err := key.minisign.UnmarshalText(text); err != nil {
-		return PublicKey{}, fmt.Errorf("%s is neither a public key of minisign nor one in PEM (BEGIN PUBLIC KEY)", path)
+	public, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return PublicKey{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return key, nil
+	return PublicKey{public, string(block.Bytes)}, nil
 }
 
-// parse parses a signer's name that contains the key itself.
-func parse(signer string) (PublicKey, error) {
-	if text, ok := strings.CutPrefix(signer, minisignPrefix); ok {
-		key := PublicKey{minisign: &minisign.PublicKey{}}
-		return key, key.minisign.UnmarshalText([]byte(text))
+func readPEM(path string) (*pem.Block, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
 	}
-	text, ok := strings.CutPrefix(signer, ed25519Prefix)
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if !ok || err != nil || len(raw) != ed25519.PublicKeySize {
-		return PublicKey{}, errors.New("it is no key of minisign or Ed25519")
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("%s holds no key in PEM (BEGIN ... KEY)", path)
 	}
-	return PublicKey{ed25519: raw}, nil
+	return block, nil
 }
 
-// Is reports whether the key belongs to the named signer. A plain Ed25519 key may also be cosign's.
+// Is reports whether the key belongs to the named signer. An Ed25519 key may also be cosign's.
 func (k PublicKey) Is(signer string) bool {
-	return signer != "" && (signer == k.name() || k.der != "" && signer == k.cosign())
+	ed, ok := k.public.(ed25519.PublicKey)
+	return ok && signer == nameOf(ed) || signer == k.cosign()
 }
 
-// name returns the signer's name that contains the key itself; empty: no name can contain such a key.
-func (k PublicKey) name() string {
-	switch {
-	case k.minisign != nil:
-		return minisignPrefix + k.minisign.String()
-	case k.ed25519 != nil:
-		return ed25519Prefix + base64.StdEncoding.EncodeToString(k.ed25519)
-	}
-	return ""
+// nameOf returns the signer's name that contains the key itself.
+func nameOf(key ed25519.PublicKey) string {
+	return ed25519Prefix + base64.StdEncoding.EncodeToString(key)
 }
 
 // cosign returns the signer's name for cosign signatures by this key: the key's hash.
@@ -187,69 +165,31 @@ func (k PublicKey) cosign() string {
 }
 
 // PrivateKey signs releases.
-type PrivateKey struct {
-	minisign *minisign.PrivateKey
-	ed25519  ed25519.PrivateKey
-}
+type PrivateKey struct{ ed25519.PrivateKey }
 
-// ReadPrivateKey reads a private key from minisign's file, or an Ed25519 key in PEM as `openssl
-// genpkey -algorithm ed25519` writes it. It asks for the password of an encrypted key. Its errors
-// contain neither key nor password.
-func ReadPrivateKey(path string, password func() (string, error)) (PrivateKey, error) {
-	text, err := os.ReadFile(path)
+// ReadPrivateKey reads an Ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` writes it. Its errors do not
+// contain the key.
+func ReadPrivateKey(path string) (PrivateKey, error) {
+	block, err := readPEM(path)
 	if err != nil {
 		return PrivateKey{}, fmt.Errorf("read the private key: %w", err)
 	}
-	if block, _ := pem.Decode(text); block != nil {
-		if block.Type != "PRIVATE KEY" {
-			return PrivateKey{}, fmt.Errorf("%s holds a %s; name an Ed25519 key (BEGIN PRIVATE KEY) or one of minisign; "+
-				"with a key of cosign, publish without --key and sign by cosign sign --key", path, block.Type)
-		}
-		key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-		ed, ok := key.(ed25519.PrivateKey)
-		if err != nil || !ok {
-			return PrivateKey{}, fmt.Errorf("%s holds no Ed25519 key; make one with: openssl genpkey -algorithm ed25519", path)
-		}
-		return PrivateKey{ed25519: ed}, nil
+	if block.Type != "PRIVATE KEY" {
+		return PrivateKey{}, fmt.Errorf("%s holds a %s; name an Ed25519 key without a password (BEGIN PRIVATE KEY); "+
+			"with a key of cosign, publish without --key and sign by cosign sign --key", path, block.Type)
 	}
-	key := &minisign.PrivateKey{}
-	if !minisign.IsEncrypted(text) {
-		if err := key.UnmarshalText(text); err != nil {
-			return PrivateKey{}, fmt.Errorf("%s is neither a private key of minisign nor one in PEM", path)
-		}
-		return PrivateKey{minisign: key}, nil
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	ed, ok := key.(ed25519.PrivateKey)
+	if err != nil || !ok {
+		return PrivateKey{}, fmt.Errorf("%s holds no Ed25519 key; make one with: openssl genpkey -algorithm ed25519", path)
 	}
-	word, err := password()
-	if err != nil {
-		return PrivateKey{}, err
-	}
-	if *key, err = minisign.DecryptKey(word, text); err != nil {
-		return PrivateKey{}, fmt.Errorf("the password does not open %s", path)
-	}
-	return PrivateKey{minisign: key}, nil
+	return PrivateKey{ed}, nil
 }
 
 // Sign signs the digest of a release.
-func (k PrivateKey) Sign(digest string) (Signature, error) {
-	switch {
-	case k.minisign != nil:
-		public, ok := k.minisign.Public().(minisign.PublicKey)
-		if !ok {
-			return Signature{}, errors.New("the private key has no public one")
-		}
-		r := minisign.NewReader(strings.NewReader(digest))
-		if _, err := io.Copy(io.Discard, r); err != nil {
-			return Signature{}, err
-		}
-		return Signature{Form: Minisign, Content: r.Sign(*k.minisign), Signer: PublicKey{minisign: &public}.name()}, nil
-	case k.ed25519 != nil:
-		public, ok := k.ed25519.Public().(ed25519.PublicKey)
-		if !ok {
-			return Signature{}, errors.New("the private key has no public one")
-		}
-		return Signature{Form: Ed25519, Content: ed25519.Sign(k.ed25519, []byte(digest)), Signer: PublicKey{ed25519: public}.name()}, nil
-	}
-	return Signature{}, errors.New("there is no private key")
+func (k PrivateKey) Sign(digest string) Signature {
+	public := k.Public().(ed25519.PublicKey)
+	return Signature{Form: Ed25519, Content: ed25519.Sign(k.PrivateKey, []byte(digest)), Signer: nameOf(public)}
 }
 
 // SignatureForm names the format of a signature.
@@ -257,10 +197,9 @@ type SignatureForm string
 
 // The forms of signatures.
 const (
-	Minisign SignatureForm = "minisign" // Content is minisign's file
-	Ed25519  SignatureForm = "ed25519"  // Content is 64 bytes
-	Cosign   SignatureForm = "cosign"   // Content signs Payload, which names the digest
-	Bundle   SignatureForm = "bundle"   // Content is the JSON bundle of cosign 3
+	Ed25519 SignatureForm = "ed25519" // Content is 64 bytes
+	Cosign  SignatureForm = "cosign"  // Content signs Payload, which names the digest
+	Bundle  SignatureForm = "bundle"  // Content is the JSON bundle of cosign 3
 )
 
 // Signature is one signature as a registry stores it. Check it before trusting any of it.
@@ -301,25 +240,19 @@ func (s Signature) check(digest string, given []PublicKey) (string, error) {
 			return "", ErrKeyNeeded
 		}
 		for _, k := range given {
-			if k.public != nil && s.cosigned(k, digest) {
+			if s.cosigned(k, digest) {
 				return k.cosign(), nil
 			}
 		}
 		return "", errors.New("a signature by cosign is not by the given key, or not of this release")
 	}
-	key, err := parse(s.Signer)
-	if err != nil {
-		return "", errors.New("a signature does not say by which key it is")
-	}
-	holds := false
+	text, ok := strings.CutPrefix(s.Signer, ed25519Prefix)
+	key, err := base64.StdEncoding.DecodeString(text)
 	switch {
-	case s.Form == Minisign && key.minisign != nil:
-		holds = minisign.Verify(*key.minisign, []byte(digest), s.Content)
-	case s.Form == Ed25519 && key.ed25519 != nil:
-		holds = ed25519.Verify(key.ed25519, []byte(digest), s.Content)
-	}
-	if !holds {
+	case !ok || err != nil || len(key) != ed25519.PublicKeySize:
+		return "", errors.New("a signature does not say by which key it is")
+	case !ed25519.Verify(key, []byte(digest), s.Content):
 		return "", errors.New("a signature is not of this release: it was made for another one, or is damaged")
 	}
-	return key.name(), nil
+	return nameOf(key), nil
 }

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/go-version"
 	"oras.land/oras-go/v2/content"
@@ -28,6 +27,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
+	"github.com/racflow/racflow/engine/internal/plugin/transfer"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 )
 
@@ -130,9 +130,9 @@ func openRemote(s Source) (*Repository, error) {
 		return nil, fmt.Errorf("read the configuration of docker: %w", err)
 	}
 	get := credentials.Credential(known)
-	here := loopback(s.Repository.Registry)
+	here := transfer.Loopback(s.Repository.Registry)
 	client := &auth.Client{
-		Client: &http.Client{Transport: retry.NewTransport(transport(silence))},
+		Client: &http.Client{Transport: retry.NewTransport(transfer.Transport(transfer.Silence))},
 		Cache:  auth.NewCache(),
 		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
 			c, err := get(ctx, host)
@@ -154,40 +154,6 @@ func openRemote(s Source) (*Repository, error) {
 	return r, nil
 }
 
-// silence is how long a server may send nothing before the connection is given up.
-const silence = time.Minute
-
-// transport is the default one, but gives up a server that falls silent, even in the middle of a download.
-func transport(silence time.Duration) http.RoundTripper {
-	usual, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport
-	}
-	t := usual.Clone()
-	dial := t.DialContext
-	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		return &patient{c, silence}, nil
-	}
-	return t
-}
-
-// patient is a connection with a deadline for each read.
-type patient struct {
-	net.Conn
-	silence time.Duration
-}
-
-func (p *patient) Read(b []byte) (int, error) {
-	if err := p.SetReadDeadline(time.Now().Add(p.silence)); err != nil {
-		return 0, err
-	}
-	return p.Conn.Read(b)
-}
-
 // MirrorVariable names a folder of OCI layouts, by registry and repository, that replaces all registries.
 const MirrorVariable = "RACFLOW_PLUGIN_MIRROR"
 
@@ -197,7 +163,7 @@ const layoutPrefix = "oci:"
 type Source struct {
 	Repository *registry.Reference
 	Layout     string   // folder
-	Archive    *url.URL // https or file; its path may contain {version}, {os} and {arch}
+	Archive    *url.URL // https or file; its path may contain {os} and {arch}
 }
 
 // Parse parses the source of a requirement; dir is the base of relative folders and files.
@@ -242,19 +208,10 @@ func parseURL(source string) (Source, error) {
 		return Source{}, errors.New("the address of the archive cannot be read; write it as in \"https://example.com/racflow-plugin-mine_{os}_{arch}.tar.gz\"")
 	case u.User != nil:
 		return Source{}, errors.New("the address of the archive holds a name or a password, which would be in the lock file; name an address that needs none")
-	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Host)):
+	case !transfer.Safe(u):
 		return Source{}, fmt.Errorf("an archive comes by https or from a file, not by %s", u.Scheme)
 	}
 	return Source{Archive: u}, nil
-}
-
-// loopback reports whether a host, with or without a port, is this machine, so that nobody can listen on the way.
-func loopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // mirrored replaces a repository by its layout in the mirror, if one is set.

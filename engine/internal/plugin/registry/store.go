@@ -39,7 +39,6 @@ type Store struct{ dir string }
 type Installed struct {
 	Name, Hash string
 	Version    string // as in its description
-	Size       int64  // bytes
 }
 
 // OpenStore opens the store in a folder; "": the folder in StoreVariable, else the user's default.
@@ -186,15 +185,6 @@ func (s *Store) List() ([]Installed, error) {
 		one := Installed{Name: p.Name, Hash: hash}
 		if d, _, err := s.Description(hash); err == nil {
 			one.Version = d.Version
-		}
-		err = filepath.WalkDir(filepath.Dir(p.Path), func(_ string, e fs.DirEntry, err error) error {
-			if info, bad := e.Info(); err == nil && bad == nil && info.Mode().IsRegular() {
-				one.Size += info.Size()
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
 		}
 		all = append(all, one)
 	}
