@@ -19,11 +19,10 @@ import (
 
 // BPE turns words into ids. It is read-only and safe for concurrent use.
 type BPE struct {
-	ids    map[string]int32
-	size   int
-	chars  []int32 // the ids of the first characters of Unicode, -1 where there is none
-	joins  map[pair]join
-	divide bool // pairs of symbols that joins lacks are never joined, nor is what they become
+	ids   map[string]int32
+	size  int
+	chars []int32 // the ids of the first characters of Unicode, -1 where there is none
+	joins map[pair]join
 
 	unk            int32 // -1 where unknown characters are dropped
 	fuse           bool  // neighbouring unknown characters become one unknown token
@@ -41,35 +40,17 @@ func (m *BPE) ID(token string) (int32, bool) {
 	return id, ok
 }
 
-// Append appends the ids of one word, and may stop once ids has limit elements. A word of n
-// characters takes n log n steps; words without pairs that merges join are cut there.
-func (m *BPE) Append(ids []int32, word string, limit int) []int32 {
+// Append appends the ids of one word. A word of n characters takes n log n steps.
+func (m *BPE) Append(ids []int32, word string) []int32 {
 	if m.whole {
 		if id, ok := m.ids[word]; ok {
 			return append(ids, id)
 		}
 	}
-	symbols, pairs := make([]int32, 0, short), make([]join, 0, short)
-	add := func(id int32) {
-		if n := len(symbols); n > 0 {
-			j, ok := m.joins[pair{symbols[n-1], id}]
-			if ok || !m.divide {
-				if !ok {
-					j = never
-				}
-				pairs = append(pairs, j)
-			} else {
-				ids = m.merge(ids, symbols, pairs)
-				symbols, pairs = symbols[:0], pairs[:0]
-			}
-		}
-		symbols = append(symbols, id)
-	}
+	symbols := make([]int32, 0, short)
+	add := func(id int32) { symbols = append(symbols, id) }
 	unknown := false // an unknown token waits, to be fused with those behind it
 	for at := 0; at < len(word); {
-		if len(ids) >= limit {
-			return ids
-		}
 		r, n := utf8.DecodeRuneInString(word[at:])
 		id, text := m.character(word, at, n, r)
 		at += n
@@ -97,7 +78,7 @@ func (m *BPE) Append(ids []int32, word string, limit int) []int32 {
 	if unknown {
 		add(m.unk)
 	}
-	return m.merge(ids, symbols, pairs)
+	return m.merge(ids, symbols)
 }
 
 // character returns the id of the character of n bytes at a byte of the word, or -1 and the
@@ -181,7 +162,6 @@ func NewBPE(raw json.RawMessage) (*BPE, error) {
 	for rank, g := range merges {
 		m.joins[g.pair] = join{uint32(rank), g.id} // of two merges of a pair the last counts
 	}
-	m.findDividers(merges)
 	return m, nil
 }
 
@@ -250,45 +230,4 @@ func (m *BPE) idOr(token string) int32 {
 		return id
 	}
 	return -1
-}
-
-// queue is a binary heap of pairs: the lowest rank comes first, and the leftmost of these.
-type queue []uint64
-
-// place is a pair in a queue: its rank, and below it the position of its left symbol.
-func place(rank uint32, at int) uint64 { return uint64(rank)<<32 | uint64(uint32(at)) }
-
-func (q *queue) push(p uint64) {
-	*q = append(*q, p)
-	s := *q
-	for i := len(s) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if s[parent] <= s[i] {
-			break
-		}
-		s[parent], s[i] = s[i], s[parent]
-		i = parent
-	}
-}
-
-func (q *queue) pop() uint64 {
-	s := *q
-	top, last := s[0], len(s)-1
-	s[0] = s[last]
-	s = s[:last]
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
-			if s[child] < s[least] {
-				least = child
-			}
-		}
-		if least == i {
-			break
-		}
-		s[least], s[i] = s[i], s[least]
-		i = least
-	}
-	*q = s
-	return top
 }

@@ -79,12 +79,12 @@ func (t *Tokenizer) readAdded(tokens []addedToken) error {
 			plain = append(plain, a)
 			continue
 		}
-		a.Content, _ = t.normalizer.String(a.Content, normalizer.Edges{})
-		if a.Content != "" {
+		if a.Content = t.normalizer.String(a.Content); a.Content != "" {
 			normalized = append(normalized, a)
 		}
 	}
 	t.added, t.normalized = newAddedTokens(plain), newAddedTokens(normalized)
+	t.size = max(t.model.Size(), t.added.size, t.normalized.size)
 	for i := 1; i < len(normalized); i++ {
 		if a, b := normalized[i-1], normalized[i]; a.Content == b.Content {
 			return fmt.Errorf("the tokens with ids %d and %d are both %.40q once they are normalised", a.ID, b.ID, a.Content)
@@ -149,6 +149,24 @@ func (a *addedTokens) next(s string, at int) (found, bool) {
 	return found{}, false
 }
 
+// around appends the ids of the tokens in a text, and calls others for what is between them, until there are limit ids.
+func (a *addedTokens) around(ids []int32, s string, limit int, others func(ids []int32, at, end int) []int32) []int32 {
+	for at := 0; at < len(s) && len(ids) < limit; {
+		f, ok := a.next(s, at)
+		if !ok {
+			f.start, f.end = len(s), len(s)
+		}
+		if at < f.start {
+			ids = others(ids, at, f.start)
+		}
+		if ok && len(ids) < limit {
+			ids = append(ids, f.id)
+		}
+		at = f.end
+	}
+	return ids
+}
+
 // longest returns the longest token that s begins with, or nil. It narrows the sorted
 // tokens down byte by byte.
 func (a *addedTokens) longest(s string) (best *addedToken) {
@@ -182,22 +200,6 @@ func endsInWord(s string) bool {
 func beginsWithWord(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return s != "" && normalizer.IsWord(r)
-}
-
-// local reports whether no token goes beyond a single space between ASCII letters.
-func (a *addedTokens) local() bool {
-	letter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-	for _, t := range a.tokens {
-		for i := range len(t.Content) - 1 {
-			if rest := t.Content[i+1:]; letter(t.Content[i]) && (rest[0] == ' ' || strings.HasPrefix(rest, "▁")) {
-				return false
-			}
-		}
-		if t.Right && letter(t.Content[len(t.Content)-1]) {
-			return false
-		}
-	}
-	return true
 }
 
 // piece is a part of a template in tokenizer.json: one of its fields is set.

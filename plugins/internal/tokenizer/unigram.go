@@ -51,25 +51,15 @@ type node struct {
 	from  int32 // where its last token begins; -1 where no way leads here yet
 }
 
-// Append appends the ids of one word, and may stop once ids has limit elements. It takes a
-// time in proportion to the word and to the longest tokens that it could hold, and memory
-// for its longest part in which tokens overlap everywhere.
-func (m *Unigram) Append(ids []int32, word string, limit int) []int32 {
-	nodes := append(make([]node, 0, 64), node{}) // nodes[i] is of byte base+i
-	base, unknown := 0, -1                       // what is before base is settled
-	for at := 0; at < len(word); {
-		if at == base+len(nodes)-1 { // every way leads through here
-			if ids, unknown = m.settle(ids, nodes, word, base, unknown); len(ids) >= limit {
-				return ids
-			}
-			nodes, base = append(nodes[:0], node{score: nodes[at-base].score}), at
-		}
-		_, n := utf8.DecodeRuneInString(word[at:])
-		nodes = m.extend(nodes, word[base:], at-base, n)
-		at += n
+// Append appends the ids of one word. It takes a time in proportion to the word and to the longest tokens that
+// it could hold.
+func (m *Unigram) Append(ids []int32, word string) []int32 {
+	nodes := append(make([]node, 0, 64), node{}) // by the byte that they lead to
+	for at, n := 0, 0; at < len(word); at += n {
+		_, n = utf8.DecodeRuneInString(word[at:])
+		nodes = m.extend(nodes, word, at, n)
 	}
-	ids, unknown = m.settle(ids, nodes, word, base, unknown)
-	return m.endRun(ids, word, unknown, len(word))
+	return m.settle(ids, nodes, word)
 }
 
 // extend adds the tokens of s that begin at a byte, where a character of n bytes stands.
@@ -102,27 +92,22 @@ func offer(nodes []node, to int, way node) []node {
 	return nodes
 }
 
-// settle appends the tokens of the best way to the end of nodes, the first of which is of
-// byte base. Neighbouring unknown characters become one token, so that a run of them waits
-// for its end: unknown is where one begins, or -1.
-func (m *Unigram) settle(ids []int32, nodes []node, word string, base, unknown int) ([]int32, int) {
-	last := int32(len(nodes) - 1)
-	// The way leads backwards: turn it round, so that each node names where it leads to.
-	to := last
-	for at := last; at > 0; {
-		at, nodes[at].from, to = nodes[at].from, to, at
+// settle appends the tokens of the best way to the end of a word. Neighbouring unknown characters become one token.
+func (m *Unigram) settle(ids []int32, nodes []node, word string) []int32 {
+	way := make([]node, 0, 32)
+	for at := int32(len(word)); at > 0; at = nodes[at].from {
+		way = append(way, nodes[at])
 	}
-	for at := int32(0); at < last; {
-		n := nodes[to]
+	unknown := -1 // where a run of unknown characters begins
+	for _, n := range slices.Backward(way) {
 		if n.token != m.unk {
-			ids = append(m.endRun(ids, word, unknown, base+int(at)), n.token)
+			ids = append(m.endRun(ids, word, unknown, int(n.from)), n.token)
 			unknown = -1
 		} else if unknown < 0 {
-			unknown = base + int(at)
+			unknown = int(n.from)
 		}
-		at, to = to, n.from
 	}
-	return ids, unknown
+	return m.endRun(ids, word, unknown, len(word))
 }
 
 // endRun appends what stands for a run of unknown characters between two bytes, the first

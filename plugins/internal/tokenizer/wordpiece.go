@@ -41,13 +41,10 @@ func (m *WordPiece) ID(token string) (int32, bool) {
 // Size is the highest id plus one.
 func (m *WordPiece) Size() int { return m.size }
 
-// MaxWord is the number of characters above which a word is unknown.
-func (m *WordPiece) MaxWord() int { return m.maxWord }
-
 // Append appends the ids of the pieces of a word, or the unknown token where a remainder
 // matches no piece.
-func (m *WordPiece) Append(ids []int32, word string, _ int) []int32 {
-	if m.long(word) {
+func (m *WordPiece) Append(ids []int32, word string) []int32 {
+	if len(word) > m.maxWord && utf8.RuneCountInString(word) > m.maxWord {
 		return append(ids, m.unk)
 	}
 	start := len(ids)
@@ -60,25 +57,6 @@ func (m *WordPiece) Append(ids []int32, word string, _ int) []int32 {
 		at += n
 	}
 	return ids
-}
-
-// Pieces appends the bytes of a word at which its pieces begin: the first alone where it
-// is unknown.
-func (m *WordPiece) Pieces(starts []int, word string) []int {
-	count := len(starts)
-	for at := 0; at < len(word); {
-		_, n := m.longestPrefix(word[at:], at > 0)
-		if n == 0 || m.long(word) {
-			return append(starts[:count], 0)
-		}
-		starts = append(starts, at)
-		at += n
-	}
-	return starts
-}
-
-func (m *WordPiece) long(word string) bool {
-	return len(word) > m.maxWord && utf8.RuneCountInString(word) > m.maxWord
 }
 
 // longestPrefix returns the id and the length in bytes of the longest prefix of a word, or

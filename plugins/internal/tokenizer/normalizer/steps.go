@@ -1,10 +1,8 @@
 package normalizer
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -38,70 +36,17 @@ var byteNames = func() (names [256]string) {
 	return names
 }()
 
-// form is one of Unicode's normalisation forms.
-type form norm.Form
-
-func (f form) apply(text string, _ Edges) (string, bool) { return f.string(text), false }
-func (form) local() bool                                 { return true }
-
-// string returns text in the form. Package norm breaks sequences of more than 30 marks by
-// a joiner, which Unicode's forms do not know: texts with such are put together here.
-func (f form) string(text string) string {
+// form returns the step that writes texts in one of Unicode's normalisation forms. Package norm puts
+// a joiner behind every 30 marks in a row, which Unicode's forms do not know.
+func form(f norm.Form) step {
 	const joiner = "\u034f"
-	s := norm.Form(f).String(text)
-	if strings.Count(s, joiner) == strings.Count(text, joiner) {
-		return s
-	}
-	decompose, compose := norm.NFD, f == form(norm.NFC) || f == form(norm.NFKC)
-	if f == form(norm.NFKC) || f == form(norm.NFKD) {
-		decompose = norm.NFKD
-	}
-	var chars []rune
-	for _, r := range text {
-		chars = append(chars, []rune(decompose.String(string(r)))...)
-	}
-	sortMarks(chars)
-	if compose {
-		chars = composed(chars)
-	}
-	return string(chars)
-}
-
-// class is the canonical combining class.
-func class(r rune) uint8 { return norm.NFD.PropertiesString(string(r)).CCC() }
-
-// sortMarks puts the marks between others into the order of their classes.
-func sortMarks(chars []rune) {
-	for start := 0; start < len(chars); start++ {
-		end := start
-		for end < len(chars) && class(chars[end]) != 0 {
-			end++
+	return func(text string) string {
+		s := f.String(text)
+		if strings.Contains(text, joiner) {
+			return s
 		}
-		slices.SortStableFunc(chars[start:end], func(a, b rune) int { return cmp.Compare(class(a), class(b)) })
-		start = end
+		return strings.ReplaceAll(s, joiner, "")
 	}
-}
-
-// composed joins marks with what they stand on, where a character for both exists, in
-// place.
-func composed(chars []rune) []rune {
-	out := chars[:0]
-	starter, last := -1, uint8(0) // in out; the class of the mark that was kept behind it
-	for _, r := range chars {
-		c := class(r)
-		if starter >= 0 && (last < c || last == 0 && starter == len(out)-1) {
-			if pair := []rune(norm.NFC.String(string([]rune{out[starter], r}))); len(pair) == 1 {
-				out[starter] = pair[0]
-				continue
-			}
-		}
-		if c == 0 {
-			starter = len(out)
-		}
-		last = c
-		out = append(out, r)
-	}
-	return out
 }
 
 // isMark reports whether the library's StripAccents drops r: it knows the marks of Unicode
@@ -139,37 +84,21 @@ var newerMarks = &unicode.RangeTable{
 	},
 }
 
-type bertStep struct{ Bert }
-
-func newBERT(raw json.RawMessage) (step, error) {
+// ReadBERT reads a BertNormalizer.
+func ReadBERT(raw json.RawMessage) (*Bert, error) {
 	var f struct {
 		Clean   bool  `json:"clean_text"`
 		Chinese bool  `json:"handle_chinese_chars"`
 		Strip   *bool `json:"strip_accents"`
 		Lower   bool  `json:"lowercase"`
 	}
-	if err := json.Unmarshal(raw, &f); err != nil {
-		return nil, err
-	}
+	err := json.Unmarshal(raw, &f)
 	n := Bert{Clean: f.Clean, Chinese: f.Chinese, Strip: f.Lower, Lower: f.Lower}
 	if f.Strip != nil {
 		n.Strip = *f.Strip
 	}
-	return bertStep{n}, nil
+	return &n, err
 }
-
-func (b bertStep) apply(text string, _ Edges) (string, bool) {
-	_, size := utf8.DecodeRuneInString(text)
-	return b.Bert.String(text), b.Bert.String(text[:size]) == ""
-}
-
-func (bertStep) local() bool { return true }
-
-// mapped changes characters, and does not count as dropping the first.
-type mapped struct{ change func(string) string }
-
-func (m mapped) apply(text string, _ Edges) (string, bool) { return m.change(text), false }
-func (mapped) local() bool                                 { return true }
 
 func lower(text string) string {
 	for i := range len(text) {
@@ -184,40 +113,14 @@ func lower(text string) string {
 	return text
 }
 
-// filter drops characters.
-type filter struct{ drop func(rune) bool }
-
-func (f filter) apply(text string, _ Edges) (string, bool) {
-	first, _ := utf8.DecodeRuneInString(text)
+func stripAccents(text string) string {
 	return strings.Map(func(r rune) rune {
-		if f.drop(r) {
+		if isMark(r) {
 			return -1
 		}
 		return r
-	}, text), f.drop(first)
+	}, text)
 }
-
-func (filter) local() bool { return true }
-
-// nmt cleans texts as SentencePiece's rule of that name does.
-type nmt struct{}
-
-func (nmt) apply(text string, _ Edges) (string, bool) {
-	change := func(r rune) rune {
-		switch {
-		case 1 <= r && r <= 8, r == 0xb, 0xe <= r && r <= 0x1f, r == 0x7f, r == 0x8f, r == 0x9f:
-			return -1
-		case r == '\t', r == '\n', r == '\f', r == '\r', r == 0x1680, 0x200b <= r && r <= 0x200f,
-			r == 0x2028, r == 0x2029, r == '▁', r == 0xfeff, r == 0xfffd:
-			return ' '
-		}
-		return r
-	}
-	first, _ := utf8.DecodeRuneInString(text)
-	return strings.Map(change, text), change(first) < 0
-}
-
-func (nmt) local() bool { return true }
 
 // newPrecompiled reads SentencePiece's table of characters.
 func newPrecompiled(raw json.RawMessage) (step, error) {
@@ -231,62 +134,38 @@ func newPrecompiled(raw json.RawMessage) (step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mapped{table.Normalize}, nil
+	return table.Normalize, nil
 }
 
-// strip drops white space at the ends of a text.
-type strip struct {
-	Left  bool `json:"strip_left"`
-	Right bool `json:"strip_right"`
-}
-
+// newStrip reads what drops white space at the ends of a text.
 func newStrip(raw json.RawMessage) (step, error) {
-	var s strip
-	err := json.Unmarshal(raw, &s)
-	return s, err
+	var f struct {
+		Left  bool `json:"strip_left"`
+		Right bool `json:"strip_right"`
+	}
+	err := json.Unmarshal(raw, &f)
+	return func(text string) string {
+		if f.Left {
+			text = strings.TrimLeftFunc(text, IsSpace)
+		}
+		if f.Right {
+			text = strings.TrimRightFunc(text, IsSpace)
+		}
+		return text
+	}, err
 }
 
-func (s strip) apply(text string, e Edges) (string, bool) {
-	length := len(text)
-	if s.Left && !e.Start {
-		text = strings.TrimLeftFunc(text, IsSpace)
-	}
-	lost := len(text) < length
-	if s.Right && !e.End {
-		text = strings.TrimRightFunc(text, IsSpace)
-	}
-	return text, lost
-}
-
-func (strip) local() bool { return true }
-
-// prepend puts a string before a text.
-type prepend string
-
+// newPrepend reads what puts a string before a text.
 func newPrepend(raw json.RawMessage) (step, error) {
 	var f struct{ Prepend string }
 	err := json.Unmarshal(raw, &f)
 	if len(f.Prepend) > maxString {
 		err = fmt.Errorf("the string is longer than %d bytes", maxString)
 	}
-	return prepend(f.Prepend), err
+	return func(text string) string { return f.Prepend + text }, err
 }
 
-func (p prepend) apply(text string, e Edges) (string, bool) {
-	if e.Start {
-		return text, false
-	}
-	return string(p) + text, false
-}
-
-func (prepend) local() bool { return true }
-
-// replace puts a string in place of what a pattern matches.
-type replace struct {
-	find *Pattern
-	by   string
-}
-
+// newReplace reads what puts a string in place of what a pattern matches.
 func newReplace(raw json.RawMessage) (step, error) {
 	var f struct {
 		Pattern json.RawMessage
@@ -299,13 +178,5 @@ func newReplace(raw json.RawMessage) (step, error) {
 		return nil, fmt.Errorf("the content is longer than %d bytes", maxString)
 	}
 	find, err := NewPattern(f.Pattern)
-	return replace{find, f.Content}, err
-}
-
-func (r replace) apply(text string, _ Edges) (string, bool) { return r.find.Replace(text, r.by) }
-
-// local of a replacement of spaces needs that they stay what words are cut at.
-func (r replace) local() bool {
-	_, end := r.find.Next("a b", 0)
-	return r.find.Local && (end < 0 || r.by == " " || r.by == "▁")
+	return func(text string) string { return find.Replace(text, f.Content) }, err
 }
