@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -51,8 +49,9 @@ func (m *BPE) Append(ids []int32, word string) []int32 {
 	add := func(id int32) { symbols = append(symbols, id) }
 	unknown := false // an unknown token waits, to be fused with those behind it
 	for at := 0; at < len(word); {
-		r, n := utf8.DecodeRuneInString(word[at:])
-		id, text := m.character(word, at, n, r)
+		_, n := utf8.DecodeRuneInString(word[at:])
+		text := m.character(word, at, n)
+		id := m.idOr(text)
 		at += n
 		if id >= 0 {
 			if unknown {
@@ -81,14 +80,8 @@ func (m *BPE) Append(ids []int32, word string) []int32 {
 	return m.merge(ids, symbols)
 }
 
-// character returns the id of the character of n bytes at a byte of the word, or -1 and the
-// text that was looked for, the affixes of its place in the word included.
-func (m *BPE) character(word string, at, n int, r rune) (int32, string) {
-	if int(r) < len(m.chars) {
-		if id := m.chars[r]; id >= 0 {
-			return id, ""
-		}
-	}
+// character is the character of n bytes at a byte of the word, with the affixes of its place in the word.
+func (m *BPE) character(word string, at, n int) string {
 	text := word[at : at+n]
 	if m.prefix != "" && at > 0 {
 		text = m.prefix + text
@@ -96,10 +89,7 @@ func (m *BPE) character(word string, at, n int, r rune) (int32, string) {
 	if m.suffix != "" && at+n == len(word) {
 		text += m.suffix
 	}
-	if id, ok := m.ids[text]; ok {
-		return id, ""
-	}
-	return -1, text
+	return text
 }
 
 // known reports whether every byte of text has a token.
@@ -111,11 +101,6 @@ func (m *BPE) known(text string) bool {
 	}
 	return true
 }
-
-const (
-	maxID     = 1<<24 - 1 // bounds what is sized by ids
-	maxTokens = 1 << 21   // and merges, far above those of the largest models
-)
 
 // bpeDescription is the "model" object of tokenizer.json.
 type bpeDescription struct {
@@ -143,8 +128,9 @@ func NewBPE(raw json.RawMessage) (*BPE, error) {
 		return nil, errors.New("the BPE model lacks its vocab or its merges")
 	}
 	m := &BPE{unk: -1, fuse: d.FuseUnk, whole: d.IgnoreMerges, prefix: d.Prefix, suffix: d.Suffix}
-	if err := m.readVocab(d.Vocab); err != nil {
-		return nil, err
+	var err error
+	if m.ids, m.size, err = readIDs(d.Vocab); err != nil {
+		return nil, fmt.Errorf("the BPE model's vocabulary: %w", err)
 	}
 	if d.Unk != nil {
 		id, ok := m.ids[*d.Unk]
@@ -153,7 +139,12 @@ func NewBPE(raw json.RawMessage) (*BPE, error) {
 		}
 		m.unk = id
 	}
-	m.index(d.ByteFallback)
+	if d.ByteFallback {
+		m.bytes = new([256]int32)
+		for b := range m.bytes {
+			m.bytes[b] = m.idOr(fmt.Sprintf("<0x%02X>", b))
+		}
+	}
 	merges, err := m.readMerges(d.Merges)
 	if err != nil {
 		return nil, err
@@ -163,65 +154,6 @@ func NewBPE(raw json.RawMessage) (*BPE, error) {
 		m.joins[g.pair] = join{uint32(rank), g.id} // of two merges of a pair the last counts
 	}
 	return m, nil
-}
-
-// readVocab reads the ids of tokens.
-func (m *BPE) readVocab(raw json.RawMessage) error {
-	m.ids = map[string]int32{}
-	err := EachElement(raw, func(member []byte) error {
-		token, value, err := ElementOf(member)
-		if err != nil {
-			return err
-		}
-		id, err := strconv.ParseInt(string(value), 10, 64)
-		if err != nil || id < 0 || id > maxID {
-			return fmt.Errorf("token %.40q has the id %.40s; ids are whole numbers from 0 to %d", token, value, maxID)
-		}
-		if m.ids[token] = int32(id); len(m.ids) > maxTokens {
-			return fmt.Errorf("it has more than %d tokens", maxTokens)
-		}
-		m.size = max(m.size, int(id)+1)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("read the BPE model's vocabulary: %w", err)
-	}
-	taken := make([]bool, m.size)
-	for _, id := range m.ids {
-		if taken[id] {
-			return fmt.Errorf("the BPE model's tokens %.40q have the same id %d", m.named(id), id)
-		}
-		taken[id] = true
-	}
-	return nil
-}
-
-// named returns the tokens of an id.
-func (m *BPE) named(id int32) (tokens []string) {
-	for token, other := range m.ids {
-		if other == id {
-			tokens = append(tokens, token)
-		}
-	}
-	slices.Sort(tokens)
-	return tokens
-}
-
-// index makes tables of the ids of bytes, and of those of the characters that byte-level BPE
-// writes bytes with.
-func (m *BPE) index(byteFallback bool) {
-	if m.prefix == "" && m.suffix == "" {
-		m.chars = make([]int32, 0x180)
-		for r := range m.chars {
-			m.chars[r] = m.idOr(string(rune(r)))
-		}
-	}
-	if byteFallback {
-		m.bytes = new([256]int32)
-		for b := range m.bytes {
-			m.bytes[b] = m.idOr(fmt.Sprintf("<0x%02X>", b))
-		}
-	}
 }
 
 // idOr returns the id of a token, or -1.
