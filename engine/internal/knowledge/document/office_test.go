@@ -153,10 +153,6 @@ func FuzzXLSX(f *testing.F) {
 	}, sheetHead+oneRow+`<row r="9"><c r="C9"><v>1.5</v></c><c r="A9" t="b"><v>1</v></c></row>`+sheetEnd)
 }
 
-func init() {
-	ServeApart(map[string]ApartReader{"DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX, "EPUB": EPUB})
-}
-
 // later is a time at which no test ends.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
