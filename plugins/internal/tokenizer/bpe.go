@@ -22,11 +22,10 @@ type BPE struct {
 	chars []int32 // the ids of the first characters of Unicode, -1 where there is none
 	joins map[pair]join
 
-	unk            int32 // -1 where unknown characters are dropped
-	fuse           bool  // neighbouring unknown characters become one unknown token
-	bytes          *[256]int32
-	whole          bool // a word that is a token needs no merges
-	prefix, suffix string
+	unk   int32 // -1 where unknown characters are dropped
+	fuse  bool  // neighbouring unknown characters become one unknown token
+	bytes *[256]int32
+	whole bool // a word that is a token needs no merges
 }
 
 // Size is the highest id and one.
@@ -46,50 +45,37 @@ func (m *BPE) Append(ids []int32, word string) []int32 {
 		}
 	}
 	symbols := make([]int32, 0, short)
-	add := func(id int32) { symbols = append(symbols, id) }
 	unknown := false // an unknown token waits, to be fused with those behind it
 	for at := 0; at < len(word); {
 		_, n := utf8.DecodeRuneInString(word[at:])
-		text := m.character(word, at, n)
+		text := word[at : at+n]
 		id := m.idOr(text)
 		at += n
 		if id >= 0 {
 			if unknown {
-				add(m.unk)
+				symbols = append(symbols, m.unk)
 				unknown = false
 			}
-			add(id)
+			symbols = append(symbols, id)
 			continue
 		}
 		if m.bytes != nil && m.known(text) {
 			for i := range len(text) {
-				add(m.bytes[text[i]])
+				symbols = append(symbols, m.bytes[text[i]])
 			}
 			continue
 		}
 		if m.unk >= 0 {
 			if unknown && !m.fuse {
-				add(m.unk)
+				symbols = append(symbols, m.unk)
 			}
 			unknown = true
 		}
 	}
 	if unknown {
-		add(m.unk)
+		symbols = append(symbols, m.unk)
 	}
 	return m.merge(ids, symbols)
-}
-
-// character is the character of n bytes at a byte of the word, with the affixes of its place in the word.
-func (m *BPE) character(word string, at, n int) string {
-	text := word[at : at+n]
-	if m.prefix != "" && at > 0 {
-		text = m.prefix + text
-	}
-	if m.suffix != "" && at+n == len(word) {
-		text += m.suffix
-	}
-	return text
 }
 
 // known reports whether every byte of text has a token.
@@ -124,10 +110,13 @@ func NewBPE(raw json.RawMessage) (*BPE, error) {
 	if d.Dropout != nil && *d.Dropout != 0 {
 		return nil, fmt.Errorf("the BPE model's dropout of %v, which makes ids a matter of chance, is not supported: set it to null", *d.Dropout)
 	}
+	if d.Prefix != "" || d.Suffix != "" {
+		return nil, fmt.Errorf("a BPE model with marks of words (%q, %q) in its tokens is not supported", d.Prefix, d.Suffix)
+	}
 	if d.Vocab == nil || d.Merges == nil {
 		return nil, errors.New("the BPE model lacks its vocab or its merges")
 	}
-	m := &BPE{unk: -1, fuse: d.FuseUnk, whole: d.IgnoreMerges, prefix: d.Prefix, suffix: d.Suffix}
+	m := &BPE{unk: -1, fuse: d.FuseUnk, whole: d.IgnoreMerges}
 	var err error
 	if m.ids, m.size, err = readIDs(d.Vocab); err != nil {
 		return nil, fmt.Errorf("the BPE model's vocabulary: %w", err)

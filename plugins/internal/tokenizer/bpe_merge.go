@@ -163,23 +163,14 @@ func (m *BPE) lookUp(tokens []string) (merged, error) {
 		return merged{}, fmt.Errorf("it has %d tokens; a merge has two", len(tokens))
 	}
 	left, right := tokens[0], tokens[1]
-	rest, ok := strings.CutPrefix(right, m.prefix)
-	if !ok || rest == "" || left == "" {
-		return merged{}, fmt.Errorf("it joins %.40q and %.40q; the second of two tokens continues the first%s", left, right, m.withPrefix())
+	if left == "" || right == "" {
+		return merged{}, fmt.Errorf("it joins %.40q and %.40q", left, right)
 	}
-	g := merged{pair{m.idOr(left), m.idOr(right)}, m.idOr(left + rest)}
+	g := merged{pair{m.idOr(left), m.idOr(right)}, m.idOr(left + right)}
 	if g.left < 0 || g.right < 0 || g.id < 0 {
-		return g, fmt.Errorf("it needs %.40q, %.40q and %.40q in the vocabulary", left, right, left+rest)
+		return g, fmt.Errorf("it needs %.40q, %.40q and %.40q in the vocabulary", left, right, left+right)
 	}
 	return g, nil
-}
-
-// withPrefix names the prefix of tokens that continue a word.
-func (m *BPE) withPrefix() string {
-	if m.prefix == "" {
-		return ""
-	}
-	return fmt.Sprintf(" with the prefix %q", m.prefix)
 }
 
 // queue is a heap of pairs: the lowest rank comes first, and the leftmost of these.

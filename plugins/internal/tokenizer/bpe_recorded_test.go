@@ -47,7 +47,7 @@ func bpeRecords(t testing.TB, least int) []bpeRecord {
 }
 
 func TestBpeRecorded(t *testing.T) {
-	for _, r := range bpeRecords(t, 12) {
+	for _, r := range bpeRecords(t, 10) {
 		t.Run(r.Name, func(t *testing.T) {
 			m, err := NewBPE(r.Model)
 			if err != nil {
