@@ -186,31 +186,20 @@ func squeeze(text string) string {
 			break
 		}
 	}
+	from := len(text) - len(strings.TrimLeftFunc(text, separates))
+	to := from + len(strings.TrimRightFunc(text[from:], separates))
 	var b strings.Builder
-	b.Grow(len(text))
-	last := rune(-1) // before the separators
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if !separates(r) {
-			b.WriteRune(r)
-			last = r
-			i += size
-			continue
-		}
-		end := i + len(text[i:])
-		next := rune(-1)
-		if n := strings.IndexFunc(text[i:], func(r rune) bool { return !separates(r) }); n >= 0 {
-			end = i + n
-			next, _ = utf8.DecodeRuneInString(text[end:])
-		}
-		switch {
-		case last < 0 || next < 0:
-			b.WriteString(strings.Join(strings.Fields(text[i:end]), ""))
-		case unicode.IsDigit(last) && unicode.IsDigit(next):
+	ends := func(separators string) { b.WriteString(strings.Join(strings.Fields(separators), "")) }
+	ends(text[:from])
+	before := rune(-1)
+	for word := range strings.FieldsFuncSeq(text[from:to], separates) {
+		if after, _ := utf8.DecodeRuneInString(word); unicode.IsDigit(before) && unicode.IsDigit(after) {
 			b.WriteByte(' ')
 		}
-		i = end
+		b.WriteString(word)
+		before, _ = utf8.DecodeLastRuneInString(word)
 	}
+	ends(text[to:])
 	return b.String()
 }
 
