@@ -9,9 +9,9 @@
 // package does not know is refused by its name, and so is a folder whose
 // tokenizer_config.json contradicts its tokenizer.json.
 //
-// Of a long text, 128 bytes are read for each token of the limit. The time is linear in what is read, but for
-// words of a thousand characters and more in BPE, and for a model's own regular expressions. Files of a model
-// are not trusted: their sizes are bounded, and what no trained tokenizer has is an error.
+// Of a long text, 128 bytes are read for each token of the limit. A word of n characters takes n log n steps at most,
+// and a regular expression 10 seconds. Files of a model are not trusted: their sizes are bounded, and what no
+// trained tokenizer has is an error.
 //
 // The package does not decode, pad, or return offsets, apart from about those of [Tokenizer.Each], and
 // truncates on the right alone.

@@ -17,7 +17,7 @@ import (
 // This file reads the text of PDF files. It derives words and lines from the positions of text
 // operators, and separates pages by a form feed.
 //
-// It reads columns of text one by one where a file draws rows across them; tables stay in rows.
+// It reads columns of text one by one; tables stay in rows.
 //
 // Forms and rotated text may come out in an odd order; text in pictures is missing. A few hostile
 // bytes can make the reader ask for all memory or never end: call it through apart.go.

@@ -57,8 +57,8 @@ func isChinese(r rune) bool {
 		0xF900 <= r && r <= 0xFAFF || 0x2F800 <= r && r <= 0x2FA1F
 }
 
-// AppendLower appends the lower case of r as UTF-8. One letter, the Turkish İ, becomes two.
-func AppendLower(b []byte, r rune) []byte {
+// appendLower appends the lower case of r as UTF-8. One letter, the Turkish İ, becomes two.
+func appendLower(b []byte, r rune) []byte {
 	if r == 'İ' {
 		return append(b, "i\u0307"...)
 	}
@@ -121,7 +121,7 @@ func (n Bert) fold(s []byte) []byte {
 		switch {
 		case n.Strip && isAccent(r):
 		case n.Lower:
-			b = AppendLower(b, r)
+			b = appendLower(b, r)
 		default:
 			b = utf8.AppendRune(b, r)
 		}

@@ -5,5 +5,5 @@
 // of the tokenizers library: its compatibility forms (NFKC, NFKD) leave some 130
 // characters of the last years as they are. Tests compare every type with the library over
 // texts, and most over every character. A type that the package does not know is refused
-// by its name: normalizers of type Nmt, and expressions with \w, are none that models in use have.
+// by its name, and so are expressions that Oniguruma reads in another way than package regexp2.
 package normalizer

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 	"golang.org/x/text/unicode/rangetable"
@@ -76,16 +75,11 @@ func ReadBERT(raw json.RawMessage) (*Bert, error) {
 }
 
 func lower(text string) string {
-	for i := range len(text) {
-		if c := text[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
-			b := append(make([]byte, 0, len(text)+8), text[:i]...)
-			for _, r := range text[i:] {
-				b = AppendLower(b, r)
-			}
-			return string(b)
-		}
+	b := make([]byte, 0, len(text)+8)
+	for _, r := range text {
+		b = appendLower(b, r)
 	}
-	return text
+	return string(b)
 }
 
 func stripAccents(text string) string {
