@@ -19,7 +19,6 @@ import (
 type BPE struct {
 	ids   map[string]int32
 	size  int
-	chars []int32 // the ids of the first characters of Unicode, -1 where there is none
 	joins map[pair]join
 
 	unk   int32 // -1 where unknown characters are dropped

@@ -53,9 +53,10 @@ type node struct {
 // it could hold.
 func (m *Unigram) Append(ids []int32, word string) []int32 {
 	nodes := append(make([]node, 0, 64), node{}) // by the byte that they lead to
-	for at, n := 0, 0; at < len(word); at += n {
-		_, n = utf8.DecodeRuneInString(word[at:])
+	for at := 0; at < len(word); {
+		_, n := utf8.DecodeRuneInString(word[at:])
 		nodes = m.extend(nodes, word, at, n)
+		at += n
 	}
 	return m.settle(ids, nodes, word)
 }
