@@ -25,19 +25,19 @@ import (
 //	Label: x, Answer - x, the label is x.              without prefix
 //	``` fences, <answer>x</answer>, a list of one      from a fence, an element, a list
 //	✅ label, \boxed{label}                            without check mark, LaTeX
-//	This is clearly a case of x.                       without prefix
 //	{"Label": "x"}, {"intent": "x"}, a tool call       from another property, a tool call
 //	{"label": "x",}, {"label": "x", "why": "y          repaired: a comma too many, no end
 //	JSON for a line, a line for JSON                   from JSON, from text
 //
 // What a model thought aloud is no part of its answer, under any of the usual tags, closed or
 // not, nor is what open-weight models write in channels but the final one. How a label was
-// read, if not letter by letter, is in the answer's Reading.
+// read, if not letter by letter, is in the answer's Reading. Sentences (This is clearly a case of x) are
+// not read.
 //
 // NoAnswer is read that may mean something else: two labels, one that is denied, struck out or
 // part of a longer word, a question, a text whose letters only look like those of a label.
-// A prefix counts only where no other label stands in the whole text; a check mark, a box and
-// a sentence count only where nothing else in it denies or hedges, either. JSON that was cut
+// A prefix counts only where no other label stands in the whole text; a check mark and a box
+// count only where nothing else in it denies or hedges, either. JSON that was cut
 // off counts only with the end of its label. Letters stay in their script; wide and composed
 // forms of a letter are one with the usual ones, and other compatibility forms (a², 𝐚) are not.
 //
@@ -186,31 +186,20 @@ func squeeze(text string) string {
 			break
 		}
 	}
+	from := len(text) - len(strings.TrimLeftFunc(text, separates))
+	to := from + len(strings.TrimRightFunc(text[from:], separates))
 	var b strings.Builder
-	b.Grow(len(text))
-	last := rune(-1) // before the separators
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if !separates(r) {
-			b.WriteRune(r)
-			last = r
-			i += size
-			continue
-		}
-		end := i + len(text[i:])
-		next := rune(-1)
-		if n := strings.IndexFunc(text[i:], func(r rune) bool { return !separates(r) }); n >= 0 {
-			end = i + n
-			next, _ = utf8.DecodeRuneInString(text[end:])
-		}
-		switch {
-		case last < 0 || next < 0:
-			b.WriteString(strings.Join(strings.Fields(text[i:end]), ""))
-		case unicode.IsDigit(last) && unicode.IsDigit(next):
+	ends := func(separators string) { b.WriteString(strings.Join(strings.Fields(separators), "")) }
+	ends(text[:from])
+	before := rune(-1)
+	for word := range strings.FieldsFuncSeq(text[from:to], separates) {
+		if after, _ := utf8.DecodeRuneInString(word); unicode.IsDigit(before) && unicode.IsDigit(after) {
 			b.WriteByte(' ')
 		}
-		i = end
+		b.WriteString(word)
+		before, _ = utf8.DecodeLastRuneInString(word)
 	}
+	ends(text[to:])
 	return b.String()
 }
 

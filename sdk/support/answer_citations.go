@@ -4,6 +4,11 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 )
 
 // bracket is what a citation looks like: [1], [2, 5], [1-3].
@@ -106,3 +111,29 @@ func numbersIn(bracket string, n int) (numbers []span, unknown string) {
 
 // maxDigits bounds how much of a stray number is shown.
 const maxDigits = 12
+
+// code finds fenced blocks and spans of code. Indented blocks count as text, since lists are indented, too.
+var code = parser.NewParser(
+	parser.WithBlockParsers(util.Prioritized(parser.NewFencedCodeBlockParser(), 0), util.Prioritized(parser.NewParagraphParser(), 1)),
+	parser.WithInlineParsers(util.Prioritized(parser.NewCodeSpanParser(), 0)))
+
+// withoutCode replaces the code in a Markdown text by spaces.
+func withoutCode(markdown string) string {
+	if !strings.ContainsAny(markdown, "`~") {
+		return markdown
+	}
+	out := []byte(markdown)
+	blank := func(s text.Segment) { space(out[s.Start:s.Stop]) }
+	_ = ast.Walk(code.Parse(text.NewReader([]byte(markdown))), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if block, ok := n.(*ast.FencedCodeBlock); ok && entering {
+			for i := range block.Lines().Len() {
+				blank(block.Lines().At(i))
+			}
+		}
+		if span, ok := n.(*ast.Text); ok && entering && n.Parent().Kind() == ast.KindCodeSpan {
+			blank(span.Segment)
+		}
+		return ast.WalkContinue, nil // it has no other
+	})
+	return string(out)
+}

@@ -1,6 +1,7 @@
 package support
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -178,11 +179,9 @@ func Thoughts(text string) int {
 // that the rest keeps its place.
 func written(text string) string {
 	out := []byte(text)
-	if from, to, ok := answerFinal(text); ok {
-		space(out[:from])
+	space(out[:Thoughts(text)])
+	if _, to, ok := answerFinal(text); ok {
 		space(out[to:])
-	} else if at := Thoughts(text); at > 0 {
-		space(out[:at])
 	}
 	open := -1 // the mark that is open
 	marks := marksOf(string(out))
@@ -210,13 +209,14 @@ func space(text []byte) {
 	}
 }
 
-// token is one of the marks between which open-weight models write in channels (the
-// harmony format of gpt-oss).
-var token = Pattern(`<\|([a-z_]+)\|>`)
+// Open-weight models write in channels (the harmony format of gpt-oss): in each are messages to the user, or to a tool.
+var (
+	finalMessage = Pattern(`(?s)(?:<\|channel\|>final|<\|start\|>assistant)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>(.*?)(?:<\|[a-z_]+\|>|$)`)
+	toolMessage  = Pattern(`(?s) to=[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>(.*?)(?:<\|[a-z_]+\|>|$)`)
+)
 
 // stripped are channels of which a server has taken out the tokens.
 const (
-	channelToken  = "<|channel|>"
 	strippedBegin = "analysis"
 	strippedFinal = "assistantfinal"
 )
@@ -231,41 +231,11 @@ func answerFinal(text string) (from, to int, ok bool) {
 		}
 		return 0, 0, false
 	}
-	const unknown, tool, user = 0, 1, 2
-	best, header, begun := unknown, 0, -1 // begun: the message that is open
-	from, to = len(text), len(text)
-	end := func(at int) {
-		if begun < 0 {
-			return
-		}
-		kind, head := user, strings.TrimSpace(text[header:begun])
-		switch channel := head[strings.LastIndex(head, channelToken)+1:]; {
-		case strings.HasPrefix(channel, "|channel|>final"):
-		case strings.Contains(head, " to="):
-			kind = tool
-		case channel != head || strings.HasPrefix(head, strippedBegin):
-			kind = unknown
-		}
-		if kind >= best && kind > unknown {
-			best, from, to = kind, begun, at
-		}
-		begun = -1
-	}
-	for _, m := range token().FindAllStringSubmatchIndex(text, -1) {
-		switch text[m[2]:m[3]] {
-		case "message", "channel":
-			if begun >= 0 {
-				end(m[0])
-				header = m[0]
-			}
-			if text[m[2]:m[3]] == "message" {
-				begun = m[1]
-			}
-		case "start", "end", "return", "call":
-			end(m[0])
-			header = m[1]
+	for _, message := range []*regexp.Regexp{finalMessage(), toolMessage()} {
+		if all := message.FindAllStringSubmatchIndex(text, -1); len(all) > 0 {
+			last := all[len(all)-1]
+			return last[2], last[3], true
 		}
 	}
-	end(len(text))
-	return from, to, true
+	return len(text), len(text), true
 }

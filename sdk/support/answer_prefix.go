@@ -17,21 +17,13 @@ const (
 	maxPrefix = 8
 )
 
-// surely are the words that may stress "is" in stated. They are listed, since others hedge or deny.
-const surely = `(?: (?:clearly|plainly|obviously|definitely|certainly|eindeutig|klar|offensichtlich|clairement|manifestement|claramente|obviamente|chiaramente|ovviamente))?`
-
-var (
-	// stated is how a sentence begins that ends with the answer, in a few languages: This is clearly a case of x.
-	stated = Pattern(`(?i)(?:^|[.!])\s*(?:(?:this|that|it)` + surely + ` is|(?:that|it)['’]s|(?:das|dies|es) ist|c['’]est|(?:esto )?es|(?:questo )?è|(?:isto |isso )?é)` + surely +
-		`(?: (?:an?|ein|une?|uma?) (?:case|example|instance|fall|beispiel|cas|exemple|caso|ejemplo|esempio|exemplo) (?:of|von|für|de|di))?(?: |$)`) //nolint:misspell // not all of it is English
-	// marked is how a line begins that is the answer: with a check mark, or as a box of LaTeX.
-	marked = Pattern(`^\s*[` + checkMarks + `]|^[\s$(\[]*\\(?:boxed|fbox)\{`)
-)
+// marked is how a line begins that is the answer: with a check mark, or as a box of LaTeX.
+var marked = Pattern(`^\s*[` + checkMarks + `]|^[\s$(\[]*\\(?:boxed|fbox)\{`)
 
 // prefixed returns the label that stands behind a prefix (Label: x, The answer is x). Which
 // words those are does not matter, so that it need not know languages: the label ends its
 // line, or stands alone on the next, nothing before it denies it, and no other label
-// stands anywhere in the text. A label that is only stated or marked counts if nothing else in the
+// stands anywhere in the text. A label that is only marked counts if nothing else in the
 // text denies or hedges.
 func (r *reader) prefixed(raw, text string) (f foundLabel, ok bool) {
 	if len(text) > maxText {
@@ -43,7 +35,6 @@ func (r *reader) prefixed(raw, text string) (f foundLabel, ok bool) {
 		line := text[from:to]
 		all := answerSeparator().FindAllStringIndex(line, -1)
 		prefixes := len(all)
-		all = append(all, stated().FindAllStringIndex(line, -1)...)
 		if marked().MatchString(line) {
 			all = append(all, []int{0, 0})
 		}

@@ -11,7 +11,7 @@ import (
 
 var cards = []string{"card", "card_lost", "card_stolen", "Invoice Request", "1", "12", "B", "B+"}
 
-// TestReadOfOtherForms reads answers in symbols, LaTeX and sentences, and from JSON with a mistake.
+// TestReadOfOtherForms reads answers in symbols and LaTeX, and from JSON with a mistake.
 func TestReadOfOtherForms(t *testing.T) {
 	line := sdk.Prompt{Text: "?", Labels: cards, None: "none_of_these"}
 	object, list := line, line
@@ -47,19 +47,6 @@ func TestReadOfOtherForms(t *testing.T) {
 		{"a box in a sentence", `The final answer is \boxed{card_lost}.`, line, "card_lost", "without prefix, without full stop, without LaTeX"},
 		{"a box behind reasons", "The user misses it.\n\n\\boxed{card_lost}", line, "card_lost", "without LaTeX"},
 		{"bold text", `$\textbf{card_lost}$`, line, "card_lost", "without LaTeX"},
-
-		{"a case", "This is a case of card_lost.", line, "card_lost", "without prefix, without full stop"},
-		{"a clear case", "This is clearly a case of card_lost.", line, "card_lost", "without prefix, without full stop"},
-		{"a clear example", "It clearly is an example of **card lost**", line, "card_lost", "without prefix, without markup, separators"},
-		{"surely", "That is definitely `card_lost`.", line, "card_lost", "without prefix, without markup, without full stop"},
-		{"in short", "It's card_lost.", line, "card_lost", "without prefix, without full stop"},
-		{"a case behind a sentence", "The wallet is gone. This is clearly a case of card_lost.", line, "card_lost", "without prefix, without full stop"},
-		{"a case on the next line", "This is clearly a case of\n\n**card_lost**", line, "card_lost", "without prefix, without markup"},
-		{"German case", "Das ist eindeutig ein Fall von card_lost.", line, "card_lost", "without prefix, without full stop"},
-		{"French case", "C’est clairement un cas de card_lost.", line, "card_lost", "without prefix, without full stop"},
-		{"Spanish case", "Es claramente un caso de card_lost.", line, "card_lost", "without prefix, without full stop"},
-		{"Italian case", "È chiaramente un caso di card_lost", line, "card_lost", "without prefix"},
-		{"Portuguese case", "Isso é claramente um caso de card_lost", line, "card_lost", "without prefix"},
 
 		{"a comma too many", `{"label": "card_lost",}`, object, "card_lost", "repaired"},
 		{"a comma too many over lines", "```json\n{\n  \"reasoning\": \"a, }\",\n  \"label\": \"Card lost\",\n}\n```", object, "card_lost", "repaired, case and separators"},

@@ -109,7 +109,7 @@ func (f *file) cut(units []syntax.Unit, start int, within []string, declared boo
 		} else {
 			f.pieces = append(f.pieces, piece{Span: Span{Start: p.Start, End: at}, within: around, head: true})
 		}
-		f.cut(inside, inside[0].Start, around, declared && f.Declares(u, p.signature))
+		f.cut(inside, inside[0].Start, around, declared && f.Declares(p.signature))
 	}
 }
 

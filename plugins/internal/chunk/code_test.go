@@ -50,8 +50,6 @@ func TestDeclarations(t *testing.T) {
 			[]string{"import: class A(B)", "@property: class A(B) > def f(self, x=1)", "call(one,: class A(B) > def f(self, x=1)", "def: class A(B) > def g(self): return 1", "#: class A(B)", "def: def h()"}},
 		"keys": {`{"size": 12}`, "a.yaml", "a:\n  b: one two three four\n  c:\n    d: five six seven eight\ne: nine\n",
 			[]string{"a:: a > b: one two three four", "c:: a > c", "e:: e: nine"}},
-		"declarations in a function that is called at once": {`{"size": 20}`, "a.js", "(() => {\n  const f = async (a) => {\n    one(a);\n  };\n  function g() {\n    two();\n  }\n})();\n",
-			[]string{"(():", "const: const f", "function: function g()"}},
 		"no known language":       {`{"size": 4}`, "a.unknown", "class A {\n}\nclass B {\n}\n", []string{"class:", "class:"}},
 		"a language by name":      {`{"size": 6, "language": "java"}`, "", "class A {\n}\nclass B {\n}\n", []string{"class: class A", "class: class B"}},
 		"imports declare nothing": {`{}`, "a.rs", "use a::{\n    b,\n};\nextern crate c;\n", []string{"use:"}},

@@ -110,8 +110,6 @@ const (
 	unlimited, unlimitedThoughts = 4096, 16384
 	// leastBudget is the smallest budget of thinking tokens that the API takes.
 	leastBudget = 1024
-	// answerTool is the name of the tool that takes an answer.
-	answerTool = "answer"
 )
 
 // Body implements Dialect.
@@ -169,8 +167,8 @@ func (b *anthropicBody) structure(r Request) {
 		}
 		b.Output.Format = &format{Type: "json_schema", Schema: r.Schema}
 	case r.Form == FormTool:
-		b.Tools = []tool{{Name: answerTool, Description: "Takes the answer.", InputSchema: r.Schema}}
-		b.ToolChoice = &toolChoice{Type: "tool", Name: answerTool, Alone: true}
+		b.Tools = []tool{{Name: answerName, Description: "Takes the answer.", InputSchema: r.Schema}}
+		b.ToolChoice = &toolChoice{Type: "tool", Name: answerName, Alone: true}
 		if b.Thinking != nil && b.Thinking.Type != "disabled" {
 			b.ToolChoice.Type, b.ToolChoice.Name = "auto", ""
 		}
@@ -193,9 +191,6 @@ type block struct {
 type cacheControl struct {
 	Type string `json:"type"`
 }
-
-// anthropicMaxMarks is how many blocks of a request may be marked.
-const anthropicMaxMarks = 4
 
 // split writes a chat: its system messages, and the others with the roles in turns. Where marks
 // is set, the last Shared ones are marked.
@@ -222,17 +217,6 @@ func split(chat []sdk.Message, marks bool) (system []block, turns []anthropicMes
 		return system[:n-1], []anthropicMessage{{sdk.MessageUser, system[n-1:]}}
 	}
 	return system, turns
-}
-
-// lastShared are the messages to mark: the last mark covers most.
-func lastShared(chat []sdk.Message, marks bool) map[int]bool {
-	marked := map[int]bool{}
-	for i := len(chat) - 1; i >= 0 && marks && len(marked) < anthropicMaxMarks; i-- {
-		if chat[i].Shared && chat[i].Text != "" {
-			marked[i] = true
-		}
-	}
-	return marked
 }
 
 // anthropicReply is a message of a model, as far as it is read.

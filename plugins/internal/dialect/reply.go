@@ -51,7 +51,6 @@ type said struct {
 	Reasoning        json.RawMessage `json:"reasoning,omitempty"` // a text, in most gateways
 	Refusal          string          `json:"refusal,omitempty"`
 	ToolCalls        []toolCall      `json:"tool_calls,omitempty"`
-	FunctionCall     *function       `json:"function_call,omitempty"` // what tool calls were once
 }
 
 type toolCall struct {
@@ -80,7 +79,7 @@ func (OpenAI) Read(text []byte, r Request) (Reply, error) {
 func (c choice) read(r Request) Choice {
 	m := c.Message.read()
 	finish, _ := c.FinishReason.(string)
-	if finish == string(openai.FinishReasonToolCalls) || finish == string(openai.FinishReasonFunctionCall) {
+	if finish == string(openai.FinishReasonToolCalls) {
 		finish = FinishStop
 	}
 	out := Choice{Text: m.text + c.Text, Thoughts: m.thoughts, Refusal: m.refusal, Finish: finish, Tokens: c.Logprobs.read()}
@@ -117,9 +116,6 @@ func (s said) read() pieces {
 		p.thoughts, _ = text(s.Reasoning)
 	}
 	p.content(s.Content)
-	if s.FunctionCall != nil {
-		p.arguments = s.FunctionCall.arguments()
-	}
 	if len(s.ToolCalls) > 0 && s.ToolCalls[0].Index == 0 {
 		p.arguments = s.ToolCalls[0].Function.arguments()
 	}

@@ -36,7 +36,6 @@ func TestRead(t *testing.T) {
 		{"a call with words", `{"message": {"content": "I call.", "tool_calls": [{"function": {"arguments": "{}"}}, {"function": {"arguments": "[]"}}]}}`, dialect.FormTool, []choice{{Text: `{}`}}},
 		{"words with a call that nobody asked for", `{"message": {"content": "yes", "tool_calls": [{"function": {"arguments": "{}"}}]}}`, "", []choice{{Text: `yes`}}},
 		{"arguments that are no text", `{"message": {"tool_calls": [{"function": {"arguments": {"label": "a"}}}]}}`, "", []choice{{Text: `{"label": "a"}`}}},
-		{"a call of a function", `{"message": {"function_call": {"name": "answer", "arguments": "{}"}}, "finish_reason": "function_call"}`, "", []choice{{Text: `{}`, Finish: "stop"}}},
 		{"probabilities", `{"message": {"content": "yes"}, "logprobs": {"content": [{"token": "yes", "logprob": -0.5}]}}`, "", []choice{{Text: "yes", Tokens: []dialect.Token{{Text: "yes", Log: -.5}}}}},
 		{"probabilities of a text", `{"text": "yes", "logprobs": {"tokens": ["y", "es", "."], "token_logprobs": [null, -0.5]}}`, "", []choice{{Text: "yes", Tokens: []dialect.Token{{Text: "es", Log: -.5}}}}},
 		{"two", `{"message": {"content": "a"}}, {"message": {"content": "b"}}`, "", []choice{{Text: "a"}, {Text: "b"}}},

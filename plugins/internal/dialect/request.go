@@ -113,24 +113,30 @@ type part struct {
 	CacheControl map[string]string `json:"cache_control"`
 }
 
-// maxMarks is how many parts of a request Anthropic allows to be marked.
-const maxMarks = 4
-
-// messages writes those of a chat; nil for a text to continue.
+// messages writes those of a chat.
 func messages(r Request) []message {
-	sent, left := make([]message, len(r.Messages)), maxMarks
-	if !r.CacheMarks {
-		left = 0
-	}
-	for i := len(r.Messages) - 1; i >= 0; i-- { // the last mark covers most
-		it := r.Messages[i]
-		sent[i] = message{it.Role, it.Text}
-		if it.Shared && it.Text != "" && left > 0 {
-			sent[i].Content = []part{{"text", it.Text, map[string]string{"type": "ephemeral"}}}
-			left--
+	sent, marked := make([]message, len(r.Messages)), lastShared(r.Messages, r.CacheMarks)
+	for i, m := range r.Messages {
+		sent[i] = message{m.Role, m.Text}
+		if marked[i] {
+			sent[i].Content = []part{{"text", m.Text, map[string]string{"type": "ephemeral"}}}
 		}
 	}
 	return sent
+}
+
+// maxMarks is how many parts of a request Anthropic allows to be marked.
+const maxMarks = 4
+
+// lastShared are the messages to mark: the last mark covers most.
+func lastShared(chat []sdk.Message, marks bool) map[int]bool {
+	marked := map[int]bool{}
+	for i := len(chat) - 1; i >= 0 && marks && len(marked) < maxMarks; i-- {
+		if chat[i].Shared && chat[i].Text != "" {
+			marked[i] = true
+		}
+	}
+	return marked
 }
 
 // Instruct is a request whose prompt asks for an answer that fits its schema, in words: at

@@ -45,12 +45,6 @@ func (f *File) Inside(u Unit) []Unit {
 	return f.units(first, u.high, depth, u.level+1)
 }
 
-// Declares reports whether the units inside a declaration with that signature are
-// declarations, too.
-func (f *File) Declares(u Unit, signature string) bool {
-	return f.holds(signature) || f.isScope(u)
-}
-
 // Signature is the text of a declaration up to its body; "": the unit is no declaration
 // with a body.
 func (f *File) Signature(u Unit) string { return f.signature(f.text, f.lines, u) }
@@ -72,12 +66,6 @@ func (f *File) shallowest() int {
 		}
 	}
 	return max(0, least)
-}
-
-// isScope reports whether a unit is a function that is called at once, as JavaScript has
-// around the declarations of a file.
-func (f *File) isScope(u Unit) bool {
-	return f.template && u.first < u.high && strings.HasPrefix(f.text[f.lines[u.first].start:], "(")
 }
 
 // opens opens the string, character or regular expression at the beginning of rest and
@@ -204,7 +192,7 @@ func (f *File) Outline() Outline {
 				all = append(all, declaration{u.Start, u.End, signature, in})
 				within = len(all) - 1
 			}
-			if f.Declares(u, signature) {
+			if f.Declares(signature) {
 				add(f.Inside(u), within)
 			}
 		}
@@ -347,8 +335,9 @@ func (l *Language) declares(word string) bool {
 		l.name() == "shell" && strings.HasSuffix(word, "()")
 }
 
-// holds reports whether the body of a declaration has declarations.
-func (l *Language) holds(signature string) bool {
+// Declares reports whether the units inside a declaration with that signature are
+// declarations, too.
+func (l *Language) Declares(signature string) bool {
 	if l.name() == "yaml" {
 		return true
 	}

@@ -23,7 +23,6 @@ func TestOutline(t *testing.T) {
 			[]string{"", "class A(B) > def f(self)", "class A(B) > def g(self)", "def h()"}},
 		{"a.rs", "impl<T> A for B<T> {\n    §fn f(&self) -> u8 {\n        §1\n    }\n}\n",
 			[]string{"impl<T> A for B<T> > fn f(&self) -> u8", "impl<T> A for B<T> > fn f(&self) -> u8"}},
-		{"a.js", "(() => {\n  function f() {\n    §one();\n  }\n  §two();\n})();\n", []string{"function f()", ""}},
 		{"a.go", "func f() {\n\tif §x {\n\t}\n}\n", []string{"func f()"}},
 		{"a.go", "§", []string{""}},
 	} {

@@ -15,7 +15,6 @@ type Language struct {
 	semicolons bool   // statements end with one, or with a brace
 	comments   string // what begins a comment up to the end of the line
 	block      string // what begins one that ends with */
-	nested     bool   // block comments contain others
 	directives bool   // # begins a line for the preprocessor
 	quotes     string // what delimits strings with escapes
 	triple     bool   // three quotes delimit strings of many lines
@@ -33,12 +32,12 @@ var all = []Language{
 	{names: "csharp cs", semicolons: true, comments: "//", block: "/*", directives: true, quotes: `"`, triple: true, raw: "@", chars: true},
 	{names: "javascript js jsx mjs cjs", comments: "//", block: "/*", quotes: `"'`, template: true},
 	{names: "typescript ts tsx mts cts", comments: "//", block: "/*", quotes: `"'`, template: true},
-	{names: "rust rs", semicolons: true, comments: "//", block: "/*", nested: true, quotes: `"`, raw: "r", chars: true},
-	{names: "kotlin kt kts", comments: "//", block: "/*", nested: true, quotes: `"`, triple: true, chars: true},
-	{names: "swift", comments: "//", block: "/*", nested: true, quotes: `"`, triple: true},
-	{names: "scala sc", comments: "//", block: "/*", nested: true, quotes: `"`, triple: true, chars: true},
+	{names: "rust rs", semicolons: true, comments: "//", block: "/*", quotes: `"`, raw: "r", chars: true},
+	{names: "kotlin kt kts", comments: "//", block: "/*", quotes: `"`, triple: true, chars: true},
+	{names: "swift", comments: "//", block: "/*", quotes: `"`, triple: true},
+	{names: "scala sc", comments: "//", block: "/*", quotes: `"`, triple: true, chars: true},
 	{names: "groovy gradle", comments: "//", block: "/*", quotes: `"'`, triple: true},
-	{names: "dart", semicolons: true, comments: "//", block: "/*", nested: true, quotes: `"'`, triple: true},
+	{names: "dart", semicolons: true, comments: "//", block: "/*", quotes: `"'`, triple: true},
 	{names: "php", semicolons: true, comments: "// #", block: "/*", quotes: `"'`},
 	{names: "proto", semicolons: true, comments: "//", block: "/*", quotes: `"'`},
 	{names: "css scss less", semicolons: true, comments: "//", block: "/*", quotes: `"'`},
@@ -287,7 +286,6 @@ type scanner struct {
 	depth      int
 	until      string // ends the open comment or string
 	inComment  bool
-	nesting    int   // of comments
 	long       bool  // the string may have many lines
 	escapes    bool  // a backslash in the string takes the next character with it
 	templates  []int // depths at which the ${ of templates are open, -1: in the text of one
@@ -364,8 +362,11 @@ func (s *scanner) ends(line string, last byte) bool {
 func (s *scanner) step(i, end int, last byte) (int, bool) {
 	rest := s.text[i:end]
 	switch {
+	case s.inComment && strings.HasPrefix(rest, s.until):
+		s.inComment, s.until = false, ""
+		return len("*/"), false
 	case s.inComment:
-		return s.comment(rest), false
+		return 1, false
 	case s.until != "":
 		return s.inString(rest), true
 	case len(s.templates) > 0 && s.templates[len(s.templates)-1] < 0:
@@ -380,7 +381,7 @@ func (s *scanner) step(i, end int, last byte) (int, bool) {
 		}
 	}
 	if s.block != "" && strings.HasPrefix(rest, s.block) {
-		s.inComment, s.until, s.nesting = true, "*/", 1
+		s.inComment, s.until = true, "*/"
 		return 2, false
 	}
 	if n := s.opens(rest, i, last); n > 0 {
@@ -399,21 +400,6 @@ func (s *scanner) step(i, end int, last byte) (int, bool) {
 		s.depth = max(0, s.depth-1)
 	}
 	return 1, true
-}
-
-// comment reads the next bytes of a comment.
-func (s *scanner) comment(rest string) int {
-	switch {
-	case strings.HasPrefix(rest, "*/"):
-		if s.nesting--; s.nesting == 0 {
-			s.inComment, s.until = false, ""
-		}
-		return 2
-	case s.nested && strings.HasPrefix(rest, "/*"):
-		s.nesting++
-		return 2
-	}
-	return 1
 }
 
 // inString reads the next bytes of a string.

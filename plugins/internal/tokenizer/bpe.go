@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -19,17 +17,14 @@ import (
 
 // BPE turns words into ids. It is read-only and safe for concurrent use.
 type BPE struct {
-	ids    map[string]int32
-	size   int
-	chars  []int32 // the ids of the first characters of Unicode, -1 where there is none
-	joins  map[pair]join
-	divide bool // pairs of symbols that joins lacks are never joined, nor is what they become
+	ids   map[string]int32
+	size  int
+	joins map[pair]join
 
-	unk            int32 // -1 where unknown characters are dropped
-	fuse           bool  // neighbouring unknown characters become one unknown token
-	bytes          *[256]int32
-	whole          bool // a word that is a token needs no merges
-	prefix, suffix string
+	unk   int32 // -1 where unknown characters are dropped
+	fuse  bool  // neighbouring unknown characters become one unknown token
+	bytes *[256]int32
+	whole bool // a word that is a token needs no merges
 }
 
 // Size is the highest id and one.
@@ -41,84 +36,45 @@ func (m *BPE) ID(token string) (int32, bool) {
 	return id, ok
 }
 
-// Append appends the ids of one word, and may stop once ids has limit elements. A word of n
-// characters takes n log n steps; words without pairs that merges join are cut there.
-func (m *BPE) Append(ids []int32, word string, limit int) []int32 {
+// Append appends the ids of one word. A word of n characters takes n log n steps.
+func (m *BPE) Append(ids []int32, word string) []int32 {
 	if m.whole {
 		if id, ok := m.ids[word]; ok {
 			return append(ids, id)
 		}
 	}
-	symbols, pairs := make([]int32, 0, short), make([]join, 0, short)
-	add := func(id int32) {
-		if n := len(symbols); n > 0 {
-			j, ok := m.joins[pair{symbols[n-1], id}]
-			if ok || !m.divide {
-				if !ok {
-					j = never
-				}
-				pairs = append(pairs, j)
-			} else {
-				ids = m.merge(ids, symbols, pairs)
-				symbols, pairs = symbols[:0], pairs[:0]
-			}
-		}
-		symbols = append(symbols, id)
-	}
+	symbols := make([]int32, 0, short)
 	unknown := false // an unknown token waits, to be fused with those behind it
 	for at := 0; at < len(word); {
-		if len(ids) >= limit {
-			return ids
-		}
-		r, n := utf8.DecodeRuneInString(word[at:])
-		id, text := m.character(word, at, n, r)
+		_, n := utf8.DecodeRuneInString(word[at:])
+		text := word[at : at+n]
+		id := m.idOr(text)
 		at += n
 		if id >= 0 {
 			if unknown {
-				add(m.unk)
+				symbols = append(symbols, m.unk)
 				unknown = false
 			}
-			add(id)
+			symbols = append(symbols, id)
 			continue
 		}
 		if m.bytes != nil && m.known(text) {
 			for i := range len(text) {
-				add(m.bytes[text[i]])
+				symbols = append(symbols, m.bytes[text[i]])
 			}
 			continue
 		}
 		if m.unk >= 0 {
 			if unknown && !m.fuse {
-				add(m.unk)
+				symbols = append(symbols, m.unk)
 			}
 			unknown = true
 		}
 	}
 	if unknown {
-		add(m.unk)
+		symbols = append(symbols, m.unk)
 	}
-	return m.merge(ids, symbols, pairs)
-}
-
-// character returns the id of the character of n bytes at a byte of the word, or -1 and the
-// text that was looked for, the affixes of its place in the word included.
-func (m *BPE) character(word string, at, n int, r rune) (int32, string) {
-	if int(r) < len(m.chars) {
-		if id := m.chars[r]; id >= 0 {
-			return id, ""
-		}
-	}
-	text := word[at : at+n]
-	if m.prefix != "" && at > 0 {
-		text = m.prefix + text
-	}
-	if m.suffix != "" && at+n == len(word) {
-		text += m.suffix
-	}
-	if id, ok := m.ids[text]; ok {
-		return id, ""
-	}
-	return -1, text
+	return m.merge(ids, symbols)
 }
 
 // known reports whether every byte of text has a token.
@@ -130,11 +86,6 @@ func (m *BPE) known(text string) bool {
 	}
 	return true
 }
-
-const (
-	maxID     = 1<<24 - 1 // bounds what is sized by ids
-	maxTokens = 1 << 21   // and merges, far above those of the largest models
-)
 
 // bpeDescription is the "model" object of tokenizer.json.
 type bpeDescription struct {
@@ -158,12 +109,16 @@ func NewBPE(raw json.RawMessage) (*BPE, error) {
 	if d.Dropout != nil && *d.Dropout != 0 {
 		return nil, fmt.Errorf("the BPE model's dropout of %v, which makes ids a matter of chance, is not supported: set it to null", *d.Dropout)
 	}
+	if d.Prefix != "" || d.Suffix != "" {
+		return nil, fmt.Errorf("a BPE model with marks of words (%q, %q) in its tokens is not supported", d.Prefix, d.Suffix)
+	}
 	if d.Vocab == nil || d.Merges == nil {
 		return nil, errors.New("the BPE model lacks its vocab or its merges")
 	}
-	m := &BPE{unk: -1, fuse: d.FuseUnk, whole: d.IgnoreMerges, prefix: d.Prefix, suffix: d.Suffix}
-	if err := m.readVocab(d.Vocab); err != nil {
-		return nil, err
+	m := &BPE{unk: -1, fuse: d.FuseUnk, whole: d.IgnoreMerges}
+	var err error
+	if m.ids, m.size, err = readIDs(d.Vocab); err != nil {
+		return nil, fmt.Errorf("the BPE model's vocabulary: %w", err)
 	}
 	if d.Unk != nil {
 		id, ok := m.ids[*d.Unk]
@@ -172,7 +127,12 @@ func NewBPE(raw json.RawMessage) (*BPE, error) {
 		}
 		m.unk = id
 	}
-	m.index(d.ByteFallback)
+	if d.ByteFallback {
+		m.bytes = new([256]int32)
+		for b := range m.bytes {
+			m.bytes[b] = m.idOr(fmt.Sprintf("<0x%02X>", b))
+		}
+	}
 	merges, err := m.readMerges(d.Merges)
 	if err != nil {
 		return nil, err
@@ -181,67 +141,7 @@ func NewBPE(raw json.RawMessage) (*BPE, error) {
 	for rank, g := range merges {
 		m.joins[g.pair] = join{uint32(rank), g.id} // of two merges of a pair the last counts
 	}
-	m.findDividers(merges)
 	return m, nil
-}
-
-// readVocab reads the ids of tokens.
-func (m *BPE) readVocab(raw json.RawMessage) error {
-	m.ids = map[string]int32{}
-	err := EachElement(raw, func(member []byte) error {
-		token, value, err := ElementOf(member)
-		if err != nil {
-			return err
-		}
-		id, err := strconv.ParseInt(string(value), 10, 64)
-		if err != nil || id < 0 || id > maxID {
-			return fmt.Errorf("token %.40q has the id %.40s; ids are whole numbers from 0 to %d", token, value, maxID)
-		}
-		if m.ids[token] = int32(id); len(m.ids) > maxTokens {
-			return fmt.Errorf("it has more than %d tokens", maxTokens)
-		}
-		m.size = max(m.size, int(id)+1)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("read the BPE model's vocabulary: %w", err)
-	}
-	taken := make([]bool, m.size)
-	for _, id := range m.ids {
-		if taken[id] {
-			return fmt.Errorf("the BPE model's tokens %.40q have the same id %d", m.named(id), id)
-		}
-		taken[id] = true
-	}
-	return nil
-}
-
-// named returns the tokens of an id.
-func (m *BPE) named(id int32) (tokens []string) {
-	for token, other := range m.ids {
-		if other == id {
-			tokens = append(tokens, token)
-		}
-	}
-	slices.Sort(tokens)
-	return tokens
-}
-
-// index makes tables of the ids of bytes, and of those of the characters that byte-level BPE
-// writes bytes with.
-func (m *BPE) index(byteFallback bool) {
-	if m.prefix == "" && m.suffix == "" {
-		m.chars = make([]int32, 0x180)
-		for r := range m.chars {
-			m.chars[r] = m.idOr(string(rune(r)))
-		}
-	}
-	if byteFallback {
-		m.bytes = new([256]int32)
-		for b := range m.bytes {
-			m.bytes[b] = m.idOr(fmt.Sprintf("<0x%02X>", b))
-		}
-	}
 }
 
 // idOr returns the id of a token, or -1.
@@ -250,45 +150,4 @@ func (m *BPE) idOr(token string) int32 {
 		return id
 	}
 	return -1
-}
-
-// queue is a binary heap of pairs: the lowest rank comes first, and the leftmost of these.
-type queue []uint64
-
-// place is a pair in a queue: its rank, and below it the position of its left symbol.
-func place(rank uint32, at int) uint64 { return uint64(rank)<<32 | uint64(uint32(at)) }
-
-func (q *queue) push(p uint64) {
-	*q = append(*q, p)
-	s := *q
-	for i := len(s) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if s[parent] <= s[i] {
-			break
-		}
-		s[parent], s[i] = s[i], s[parent]
-		i = parent
-	}
-}
-
-func (q *queue) pop() uint64 {
-	s := *q
-	top, last := s[0], len(s)-1
-	s[0] = s[last]
-	s = s[:last]
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
-			if s[child] < s[least] {
-				least = child
-			}
-		}
-		if least == i {
-			break
-		}
-		s[least], s[i] = s[i], s[least]
-		i = least
-	}
-	*q = s
-	return top
 }

@@ -2,10 +2,11 @@ package tokenizer
 
 import (
 	"bytes"
+	"container/heap"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // pair is two neighbouring symbols.
@@ -32,9 +33,12 @@ func (m *BPE) join(left, right int32) join {
 	return never
 }
 
-// merge appends what the symbols become. pairs holds the joins of neighbours, one fewer
-// than symbols; both are used up.
-func (m *BPE) merge(ids, symbols []int32, pairs []join) []int32 {
+// merge appends what the symbols become, which are used up.
+func (m *BPE) merge(ids, symbols []int32) []int32 {
+	pairs := make([]join, 0, short)
+	for i := range len(symbols) - 1 {
+		pairs = append(pairs, m.join(symbols[i], symbols[i+1]))
+	}
 	if len(symbols) > short {
 		return m.mergeLong(ids, symbols, pairs)
 	}
@@ -50,8 +54,8 @@ func (m *BPE) merge(ids, symbols []int32, pairs []join) []int32 {
 			return append(ids, symbols...)
 		}
 		symbols[at] = best.id
-		symbols = append(symbols[:at+1], symbols[at+2:]...)
-		pairs = append(pairs[:at], pairs[at+1:]...)
+		symbols = slices.Delete(symbols, at+1, at+2)
+		pairs = slices.Delete(pairs, at, at+1)
 		if at > 0 {
 			pairs[at-1] = m.join(symbols[at-1], symbols[at])
 		}
@@ -69,18 +73,18 @@ func (m *BPE) mergeLong(ids, symbols []int32, pairs []join) []int32 {
 	for i := range links {
 		links[i] = link{prev: i - 1, next: i + 1}
 		if i < len(pairs) && pairs[i] != never {
-			q.push(place(pairs[i].rank, i))
+			heap.Push(&q, place(pairs[i].rank, i))
 		}
 	}
 	look := func(at, next int) {
 		if at >= 0 && next < n {
 			if j := m.join(symbols[at], symbols[next]); j != never {
-				q.push(place(j.rank, at))
+				heap.Push(&q, place(j.rank, at))
 			}
 		}
 	}
 	for len(q) > 0 {
-		top := q.pop()
+		top := heap.Pop(&q).(uint64) //nolint:errcheck,forcetypeassert // a queue has nothing else
 		at := int(top & (1<<32 - 1))
 		next := links[at].next
 		if symbols[at] < 0 || next >= n {
@@ -159,74 +163,30 @@ func (m *BPE) lookUp(tokens []string) (merged, error) {
 		return merged{}, fmt.Errorf("it has %d tokens; a merge has two", len(tokens))
 	}
 	left, right := tokens[0], tokens[1]
-	rest, ok := strings.CutPrefix(right, m.prefix)
-	if !ok || rest == "" || left == "" {
-		return merged{}, fmt.Errorf("it joins %.40q and %.40q; the second of two tokens continues the first%s", left, right, m.withPrefix())
+	if left == "" || right == "" {
+		return merged{}, fmt.Errorf("it joins %.40q and %.40q", left, right)
 	}
-	g := merged{pair{m.idOr(left), m.idOr(right)}, m.idOr(left + rest)}
+	g := merged{pair{m.idOr(left), m.idOr(right)}, m.idOr(left + right)}
 	if g.left < 0 || g.right < 0 || g.id < 0 {
-		return g, fmt.Errorf("it needs %.40q, %.40q and %.40q in the vocabulary", left, right, left+rest)
+		return g, fmt.Errorf("it needs %.40q, %.40q and %.40q in the vocabulary", left, right, left+right)
 	}
 	return g, nil
 }
 
-// withPrefix names the prefix of tokens that continue a word.
-func (m *BPE) withPrefix() string {
-	if m.prefix == "" {
-		return ""
-	}
-	return fmt.Sprintf(" with the prefix %q", m.prefix)
-}
+// queue is a heap of pairs: the lowest rank comes first, and the leftmost of these.
+type queue []uint64
 
-// findDividers finds which neighbours can ever be joined, themselves or as the ends of
-// longer symbols, so that a word is cut between all others. It finds none, which costs time
-// alone, in a model whose merges make one symbol of several kinds of ends, which no training does.
-func (m *BPE) findDividers(merges []merged) {
-	first, last := map[int32]int32{}, map[int32]int32{} // the ends of symbols that merges make
-	end := func(ends map[int32]int32, id int32) int32 {
-		if e, ok := ends[id]; ok {
-			return e
-		}
-		return id
-	}
-	starts := m.starts()
-	for _, g := range merges {
-		if starts[g.id] {
-			return // it is made, and found in texts
-		}
-		if _, ok := first[g.id]; !ok {
-			first[g.id], last[g.id] = end(first, g.left), end(last, g.right)
-		}
-	}
-	for _, g := range merges {
-		if first[g.id] != end(first, g.left) || last[g.id] != end(last, g.right) {
-			return
-		}
-	}
-	for _, g := range merges {
-		ends := pair{end(last, g.left), end(first, g.right)}
-		if _, ok := m.joins[ends]; !ok {
-			m.joins[ends] = never
-		}
-	}
-	m.divide = true
-}
+// place is a pair in a queue: its rank, and below it the position of its left symbol.
+func place(rank uint32, at int) uint64 { return uint64(rank)<<32 | uint64(uint32(at)) }
 
-// starts returns the symbols that words begin as: those of characters and bytes, and unknown ones.
-func (m *BPE) starts() map[int32]bool {
-	starts := map[int32]bool{m.unk: true}
-	for token, id := range m.ids {
-		inner := strings.TrimPrefix(token, m.prefix)
-		for _, t := range []string{token, inner, strings.TrimSuffix(token, m.suffix), strings.TrimSuffix(inner, m.suffix)} {
-			if utf8.RuneCountInString(t) <= 1 {
-				starts[id] = true
-			}
-		}
-	}
-	if m.bytes != nil {
-		for _, id := range m.bytes {
-			starts[id] = true
-		}
-	}
-	return starts
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i] < q[j] }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(p any)        { *q = append(*q, p.(uint64)) } //nolint:errcheck,forcetypeassert // a queue has nothing else
+
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	p := (*q)[last]
+	*q = (*q)[:last]
+	return p
 }

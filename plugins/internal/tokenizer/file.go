@@ -118,8 +118,20 @@ func parse(text []byte) (*Tokenizer, error) {
 	if t.normalizer, err = normalizer.New(f.Normalizer); err != nil {
 		return nil, fmt.Errorf("normalizer: %w", err)
 	}
-	if t.words, err = normalizer.NewPreTokenizer(f.PreTokenizer); err != nil {
+	if t.words, err = normalizer.NewPreTokenizer(f.PreTokenizer, !t.normalizer.None()); err != nil {
 		return nil, fmt.Errorf("pre_tokenizer: %w", err)
+	}
+	if typeOf(f.Normalizer) == "BertNormalizer" {
+		t.bert, err = normalizer.ReadBERT(f.Normalizer)
+	}
+	if err == nil && typeOf(f.PreTokenizer) == "ByteLevel" {
+		var p struct {
+			Prefix bool `json:"add_prefix_space"`
+		}
+		err, t.prefix = json.Unmarshal(f.PreTokenizer, &p), &p.Prefix
+	}
+	if err != nil {
+		return nil, err
 	}
 	if t.model, err = newModel(f.Model); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -131,12 +143,18 @@ func parse(text []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("added_tokens: %w", err)
 	}
-	t.finish()
 	if t.template, err = newTemplate(f.PostProcessor, t.size); err != nil {
 		return nil, fmt.Errorf("post_processor: %w", err)
 	}
 	t.fingerprint, err = f.fingerprint(tokens)
 	return t, err
+}
+
+// typeOf returns the type of a part that was read.
+func typeOf(raw json.RawMessage) string {
+	var f struct{ Type string }
+	_ = json.Unmarshal(raw, &f)
+	return f.Type
 }
 
 // newModel reads the "model" of a tokenizer.json.
@@ -261,10 +279,10 @@ func (s settings) strip() bool {
 // agree checks that a folder does not say two things about the same.
 func (s settings) agree(t *Tokenizer) error {
 	// Other classes take tokenizer.json's word.
-	if prefix, ok := t.words.PrefixSpace(); ok && s.Prefix != nil && *s.Prefix != prefix && strings.HasPrefix(s.Class, "Roberta") {
-		return fmt.Errorf("add_prefix_space is %t, but the pre-tokenizer of %s has it as %t: save the tokenizer again", *s.Prefix, jsonFile, prefix)
+	if t.prefix != nil && s.Prefix != nil && *s.Prefix != *t.prefix && strings.HasPrefix(s.Class, "Roberta") {
+		return fmt.Errorf("add_prefix_space is %t, but the pre-tokenizer of %s has it as %t: save the tokenizer again", *s.Prefix, jsonFile, *t.prefix)
 	}
-	n := t.normalizer.BERT()
+	n := t.bert
 	if n == nil {
 		return nil
 	}
@@ -347,13 +365,12 @@ func newVocab(text []byte, s settings) (*Tokenizer, error) {
 	if t.normalizer, err = normalizer.New(bertNormalizer); err != nil {
 		return nil, err
 	}
-	if t.words, err = normalizer.NewPreTokenizer([]byte(`{"type": "BertPreTokenizer"}`)); err != nil {
+	if t.words, err = normalizer.NewPreTokenizer([]byte(`{"type": "BertPreTokenizer"}`), true); err != nil {
 		return nil, err
 	}
 	if err := t.readAdded(added); err != nil {
 		return nil, err
 	}
-	t.finish()
 	t.template = bertTemplate(ids["[CLS]"], ids["[SEP]"])
 	sum := sha256.New()
 	sum.Write(text)

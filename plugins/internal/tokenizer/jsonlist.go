@@ -3,7 +3,9 @@ package tokenizer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -76,4 +78,43 @@ func StringOf(element []byte) (string, error) {
 		return "", fmt.Errorf("%.40s is not a string", element)
 	}
 	return *s, nil
+}
+
+const (
+	maxID     = 1<<24 - 1 // bounds what is sized by ids
+	maxTokens = 1 << 21   // and merges, far above those of the largest models
+)
+
+// readIDs reads the ids of tokens, each another, and returns the highest one plus one.
+func readIDs(raw json.RawMessage) (ids map[string]int32, size int, err error) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil, 0, errors.New("vocab is not an object of tokens and ids")
+	}
+	ids = map[string]int32{}
+	err = EachElement(raw, func(member []byte) error {
+		token, value, err := ElementOf(member)
+		if err != nil {
+			return err
+		}
+		id, err := strconv.ParseInt(string(value), 10, 64)
+		if err != nil || id < 0 || id > maxID {
+			return fmt.Errorf("token %.40q has the impossible id %.40s; ids are whole numbers from 0 to %d", token, value, maxID)
+		}
+		if ids[token] = int32(id); len(ids) > maxTokens {
+			return fmt.Errorf("it has more than %d tokens", maxTokens)
+		}
+		size = max(size, int(id)+1)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	taken := make([]string, size)
+	for token, id := range ids {
+		if other := taken[id]; other != "" {
+			return nil, 0, fmt.Errorf("tokens %.40q and %.40q have the same id %d", min(token, other), max(token, other), id)
+		}
+		taken[id] = token
+	}
+	return ids, size, nil
 }

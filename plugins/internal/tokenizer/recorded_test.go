@@ -25,7 +25,7 @@ func readRecorded(t testing.TB, name string, v any) {
 }
 
 // kinds are the recorded tokenizers.
-var kinds = []string{"uncased", "cased", "odd", "roberta", "prefix", "modern", "llama3", "xlmr", "first", "albert", "metaspace", "llama2"}
+var kinds = []string{"uncased", "cased", "odd", "roberta", "prefix", "modern", "llama3", "xlmr", "albert", "metaspace", "llama2"}
 
 // kind is a recorded tokenizer and what it makes of the texts.
 type kind struct {
@@ -126,32 +126,11 @@ func TestRecordedPairs(t *testing.T) {
 	}
 }
 
-// TestRecordedBlocks compares a long text with what comes of it in one piece.
-func TestRecordedBlocks(t *testing.T) {
-	for _, name := range kinds {
-		tok, _, texts := readKind(t, name)
-		text := strings.Join(texts, " between words ")
-		got := tok.Encode(text, 1<<30)
-		whole := *tok
-		whole.blocks = false
-		if want := whole.Encode(text, 1<<30); !slices.Equal(got, want) {
-			t.Errorf("%s: blocks have other tokens than the text", name)
-		}
-		// One has a token that takes the space behind it, the other has texts as words.
-		if wanted := name != "cased" && name != "llama2"; tok.blocks != wanted {
-			t.Errorf("%s: blocks are %t", name, tok.blocks)
-		}
-	}
-}
-
 // TestLimit checks by the memory it takes that a long text is read to the limit alone.
 func TestLimit(t *testing.T) {
 	for _, name := range kinds {
 		tok, _, _ := readKind(t, name)
-		if !tok.blocks {
-			continue
-		}
-		text := strings.Repeat("Ordinary words, é and 漢 among them, fill this long text ", 20000)
+		text := strings.Repeat("Ordinary words, é and 漢 among them, fill this long text ", 200_000)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		tok.Encode(text, 64)

@@ -55,7 +55,7 @@ func readAddedList(raw json.RawMessage) (tokens []addedToken, err error) {
 // next free ones, whatever the file says: a file that says otherwise is refused.
 func (t *Tokenizer) readAdded(tokens []addedToken) error {
 	ids := make(map[string]int32, len(tokens))
-	var plain, normalized []addedToken
+	t.added, t.normalized = newAddedTokens(), newAddedTokens()
 	next := int32(t.model.Size())
 	for _, a := range tokens {
 		id, known := t.model.ID(a.Content)
@@ -76,38 +76,39 @@ func (t *Tokenizer) readAdded(tokens []addedToken) error {
 		}
 		ids[a.Content] = a.ID
 		if !a.Normalized {
-			plain = append(plain, a)
+			t.added.add(a)
 			continue
 		}
-		a.Content, _ = t.normalizer.String(a.Content, normalizer.Edges{})
+		a.Content = t.normalizer.String(a.Content)
+		if other, twice := t.normalized.tokens[a.Content]; twice {
+			return fmt.Errorf("the tokens with ids %d and %d are both %.40q once they are normalised", other.ID, a.ID, a.Content)
+		}
 		if a.Content != "" {
-			normalized = append(normalized, a)
+			t.normalized.add(a)
 		}
 	}
-	t.added, t.normalized = newAddedTokens(plain), newAddedTokens(normalized)
-	for i := 1; i < len(normalized); i++ {
-		if a, b := normalized[i-1], normalized[i]; a.Content == b.Content {
-			return fmt.Errorf("the tokens with ids %d and %d are both %.40q once they are normalised", a.ID, b.ID, a.Content)
-		}
-	}
+	t.size = max(t.model.Size(), t.added.size, t.normalized.size)
 	return nil
 }
 
 // addedTokens finds tokens in a text.
 type addedTokens struct {
-	tokens []addedToken // sorted by content
-	begins [256]bool    // bytes that some token begins with
-	size   int          // the highest id plus one
+	tokens  map[string]addedToken
+	begins  [256]bool // bytes that some token begins with
+	lengths []int     // of tokens, in bytes, the longest first
+	size    int       // the highest id plus one
 }
 
-func newAddedTokens(tokens []addedToken) *addedTokens {
-	slices.SortStableFunc(tokens, func(a, b addedToken) int { return cmp.Compare(a.Content, b.Content) })
-	a := &addedTokens{tokens: tokens}
-	for _, t := range tokens {
-		a.begins[t.Content[0]] = true
-		a.size = max(a.size, int(t.ID)+1)
+func newAddedTokens() *addedTokens { return &addedTokens{tokens: map[string]addedToken{}} }
+
+func (a *addedTokens) add(t addedToken) {
+	a.tokens[t.Content] = t
+	a.begins[t.Content[0]] = true
+	a.size = max(a.size, int(t.ID)+1)
+	at, known := slices.BinarySearchFunc(a.lengths, len(t.Content), func(a, b int) int { return cmp.Compare(b, a) })
+	if !known {
+		a.lengths = slices.Insert(a.lengths, at, len(t.Content))
 	}
-	return a
 }
 
 // found is a token in a text, with the white space that it takes.
@@ -119,16 +120,13 @@ type found struct {
 // next returns the first token in s behind byte at, and whether there is one. What is
 // before at is text of tokens that were found before.
 func (a *addedTokens) next(s string, at int) (found, bool) {
-	if len(a.tokens) == 0 {
-		return found{}, false
-	}
-	for i := at; i < len(s); {
+	for i := at; i < len(s) && len(a.tokens) > 0; {
 		if !a.begins[s[i]] {
 			i++
 			continue
 		}
-		t := a.longest(s[i:])
-		if t == nil {
+		t, known := a.longest(s[i:])
+		if !known {
 			i++
 			continue
 		}
@@ -149,29 +147,34 @@ func (a *addedTokens) next(s string, at int) (found, bool) {
 	return found{}, false
 }
 
-// longest returns the longest token that s begins with, or nil. It narrows the sorted
-// tokens down byte by byte.
-func (a *addedTokens) longest(s string) (best *addedToken) {
-	low, high := 0, len(a.tokens)
-	for n := 0; low < high; n++ {
-		if len(a.tokens[low].Content) == n {
-			best = &a.tokens[low]
-			low++
+// around appends the ids of the tokens in a text, and calls others for what is between them, until there are limit ids.
+func (a *addedTokens) around(ids []int32, s string, limit int, others func(ids []int32, at, end int) []int32) []int32 {
+	for at := 0; at < len(s) && len(ids) < limit; {
+		f, ok := a.next(s, at)
+		if !ok {
+			f.start, f.end = len(s), len(s)
 		}
-		if n == len(s) {
-			break
+		if at < f.start {
+			ids = others(ids, at, f.start)
 		}
-		tokens := a.tokens[low:high]
-		first, _ := slices.BinarySearchFunc(tokens, s[n], func(t addedToken, c byte) int { return cmp.Compare(t.Content[n], c) })
-		end, _ := slices.BinarySearchFunc(tokens[first:], s[n], func(t addedToken, c byte) int {
-			if t.Content[n] > c {
-				return 1
-			}
-			return -1
-		})
-		low, high = low+first, low+first+end
+		if ok && len(ids) < limit {
+			ids = append(ids, f.id)
+		}
+		at = f.end
 	}
-	return best
+	return ids
+}
+
+// longest returns the longest token that s begins with.
+func (a *addedTokens) longest(s string) (t addedToken, ok bool) {
+	for _, n := range a.lengths {
+		if n <= len(s) {
+			if t, ok = a.tokens[s[:n]]; ok {
+				break
+			}
+		}
+	}
+	return t, ok
 }
 
 func endsInWord(s string) bool {
@@ -182,22 +185,6 @@ func endsInWord(s string) bool {
 func beginsWithWord(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return s != "" && normalizer.IsWord(r)
-}
-
-// local reports whether no token goes beyond a single space between ASCII letters.
-func (a *addedTokens) local() bool {
-	letter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-	for _, t := range a.tokens {
-		for i := range len(t.Content) - 1 {
-			if rest := t.Content[i+1:]; letter(t.Content[i]) && (rest[0] == ' ' || strings.HasPrefix(rest, "▁")) {
-				return false
-			}
-		}
-		if t.Right && letter(t.Content[len(t.Content)-1]) {
-			return false
-		}
-	}
-	return true
 }
 
 // piece is a part of a template in tokenizer.json: one of its fields is set.

@@ -11,32 +11,41 @@ import (
 // Each calls begin with the byte of text at which each of its tokens begins, in order
 // and each byte once, without a limit and without the template's special tokens.
 //
-// For BERT's tokenizers, a word that is too long for the model counts as words of the
-// greatest length, and the tokens of a character that has several begin at its bytes, and
-// are not more than these. For others, the tokens of what stands between two white spaces
-// are counted and spread evenly over its bytes.
+// The tokens of what stands between two white spaces are counted and spread evenly over its bytes. A word
+// longer than 100 characters counts as several, since many models read it as one unknown token.
 func (t *Tokenizer) Each(text string, begin func(at int)) {
-	m := marker{Tokenizer: t, begin: begin}
+	var ids []int32
 	for at := 0; at < len(text); {
 		r, n := utf8.DecodeRuneInString(text[at:])
 		if isSpace(r) {
 			at += n
 			continue
 		}
-		end := at + strings.IndexFunc(text[at:], isSpace)
-		if end < at {
-			end = len(text)
+		end := fieldEnd(text, at)
+		field := text[at:end]
+		if at > 0 && text[at-1] == ' ' {
+			field = text[at-1 : end] // models read the space with the word
 		}
-		for at < end { // long fields by parts, so that memory stays small
-			stop := cutField(text, at, end)
-			if t.pieces != nil {
-				m.pieces(text[at:stop], at)
-			} else {
-				m.spread(text, at, stop)
-			}
-			at = stop
+		ids = t.appendText(ids[:0], field, at == 0, math.MaxInt)
+		n = end - at
+		count := min(len(ids), n)
+		for i := range count {
+			begin(at + i*n/count)
+		}
+		at = end
+	}
+}
+
+// fieldEnd is the end of the characters from a byte on that are not white space, or of the first 100 of them.
+func fieldEnd(text string, at int) int {
+	const most = 100
+	n := 0
+	for i, r := range text[at:] {
+		if n++; n > most || isSpace(r) {
+			return at + i
 		}
 	}
+	return len(text)
 }
 
 // isSpace reports whether r separates words. Control characters do not, apart from those
@@ -45,118 +54,21 @@ func isSpace(r rune) bool {
 	return normalizer.IsSpace(r) && (r >= 0xa0 || r == ' ' || r == '\t' || r == '\n' || r == '\r')
 }
 
-// cutField is the end of a part of the field from at that is short enough, at a
-// character's boundary.
-func cutField(text string, at, end int) int {
-	const part = 1 << 12
-	if end-at <= part {
-		return end
-	}
-	stop := at + part
-	for stop > at+1 && !utf8.RuneStart(text[stop]) {
-		stop--
-	}
-	return stop
-}
+// perToken is how many bytes of a text are read for each token of a limit. What is behind them would be cut off
+// in all but texts of white space and unknown words.
+const perToken = 128
 
-// marker calls begin for the tokens of fields.
-type marker struct {
-	*Tokenizer
-	begin  func(at int)
-	ids    []int32
-	from   []int // the byte of a field for each byte of it as normalised; empty where they are equal
-	starts []int
+// within returns what of a text is read for a limit.
+func within(text string, limit int) string {
+	if limit >= len(text)/perToken {
+		return text
+	}
+	end := perToken * limit
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
 }
-
-// spread marks the tokens of text[at:end], which the model reads with the space before
-// it.
-func (m *marker) spread(text string, at, end int) {
-	field := text[at:end]
-	if at > 0 && text[at-1] == ' ' {
-		field = text[at-1 : end]
-	}
-	m.ids = m.appendBlock(m.ids[:0], field, normalizer.Edges{Start: at > 0, End: end < len(text)}, math.MaxInt)
-	n := end - at
-	count := min(len(m.ids), n)
-	for i := range count {
-		m.begin(at + i*n/count)
-	}
-}
-
-// pieces marks the pieces of a field that begins at byte at.
-func (m *marker) pieces(field string, at int) {
-	normal := m.normalise(field)
-	last := -1
-	mark := func(i int) {
-		if len(m.from) > 0 {
-			i = m.from[i]
-		}
-		if i > last {
-			m.begin(at + i)
-			last = i
-		}
-	}
-	for i := 0; i < len(normal); {
-		n := m.bert.WordLen(normal[i:])
-		for word := normal[i : i+n]; word != ""; {
-			short := firstCharacters(word, m.Tokenizer.pieces.MaxWord())
-			m.starts = m.Tokenizer.pieces.Pieces(m.starts[:0], short)
-			for _, start := range m.starts {
-				mark(i + start)
-			}
-			i += len(short)
-			word = word[len(short):]
-		}
-	}
-}
-
-// normalise normalises a field character by character, and sets from.
-func (m *marker) normalise(field string) string {
-	m.from = m.from[:0]
-	n := *m.bert
-	n.Chinese = false // no spaces
-	plain := true
-	for i := 0; i < len(field) && plain; i++ {
-		plain = field[i] > ' ' && field[i] < 0x7f
-	}
-	if plain && n.Lower {
-		return strings.ToLower(field)
-	}
-	if plain {
-		return field
-	}
-	var b strings.Builder
-	for i := 0; i < len(field); {
-		size := 1
-		if field[i] >= utf8.RuneSelf {
-			_, size = utf8.DecodeRuneInString(field[i:])
-		}
-		part := n.String(field[i : i+size])
-		b.WriteString(part)
-		k := -1 // the character of part
-		for j := range len(part) {
-			if utf8.RuneStart(part[j]) {
-				k++
-			}
-			m.from = append(m.from, i+min(k, size-1))
-		}
-		i += size
-	}
-	return b.String()
-}
-
-// firstCharacters returns the first n characters of s.
-func firstCharacters(s string, n int) string {
-	for i := range s {
-		if n--; n < 0 {
-			return s[:i]
-		}
-	}
-	return s
-}
-
-// block is about how many bytes of a text are read at once.
-const block = 2 << 10
 
 // Encode returns the ids of a text with the special tokens around it, at most limit in
 // all: the text is cut on the right. A limit without room for the special tokens has these
@@ -171,7 +83,7 @@ func (t *Tokenizer) Encode(text string, limit int) []int32 {
 			continue
 		}
 		end := len(ids) + room
-		if ids = t.appendText(ids, text, end); len(ids) > end {
+		if ids = t.appendText(ids, within(text, limit), true, end); len(ids) > end {
 			ids = ids[:end]
 		}
 	}
@@ -185,10 +97,11 @@ func (t *Tokenizer) Encode(text string, limit int) []int32 {
 func (t *Tokenizer) EncodePair(a, b string, limit int) (ids []int32, second int) {
 	parts := t.template.pair
 	room := max(0, limit-added(parts))
-	texts := [2][]int32{t.appendText(nil, a, room+1), t.appendText(nil, b, room+1)}
+	a, b = within(a, limit), within(b, limit)
+	texts := [2][]int32{t.appendText(nil, a, true, room+1), t.appendText(nil, b, true, room+1)}
 	if room%2 == 1 && min(len(texts[0]), len(texts[1])) > room {
 		// The odd token is the longer text's: both are read to their ends.
-		texts = [2][]int32{t.appendText(nil, a, math.MaxInt), t.appendText(nil, b, math.MaxInt)}
+		texts = [2][]int32{t.appendText(nil, a, true, math.MaxInt), t.appendText(nil, b, true, math.MaxInt)}
 	}
 	n := longestFirst(len(texts[0]), len(texts[1]), room)
 	ids = make([]int32, 0, n[0]+n[1]+added(parts))
@@ -225,77 +138,21 @@ func longestFirst(a, b, room int) [2]int {
 	return [2]int{short, long}
 }
 
-// appendText appends the ids of a text, up to limit or somewhat more.
-func (t *Tokenizer) appendText(ids []int32, text string, limit int) []int32 {
-	for at := 0; at < len(text) && len(ids) < limit; {
-		end := len(text)
-		if t.blocks {
-			end = blockEnd(text, at)
-		}
-		ids = t.appendBlock(ids, text[at:end], normalizer.Edges{Start: at > 0, End: end < len(text)}, limit)
-		at = end
-	}
-	return ids
-}
-
-// blockEnd is the next single space between ASCII letters after a block from byte at.
-func blockEnd(text string, at int) int {
-	letter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-	for i := at + block; i < len(text)-1; i++ {
-		if text[i] == ' ' && letter(text[i-1]) && letter(text[i+1]) {
-			return i
-		}
-	}
-	return len(text)
-}
-
-// appendBlock appends the ids of a part of a text, which begins and ends at edges in it.
-func (t *Tokenizer) appendBlock(ids []int32, s string, e normalizer.Edges, limit int) []int32 {
-	if !utf8.ValidString(s) {
-		s = strings.Map(func(r rune) rune { return r }, s) // bytes that are no UTF-8 become U+FFFD
-	}
-	for at := 0; at < len(s) && len(ids) < limit; {
-		f, ok := t.added.next(s, at)
-		if !ok {
-			f.start, f.end = len(s), len(s)
-		}
-		if at < f.start {
-			ids = t.appendPlain(ids, s[at:f.start], normalizer.Edges{Start: e.Start && at == 0, End: e.End && f.start == len(s)}, !e.Start && at == 0, limit)
-		}
-		if ok && len(ids) < limit {
-			ids = append(ids, f.id)
-		}
-		at = f.end
-	}
-	return ids
-}
-
-// appendPlain appends the ids of text without special tokens. first says that the whole
-// text begins with it.
-func (t *Tokenizer) appendPlain(ids []int32, s string, e normalizer.Edges, first bool, limit int) []int32 {
-	add := func(w string) bool {
-		ids = t.model.Append(ids, w, limit)
-		return len(ids) < limit
-	}
-	if t.bert != nil {
-		t.bert.Words(s, add)
-		return ids
-	}
-	s, kept := t.normalizer.String(s, e)
-	for at := 0; at < len(s) && len(ids) < limit; {
-		f, ok := t.normalized.next(s, at)
-		if !ok {
-			f.start, f.end = len(s), len(s)
-		}
-		if at < f.start {
-			t.words.Split(s[at:f.start], first && kept && at == 0, add)
-		}
-		if ok && len(ids) < limit {
-			ids = append(ids, f.id)
-		}
-		at = f.end
-	}
-	return ids
+// appendText appends the ids of a text, up to limit or somewhat more. first says that it begins the input.
+func (t *Tokenizer) appendText(ids []int32, s string, first bool, limit int) []int32 {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	return t.added.around(ids, s, limit, func(ids []int32, at, end int) []int32 {
+		normal := t.normalizer.String(s[at:end])
+		return t.normalized.around(ids, normal, limit, func(ids []int32, from, to int) []int32 {
+			for word := range t.words.Split(normal[from:to], first && at == 0 && from == 0) {
+				if len(ids) >= limit {
+					break
+				}
+				ids = t.model.Append(ids, word)
+			}
+			return ids
+		})
+	})
 }
 
 // Tokenizer turns texts into ids. It is read-only and safe for concurrent use.
@@ -307,17 +164,16 @@ type Tokenizer struct {
 	model      model
 	template   template
 
-	bert        *normalizer.Bert // that of normalizer and words, where these are BERT's
-	pieces      *WordPiece       // model, where bert is set and that is WordPiece
-	blocks      bool             // texts may be read in blocks
+	bert        *normalizer.Bert // the normalizer, if it is BERT's
+	prefix      *bool            // whether the pre-tokenizer puts a space before texts, if it is ByteLevel
 	size        int
 	fingerprint string
 }
 
 // model divides words into tokens.
 type model interface {
-	// Append appends the ids of one word; it may stop once ids has limit elements or more.
-	Append(ids []int32, word string, limit int) []int32
+	// Append appends the ids of one word.
+	Append(ids []int32, word string) []int32
 	// ID returns the id of a token.
 	ID(token string) (int32, bool)
 	// Size is the highest id plus one.
@@ -331,14 +187,3 @@ func (t *Tokenizer) Size() int { return t.size }
 // Fingerprint returns the SHA-256, in hexadecimal, of what the ids depend on: of the parts
 // of tokenizer.json without its truncation, padding and decoder, or of vocab.txt.
 func (t *Tokenizer) Fingerprint() string { return t.fingerprint }
-
-// finish sets what follows from the other fields.
-func (t *Tokenizer) finish() {
-	t.size = max(t.model.Size(), t.added.size, t.normalized.size)
-	if t.words.BERT() && len(t.normalized.tokens) == 0 {
-		if t.bert = t.normalizer.BERT(); t.bert != nil {
-			t.pieces, _ = t.model.(*WordPiece)
-		}
-	}
-	t.blocks = t.normalizer.Local() && t.words.Cuts() && t.added.local() && t.normalized.local()
-}

@@ -2,8 +2,6 @@ package tokenizer
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,25 +49,16 @@ type node struct {
 	from  int32 // where its last token begins; -1 where no way leads here yet
 }
 
-// Append appends the ids of one word, and may stop once ids has limit elements. It takes a
-// time in proportion to the word and to the longest tokens that it could hold, and memory
-// for its longest part in which tokens overlap everywhere.
-func (m *Unigram) Append(ids []int32, word string, limit int) []int32 {
-	nodes := append(make([]node, 0, 64), node{}) // nodes[i] is of byte base+i
-	base, unknown := 0, -1                       // what is before base is settled
+// Append appends the ids of one word. It takes a time in proportion to the word and to the longest tokens that
+// it could hold.
+func (m *Unigram) Append(ids []int32, word string) []int32 {
+	nodes := append(make([]node, 0, 64), node{}) // by the byte that they lead to
 	for at := 0; at < len(word); {
-		if at == base+len(nodes)-1 { // every way leads through here
-			if ids, unknown = m.settle(ids, nodes, word, base, unknown); len(ids) >= limit {
-				return ids
-			}
-			nodes, base = append(nodes[:0], node{score: nodes[at-base].score}), at
-		}
 		_, n := utf8.DecodeRuneInString(word[at:])
-		nodes = m.extend(nodes, word[base:], at-base, n)
+		nodes = m.extend(nodes, word, at, n)
 		at += n
 	}
-	ids, unknown = m.settle(ids, nodes, word, base, unknown)
-	return m.endRun(ids, word, unknown, len(word))
+	return m.settle(ids, nodes, word)
 }
 
 // extend adds the tokens of s that begin at a byte, where a character of n bytes stands.
@@ -102,27 +91,22 @@ func offer(nodes []node, to int, way node) []node {
 	return nodes
 }
 
-// settle appends the tokens of the best way to the end of nodes, the first of which is of
-// byte base. Neighbouring unknown characters become one token, so that a run of them waits
-// for its end: unknown is where one begins, or -1.
-func (m *Unigram) settle(ids []int32, nodes []node, word string, base, unknown int) ([]int32, int) {
-	last := int32(len(nodes) - 1)
-	// The way leads backwards: turn it round, so that each node names where it leads to.
-	to := last
-	for at := last; at > 0; {
-		at, nodes[at].from, to = nodes[at].from, to, at
+// settle appends the tokens of the best way to the end of a word. Neighbouring unknown characters become one token.
+func (m *Unigram) settle(ids []int32, nodes []node, word string) []int32 {
+	way := make([]node, 0, 32)
+	for at := int32(len(word)); at > 0; at = nodes[at].from {
+		way = append(way, nodes[at])
 	}
-	for at := int32(0); at < last; {
-		n := nodes[to]
+	unknown := -1 // where a run of unknown characters begins
+	for _, n := range slices.Backward(way) {
 		if n.token != m.unk {
-			ids = append(m.endRun(ids, word, unknown, base+int(at)), n.token)
+			ids = append(m.endRun(ids, word, unknown, int(n.from)), n.token)
 			unknown = -1
 		} else if unknown < 0 {
-			unknown = base + int(at)
+			unknown = int(n.from)
 		}
-		at, to = to, n.from
 	}
-	return ids, unknown
+	return m.endRun(ids, word, unknown, len(word))
 }
 
 // endRun appends what stands for a run of unknown characters between two bytes, the first
@@ -287,27 +271,15 @@ type trie struct {
 	labels   []byte   // of the edge to each node
 	children []uint32 // of node i: from children[i] to children[i+1]
 	ids      []int32  // -1 where no string ends
-	roots    [256]uint32
 }
 
 // newTrie makes a trie of tokens. Their ids are their places, for equal ones the last.
 func newTrie(tokens []string) *trie {
-	type key struct {
-		begin uint64 // the first bytes, which most comparisons end at
-		id    int32
+	order := make([]int32, len(tokens))
+	for i := range order {
+		order[i] = int32(i)
 	}
-	order := make([]key, len(tokens))
-	for i, token := range tokens {
-		var begin [8]byte
-		copy(begin[:], token)
-		order[i] = key{binary.BigEndian.Uint64(begin[:]), int32(i)}
-	}
-	slices.SortFunc(order, func(a, b key) int {
-		if c := cmp.Compare(a.begin, b.begin); c != 0 {
-			return c
-		}
-		return cmp.Or(strings.Compare(tokens[a.id], tokens[b.id]), cmp.Compare(a.id, b.id))
-	})
+	slices.SortStableFunc(order, func(a, b int32) int { return strings.Compare(tokens[a], tokens[b]) })
 	t := &trie{labels: []byte{0}}
 	type span struct{ from, to, depth int32 } // the strings below a node, which share depth bytes
 	level := []span{{0, int32(len(order)), 0}}
@@ -315,16 +287,16 @@ func newTrie(tokens []string) *trie {
 		var next []span
 		for _, s := range level {
 			id := int32(-1)
-			for s.from < s.to && len(tokens[order[s.from].id]) == int(s.depth) {
-				id = order[s.from].id
+			for s.from < s.to && len(tokens[order[s.from]]) == int(s.depth) {
+				id = order[s.from]
 				s.from++
 			}
 			t.ids = append(t.ids, id)
 			t.children = append(t.children, uint32(len(t.labels)))
 			for s.from < s.to {
-				label := tokens[order[s.from].id][s.depth]
+				label := tokens[order[s.from]][s.depth]
 				end := s.from + 1
-				for end < s.to && tokens[order[end].id][s.depth] == label {
+				for end < s.to && tokens[order[end]][s.depth] == label {
 					end++
 				}
 				t.labels = append(t.labels, label)
@@ -335,23 +307,14 @@ func newTrie(tokens []string) *trie {
 		level = next
 	}
 	t.children = append(t.children, uint32(len(t.labels)))
-	for i := t.children[0]; i < t.children[1]; i++ {
-		t.roots[t.labels[i]] = i
-	}
 	return t
 }
 
 // child returns the node below a node by a byte, or 0 where there is none.
 func (t *trie) child(node uint32, b byte) uint32 {
-	if node == 0 {
-		return t.roots[b]
-	}
 	first := t.children[node]
 	labels := t.labels[first:t.children[node+1]]
-	if len(labels) > 0 && labels[0] == b {
-		return first
-	}
-	if i := bytes.IndexByte(labels, b); i > 0 {
+	if i := bytes.IndexByte(labels, b); i >= 0 {
 		return first + uint32(i)
 	}
 	return 0

@@ -69,34 +69,28 @@ func TestUnigramSmall(t *testing.T) {
 		}
 	}
 	for word, want := range map[string][]int32{"": {9}, "aba": {9, 3, 1}, "xxabyé": {9, 0, 3, 0, 5}, "\xff\xc3a": {9, 0, 1}} {
-		if got := m.Append([]int32{9}, word, 99); !slices.Equal(got, want) {
+		if got := m.Append([]int32{9}, word); !slices.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", word, got, want)
 		}
 	}
 }
 
-// TestUnigramLimit has a megabyte of words that every way to cut leads through, one that none does, and
+// TestUnigramLong has a megabyte of words that every way to cut leads through, one that none does, and
 // one of unknown characters.
-func TestUnigramLimit(t *testing.T) {
+func TestUnigramLong(t *testing.T) {
 	m, err := NewUnigram(json.RawMessage(unigramSmall))
 	if err != nil {
 		t.Fatal(err)
 	}
 	word := strings.Repeat("abé", 1<<18)
-	all := m.Append(nil, word, 1<<30)
+	all := m.Append(nil, word)
 	if len(all) != 1<<19 {
 		t.Errorf("%d tokens", len(all))
 	}
-	if got := m.Append(nil, word, 6); !slices.Equal(got, all[:6]) {
-		t.Errorf("with a limit of 6: %d tokens", len(got))
-	}
-	if got := m.Append([]int32{1, 2}, word, 2); len(got) != 2 {
-		t.Errorf("at the limit: %d tokens", len(got))
-	}
-	if got := m.Append(nil, strings.Repeat("ab", 1<<19), 1<<30); len(got) != 1<<19 {
+	if got := m.Append(nil, strings.Repeat("ab", 1<<19)); len(got) != 1<<19 {
 		t.Errorf("overlapping tokens: %d tokens", len(got))
 	}
-	if got := m.Append(nil, strings.Repeat("漢", 1<<19)+"a", 1<<30); !slices.Equal(got, []int32{0, 1}) {
+	if got := m.Append(nil, strings.Repeat("漢", 1<<19)+"a"); !slices.Equal(got, []int32{0, 1}) {
 		t.Errorf("unknown characters: %v", got)
 	}
 }
@@ -127,7 +121,7 @@ func TestUnigramAgainstDefinition(t *testing.T) {
 		}
 		for range 20 {
 			w := word(150)
-			if got, want := m.Append(nil, w, 1<<30), unigramDefinition(m, w); !slices.Equal(got, want) {
+			if got, want := m.Append(nil, w), unigramDefinition(m, w); !slices.Equal(got, want) {
 				t.Fatalf("%s: %q: got %v, want %v", raw, w, got, want)
 			}
 		}
@@ -184,14 +178,11 @@ func FuzzUnigramModel(f *testing.F) {
 		if err != nil {
 			return
 		}
-		ids := m.Append(nil, word, 1<<30)
+		ids := m.Append(nil, word)
 		for _, id := range ids {
 			if id < 0 || int(id) >= m.Size() {
 				t.Errorf("%q: %v: ids run from 0 to %d", word, ids, m.Size()-1)
 			}
-		}
-		if part := m.Append(nil, word, 3); len(part) > len(ids) || !slices.Equal(part, ids[:len(part)]) || len(part) < min(3, len(ids)) {
-			t.Errorf("%q: %v with a limit, %v without", word, part, ids)
 		}
 		if utf8.ValidString(word) && m.bytes == nil {
 			if want := unigramDefinition(m, word); !slices.Equal(ids, want) {
@@ -215,7 +206,7 @@ func BenchmarkUnigramAppend(b *testing.B) {
 					for _, w := range r.Words {
 						word := strings.Repeat(w.text, n/max(len(w.text), 1)+1)
 						characters += len(word)
-						ids = m.Append(ids[:0], word, 1<<30)
+						ids = m.Append(ids[:0], word)
 					}
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(characters), "ns/byte")

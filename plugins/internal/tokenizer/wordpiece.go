@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -41,13 +40,10 @@ func (m *WordPiece) ID(token string) (int32, bool) {
 // Size is the highest id plus one.
 func (m *WordPiece) Size() int { return m.size }
 
-// MaxWord is the number of characters above which a word is unknown.
-func (m *WordPiece) MaxWord() int { return m.maxWord }
-
 // Append appends the ids of the pieces of a word, or the unknown token where a remainder
 // matches no piece.
-func (m *WordPiece) Append(ids []int32, word string, _ int) []int32 {
-	if m.long(word) {
+func (m *WordPiece) Append(ids []int32, word string) []int32 {
+	if len(word) > m.maxWord && utf8.RuneCountInString(word) > m.maxWord {
 		return append(ids, m.unk)
 	}
 	start := len(ids)
@@ -60,25 +56,6 @@ func (m *WordPiece) Append(ids []int32, word string, _ int) []int32 {
 		at += n
 	}
 	return ids
-}
-
-// Pieces appends the bytes of a word at which its pieces begin: the first alone where it
-// is unknown.
-func (m *WordPiece) Pieces(starts []int, word string) []int {
-	count := len(starts)
-	for at := 0; at < len(word); {
-		_, n := m.longestPrefix(word[at:], at > 0)
-		if n == 0 || m.long(word) {
-			return append(starts[:count], 0)
-		}
-		starts = append(starts, at)
-		at += n
-	}
-	return starts
-}
-
-func (m *WordPiece) long(word string) bool {
-	return len(word) > m.maxWord && utf8.RuneCountInString(word) > m.maxWord
 }
 
 // longestPrefix returns the id and the length in bytes of the longest prefix of a word, or
@@ -116,33 +93,11 @@ func NewWordPiece(raw json.RawMessage) (*WordPiece, error) {
 	if f.MaxWord < 1 {
 		return nil, fmt.Errorf("max_input_chars_per_word is %d", f.MaxWord)
 	}
-	vocab, err := readIDs(f.Vocab)
+	vocab, size, err := readIDs(f.Vocab)
 	if err != nil {
 		return nil, err
 	}
-	return buildWordpiece(vocab, f.Unknown, f.Prefix, f.MaxWord)
-}
-
-// readIDs reads the ids of tokens.
-func readIDs(raw json.RawMessage) (map[string]int32, error) {
-	if len(raw) == 0 || raw[0] != '{' {
-		return nil, errors.New("vocab is not an object of tokens and ids")
-	}
-	ids := map[string]int32{}
-	return ids, EachElement(raw, func(member []byte) error {
-		token, value, err := ElementOf(member)
-		if err != nil {
-			return err
-		}
-		id, err := strconv.ParseInt(string(value), 10, 64)
-		if err != nil || id < 0 || id > maxID {
-			return fmt.Errorf("token %.40q has the impossible id %.40s", token, value)
-		}
-		if ids[token] = int32(id); len(ids) > maxTokens {
-			return fmt.Errorf("it has more than %d tokens", maxTokens)
-		}
-		return nil
-	})
+	return buildWordpiece(vocab, size, f.Unknown, f.Prefix, f.MaxWord)
 }
 
 // ReadVocab reads a vocab.txt of one token a line, whose id is the number of the line.
@@ -158,25 +113,15 @@ func ReadVocab(vocab io.Reader) (*WordPiece, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	m, err := buildWordpiece(ids, "[UNK]", "##", 100)
-	if err == nil {
-		m.size = n
-	}
-	return m, err
+	return buildWordpiece(ids, n, "[UNK]", "##", 100)
 }
 
-func buildWordpiece(vocab map[string]int32, unknown, prefix string, maxWord int) (*WordPiece, error) {
-	m := &WordPiece{first: vocab, rest: make(map[string]int32, len(vocab)/4), maxWord: maxWord}
-	taken := make(map[int32]string, len(vocab))
+func buildWordpiece(vocab map[string]int32, size int, unknown, prefix string, maxWord int) (*WordPiece, error) {
+	m := &WordPiece{first: vocab, rest: make(map[string]int32, len(vocab)/4), maxWord: maxWord, size: size}
 	for token, id := range vocab {
-		switch other, twice := taken[id]; {
-		case twice:
-			return nil, fmt.Errorf("tokens %.40q and %.40q have the same id %d", min(token, other), max(token, other), id)
-		case len(token) > maxPiece && utf8.RuneCountInString(token) <= maxWord:
+		if len(token) > maxPiece && utf8.RuneCountInString(token) <= maxWord {
 			return nil, fmt.Errorf("token %.40q... has %d bytes: %d are possible", token, len(token), maxPiece)
 		}
-		taken[id] = token
-		m.size = max(m.size, int(id)+1)
 		m.longest[0] = min(max(m.longest[0], len(token)), maxPiece)
 		if piece, ok := strings.CutPrefix(token, prefix); ok && piece != "" {
 			m.rest[piece] = id

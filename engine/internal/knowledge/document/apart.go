@@ -18,8 +18,6 @@ import (
 // for all memory or never end. The process is this program, started again. It has a time limit, on
 // Linux a memory limit (1 GB), next to no environment, and a folder for temporary files that is
 // removed with it. A file that breaks its parser fails alone.
-//
-// The package knows no format: the caller passes the readers to ServeApart.
 
 // MaxTime is how long reading one file may take.
 const MaxTime = 30 * time.Second
@@ -85,32 +83,30 @@ func ReadApart(ctx context.Context, kind string, raw []byte, most int64, within 
 	return r.Text, r.Title, nil
 }
 
-// ServeApart reads a file and exits if ReadApart started this process; else it does nothing. Call it
-// from an init function, before any main function runs: then every program that reads documents can
-// be that process, tests too.
-func ServeApart(readers map[string]ApartReader) {
+// apartReaders are the readers that a hostile file can break, by the kind of the file.
+var apartReaders = map[string]ApartReader{"PDF": PDF, "DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX, "EPUB": EPUB}
+
+// init reads a file and exits if ReadApart started this process: before any main function runs, so that every
+// program that reads documents can be that process, tests too.
+func init() {
 	var kind string
 	var most int64
 	var within time.Duration
-	if _, err := fmt.Sscanf(os.Getenv(variable), "%s %d %d", &kind, &most, &within); err != nil {
-		return
+	if _, err := fmt.Sscanf(os.Getenv(variable), "%s %d %d", &kind, &most, &within); err == nil {
+		os.Exit(serve(kind, most, within))
 	}
-	if readers[kind] == nil {
-		os.Exit(1)
-	}
-	os.Exit(serve(readers[kind], kind, os.Stdin, os.Stdout, most, within))
 }
 
 // serve reads a file and writes a reply. It exits if that takes too long, since the parent process
 // may be gone.
-func serve(read ApartReader, kind string, in io.Reader, out io.Writer, most int64, within time.Duration) (code int) {
+func serve(kind string, most int64, within time.Duration) (code int) {
 	limitMemory(memory)
 	time.AfterFunc(within, func() { os.Exit(1) })
-	raw, err := io.ReadAll(in)
-	if err != nil {
-		return 1
+	raw, err := io.ReadAll(os.Stdin)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(readSafely(apartReaders[kind], kind, raw, most, time.Now().Add(within)))
 	}
-	if err := json.NewEncoder(out).Encode(readSafely(read, kind, raw, most, time.Now().Add(within))); err != nil {
+	if err != nil {
 		return 1
 	}
 	return 0

@@ -2,7 +2,6 @@ package document
 
 import (
 	"cmp"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -23,28 +22,62 @@ func EPUB(raw []byte, most int64, stop time.Time) (text, title string, err error
 	if err != nil {
 		return "", "", err
 	}
-	b := book{pages: map[string]string{}, names: map[string]string{}}
-	err = cmp.Or(a.read("META-INF/encryption.xml", &b), a.read("META-INF/container.xml", &b))
-	b.folder = path.Dir(b.root)
-	switch err = cmp.Or(err, a.read(b.root, &b)); {
-	case b.encrypted:
-		return "", "", errors.New("its EPUB is encrypted (DRM); get it without, or leave it out with exclude")
-	case err != nil:
-		return "", "", err
-	case a.root != "package":
-		return "", "", errNot("EPUB", "an e-book")
-	}
-	for _, part := range []string{b.contents, b.ncx} {
-		b.folder = path.Dir(part)
-		_ = a.read(part, &b) // without names of pages, the book is still a book
-	}
-	var out strings.Builder
-	for _, id := range b.spine {
-		if part := b.pages[id]; part != "" && err == nil {
-			err = a.page(part, b.names[part], &out)
+	encryption, err := a.read("META-INF/encryption.xml")
+	for method := range encryption.all("EncryptionMethod") {
+		if !slices.Contains(obfuscations, method.attr("Algorithm")) {
+			return "", "", errors.New("its EPUB is encrypted (DRM); get it without, or leave it out with exclude")
 		}
 	}
-	return strings.TrimRight(strings.ToValidUTF8(out.String(), "\uFFFD"), "\n") + "\n", OneLine(b.title), err
+	container, wrong := a.read("META-INF/container.xml")
+	main := container.first("rootfile").attr("full-path")
+	root, missing := a.read(main)
+	if err = cmp.Or(err, wrong, missing); err != nil {
+		return "", "", err
+	}
+	if root == nil || root.name != "package" {
+		return "", "", errNot("EPUB", "an e-book")
+	}
+	pages, names := map[string]string{}, map[string]string{} // parts by id; names in a table of contents by part
+	for item := range root.all("item") {
+		part, kind := partOf(main, item.attr("href")), item.attr("media-type")
+		switch {
+		case slices.Contains(strings.Fields(item.attr("properties")), "nav"), strings.Contains(kind, "ncx"):
+			if contents, err := a.read(part); err == nil { // without names of pages, the book is still a book
+				nameEntries(names, part, contents)
+			}
+		case strings.Contains(kind, "html"):
+			pages[item.attr("id")] = part
+		}
+	}
+	var out strings.Builder
+	for item := range root.all("itemref") {
+		if part := pages[item.attr("idref")]; part != "" && err == nil {
+			err = a.page(part, names[part], &out)
+		}
+	}
+	title = root.first("metadata").first("title").words()
+	return strings.TrimRight(strings.ToValidUTF8(out.String(), "\uFFFD"), "\n") + "\n", OneLine(title), err
+}
+
+// nameEntries adds the names of pages in a table of contents, in the form of EPUB 3 (links in a nav) or 2 (points). The
+// first name of a page stays.
+func nameEntries(names map[string]string, part string, n *node) {
+	name := func(href, text string) {
+		if to := partOf(part, href); names[to] == "" {
+			names[to] = OneLine(text)
+		}
+	}
+	for nav := range n.all("nav") {
+		for link := range nav.all("a") {
+			if nav.attr("type") == "toc" {
+				name(link.attr("href"), link.words())
+			}
+		}
+	}
+	for point := range n.all("navPoint") {
+		name(point.own("content").attr("src"), point.own("navLabel").words())
+		nameEntries(names, part, point)
+	}
 }
 
 // page writes a page of an e-book.
@@ -72,81 +105,13 @@ func (a *archive) page(part, name string, out *strings.Builder) error {
 // closed matches elements that XML closes at once. HTML would read on to an end tag.
 var closed = regexp.MustCompile(`<([A-Za-z][\w:.-]*)((?:[^<>"']|"[^"]*"|'[^']*')*)/>`)
 
-// book reads the parts of an e-book that say which pages it has. They use each name for one thing.
-type book struct {
-	encrypted          bool
-	title              string
-	root, folder       string            // the package document, which lists the pages; folder of the part that is read
-	spine              []string          // ids of pages
-	pages, names       map[string]string // parts of pages by id; their names in a table of contents by part
-	contents, ncx      string            // parts with the table of contents: a page, and that of EPUB 2
-	toc                bool              // inside the table of contents of a page that has other lists, too
-	entryName, entryTo string
-	to                 *string // where text goes; nil: nowhere
-}
-
 // obfuscations are algorithms that hide fonts, and no text.
 var obfuscations = []string{"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"}
 
-func (b *book) start(name string, e xml.StartElement) {
-	switch name {
-	case "EncryptionMethod":
-		b.encrypted = b.encrypted || !slices.Contains(obfuscations, attr(e, "Algorithm"))
-	case "rootfile":
-		b.root = cmp.Or(b.root, attr(e, "full-path"))
-	case "title":
-		if strings.Contains(e.Name.Space, "purl.org/dc/") && b.title == "" {
-			b.to = &b.title
-		}
-	case "item":
-		part, kind := b.part(attr(e, "href")), attr(e, "media-type")
-		switch {
-		case slices.Contains(strings.Fields(attr(e, "properties")), "nav"):
-			b.contents = part
-		case strings.Contains(kind, "ncx"):
-			b.ncx = part
-		case strings.Contains(kind, "html") && len(b.pages) < maxStyles:
-			b.pages[attr(e, "id")] = part
-		}
-	case "itemref":
-		b.spine = append(b.spine, attr(e, "idref"))
-	case "nav":
-		b.toc = attr(e, "type") == "toc"
-	case "a", "navPoint":
-		b.entryName, b.entryTo, b.to = "", attr(e, "href"), &b.entryName
-	case "content": // of a navPoint, after its name
-		b.entry(attr(e, "src"))
-	}
-}
-
-func (b *book) end(name string) {
-	if name == "a" && b.toc {
-		b.entry(b.entryTo)
-	}
-	if name == "a" || name == "navLabel" || name == "title" {
-		b.to = nil
-	}
-}
-
-func (b *book) text(text string) {
-	if b.to != nil && len(*b.to) < longestTitle {
-		*b.to += text
-	}
-}
-
-func (*book) size() int { return 0 }
-
-// entry notes the name of a page; the first one stays.
-func (b *book) entry(href string) {
-	if part := b.part(href); b.names[part] == "" && len(b.names) < maxStyles {
-		b.names[part] = OneLine(b.entryName)
-	}
-}
-
-// part returns the part that a reference names.
-func (b *book) part(href string) string {
+// partOf returns the part that a reference in another part names.
+func partOf(from, href string) string {
 	if u, err := url.Parse(href); err == nil {
 		href = u.Path
 	}
-	return strings.TrimPrefix(path.Join("/", b.folder, href), "/")
+	return strings.TrimPrefix(path.Join("/", path.Dir(from), href), "/")
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// This file turns Jupyter notebooks (nbformat 3 and 4) into Markdown: Markdown cells stay, code
+// This file turns Jupyter notebooks (nbformat 4) into Markdown: Markdown cells stay, code
 // cells become fenced code, followed by the text of their outputs up to a limit per cell. It leaves
 // out pictures, HTML, JSON and other data of outputs, and metadata except the language of the code.
 // An error of a cell is shown as its name and value, without the traceback.
@@ -27,8 +27,7 @@ const maxOutput = 2000
 // Notebook returns the text of a notebook. It fails if the input is no notebook.
 func Notebook(text string) (string, error) {
 	var book struct {
-		Cells    []cell                   `json:"cells"`
-		Sheets   []struct{ Cells []cell } `json:"worksheets"` // in nbformat 3
+		Cells    []cell `json:"cells"`
 		Metadata struct {
 			Language struct{ Name string }     `json:"language_info"`
 			Kernel   struct{ Language string } `json:"kernelspec"`
@@ -37,11 +36,8 @@ func Notebook(text string) (string, error) {
 	if err := json.Unmarshal([]byte(text), &book); err != nil {
 		return "", fmt.Errorf("its notebook cannot be read: %w; save it anew, or leave it out with exclude", err)
 	}
-	for _, s := range book.Sheets {
-		book.Cells = append(book.Cells, s.Cells...)
-	}
 	if book.Cells == nil {
-		return "", errors.New("it is JSON, but no notebook: it has no cells; save it anew, or leave it out with exclude")
+		return "", errors.New("it is JSON, but no notebook of nbformat 4: it has no cells; save it anew, or leave it out with exclude")
 	}
 	language := book.Metadata.Language.Name
 	if language == "" {
@@ -68,12 +64,9 @@ func notebookWord(language string) string {
 }
 
 type cell struct {
-	Kind     string   `json:"cell_type"`
-	Source   lines    `json:"source"`
-	Input    lines    `json:"input"` // in nbformat 3
-	Level    int      `json:"level"`
-	Language string   `json:"language"`
-	Outputs  []output `json:"outputs"`
+	Kind    string   `json:"cell_type"`
+	Source  lines    `json:"source"`
+	Outputs []output `json:"outputs"`
 }
 
 type output struct {
@@ -105,10 +98,8 @@ func (c cell) block(language string) string {
 	switch c.Kind {
 	case "markdown", "raw", "html":
 		return pictures.ReplaceAllString(string(c.Source), "$1")
-	case "heading": // in nbformat 3
-		return Heading(c.Level, string(c.Source))
 	case "code":
-		code := strings.Trim(string(c.Source+c.Input), "\n")
+		code := strings.Trim(string(c.Source), "\n")
 		if strings.TrimSpace(code) == "" {
 			return ""
 		}
@@ -130,7 +121,7 @@ func (c cell) output() string {
 			text = string(o.Data["text/plain"])
 		}
 		switch {
-		case o.Kind == "error" || o.Kind == "pyerr":
+		case o.Kind == "error":
 			text = o.Name + ": " + o.Value
 		case o.Data["text/markdown"] != "":
 			text = string(o.Data["text/markdown"])

@@ -3,12 +3,14 @@ package document
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"path"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,14 +27,14 @@ import (
 // whose header is the first row with more than one cell; cells appear in their number format.
 // Hidden text, slides and sheets are left out, and so are pictures.
 //
-// docx and pptx are zip files of XML, as epub is (epub.go). Each part is read in one pass, with limits on unpacked bytes,
+// docx and pptx are zip files of XML, as epub is (epub.go). Each part is read as a tree, with limits on unpacked bytes,
 // elements and nesting; custom entities are an error. The excelize library reads xlsx. Call the
 // readers through apart.go.
 
 // Limits of a file.
 const (
 	maxUnpacked = 256 << 20 // unpacked bytes of all parts read
-	maxElements = 20_000_000
+	maxElements = 2_000_000 // about 2,000 pages
 	maxDepth    = 500
 )
 
@@ -44,7 +46,7 @@ type archive struct {
 	parts    map[string]*zip.File
 	left     int64 // bytes that may still be unpacked
 	elements int
-	root     string // first element of the latest part
+	length   int64 // of the texts in them
 	most     int64
 	stop     time.Time
 }
@@ -67,19 +69,91 @@ func openArchive(kind string, raw []byte, most int64, stop time.Time) (*archive,
 	return a, nil
 }
 
-// A handler gets the elements and texts of a part, in order. It knows elements by their local
-// names: parts of one format use each name for one thing.
-type handler interface {
-	start(name string, e xml.StartElement)
-	end(name string)
-	text(text string)
-	size() int // bytes written so far
+// node is an element of a part, or a text in it, which has no name. All methods take nil for an empty element.
+type node struct {
+	name  string // its local name: parts of one format use each for one thing
+	attrs []xml.Attr
+	text  string
+	in    []*node
 }
 
-// read calls a handler with a part. A missing part is no error.
-func (a *archive) read(part string, h handler) error {
-	a.root = ""
-	return a.open(part, func(in io.Reader) error { return a.walk(in, h) })
+// attr returns the value of an attribute by its local name; empty: there is none.
+func (n *node) attr(name string) string {
+	if n != nil {
+		for _, a := range n.attrs {
+			if a.Name.Local == name {
+				return a.Value
+			}
+		}
+	}
+	return ""
+}
+
+// all yields the outermost elements of a name in an element.
+func (n *node) all(name string) iter.Seq[*node] {
+	return func(yield func(*node) bool) { n.each(name, yield) }
+}
+
+func (n *node) each(name string, yield func(*node) bool) bool {
+	if n == nil {
+		return true
+	}
+	for _, inner := range n.in {
+		if inner.name == name && !yield(inner) || inner.name != name && !inner.each(name, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// first returns the first element of a name in an element; nil: there is none.
+func (n *node) first(name string) *node {
+	for found := range n.all(name) {
+		return found
+	}
+	return nil
+}
+
+// own returns the first element of a name directly in an element; nil: there is none.
+func (n *node) own(name string) *node {
+	if n != nil {
+		for _, inner := range n.in {
+			if inner.name == name {
+				return inner
+			}
+		}
+	}
+	return nil
+}
+
+// element returns the first element directly in an element.
+func (n *node) element() *node {
+	i := slices.IndexFunc(n.in, func(inner *node) bool { return inner.name != "" })
+	if i < 0 {
+		return nil
+	}
+	return n.in[i]
+}
+
+// val returns the val of an element directly in another.
+func (n *node) val(name string) string { return n.own(name).attr("val") }
+
+// words returns the text in an element.
+func (n *node) words() string {
+	var b strings.Builder
+	for text := range n.all("") {
+		b.WriteString(text.text)
+	}
+	return b.String()
+}
+
+// read returns the outermost element of a part; nil: the part is missing, which is no error.
+func (a *archive) read(part string) (root *node, err error) {
+	err = a.open(part, func(in io.Reader) error {
+		root, err = a.tree(in)
+		return err
+	})
+	return root, err
 }
 
 // open calls f with the content of a part, if there is one, within the limits.
@@ -101,34 +175,39 @@ func (a *archive) open(part string, f func(io.Reader) error) error {
 
 var errTooLong = TooLong("text")
 
-func (a *archive) walk(in io.Reader, h handler) error {
+func (a *archive) tree(in io.Reader) (*node, error) {
 	d := xml.NewDecoder(in)
 	d.CharsetReader = charset.NewReaderLabel
-	for depth := 0; ; {
+	open := []*node{{}}
+	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return open[0].element(), nil
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
+		within := open[len(open)-1]
 		switch t := token.(type) {
 		case xml.StartElement:
-			if depth++; depth == 1 {
-				a.root = t.Name.Local
+			if len(open) > maxDepth {
+				return nil, errors.New("it has too many elements in each other")
 			}
-			if a.elements++; depth > maxDepth || a.elements > maxElements {
-				return errors.New("it has too many elements, or too many in each other")
+			if a.elements++; a.elements > maxElements || a.elements%1024 == 0 && time.Now().After(a.stop) {
+				return nil, errTooLong
 			}
-			if a.elements%1024 == 0 && (int64(h.size()) > a.most || time.Now().After(a.stop)) {
-				return errTooLong
-			}
-			h.start(t.Name.Local, t)
+			inner := &node{name: t.Name.Local, attrs: t.Attr}
+			within.in, open = append(within.in, inner), append(open, inner)
 		case xml.EndElement:
-			depth--
-			h.end(t.Name.Local)
+			open = open[:len(open)-1]
 		case xml.CharData:
-			h.text(string(t))
+			if len(bytes.TrimSpace(t)) > 0 {
+				a.length += int64(len(t))
+			}
+			if a.length > a.most {
+				return nil, errTooLong
+			}
+			within.in = append(within.in, &node{text: string(t)})
 		}
 	}
 }
@@ -147,57 +226,29 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// attr returns the value of an attribute by its local name; empty: there is none.
-func attr(e xml.StartElement, name string) string {
-	for _, a := range e.Attr {
-		if a.Name.Local == name {
-			return a.Value
-		}
-	}
-	return ""
-}
-
-// on reports whether a switch element is on: <w:vanish/> is, <w:vanish w:val="0"/> is not.
-func on(e xml.StartElement) bool {
-	switch attr(e, "val") {
-	case "0", "false", "off":
-		return false
-	}
-	return true
-}
-
-// relations lists the parts that a part refers to, by their ids.
-type relations struct {
-	folder string
-	to     map[string]relation
-}
-
+// relation is a part that another part refers to.
 type relation struct{ kind, part string }
 
-func (a *archive) relations(part string) (relations, error) {
+// relations returns the parts that a part refers to, by their ids.
+func (a *archive) relations(part string) (map[string]relation, error) {
 	folder, name := path.Split(part)
-	r := relations{folder: folder, to: map[string]relation{}}
-	return r, a.read(folder+"_rels/"+name+".rels", r)
+	all := map[string]relation{}
+	root, err := a.read(folder + "_rels/" + name + ".rels")
+	for r := range root.all("Relationship") {
+		target := r.attr("Target")
+		if !strings.HasPrefix(target, "/") {
+			target = path.Join(folder, target)
+		}
+		if r.attr("TargetMode") != "External" {
+			all[r.attr("Id")] = relation{path.Base(r.attr("Type")), strings.TrimPrefix(path.Clean(target), "/")}
+		}
+	}
+	return all, err
 }
 
-func (r relations) start(name string, e xml.StartElement) {
-	target := attr(e, "Target")
-	if name != "Relationship" || attr(e, "TargetMode") == "External" {
-		return
-	}
-	if !strings.HasPrefix(target, "/") {
-		target = path.Join(r.folder, target)
-	}
-	r.to[attr(e, "Id")] = relation{path.Base(attr(e, "Type")), strings.TrimPrefix(path.Clean(target), "/")}
-}
-
-func (relations) end(string)  {}
-func (relations) text(string) {}
-func (relations) size() int   { return 0 }
-
-// of returns the part of a kind; empty: there is none.
-func (r relations) of(kind string) string {
-	for _, one := range r.to {
+// related returns the part of a kind; empty: there is none.
+func related(to map[string]relation, kind string) string {
+	for _, one := range to {
 		if one.kind == kind {
 			return one.part
 		}
@@ -207,161 +258,15 @@ func (r relations) of(kind string) string {
 
 // main returns the part with the file's content: the one in _rels/.rels, else other.
 func (a *archive) main(other string) (string, error) {
-	r, err := a.relations("") // _rels/.rels
-	if part := r.of("officeDocument"); part != "" {
-		return part, err
-	}
-	return other, err
+	to, err := a.relations("") // _rels/.rels
+	return cmp.Or(related(to, "officeDocument"), other), err
 }
 
 // title returns the title in the file's properties.
 func (a *archive) title() string {
-	var t titleReader
-	if err := a.read("docProps/core.xml", &t); err != nil {
+	root, err := a.read("docProps/core.xml")
+	if err != nil {
 		return "" // bad properties are no reason to refuse the file
 	}
-	return strings.Join(strings.Fields(t.title), " ")
-}
-
-type titleReader struct {
-	title string
-	in    bool
-}
-
-func (t *titleReader) start(name string, _ xml.StartElement) { t.in = name == "title" }
-func (t *titleReader) end(string)                            { t.in = false }
-func (t *titleReader) size() int                             { return len(t.title) }
-func (t *titleReader) text(text string) {
-	if t.in && len(t.title) < 1000 {
-		t.title += text
-	}
-}
-
-// style says what kind of paragraph a style makes.
-type style struct {
-	name, basedOn string
-	level         int    // level of a heading; 0: no heading
-	list, depth   string // id and depth of a list; "": no list
-}
-
-// styles reads styles.xml.
-type styles struct {
-	all map[string]*style
-	now *style
-}
-
-func (s *styles) start(name string, e xml.StartElement) {
-	switch value := attr(e, "val"); {
-	case name == "style":
-		s.now = &style{}
-		if len(s.all) < maxStyles {
-			s.all[attr(e, "styleId")] = s.now
-		}
-	case s.now == nil:
-	case name == "name":
-		s.now.name = strings.ToLower(value)
-		if rest, ok := strings.CutPrefix(s.now.name, "heading "); ok {
-			s.now.level, _ = strconv.Atoi(rest)
-		} else if s.now.name == "title" {
-			s.now.level = 1
-		}
-	case name == "basedOn":
-		s.now.basedOn = value
-	case name == "outlineLvl" && s.now.level == 0:
-		s.now.level = outline(value)
-	case name == "numId":
-		s.now.list = value
-	case name == "ilvl":
-		s.now.depth = value
-	}
-}
-
-// maxStyles is how many styles and lists are remembered.
-const maxStyles = 10_000
-
-// outline turns an outline level, from 0, into a heading level, from 1. Outline level 9 is text.
-func outline(value string) int {
-	if n, err := strconv.Atoi(value); err == nil && n >= 0 && n < 9 {
-		return n + 1
-	}
-	return 0
-}
-
-func (s *styles) end(name string) {
-	if name == "style" {
-		s.now = nil
-	}
-}
-func (*styles) text(string) {}
-func (*styles) size() int   { return 0 }
-
-// of returns a style with the properties that it inherits.
-func (s *styles) of(id string) style {
-	var found style
-	for range 10 { // inheritance may be circular
-		one := s.all[id]
-		if one == nil {
-			break
-		}
-		if found.name == "" {
-			found.name = one.name
-		}
-		if found.level == 0 {
-			found.level = one.level
-		}
-		if found.list == "" {
-			found.list, found.depth = one.list, one.depth
-		}
-		id = one.basedOn
-	}
-	return found
-}
-
-// lists reads numbering.xml: which levels of which lists have numbers.
-type lists struct {
-	formats map[string]string // number format by "abstract level", or by "list level" for an override
-	lists   map[string]string // id -> abstract
-	last    map[string]int    // latest number by "list level"
-	now     string            // id of the current abstract or list
-	level   string
-}
-
-func (l *lists) start(name string, e xml.StartElement) {
-	if len(l.formats)+len(l.lists) > maxStyles {
-		return
-	}
-	switch name {
-	case "abstractNum":
-		l.now = attr(e, "abstractNumId")
-	case "lvl":
-		l.level = attr(e, "ilvl")
-	case "numFmt":
-		l.formats[l.now+" "+l.level] = attr(e, "val")
-	case "num":
-		l.now = attr(e, "numId")
-	case "abstractNumId":
-		l.lists[l.now] = attr(e, "val")
-	}
-}
-
-func (*lists) end(string)  {}
-func (*lists) text(string) {}
-func (*lists) size() int   { return 0 }
-
-// mark returns the beginning of the next item of a list.
-func (l *lists) mark(list, level string) string {
-	depth, _ := strconv.Atoi(level)
-	depth = min(max(depth, 0), 8)
-	indent := strings.Repeat("  ", depth)
-	if format := l.formats[l.lists[list]+" "+strconv.Itoa(depth)]; format == "bullet" || format == "none" || format == "" {
-		return indent + "- "
-	}
-	if len(l.last) > maxStyles {
-		clear(l.last)
-	}
-	l.last[list+" "+strconv.Itoa(depth)]++
-	for below := depth + 1; below < 9; below++ {
-		delete(l.last, list+" "+strconv.Itoa(below))
-	}
-	return strings.Repeat("   ", depth) + strconv.Itoa(l.last[list+" "+strconv.Itoa(depth)]) + ". "
+	return OneLine(root.first("title").words())
 }

@@ -17,7 +17,7 @@ import (
 // This file reads the text of PDF files. It derives words and lines from the positions of text
 // operators, and separates pages by a form feed.
 //
-// It reads columns of text one by one where a file draws rows across them; tables stay in rows.
+// It reads columns of text one by one; tables stay in rows.
 //
 // Forms and rotated text may come out in an odd order; text in pictures is missing. A few hostile
 // bytes can make the reader ask for all memory or never end: call it through apart.go.
@@ -37,18 +37,17 @@ const (
 	longCell   = 20      // characters: a gutter with a lower median on one side separates cells of a table
 )
 
-// inColumns orders the pieces of a page that the file draws row by row across columns: column by
-// column, where a line across them comes before everything below it. It cuts the page at white
+// inColumns orders the pieces of a page with columns column by column, in whatever order the file draws
+// them; a line across columns comes before everything below it. It cuts the page at white
 // space as in a recursive XY-cut (Nagy and Seth, "Hierarchical representation of optically scanned
 // documents", ICPR 1984), but accepts a gutter only if many rows have text of some length on both
-// sides: so a table stays in rows. Pages drawn in another order keep it.
+// sides: so a table stays in rows. Pages without columns keep their order.
 func inColumns(pieces []piece) []piece {
 	if len(pieces) > maxPieces || slices.ContainsFunc(pieces, func(p piece) bool { return p.endY != p.y || p.endX < p.x || p.high <= 0 }) {
 		return pieces // rotated, or mirrored
 	}
 	rows := rowsOf(pieces)
-	at, ok := gutter(rows)
-	if !ok || !alternates(pieces, rows, at) {
+	if _, ok := gutter(rows); !ok {
 		return pieces
 	}
 	ordered := make([]piece, 0, len(pieces))
@@ -145,22 +144,6 @@ func sides(row []piece, at float64) (before, behind int) {
 
 func crosses(row []piece, at float64) bool {
 	return slices.ContainsFunc(row, func(p piece) bool { return p.x < at && p.endX > at && strings.TrimSpace(p.text) != "" })
-}
-
-// alternates reports whether a page is drawn row by row across a gutter.
-func alternates(pieces []piece, rows [][]piece, at float64) bool {
-	beside, changes := 0, 0
-	for _, r := range rows {
-		if before, behind := sides(r, at); before > 0 && behind > 0 && !crosses(r, at) {
-			beside++
-		}
-	}
-	for i := range pieces[1:] {
-		if pieces[i].endX <= at && pieces[i+1].x >= at {
-			changes++
-		}
-	}
-	return 2*changes >= beside
 }
 
 // cut calls f with the pieces of rows, in reading order.

@@ -164,8 +164,6 @@ func TestPDFBombs(t *testing.T) {
 	}
 }
 
-func init() { ServeApart(map[string]ApartReader{"PDF": PDF}) }
-
 // soon is a time at which no test ends.
 func soon() time.Time { return time.Now().Add(time.Hour) }
 

@@ -73,13 +73,6 @@ func formatOf(name string) string {
 	return formatText
 }
 
-// apartKinds maps formats to the readers that a hostile file can break.
-var apartKinds = map[string]string{formatPDF: "PDF", formatDOCX: "DOCX", formatPPTX: "PPTX", formatXLSX: "XLSX", formatEPUB: "EPUB"}
-
-func init() {
-	ServeApart(map[string]ApartReader{"PDF": PDF, "DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX, "EPUB": EPUB})
-}
-
 // Read returns the document of a file, and the hash of the content that it was made from: the file
 // may have changed since it was listed. A file without text yields a document without text.
 func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []byte, err error) {
@@ -124,7 +117,7 @@ func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []by
 
 // parse returns the text of a file's content, and its title if it has one.
 func (f *Folder) parse(ctx context.Context, id, format string, raw []byte) (text, title string, err error) {
-	if kind := apartKinds[format]; kind != "" {
+	if kind := strings.ToUpper(format); apartReaders[kind] != nil {
 		return ReadApart(ctx, kind, raw, f.set.Max, MaxTime)
 	}
 	if format == formatMail {

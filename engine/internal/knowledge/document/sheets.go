@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -26,11 +27,11 @@ func PPTX(raw []byte, most int64, stop time.Time) (text, title string, err error
 	if err != nil {
 		return "", "", err
 	}
-	var order order
-	if err := a.read(main, &order); err != nil {
+	root, err := a.read(main)
+	if err != nil {
 		return "", "", err
 	}
-	if a.root != "presentation" {
+	if root == nil || root.name != "presentation" {
 		return "", "", errNot("PPTX", "a presentation")
 	}
 	parts, err := a.relations(main)
@@ -38,30 +39,31 @@ func PPTX(raw []byte, most int64, stop time.Time) (text, title string, err error
 		return "", "", err
 	}
 	var out strings.Builder
-	if len(order) > maxSlides {
-		return "", "", errTooLong
-	}
-	for i, id := range order {
-		s := &slide{before: out.Len()}
-		part := parts.to[id].part
-		if err := a.read(part, s); err != nil {
+	number := 0
+	for id := range root.all("sldId") {
+		if number++; number > maxSlides || int64(out.Len()) > most {
+			return "", "", errTooLong
+		}
+		part := parts[relationID(id)].part
+		one, err := a.read(part)
+		if err != nil {
 			return "", "", err
 		}
-		if s.hidden {
+		if one.attr("show") == "0" {
 			continue
 		}
 		to, err := a.relations(part)
 		if err != nil {
 			return "", "", err
 		}
-		notes := &slide{notes: true, before: out.Len() + s.size()}
-		if err := a.read(to.of("notesSlide"), notes); err != nil {
+		spoken, err := a.read(related(to, "notesSlide"))
+		if err != nil {
 			return "", "", err
 		}
-		if int64(out.Len()) > most {
-			return "", "", errTooLong
-		}
-		heading := fmt.Sprintf("Slide %d", i+1)
+		s, notes := &slide{}, &slide{notes: true}
+		s.walk(one, "")
+		notes.walk(spoken, "")
+		heading := fmt.Sprintf("Slide %d", number)
 		if s.title = OneLine(s.title); s.title != "" {
 			heading += ": " + s.title
 		}
@@ -85,111 +87,89 @@ func PPTX(raw []byte, most int64, stop time.Time) (text, title string, err error
 	return strings.TrimRight(strings.ToValidUTF8(out.String(), "\uFFFD"), "\n") + "\n", title, nil
 }
 
-// order lists the relation ids of slides, in order.
-type order []string
-
-func (o *order) start(name string, e xml.StartElement) {
-	if name == "sldId" {
-		for _, a := range e.Attr {
-			if a.Name.Local == "id" && a.Name.Space != "" { // the id without a name space is a number
-				*o = append(*o, a.Value)
-			}
-		}
+// relationID is the id of the relation that an element names. Its id without a name space is a number.
+func relationID(n *node) string {
+	i := slices.IndexFunc(n.attrs, func(a xml.Attr) bool { return a.Name.Local == "id" && a.Name.Space != "" })
+	if i < 0 {
+		return ""
 	}
+	return n.attrs[i].Value
 }
-func (*order) end(string)  {}
-func (*order) text(string) {}
-func (*order) size() int   { return 0 }
 
 // slide writes the text of a slide, or of its speaker notes.
 type slide struct {
-	out    strings.Builder
-	title  string
-	notes  bool // reads speaker notes only
-	before int  // bytes of the text before this slide
-	hidden bool
-
-	place  string // kind of the current shape: "title", "body", "sldNum"; empty: unspecified
-	line   strings.Builder
-	level  int
-	inText bool
-	items  bool // the last paragraph was a list item
-	table  *table
-	skip   int // depth in an element to leave out
+	out   strings.Builder
+	title string
+	notes bool // reads speaker notes only
+	items bool // the last paragraph was a list item
 }
 
-func (s *slide) size() int { return s.before + s.out.Len() }
-
-func (s *slide) start(name string, e xml.StartElement) {
-	if s.skip > 0 || name == "Fallback" || name == "cNvPr" && attr(e, "hidden") == "1" {
-		s.skip++
+// walk writes the text in an element. place is the kind of the shape around it: "title", "body", "sldNum"; empty:
+// unspecified.
+func (s *slide) walk(n *node, place string) {
+	if n == nil {
 		return
 	}
-	switch name {
-	case "sld":
-		s.hidden = attr(e, "show") == "0"
-	case "sp", "graphicFrame":
-		s.place = ""
-	case "ph":
-		if s.place = attr(e, "type"); s.place == "" {
-			s.place = "body"
+	for _, inner := range n.in {
+		switch inner.name {
+		case "Fallback": // repeats what is elsewhere
+		case "sp", "graphicFrame":
+			kind := ""
+			if holder := inner.first("ph"); holder != nil {
+				kind = cmp.Or(holder.attr("type"), "body")
+			}
+			s.walk(inner, kind)
+		case "p":
+			s.paragraph(inner, place)
+		case "tbl":
+			var rows [][]string
+			for row := range inner.all("tr") {
+				var cells []string
+				for cell := range row.all("tc") {
+					var texts []string
+					for p := range cell.all("p") {
+						texts = append(texts, slideText(p))
+					}
+					cells = append(cells, OneLine(strings.Join(texts, " ")))
+				}
+				rows = append(rows, cells)
+			}
+			s.block(strings.TrimSuffix(Table(rows), "\n"), false)
+		default:
+			s.walk(inner, place)
 		}
-	case "p":
-		s.line.Reset()
-		s.level = 0
-	case "pPr":
-		s.level, _ = strconv.Atoi(attr(e, "lvl"))
-	case "t":
-		s.inText = true
-	case "br":
-		s.line.WriteByte('\n')
-	case "tbl":
-		s.table = &table{}
 	}
 }
 
-func (s *slide) end(name string) {
-	if s.skip > 0 {
-		s.skip--
-		return
+// slideText is the text of a paragraph.
+func slideText(n *node) string {
+	text := ""
+	for _, inner := range n.in {
+		switch inner.name {
+		case "t":
+			text += inner.words()
+		case "br":
+			text += "\n"
+		case "": // between elements
+		default:
+			text += slideText(inner)
+		}
 	}
-	switch {
-	case name == "t":
-		s.inText = false
-	case name == "p":
-		s.finish()
-	case s.table == nil:
-	case name == "tc":
-		s.table.cells = append(s.table.cells, strings.Join(s.table.cell, " "))
-		s.table.cell = nil
-	case name == "tr":
-		s.table.rows, s.table.cells = append(s.table.rows, s.table.cells), nil
-	case name == "tbl":
-		s.block(strings.TrimSuffix(Table(s.table.rows), "\n"), false)
-		s.table = nil
-	}
+	return text
 }
 
-func (s *slide) text(text string) {
-	if s.skip == 0 && s.inText {
-		s.line.WriteString(text)
-	}
-}
-
-// finish ends a paragraph.
-func (s *slide) finish() {
-	text := strings.TrimSpace(s.line.String())
+func (s *slide) paragraph(n *node, place string) {
+	text := strings.TrimSpace(slideText(n))
 	if text == "" {
 		return
 	}
 	switch {
-	case s.table != nil:
-		s.table.cell = append(s.table.cell, text)
-	case s.place == "sldNum" || s.place == "dt" || s.place == "ftr" || s.place == "hdr" || s.notes && s.place != "body":
-	case !s.notes && (s.place == "title" || s.place == "ctrTitle"):
+	case place == "sldNum" || place == "dt" || place == "ftr" || place == "hdr" || s.notes && place != "body":
+	case !s.notes && (place == "title" || place == "ctrTitle"):
 		s.title += " " + text
-	case s.place == "body" && !s.notes:
-		s.block(strings.Repeat("  ", min(max(s.level, 0), 8))+"- "+OneLine(text), true)
+	case place == "body" && !s.notes:
+		level, _ := strconv.Atoi(n.own("pPr").attr("lvl"))
+		s.block(strings.Repeat("  ", min(max(level, 0), 8))+"- "+OneLine(text), true)
 	default:
 		s.block(text, false)
 	}

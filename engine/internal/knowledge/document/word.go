@@ -1,7 +1,7 @@
 package document
 
 import (
-	"encoding/xml"
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -21,25 +21,23 @@ func DOCX(raw []byte, most int64, stop time.Time) (text, title string, err error
 		return "", "", err
 	}
 	folder := path.Dir(main)
-	w := &word{
-		styles: &styles{all: map[string]*style{}},
-		lists:  &lists{formats: map[string]string{}, lists: map[string]string{}, last: map[string]int{}},
-	}
+	w := &word{styles: map[string]style{}, formats: map[string]string{}, lists: map[string]string{}, last: map[string]int{}}
 	for _, part := range []struct {
-		name string
-		handler
-		note string
+		name  string
+		write func(*node)
 	}{
-		{folder + "/styles.xml", w.styles, ""}, {folder + "/numbering.xml", w.lists, ""}, {main, w, ""},
-		{folder + "/footnotes.xml", w, footnote}, {folder + "/endnotes.xml", w, endnote},
+		{folder + "/styles.xml", w.readStyles}, {folder + "/numbering.xml", w.readLists}, {main, w.blocks},
+		{folder + "/footnotes.xml", func(n *node) { w.notes(n, "footnote", footnote) }},
+		{folder + "/endnotes.xml", func(n *node) { w.notes(n, "endnote", endnote) }},
 	} {
-		w.notes = part.note
-		if err := a.read(part.name, part.handler); err != nil {
+		root, err := a.read(part.name)
+		if err != nil {
 			return "", "", err
 		}
-		if part.name == main && a.root != "document" {
+		if part.name == main && (root == nil || root.name != "document") {
 			return "", "", errNot("DOCX", "a Word document")
 		}
+		part.write(root)
 	}
 	return strings.TrimRight(strings.ToValidUTF8(w.out.String(), "\uFFFD"), "\n") + "\n", a.title(), nil
 }
@@ -54,210 +52,100 @@ const (
 	endnote  = "^e"
 )
 
-// word writes the paragraphs and tables of a part of a Word document.
+// word writes the paragraphs and tables of a Word document.
 type word struct {
-	out    strings.Builder
-	styles *styles
-	lists  *lists
-	notes  string // prefix of the marks of the part's notes; empty: it has no notes
-	note   string // mark of the current note
+	out     strings.Builder
+	styles  map[string]style
+	formats map[string]string // of numbers, by "abstract list, level"
+	lists   map[string]string // the abstract one of each list
+	last    map[string]int    // latest number by "list level"
 
-	open    []*paragraph // nested, as in text boxes
-	tables  []*table
-	skip    int  // depth in an element to leave out
-	vanish  bool // the current run is hidden
-	inRow   bool // inside the properties of a row
-	inStyle bool // inside the properties of a paragraph
-	inText  bool
-	list    bool // the last paragraph was a list item
-}
-
-type paragraph struct {
-	text        strings.Builder
-	style       string
-	level       int
-	list, depth string
-}
-
-// table is a table being read. Rows of a nested table become a part of a cell.
-type table struct {
-	rows    [][]string
-	cells   []string
-	cell    []string
-	span    int
-	deleted bool // the current row is deleted
+	note string    // mark of the note that begins
+	cell *[]string // paragraphs of the current cell; nil: not in a table
+	item bool      // the last paragraph was a list item
 }
 
 const maxSpan = 64
 
 // unread elements contain text that is not shown, or repeated.
-var unread = map[string]bool{"del": true, "moveFrom": true, "instrText": true, "delText": true, "Fallback": true, "delInstrText": true}
-
-func (w *word) size() int {
-	n := w.out.Len()
-	for _, t := range w.tables {
-		n += 64 * len(t.rows) // the bound on unpacked bytes covers their cells
-	}
-	return n
+var unread = map[string]bool{
+	"pPr": true, "rPr": true, "del": true, "moveFrom": true, "instrText": true, "delText": true, "Fallback": true, "delInstrText": true,
 }
 
-func (w *word) start(name string, e xml.StartElement) {
-	if name == "del" && w.inRow && len(w.tables) > 0 {
-		w.tables[len(w.tables)-1].deleted = true
-	}
-	if w.skip > 0 || unread[name] || isRule(name, e) {
-		w.skip++
+// blocks writes the paragraphs and tables in an element.
+func (w *word) blocks(n *node) { w.inline(n, &strings.Builder{}) }
+
+// inline appends the text in a paragraph. It writes the blocks in it, which are those of text boxes.
+func (w *word) inline(n *node, text *strings.Builder) {
+	if n == nil {
 		return
 	}
-	p := w.paragraph()
-	switch name {
-	case "p":
-		w.open = append(w.open, &paragraph{})
-		w.vanish = false
-	case "tbl":
-		w.tables = append(w.tables, &table{})
-	case "tc":
-		if t := w.table(); t != nil {
-			t.cell, t.span = nil, 1
-		}
-	case "trPr":
-		w.inRow = true
-	case "pPr":
-		w.inStyle = true
-	case "r":
-		w.vanish = false
-	case "t":
-		w.inText = true
-	case "gridSpan":
-		if t := w.table(); t != nil {
-			n, _ := strconv.Atoi(attr(e, "val"))
-			t.span = min(max(n, 1), maxSpan)
-		}
-	case "footnote", "endnote":
-		if w.notes != "" {
-			w.note = "[" + w.notes + attr(e, "id") + "]: "
+	for _, inner := range n.in {
+		switch {
+		case unread[inner.name] || inner.name == "r" && hiddenRun(inner):
+		case inner.name == "p":
+			w.paragraph(inner)
+		case inner.name == "tbl":
+			w.table(inner)
+		case inner.name == "t":
+			text.WriteString(inner.words())
+		case inner.name == "tab" || inner.name == "ptab":
+			text.WriteByte(' ')
+		case inner.name == "br" || inner.name == "cr":
+			text.WriteByte('\n')
+		case inner.name == "noBreakHyphen":
+			text.WriteByte('-')
+		case inner.name == "footnoteReference":
+			text.WriteString("[" + footnote + inner.attr("id") + "]")
+		case inner.name == "endnoteReference":
+			text.WriteString("[" + endnote + inner.attr("id") + "]")
+		default:
+			w.inline(inner, text)
 		}
 	}
-	if p == nil {
-		return
-	}
-	switch name {
-	case "pStyle":
-		p.style = attr(e, "val")
-	case "outlineLvl":
-		p.level = outline(attr(e, "val"))
-	case "numId":
-		p.list = attr(e, "val")
-	case "ilvl":
-		p.depth = attr(e, "val")
-	case "vanish":
-		w.vanish = !w.inStyle && on(e)
-	case "tab", "ptab":
-		if !w.inStyle { // else it is a tab stop
-			w.write(" ")
+}
+
+// hiddenRun reports whether a run is hidden: <w:vanish/> is on, <w:vanish w:val="0"/> is not.
+func hiddenRun(run *node) bool {
+	vanish := run.own("rPr").own("vanish")
+	return vanish != nil && !slices.Contains([]string{"0", "false", "off"}, vanish.attr("val"))
+}
+
+// notes writes the notes of a name. Among them is the line above the notes, which is left out.
+func (w *word) notes(root *node, name, prefix string) {
+	for n := range root.all(name) {
+		if kind := n.attr("type"); kind == "" || kind == "normal" {
+			w.note = "[" + prefix + n.attr("id") + "]: "
+			w.blocks(n)
 		}
-	case "br", "cr":
-		w.write("\n")
-	case "noBreakHyphen":
-		w.write("-")
-	case "footnoteReference":
-		w.write("[" + footnote + attr(e, "id") + "]")
-	case "endnoteReference":
-		w.write("[" + endnote + attr(e, "id") + "]")
 	}
 }
 
-// isRule reports whether an element is the line above the notes, which is stored among them.
-func isRule(name string, e xml.StartElement) bool {
-	kind := attr(e, "type")
-	return (name == "footnote" || name == "endnote") && kind != "" && kind != "normal"
-}
-
-func (w *word) end(name string) {
-	if w.skip > 0 {
-		w.skip--
-		return
-	}
-	switch t := w.table(); {
-	case name == "p" && len(w.open) > 0:
-		p := w.paragraph()
-		w.open = w.open[:len(w.open)-1]
-		w.finish(p)
-	case name == "t":
-		w.inText = false
-	case name == "pPr":
-		w.inStyle = false
-	case name == "trPr":
-		w.inRow = false
-	case t == nil:
-	case name == "tc":
-		t.cells = append(t.cells, strings.Join(t.cell, " "))
-		t.cells = append(t.cells, make([]string, t.span-1)...)
-		t.cell, t.span = nil, 1
-	case name == "tr":
-		if !t.deleted {
-			t.rows = append(t.rows, t.cells)
-		}
-		t.cells, t.deleted = nil, false
-	case name == "tbl":
-		w.tables = w.tables[:len(w.tables)-1]
-		w.finishTable(t)
-	}
-}
-
-func (w *word) text(text string) {
-	if w.skip == 0 && w.inText {
-		w.write(text)
-	}
-}
-
-func (w *word) paragraph() *paragraph {
-	if len(w.open) == 0 {
-		return nil
-	}
-	return w.open[len(w.open)-1]
-}
-
-func (w *word) table() *table {
-	if len(w.tables) == 0 {
-		return nil
-	}
-	return w.tables[len(w.tables)-1]
-}
-
-func (w *word) write(text string) {
-	if p := w.paragraph(); p != nil && !w.vanish {
-		p.text.WriteString(text)
-	}
-}
-
-// finish writes a paragraph, or adds it to the current cell.
-func (w *word) finish(p *paragraph) {
-	text, s := strings.TrimSpace(p.text.String()), w.styles.of(p.style)
+// paragraph writes a paragraph, or adds it to the current cell.
+func (w *word) paragraph(n *node) {
+	var b strings.Builder
+	w.inline(n, &b)
+	properties := n.own("pPr")
+	text, s := strings.TrimSpace(b.String()), w.style(properties.val("pStyle"))
 	if text == "" || strings.HasPrefix(s.name, "toc ") {
 		return
 	}
-	if t := w.table(); t != nil {
-		t.cell = append(t.cell, text)
+	if w.cell != nil {
+		*w.cell = append(*w.cell, text)
 		return
 	}
-	if p.level == 0 {
-		p.level = s.level
+	list, depth := properties.own("numPr").val("numId"), properties.own("numPr").val("ilvl")
+	if list == "" {
+		list, depth = s.list, cmp.Or(depth, s.depth)
 	}
-	if p.list == "" {
-		p.list = s.list
-		if p.depth == "" {
-			p.depth = s.depth
-		}
-	}
-	switch {
+	switch level := cmp.Or(outline(properties.val("outlineLvl")), s.level); {
 	case w.note != "":
 		w.block(w.note+OneLine(text), true)
 		w.note = ""
-	case p.level > 0:
-		w.block(Heading(p.level, text), false)
-	case p.list != "" && p.list != "0":
-		w.block(w.lists.mark(p.list, p.depth)+OneLine(text), true)
+	case level > 0:
+		w.block(Heading(level, text), false)
+	case list != "" && list != "0":
+		w.block(w.mark(list, depth)+OneLine(text), true)
 	default:
 		w.block(text, false)
 	}
@@ -265,31 +153,116 @@ func (w *word) finish(p *paragraph) {
 
 // block writes a block. Items of a list have no empty line between them.
 func (w *word) block(text string, item bool) {
-	if w.out.Len() > 0 && !(item && w.list) {
+	if w.out.Len() > 0 && !(item && w.item) {
 		w.out.WriteByte('\n')
 	}
 	w.out.WriteString(text + "\n")
-	w.list = item
+	w.item = item
 }
 
-// finishTable writes a table. One of a single row or column is a frame around its text.
-func (w *word) finishTable(t *table) {
-	if outer := w.table(); outer != nil {
-		for _, row := range t.rows {
-			outer.cell = append(outer.cell, strings.Join(slices.DeleteFunc(row, func(c string) bool { return c == "" }), " "))
+// table writes a table. One of a single row or column is a frame around its text, and rows of one in a table become a
+// part of the cell.
+func (w *word) table(n *node) {
+	var rows [][]string
+	outer, wide := w.cell, false
+	for row := range n.all("tr") {
+		if row.own("trPr").own("del") != nil {
+			continue
 		}
-		return
+		var cells []string
+		for cell := range row.all("tc") {
+			var paragraphs []string
+			w.cell = &paragraphs
+			w.blocks(cell)
+			span, _ := strconv.Atoi(cell.own("tcPr").val("gridSpan"))
+			cells = append(cells, strings.Join(paragraphs, " "))
+			cells = append(cells, make([]string, min(max(span, 1), maxSpan)-1)...)
+		}
+		rows, wide = append(rows, cells), wide || len(cells) > 1
 	}
-	wide := slices.ContainsFunc(t.rows, func(row []string) bool { return len(row) > 1 })
-	if wide && len(t.rows) > 1 {
-		if text := Table(t.rows); text != "" {
+	w.cell = outer
+	switch {
+	case outer != nil:
+		for _, row := range rows {
+			*outer = append(*outer, strings.Join(slices.DeleteFunc(row, func(c string) bool { return c == "" }), " "))
+		}
+	case wide && len(rows) > 1:
+		if text := Table(rows); text != "" {
 			w.block(strings.TrimSuffix(text, "\n"), false)
 		}
-		return
-	}
-	for _, cell := range slices.Concat(t.rows...) {
-		if cell != "" {
-			w.block(cell, false)
+	default:
+		for _, cell := range slices.Concat(rows...) {
+			if cell != "" {
+				w.block(cell, false)
+			}
 		}
 	}
+}
+
+// style says what kind of paragraph a style makes.
+type style struct {
+	name, basedOn string
+	level         int    // level of a heading; 0: no heading
+	list, depth   string // id and depth of a list; "": no list
+}
+
+func (w *word) readStyles(root *node) {
+	for n := range root.all("style") {
+		list := n.first("numPr")
+		s := style{name: strings.ToLower(n.val("name")), basedOn: n.val("basedOn"), list: list.val("numId"), depth: list.val("ilvl")}
+		if rest, ok := strings.CutPrefix(s.name, "heading "); ok {
+			s.level, _ = strconv.Atoi(rest)
+		} else if s.name == "title" {
+			s.level = 1
+		}
+		s.level = cmp.Or(s.level, outline(n.own("pPr").val("outlineLvl")))
+		w.styles[n.attr("styleId")] = s
+	}
+}
+
+// outline turns an outline level, from 0, into a heading level, from 1. Outline level 9 is text.
+func outline(value string) int {
+	if n, err := strconv.Atoi(value); err == nil && n >= 0 && n < 9 {
+		return n + 1
+	}
+	return 0
+}
+
+// style returns a style with the properties that it inherits.
+func (w *word) style(id string) (found style) {
+	for range 10 { // inheritance may be circular
+		one := w.styles[id]
+		found.name, found.level = cmp.Or(found.name, one.name), cmp.Or(found.level, one.level)
+		if found.list == "" {
+			found.list, found.depth = one.list, one.depth
+		}
+		id = one.basedOn
+	}
+	return found
+}
+
+// readLists reads which levels of which lists have numbers.
+func (w *word) readLists(root *node) {
+	for n := range root.all("abstractNum") {
+		for level := range n.all("lvl") {
+			w.formats[n.attr("abstractNumId")+" "+level.attr("ilvl")] = level.val("numFmt")
+		}
+	}
+	for n := range root.all("num") {
+		w.lists[n.attr("numId")] = n.val("abstractNumId")
+	}
+}
+
+// mark returns the beginning of the next item of a list.
+func (w *word) mark(list, level string) string {
+	depth, _ := strconv.Atoi(level)
+	depth = min(max(depth, 0), 8)
+	if format := w.formats[w.lists[list]+" "+strconv.Itoa(depth)]; format == "bullet" || format == "none" || format == "" {
+		return strings.Repeat("  ", depth) + "- "
+	}
+	w.last[list+" "+strconv.Itoa(depth)]++
+	for below := depth + 1; below < 9; below++ {
+		delete(w.last, list+" "+strconv.Itoa(below))
+	}
+	return strings.Repeat("   ", depth) + strconv.Itoa(w.last[list+" "+strconv.Itoa(depth)]) + ". "
 }

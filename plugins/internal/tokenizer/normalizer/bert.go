@@ -1,17 +1,15 @@
 package normalizer
 
 import (
-	"strings"
 	"unicode"
 	"unicode/utf8"
-	"unsafe"
 
 	"golang.org/x/text/unicode/norm"
+	"golang.org/x/text/unicode/rangetable"
 )
 
 // This file cleans and splits texts as BERT's tokenizers do: it is the normalizer
-// BertNormalizer and the pre-tokenizer BertPreTokenizer of tokenizer.json, each alone and
-// both in one pass.
+// BertNormalizer of tokenizer.json. The pre-tokenizer BertPreTokenizer splits with its classes.
 //
 // It follows the tables of the tokenizers library, which are older than today's Unicode;
 // about sixty characters that are newer than Go's own tables may get another case, or
@@ -32,7 +30,7 @@ func IsPunct(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r > ' ' && r < 0x7f && !('0' <= r && r <= '9') && !('a' <= r && r <= 'z') && !('A' <= r && r <= 'Z')
 	}
-	return unicode.IsPunct(r) && !unicode.Is(newer, r) || r == 0x166D
+	return unicode.IsPunct(r) && unicode.Is(unicode8, r) || r == 0x166D
 }
 
 // isControl reports whether cleaning drops r. Bytes that are not UTF-8 arrive as the
@@ -42,13 +40,13 @@ func isControl(r rune) bool {
 		return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f
 	}
 	return r == utf8.RuneError ||
-		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co) && !unicode.Is(newer, r)
+		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co) && unicode.Is(unicode8, r)
 }
 
 // isAccent reports whether r is an accent. The library's tables still count one Philippine
-// vowel sign among them.
+// vowel sign among them, and not yet two Mongolian ones and a Javanese one.
 func isAccent(r rune) bool {
-	return unicode.Is(unicode.Mn, r) && !unicode.Is(newer, r) || r == 0x1734
+	return unicode.Is(unicode.Mn, r) && unicode.Is(unicode8, r) && r != 0x1885 && r != 0x1886 && r != 0xA9BD || r == 0x1734
 }
 
 // isChinese reports whether r is in one of the CJK blocks that BERT splits at.
@@ -59,62 +57,17 @@ func isChinese(r rune) bool {
 		0xF900 <= r && r <= 0xFAFF || 0x2F800 <= r && r <= 0x2FA1F
 }
 
-// AppendLower appends the lower case of r as UTF-8. One letter, the Turkish İ, becomes two.
-func AppendLower(b []byte, r rune) []byte {
+// appendLower appends the lower case of r as UTF-8. One letter, the Turkish İ, becomes two.
+func appendLower(b []byte, r rune) []byte {
 	if r == 'İ' {
 		return append(b, "i\u0307"...)
 	}
 	return utf8.AppendRune(b, unicode.ToLower(r))
 }
 
-// newer holds the characters that today's Unicode calls marks, punctuation or
-// format controls and that the tables of the original tokenizer, which are
-// those of Unicode 8, do not know: it keeps them inside words as they are.
-// Recorded from the library over all code points; see record.py in the test data of package
-// encoder.
-var newer = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{0x061d, 0x061d, 1}, {0x07fd, 0x07fd, 1}, {0x0890, 0x0891, 1}, {0x0898, 0x089f, 1},
-		{0x08ca, 0x08e2, 1}, {0x09fd, 0x09fe, 1}, {0x0a76, 0x0a76, 1}, {0x0afa, 0x0aff, 1},
-		{0x0b55, 0x0b55, 1}, {0x0c04, 0x0c04, 1}, {0x0c3c, 0x0c3c, 1}, {0x0c77, 0x0c77, 1},
-		{0x0c84, 0x0c84, 1}, {0x0d00, 0x0d00, 1}, {0x0d3b, 0x0d3c, 1}, {0x0d81, 0x0d81, 1},
-		{0x0eba, 0x0eba, 1}, {0x0ece, 0x0ece, 1}, {0x180f, 0x180f, 1}, {0x1885, 0x1886, 1},
-		{0x1abf, 0x1ace, 1}, {0x1b7d, 0x1b7e, 1}, {0x1df6, 0x1dfb, 1}, {0x2e43, 0x2e4f, 1},
-		{0x2e52, 0x2e5d, 1}, {0xa82c, 0xa82c, 1}, {0xa8c5, 0xa8c5, 1}, {0xa8ff, 0xa8ff, 1},
-		{0xa9bd, 0xa9bd, 1},
-	},
-	R32: []unicode.Range32{
-		{0x10d24, 0x10d27, 1}, {0x10eab, 0x10ead, 1}, {0x10efd, 0x10eff, 1},
-		{0x10f46, 0x10f50, 1}, {0x10f55, 0x10f59, 1}, {0x10f82, 0x10f89, 1},
-		{0x11070, 0x11070, 1}, {0x11073, 0x11074, 1}, {0x110c2, 0x110c2, 1},
-		{0x110cd, 0x110cd, 1}, {0x111cf, 0x111cf, 1}, {0x1123e, 0x1123e, 1},
-		{0x11241, 0x11241, 1}, {0x1133b, 0x1133b, 1}, {0x11438, 0x1143f, 1},
-		{0x11442, 0x11444, 1}, {0x11446, 0x11446, 1}, {0x1144b, 0x1144f, 1},
-		{0x1145a, 0x1145b, 1}, {0x1145d, 0x1145e, 1}, {0x11660, 0x1166c, 1},
-		{0x116b9, 0x116b9, 1}, {0x1182f, 0x11837, 1}, {0x11839, 0x1183b, 1},
-		{0x1193b, 0x1193c, 1}, {0x1193e, 0x1193e, 1}, {0x11943, 0x11946, 1},
-		{0x119d4, 0x119d7, 1}, {0x119da, 0x119db, 1}, {0x119e0, 0x119e0, 1},
-		{0x119e2, 0x119e2, 1}, {0x11a01, 0x11a0a, 1}, {0x11a33, 0x11a38, 1},
-		{0x11a3b, 0x11a47, 1}, {0x11a51, 0x11a56, 1}, {0x11a59, 0x11a5b, 1},
-		{0x11a8a, 0x11a96, 1}, {0x11a98, 0x11a9c, 1}, {0x11a9e, 0x11aa2, 1},
-		{0x11b00, 0x11b09, 1}, {0x11c30, 0x11c36, 1}, {0x11c38, 0x11c3d, 1},
-		{0x11c3f, 0x11c3f, 1}, {0x11c41, 0x11c45, 1}, {0x11c70, 0x11c71, 1},
-		{0x11c92, 0x11ca7, 1}, {0x11caa, 0x11cb0, 1}, {0x11cb2, 0x11cb3, 1},
-		{0x11cb5, 0x11cb6, 1}, {0x11d31, 0x11d36, 1}, {0x11d3a, 0x11d3a, 1},
-		{0x11d3c, 0x11d3d, 1}, {0x11d3f, 0x11d45, 1}, {0x11d47, 0x11d47, 1},
-		{0x11d90, 0x11d91, 1}, {0x11d95, 0x11d95, 1}, {0x11d97, 0x11d97, 1},
-		{0x11ef3, 0x11ef4, 1}, {0x11ef7, 0x11ef8, 1}, {0x11f00, 0x11f01, 1},
-		{0x11f36, 0x11f3a, 1}, {0x11f40, 0x11f40, 1}, {0x11f42, 0x11f4f, 1},
-		{0x11fff, 0x11fff, 1}, {0x12ff1, 0x12ff2, 1}, {0x13430, 0x13440, 1},
-		{0x13447, 0x13455, 1}, {0x16e97, 0x16e9a, 1}, {0x16f4f, 0x16f4f, 1},
-		{0x16fe2, 0x16fe2, 1}, {0x16fe4, 0x16fe4, 1}, {0x1cf00, 0x1cf2d, 1},
-		{0x1cf30, 0x1cf46, 1}, {0x1e000, 0x1e006, 1}, {0x1e008, 0x1e018, 1},
-		{0x1e01b, 0x1e021, 1}, {0x1e023, 0x1e024, 1}, {0x1e026, 0x1e02a, 1},
-		{0x1e08f, 0x1e08f, 1}, {0x1e130, 0x1e136, 1}, {0x1e2ae, 0x1e2ae, 1},
-		{0x1e2ec, 0x1e2ef, 1}, {0x1e4ec, 0x1e4ef, 1}, {0x1e944, 0x1e94a, 1},
-		{0x1e95e, 0x1e95f, 1},
-	},
-}
+// unicode8 holds the characters that the tables of the original tokenizer, which are those of Unicode 8, know. It keeps
+// later ones inside words as they are.
+var unicode8 = rangetable.Assigned("8.0.0")
 
 // Bert prepares texts as the library's BertNormalizer does. The zero value changes
 // nothing.
@@ -124,9 +77,6 @@ type Bert struct {
 	Strip   bool // decompose characters and drop accents; Hangul is decomposed, too
 	Lower   bool // lower case
 }
-
-// Uncased is the normalizer of BERT's uncased models.
-var Uncased = Bert{Clean: true, Chinese: true, Strip: true, Lower: true}
 
 // String returns the normalised text.
 func (n Bert) String(text string) string {
@@ -171,7 +121,7 @@ func (n Bert) fold(s []byte) []byte {
 		switch {
 		case n.Strip && isAccent(r):
 		case n.Lower:
-			b = AppendLower(b, r)
+			b = appendLower(b, r)
 		default:
 			b = utf8.AppendRune(b, r)
 		}
@@ -186,81 +136,4 @@ func ascii(s []byte) bool {
 		}
 	}
 	return true
-}
-
-// Words calls yield with the words of a text, normalised and split as BertNormalizer and
-// BertPreTokenizer do: between white space, with every punctuation mark and, if
-// n.Chinese, every Chinese character a word of its own. It reads the text only as far as
-// yield returns true, and returns whether that was to its end. A word is valid until
-// yield returns.
-func (n Bert) Words(text string, yield func(word string) bool) bool {
-	var buffer [96]byte
-	for at := 0; at < len(text); {
-		// A field of ASCII letters, digits and symbols, lowered on the way.
-		b, i := buffer[:0], at
-		for i < len(text) && ' ' < text[i] && text[i] < 0x7f {
-			c := text[i]
-			if n.Lower && 'A' <= c && c <= 'Z' {
-				c += 'a' - 'A'
-			}
-			b = append(b, c)
-			i++
-		}
-		if i == len(text) || text[i] == ' ' || n.Clean && (text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
-			if len(b) > 0 && !n.eachWord(unsafe.String(&b[0], len(b)), yield) {
-				return false
-			}
-			at = i + 1
-			continue
-		}
-		end := n.fieldEnd(text, i)
-		field := n.String(text[at:end])
-		for part := range strings.FieldsFuncSeq(field, IsSpace) {
-			if !n.eachWord(part, yield) {
-				return false
-			}
-		}
-		at = end
-	}
-	return true
-}
-
-// fieldEnd is the end of the field that byte i of the text is in or before: the next white
-// space that cleaning keeps, or in a long one a Chinese character.
-func (n Bert) fieldEnd(text string, i int) int {
-	const long = 1 << 10
-	for j, r := range text[i:] {
-		switch {
-		case j == 0:
-		case IsSpace(r) && !(n.Clean && isControl(r)), j > long && n.Chinese && isChinese(r):
-			return i + j
-		}
-	}
-	return len(text)
-}
-
-// eachWord calls yield with the words of a normalised field.
-func (n Bert) eachWord(field string, yield func(string) bool) bool {
-	for field != "" {
-		l := n.WordLen(field)
-		if !yield(field[:l]) {
-			return false
-		}
-		field = field[l:]
-	}
-	return true
-}
-
-// WordLen returns the length in bytes of the word that a normalised field, which is not
-// empty and holds no white space, begins with.
-func (n Bert) WordLen(field string) int {
-	for i, r := range field {
-		if IsPunct(r) || n.Chinese && isChinese(r) {
-			if i == 0 {
-				return utf8.RuneLen(r)
-			}
-			return i
-		}
-	}
-	return len(field)
 }

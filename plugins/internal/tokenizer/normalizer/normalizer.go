@@ -2,9 +2,9 @@ package normalizer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -19,60 +19,61 @@ const (
 	maxGrowth = 16
 )
 
-// Normalizer changes texts. It is read-only and safe for concurrent use; nil changes
-// nothing.
+// Normalizer changes texts. It is read-only and safe for concurrent use.
 type Normalizer struct{ steps []step }
 
-// step is one of the library's types.
-type step interface {
-	// apply returns the changed text, and whether its first character is gone. The text is not
-	// empty.
-	apply(text string, e Edges) (string, bool)
-	// local reports whether a text that is cut before a single space between ASCII letters
-	// comes out as the joined parts do.
-	local() bool
-}
-
-// Edges says of a part of a text which of its ends are cuts in a longer one.
-type Edges struct{ Start, End bool }
+// step is one of the library's types: it changes a text that is not empty.
+type step func(text string) string
 
 // New reads the "normalizer" of a tokenizer.json, which may be null.
 func New(raw json.RawMessage) (*Normalizer, error) {
 	n := &Normalizer{}
-	if err := n.read(raw, 0); err != nil {
-		return nil, err
-	}
-	return n, nil
+	err := eachStep(raw, "normalizers", 0, func(kind string, raw json.RawMessage) error {
+		s, err := newStep(kind, raw)
+		if err != nil {
+			return err
+		}
+		if n.steps = append(n.steps, s); len(n.steps) > maxSteps {
+			return fmt.Errorf("more than %d steps", maxSteps)
+		}
+		return nil
+	})
+	return n, err
 }
 
-func (n *Normalizer) read(raw json.RawMessage, depth int) error {
+// eachStep calls f with the type and the text of each step of a normalizer or pre-tokenizer, which
+// may be null. Sequences have their steps in a field.
+func eachStep(raw json.RawMessage, field string, depth int, f func(kind string, raw json.RawMessage) error) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
-	var f struct {
-		Type        string
-		Normalizers []json.RawMessage
+	var fields map[string]json.RawMessage
+	var kind string
+	var parts []json.RawMessage
+	err := json.Unmarshal(raw, &fields)
+	if err == nil && fields["type"] != nil {
+		err = json.Unmarshal(fields["type"], &kind)
 	}
-	if err := json.Unmarshal(raw, &f); err != nil {
+	if err == nil && kind == "Sequence" && fields[field] != nil {
+		err = json.Unmarshal(fields[field], &parts)
+	}
+	switch {
+	case err != nil:
 		return err
-	}
-	if f.Type == "Sequence" {
-		if depth == maxDepth {
-			return fmt.Errorf("more than %d sequences in each other", maxDepth)
-		}
-		for _, part := range f.Normalizers {
-			if err := n.read(part, depth+1); err != nil {
-				return err
-			}
+	case kind == "":
+		return errors.New("a " + strings.TrimSuffix(field, "s") + " without a type is not supported")
+	case kind != "Sequence":
+		if err := f(kind, raw); err != nil {
+			return fmt.Errorf("%s: %w", kind, err)
 		}
 		return nil
+	case depth == maxDepth:
+		return fmt.Errorf("more than %d sequences in each other", maxDepth)
 	}
-	s, err := newStep(f.Type, raw)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.Type, err)
-	}
-	if n.steps = append(n.steps, s); len(n.steps) > maxSteps {
-		return fmt.Errorf("more than %d steps", maxSteps)
+	for _, part := range parts {
+		if err := eachStep(part, field, depth+1, f); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -80,9 +81,10 @@ func (n *Normalizer) read(raw json.RawMessage, depth int) error {
 func newStep(kind string, raw json.RawMessage) (step, error) {
 	switch kind {
 	case "BertNormalizer":
-		return newBERT(raw)
+		b, err := ReadBERT(raw)
+		return b.String, err
 	case "Lowercase":
-		return mapped{lower}, nil
+		return lower, nil
 	case "NFC":
 		return form(norm.NFC), nil
 	case "NFD":
@@ -92,9 +94,7 @@ func newStep(kind string, raw json.RawMessage) (step, error) {
 	case "NFKD":
 		return form(norm.NFKD), nil
 	case "StripAccents":
-		return filter{isMark}, nil
-	case "Nmt":
-		return nmt{}, nil
+		return stripAccents, nil
 	case "Strip":
 		return newStrip(raw)
 	case "Prepend":
@@ -104,17 +104,14 @@ func newStep(kind string, raw json.RawMessage) (step, error) {
 	case "Precompiled":
 		return newPrecompiled(raw)
 	case "ByteLevel":
-		return mapped{ByteLevel}, nil
-	case "":
-		return nil, fmt.Errorf("a normalizer without a type is not supported")
+		return ByteLevel, nil
 	}
-	return nil, fmt.Errorf("this type of normalizer is not supported")
+	return nil, errors.New("this type of normalizer is not supported")
 }
 
-// String returns the normalised text, and whether it begins with what the text begins
-// with. It may be empty.
-func (n *Normalizer) String(text string, e Edges) (string, bool) {
-	whole, kept, most := text, true, maxGrowth*len(text)+4096
+// String returns the normalised text, which may be empty.
+func (n *Normalizer) String(text string) string {
+	most := maxGrowth*len(text) + 4096
 	for _, s := range n.steps {
 		if text == "" {
 			break
@@ -122,35 +119,10 @@ func (n *Normalizer) String(text string, e Edges) (string, bool) {
 		if len(text) > most {
 			text = strings.ToValidUTF8(text[:most], "")
 		}
-		var lost bool
-		text, lost = s.apply(text, e)
-		kept = kept && !lost
+		text = s(text)
 	}
-	if _, size := utf8.DecodeRuneInString(whole); !kept && size < len(whole) {
-		// Space that the first character became may have been stripped, and not all of it.
-		rest, _ := n.String(whole[:size], e)
-		kept = rest != ""
-	}
-	return text, kept
+	return text
 }
 
-// BERT returns the BertNormalizer that n is, or nil.
-func (n *Normalizer) BERT() *Bert {
-	if len(n.steps) == 1 {
-		if b, ok := n.steps[0].(bertStep); ok {
-			return &b.Bert
-		}
-	}
-	return nil
-}
-
-// Local reports whether a text that is cut before a single space between ASCII letters
-// comes out as the joined parts do, with the cuts as their edges.
-func (n *Normalizer) Local() bool {
-	for _, s := range n.steps {
-		if !s.local() {
-			return false
-		}
-	}
-	return true
-}
+// None reports whether n changes nothing.
+func (n *Normalizer) None() bool { return len(n.steps) == 0 }

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -28,226 +31,115 @@ const (
 
 // UnmarshalText reads the name that the library has for a behavior.
 func (b *behavior) UnmarshalText(text []byte) error {
-	for i, name := range []string{"Removed", "Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext"} {
-		if string(text) == name {
-			*b = behavior(i)
-			return nil
-		}
+	i := slices.Index([]string{"Removed", "Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext"}, string(text))
+	if i < 0 {
+		return fmt.Errorf("behavior %q is not supported", text)
 	}
-	return fmt.Errorf("behavior %q is not supported", text)
+	*b = behavior(i)
+	return nil
 }
 
-// splitter cuts one text at matches, which are told to it in order.
-type splitter struct {
-	behavior
-	text   string
-	first  bool
-	yield  Part
-	start  int  // of the part that is held back
-	end    int  // up to where the text is read
-	match  bool // whether what was read last is a match
-	invert bool
-}
-
-// add reads up to byte end, which is a match or not.
-func (s *splitter) add(end int, match bool) bool {
-	if end == s.end {
-		return true
-	}
-	match = match != s.invert
-	at, last := s.end, s.match
-	s.end, s.match = end, match
-	switch s.behavior {
-	case isolated:
-		return s.part(at)
-	case removed:
-		if match {
-			s.start = end
-			return true
-		}
-		return s.part(at)
-	case contiguous:
-		if at > 0 && match != last {
-			return s.part2(s.start, at)
-		}
-	case mergedWithPrevious:
+// cut appends the parts of a text, whose matches and what is between them are given.
+func (b behavior) cut(parts []part, of part, spans []span) []part {
+	begin := 0 // of the part that spans go to
+	for i, s := range spans {
+		last := i == len(spans)-1
 		switch {
-		case match && !last:
-			return s.part(s.start)
-		case s.start < at:
-			return s.part2(s.start, at) && (!match || s.part(at))
-		case match:
-			return s.part(at)
+		case b == removed && s.match:
+			begin = s.end
+			continue
+		case last:
+		case b == contiguous && spans[i+1].match == s.match:
+			continue
+		case b == mergedWithPrevious && !s.match && spans[i+1].match:
+			continue
+		case b == mergedWithNext && s.match && !spans[i+1].match:
+			continue
 		}
-	case mergedWithNext:
-		if !match {
-			return s.part(s.start)
-		}
-		if s.start < at {
-			return s.part2(s.start, at)
-		}
+		parts = append(parts, part{of.text[begin:s.end], of.first && begin == 0})
+		begin = s.end
 	}
-	return true
-}
-
-// part yields what was read from byte start on.
-func (s *splitter) part(start int) bool { return s.part2(start, s.end) }
-
-func (s *splitter) part2(start, end int) bool {
-	s.start = end
-	return s.yield(s.text[start:end], s.first && start == 0)
-}
-
-// close reads the rest, which is no match, and yields what was held back.
-func (s *splitter) close() bool {
-	if !s.add(len(s.text), false) {
-		return false
-	}
-	if s.behavior != removed && s.start < len(s.text) {
-		return s.part(s.start)
-	}
-	return true
+	return parts
 }
 
 // PreTokenizer splits texts. It is read-only and safe for concurrent use.
 type PreTokenizer struct{ steps []splitStep }
 
-// Part receives a part of a text, and whether it begins where the whole text does. It
-// returns false where it wants no more.
-type Part func(part string, first bool) bool
-
-// splitStep is one of the library's types.
-type splitStep interface {
-	// split calls yield with the parts of a text, as long as it returns true, and returns what
-	// it returned last. Parts may be empty.
-	split(text string, first bool, yield Part) bool
-	// cuts reports whether a part ends before every single space between ASCII letters.
-	cuts() bool
-	// keeps reports whether other steps may have that property after this one.
-	keeps() bool
+// part is a part of a text.
+type part struct {
+	text  string
+	first bool // it begins where the whole text does
 }
+
+// splitStep is one of the library's types: it appends the parts of a part, which is not empty.
+type splitStep func(parts []part, of part) []part
 
 // NewPreTokenizer reads the "pre_tokenizer" of a tokenizer.json, which may be null: then the text is
-// one word.
-func NewPreTokenizer(raw json.RawMessage) (*PreTokenizer, error) {
+// one word. normalized says that a normalizer comes before.
+func NewPreTokenizer(raw json.RawMessage, normalized bool) (*PreTokenizer, error) {
 	p := &PreTokenizer{}
-	if err := p.read(raw, 0); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-func (p *PreTokenizer) read(raw json.RawMessage, depth int) error {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil
-	}
-	var f struct {
-		Type  string
-		Parts []json.RawMessage `json:"pretokenizers"`
-	}
-	if err := json.Unmarshal(raw, &f); err != nil {
-		return err
-	}
-	if f.Type == "Sequence" {
-		if depth == maxDepth {
-			return fmt.Errorf("more than %d sequences in each other", maxDepth)
+	err := eachStep(raw, "pretokenizers", 0, func(kind string, raw json.RawMessage) error {
+		s, err := newSplitStep(kind, raw, normalized)
+		if err != nil {
+			return err
 		}
-		for _, part := range f.Parts {
-			if err := p.read(part, depth+1); err != nil {
-				return err
-			}
+		if p.steps = append(p.steps, s); len(p.steps) > maxSteps {
+			return fmt.Errorf("more than %d steps", maxSteps)
 		}
 		return nil
-	}
-	s, err := newSplitStep(f.Type, raw)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.Type, err)
-	}
-	if p.steps = append(p.steps, s); len(p.steps) > maxSteps {
-		return fmt.Errorf("more than %d steps", maxSteps)
-	}
-	return nil
+	})
+	return p, err
 }
 
-func newSplitStep(kind string, raw json.RawMessage) (splitStep, error) {
+func newSplitStep(kind string, raw json.RawMessage, normalized bool) (splitStep, error) {
 	switch kind {
 	case "BertPreTokenizer":
-		return bertSplit{}, nil
+		return bertSplit, nil
 	case "Whitespace":
-		return whitespace{}, nil
+		return whitespace, nil
 	case "WhitespaceSplit":
-		return whitespaceSplit, nil
+		return charClass{IsSpace, removed}.split, nil
 	case "Punctuation":
-		return newPunctuation(raw)
+		f := struct{ Behavior behavior }{isolated}
+		err := json.Unmarshal(raw, &f)
+		return charClass{IsPunct, f.Behavior}.split, err
 	case "Digits":
 		return newDigits(raw)
 	case "Split":
 		return newSplit(raw)
 	case "Metaspace":
-		return newMetaspace(raw)
+		return newMetaspace(raw, normalized)
 	case "ByteLevel":
 		return newByteLevel(raw)
-	case "":
-		return nil, errors.New("a pre-tokenizer without a type is not supported")
 	}
 	return nil, errors.New("this type of pre-tokenizer is not supported")
 }
 
-// Split calls yield with the words of a normalised text, as long as it returns true, and
-// returns what it returned last. first says that the text is the beginning of the input.
-func (p *PreTokenizer) Split(text string, first bool, yield func(word string) bool) bool {
-	return text == "" || p.split(p.steps, text, first, yield)
-}
-
-func (p *PreTokenizer) split(steps []splitStep, text string, first bool, yield func(string) bool) bool {
-	if len(steps) == 0 {
-		return yield(text)
-	}
-	if len(steps) == 1 {
-		return steps[0].split(text, first, func(part string, _ bool) bool { return part == "" || yield(part) })
-	}
-	return steps[0].split(text, first, func(part string, first bool) bool {
-		return part == "" || p.split(steps[1:], part, first, yield)
-	})
-}
-
-// BERT reports whether p is the BertPreTokenizer.
-func (p *PreTokenizer) BERT() bool {
-	return len(p.steps) == 1 && p.steps[0] == splitStep(bertSplit{})
-}
-
-// PrefixSpace reports whether p puts a space before texts; ok is false where p is not ByteLevel
-// alone.
-func (p *PreTokenizer) PrefixSpace() (prefix, ok bool) {
-	if len(p.steps) != 1 {
-		return false, false
-	}
-	b, ok := p.steps[0].(byteLevel)
-	return b.prefix, ok
-}
-
-// Cuts reports whether a text that is cut before a single space between ASCII letters has
-// the words of the parts.
-func (p *PreTokenizer) Cuts() bool {
-	for _, s := range p.steps {
-		if s.cuts() {
-			return true
+// Split yields the words of a normalised text. first says that the text is the beginning of the input.
+func (p *PreTokenizer) Split(text string, first bool) iter.Seq[string] {
+	parts := []part{{text, first}}
+	for _, step := range p.steps {
+		next := make([]part, 0, len(parts)+len(text)/perWord)
+		for _, of := range parts {
+			if of.text != "" {
+				next = step(next, of)
+			}
 		}
-		if !s.keeps() {
-			return false
+		parts = next
+	}
+	return func(yield func(string) bool) {
+		for _, of := range parts {
+			if of.text != "" && !yield(of.text) {
+				return
+			}
 		}
 	}
-	return false
 }
 
-// split cuts at the matches of a pattern.
-type split struct {
-	find     *Pattern
-	behavior behavior
-	invert   bool
-	words    bool // find matches everything, with words that begin with their space
-}
+// perWord is about how many bytes words have.
+const perWord = 5
 
+// newSplit reads what cuts at the matches of a pattern.
 func newSplit(raw json.RawMessage) (splitStep, error) {
 	var f struct {
 		Pattern  json.RawMessage
@@ -264,40 +156,21 @@ func newSplit(raw json.RawMessage) (splitStep, error) {
 	if err != nil {
 		return nil, err
 	}
-	return split{find, *f.Behavior, f.Invert, find.Words() && !f.Invert}, nil
-}
-
-func (p split) split(text string, first bool, yield Part) bool {
-	s := splitter{behavior: p.behavior, text: text, first: first, yield: yield, invert: p.invert}
-	for at := 0; ; {
-		start, end := p.find.Next(text, at)
-		if start < 0 {
-			return s.close()
+	return func(parts []part, of part) []part {
+		spans := find.spans(of.text)
+		for i := range spans {
+			spans[i].match = spans[i].match != f.Invert
 		}
-		if !s.add(start, false) || !s.add(end, true) {
-			return false
-		}
-		at = end
-	}
+		return f.Behavior.cut(parts, of, spans)
+	}, nil
 }
 
-func (p split) cuts() bool { return p.words && p.behavior == isolated }
-func (p split) keeps() bool {
-	return p.find.Local && !p.invert && p.behavior != contiguous && p.behavior != mergedWithPrevious
-}
-
-// metaspace writes spaces as a visible character, and splits before it.
-type metaspace struct {
-	mark   string
-	scheme string // where a text without one gets one: always, first, never
-	cut    bool
-}
-
-func newMetaspace(raw json.RawMessage) (splitStep, error) {
+// newMetaspace reads what writes spaces as a visible character, and splits before it.
+func newMetaspace(raw json.RawMessage, normalized bool) (splitStep, error) {
 	f := struct {
 		Replacement string
 		Prefix      *bool  `json:"add_prefix_space"`
-		Scheme      string `json:"prepend_scheme"`
+		Scheme      string `json:"prepend_scheme"` // where a text without one gets one: always, first, never
 		Split       *bool
 	}{Scheme: "always"}
 	if err := json.Unmarshal(raw, &f); err != nil {
@@ -311,71 +184,131 @@ func newMetaspace(raw json.RawMessage) (splitStep, error) {
 		return nil, errors.New("replacement is not one character")
 	case f.Scheme != "always" && f.Scheme != "first" && f.Scheme != "never":
 		return nil, errors.New("prepend_scheme is not always, first or never")
+	case f.Scheme == "first" && normalized: // the library does so only where the normalizer keeps the first character
+		return nil, errors.New(`prepend_scheme "first" behind a normalizer is not supported`)
 	}
-	return metaspace{f.Replacement, f.Scheme, f.Split == nil || *f.Split}, nil
+	mark := Pattern{text: f.Replacement}
+	return func(parts []part, of part) []part {
+		of.text = strings.ReplaceAll(of.text, " ", f.Replacement)
+		if f.Scheme != "never" && (f.Scheme == "always" || of.first) && !strings.HasPrefix(of.text, f.Replacement) {
+			of.text = f.Replacement + of.text
+		}
+		if f.Split != nil && !*f.Split {
+			return append(parts, of)
+		}
+		return mergedWithNext.cut(parts, of, mark.spans(of.text))
+	}, nil
 }
 
-func (m metaspace) split(text string, first bool, yield Part) bool {
-	text = strings.ReplaceAll(text, " ", m.mark)
-	if m.scheme != "never" && (m.scheme == "always" || first) && !strings.HasPrefix(text, m.mark) {
-		text = m.mark + text
-	}
-	if !m.cut {
-		return yield(text, first)
-	}
-	for start := 0; start < len(text); {
-		end := len(text)
-		if next := strings.Index(text[start+1:], m.mark); next >= 0 {
-			end = start + 1 + next
-		}
-		if !yield(text[start:end], first && start == 0) {
-			return false
-		}
-		start = end
-	}
-	return true
-}
-
-func (m metaspace) cuts() bool  { return m.cut }
-func (m metaspace) keeps() bool { return m.cut }
-
-// byteLevel writes bytes as the characters of byte-level vocabularies, after a split by
+// newByteLevel reads what writes bytes as the characters of byte-level vocabularies, after a split by
 // GPT-2's expression where that is wanted.
-type byteLevel struct{ prefix, words bool }
-
-var gpt2Pattern = func() *Pattern {
-	p, err := CompilePattern(GPT2)
-	if err != nil {
-		panic(err)
-	}
-	return p
-}()
-
 func newByteLevel(raw json.RawMessage) (splitStep, error) {
 	f := struct {
 		Prefix bool `json:"add_prefix_space"`
 		Regex  bool `json:"use_regex"`
 	}{Regex: true}
-	err := json.Unmarshal(raw, &f)
-	return byteLevel{f.Prefix, f.Regex}, err
-}
-
-func (b byteLevel) split(text string, first bool, yield Part) bool {
-	if b.prefix && !strings.HasPrefix(text, " ") {
-		text = " " + text
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, err
 	}
-	if !b.words {
-		return yield(ByteLevel(text), first)
-	}
-	for at := 0; at < len(text); {
-		_, end := gpt2Pattern.Next(text, at)
-		if !yield(ByteLevel(text[at:end]), first && at == 0) {
-			return false
+	words, err := CompilePattern(GPT2)
+	return func(parts []part, of part) []part {
+		if f.Prefix && !strings.HasPrefix(of.text, " ") {
+			of.text = " " + of.text
 		}
-		at = end
-	}
-	return true
+		before := len(parts)
+		if parts = append(parts, of); f.Regex {
+			parts = isolated.cut(parts[:before], of, words.spans(of.text))
+		}
+		for i := before; i < len(parts); i++ {
+			parts[i].text = ByteLevel(parts[i].text)
+		}
+		return parts
+	}, err
 }
 
-func (b byteLevel) cuts() bool  { return b.words }
-func (b byteLevel) keeps() bool { return false }
+// bertSplit splits between white space and around punctuation.
+func bertSplit(parts []part, of part) []part {
+	start := 0
+	for i, r := range of.text {
+		space := IsSpace(r)
+		if !space && !IsPunct(r) {
+			continue
+		}
+		parts = append(parts, part{of.text[start:i], of.first && start == 0})
+		start = i + utf8.RuneLen(r)
+		if !space {
+			parts = append(parts, part{of.text[i:start], of.first && i == 0})
+		}
+	}
+	return append(parts, part{of.text[start:], of.first && start == 0})
+}
+
+// whitespace splits into runs of word characters, and of others that are no white space.
+func whitespace(parts []part, of part) []part {
+	const space, word, other = 0, 1, 2
+	start, kind := 0, space
+	end := func(at int) {
+		if kind != space {
+			parts = append(parts, part{of.text[start:at], of.first && start == 0})
+		}
+	}
+	for i, r := range of.text {
+		k := other
+		switch {
+		case IsSpace(r):
+			k = space
+		case IsWord(r):
+			k = word
+		}
+		if k != kind {
+			end(i)
+			start, kind = i, k
+		}
+	}
+	end(len(of.text))
+	return parts
+}
+
+// IsWord reports whether r belongs to words by Unicode's rule for regular expressions
+// (UTS 18, annex C).
+func IsWord(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_'
+	}
+	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
+}
+
+// charClass splits at characters.
+type charClass struct {
+	in       func(rune) bool
+	behavior behavior
+}
+
+func newDigits(raw json.RawMessage) (splitStep, error) {
+	var f struct {
+		Individual bool `json:"individual_digits"`
+	}
+	err := json.Unmarshal(raw, &f)
+	if f.Individual {
+		return charClass{unicode.IsNumber, isolated}.split, err
+	}
+	return charClass{unicode.IsNumber, contiguous}.split, err
+}
+
+func (c charClass) split(parts []part, of part) []part {
+	var spans []span
+	at := 0
+	for i, r := range of.text {
+		if c.in(r) {
+			if at < i {
+				spans = append(spans, span{at, i, false})
+			}
+			at = i + utf8.RuneLen(r)
+			spans = append(spans, span{i, at, true})
+		}
+	}
+	if at < len(of.text) {
+		spans = append(spans, span{at, len(of.text), false})
+	}
+	return c.behavior.cut(parts, of, spans)
+}

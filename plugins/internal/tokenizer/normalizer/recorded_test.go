@@ -46,7 +46,7 @@ func TestRecorded(t *testing.T) {
 			t.Fatal(len(want), err)
 		}
 		for i, text := range r.Texts {
-			if got, _ := n.String(text, Edges{}); got != want[i] {
+			if got := n.String(text); got != want[i] {
 				t.Errorf("%s: %q: got %q, want %q", row[0], text, got, want[i])
 			}
 		}
@@ -80,7 +80,7 @@ func TestCharacters(t *testing.T) {
 			if !ok {
 				want = string(c)
 			}
-			if got, _ := n.String("q"+string(c)+"q", Edges{}); got != "q"+want+"q" {
+			if got := n.String("q" + string(c) + "q"); got != "q"+want+"q" {
 				if assigned++; unicode.Is(unicode.Cn, c) {
 					assigned, others = assigned-1, others+1
 				}

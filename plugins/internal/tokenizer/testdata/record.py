@@ -225,7 +225,7 @@ def characters():
     alone = lambda p, c: not p.pre_tokenize_str(chr(c))
     apart = lambda p, c: len(p.pre_tokenize_str("a" + chr(c))) == 2
     joined = lambda p, c: len(p.pre_tokenize_str("a" + chr(c))) == 1 and not alone(p, c) and len(p.pre_tokenize_str(chr(c) + ".")) == 2
-    classes = {r: (alone, P.Split(Regex(r), "removed")) for r in (r"\p{L}", r"\p{N}", r"\s", r"\w", r"\p{M}", r"\p{P}", r"\p{Lu}")}
+    classes = {r: (alone, P.Split(Regex(r), "removed")) for r in (r"\p{L}", r"\p{N}", r"\s", r"\p{M}", r"\p{P}", r"\p{Lu}")}
     classes |= {"Digits": (apart, P.Digits(individual_digits=True)), "WhitespaceSplit": (alone, P.WhitespaceSplit()), "Punctuation": (apart, P.Punctuation()), "Whitespace": (joined, P.Whitespace())}
     out = {}
     for name, (test, p) in classes.items():
@@ -245,7 +245,7 @@ def characters():
 
 def parts():
     texts = TEXTS[:200] + TEXTS[600:660]
-    splits = [(r, b, i) for r in (GPT2, GPT2_SHORT, LLAMA3, QWEN2, O200K, r"\s+", r"\w+|[^\w\s]+", r"\d", r"[\s\d]+", r"[^\S\n]+|\W") for b, i in [("isolated", False)]]
+    splits = [(r, b, i) for r in (GPT2, GPT2_SHORT, LLAMA3, QWEN2, O200K, r"\s+", r"\d", r"[\s\d]+") for b, i in [("isolated", False)]]
     splits += [(r, b, i) for r in (r"\s", r"\p{P}") for b in ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous") for i in (False, True)]
     pre = [P.Split(Regex(r), b, invert=i) for r, b, i in splits]
     pre += [P.Split(s, b) for s in (" ", "▁", "  ") for b in ("merged_with_previous", "merged_with_next", "removed")]
@@ -254,7 +254,7 @@ def parts():
     pre += [P.Metaspace(prepend_scheme=s, split=c) for s in ("always", "first", "never") for c in (True, False)]
     pre += [P.ByteLevel(add_prefix_space=a, use_regex=r) for a in (True, False) for r in (True, False)]
     pre += [P.Sequence([P.Whitespace(), P.Digits(individual_digits=True), P.Punctuation()]), P.Sequence([P.WhitespaceSplit(), P.Metaspace(prepend_scheme="first")])]
-    norm = [N.Lowercase(), N.NFC(), N.NFD(), N.NFKC(), N.NFKD(), N.StripAccents(), N.Nmt(), N.Strip(), N.Strip(right=False), N.Strip(left=False), N.Prepend("▁"),
+    norm = [N.Lowercase(), N.NFC(), N.NFD(), N.NFKC(), N.NFKD(), N.StripAccents(), N.Strip(), N.Strip(right=False), N.Strip(left=False), N.Prepend("▁"),
             N.ByteLevel(), N.Replace(" ", "▁"), N.Replace("ab", ""), N.Replace(Regex(" {2,}"), " "), N.Replace(Regex(r"\s+"), " "), N.Replace(Regex(r"[a-z]+\d*"), "x"),
             N.BertNormalizer(), N.BertNormalizer(lowercase=False), N.BertNormalizer(lowercase=False, strip_accents=True), N.BertNormalizer(strip_accents=False),
             N.BertNormalizer(clean_text=False), N.BertNormalizer(handle_chinese_chars=False), N.Sequence([N.NFD(), N.StripAccents(), N.NFC(), N.Lowercase()])]

@@ -110,8 +110,6 @@ def bpe():
     rows.append(record("unknown characters", plain, asked(rng, False)))
     rows.append(record("unknown characters fused", {**plain, "fuse_unk": True}, asked(rng, False)))
     rows.append(record("unknown characters dropped", {**plain, "unk_token": None}, asked(rng, False)[100:]))
-    rows.append(record("suffix", train("<unk>", end_of_word_suffix="</w>"), asked(rng, False)))
-    rows.append(record("prefix", train("<unk>", continuing_subword_prefix="##"), asked(rng, False)))
 
     # As SentencePiece's BPE is converted: one word is a whole text, bytes stand for what is unknown.
     tok = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
