@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -121,32 +120,14 @@ func plain(a sdk.Argument) any {
 	return word
 }
 
-// Replay sends the request in a file once more, alone, to the stage that failed on it. The stage gets
-// the same config as then; secrets, which the file omits, come from the config of the checks.
-func Replay(ctx context.Context, o Options, f host.ReplayFile, done func(stage string, r conformance.Result)) (*Report, error) {
-	dir, err := os.MkdirTemp("", "racflow-verify-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	offered, err := o.offers(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(offered.Stages, func(s sdk.Stage) bool { return s.Kind == f.Kind && s.Name == f.Stage })
-	if i < 0 {
-		return nil, fmt.Errorf("%s %s has no stage %s/%s; it has %s", offered.Name, offered.Version, f.Kind, f.Stage, names(offered.Stages))
-	}
-	s := offered.Stages[i]
-	config, secrets, err := o.Config.again(s, f.Config)
-	if err != nil {
-		return nil, err
-	}
-	check := conformance.Check{
+// replay is the check that sends the request in a file once more. The stage gets the same config as then;
+// secrets, which the file omits, come from the config of the checks.
+func replay(f host.ReplayFile) conformance.Check {
+	return conformance.Check{
 		Name: "replay of " + path.Base(f.Request.Method), Within: conformance.Long,
 		Why: fmt.Sprintf("With %s %s a run said: %s", f.Plugin, f.Version, f.How),
 		Fix: "Return a result for the row, or let it fail alone with an error that says what is wrong with it.",
-		Run: func(t conformance.T, s *conformance.Subject) error {
+		Run: func(t *conformance.T, s *conformance.Subject) error {
 			p, err := s.Open(t, s.Setup(t))
 			if err != nil {
 				return err
@@ -154,13 +135,6 @@ func Replay(ctx context.Context, o Options, f host.ReplayFile, done func(stage s
 			return send(wire.Alone(t.Context()), p.Stage, f.Request)
 		},
 	}
-	v := o.subject(dir, s, config, secrets)
-	report := &Report{Plugin: offered.Name, Version: offered.Version, Stages: []Stage{{Name: nameOf(s)}}}
-	conformance.Collect(ctx, dir, v.Subject, []conformance.Check{check}, func(r conformance.Result) {
-		report.Stages[0].Results = append(report.Stages[0].Results, r)
-		done(nameOf(s), r)
-	})
-	return report, ctx.Err()
 }
 
 // again returns the config that a stage had, with its present secrets.

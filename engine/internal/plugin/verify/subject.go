@@ -180,9 +180,6 @@ type subject struct {
 	dir     string
 	secrets []string
 	rows    int
-
-	mu      sync.Mutex
-	running map[*conformance.Process]*running
 }
 
 // running is one process, with a host of its own, so that its output can be attributed to a check.
@@ -217,26 +214,19 @@ func (v *subject) start(ctx context.Context, setup conformance.Setup) (*conforma
 		}
 		return nil, err
 	}
-	c := &conformance.Process{Stage: p.Stage, Fingerprint: p.Fingerprint(), Close: sync.OnceFunc(func() { _ = p.Close(); h.Close() })}
-	v.mu.Lock()
-	v.running[c] = &running{p, said}
-	v.mu.Unlock()
-	return c, nil
+	return &conformance.Process{
+		Stage: p.Stage, Fingerprint: p.Fingerprint(), Own: &running{p, said}, Close: sync.OnceFunc(func() { _ = p.Close(); h.Close() }),
+	}, nil
 }
 
 // load starts the stage and prepares work for it.
-func (v *subject) load(t conformance.T) (*conformance.Load, *running, error) {
+func (v *subject) load(t *conformance.T) (*conformance.Load, *running, error) {
 	l, err := conformance.NewLoad(t, v.Subject)
 	if err != nil {
 		return nil, nil, err
 	}
-	return l, v.of(l.Process()), nil
-}
-
-func (v *subject) of(p *conformance.Process) *running {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.running[p]
+	r, _ := l.Process().Own.(*running) // as start made it
+	return l, r, nil
 }
 
 // starts is the first check: all others depend on it.
@@ -244,7 +234,7 @@ var starts = conformance.Check{
 	Name: "starts", Within: conformance.Long,
 	Why: "The engine starts the program, reads one line of handshake from it, and configures the stage.",
 	Fix: "Begin with serve.Plugin (in Python, racflow_plugin.serve), print to standard error only, and accept the config.",
-	Run: func(t conformance.T, s *conformance.Subject) error {
+	Run: func(t *conformance.T, s *conformance.Subject) error {
 		_, err := s.Open(t, s.Setup(t))
 		return err
 	},
