@@ -255,6 +255,7 @@ func (s *Server) arrive(r *http.Request, body []byte) Ask {
 		a.readMessages()
 	} else {
 		a.read()
+		a.stream = a.stream || s.options.Streams
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
