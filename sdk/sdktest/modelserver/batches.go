@@ -418,7 +418,6 @@ func (s *Server) send(w http.ResponseWriter, content []byte) {
 	_ = http.NewResponseController(w).Flush()
 	s.step(BatchSending)
 	_, _ = w.Write(content[half:])
-	_ = http.NewResponseController(w).Flush()
 	s.step(BatchSent)
 }
 

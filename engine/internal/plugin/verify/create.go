@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,7 +199,7 @@ func (o ProjectOptions) values() (values, error) {
 		return v, fmt.Errorf("--sdk %s is neither a version, such as v0.1.0, nor the folder of a checkout of racflow", o.SDK)
 	}
 	v.Version, v.Replace = "v0.0.0", folder
-	if strings.ContainsAny(folder, " \t") || runtime.GOOS == "windows" {
+	if strings.ContainsAny(folder, " \t") {
 		v.Replace = strconv.Quote(folder)
 	}
 	return v, nil

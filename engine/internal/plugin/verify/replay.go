@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,19 +60,13 @@ func fromHCL(lines string, to map[string]json.RawMessage) error {
 	return nil
 }
 
-// plain returns a valid value of an argument: its example, its first choice, its least, or a word.
+// plain returns a valid value of an argument: its example, its first choice, or a word or number within its bounds.
 func plain(a sdk.Argument) any {
-	word, number := "example", 1.0
-	switch {
-	case a.Example != "":
-		word = a.Example
-	case len(a.OneOf) > 0:
+	word, number := strings.Repeat("e", max(1, a.Length.Min)), 1.0
+	if len(a.OneOf) > 0 {
 		word = a.OneOf[0]
-	case a.Length.Max > 0 && a.Length.Max < len(word):
-		word = word[:a.Length.Max]
-	case a.Length.Min > len(word) && a.Type == sdk.TypeString:
-		word = strings.Repeat("e", a.Length.Min)
 	}
+	word = cmp.Or(a.Example, word)
 	switch low, high := a.Range.Min, a.Range.Max; {
 	case low != nil && high != nil:
 		number = (*low + *high) / 2
@@ -94,10 +89,7 @@ func plain(a sdk.Argument) any {
 	case sdk.TypeBool:
 		return true
 	case sdk.TypeDuration:
-		if a.Example != "" {
-			return a.Example
-		}
-		return fmt.Sprint(number, "s")
+		return cmp.Or(a.Example, fmt.Sprint(number, "s"))
 	case sdk.TypeStringList:
 		return []string{word}
 	case sdk.TypeNumberList:
