@@ -8,7 +8,6 @@ import (
 	"os"
 	"reflect"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -132,37 +131,11 @@ func gaveUp(many, few int) Check {
 			if err != nil {
 				return err
 			}
-			kind := s.Stage.Kind
-			input, probe, alone := numbered(kind, 0, many, 0), numbered(kind, 0, few, 0), wire.Alone(t.Context())
-			if _, err := call(alone, p.Stage, kind, probe); err != nil {
+			kind, rows := s.Stage.Kind, numbered(s.Stage.Kind, 0, many, 0)
+			return harness.GivesUp(t, s.Options, many, few, func(ctx context.Context, n int) error {
+				_, err := call(ctx, p.Stage, kind, part(rows, 0, n))
 				return err
-			}
-			select {
-			case <-p.Arrived: // the probe
-			default:
-			}
-			cancelled, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			ended := make(chan struct{})
-			go func() { defer close(ended); _, _ = call(cancelled, p.Stage, kind, input) }()
-			arrived := p.Arrived
-			if arrived == nil { // another process: by then it has the call, or the check finds nothing
-				sent := make(chan struct{})
-				time.AfterFunc(100*time.Millisecond, func() { close(sent) })
-				arrived = sent
-			}
-			select {
-			case <-arrived:
-			case <-ended:
-			}
-			time.AfterFunc(5*time.Millisecond, cancel)
-			<-ended
-			alone, cancel = context.WithTimeout(alone, s.Options.Promptly)
-			defer cancel()
-			if _, err := call(alone, p.Stage, kind, probe); err != nil {
-				return fmt.Errorf("%v after a cancelled call: %w", s.Options.Promptly, err)
-			}
-			return nil
+			})
 		},
 	}
 }

@@ -113,17 +113,7 @@ func (h hook) FailNow()                          { h.check.Fatalf("a hook of the
 // start starts a stage behind a gRPC server in memory.
 func start(ctx context.Context, stage sdk.Stage, setup sdk.Setup, config string, log io.Writer) (*conformance.Process, error) {
 	listener := bufconn.Listen(1 << 20)
-	arrived := make(chan struct{}, 1)
-	g := grpc.NewServer(append(wire.ServerOptions(), grpc.ChainUnaryInterceptor(
-		func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			if info.FullMethod != stagepb.Stage_Configure_FullMethodName {
-				select {
-				case arrived <- struct{}{}:
-				default:
-				}
-			}
-			return handle(ctx, request)
-		}))...)
+	g := grpc.NewServer(wire.ServerOptions()...)
 	plugin := sdk.Plugin{Name: "test", Version: "0.0.0", Stages: []sdk.Stage{stage}}
 	server := serve.NewServer(plugin, slog.New(slog.NewTextHandler(log, nil)))
 	server.Register(g)
@@ -135,7 +125,6 @@ func start(ctx context.Context, stage sdk.Stage, setup sdk.Setup, config string,
 		return nil, err
 	}
 	p := &conformance.Process{
-		Server: server, Arrived: arrived,
 		Close: sync.OnceFunc(func() { _ = conn.Close(); g.Stop(); server.Close() }),
 	}
 	if err := configure(ctx, p, conn, stage, setup, config); err != nil {

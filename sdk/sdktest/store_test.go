@@ -51,8 +51,7 @@ func TestFaultyStoresFail(t *testing.T) {
 		"mixes collections":                     {"together/collections do not mix", "want"},
 		"shows a commit bit by bit":             {"together/readers see one commit", "beside"},
 		"overwrites what another process wrote": {"processes/one after the other", "want 3"},
-		"deaf":                                  {"together/cancelled search", "after it was cancelled"},
-		"fails when cancelled":                  {"together/cancelled put", "return the context's error"},
+		"deaf":                                  {"together/cancelled search", "after a cancelled call"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()

@@ -1,14 +1,12 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -28,13 +26,18 @@ func example(s sdk.Stage) ([]byte, error) {
 		return nil, fmt.Errorf("the example of the description: %w; write a config into %s: {%q: {...}}", err, FileName, nameOf(s))
 	}
 	for _, a := range s.Arguments {
-		if a.Required && values[a.Name] == nil {
-			raw, err := json.Marshal(plain(a))
-			if err != nil {
-				return nil, err
-			}
-			values[a.Name] = raw
+		text := a.Example
+		if text == "" && len(a.OneOf) > 0 {
+			text = a.OneOf[0]
 		}
+		if !a.Required || values[a.Name] != nil || text == "" {
+			continue
+		}
+		raw := json.RawMessage(text)
+		if a.Type == sdk.TypeString || a.Type == sdk.TypePath || !json.Valid(raw) {
+			raw, _ = json.Marshal(text) // a string always can be
+		}
+		values[a.Name] = raw
 	}
 	return json.Marshal(values)
 }
@@ -58,58 +61,6 @@ func fromHCL(lines string, to map[string]json.RawMessage) error {
 		to[name] = raw
 	}
 	return nil
-}
-
-// plain returns a valid value of an argument: its example, its first choice, or a word or number within its bounds.
-func plain(a sdk.Argument) any {
-	word, number := strings.Repeat("e", max(1, a.Length.Min)), 1.0
-	if len(a.OneOf) > 0 {
-		word = a.OneOf[0]
-	}
-	word = cmp.Or(a.Example, word)
-	switch low, high := a.Range.Min, a.Range.Max; {
-	case low != nil && high != nil:
-		number = (*low + *high) / 2
-	case low != nil && *low >= number:
-		number = *low + 1
-	case high != nil && *high <= number:
-		number = *high - 1
-	}
-	var given any
-	if json.Unmarshal([]byte(a.Example), &given) == nil {
-		if _, isText := given.(string); !isText && a.Type != sdk.TypeString && a.Type != sdk.TypePath {
-			return given
-		}
-	}
-	switch a.Type {
-	case sdk.TypeInt:
-		return int(number)
-	case sdk.TypeFloat:
-		return number
-	case sdk.TypeBool:
-		return true
-	case sdk.TypeDuration:
-		return cmp.Or(a.Example, fmt.Sprint(number, "s"))
-	case sdk.TypeStringList:
-		return []string{word}
-	case sdk.TypeNumberList:
-		return []float64{number}
-	case sdk.TypeStringMap:
-		return map[string]string{"example": word}
-	case sdk.TypeNumberMap:
-		return map[string]float64{"example": number}
-	case sdk.TypeListMap:
-		return map[string][]string{"example": {word}}
-	case sdk.TypeBlock:
-		inner := map[string]any{}
-		for _, f := range a.Fields {
-			if f.Required {
-				inner[f.Name] = plain(f)
-			}
-		}
-		return inner
-	}
-	return word
 }
 
 // replay is the check that sends the request in a file once more. The stage gets the same config as then;

@@ -248,33 +248,29 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestExamples checks that each type of argument has a value that it takes.
+// TestExamples checks that required arguments have their examples as values.
 func TestExamples(t *testing.T) {
 	type all struct {
-		S  string              `config:"s,required" min_length:"12" doc:"."`
-		O  string              `config:"o,required" one_of:"chat,text" doc:"."`
-		P  string              `config:"p,required" pattern:"^[0-9]+$" example:"42" doc:"."`
-		I  int                 `config:"i,required" min:"3" max:"9" doc:"."`
-		F  float64             `config:"f,required" above:"0" below:"1" doc:"."`
-		N  int                 `config:"n,required" max:"-4" doc:"."`
-		B  bool                `config:"b,required" doc:"."`
-		D  time.Duration       `config:"d,required" min:"2s" doc:"."`
-		L  []string            `config:"l,required" min_length:"1" doc:"."`
-		NL []float64           `config:"nl,required" min:"5" doc:"."`
-		M  map[string]string   `config:"m,required" doc:"."`
-		NM map[string]float64  `config:"nm,required" doc:"."`
-		LM map[string][]string `config:"lm,required" doc:"."`
-		X  struct {
-			Y int `config:"y,required" doc:"."`
-		} `config:"x,required" doc:"."`
+		O string             `config:"o,required" one_of:"chat,text" doc:"."`
+		P string             `config:"p,required" pattern:"^[0-9]+$" example:"42" doc:"."`
+		I int                `config:"i,required" min:"3" max:"9" example:"4" doc:"."`
+		D time.Duration      `config:"d,required" min:"2s" example:"3s" doc:"."`
+		L []string           `config:"l,required" min_length:"1" example:"[\"a\"]" doc:"."`
+		S string             `config:"s,required" doc:"."`
 		W map[string]float64 `config:"w" doc:"."`
 	}
-	stage := sdk.SampleStage("all", "All.", func(_ context.Context, _ sdk.Setup, _ all) (sdk.Sampler, error) { return nil, io.EOF }, sdk.Example("w = { a = 1.5 }\ns = upper(\"x\")"))
-	config, err := example(stage)
-	if err == nil {
-		err = stage.Validate(config)
-	}
-	if err != nil || !strings.Contains(string(config), `"w":{"a":1.5}`) {
-		t.Errorf("%s: %v", config, err)
+	open := func(_ context.Context, _ sdk.Setup, _ all) (sdk.Sampler, error) { return nil, io.EOF }
+	for text, want := range map[string]string{
+		"w = { a = 1.5 }\ns = \"x\"": `{"d":"3s","i":4,"l":["a"],"o":"chat","p":"42","s":"x","w":{"a":1.5}}`,
+		"s = upper(\"x\")":          `{"d":"3s","i":4,"l":["a"],"o":"chat","p":"42"}`, // s is the author's to give
+	} {
+		stage := sdk.SampleStage("all", "All.", open, sdk.Example(text))
+		config, err := example(stage)
+		if err != nil || string(config) != want {
+			t.Errorf("%s: %v", config, err)
+		}
+		if refused := stage.Validate(config); (refused == nil) != strings.Contains(want, `"s"`) {
+			t.Errorf("%s: %v", config, refused)
+		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/serve"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -66,10 +65,7 @@ type Process struct {
 	Stage       *wire.Stage // the engine's end
 	Fingerprint string
 	Close       func() // may be called again
-
-	Server  *serve.Server   // the other end, where it is in this process; nil: it is not
-	Arrived <-chan struct{} // gets a value for a call of a kind's method, unless it has one; nil: nobody can know
-	Own     any             // what its Starter knows of it beside that
+	Own         any    // what its Starter knows of it beside that
 }
 
 // Setup says how a stage is started.
@@ -310,4 +306,24 @@ func (t *T) cleanUp() {
 		go func() { defer close(done); last() }()
 		_ = ends(done, time.After(grace))
 	}
+}
+
+// GivesUp makes calls with many rows that are cancelled, early and while they are worked on, and checks that one
+// with few rows has its turn soon afterwards. What a cancelled call returns is seen by nobody.
+func GivesUp(t *T, o *Options, many, few int, call func(ctx context.Context, rows int) error) error {
+	if err := call(wire.Alone(t.Context()), few); err != nil { // it may have to set up something
+		return err
+	}
+	for _, pause := range []time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond} {
+		cancelled, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(pause, cancel)
+		_ = call(cancelled, many)
+		cancel()
+		alone, cancel := context.WithTimeout(wire.Alone(t.Context()), o.Promptly)
+		err := call(alone, few)
+		if cancel(); err != nil {
+			return fmt.Errorf("%v after a cancelled call: %w", o.Promptly, err)
+		}
+	}
+	return nil
 }

@@ -9,13 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/wire"
+	"github.com/racflow/racflow/sdk/conformance/internal/harness"
 )
 
 var processCases = []storeCase{
@@ -278,14 +276,10 @@ func (c *collection) cancelledSearch() {
 		queries[i] = sdk.Query{Text: randomText(random, 5), Vector: randomVector(random)}
 	}
 	for _, mode := range c.modes() {
-		search := func(q []sdk.Query) *stagepb.SearchRequest {
-			body, err := wire.EncodeSearch(c.name, ranking(mode, weighted, 100, 100), vectorless(mode, q))
-			if err != nil {
-				c.Fatalf("%v", err)
-			}
-			return body
-		}
-		c.givesUp(search(queries), search(nil))
+		c.givesUp(len(queries), func(ctx context.Context, n int) error {
+			_, err := c.process.Stage.Retrieve(ctx, c.name, ranking(mode, weighted, 100, 100), vectorless(mode, queries[:n]))
+			return err
+		})
 	}
 	c.check()
 	c.probe("word1 word2", queries[0].Vector)
@@ -293,18 +287,11 @@ func (c *collection) cancelledSearch() {
 
 func (c *collection) cancelledPut() {
 	random := c.fill()
-	put := func(n int) *stagepb.PutRequest {
-		batch := make([]sdk.Entry, n)
-		for i := range batch {
-			batch[i] = randomEntry(random, i)
-		}
-		rows, err := wire.EncodeEntries(batch)
-		if err != nil {
-			c.Fatalf("%v", err)
-		}
-		return &stagepb.PutRequest{Collection: c.name, Rows: rows}
+	batch := make([]sdk.Entry, 3000)
+	for i := range batch {
+		batch[i] = randomEntry(random, i)
 	}
-	c.givesUp(put(3000), put(0))
+	c.givesUp(len(batch), func(ctx context.Context, n int) error { return c.process.Stage.Put(ctx, c.name, batch[:n]) })
 	c.check()
 	c.put(randomEntry(random, 7))
 	c.delete("e8")
@@ -312,63 +299,11 @@ func (c *collection) cancelledPut() {
 	c.probe("word1 word2", randomVector(random))
 }
 
-// send makes a call, past the wire where the process allows it, so that the reply to a cancelled
-// one is seen.
-func (c *collection) send(ctx context.Context, request any) (failure *stagepb.Failure, err error) {
-	switch q := request.(type) {
-	case *stagepb.SearchRequest:
-		reply := &stagepb.RowsReply{}
-		if c.process.Server != nil {
-			reply, err = c.process.Server.Search(ctx, q)
-		} else {
-			err = c.process.Stage.Conn.Invoke(ctx, stagepb.Stage_Search_FullMethodName, q, reply)
-		}
-		return reply.GetFailure(), err
-	case *stagepb.PutRequest:
-		reply := &stagepb.WriteReply{}
-		if c.process.Server != nil {
-			reply, err = c.process.Server.Put(ctx, q)
-		} else {
-			err = c.process.Stage.Conn.Invoke(ctx, stagepb.Stage_Put_FullMethodName, q, reply)
-		}
-		return reply.GetFailure(), err
+func (c *collection) givesUp(many int, call func(ctx context.Context, n int) error) {
+	if err := harness.GivesUp(c.T, c.Options, many, 1, call); err != nil {
+		c.Errorf("%v", err)
 	}
-	return nil, fmt.Errorf("there is no such call: %T", request)
-}
-
-// givesUp cancels a call, early and while it is worked on, and checks that it ends
-// soon and says so, unless it was done before, and that others have their turn then.
-func (c *collection) givesUp(call, probe any) {
-	reply := func(ctx context.Context, request any) error {
-		failure, err := c.send(ctx, request)
-		if failure != nil && err == nil && failure.GetCode() != stagepb.Code_CODE_CANCELLED {
-			err = fmt.Errorf("a cancelled call failed with %v, %q: return the context's error", failure.GetCode(), failure.GetMessage())
-		}
-		if ctx.Err() != nil && sdk.CodeOf(err) == sdk.CodeCancelled {
-			return nil // as the engine's end has it, before the stage has noticed
-		}
-		return err
-	}
-	for _, pause := range []time.Duration{0, 5 * time.Millisecond} {
-		ctx, cancel := context.WithCancel(c.Context())
-		time.AfterFunc(pause, cancel)
-		ended := make(chan error, 1)
-		go func() { ended <- reply(ctx, call) }()
-		select {
-		case err := <-ended:
-			if err != nil {
-				c.Fatalf("%v", err)
-			}
-		case <-time.After(c.Options.Promptly + pause):
-			c.Fatalf("%v after it was cancelled a call was still worked on", c.Options.Promptly)
-		}
-		c.open() // nobody can know what of it is pending
-		alone, cancel := context.WithTimeout(wire.Alone(c.Context()), c.Options.Promptly)
-		if err := reply(alone, probe); err != nil {
-			c.Errorf("%v after a cancelled call: %v", c.Options.Promptly, err)
-		}
-		cancel()
-	}
+	c.open() // nobody can know what is pending
 }
 
 // tenantCases are about entries that belong to somebody: none of them may be found by others.
