@@ -72,7 +72,7 @@ func TestFaultyAttachersFail(t *testing.T) {
 		"finds half":                      {"dense", "candidates, want"},
 		"filters after the cut":           {"filters", "0 candidates, want 1"},
 		"compares texts with numbers":     {"filters", "candidates, want 0"},
-		"finds all by words":              {"words", "is found by the words"},
+		"finds all by words":              {"words", "by the words"},
 		"promises words":                  {"words", "lexical search"},
 		"an empty leg":                    {"words", "hybrid search: place 0"},
 		"takes what is put":               {"refuses to write", "Put gives <nil>"},

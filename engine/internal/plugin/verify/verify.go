@@ -205,17 +205,15 @@ func (o Options) stage(ctx context.Context, dir string, s sdk.Stage, done func(c
 		}
 		return err
 	}
+	first := starts
 	config, secrets, err := o.Config.of(s)
 	if err != nil {
-		done(conformance.Result{
-			Name: starts.Name, Status: conformance.Failed, Messages: []string{err.Error()}, Why: starts.Why,
-			Fix: "Write the config of this stage into " + FileName + ", or give it with --config.",
-		})
-		return nil
+		first.Run = func(*conformance.T, *conformance.Subject) error { return err }
+		first.Fix = "Write the config of this stage into " + FileName + ", or give it with --config."
 	}
 	v := o.subject(dir, s, config, secrets)
-	first := starts.On(ctx, dir, v.Subject)
-	if done(first); first.Status == conformance.Failed {
+	started := first.On(ctx, dir, v.Subject)
+	if done(started); started.Status == conformance.Failed {
 		return nil
 	}
 	all := slices.DeleteFunc(slices.Concat(conformance.Checks(s), v.checks()), func(c conformance.Check) bool {
@@ -229,7 +227,7 @@ func (o Options) stage(ctx context.Context, dir string, s sdk.Stage, done func(c
 	}
 	for _, c := range all {
 		if ctx.Err() != nil {
-			return nil
+			return ctx.Err()
 		}
 		done(c.On(ctx, dir, v.Subject))
 	}
