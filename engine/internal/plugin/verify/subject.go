@@ -210,16 +210,6 @@ func (v *subject) start(ctx context.Context, setup conformance.Setup) (*conforma
 	}, nil
 }
 
-// load starts the stage and prepares work for it.
-func (v *subject) load(t *conformance.T) (*conformance.Load, *running, error) {
-	l, err := conformance.NewLoad(t, v.Subject)
-	if err != nil {
-		return nil, nil, err
-	}
-	r, _ := l.Process().Own.(*running) // as start made it
-	return l, r, nil
-}
-
 // starts is the first check: all others depend on it.
 var starts = conformance.Check{
 	Name: "starts", Within: conformance.Long,
