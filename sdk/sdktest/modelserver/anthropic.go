@@ -12,35 +12,6 @@ import (
 // Anthropic's Messages API is served below the same address, at /messages, with the same
 // options and faults: one choice, system prompts and errors in a form of their own.
 
-// messagesRequest is a request for a message, as far as it is read.
-type messagesRequest struct {
-	Model       string          `json:"model"`
-	MaxTokens   int             `json:"max_tokens"`
-	System      json.RawMessage `json:"system"` // a text, or parts of one
-	Messages    []Message       `json:"messages"`
-	Temperature *float64        `json:"temperature"`
-	Stop        []string        `json:"stop_sequences"`
-	Stream      bool            `json:"stream"`
-	Thinking    struct {
-		Type   string `json:"type"`
-		Budget int    `json:"budget_tokens"`
-	} `json:"thinking"`
-	Output struct {
-		Effort string `json:"effort"`
-		Format *struct {
-			Type   string          `json:"type"`
-			Schema json.RawMessage `json:"schema"`
-		} `json:"format"`
-	} `json:"output_config"`
-	Tools []struct {
-		Name   string          `json:"name"`
-		Schema json.RawMessage `json:"input_schema"`
-	} `json:"tools"`
-	ToolChoice struct {
-		Type string `json:"type"`
-	} `json:"tool_choice"`
-}
-
 // messagesFields are the fields of a request that the API knows; it refuses others.
 var messagesFields = []string{
 	"model", "max_tokens", "system", "messages", "temperature", "top_p", "top_k", "stop_sequences", "stream", "thinking", "output_config",
@@ -54,44 +25,43 @@ func messages(path string) bool {
 
 // readMessages reads the body of a request for a message; an error of it goes into a.invalid.
 func (a *Ask) readMessages() {
-	var r messagesRequest
-	if err := json.Unmarshal(a.Body, &r); err != nil {
-		a.invalid = "the body: " + err.Error()
-		return
+	r := a.sent
+	a.Model, a.N, a.maxTokens, a.stop, a.stream = r.Get("model").String(), 1, int(r.Get("max_tokens").Int()), texts(r.Get("stop_sequences")), r.Get("stream").Bool()
+	for _, sent := range r.Get("messages").Array() {
+		a.Messages = append(a.Messages, a.readMessage(sent.Get("role").String(), sent.Get("content")))
 	}
-	_ = json.Unmarshal(a.Body, &a.sent) // it is an object
-	a.Model, a.Messages, a.N, a.maxTokens, a.stop, a.stream = r.Model, r.Messages, 1, r.MaxTokens, r.Stop, r.Stream
-	a.effort, a.thinking = r.Output.Effort, r.Thinking.Type == "enabled" || r.Thinking.Type == "adaptive"
-	forced := r.ToolChoice.Type == "tool" || r.ToolChoice.Type == "any"
+	temperature, thinking, choice := r.Get("temperature"), r.Get("thinking.type").String(), r.Get("tool_choice.type").String()
+	budget := int(r.Get("thinking.budget_tokens").Int())
+	a.effort, a.thinking = r.Get("output_config.effort").String(), thinking == "enabled" || thinking == "adaptive"
+	forced := choice == "tool" || choice == "any"
 	for _, rule := range []struct {
 		broken  bool
 		message string
 	}{
 		{a.Header.Get("anthropic-version") == "", "anthropic-version: header is required"},
-		{r.MaxTokens < 1, "max_tokens: Field required"},
-		{len(r.Messages) == 0 || r.Messages[0].Role != "user", "messages: first message must use the \"user\" role"},
-		{r.Temperature != nil && (*r.Temperature > 1 || *r.Temperature < 0), "temperature: range: 0..1"},
-		{a.thinking && r.Temperature != nil && *r.Temperature != 1, "`temperature` may only be set to 1 when thinking is enabled"},
+		{a.maxTokens < 1, "max_tokens: Field required"},
+		{len(a.Messages) == 0 || a.Messages[0].Role != "user", "messages: first message must use the \"user\" role"},
+		{temperature.Exists() && (temperature.Float() > 1 || temperature.Float() < 0), "temperature: range: 0..1"},
+		{a.thinking && temperature.Exists() && temperature.Float() != 1, "`temperature` may only be set to 1 when thinking is enabled"},
 		{a.thinking && forced, "Thinking may not be enabled when tool_choice forces tool use."},
-		{r.Thinking.Type == "enabled" && r.Thinking.Budget < 1024, "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"},
-		{r.Thinking.Type == "enabled" && r.Thinking.Budget >= r.MaxTokens, "`max_tokens` must be greater than `thinking.budget_tokens`"},
-		{slices.ContainsFunc(r.Stop, blank), "stop_sequences: each stop sequence must contain non-whitespace"},
-		{slices.ContainsFunc(r.Messages, func(m Message) bool { return m.Content == "" }), "messages: text content blocks must be non-empty"},
-		{slices.ContainsFunc(r.Messages, func(m Message) bool { return m.Role != "user" && m.Role != "assistant" }), "messages: Unexpected role; use the top-level `system` parameter"},
+		{thinking == "enabled" && budget < 1024, "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"},
+		{thinking == "enabled" && budget >= a.maxTokens, "`max_tokens` must be greater than `thinking.budget_tokens`"},
+		{slices.ContainsFunc(a.stop, blank), "stop_sequences: each stop sequence must contain non-whitespace"},
+		{slices.ContainsFunc(a.Messages, func(m Message) bool { return m.Content == "" }), "messages: text content blocks must be non-empty"},
+		{slices.ContainsFunc(a.Messages, func(m Message) bool { return m.Role != "user" && m.Role != "assistant" }), "messages: Unexpected role; use the top-level `system` parameter"},
 	} {
 		if rule.broken && a.invalid == "" {
 			a.invalid = rule.message
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.sent)) {
+	for _, name := range slices.Sorted(maps.Keys(r.Map())) {
 		if !slices.Contains(messagesFields, name) && a.invalid == "" {
 			a.invalid = name + ": Extra inputs are not permitted"
 		}
 	}
-	if len(r.System) > 0 {
-		system, _ := json.Marshal(object{"role": "system", "content": r.System}) // it was JSON
-		var m Message
-		if err := json.Unmarshal(system, &m); err != nil || m.Content == "" {
+	if system := r.Get("system"); system.Exists() {
+		m := a.readMessage("system", system)
+		if m.Content == "" {
 			a.invalid = "system: text content blocks must be non-empty"
 		}
 		a.Messages = append([]Message{m}, a.Messages...)
@@ -99,14 +69,15 @@ func (a *Ask) readMessages() {
 	if strings.Count(string(a.Body), `"cache_control"`) > 4 {
 		a.invalid = "A maximum of 4 blocks with cache_control may be provided."
 	}
+	format, tool := r.Get("output_config.format"), r.Get("tools.0")
 	switch {
-	case r.Output.Format != nil:
-		a.format = r.Output.Format.Type
-		a.readSchema(r.Output.Format.Schema)
-	case len(r.Tools) > 0:
-		a.readSchema(r.Tools[0].Schema)
-		if a.tool = r.Tools[0].Name; !forced { // it is free to answer in a text
-			a.tool = ""
+	case format.Exists():
+		a.format = format.Get("type").String()
+		a.readSchema(format.Get("schema"))
+	case tool.Exists():
+		a.readSchema(tool.Get("input_schema"))
+		if forced { // else it is free to answer in a text
+			a.tool = tool.Get("name").String()
 		}
 	}
 }

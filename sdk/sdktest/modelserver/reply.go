@@ -13,8 +13,6 @@ import (
 	"sort"
 	"strings"
 	"unicode"
-
-	"github.com/racflow/racflow/sdk"
 )
 
 // answering is how models write their answers.
@@ -237,8 +235,7 @@ func (s *Server) complete(a Ask, fault Fault) (completion, error) {
 	if fault.Kind == HalfBody || fault.Kind == Broken {
 		n = 0 // they do not arrive
 	}
-	in, cached := s.charge(a, n)
-	s.count(a, sdk.Usage{InputTokens: uint64(in), CachedTokens: uint64(cached), OutputTokens: uint64(out)})
+	in, cached := s.charge(a, n, out)
 	switch s.options.Usage {
 	case UsageGiven:
 		c.usage = &usage{in, cached, out, thought}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -81,11 +83,11 @@ func (s *Server) unsupported(a Ask) error {
 			param, given = "response_format", a.format == name
 		case "choice":
 			param = "structured_outputs"
-			_, given = a.sent[param]
+			given = a.sent.Get(param).Exists()
 		case "whole":
 			param, given = "stream", !a.stream
 		default:
-			given = a.sent[name] != nil && string(a.sent[name]) != "null"
+			given = a.sent.Get(name).Type != gjson.Null // neither null nor missing
 		}
 		if !given {
 			continue
