@@ -58,7 +58,6 @@ func (c *collection) strings(all []string) {
 	}
 	c.commitChecked("")
 	c.restart()
-	c.check()
 }
 
 // characters returns all of Unicode but NUL, in strings of at most size bytes.
@@ -89,7 +88,6 @@ func (c *collection) unicode() {
 	c.put(batch...)
 	c.commitChecked("")
 	c.restart()
-	c.check()
 }
 
 func (c *collection) unicodeTexts() {
@@ -159,7 +157,6 @@ func (c *collection) metadata() {
 	c.commitChecked("")
 	c.probe("some", axis(1))
 	c.restart()
-	c.check()
 }
 
 func (c *collection) emptyKey() {
@@ -207,12 +204,10 @@ func (c *collection) otherSchema() {
 	}
 	refuse()
 	c.open()
-	c.check()
 	c.process.Close()
 	c.start()
 	refuse() // now it is known from what is kept only
 	c.open()
-	c.check()
 	c.probe("word1 word2", randomVector(random))
 	c.put(randomEntry(random, 1))
 	c.commitChecked("")
@@ -314,5 +309,4 @@ func (c *collection) unopened() {
 		_, _ = both(c, "scan", func(s store) (sdk.Page, error) { return s.Scan(c.Context(), c.name, sdk.Scan{}) })
 	}
 	c.open()
-	c.check()
 }

@@ -227,8 +227,11 @@ func (c *collection) refused(what string, err error) {
 	}
 }
 
-// open opens the collection, which drops what is pending.
-func (c *collection) open() { c.openAs("open", c.name, c.schema) }
+// open opens the collection, which drops what is pending, and compares all that is committed.
+func (c *collection) open() {
+	c.openAs("open", c.name, c.schema)
+	c.check()
+}
 
 func (c *collection) openAs(what, name string, schema sdk.Schema) {
 	have, want := both(c, what, func(s store) (sdk.Collection, error) { return s.Open(c.Context(), name, schema) })

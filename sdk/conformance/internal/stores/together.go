@@ -35,7 +35,6 @@ func (c *collection) readerBeside() {
 	reader.probe("word1 word2 brandnew", vector)
 	c.commit("by another process")
 	reader.open()
-	reader.check()
 	reader.probe("word1 word2 brandnew", vector)
 }
 
@@ -74,12 +73,10 @@ func (c *collection) twoWriters(turns ...int) {
 	}
 	for _, w := range writers {
 		w.open()
-		w.check()
 	}
 	b.put(sdk.Entry{ID: "later", Text: "written later", Vector: axis(2)})
 	b.commitChecked("later")
 	c.open()
-	c.check()
 	c.probe("first written later", axis(1))
 }
 
@@ -91,7 +88,6 @@ func (c *collection) writerEnds() {
 	b.put(sdk.Entry{ID: "first", Text: "never", Vector: axis(1)}, sdk.Entry{ID: "b", Text: "never", Vector: axis(1)})
 	b.process.Close()
 	c.open()
-	c.check()
 	c.put(sdk.Entry{ID: "a", Text: "the next writer", Vector: axis(2)})
 	c.commitChecked("next")
 	c.probe("first never writer", axis(1))

@@ -77,7 +77,6 @@ func (c *collection) drops() {
 	o.drop() // without having opened it
 	c.list(c.name, o.name)
 	c.open()
-	c.check()
 }
 
 var scanCases = []storeCase{
@@ -265,7 +264,6 @@ func (c *collection) emptyCommit() {
 	for _, note := range []string{"an entry", "another note", "", "bytes \x00\xff that are no text"} {
 		c.commit(note)
 		c.open()
-		c.check()
 	}
 }
 
@@ -343,7 +341,6 @@ func (c *collection) committedStays() {
 	vector := randomVector(random)
 	for range 3 {
 		c.restart()
-		c.check()
 		c.probe("word1 word2 word3 brandnew", vector)
 		c.put(sdk.Entry{ID: "new", Text: "brandnew", Vector: vector}, randomEntry(random, random.IntN(300)))
 		c.delete(fmt.Sprint("e", random.IntN(300)))
@@ -360,7 +357,6 @@ func (c *collection) uncommittedGone() {
 	c.put(sdk.Entry{ID: "a", Text: "never", Vector: axis(2)}, sdk.Entry{ID: "c", Text: "never", Vector: axis(2)})
 	c.delete("b")
 	c.restart()
-	c.check()
 	c.commitChecked("after the restart")
 	c.probe("one two never", axis(2))
 }
