@@ -14,7 +14,7 @@ import (
 // that can be compared.
 type Load struct {
 	stage   sdk.Stage
-	process *Process
+	Process *Process // that works
 }
 
 // collection is that of a store under load. It lies in a state folder of its own.
@@ -44,9 +44,6 @@ var dense = sdk.Ranking{
 
 func direction(i int) []float32 { return []float32{1, float32(i % 50)} }
 
-// Process is the one that works.
-func (l *Load) Process() *Process { return l.process }
-
 // Batch is how many rows the stage likes best in a call.
 func (l *Load) Batch() int {
 	if l.stage.Batch > 0 {
@@ -57,7 +54,7 @@ func (l *Load) Batch() int {
 
 // Rows asks for the results of rows, which are the same ones at each call.
 func (l *Load) Rows(ctx context.Context, from, to int) ([]Row, error) {
-	return call(ctx, l.process.Stage, l.stage.Kind, numbered(l.stage.Kind, from, to, 0))
+	return call(ctx, l.Process.Stage, l.stage.Kind, numbered(l.stage.Kind, from, to, 0))
 }
 
 // Same asks for rows again and compares them with what they were. What another machine returns may
@@ -78,7 +75,7 @@ func (l *Load) Same(ctx context.Context, from int, want []Row) error {
 // Large asks for n rows whose ids, or texts that hold nothing, have size bytes each. Rows may fail: a stage
 // that says so, row by row, has said all that can be wanted.
 func (l *Load) Large(ctx context.Context, n, size int) error {
-	_, err := call(ctx, l.process.Stage, l.stage.Kind, numbered(l.stage.Kind, 0, n, size))
+	_, err := call(ctx, l.Process.Stage, l.stage.Kind, numbered(l.stage.Kind, 0, n, size))
 	if errors.As(err, new(*wire.NumberError)) {
 		return nil
 	}

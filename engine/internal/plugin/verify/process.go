@@ -139,7 +139,7 @@ func (v *subject) loaded(run func(*conformance.T, *conformance.Load, *running) e
 		if err != nil {
 			return err
 		}
-		r, _ := l.Process().Own.(*running) // as start made it
+		r, _ := l.Process.Own.(*running) // as start made it
 		return run(t, l, r)
 	}
 }

@@ -125,7 +125,6 @@ type Options struct {
 	Replay  *host.ReplayFile // sends this request once more, alone, to the stage that failed on it, in place of all checks
 	Config  Config
 	Within  time.Duration // most time for any check; 0: the check's own limit
-	Prompt  time.Duration // how soon a stage must stop a cancelled call; 0: 10 s
 
 	rows int // in the check of memory; tests use fewer
 }
@@ -247,7 +246,6 @@ func (o Options) stage(ctx context.Context, dir string, s sdk.Stage, done func(c
 func (o Options) subject(dir string, s sdk.Stage, config []byte, secrets []string) *subject {
 	settings := conformance.NewOptions()
 	settings.Within, settings.DenseOnly = o.Within, o.Config.DenseOnly
-	settings.Promptly = cmp.Or(o.Prompt, settings.Promptly)
 	for at, reason := range o.Config.Without {
 		if stage, check, _ := strings.Cut(at, ": "); stage == nameOf(s) {
 			settings.Without[check] = reason
