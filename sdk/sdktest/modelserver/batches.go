@@ -11,8 +11,11 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 // Batches say how a server does with batches of requests: it takes OpenAI's files, and Anthropic's lists. How
@@ -81,8 +84,8 @@ type job struct {
 
 // batchRequest is one of a batch.
 type batchRequest struct {
-	ID   string
-	Body json.RawMessage
+	id   string
+	body string
 }
 
 // batchReply is that to the request of the same number. A status of 0 is no reply.
@@ -153,55 +156,39 @@ func (s *Server) upload(_ http.ResponseWriter, r *http.Request) (any, error) {
 
 // create makes a batch of the lines of a file.
 func (s *Server) create(_ http.ResponseWriter, r *http.Request) (any, error) {
-	var asked struct {
-		Input    string            `json:"input_file_id"`
-		Endpoint string            `json:"endpoint"`
-		Window   string            `json:"completion_window"`
-		Metadata map[string]string `json:"metadata"`
-	}
-	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
 		return nil, err
 	}
+	asked := gjson.ParseBytes(body)
+	input, endpoint, window := asked.Get("input_file_id").String(), asked.Get("endpoint").String(), asked.Get("completion_window").String()
 	s.jobs.mu.Lock()
 	defer s.jobs.mu.Unlock()
-	content, ok := s.jobs.files[asked.Input]
-	if !ok || asked.Window != "24h" {
-		return nil, fmt.Errorf("there is no file %q, or no window of %q", asked.Input, asked.Window)
+	content, ok := s.jobs.files[input]
+	if !ok || window != "24h" {
+		return nil, fmt.Errorf("there is no file %q, or no window of %q", input, window)
 	}
 	var all []batchRequest
 	for raw := range bytes.Lines(content) {
-		var line struct {
-			ID     string          `json:"custom_id"`
-			Method string          `json:"method"`
-			URL    string          `json:"url"`
-			Body   json.RawMessage `json:"body"`
-		}
-		if err := json.Unmarshal(raw, &line); err != nil {
-			return nil, err
-		}
-		if line.Method != http.MethodPost || line.URL != asked.Endpoint {
+		line := gjson.ParseBytes(raw)
+		if line.Get("method").String() != http.MethodPost || line.Get("url").String() != endpoint {
 			return nil, fmt.Errorf("a line that is not allowed: %s", raw)
 		}
-		all = append(all, batchRequest{line.ID, line.Body})
+		all = append(all, batchRequest{line.Get("custom_id").String(), line.Get("body").Raw})
 	}
-	return s.begin(r, "batch_", asked.Endpoint, all, object{"input_file_id": asked.Input, "metadata": asked.Metadata, "status": "validating"})
+	return s.begin(r, "batch_", endpoint, all, object{"input_file_id": input, "metadata": asked.Get("metadata").Value(), "status": "validating"})
 }
 
 // createMessages makes a batch of the requests in the body.
 func (s *Server) createMessages(_ http.ResponseWriter, r *http.Request) (any, error) {
-	var asked struct {
-		Requests []struct {
-			ID   string          `json:"custom_id"`
-			Body json.RawMessage `json:"params"`
-		} `json:"requests"`
-	}
-	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
 		return nil, err
 	}
 	s.step(BatchUploading)
 	var all []batchRequest
-	for _, one := range asked.Requests {
-		all = append(all, batchRequest(one))
+	for _, one := range gjson.GetBytes(body, "requests").Array() {
+		all = append(all, batchRequest{one.Get("custom_id").String(), one.Get("params").Raw})
 	}
 	s.jobs.mu.Lock()
 	defer s.jobs.mu.Unlock()
@@ -212,10 +199,10 @@ func (s *Server) createMessages(_ http.ResponseWriter, r *http.Request) (any, er
 func (s *Server) begin(r *http.Request, prefix, path string, all []batchRequest, state object) (any, error) {
 	ids := map[string]bool{}
 	for _, one := range all {
-		if ids[one.ID] || one.ID == "" || len(one.ID) > 64 {
-			return nil, fmt.Errorf("a custom_id that is not allowed: %q", one.ID)
+		if ids[one.id] || one.id == "" || len(one.id) > 64 {
+			return nil, fmt.Errorf("a custom_id that is not allowed: %q", one.id)
 		}
-		ids[one.ID] = true
+		ids[one.id] = true
 	}
 	if len(all) == 0 || len(all) > 50_000 {
 		return nil, fmt.Errorf("a batch of %d requests", len(all))
@@ -327,7 +314,7 @@ func (s *Server) finish(j *job) {
 			reply = s.answer(j, asked)
 		}
 		j.replies = append(j.replies, reply)
-		to, line := &failed, object{"id": fmt.Sprintf("reply_%d_%d", j.number, i), "custom_id": asked.ID, "response": nil}
+		to, line := &failed, object{"id": fmt.Sprintf("reply_%d_%d", j.number, i), "custom_id": asked.id, "response": nil}
 		if reply.status == 0 {
 			j.state["status"] = "expired"
 			line["error"] = object{"code": "batch_expired", "message": "This request could not be executed before the completion window expired."}
@@ -351,7 +338,7 @@ type batchKey struct{}
 // answer answers a request as if it had come alone.
 func (s *Server) answer(j *job, asked batchRequest) (reply batchReply) {
 	ctx := context.WithValue(context.Background(), batchKey{}, j.id)
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, j.path, bytes.NewReader(asked.Body))
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, j.path, strings.NewReader(asked.body))
 	r.Header = j.header.Clone()
 	w := httptest.NewRecorder()
 	defer func() {
@@ -386,7 +373,7 @@ func (s *Server) messageResults(w http.ResponseWriter, r *http.Request) (any, er
 	if ended {
 		j := s.jobs.batches[at]
 		for i, reply := range j.replies {
-			_ = json.NewEncoder(&content).Encode(object{"custom_id": j.requests[i].ID, "result": messageResult(reply)}) // into memory
+			_ = json.NewEncoder(&content).Encode(object{"custom_id": j.requests[i].id, "result": messageResult(reply)}) // into memory
 		}
 	}
 	s.jobs.mu.Unlock()

@@ -262,7 +262,7 @@ func TestExamples(t *testing.T) {
 	open := func(_ context.Context, _ sdk.Setup, _ all) (sdk.Sampler, error) { return nil, io.EOF }
 	for text, want := range map[string]string{
 		"w = { a = 1.5 }\ns = \"x\"": `{"d":"3s","i":4,"l":["a"],"o":"chat","p":"42","s":"x","w":{"a":1.5}}`,
-		"s = upper(\"x\")":          `{"d":"3s","i":4,"l":["a"],"o":"chat","p":"42"}`, // s is the author's to give
+		"s = upper(\"x\")":           `{"d":"3s","i":4,"l":["a"],"o":"chat","p":"42"}`, // s is the author's to give
 	} {
 		stage := sdk.SampleStage("all", "All.", open, sdk.Example(text))
 		config, err := example(stage)

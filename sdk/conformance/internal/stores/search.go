@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -80,24 +81,23 @@ func (c *collection) compare(r sdk.Ranking, queries ...sdk.Query) {
 	if c.agree(fmt.Sprintf("%s search", r.Mode), err, refused); err != nil && len(lists) != len(queries) {
 		return
 	}
-	var failed sdk.RowErrors
+	var failed sdk.RowErrors // nobody looks at what such a query finds
 	_ = errors.As(refused, &failed)
-	var first error
-	for _, rankings := range want {
-		var err error
-		for i := 0; i < len(rankings) && err == nil; i++ {
-			if err = c.sameRanking(r, lists[i], rankings[i]); failed[i] != nil {
-				err = nil // nobody looks at what a query that fails finds
-			} else if err != nil {
-				err = fmt.Errorf("query %d, filter %.300s: %w", i, queries[i].Filter, err)
+	differ := func(rankings [][]sdk.Candidate) error {
+		for i, want := range rankings {
+			if err := c.sameRanking(r, lists[i], want); err != nil && failed[i] == nil {
+				return fmt.Errorf("query %d, filter %.300s: %w", i, queries[i].Filter, err)
 			}
 		}
+		return nil
+	}
+	var first error
+	for _, rankings := range want {
+		err := differ(rankings)
 		if err == nil {
 			return
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	if first != nil {
 		c.Errorf("%s search, fusion %q, %d candidates, top_k %d: %v", r.Mode, r.Method, r.NumCandidates, r.TopK, first)
