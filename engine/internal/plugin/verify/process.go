@@ -206,7 +206,7 @@ func (v *subject) fingerprint(t *conformance.T, _ *conformance.Subject) error {
 	return nil
 }
 
-func (v *subject) together(t *conformance.T, l *conformance.Load, r *running) error {
+func (v *subject) together(t *conformance.T, l *conformance.Load, _ *running) error {
 	ctx := t.Context()
 	want, err := l.Rows(ctx, 0, wire.Window)
 	if err != nil {
