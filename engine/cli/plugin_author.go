@@ -183,17 +183,14 @@ func newPluginVerify() *cobra.Command {
 			if o.Config, err = verify.ReadConfig(config, o.Stage, folders...); err != nil {
 				return err
 			}
-			run := checks(verify.Run)
 			if again != "" {
 				f, err := host.ReadReplay(again)
 				if err != nil {
 					return err
 				}
-				run = func(ctx context.Context, o verify.Options, done func(string, conformance.Result)) (*verify.Report, error) {
-					return verify.Replay(ctx, o, f, done)
-				}
+				o.Replay = &f
 			}
-			return check(c.Context(), out, o, run, asJSON, junit)
+			return check(c.Context(), out, o, asJSON, junit)
 		},
 	}
 	c.Flags().StringVar(&config, "config", "", "use the `FILE` in the place of "+verify.FileName+", or this JSON object; with --stage also the stage's config alone")
@@ -206,13 +203,10 @@ func newPluginVerify() *cobra.Command {
 	return c
 }
 
-// checks are verify.Run, or the replay of a request.
-type checks func(context.Context, verify.Options, func(stage string, r conformance.Result)) (*verify.Report, error)
-
 // check makes the checks and writes what comes of them.
-func check(ctx context.Context, out io.Writer, o verify.Options, run checks, asJSON bool, junit string) error {
+func check(ctx context.Context, out io.Writer, o verify.Options, asJSON bool, junit string) error {
 	var broken error // the output cannot be written
-	report, err := run(ctx, o, func(stage string, r conformance.Result) {
+	report, err := verify.Run(ctx, o, func(stage string, r conformance.Result) {
 		if !asJSON && broken == nil {
 			broken = verify.Line(out, stage, r)
 		}
@@ -228,7 +222,7 @@ func check(ctx context.Context, out io.Writer, o verify.Options, run checks, asJ
 	if junit != "" {
 		broken = errors.Join(broken, writeJUnit(junit, report))
 	}
-	if _, failed, _ := report.Count(); broken == nil && failed > 0 {
+	if broken == nil && report.Failed > 0 {
 		return &exitError{code: exitFailed}
 	}
 	return broken

@@ -104,20 +104,14 @@ func Weighed(shares []sdk.Answer, samples []sdk.Sample) sdk.Verdict {
 // Tally sums weights by label. The zero Tally is empty and ready.
 type Tally struct {
 	answers []sdk.Answer // in the order in which labels were first added
-	index   map[string]int32
+	index   map[string]int
 }
 
-// minIndexed is the number of labels from which an index of them pays.
-const minIndexed = 16
-
-// Grow makes room for that many more labels.
+// Grow makes room for that many labels.
 func (t *Tally) Grow(labels int) {
 	t.answers = slices.Grow(t.answers, labels)
-	if t.index == nil && cap(t.answers) > minIndexed {
-		t.index = make(map[string]int32, cap(t.answers))
-		for i := range t.answers {
-			t.index[t.answers[i].Label] = int32(i)
-		}
+	if t.index == nil {
+		t.index = make(map[string]int, labels)
 	}
 }
 
@@ -127,34 +121,14 @@ func (t *Tally) Add(label string, weight float64) {
 	if !counts(weight) {
 		return
 	}
-	i := t.find(label)
-	if i < 0 {
-		if t.index == nil && len(t.answers) == minIndexed {
-			t.Grow(minIndexed)
-		}
+	i, ok := t.index[label]
+	if !ok {
+		t.Grow(1)
 		i = len(t.answers)
-		if t.index != nil {
-			t.index[label] = int32(i)
-		}
+		t.index[label] = i
 		t.answers = append(t.answers, sdk.Answer{Label: label})
 	}
 	t.answers[i].Weight += weight
-}
-
-// find returns the index of a label among the answers, or -1.
-func (t *Tally) find(label string) int {
-	if t.index != nil {
-		if i, ok := t.index[label]; ok {
-			return int(i)
-		}
-		return -1
-	}
-	for i := range t.answers {
-		if t.answers[i].Label == label {
-			return i
-		}
-	}
-	return -1
 }
 
 func counts(weight float64) bool { return weight > 0 && !math.IsInf(weight, 0) }

@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
+	"os"
 	"reflect"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,165 +17,16 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Foreign makes collections as another program would, for a store that attaches them.
-type Foreign = stores.Foreign
-
-// AttachedChecks returns the lines of the table for a store with sdk.Attaches, on collections that
-// foreign makes. They come beside Checks: the store has collections of its own, too.
-func AttachedChecks(foreign Foreign) (all []Check) {
-	for _, c := range stores.Cases {
-		all = append(all, Check{Name: "attached/" + c.Name, Why: c.Why, Fix: c.Fix, Within: Longest, Run: func(t T, s *Subject) error {
-			c.Run(t, s, foreign)
-			return nil
-		}})
-	}
-	return all
-}
-
-// opened is what a check does with a running stage, which is fitted before, where it wants to be.
-func opened(run func(context.Context, *wire.Stage, sdk.Stage) error) func(T, *Subject) error {
-	return func(t T, s *Subject) error {
-		p, err := startFitted(t, s)
-		if err != nil {
-			return err
-		}
-		return run(t.Context(), p.Stage, s.Stage)
-	}
-}
-
-// own is what a check does unless another machine answers: that is not the stage's own.
-func own(run func(context.Context, *wire.Stage, sdk.Stage) error) func(T, *Subject) error {
-	return func(t T, s *Subject) error {
-		if s.Stage.Network {
-			t.Skipf("what the stage returns is another machine's")
-		}
-		return opened(run)(t, s)
-	}
-}
-
-func startFitted(t T, s *Subject) (*Process, error) {
-	setup := s.Setup(t)
-	p, err := s.Open(t, setup)
-	if err != nil || !p.Stage.Fits() {
-		return p, err
-	}
-	if setup.StateDir, err = fit(t, p.Stage, s.Stage); err != nil {
-		return nil, err
-	}
-	p.Close()
-	return s.Open(t, setup) // in a new process, as the engine does
-}
-
-// endsWhenCancelled is the check that a stage ends its work on a call with a large
-// input that is no longer wanted: then a call with a small one has its turn.
-func endsWhenCancelled[In any](large, small func() In, call func(context.Context, *wire.Stage, sdk.Kind, In) error) Check {
-	return Check{
-		Name: "gives up when cancelled", Within: Long,
-		Why: "When a person stops a run, or a call's time is over, the stage has to be free for the next call.",
-		Fix: "Look at the call's context between rows, and return its error.",
-		Run: func(t T, s *Subject) error {
-			p, err := startFitted(t, s)
-			if err != nil {
-				return err
-			}
-			input, probe, alone := large(), small(), wire.Alone(t.Context())
-			if err := call(alone, p.Stage, s.Stage.Kind, probe); err != nil {
-				return err
-			}
-			select {
-			case <-p.Arrived: // the probe
-			default:
-			}
-			cancelled, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			ended := make(chan struct{})
-			go func() { defer close(ended); _ = call(cancelled, p.Stage, s.Stage.Kind, input) }()
-			arrived := p.Arrived
-			if arrived == nil { // another process: by then it has the call, or the check finds nothing
-				sent := make(chan struct{})
-				time.AfterFunc(100*time.Millisecond, func() { close(sent) })
-				arrived = sent
-			}
-			select {
-			case <-arrived:
-			case <-ended:
-			}
-			time.AfterFunc(5*time.Millisecond, cancel)
-			<-ended
-			alone, cancel = context.WithTimeout(alone, s.Options.Promptly)
-			defer cancel()
-			if err := call(alone, p.Stage, s.Stage.Kind, probe); err != nil {
-				return fmt.Errorf("%v after a cancelled call: %w", s.Options.Promptly, err)
-			}
-			return nil
-		},
-	}
-}
-
-// sameResults checks that a batch has the same results again and again, and each of
-// its parts the same alone, all at the same time. differ says how two results differ.
-func sameResults[In, Out any](all []In, again int, parts iter.Seq2[int, int], call func([]In) ([]Out, error), differ func(got, want Out) string) error {
-	want, err := call(all)
-	if err != nil {
-		return err
-	}
-	var calls errgroup.Group
-	compare := func(lo, hi int, where string) {
-		calls.Go(func() error {
-			got, err := call(all[lo:hi])
-			for i := range got {
-				if d := differ(got[i], want[lo+i]); err == nil && d != "" {
-					err = fmt.Errorf("row %d %s: %s", lo+i, where, d)
-				}
-			}
-			return err
-		})
-	}
-	for range again {
-		compare(0, len(all), "of the same batch")
-	}
-	for lo, hi := range parts {
-		compare(lo, hi, "alone, not in its batch")
-	}
-	return calls.Wait()
-}
-
-// eachRow yields each of n rows as a part.
-func eachRow(n int) iter.Seq2[int, int] {
-	return func(yield func(int, int) bool) {
-		for i := 0; i < n && yield(i, i+1); i++ {
-		}
-	}
-}
-
-// equal is a difference for sameResults.
-func equal[T any](got, want T) string {
-	if reflect.DeepEqual(got, want) {
-		return ""
-	}
-	return fmt.Sprintf("got %.200v, before it was %.200v", got, want)
-}
-
-// flatten makes texts of results. Errors of single rows are results, too.
-func flatten[T any](rows []T, err error) ([]string, error) {
-	failed, ok := err.(sdk.RowErrors)
-	if err != nil && !ok {
-		return nil, err
-	}
-	all := make([]string, len(rows))
-	for i := range rows {
-		if unusable := new(wire.NumberError); errors.As(failed[i], &unusable) {
-			return nil, fmt.Errorf("row %d: %w", i, unusable)
-		}
-		all[i] = fmt.Sprintf("%+v %v", rows[i], failed[i])
-	}
-	return all, nil
-}
-
-// What the table runs on and reports to.
+// What the table consists of, what it runs on and what it reports to.
 type (
-	// T is what a check reports to; a testing.T with another Run is one.
+	// Check is one line of the table. Its method On runs it.
+	Check = harness.Check
+	// T is what a check reports to, as a testing.T is.
 	T = harness.T
+	// Result is the outcome of one check.
+	Result = harness.Result
+	// Status is how a check ended.
+	Status = harness.Status
 	// Subject is a stage under test, and how it is started.
 	Subject = harness.Subject
 	// Process is a stage that runs.
@@ -187,25 +37,25 @@ type (
 	Starter = harness.Starter
 	// Options are what the suite takes into account at the stage at hand.
 	Options = harness.Options
+	// Foreign makes collections as another program would, for a store that attaches them.
+	Foreign = stores.Foreign
+)
+
+// How a check can end.
+const (
+	Passed  = harness.Passed
+	Failed  = harness.Failed
+	Skipped = harness.Skipped
+)
+
+// Deadlines of checks. They are long, for machines that are busy with other things.
+const (
+	Long    = harness.Long
+	Longest = harness.Longest
 )
 
 // NewOptions returns the defaults.
 func NewOptions() *Options { return harness.NewOptions() }
-
-// Deadlines of checks. They are long, for machines that are busy with other things.
-const (
-	Long    = 2 * time.Minute
-	Longest = 5 * time.Minute
-)
-
-// Check is one line of the table.
-type Check struct {
-	Name   string
-	Why    string        // what the engine relies on
-	Fix    string        // what to do where it fails
-	Within time.Duration // its deadline
-	Run    func(T, *Subject) error
-}
 
 // Checks returns the lines of the table for a stage, in the order in which to read them.
 func Checks(stage sdk.Stage) []Check {
@@ -218,7 +68,7 @@ func Checks(stage sdk.Stage) []Check {
 	case sdk.KindEmbed:
 		checks = append(checks, embedChecks...)
 	case sdk.KindStore:
-		return append(checks, storeChecks()...)
+		return append(checks, stores.Checks()...)
 	default:
 		checks = append(checks, batchChecks...)
 	}
@@ -231,37 +81,99 @@ func Checks(stage sdk.Stage) []Check {
 	return checks
 }
 
-// Run runs checks as parts of t, one after the other, and says of each that fails why it is there
-// and what to do.
-func Run(t T, s *Subject, checks []Check) {
-	for _, c := range checks {
-		t.Run(c.Name, func(t T) {
-			c.run(t, s)
-			if t.Failed() {
-				t.Logf("why: %s\nto do: %s", c.Why, c.Fix)
-			}
-		})
-	}
-}
+// AttachedChecks returns the lines of the table for a store with sdk.Attaches, on collections that
+// foreign makes. They come beside Checks: the store has collections of its own, too.
+func AttachedChecks(foreign Foreign) []Check { return stores.AttachedChecks(foreign) }
 
-func (c Check) run(t T, s *Subject) {
-	harness.Check(t, s.Options, c.Name, c.Within, func(t T) {
-		if err := c.Run(t, s); err != nil {
-			t.Errorf("%v", err)
+// opened is what a check does with a running stage, which is fitted before, where it wants to be.
+func opened(run func(context.Context, *wire.Stage, sdk.Stage) error) func(*T, *Subject) error {
+	return func(t *T, s *Subject) error {
+		p, err := startFitted(t, s)
+		if err != nil {
+			return err
 		}
-	})
+		return run(t.Context(), p.Stage, s.Stage)
+	}
 }
 
-func storeChecks() (all []Check) {
-	for _, topic := range stores.Topics {
-		topic.Cases(func(name string, run func(T, *Subject)) {
-			all = append(all, Check{Name: name, Why: topic.Why, Fix: topic.Fix, Within: Longest, Run: func(t T, s *Subject) error {
-				run(t, s)
-				return nil
-			}})
+// own is what a check does unless another machine answers: that is not the stage's own.
+func own(run func(context.Context, *wire.Stage, sdk.Stage) error) func(*T, *Subject) error {
+	return func(t *T, s *Subject) error {
+		if s.Stage.Network {
+			t.Skipf("what the stage returns is another machine's")
+		}
+		return opened(run)(t, s)
+	}
+}
+
+func startFitted(t *T, s *Subject) (*Process, error) {
+	setup := s.Setup(t)
+	p, err := s.Open(t, setup)
+	if err != nil || !p.Stage.Fits() {
+		return p, err
+	}
+	if setup.StateDir, err = fit(t, p.Stage, s.Stage); err != nil {
+		return nil, err
+	}
+	p.Close()
+	return s.Open(t, setup) // in a new process, as the engine does
+}
+
+// gaveUp is the check that a stage ends its work on a call with many rows that is no longer wanted: then a call
+// with few has its turn.
+func gaveUp(many, few int) Check {
+	return Check{
+		Name: "gives up when cancelled", Within: Long,
+		Why: "When a person stops a run, or a call's time is over, the stage has to be free for the next call.",
+		Fix: "Look at the call's context between rows, and return its error.",
+		Run: func(t *T, s *Subject) error {
+			p, err := startFitted(t, s)
+			if err != nil {
+				return err
+			}
+			kind, rows := s.Stage.Kind, numbered(s.Stage.Kind, 0, many, 0)
+			return harness.GivesUp(t, s.Options, many, few, func(ctx context.Context, n int) error {
+				_, err := call(ctx, p.Stage, kind, part(rows, 0, n))
+				return err
+			})
+		},
+	}
+}
+
+// sameResults checks that a batch has the same results again and again, and each of
+// its parts the same alone, all at the same time.
+func sameResults(ctx context.Context, s *wire.Stage, kind sdk.Kind, all any, again int, parts [][2]int) error {
+	want, err := call(ctx, s, kind, all)
+	if err != nil {
+		return err
+	}
+	var calls errgroup.Group
+	compare := func(lo, hi int, where string) {
+		calls.Go(func() error {
+			got, err := call(ctx, s, kind, part(all, lo, hi))
+			for i := range got {
+				if err == nil {
+					err = got[i].differs(want[lo+i], fmt.Sprintf("row %d %s", lo+i, where))
+				}
+			}
+			return err
 		})
 	}
-	return all
+	for range again {
+		compare(0, len(want), "of the same batch")
+	}
+	for _, p := range parts {
+		compare(p[0], p[1], "alone, not in its batch")
+	}
+	return calls.Wait()
+}
+
+// eachRow are n parts of one row.
+func eachRow(n int) (parts [][2]int) {
+	for i := range n {
+		parts = append(parts, [2]int{i, i + 1})
+	}
+	return parts
 }
 
 // description checks that people and other processes can understand what a
@@ -270,7 +182,7 @@ var description = Check{
 	Name: "description", Within: Long,
 	Why: "Documents, completion and checks of a pipeline file are made from what a stage says of itself.",
 	Fix: "Give the stage and each of its arguments a sentence, and a secret no default.",
-	Run: func(_ T, subject *Subject) error {
+	Run: func(_ *T, subject *Subject) error {
 		s := subject.Stage
 		var errs []error
 		if strings.TrimSpace(s.Doc) == "" {
@@ -305,7 +217,7 @@ var unknownArgument = Check{
 	Name: "config", Within: Long,
 	Why: "A mistake in a file is shown at its line, so a stage has to name the argument that it refuses.",
 	Fix: "Answer Configure with an error that names the argument; the SDKs do.",
-	Run: func(t T, s *Subject) error {
+	Run: func(t *T, s *Subject) error {
 		given := map[string]any{}
 		if s.Config != "" {
 			if err := json.Unmarshal([]byte(s.Config), &given); err != nil {
@@ -323,5 +235,68 @@ var unknownArgument = Check{
 			return fmt.Errorf("an unknown argument gave %v, not an error that names it", err)
 		}
 		return nil
+	},
+}
+
+// fit fits a stage, in two batches, and returns the folder with what it has learnt.
+func fit(t *T, s *wire.Stage, stage sdk.Stage) (string, error) {
+	rows := trainingRows()
+	err := s.Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) {
+		_ = yield(rows[:7], nil) && yield(rows[7:], nil)
+	})
+	if err != nil {
+		return "", fmt.Errorf("fit: %w", err)
+	}
+	if stage.Kind == sdk.KindEmbed {
+		state, err := s.State()
+		if err != nil {
+			return "", err
+		}
+		return wire.StateDir(t.TempDir(), state)
+	}
+	files, err := os.ReadDir(s.StateDir)
+	if err == nil && len(files) == 0 {
+		err = errors.New("fit has written nothing into the state_dir")
+	}
+	return s.StateDir, err
+}
+
+// carriedOver checks that a later process does what the one does that was fitted. One that
+// was not fitted works, too: what it lacks fails rows at most.
+var carriedOver = Check{
+	Name: "what was learnt is carried over", Within: Longest,
+	Why: "A stage is fitted once; every later process works by what is in its state_dir.",
+	Fix: "Write all that Fit learns into state_dir, and read it when the stage opens.",
+	Run: func(t *T, s *Subject) error {
+		setup := s.Setup(t)
+		first, err := s.Open(t, setup)
+		if err != nil || !first.Stage.Fits() {
+			return err
+		}
+		ctx, kind, in := t.Context(), s.Stage.Kind, any(items(9))
+		if kind == sdk.KindEmbed {
+			in = texts
+		}
+		if _, err := call(ctx, first.Stage, kind, in); err != nil {
+			return fmt.Errorf("before it was fitted: %w", err)
+		}
+		if setup.StateDir, err = fit(t, first.Stage, s.Stage); err != nil {
+			return err
+		}
+		want, err := call(ctx, first.Stage, kind, in)
+		if err != nil {
+			return fmt.Errorf("after it was fitted: %w", err)
+		}
+		later, err := s.Open(t, setup)
+		if err != nil {
+			return fmt.Errorf("with what was learnt: %w", err)
+		}
+		got, err := call(ctx, later.Stage, kind, in)
+		for i := range got {
+			if err == nil && !s.Stage.Network {
+				err = got[i].differs(want[i], fmt.Sprintf("row %d in a later process", i))
+			}
+		}
+		return err
 	},
 }

@@ -22,7 +22,7 @@ func (m *memory) Search(ctx context.Context, name string, s sdk.Search, queries 
 	if s.Mode != sdk.ModeDense && k.Schema.Analyzer == "" {
 		return nil, sdk.Invalid(errors.New("there is no lexical side"))
 	}
-	m.pause(ctx, len(queries))
+	m.pause(len(queries))
 	hits := make([]sdk.Hits, len(queries))
 	failed := sdk.RowErrors{}
 	for i, q := range queries {
@@ -48,13 +48,9 @@ func (m *memory) Search(ctx context.Context, name string, s sdk.Search, queries 
 }
 
 // pause is for faults that need time.
-func (m *memory) pause(ctx context.Context, n int) {
+func (m *memory) pause(n int) {
 	if m.fault == "deaf" && n > 1000 {
 		time.Sleep(promptly + time.Second)
-	}
-	if m.fault == "fails when cancelled" && n > 1000 {
-		<-ctx.Done()
-		panic("cancelled")
 	}
 }
 

@@ -166,8 +166,8 @@ func (m *memory) read(name string) (kept, error) {
 	return *k, nil
 }
 
-func (m *memory) Put(ctx context.Context, name string, entries []sdk.Entry) error {
-	m.pause(ctx, len(entries))
+func (m *memory) Put(_ context.Context, name string, entries []sdk.Entry) error {
+	m.pause(len(entries))
 	return m.writing(name, func(k *kept) error {
 		pending := maps.Clone(k.pending)
 		if m.fault == "writes half of a bad batch" {

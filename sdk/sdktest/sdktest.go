@@ -50,52 +50,57 @@ func Attached(t *testing.T, stage sdk.Stage, foreign Foreign, opts ...Option) {
 // in is the same with hooks whose failures are those of the check at hand.
 func (f Foreign) in(t *testing.T) conformance.Foreign {
 	return conformance.Foreign{
-		Make: func(c conformance.T, rows []sdk.Entry) string { return f.Make(hook{t, c}, rows) },
-		Look: func(c conformance.T, config string) string { return f.Look(hook{t, c}, config) },
+		Make: func(c *conformance.T, rows []sdk.Entry) string { return f.Make(hook{t, c}, rows) },
+		Look: func(c *conformance.T, config string) string { return f.Look(hook{t, c}, config) },
 	}
 }
 
 // Option adjusts Stage at the stage at hand. All but
 // Without and Parallel are for stores.
-type Option func(*testing.T, *conformance.Options)
+type Option func(*testing.T, *settings)
+
+type settings struct {
+	*conformance.Options
+	parallel bool // checks run beside each other
+}
 
 // Without leaves out a subtest, and those below it, that a stage cannot pass.
 // The path is that of the subtest's name below Stage, as in "filters/prefix".
 // It is shown as skipped, with the reason; a path that does not exist fails.
 func Without(path, reason string) Option {
-	return func(_ *testing.T, o *conformance.Options) { o.Without[path] = reason }
+	return func(_ *testing.T, o *settings) { o.Without[path] = reason }
 }
 
 // DenseOnly tests a store, which lacks a lexical leg, on collections without
 // one. Subtests that need it are skipped with the reason.
 func DenseOnly(reason string) Option {
-	return func(_ *testing.T, o *conformance.Options) { o.DenseOnly = reason }
+	return func(_ *testing.T, o *settings) { o.DenseOnly = reason }
 }
 
 // Parallel runs the checks beside each other, for a stage that waits for a server more than it computes.
 func Parallel() Option {
-	return func(_ *testing.T, o *conformance.Options) { o.Parallel = true }
+	return func(_ *testing.T, o *settings) { o.parallel = true }
 }
 
 // Tolerance sets how far a score may be from the reference, relative to the
 // larger of 1 and the score. The default is 1e-5, which float32 keeps.
 func Tolerance(t float64) Option {
-	return func(_ *testing.T, o *conformance.Options) { o.Tolerance = t }
+	return func(_ *testing.T, o *settings) { o.Tolerance = t }
 }
 
 // Restart sets what happens between closing and opening a stage in the subtests
 // of "restart", such as killing the server and starting it again. The stage is
 // opened with the same state folder in any case.
 func Restart(restart func(testing.TB)) Option {
-	return func(t *testing.T, o *conformance.Options) {
-		o.Restart = func(c conformance.T) { restart(hook{t, c}) }
+	return func(t *testing.T, o *settings) {
+		o.Restart = func(c *conformance.T) { restart(hook{t, c}) }
 	}
 }
 
 // hook is the test of the stage as a hook of it sees it: its failures are those of the check at hand.
 type hook struct {
 	*testing.T
-	check conformance.T
+	check *conformance.T
 }
 
 func (h hook) Error(args ...any)                 { h.check.Errorf("%s", fmt.Sprint(args...)) }
@@ -108,17 +113,7 @@ func (h hook) FailNow()                          { h.check.Fatalf("a hook of the
 // start starts a stage behind a gRPC server in memory.
 func start(ctx context.Context, stage sdk.Stage, setup sdk.Setup, config string, log io.Writer) (*conformance.Process, error) {
 	listener := bufconn.Listen(1 << 20)
-	arrived := make(chan struct{}, 1)
-	g := grpc.NewServer(append(wire.ServerOptions(), grpc.ChainUnaryInterceptor(
-		func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			if info.FullMethod != stagepb.Stage_Configure_FullMethodName {
-				select {
-				case arrived <- struct{}{}:
-				default:
-				}
-			}
-			return handle(ctx, request)
-		}))...)
+	g := grpc.NewServer(wire.ServerOptions()...)
 	plugin := sdk.Plugin{Name: "test", Version: "0.0.0", Stages: []sdk.Stage{stage}}
 	server := serve.NewServer(plugin, slog.New(slog.NewTextHandler(log, nil)))
 	server.Register(g)
@@ -130,7 +125,6 @@ func start(ctx context.Context, stage sdk.Stage, setup sdk.Setup, config string,
 		return nil, err
 	}
 	p := &conformance.Process{
-		Server: server, Arrived: arrived,
 		Close: sync.OnceFunc(func() { _ = conn.Close(); g.Stop(); server.Close() }),
 	}
 	if err := configure(ctx, p, conn, stage, setup, config); err != nil {
@@ -186,32 +180,32 @@ func Stage(t *testing.T, stage sdk.Stage, config string, opts ...Option) {
 // run runs checks and complains of what was left out and does not exist.
 func run(t *testing.T, stage sdk.Stage, config string, checks []conformance.Check, opts []Option) {
 	t.Helper()
-	o := conformance.NewOptions()
+	o := &settings{Options: conformance.NewOptions()}
 	o.Short = testing.Short()
 	for _, set := range opts {
 		set(t, o)
 	}
 	t.Cleanup(func() { // after the subtests, some of which may run beside each other
-		for _, path := range unmet(o) {
+		for _, path := range unmet(o.Options) {
 			t.Errorf("%q is left out, but there is no such subtest", path)
 		}
 	})
-	conformance.Run(tester{t, o.Parallel}, &conformance.Subject{Stage: stage, Config: config, Start: inMemory(stage), Options: o}, checks)
-}
-
-// tester is a testing.T as the suite wants it.
-type tester struct {
-	*testing.T
-	parallel bool // its subtests run beside each other
-}
-
-func (t tester) Run(name string, check func(conformance.T)) bool {
-	return t.T.Run(name, func(sub *testing.T) {
-		if t.parallel {
-			sub.Parallel()
-		}
-		check(tester{T: sub})
-	})
+	subject := &conformance.Subject{Stage: stage, Config: config, Start: inMemory(stage), Options: o.Options}
+	for _, check := range checks {
+		t.Run(check.Name, func(t *testing.T) {
+			if o.parallel {
+				t.Parallel()
+			}
+			r := check.On(t.Context(), t.TempDir(), subject)
+			said := strings.Join(r.Messages, "\n")
+			switch r.Status {
+			case conformance.Skipped:
+				t.Skip(said)
+			case conformance.Failed:
+				t.Errorf("%s\nwhy: %s\nto do: %s\n%s", said, r.Why, r.Fix, strings.Join(r.Log, "\n"))
+			}
+		})
+	}
 }
 
 // unmet lists what was left out and does not exist, where all subtests ran: the

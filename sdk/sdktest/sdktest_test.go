@@ -64,17 +64,17 @@ func TestFaultyAttachersFail(t *testing.T) {
 		"one ID for all":                  {"opens", "two collections have the ID"},
 		"says no fields":                  {"opens", "where the vector of an entry comes from"},
 		"years become texts":              {"rows", "metadata"},
-		"pages overlap":                   {"rows", "is in two pages"},
-		"scans any label":                 {"rows", "a scan of the labels"},
-		"unknown ids give the first":      {"get", `the unknown id "unknown" gives`},
-		"takes products for cosines":      {"vectors of any length", "its cosine is"},
-		"looks at the first row alone":    {"vectors of any length", "its cosine is"},
+		"pages overlap":                   {"rows", "there twice"},
+		"scans any label":                 {"rows", "Labels:[parcel]"},
+		"unknown ids give the first":      {"get", "get, place 1"},
+		"takes products for cosines":      {"vectors of any length", "score"},
+		"looks at the first row alone":    {"vectors of any length", "score"},
 		"finds half":                      {"dense", "candidates, want"},
 		"filters after the cut":           {"filters", "0 candidates, want 1"},
 		"compares texts with numbers":     {"filters", "candidates, want 0"},
-		"finds all by words":              {"words", "is found by the words"},
+		"finds all by words":              {"words", "by the words"},
 		"promises words":                  {"words", "lexical search"},
-		"an empty leg":                    {"words", "without words it is a dense search"},
+		"an empty leg":                    {"words", "hybrid search: place 0"},
 		"takes what is put":               {"refuses to write", "Put gives <nil>"},
 		"writes beside it":                {"refuses to write", "the collection was changed"},
 		"makes what is not there":         {"unknown collection", "that is not there gives <nil>"},
@@ -92,11 +92,9 @@ func TestFaultyAttachersFail(t *testing.T) {
 					continue
 				}
 				subject := &conformance.Subject{Stage: stage, Config: "{}", Start: inMemory(stage), Options: options()}
-				conformance.Collect(t.Context(), t.TempDir(), subject, []conformance.Check{check}, func(r conformance.Result) {
-					if r.Status == conformance.Failed {
-						said += strings.Join(r.Messages, "\n") + "\n"
-					}
-				})
+				if r := check.On(t.Context(), t.TempDir(), subject); r.Status == conformance.Failed {
+					said += strings.Join(r.Messages, "\n") + "\n"
+				}
 			}
 			if said == "" || !strings.Contains(said, c.want) {
 				t.Errorf("attached/%s says %q, not %q", c.check, said, c.want)
@@ -157,15 +155,17 @@ func faults(t *testing.T, stage sdk.Stage, name string, o *conformance.Options) 
 		t.Fatalf("there is no check %q", name)
 	}
 	var all []string
-	conformance.Collect(t.Context(), t.TempDir(), &conformance.Subject{Stage: stage, Config: "{}", Start: inMemory(stage), Options: o}, checks, func(r conformance.Result) {
+	subject := &conformance.Subject{Stage: stage, Config: "{}", Start: inMemory(stage), Options: o}
+	for _, check := range checks {
+		r := check.On(t.Context(), t.TempDir(), subject)
 		if r.Status != conformance.Failed {
-			return
+			continue
 		}
 		all = append(all, r.Messages...)
 		if r.Why == "" || r.Fix == "" || strings.Contains(r.Why+r.Fix, "\n") {
 			t.Errorf("%s says neither why it is there nor what to do, in a line each", r.Name)
 		}
-	})
+	}
 	return strings.Join(all, "\n")
 }
 

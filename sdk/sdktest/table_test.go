@@ -108,9 +108,10 @@ func TestHangingStage(t *testing.T) {
 	o := options()
 	o.Within = 300 * time.Millisecond
 	ended := map[string]conformance.Result{}
-	conformance.Collect(t.Context(), t.TempDir(), &conformance.Subject{Stage: never, Config: "{}", Start: inMemory(never), Options: o}, conformance.Checks(never), func(r conformance.Result) {
-		ended[r.Name] = r
-	})
+	subject := &conformance.Subject{Stage: never, Config: "{}", Start: inMemory(never), Options: o}
+	for _, check := range conformance.Checks(never) {
+		ended[check.Name] = check.On(t.Context(), t.TempDir(), subject)
+	}
 	if len(ended) != len(conformance.Checks(never)) || ended["description"].Status != conformance.Passed {
 		t.Errorf("%d checks, %+v", len(ended), ended["description"])
 	}

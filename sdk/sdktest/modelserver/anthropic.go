@@ -2,46 +2,15 @@ package modelserver
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Anthropic's Messages API is served below the same address, at /messages, with the same
 // options and faults: one choice, system prompts and errors in a form of their own.
-
-// messagesRequest is a request for a message, as far as it is read.
-type messagesRequest struct {
-	Model       string          `json:"model"`
-	MaxTokens   int             `json:"max_tokens"`
-	System      json.RawMessage `json:"system"` // a text, or parts of one
-	Messages    []Message       `json:"messages"`
-	Temperature *float64        `json:"temperature"`
-	Stop        []string        `json:"stop_sequences"`
-	Stream      bool            `json:"stream"`
-	Thinking    struct {
-		Type   string `json:"type"`
-		Budget int    `json:"budget_tokens"`
-	} `json:"thinking"`
-	Output struct {
-		Effort string `json:"effort"`
-		Format *struct {
-			Type   string          `json:"type"`
-			Schema json.RawMessage `json:"schema"`
-		} `json:"format"`
-	} `json:"output_config"`
-	Tools []struct {
-		Name   string          `json:"name"`
-		Schema json.RawMessage `json:"input_schema"`
-	} `json:"tools"`
-	ToolChoice struct {
-		Type string `json:"type"`
-	} `json:"tool_choice"`
-}
 
 // messagesFields are the fields of a request that the API knows; it refuses others.
 var messagesFields = []string{
@@ -50,48 +19,49 @@ var messagesFields = []string{
 }
 
 // messages reports whether a path is that of Anthropic's API.
-func messages(path string) bool { return strings.HasSuffix(path, "/messages") }
+func messages(path string) bool {
+	return strings.HasSuffix(path, "/messages") || strings.Contains(path, "/messages/")
+}
 
 // readMessages reads the body of a request for a message; an error of it goes into a.invalid.
 func (a *Ask) readMessages() {
-	var r messagesRequest
-	if err := json.Unmarshal(a.Body, &r); err != nil {
-		a.invalid = "the body: " + err.Error()
-		return
+	r := a.sent
+	a.Model, a.N, a.maxTokens, a.stop, a.stream = r.Get("model").String(), 1, int(r.Get("max_tokens").Int()), texts(r.Get("stop_sequences")), r.Get("stream").Bool()
+	for _, sent := range r.Get("messages").Array() {
+		a.Messages = append(a.Messages, a.readMessage(sent.Get("role").String(), sent.Get("content")))
 	}
-	_ = json.Unmarshal(a.Body, &a.sent) // it is an object
-	a.Model, a.Messages, a.N, a.maxTokens, a.stop, a.stream = r.Model, r.Messages, 1, r.MaxTokens, r.Stop, r.Stream
-	a.effort, a.thinking = r.Output.Effort, r.Thinking.Type == "enabled" || r.Thinking.Type == "adaptive"
-	forced := r.ToolChoice.Type == "tool" || r.ToolChoice.Type == "any"
+	temperature, thinking, choice := r.Get("temperature"), r.Get("thinking.type").String(), r.Get("tool_choice.type").String()
+	budget := int(r.Get("thinking.budget_tokens").Int())
+	a.effort, a.thinking = r.Get("output_config.effort").String(), thinking == "enabled" || thinking == "adaptive"
+	forced := choice == "tool" || choice == "any"
 	for _, rule := range []struct {
 		broken  bool
 		message string
 	}{
 		{a.Header.Get("anthropic-version") == "", "anthropic-version: header is required"},
-		{r.MaxTokens < 1, "max_tokens: Field required"},
-		{len(r.Messages) == 0 || r.Messages[0].Role != "user", "messages: first message must use the \"user\" role"},
-		{r.Temperature != nil && (*r.Temperature > 1 || *r.Temperature < 0), "temperature: range: 0..1"},
-		{a.thinking && r.Temperature != nil && *r.Temperature != 1, "`temperature` may only be set to 1 when thinking is enabled"},
+		{a.maxTokens < 1, "max_tokens: Field required"},
+		{len(a.Messages) == 0 || a.Messages[0].Role != "user", "messages: first message must use the \"user\" role"},
+		{temperature.Exists() && (temperature.Float() > 1 || temperature.Float() < 0), "temperature: range: 0..1"},
+		{a.thinking && temperature.Exists() && temperature.Float() != 1, "`temperature` may only be set to 1 when thinking is enabled"},
 		{a.thinking && forced, "Thinking may not be enabled when tool_choice forces tool use."},
-		{r.Thinking.Type == "enabled" && r.Thinking.Budget < 1024, "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"},
-		{r.Thinking.Type == "enabled" && r.Thinking.Budget >= r.MaxTokens, "`max_tokens` must be greater than `thinking.budget_tokens`"},
-		{slices.ContainsFunc(r.Stop, blank), "stop_sequences: each stop sequence must contain non-whitespace"},
-		{slices.ContainsFunc(r.Messages, func(m Message) bool { return m.Content == "" }), "messages: text content blocks must be non-empty"},
-		{slices.ContainsFunc(r.Messages, func(m Message) bool { return m.Role != "user" && m.Role != "assistant" }), "messages: Unexpected role; use the top-level `system` parameter"},
+		{thinking == "enabled" && budget < 1024, "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"},
+		{thinking == "enabled" && budget >= a.maxTokens, "`max_tokens` must be greater than `thinking.budget_tokens`"},
+		{slices.ContainsFunc(a.stop, blank), "stop_sequences: each stop sequence must contain non-whitespace"},
+		{slices.ContainsFunc(a.Messages, func(m Message) bool { return m.Content == "" }), "messages: text content blocks must be non-empty"},
+		{slices.ContainsFunc(a.Messages, func(m Message) bool { return m.Role != "user" && m.Role != "assistant" }), "messages: Unexpected role; use the top-level `system` parameter"},
 	} {
 		if rule.broken && a.invalid == "" {
 			a.invalid = rule.message
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.sent)) {
+	for _, name := range slices.Sorted(maps.Keys(r.Map())) {
 		if !slices.Contains(messagesFields, name) && a.invalid == "" {
 			a.invalid = name + ": Extra inputs are not permitted"
 		}
 	}
-	if len(r.System) > 0 {
-		system, _ := json.Marshal(object{"role": "system", "content": r.System}) // it was JSON
-		var m Message
-		if err := json.Unmarshal(system, &m); err != nil || m.Content == "" {
+	if system := r.Get("system"); system.Exists() {
+		m := a.readMessage("system", system)
+		if m.Content == "" {
 			a.invalid = "system: text content blocks must be non-empty"
 		}
 		a.Messages = append([]Message{m}, a.Messages...)
@@ -99,98 +69,29 @@ func (a *Ask) readMessages() {
 	if strings.Count(string(a.Body), `"cache_control"`) > 4 {
 		a.invalid = "A maximum of 4 blocks with cache_control may be provided."
 	}
+	format, tool := r.Get("output_config.format"), r.Get("tools.0")
 	switch {
-	case r.Output.Format != nil:
-		a.format = r.Output.Format.Type
-		a.readSchema(r.Output.Format.Schema)
-	case len(r.Tools) > 0:
-		a.readSchema(r.Tools[0].Schema)
-		if a.tool = r.Tools[0].Name; !forced { // it is free to answer in a text
-			a.tool = ""
+	case format.Exists():
+		a.format = format.Get("type").String()
+		a.readSchema(format.Get("schema"))
+	case tool.Exists():
+		a.readSchema(tool.Get("input_schema"))
+		if forced { // else it is free to answer in a text
+			a.tool = tool.Get("name").String()
 		}
 	}
 }
 
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// serveMessages answers a request for a message.
-func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, body []byte) {
-	a := s.arrive(r, body)
-	defer s.leave(a)
-	var fault Fault
-	if !a.apart {
-		fault = s.fault(a)
-	}
-	if !s.wait(r, s.options.Latency) {
-		return
-	}
-	switch {
-	case fault.Kind == Hang:
-		s.wait(r, time.Hour)
-		return
-	case fault.Kind == Status:
-		fault.waits(w)
-		refuseMessage(w, fault.Status, fault.Message)
-		return
-	case fault.ends(w):
-		return
-	case s.options.Key != "" && r.Header.Get("X-Api-Key") != s.options.Key:
-		refuseMessage(w, http.StatusUnauthorized, "invalid x-api-key: "+r.Header.Get("X-Api-Key"))
-		return
-	}
-	c, err := s.messageFor(a, fault)
-	switch {
-	case err != nil:
-		refuseMessage(w, http.StatusBadRequest, err.Error())
-		return
-	case c.choices[0].finish == "error" && !a.stream:
-		refuseMessage(w, overloaded, "Overloaded")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	reply, _ := json.Marshal(messageOf(a, c)) // made there
-	if a.stream {
-		w.Header().Set("Content-Type", "text/event-stream")
-		reply = eventsOf(a, c)
-	}
-	fault.send(w, reply)
-}
-
-// messageFor is the one choice of a message, or why it is refused.
-func (s *Server) messageFor(a Ask, fault Fault) (completion, error) {
-	if a.invalid != "" {
-		return completion{}, errors.New(a.invalid)
-	}
-	if err := s.unsupported(a); err != nil {
-		return completion{}, err
-	}
-	if s.options.Refuse != nil && !a.apart && s.options.Refuse(a) {
-		return completion{}, errors.New("refused, as the test says")
-	}
-	return s.complete(a, fault)
-}
-
 // overloaded is a status of Anthropic's that stands in no list.
 const overloaded = 529
 
-// refuseMessage answers with an error in Anthropic's form.
-func refuseMessage(w http.ResponseWriter, status int, message string) {
-	kinds := map[int]string{
-		http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error", http.StatusForbidden: "permission_error",
-		http.StatusNotFound: "not_found_error", http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error",
-		http.StatusInternalServerError: "api_error", overloaded: "overloaded_error",
-	}
-	kind := kinds[status]
-	if kind == "" {
-		kind = "invalid_request_error"
-	}
-	if message == "" {
-		message = fmt.Sprintf("status %d, as the test says", status)
-	}
-	text, _ := json.Marshal(object{"type": "error", "error": object{"type": kind, "message": message}}) // made here
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(text)
+// errorKinds are the words for statuses that are no invalid_request_error.
+var errorKinds = map[int]string{
+	http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error", http.StatusForbidden: "permission_error",
+	http.StatusNotFound: "not_found_error", http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error",
+	http.StatusInternalServerError: "api_error", overloaded: "overloaded_error",
 }
 
 // stopReasons are the words for why an answer ended.
@@ -216,32 +117,29 @@ func messageOf(a Ask, c completion) object {
 		m["stop_reason"], m["stop_details"] = "refusal", object{"type": "refusal", "category": nil, "explanation": of.refusal}
 	}
 	if c.usage != nil {
-		m["usage"] = messageUsage(a, c.usage)
+		m["usage"] = messageUsage(a, *c.usage)
 	}
 	return m
 }
 
 // messageUsage counts the tokens apart that were read from the cache or written to it:
 // those up to the last mark.
-func messageUsage(a Ask, u object) object {
-	in, _ := u["prompt_tokens"].(int)
-	details, _ := u["prompt_tokens_details"].(object)
-	cached, _ := details["cached_tokens"].(int)
+func messageUsage(a Ask, u usage) object {
 	prefix, marked := 0, 0
 	for _, m := range a.Messages {
 		if prefix += len(m.Content) / 4; m.Marked {
 			marked = prefix
 		}
 	}
-	cached = min(cached, marked)
+	cached := min(u.cached, marked)
 	created := marked - cached
-	usage := object{
-		"input_tokens": in - cached - created, "cache_read_input_tokens": cached, "cache_creation_input_tokens": created, "output_tokens": u["completion_tokens"],
+	counted := object{
+		"input_tokens": u.in - cached - created, "cache_read_input_tokens": cached, "cache_creation_input_tokens": created, "output_tokens": u.out,
 	}
-	if thought, ok := u["completion_tokens_details"].(object); ok {
-		usage["output_tokens_details"] = object{"thinking_tokens": thought["reasoning_tokens"]}
+	if u.thought > 0 {
+		counted["output_tokens_details"] = object{"thinking_tokens": u.thought}
 	}
-	return usage
+	return counted
 }
 
 // eventsOf is a message as server-sent events.
@@ -253,33 +151,25 @@ func eventsOf(a Ask, c completion) []byte {
 		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", kind, text)
 	}
 	m := messageOf(a, c)
-	content, _ := m["content"].([]object)
-	usage, _ := m["usage"].(object)
-	begun := object{"id": m["id"], "type": "message", "role": "assistant", "model": c.model, "content": []object{}, "stop_reason": nil, "stop_sequence": nil}
-	if usage != nil {
-		begun["usage"] = object{
-			"input_tokens": usage["input_tokens"], "cache_read_input_tokens": usage["cache_read_input_tokens"],
-			"cache_creation_input_tokens": usage["cache_creation_input_tokens"], "output_tokens": 1,
-		}
-	}
+	begun := maps.Clone(m)
+	begun["content"], begun["stop_reason"] = []object{}, nil
 	send("message_start", object{"message": begun})
 	send("ping", object{})
-	for i, block := range content {
-		empty, field, delta, text := object{"type": block["type"]}, "text", "text_delta", block["text"]
+	for i, block := range m["content"].([]object) {
+		empty, field, delta := maps.Clone(block), "text", "text_delta"
 		switch block["type"] {
 		case "thinking":
-			empty["signature"], field, delta, text = "", "thinking", "thinking_delta", block["thinking"]
+			field, delta = "thinking", "thinking_delta"
+			empty["signature"] = ""
 		case "tool_use":
-			empty["id"], empty["name"], empty["input"] = block["id"], block["name"], object{}
-			raw, _ := block["input"].(json.RawMessage)
-			field, delta, text = "partial_json", "input_json_delta", string(raw)
+			field, delta = "partial_json", "input_json_delta"
+			empty["input"], block[field] = object{}, string(block["input"].(json.RawMessage))
 		}
 		if block["type"] != "tool_use" {
 			empty[field] = ""
 		}
 		send("content_block_start", object{"index": i, "content_block": empty})
-		whole, _ := text.(string)
-		for piece := range pieces(whole) {
+		for piece := range pieces(block[field].(string)) {
 			send("content_block_delta", object{"index": i, "delta": object{"type": delta, field: piece}})
 		}
 		if block["type"] == "thinking" {
@@ -292,8 +182,8 @@ func eventsOf(a Ask, c completion) []byte {
 		return []byte(b.String())
 	}
 	end := object{"delta": object{"stop_reason": m["stop_reason"], "stop_sequence": nil, "stop_details": m["stop_details"]}}
-	if usage != nil {
-		end["usage"] = object{"output_tokens": usage["output_tokens"], "output_tokens_details": usage["output_tokens_details"]}
+	if c.usage != nil {
+		end["usage"] = m["usage"]
 	}
 	send("message_delta", end)
 	send("message_stop", object{})

@@ -15,7 +15,7 @@ import (
 // askMessage sends a request for a message, with further fields, in the version of the API.
 func askMessage(t *testing.T, s *Server, key, fields string) (int, string) {
 	t.Helper()
-	body := `{"model": "m", "max_tokens": 2000, "messages": [{"role": "user", "content": "p"}]` + fields + `}`
+	body := `{"model": "m"` + fields + `, "max_tokens": 2000, "messages": [{"role": "user", "content": "p"}]}` // the first of a name counts
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/messages", strings.NewReader(body))
 	must.Do(t, err)
 	req.Header.Set("anthropic-version", "2023-06-01")

@@ -1,6 +1,7 @@
 package modelserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -228,7 +229,7 @@ func (s *Server) fault(a Ask) Fault {
 }
 
 // ends reports whether the fault takes the place of a reply, and sends it.
-func (f Fault) ends(w http.ResponseWriter) bool {
+func (f Fault) ends(w http.ResponseWriter, r *http.Request) bool {
 	switch f.Kind {
 	case Drop:
 		panic(http.ErrAbortHandler)
@@ -240,7 +241,7 @@ func (f Fault) ends(w http.ResponseWriter) bool {
 			_ = c.Close()
 		}
 	case Status:
-		f.refuse(w)
+		f.refuse(w, r)
 	case Page:
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, "<html><body>Sign in to the network</body></html>")
@@ -256,8 +257,8 @@ func (f Fault) ends(w http.ResponseWriter) bool {
 	return true
 }
 
-// waits says how long the fault wants to be left alone.
-func (f Fault) waits(w http.ResponseWriter) {
+// refuse answers with the fault's status.
+func (f Fault) refuse(w http.ResponseWriter, r *http.Request) {
 	switch f.Form {
 	case Milliseconds:
 		w.Header().Set("retry-after-ms", strconv.FormatInt(f.Wait.Milliseconds(), 10))
@@ -266,16 +267,8 @@ func (f Fault) waits(w http.ResponseWriter) {
 	case Date:
 		w.Header().Set("retry-after", time.Now().Add(f.Wait).UTC().Format(http.TimeFormat))
 	}
-}
-
-// refuse answers with the fault's status.
-func (f Fault) refuse(w http.ResponseWriter) {
-	f.waits(w)
-	err := &refusal{message: f.Message, code: f.Code}
-	if f.Message == "" {
-		err.message = fmt.Sprintf("status %d, as the test says", f.Status)
-	}
-	refuse(w, f.Status, err)
+	message := cmp.Or(f.Message, fmt.Sprintf("status %d, as the test says", f.Status))
+	refuse(w, r, f.Status, &refusal{message: message, code: f.Code})
 }
 
 // send writes a reply, or as much of it as the fault leaves.
@@ -292,17 +285,23 @@ func (f Fault) send(w http.ResponseWriter, reply []byte) {
 	_, _ = w.Write(reply)
 }
 
-func refuse(w http.ResponseWriter, status int, err error) {
+// refuse answers with an error, in the form of the address that was asked.
+func refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
 	made := object{"message": err.Error(), "type": "invalid_request_error"}
-	if r := new(refusal); errors.As(err, &r) {
-		if r.param != "" {
-			made["param"] = r.param
+	if named := new(refusal); errors.As(err, &named) {
+		status = cmp.Or(named.status, status)
+		if named.param != "" {
+			made["param"] = named.param
 		}
-		if r.code != "" {
-			made["code"] = r.code
+		if named.code != "" {
+			made["code"] = named.code
 		}
 	}
-	text, _ := json.Marshal(object{"error": made}) // made here
+	reply := object{"error": made}
+	if messages(r.URL.Path) {
+		reply = object{"type": "error", "error": object{"type": cmp.Or(errorKinds[status], "invalid_request_error"), "message": err.Error()}}
+	}
+	text, _ := json.Marshal(reply) // made here
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(text)

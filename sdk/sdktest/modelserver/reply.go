@@ -3,6 +3,7 @@ package modelserver
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +13,6 @@ import (
 	"sort"
 	"strings"
 	"unicode"
-
-	"github.com/racflow/racflow/sdk"
 )
 
 // answering is how models write their answers.
@@ -147,7 +146,7 @@ func (s *Server) embed(a Ask, fault Fault) (object, error) {
 		} else if a.base64 && s.options.Base64 == Base64Given {
 			var raw []byte
 			for _, v := range vector {
-				raw = le32(raw, v)
+				raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
 			}
 			value = base64.StdEncoding.EncodeToString(raw)
 		}
@@ -163,11 +162,6 @@ func (s *Server) embed(a Ask, fault Fault) (object, error) {
 		data = append(data, data[0])
 	}
 	return object{"object": "list", "model": a.Model, "data": data, "usage": object{"prompt_tokens": in, "total_tokens": in}}, nil
-}
-
-func le32(to []byte, v float32) []byte {
-	bits := math.Float32bits(v)
-	return append(to, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24))
 }
 
 func (s *Server) vector(text string, dimensions int) []float32 {
@@ -198,7 +192,7 @@ type completion struct {
 	model   string
 	chat    bool
 	choices []choice
-	usage   object // nil: none
+	usage   *usage // nil: nothing is said of it
 }
 
 // choice is one answer.
@@ -241,28 +235,29 @@ func (s *Server) complete(a Ask, fault Fault) (completion, error) {
 	if fault.Kind == HalfBody || fault.Kind == Broken {
 		n = 0 // they do not arrive
 	}
-	in, cached := s.charge(a, n)
-	s.count(a, sdk.Usage{InputTokens: uint64(in), CachedTokens: uint64(cached), OutputTokens: uint64(out)})
-	c.usage = s.usage(in, cached, out, thought)
+	in, cached := s.charge(a, n, out)
+	switch s.options.Usage {
+	case UsageGiven:
+		c.usage = &usage{in, cached, out, thought}
+	case UsageAbsurd:
+		c.usage = &usage{in, 0, math.MaxInt64, 0}
+	}
 	return c, nil
 }
 
 // usage is what a reply says of its tokens; thought are those of out that nobody sees, or
 // that stand apart.
-func (s *Server) usage(in, cached, out, thought int) object {
-	switch s.options.Usage {
-	case UsageMissing:
-		return nil
-	case UsageAbsurd:
-		return object{"prompt_tokens": in, "completion_tokens": math.MaxInt64, "total_tokens": math.MaxInt64}
+type usage struct{ in, cached, out, thought int }
+
+func (u usage) object() object {
+	// The sum of an absurd usage is as absurd, and would overflow.
+	counted := object{
+		"prompt_tokens": u.in, "completion_tokens": u.out, "total_tokens": max(u.out, u.in+u.out), "prompt_tokens_details": object{"cached_tokens": u.cached},
 	}
-	usage := object{
-		"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out, "prompt_tokens_details": object{"cached_tokens": cached},
+	if u.thought > 0 {
+		counted["completion_tokens_details"] = object{"reasoning_tokens": u.thought}
 	}
-	if thought > 0 {
-		usage["completion_tokens_details"] = object{"reasoning_tokens": thought}
-	}
-	return usage
+	return counted
 }
 
 // choice is one answer, with the model's thoughts where they stand apart from it.
@@ -404,7 +399,7 @@ func (s *Server) whole(c completion) object {
 	}
 	reply := object{"object": "completion", "model": c.model, "choices": choices}
 	if c.usage != nil {
-		reply["usage"] = c.usage
+		reply["usage"] = c.usage.object()
 	}
 	return reply
 }
@@ -482,7 +477,7 @@ func (s *Server) stream(c completion, usage bool) []byte {
 		send(object{"object": "completion.chunk", "model": c.model, "choices": []object{made}})
 	}
 	if usage && c.usage != nil {
-		send(object{"object": "completion.chunk", "model": c.model, "choices": []object{}, "usage": c.usage})
+		send(object{"object": "completion.chunk", "model": c.model, "choices": []object{}, "usage": c.usage.object()})
 	}
 	b.WriteString("data: [DONE]\n\n")
 	return []byte(b.String())

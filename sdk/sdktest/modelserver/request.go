@@ -1,14 +1,16 @@
 package modelserver
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -40,10 +42,10 @@ type Ask struct {
 	thinking    bool // the request wants it, in Anthropic's form
 	stream      bool
 	streamUsage bool
-	format      string // type of response_format
-	tool        string // that the model is to call
-	schemaText  string // as sent
-	sent        map[string]json.RawMessage
+	format      string       // type of response_format
+	tool        string       // that the model is to call
+	schemaText  string       // as sent
+	sent        gjson.Result // the body
 	invalid     string
 }
 
@@ -54,37 +56,22 @@ type Message struct {
 	Marked  bool   // its last part has cache_control
 }
 
-// UnmarshalJSON reads a content that is a text or a list of parts.
-func (m *Message) UnmarshalJSON(raw []byte) error {
-	var sent struct {
-		Role    string          `json:"role"`
-		Content json.RawMessage `json:"content"`
+// readMessage reads a message whose content is a text or a list of parts.
+func (a *Ask) readMessage(role string, content gjson.Result) Message {
+	m := Message{Role: role}
+	if !content.IsArray() {
+		m.Content = content.String()
+		return m
 	}
-	if err := json.Unmarshal(raw, &sent); err != nil {
-		return err
-	}
-	*m = Message{Role: sent.Role}
-	if json.Unmarshal(sent.Content, &m.Content) == nil {
-		return nil
-	}
-	var parts []struct {
-		Type         string `json:"type"`
-		Text         string `json:"text"`
-		CacheControl *struct {
-			Type string `json:"type"`
-		} `json:"cache_control"`
-	}
-	if err := json.Unmarshal(sent.Content, &parts); err != nil {
-		return err
-	}
-	for _, p := range parts {
-		if p.Type != "text" || p.Text == "" || p.CacheControl != nil && p.CacheControl.Type != "ephemeral" {
-			return fmt.Errorf("a part of a message: %+v", p)
+	for _, part := range content.Array() {
+		text, cache := part.Get("text").String(), part.Get("cache_control")
+		if part.Get("type").String() != "text" || text == "" || cache.Exists() && cache.Get("type").String() != "ephemeral" {
+			a.invalid = "a part of a message: " + part.Raw
 		}
-		m.Content += p.Text
-		m.Marked = p.CacheControl != nil
+		m.Content += text
+		m.Marked = cache.Exists()
 	}
-	return nil
+	return m
 }
 
 // Text is the prompt, or the chat's last message.
@@ -251,10 +238,14 @@ func (s *Server) arrive(r *http.Request, body []byte) Ask {
 	probe := strings.HasPrefix(r.UserAgent(), probing)
 	a.apart = probe && !s.options.Probes
 	a.Batch, _ = r.Context().Value(batchKey{}).(string)
-	if messages(a.Path) {
+	a.sent = gjson.ParseBytes(body)
+	if !gjson.ValidBytes(body) || !a.sent.IsObject() {
+		a.invalid = "the body is not a JSON object"
+	} else if messages(a.Path) {
 		a.readMessages()
 	} else {
 		a.read()
+		a.stream = a.stream || s.options.Streams
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,13 +277,13 @@ func (s *Server) leave(a Ask) {
 // 16 tokens.
 const block = 64
 
-// charge counts the choices that a question gets, and the tokens of its prompt:
+// charge counts the choices that a question gets, the tokens of its answers, and those of its prompt:
 // all, and those that were cached.
-func (s *Server) charge(a Ask, choices int) (in, cached int) {
+func (s *Server) charge(a Ask, choices, out int) (in, cached int) {
 	whole := a.Whole()
-	defer func() { in += s.tokens(a.schemaText) }() // as for services that show it to the model
+	in = s.prompt(a) + s.tokens(a.schemaText) // as for services that show it to the model
 	if a.apart {
-		return s.prompt(a), 0
+		return in, 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,7 +297,8 @@ func (s *Server) charge(a Ask, choices int) (in, cached int) {
 		}
 		s.prefixes[sum] = true
 	}
-	return s.prompt(a), cached
+	s.used.Add(sdk.Usage{InputTokens: uint64(in), CachedTokens: uint64(cached), OutputTokens: uint64(out)})
+	return in, cached
 }
 
 // prompt counts the tokens of a prompt.
@@ -321,56 +313,36 @@ func (s *Server) prompt(a Ask) int {
 	return sum
 }
 
-// Asks returns the requests so far, in the order in which they came, without probes
-// unless Options.Probes is set.
-func (s *Server) Asks() []Ask {
+// locked is what of reads while no request is counted.
+func locked[T any](s *Server, of func() T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.asks)
+	return of()
 }
+
+// Asks returns the requests so far, in the order in which they came, without probes
+// unless Options.Probes is set.
+func (s *Server) Asks() []Ask { return locked(s, func() []Ask { return slices.Clone(s.asks) }) }
 
 // Probes returns the requests so far that only find out what a model takes: those whose
 // User-Agent begins with "racflow (probe)".
-func (s *Server) Probes() []Ask {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.probes)
-}
+func (s *Server) Probes() []Ask { return locked(s, func() []Ask { return slices.Clone(s.probes) }) }
 
 // Calls is the number of Asks.
 func (s *Server) Calls() int { return len(s.Asks()) }
 
 // MostAtOnce is the largest number of requests that were under way together.
-func (s *Server) MostAtOnce() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.most
-}
+func (s *Server) MostAtOnce() int { return locked(s, func() int { return s.most }) }
 
 // Given is the number of choices that each question got, by its Whole, without those of
 // replies that a fault truncated.
 func (s *Server) Given() map[string]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.given)
-}
-
-func (s *Server) count(a Ask, u sdk.Usage) {
-	if a.apart {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.used.Add(u)
+	return locked(s, func() map[string]int { return maps.Clone(s.given) })
 }
 
 // Used is the tokens of all requests that were answered, whatever the replies said of them, without
 // those of probes unless Options.Probes is set.
-func (s *Server) Used() sdk.Usage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.used
-}
+func (s *Server) Used() sdk.Usage { return locked(s, func() sdk.Usage { return s.used }) }
 
 // Doubled is how many choices were given beyond n for each question: those that were
 // answered, and paid for, more than once.
@@ -382,144 +354,76 @@ func (s *Server) Doubled(n int) int {
 	return doubled
 }
 
-// schema is a JSON schema of an answer, as far as it is read.
-type schema struct {
-	Type       string   `json:"type"`
-	Required   []string `json:"required"`
-	Additional *bool    `json:"additionalProperties"`
-	Properties map[string]struct {
-		Type  string   `json:"type"`
-		Enum  []string `json:"enum"`
-		Items struct { // of a list
-			Enum []string `json:"enum"`
-		} `json:"items"`
-	} `json:"properties"`
-}
-
-// texts is a list of texts, or one.
-type texts []string
-
-// UnmarshalJSON reads both forms.
-func (t *texts) UnmarshalJSON(raw []byte) error {
-	var one string
-	if json.Unmarshal(raw, &one) == nil {
-		*t = nil
-		if one != "" {
-			*t = texts{one}
-		}
-		return nil
-	}
-	return json.Unmarshal(raw, (*[]string)(t))
-}
-
-// request is the body of all three endpoints.
-type request struct {
-	Model               string          `json:"model"`
-	Prompt              string          `json:"prompt"`
-	Messages            []Message       `json:"messages"`
-	N                   *int            `json:"n"`
-	MaxTokens           *int            `json:"max_tokens"`
-	MaxCompletionTokens *int            `json:"max_completion_tokens"`
-	Logprobs            json.RawMessage `json:"logprobs"`
-	Stop                texts           `json:"stop"`
-	Effort              string          `json:"reasoning_effort"`
-	Stream              bool            `json:"stream"`
-	StreamOptions       struct {
-		Usage bool `json:"include_usage"`
-	} `json:"stream_options"`
-	ResponseFormat struct {
-		Type       string `json:"type"`
-		JSONSchema struct {
-			Name   string          `json:"name"`
-			Strict bool            `json:"strict"`
-			Schema json.RawMessage `json:"schema"`
-		} `json:"json_schema"`
-	} `json:"response_format"`
-	StructuredOutputs struct {
-		Choice []string `json:"choice"`
-	} `json:"structured_outputs"`
-	Tools []struct {
-		Function struct {
-			Name       string          `json:"name"`
-			Parameters json.RawMessage `json:"parameters"`
-		} `json:"function"`
-	} `json:"tools"`
-	Input          []string `json:"input"`
-	Dimensions     int      `json:"dimensions"`
-	EncodingFormat string   `json:"encoding_format"`
-}
-
-// read reads the body; an error of it goes into a.invalid.
+// read reads the body of a request to any of the endpoints but Anthropic's.
 func (a *Ask) read() {
-	var r request
-	if err := json.Unmarshal(a.Body, &r); err != nil {
-		a.invalid = "the body: " + err.Error()
-		return
+	r := a.sent
+	a.Model, a.Prompt, a.N = r.Get("model").String(), r.Get("prompt").String(), 1
+	if n := r.Get("n"); n.Exists() {
+		a.N = int(n.Int())
 	}
-	_ = json.Unmarshal(a.Body, &a.sent) // it is an object
-	a.Model, a.Prompt, a.Messages, a.N = r.Model, r.Prompt, r.Messages, 1
-	if r.N != nil {
-		a.N = *r.N
-	}
-	for _, limit := range []*int{r.MaxTokens, r.MaxCompletionTokens} {
-		if limit != nil {
-			a.maxTokens = *limit
-		}
-	}
-	a.logprobs = len(r.Logprobs) > 0 && string(r.Logprobs) != "null" && string(r.Logprobs) != "false" && string(r.Logprobs) != "0"
-	a.stop, a.effort, a.stream, a.streamUsage = r.Stop, r.Effort, r.Stream, r.StreamOptions.Usage
 	marked := 0
-	for _, m := range a.Messages {
-		if m.Marked {
+	for _, sent := range r.Get("messages").Array() {
+		m := a.readMessage(sent.Get("role").String(), sent.Get("content"))
+		if a.Messages = append(a.Messages, m); m.Marked {
 			marked++
 		}
 	}
 	if marked > 4 { // as Anthropic's endpoint has it
 		a.invalid = "cache_control: at most 4 parts may be marked"
 	}
-	a.Inputs, a.dimensions, a.base64 = r.Input, r.Dimensions, r.EncodingFormat == "base64"
-	a.Labels = r.StructuredOutputs.Choice
-	a.format = r.ResponseFormat.Type
+	a.maxTokens = int(cmp.Or(r.Get("max_completion_tokens").Int(), r.Get("max_tokens").Int()))
+	a.logprobs = r.Get("logprobs").Bool() // true, or how many
+	a.effort, a.stream, a.streamUsage = r.Get("reasoning_effort").String(), r.Get("stream").Bool(), r.Get("stream_options.include_usage").Bool()
+	a.stop = slices.DeleteFunc(texts(r.Get("stop")), func(text string) bool { return text == "" })
+	a.Inputs, a.dimensions, a.base64 = texts(r.Get("input")), int(r.Get("dimensions").Int()), r.Get("encoding_format").String() == "base64"
+	a.Labels = texts(r.Get("structured_outputs.choice"))
+	a.format = r.Get("response_format.type").String()
 	switch a.format {
 	case "json_schema":
-		if !r.ResponseFormat.JSONSchema.Strict || r.ResponseFormat.JSONSchema.Name == "" {
+		schema := r.Get("response_format.json_schema")
+		if !schema.Get("strict").Bool() || schema.Get("name").String() == "" {
 			a.invalid = "json_schema: it must have a name and be strict"
 			return
 		}
-		a.readSchema(r.ResponseFormat.JSONSchema.Schema)
+		a.readSchema(schema.Get("schema"))
 	case "json_object":
 		a.Fields = []string{"label"} // the server knows no others
 	case "", "text":
 	default:
-		a.invalid = "response_format: unknown type " + r.ResponseFormat.Type
+		a.invalid = "response_format: unknown type " + a.format
 	}
-	if len(r.Tools) > 0 {
-		a.tool = r.Tools[0].Function.Name
-		a.readSchema(r.Tools[0].Function.Parameters)
+	if tool := r.Get("tools.0.function"); tool.Exists() {
+		a.tool = tool.Get("name").String()
+		a.readSchema(tool.Get("parameters"))
 	}
 }
 
+// texts are those of a list, or the one that stands in its place; nil where there is none.
+func texts(list gjson.Result) (all []string) {
+	for _, text := range list.Array() {
+		all = append(all, text.String())
+	}
+	return all
+}
+
 // readSchema reads a JSON schema and checks it by the rules of strict ones.
-func (a *Ask) readSchema(raw json.RawMessage) {
-	var s schema
-	if err := json.Unmarshal(raw, &s); err != nil || s.Type != "object" || s.Additional == nil || *s.Additional || len(s.Required) != len(s.Properties) {
+func (a *Ask) readSchema(schema gjson.Result) {
+	more, properties := schema.Get("additionalProperties"), schema.Get("properties").Map()
+	a.Fields, a.schemaText = texts(schema.Get("required")), schema.Raw
+	if schema.Get("type").String() != "object" || !more.Exists() || more.Bool() || len(a.Fields) != len(properties) {
 		a.invalid = "json_schema: the root must be an object with all properties required and no additional ones"
 		return
 	}
-	a.Fields, a.schemaText = s.Required, string(raw)
-	for name, p := range s.Properties {
-		if p.Type == "array" {
-			p.Enum = p.Items.Enum
+	for name, p := range properties {
+		if p.Get("type").String() == "array" {
+			p = p.Get("items")
 		}
-		size := 0
-		for _, value := range p.Enum {
-			size += len([]rune(value))
-		}
-		if len(p.Enum) > 1000 || len(p.Enum) > 250 && size > 15000 {
+		enum := texts(p.Get("enum"))
+		if size := len([]rune(strings.Join(enum, ""))); len(enum) > 1000 || len(enum) > 250 && size > 15000 {
 			a.invalid = fmt.Sprintf("json_schema: the enum of %q is too large", name)
 		}
 		if name == "label" || name == "labels" {
-			a.Labels = p.Enum
+			a.Labels = enum
 		}
 	}
 }

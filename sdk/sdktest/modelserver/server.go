@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -57,6 +59,7 @@ type refusal struct {
 	message string
 	param   string
 	code    string
+	status  int // 0: that of its place
 }
 
 func (r *refusal) Error() string { return r.message }
@@ -80,11 +83,11 @@ func (s *Server) unsupported(a Ask) error {
 			param, given = "response_format", a.format == name
 		case "choice":
 			param = "structured_outputs"
-			_, given = a.sent[param]
+			given = a.sent.Get(param).Exists()
 		case "whole":
 			param, given = "stream", !a.stream
 		default:
-			given = a.sent[name] != nil && string(a.sent[name]) != "null"
+			given = a.sent.Get(name).Type != gjson.Null // neither null nor missing
 		}
 		if !given {
 			continue
@@ -99,7 +102,7 @@ func (s *Server) unsupported(a Ask) error {
 		if s.options.Nameless {
 			param = ""
 		}
-		return &refusal{message, param, "unsupported_parameter"}
+		return &refusal{message: message, param: param, code: "unsupported_parameter"}
 	}
 	return nil
 }
@@ -253,7 +256,7 @@ func Listen(o Options, address string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{options: o, closed: make(chan struct{}), given: map[string]int{}, prefixes: map[[32]byte]bool{}}
-	s.http = &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}}
+	s.http = &httptest.Server{Listener: listener, Config: &http.Server{Handler: s.routes(), ReadHeaderTimeout: time.Minute}}
 	s.http.Start()
 	s.URL = s.http.URL + "/v1"
 	s.close = sync.OnceFunc(func() {
@@ -268,16 +271,9 @@ func Listen(o Options, address string) (*Server, error) {
 func (s *Server) Close() { s.close() }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if s.serveBatches(w, r) || s.serveMessageBatches(w, r) {
-		return
-	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the client is gone
-	}
-	if messages(r.URL.Path) {
-		s.serveMessages(w, r, body)
-		return
 	}
 	a := s.arrive(r, body)
 	defer s.leave(a)
@@ -288,27 +284,20 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if !s.wait(r, s.options.Latency) {
 		return
 	}
-	switch {
-	case fault.Kind == Hang:
+	if fault.Kind == Hang {
 		s.wait(r, time.Hour)
 		return
-	case fault.ends(w):
-		return
-	case s.options.Key != "" && r.Header.Get("Authorization") != "Bearer "+s.options.Key:
-		refuse(w, http.StatusUnauthorized, errors.New("wrong key: "+r.Header.Get("Authorization")))
+	}
+	if fault.ends(w, r) {
 		return
 	}
-	a.stream = a.stream || s.options.Streams
-	err = s.unsupported(a)
-	var reply []byte
-	if err == nil {
-		reply, err = s.reply(a, fault)
+	if err := s.unknownKey(r); err != nil {
+		refuse(w, r, http.StatusUnauthorized, err)
+		return
 	}
-	if s.options.Refuse != nil && !a.apart && s.options.Refuse(a) {
-		err = errors.New("refused, as the test says")
-	}
+	reply, err := s.reply(a, fault)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
+		refuse(w, r, http.StatusBadRequest, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -318,28 +307,53 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	fault.send(w, reply)
 }
 
+// unknownKey is the refusal of a request that does not bring the key.
+func (s *Server) unknownKey(r *http.Request) error {
+	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if messages(r.URL.Path) {
+		key = r.Header.Get("X-Api-Key")
+	}
+	if s.options.Key == "" || key == s.options.Key {
+		return nil
+	}
+	return errors.New("wrong key: " + key)
+}
+
 // reply returns what the request asks for, or why it is refused.
 func (s *Server) reply(a Ask, fault Fault) ([]byte, error) {
-	switch {
-	case a.invalid != "":
+	if a.invalid != "" {
 		return nil, errors.New(a.invalid)
-	case strings.HasSuffix(a.Path, "/completions"):
-		c, err := s.complete(a, fault)
-		switch {
-		case err != nil:
-			return nil, err
-		case a.stream:
-			return s.stream(c, a.streamUsage), nil
-		}
-		return json.Marshal(s.whole(c))
-	case strings.HasSuffix(a.Path, "/embeddings"):
+	}
+	if err := s.unsupported(a); err != nil {
+		return nil, err
+	}
+	if s.options.Refuse != nil && !a.apart && s.options.Refuse(a) {
+		return nil, errors.New("refused, as the test says")
+	}
+	if strings.HasSuffix(a.Path, "/embeddings") {
 		vectors, err := s.embed(a, fault)
 		if err != nil {
 			return nil, err
 		}
 		return json.Marshal(vectors)
 	}
-	return nil, fmt.Errorf("there is no %s", a.Path)
+	if !messages(a.Path) && !strings.HasSuffix(a.Path, "/completions") {
+		return nil, fmt.Errorf("there is no %s", a.Path)
+	}
+	c, err := s.complete(a, fault)
+	switch {
+	case err != nil:
+		return nil, err
+	case !messages(a.Path) && a.stream:
+		return s.stream(c, a.streamUsage), nil
+	case !messages(a.Path):
+		return json.Marshal(s.whole(c))
+	case a.stream:
+		return eventsOf(a, c), nil
+	case c.choices[0].finish == "error":
+		return nil, &refusal{message: "Overloaded", status: overloaded}
+	}
+	return json.Marshal(messageOf(a, c))
 }
 
 // wait reports whether the time passed before the client left.

@@ -14,7 +14,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"time"
 
@@ -137,28 +136,17 @@ const checkout = " With a checkout of racflow in FOLDER: go mod edit -replace " 
 // ownModule is the path of racflow's module, which contains the SDK.
 const ownModule = "github.com/racflow/racflow"
 
-// noNetwork matches the go command's output if it cannot reach a proxy or repository.
-const noNetwork = `module lookup disabled|dial tcp|no such host|i/o timeout|connection refused|proxyconnect|TLS handshake`
+// missing matches the go command's output if it does not get racflow's module.
+var missing = regexp.MustCompile(`racflow/racflow@.*(unknown revision|not found|no matching versions|invalid version|410 Gone|40[34] |no such file)` +
+	`|(racflow/racflow@|downloading github.com/racflow/racflow v\S+\n[^@\n]*).*` + // a line may name no module
+	`(module lookup disabled|dial tcp|no such host|i/o timeout|connection refused|proxyconnect|TLS handshake)`)
 
-// adviceFor returns advice for the output of the go command.
+// adviceFor returns advice for the output of the go command, which says most things itself.
 func adviceFor(said string) string {
-	for _, about := range []struct{ sign, advice string }{
-		{`requires go >= |toolchain not available|invalid go version`,
-			"The plugin needs a newer Go: install it from https://go.dev/dl, or let the go command get it with GOTOOLCHAIN=auto."},
-		{`racflow/racflow@.*(unknown revision|not found|no matching versions|invalid version|410 Gone|40[34] |no such file)`,
-			"There is no such version of racflow's module where GOPROXY looks. Take another with: go get " + ownModule + "@latest." + checkout},
-		{`(racflow/racflow@|downloading github.com/racflow/racflow v\S+\n[^@\n]*).*(` + noNetwork + `)`, // a line may name no module
-			"The module of racflow could not be fetched: look at the network, and at what `go env GOPROXY` names." + checkout},
-		{noNetwork,
-			"A module could not be fetched: look at the network, and at what `go env GOPROXY` names."},
-		{`checksum mismatch|missing go.sum entry`,
-			"go.sum does not fit go.mod: remove go.sum if you changed go.mod, and do this again."},
-	} {
-		if regexp.MustCompile(about.sign).MatchString(said) {
-			return about.advice
-		}
+	if !missing.MatchString(said) {
+		return ""
 	}
-	return ""
+	return "The version of racflow's module that go.mod names could not be had from where `go env GOPROXY` says." + checkout
 }
 
 // Environment is the folder of a Python plugin's virtual environment, in the plugin's folder. Its
@@ -209,9 +197,6 @@ func prepare(ctx context.Context, dir string, log io.Writer) (string, error) {
 	}
 	// The wheel is named by its path, so that no index can replace it by another package of its name.
 	install := []string{filepath.Join(environment, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir", wheels}
-	if runtime.GOOS == "windows" {
-		install[0] = filepath.Join(environment, "Scripts", "python.exe")
-	}
 	if requirements != nil {
 		install = append(install, "-r", "requirements.txt")
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,13 +77,17 @@ func WriteProject(dir string, o ProjectOptions) ([]string, error) {
 		return nil, err
 	}
 	var paths []string
-	for path, file := range files {
+	for path, content := range files {
+		mode := fs.FileMode(0o644)
+		if o.Lang == TemplatePython && path == o.Main() { // the program itself
+			mode = 0o755
+		}
 		paths = append(paths, path)
 		to := filepath.Join(dir, filepath.FromSlash(path))
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(to, file.Content, file.Mode); err != nil {
+		if err := os.WriteFile(to, content, mode); err != nil {
 			return nil, err
 		}
 	}
@@ -107,14 +110,8 @@ var data = map[sdk.Kind][]string{
 	sdk.KindElect:  {"rows"},
 }
 
-// ProjectFile is a file of a project.
-type ProjectFile struct {
-	Content []byte
-	Mode    fs.FileMode
-}
-
 // ProjectFiles returns the files of a project by their paths, with slashes.
-func ProjectFiles(o ProjectOptions) (map[string]ProjectFile, error) {
+func ProjectFiles(o ProjectOptions) (map[string][]byte, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -149,16 +146,11 @@ func ProjectFiles(o ProjectOptions) (map[string]ProjectFile, error) {
 			return nil, err
 		}
 	}
-	files := map[string]ProjectFile{}
+	files := map[string][]byte{}
 	for path, template := range from {
-		content, err := render(template, v)
-		if err != nil {
+		if files[path], err = render(template, v); err != nil {
 			return nil, fmt.Errorf("write %s: %w", path, err)
 		}
-		files[path] = ProjectFile{content, 0o644}
-	}
-	if o.Lang == TemplatePython { // the program itself is executable
-		files[o.Main()] = ProjectFile{files[o.Main()].Content, 0o755}
 	}
 	return files, nil
 }
@@ -200,7 +192,7 @@ func (o ProjectOptions) values() (values, error) {
 		return v, fmt.Errorf("--sdk %s is neither a version, such as v0.1.0, nor the folder of a checkout of racflow", o.SDK)
 	}
 	v.Version, v.Replace = "v0.0.0", folder
-	if strings.ContainsAny(folder, " \t") || runtime.GOOS == "windows" {
+	if strings.ContainsAny(folder, " \t") {
 		v.Replace = strconv.Quote(folder)
 	}
 	return v, nil

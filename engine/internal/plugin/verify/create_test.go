@@ -17,7 +17,7 @@ import (
 )
 
 // each runs a test for each template.
-func each(t *testing.T, test func(t *testing.T, o ProjectOptions, files map[string]ProjectFile)) {
+func each(t *testing.T, test func(t *testing.T, o ProjectOptions, files map[string][]byte)) {
 	for _, kind := range catalog.Kinds {
 		for _, lang := range []string{TemplateGo, TemplatePython} {
 			t.Run(lang+"/"+string(kind), func(t *testing.T) {
@@ -34,25 +34,25 @@ func each(t *testing.T, test func(t *testing.T, o ProjectOptions, files map[stri
 
 // TestFiles formats what it writes as the tools of its languages do, and leaves no placeholder.
 func TestFiles(t *testing.T) {
-	each(t, func(t *testing.T, o ProjectOptions, files map[string]ProjectFile) {
+	each(t, func(t *testing.T, o ProjectOptions, files map[string][]byte) {
 		for path, file := range files {
-			if bytes.Contains(file.Content, []byte("<<.")) || bytes.Contains(file.Content, []byte("<no value>")) {
+			if bytes.Contains(file, []byte("<<.")) || bytes.Contains(file, []byte("<no value>")) {
 				t.Errorf("%s holds a placeholder", path)
 			}
-			want := file.Content
+			want := file
 			switch filepath.Ext(path) {
 			case ".go":
 				var err error
-				if want, err = format.Source(file.Content); err != nil {
+				if want, err = format.Source(file); err != nil {
 					t.Errorf("%s: %v", path, err)
 				}
 			case ".hcl":
-				want = hclwrite.Format(file.Content)
+				want = hclwrite.Format(file)
 				if !regexp.MustCompile(`use += "my-stage/my-stage"`).Match(want) {
 					t.Errorf("%s does not use the stage", path)
 				}
 			}
-			if !bytes.Equal(file.Content, want) {
+			if !bytes.Equal(file, want) {
 				t.Errorf("%s is not formatted:\n%s", path, want)
 			}
 		}
@@ -66,8 +66,8 @@ func TestFiles(t *testing.T) {
 // blank nor a comment, and no imports, which editors write.
 func TestOwnLines(t *testing.T) {
 	most := map[string]int{TemplateGo: 32, TemplatePython: 25}
-	each(t, func(t *testing.T, o ProjectOptions, files map[string]ProjectFile) {
-		n := ownLines(o.Lang, string(files[o.Main()].Content))
+	each(t, func(t *testing.T, o ProjectOptions, files map[string][]byte) {
+		n := ownLines(o.Lang, string(files[o.Main()]))
 		t.Logf("own lines of %s in %s: %d", o.Kind, o.Lang, n)
 		if n == 0 || n > most[o.Lang] {
 			t.Errorf("%d own lines, at most %d are promised", n, most[o.Lang])
@@ -116,7 +116,7 @@ func TestCreateGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := modfile.Parse("go.mod", files["go.mod"].Content, nil)
+		got, err := modfile.Parse("go.mod", files["go.mod"], nil)
 		if err != nil {
 			t.Fatal(err)
 		}

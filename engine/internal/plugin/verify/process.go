@@ -3,15 +3,12 @@ package verify
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
@@ -20,11 +17,7 @@ import (
 )
 
 // killed kills the process during calls, all of which must still return the same results.
-func (v *subject) killed(t conformance.T) error {
-	l, r, err := v.load(t)
-	if err != nil {
-		return err
-	}
+func (v *subject) killed(t *conformance.T, l *conformance.Load, r *running) error {
 	const many = 16
 	want, err := l.Rows(t.Context(), 0, many)
 	if err != nil {
@@ -50,40 +43,23 @@ func (v *subject) killed(t conformance.T) error {
 	return nil
 }
 
-func (v *subject) hangUp(t conformance.T) error {
-	return v.leaves(t, "its standard input had ended", (*running).HangUp)
-}
-
-func (v *subject) shutdown(t conformance.T) error {
-	return v.leaves(t, "it was asked to end", (*running).Shutdown)
-}
-
-// leaves calls end, and checks that the process then ends by itself.
-func (v *subject) leaves(t conformance.T, why string, end func(*running, context.Context) error) error {
-	l, r, err := v.load(t)
-	if err != nil {
-		return err
-	}
-	if _, err := l.Rows(t.Context(), 0, 1); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), v.Options.Promptly, fmt.Errorf("it was still there after %v", v.Options.Promptly))
-	defer cancel()
-	if err := end(r, ctx); err != nil {
-		return fmt.Errorf("after %s: %w", why, err)
-	}
-	return nil
+// leaves returns a check that calls end, and that the process then ends by itself.
+func (v *subject) leaves(why string, end func(*running, context.Context) error) func(*conformance.T, *conformance.Subject) error {
+	return v.loaded(func(t *conformance.T, l *conformance.Load, r *running) error {
+		if _, err := l.Rows(t.Context(), 0, 1); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), v.Options.Promptly, fmt.Errorf("it was still there after %v", v.Options.Promptly))
+		defer cancel()
+		if err := end(r, ctx); err != nil {
+			return fmt.Errorf("after %s: %w", why, err)
+		}
+		return nil
+	})
 }
 
 // output asks for a thousand rows and checks what the process writes meanwhile.
-func (v *subject) output(t conformance.T) error {
-	if v.Stage.Network {
-		t.Skipf("a thousand rows may cost money at another machine")
-	}
-	l, r, err := v.load(t)
-	if err != nil {
-		return err
-	}
+func (v *subject) output(t *conformance.T, l *conformance.Load, r *running) error {
 	const rows = 1000
 	before, bytesBefore, _ := r.said.soFar()
 	if err := v.work(t, l, rows, func(int) {}); err != nil {
@@ -100,7 +76,7 @@ func (v *subject) output(t conformance.T) error {
 }
 
 // work asks for rows, each once, for at most 30 seconds; seen gets the number of rows so far.
-func (v *subject) work(t conformance.T, l *conformance.Load, rows int, seen func(int)) error {
+func (v *subject) work(t *conformance.T, l *conformance.Load, rows int, seen func(int)) error {
 	end := time.Now().Add(30 * time.Second)
 	for n := 0; n < rows && time.Now().Before(end); n += l.Batch() {
 		if _, err := l.Rows(t.Context(), n, n+l.Batch()); err != nil {
@@ -116,20 +92,13 @@ func (v *subject) work(t conformance.T, l *conformance.Load, rows int, seen func
 const slack = 16 << 20
 
 // memory compares the memory of the process after the first half of many rows with that at the end.
-func (v *subject) memory(t conformance.T) error {
-	if v.Stage.Network {
-		t.Skipf("%d rows may cost money at another machine", v.rows)
-	}
+func (v *subject) memory(t *conformance.T, l *conformance.Load, r *running) error {
 	if runtime.GOOS != "linux" {
 		t.Skipf("the memory of another process is known on Linux only")
 	}
-	l, r, err := v.load(t)
-	if err != nil {
-		return err
-	}
 	var resident []int64
 	worked := 0
-	err = v.work(t, l, v.rows, func(n int) { worked = n; resident = append(resident, residentOf(r.PID())) })
+	err := v.work(t, l, v.rows, func(n int) { worked = n; resident = append(resident, residentOf(r.PID())) })
 	if err != nil {
 		return err
 	}
@@ -146,24 +115,15 @@ func (v *subject) memory(t conformance.T) error {
 
 // residentOf returns the resident memory in bytes of a process and its children.
 func residentOf(pid int) (sum int64) {
-	children := map[int][]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	memory := map[int]int64{}
-	for _, path := range stats {
-		raw, err := os.ReadFile(path)
+	all, _ := procfs.AllProcs()
+	children, memory := map[int][]int{}, map[int]int64{}
+	for _, p := range all {
+		stat, err := p.Stat()
 		if err != nil {
 			continue // the process has ended
 		}
-		// PID (NAME) STATE PPID ..., where NAME may contain anything
-		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
-		if len(fields) < 22 {
-			continue
-		}
-		number, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		parent, _ := strconv.Atoi(fields[1])
-		pages, _ := strconv.ParseInt(fields[21], 10, 64)
-		children[parent] = append(children[parent], number)
-		memory[number] = pages * int64(os.Getpagesize())
+		children[stat.PPID] = append(children[stat.PPID], p.PID)
+		memory[p.PID] = int64(stat.ResidentMemory())
 	}
 	for next := []int{pid}; len(next) > 0; next = next[1:] {
 		sum += memory[next[0]]
@@ -172,46 +132,65 @@ func residentOf(pid int) (sum int64) {
 	return sum
 }
 
+// loaded returns a check that starts the stage, and has work for it.
+func (v *subject) loaded(run func(*conformance.T, *conformance.Load, *running) error) func(*conformance.T, *conformance.Subject) error {
+	return func(t *conformance.T, _ *conformance.Subject) error {
+		l, err := conformance.NewLoad(t, v.Subject)
+		if err != nil {
+			return err
+		}
+		r, _ := l.Process.Own.(*running) // as start made it
+		return run(t, l, r)
+	}
+}
+
+// free is loaded for a check that asks for many rows, which may cost money at another machine.
+func (v *subject) free(run func(*conformance.T, *conformance.Load, *running) error) func(*conformance.T, *conformance.Subject) error {
+	return func(t *conformance.T, s *conformance.Subject) error {
+		if v.Stage.Network {
+			t.Skipf("a thousand rows and more may cost money at another machine")
+		}
+		return v.loaded(run)(t, s)
+	}
+}
+
 // checks returns the checks that concern the process.
 func (v *subject) checks() []conformance.Check {
-	of := func(run func(*subject, conformance.T) error) func(conformance.T, *conformance.Subject) error {
-		return func(t conformance.T, _ *conformance.Subject) error { return run(v, t) }
-	}
 	return []conformance.Check{
-		{Name: "same fingerprint twice", Within: conformance.Long, Run: of((*subject).fingerprint),
+		{Name: "same fingerprint twice", Within: conformance.Long, Run: v.fingerprint,
 			Why: "Results are kept by the fingerprint; a process that is started again in the midst of a run has to have the same.",
 			Fix: "Make it of what changes results, such as a model's hash: not of a time, a process id or the order of a map."},
-		{Name: "256 calls at a time", Within: conformance.Long, Run: of((*subject).together),
+		{Name: "256 calls at a time", Within: conformance.Long, Run: v.loaded(v.together),
 			Why: "As many rows as can wait for a language model are asked for at a time, each in a call of its own.",
 			Fix: "Let calls work beside each other, and guard what they share; in Python, leave room in the pool of threads."},
-		{Name: "gives signs of life", Within: conformance.Long, Run: of((*subject).alive),
+		{Name: "gives signs of life", Within: conformance.Long, Run: v.loaded(v.alive),
 			Why: "A process that answers no question for ten seconds is taken for one that has stopped, and is ended.",
 			Fix: "Do not hold a lock, or Python's interpreter, for long while a call is worked on; answer Alive beside it."},
-		{Name: "large messages", Within: conformance.Long, Run: of((*subject).large),
+		{Name: "large messages", Within: conformance.Long, Run: v.loaded(v.large),
 			Why: "A message has up to 64 MiB; documents and candidates fill it.",
 			Fix: "Set gRPC's limits of message sizes to 64 MiB, both ways, and refuse what is too much with an invalid error."},
-		{Name: "a call without time", Within: conformance.Long, Run: of((*subject).deadline),
+		{Name: "a call without time", Within: conformance.Long, Run: v.loaded(v.deadline),
 			Why: "A call whose time is over is given up; a process that works on is ended, and all its other calls with it.",
 			Fix: "Look at the call's context between rows, and end within five seconds of its deadline."},
-		{Name: "little output", Within: conformance.Long, Run: of((*subject).output),
+		{Name: "little output", Within: conformance.Long, Run: v.free(v.output),
 			Why: "Standard output belongs to the engine, and a log that grows with the rows buries what people look for.",
 			Fix: "Write to standard error only, and log what concerns single rows at the level debug, if at all."},
-		{Name: "bounded memory", Within: conformance.Longest, Run: of((*subject).memory),
+		{Name: "bounded memory", Within: conformance.Longest, Run: v.free(v.memory),
 			Why: "A run may have millions of rows, and a process lives as long as the run.",
 			Fix: "Keep nothing of a row after its call, or bound what is kept."},
-		{Name: "killed and started again", Within: conformance.Long, Run: of((*subject).killed),
+		{Name: "killed and started again", Within: conformance.Long, Run: v.loaded(v.killed),
 			Why: "A process that ends is started again behind the calls, with the same config and state folder.",
 			Fix: "Leave no lock or half a file behind that keeps the next process from starting, and write files whole."},
-		{Name: "ends with standard input", Within: conformance.Long, Run: of((*subject).hangUp),
+		{Name: "ends with standard input", Within: conformance.Long, Run: v.leaves("its standard input had ended", (*running).HangUp),
 			Why: "When racflow is killed, the end of its standard input is all that a plugin notices.",
 			Fix: "Read standard input in a thread, and exit at its end; the SDKs do."},
-		{Name: "ends when asked", Within: conformance.Long, Run: of((*subject).shutdown),
+		{Name: "ends when asked", Within: conformance.Long, Run: v.leaves("it was asked to end", (*running).Shutdown),
 			Why: "A stage that is closed can write what it has; one that has to be killed cannot.",
 			Fix: "Serve GRPCController.Shutdown, and return from Close; the SDKs do the first."},
 	}
 }
 
-func (v *subject) fingerprint(t conformance.T) error {
+func (v *subject) fingerprint(t *conformance.T, _ *conformance.Subject) error {
 	var prints [2]string
 	for i := range prints {
 		p, err := v.Open(t, v.Setup(t))
@@ -227,11 +206,7 @@ func (v *subject) fingerprint(t conformance.T) error {
 	return nil
 }
 
-func (v *subject) together(t conformance.T) error {
-	l, _, err := v.load(t)
-	if err != nil {
-		return err
-	}
+func (v *subject) together(t *conformance.T, l *conformance.Load, _ *running) error {
 	ctx := t.Context()
 	want, err := l.Rows(ctx, 0, wire.Window)
 	if err != nil {
@@ -247,11 +222,7 @@ func (v *subject) together(t conformance.T) error {
 // signOfLife is half the time that the engine waits for a sign of life.
 const signOfLife = 5 * time.Second
 
-func (v *subject) alive(t conformance.T) error {
-	l, r, err := v.load(t)
-	if err != nil {
-		return err
-	}
+func (v *subject) alive(t *conformance.T, l *conformance.Load, r *running) error {
 	ctx, stop := context.WithCancel(t.Context())
 	calls, calling := errgroup.WithContext(ctx)
 	var answered atomic.Bool
@@ -266,6 +237,7 @@ func (v *subject) alive(t conformance.T) error {
 			return nil
 		})
 	}
+	var err error
 	// Ask while the stage works: until it answers a call, or for a minute. On a busy machine a call takes seconds to reach it.
 	begun := time.Now()
 	working := func() bool { return !answered.Load() && calling.Err() == nil && time.Since(begun) < time.Minute }
@@ -284,11 +256,7 @@ func (v *subject) alive(t conformance.T) error {
 }
 
 // large sends a message just below the limit.
-func (v *subject) large(t conformance.T) error {
-	l, r, err := v.load(t)
-	if err != nil {
-		return err
-	}
+func (v *subject) large(t *conformance.T, l *conformance.Load, r *running) error {
 	before := r.PID()
 	if err := l.Large(t.Context(), wire.MaxMessage>>20-1, 1<<20); err != nil {
 		return fmt.Errorf("a message of %d MiB: %w", wire.MaxMessage>>20-1, err)
@@ -300,11 +268,7 @@ func (v *subject) large(t conformance.T) error {
 }
 
 // deadline makes calls whose deadline is at the start, and during their work.
-func (v *subject) deadline(t conformance.T) error {
-	l, r, err := v.load(t)
-	if err != nil {
-		return err
-	}
+func (v *subject) deadline(t *conformance.T, l *conformance.Load, r *running) error {
 	if _, err := l.Rows(t.Context(), 0, 1); err != nil { // the first call has done its setup
 		return err
 	}

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -28,13 +26,18 @@ func example(s sdk.Stage) ([]byte, error) {
 		return nil, fmt.Errorf("the example of the description: %w; write a config into %s: {%q: {...}}", err, FileName, nameOf(s))
 	}
 	for _, a := range s.Arguments {
-		if a.Required && values[a.Name] == nil {
-			raw, err := json.Marshal(plain(a))
-			if err != nil {
-				return nil, err
-			}
-			values[a.Name] = raw
+		text := a.Example
+		if text == "" && len(a.OneOf) > 0 {
+			text = a.OneOf[0]
 		}
+		if !a.Required || values[a.Name] != nil || text == "" {
+			continue
+		}
+		raw := json.RawMessage(text)
+		if a.Type == sdk.TypeString || a.Type == sdk.TypePath || !json.Valid(raw) {
+			raw, _ = json.Marshal(text) // a string always can be
+		}
+		values[a.Name] = raw
 	}
 	return json.Marshal(values)
 }
@@ -60,93 +63,14 @@ func fromHCL(lines string, to map[string]json.RawMessage) error {
 	return nil
 }
 
-// plain returns a valid value of an argument: its example, its first choice, its least, or a word.
-func plain(a sdk.Argument) any {
-	word, number := "example", 1.0
-	switch {
-	case a.Example != "":
-		word = a.Example
-	case len(a.OneOf) > 0:
-		word = a.OneOf[0]
-	case a.Length.Max > 0 && a.Length.Max < len(word):
-		word = word[:a.Length.Max]
-	case a.Length.Min > len(word) && a.Type == sdk.TypeString:
-		word = strings.Repeat("e", a.Length.Min)
-	}
-	switch low, high := a.Range.Min, a.Range.Max; {
-	case low != nil && high != nil:
-		number = (*low + *high) / 2
-	case low != nil && *low >= number:
-		number = *low + 1
-	case high != nil && *high <= number:
-		number = *high - 1
-	}
-	var given any
-	if json.Unmarshal([]byte(a.Example), &given) == nil {
-		if _, isText := given.(string); !isText && a.Type != sdk.TypeString && a.Type != sdk.TypePath {
-			return given
-		}
-	}
-	switch a.Type {
-	case sdk.TypeInt:
-		return int(number)
-	case sdk.TypeFloat:
-		return number
-	case sdk.TypeBool:
-		return true
-	case sdk.TypeDuration:
-		if a.Example != "" {
-			return a.Example
-		}
-		return fmt.Sprint(number, "s")
-	case sdk.TypeStringList:
-		return []string{word}
-	case sdk.TypeNumberList:
-		return []float64{number}
-	case sdk.TypeStringMap:
-		return map[string]string{"example": word}
-	case sdk.TypeNumberMap:
-		return map[string]float64{"example": number}
-	case sdk.TypeListMap:
-		return map[string][]string{"example": {word}}
-	case sdk.TypeBlock:
-		inner := map[string]any{}
-		for _, f := range a.Fields {
-			if f.Required {
-				inner[f.Name] = plain(f)
-			}
-		}
-		return inner
-	}
-	return word
-}
-
-// Replay sends the request in a file once more, alone, to the stage that failed on it. The stage gets
-// the same config as then; secrets, which the file omits, come from the config of the checks.
-func Replay(ctx context.Context, o Options, f host.ReplayFile, done func(stage string, r conformance.Result)) (*Report, error) {
-	dir, err := os.MkdirTemp("", "racflow-verify-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	offered, err := o.offers(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(offered.Stages, func(s sdk.Stage) bool { return s.Kind == f.Kind && s.Name == f.Stage })
-	if i < 0 {
-		return nil, fmt.Errorf("%s %s has no stage %s/%s; it has %s", offered.Name, offered.Version, f.Kind, f.Stage, names(offered.Stages))
-	}
-	s := offered.Stages[i]
-	config, secrets, err := o.Config.again(s, f.Config)
-	if err != nil {
-		return nil, err
-	}
-	check := conformance.Check{
+// replay is the check that sends the request in a file once more. The stage gets the same config as then;
+// secrets, which the file omits, come from the config of the checks.
+func replay(f host.ReplayFile) conformance.Check {
+	return conformance.Check{
 		Name: "replay of " + path.Base(f.Request.Method), Within: conformance.Long,
 		Why: fmt.Sprintf("With %s %s a run said: %s", f.Plugin, f.Version, f.How),
 		Fix: "Return a result for the row, or let it fail alone with an error that says what is wrong with it.",
-		Run: func(t conformance.T, s *conformance.Subject) error {
+		Run: func(t *conformance.T, s *conformance.Subject) error {
 			p, err := s.Open(t, s.Setup(t))
 			if err != nil {
 				return err
@@ -154,13 +78,6 @@ func Replay(ctx context.Context, o Options, f host.ReplayFile, done func(stage s
 			return send(wire.Alone(t.Context()), p.Stage, f.Request)
 		},
 	}
-	v := o.subject(dir, s, config, secrets)
-	report := &Report{Plugin: offered.Name, Version: offered.Version, Stages: []Stage{{Name: nameOf(s)}}}
-	conformance.Collect(ctx, dir, v.Subject, []conformance.Check{check}, func(r conformance.Result) {
-		report.Stages[0].Results = append(report.Stages[0].Results, r)
-		done(nameOf(s), r)
-	})
-	return report, ctx.Err()
 }
 
 // again returns the config that a stage had, with its present secrets.

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,82 +32,74 @@ type Config struct {
 	dir       string // base of relative paths
 }
 
-// ReadConfig reads the given config: a JSON object, or the name of a file with one. An object without
-// the keys of verify.json is the config of the one checked stage. If none is given, it reads the file
+// ReadConfig reads the given config: a JSON object, or the name of a file with one. An object that has not the
+// form of verify.json is the config of the one checked stage. If none is given, it reads the file
 // in the first folder that has one.
 func ReadConfig(given, stage string, folders ...string) (Config, error) {
-	raw, dir := []byte(given), "."
-	if !strings.HasPrefix(strings.TrimSpace(given), "{") {
-		path := given
-		if path == "" {
-			i := slices.IndexFunc(folders, func(dir string) bool {
-				_, err := os.Stat(filepath.Join(dir, FileName))
-				return dir != "" && err == nil
-			})
-			if i < 0 {
-				return Config{}, nil
-			}
-			path = filepath.Join(folders[i], FileName)
+	raw, from := []byte(strings.TrimSpace(given)), "."
+	if !bytes.HasPrefix(raw, []byte("{")) {
+		i := slices.IndexFunc(folders, func(dir string) bool {
+			_, err := os.Stat(filepath.Join(dir, FileName))
+			return dir != "" && err == nil
+		})
+		if given == "" && i < 0 {
+			return Config{}, nil
+		} else if given == "" {
+			given = filepath.Join(folders[i], FileName)
 		}
 		var err error
-		if raw, err = os.ReadFile(path); err != nil {
+		if raw, err = os.ReadFile(given); err != nil {
 			return Config{}, fmt.Errorf("read the config of the checks: %w", err)
 		}
-		given, dir = path, filepath.Dir(path)
+		raw = bytes.TrimSpace(raw)
+		from = filepath.Dir(given)
 	}
-	c, err := parse(raw, stage, dir)
+	dir, err := filepath.Abs(from)
 	if err != nil {
+		return Config{}, err
+	}
+	c, err := parse(raw, dir)
+	if err != nil && stage != "" && json.Valid(raw) && bytes.HasPrefix(raw, []byte("{")) {
+		return Config{Stages: map[string]json.RawMessage{stage: raw}, dir: dir}, nil
+	} else if err != nil {
 		return c, fmt.Errorf("%.200s: %w", given, err)
 	}
 	return c, nil
 }
 
-func parse(raw []byte, stage, dir string) (c Config, err error) {
+func parse(raw []byte, dir string) (Config, error) {
+	c := Config{Stages: map[string]json.RawMessage{}, dir: dir}
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return c, fmt.Errorf("it is not a JSON object: %w", err)
 	}
-	c.Stages, c.dir = map[string]json.RawMessage{}, dir
 	fields := map[string]any{
 		"without": &c.Without, "dense_only": &c.DenseOnly, "network": &c.Allow.Hosts, "read": &c.Allow.Read, "write": &c.Allow.Write,
 	}
 	for key, value := range all {
 		field := fields[key]
-		switch {
-		case strings.Contains(key, "/"):
+		if strings.Contains(key, "/") {
 			c.Stages[key] = value
-		case field != nil && isStageless(all):
-			if err := json.Unmarshal(value, field); err != nil {
-				return c, fmt.Errorf("%s: %w", key, err)
-			}
-		case stage != "":
-			return Config{Stages: map[string]json.RawMessage{stage: raw}, dir: dir}, nil
-		default:
+		} else if field == nil {
 			return c, fmt.Errorf("%q is neither KIND/NAME nor one of without, dense_only, network, read, write; for the config of one stage name it with --stage KIND/NAME", key)
+		} else if err := json.Unmarshal(value, field); err != nil {
+			return c, fmt.Errorf("%s: %w", key, err)
 		}
 	}
 	for _, paths := range [][]string{c.Allow.Read, c.Allow.Write} {
-		for i, p := range paths {
-			if !filepath.IsAbs(p) {
-				p = filepath.Join(dir, p)
-			}
-			if paths[i], err = filepath.Abs(p); err != nil {
-				return c, err
-			}
+		for i := range paths {
+			paths[i] = c.path(paths[i])
 		}
 	}
 	return c, nil
 }
 
-// isStageless reports whether an object has the form of verify.json; if not, it is the config of a
-// stage, which may have an argument of such a name.
-func isStageless(all map[string]json.RawMessage) bool {
-	for key := range all {
-		if !strings.Contains(key, "/") && !slices.Contains([]string{"without", "dense_only", "network", "read", "write"}, key) {
-			return false
-		}
+// path is a path of the config, from its file's folder.
+func (c Config) path(given string) string {
+	if filepath.IsAbs(given) {
+		return given
 	}
-	return true
+	return filepath.Join(c.dir, given)
 }
 
 // of returns the config of a stage, and its secrets.
@@ -123,10 +116,8 @@ func (c Config) of(s sdk.Stage) (config []byte, secrets []string, err error) {
 	}
 	for _, a := range s.Arguments {
 		text, _ := values[a.Name].(string)
-		if a.Type == sdk.TypePath && text != "" && !filepath.IsAbs(text) {
-			if values[a.Name], err = filepath.Abs(filepath.Join(c.dir, text)); err != nil {
-				return nil, nil, err
-			}
+		if a.Type == sdk.TypePath && text != "" {
+			values[a.Name] = c.path(text)
 		}
 		if !a.Secret || text == "" {
 			continue
@@ -180,9 +171,6 @@ type subject struct {
 	dir     string
 	secrets []string
 	rows    int
-
-	mu      sync.Mutex
-	running map[*conformance.Process]*running
 }
 
 // running is one process, with a host of its own, so that its output can be attributed to a check.
@@ -217,26 +205,9 @@ func (v *subject) start(ctx context.Context, setup conformance.Setup) (*conforma
 		}
 		return nil, err
 	}
-	c := &conformance.Process{Stage: p.Stage, Fingerprint: p.Fingerprint(), Close: sync.OnceFunc(func() { _ = p.Close(); h.Close() })}
-	v.mu.Lock()
-	v.running[c] = &running{p, said}
-	v.mu.Unlock()
-	return c, nil
-}
-
-// load starts the stage and prepares work for it.
-func (v *subject) load(t conformance.T) (*conformance.Load, *running, error) {
-	l, err := conformance.NewLoad(t, v.Subject)
-	if err != nil {
-		return nil, nil, err
-	}
-	return l, v.of(l.Process()), nil
-}
-
-func (v *subject) of(p *conformance.Process) *running {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.running[p]
+	return &conformance.Process{
+		Stage: p.Stage, Fingerprint: p.Fingerprint(), Own: &running{p, said}, Close: sync.OnceFunc(func() { _ = p.Close(); h.Close() }),
+	}, nil
 }
 
 // starts is the first check: all others depend on it.
@@ -244,7 +215,7 @@ var starts = conformance.Check{
 	Name: "starts", Within: conformance.Long,
 	Why: "The engine starts the program, reads one line of handshake from it, and configures the stage.",
 	Fix: "Begin with serve.Plugin (in Python, racflow_plugin.serve), print to standard error only, and accept the config.",
-	Run: func(t conformance.T, s *conformance.Subject) error {
+	Run: func(t *conformance.T, s *conformance.Subject) error {
 		_, err := s.Open(t, s.Setup(t))
 		return err
 	},

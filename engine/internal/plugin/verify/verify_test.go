@@ -41,7 +41,7 @@ func named(t *testing.T, name string) *program.Program {
 // look makes one check of a stage.
 func look(t *testing.T, name, stage, check string) conformance.Result {
 	t.Helper()
-	v := &subject{program: named(t, name), dir: t.TempDir(), rows: 2000, running: map[*conformance.Process]*running{}}
+	v := &subject{program: named(t, name), dir: t.TempDir(), rows: 2000}
 	settings := conformance.NewOptions()
 	if stage == "lingers" || name == "alone" {
 		settings.Promptly = time.Second // they never end
@@ -55,9 +55,7 @@ func look(t *testing.T, name, stage, check string) conformance.Result {
 	if len(all) != 1 {
 		t.Fatalf("%d checks %q", len(all), check)
 	}
-	var result conformance.Result
-	conformance.Collect(t.Context(), v.dir, v.Subject, all, func(r conformance.Result) { result = r })
-	return result
+	return all[0].On(t.Context(), v.dir, v.Subject)
 }
 
 // TestFaultyProcesses checks that a plugin which does one thing wrong fails the check that is there
@@ -102,8 +100,8 @@ func TestGoodStage(t *testing.T) {
 	})
 	must.Do(t, err)
 	want := len(conformance.Checks(voter("good"))) + len((&subject{}).checks()) + 1
-	if all, failed, skipped := report.Count(); all != want || failed != 0 || skipped != 0 {
-		t.Errorf("%d checks, want %d; %d failed, %d skipped", all, want, failed, skipped)
+	if got := len(report.Stages[0].Results); got != want || report.Failed != 0 {
+		t.Errorf("%d checks, want %d; %d failed", got, want, report.Failed)
 	}
 	misnamed := Config{Stages: map[string]json.RawMessage{"sample/goood": []byte("{}")}}
 	if _, err := Run(t.Context(), Options{Program: named(t, "mine"), Config: misnamed}, nil); err == nil || !strings.Contains(err.Error(), "verify.json configures sample/goood") {
@@ -126,7 +124,7 @@ func TestReplay(t *testing.T) {
 			Plugin: "mine", Version: "0.1.0", Kind: sdk.KindSample, Stage: stage, Config: []byte(`{"label": "x", "token": "(secret)"}`), Request: request, How: "exit status 3",
 		}
 		o := Options{Program: named(t, "mine"), Config: Config{Stages: map[string]json.RawMessage{"sample/" + stage: []byte(`{"label": "y", "token": "hunter2"}`)}}}
-		report, err := Replay(t.Context(), o, f, func(_ string, r conformance.Result) {
+		report, err := replayed(t, o, f, func(_ string, r conformance.Result) {
 			if all := strings.Join(r.Messages, "\n"); (want == "") != (r.Status == conformance.Passed) || !strings.Contains(all, want) || r.Name != "replay of Sample" {
 				t.Errorf("%s: %+v", stage, r)
 			}
@@ -135,19 +133,24 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%s: %+v, %v", stage, report, err)
 		}
 		o.Config = Config{}
-		if _, err := Replay(t.Context(), o, f, func(string, conformance.Result) {}); stage == "good" && err != nil {
+		if _, err := replayed(t, o, f, func(string, conformance.Result) {}); stage == "good" && err != nil {
 			t.Errorf("without the secret, which is not required: %v", err)
 		}
 		f.Stage = "none"
-		if _, err := Replay(t.Context(), o, f, nil); err == nil || !strings.Contains(err.Error(), "has no stage sample/none") {
+		if _, err := replayed(t, o, f, nil); err == nil || !strings.Contains(err.Error(), "has no stage sample/none") {
 			t.Error(err)
 		}
 	}
 }
 
+func replayed(t *testing.T, o Options, f host.ReplayFile, done func(string, conformance.Result)) (*Report, error) {
+	o.Replay = &f
+	return Run(t.Context(), o, done)
+}
+
 func TestReport(t *testing.T) {
-	report := &Report{Plugin: "mine", Version: "1.2.3", Stages: []Stage{{Name: "rerank/mine", Results: []conformance.Result{
-		{Name: "starts", Status: conformance.Passed, Took: 30 * time.Millisecond},
+	report := &Report{Plugin: "mine", Version: "1.2.3", Failed: 1, Stages: []Stage{{Name: "rerank/mine", Results: []conformance.Result{
+		{Name: "starts", Status: conformance.Passed, Seconds: .03},
 		{Name: "scores fall", Status: conformance.Failed, Messages: []string{"row 0: score 1 follows score 0", "2", "3", "4", "5", "6"}, Why: "rules see them.", Fix: "sort.", Log: []string{"a < b\x00"}},
 		{Name: "bounded memory", Status: conformance.Skipped, Messages: []string{"it costs"}},
 	}}}}
@@ -245,33 +248,29 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestExamples checks that each type of argument has a value that it takes.
+// TestExamples checks that required arguments have their examples as values.
 func TestExamples(t *testing.T) {
 	type all struct {
-		S  string              `config:"s,required" min_length:"12" doc:"."`
-		O  string              `config:"o,required" one_of:"chat,text" doc:"."`
-		P  string              `config:"p,required" pattern:"^[0-9]+$" example:"42" doc:"."`
-		I  int                 `config:"i,required" min:"3" max:"9" doc:"."`
-		F  float64             `config:"f,required" above:"0" below:"1" doc:"."`
-		N  int                 `config:"n,required" max:"-4" doc:"."`
-		B  bool                `config:"b,required" doc:"."`
-		D  time.Duration       `config:"d,required" min:"2s" doc:"."`
-		L  []string            `config:"l,required" min_length:"1" doc:"."`
-		NL []float64           `config:"nl,required" min:"5" doc:"."`
-		M  map[string]string   `config:"m,required" doc:"."`
-		NM map[string]float64  `config:"nm,required" doc:"."`
-		LM map[string][]string `config:"lm,required" doc:"."`
-		X  struct {
-			Y int `config:"y,required" doc:"."`
-		} `config:"x,required" doc:"."`
+		O string             `config:"o,required" one_of:"chat,text" doc:"."`
+		P string             `config:"p,required" pattern:"^[0-9]+$" example:"42" doc:"."`
+		I int                `config:"i,required" min:"3" max:"9" example:"4" doc:"."`
+		D time.Duration      `config:"d,required" min:"2s" example:"3s" doc:"."`
+		L []string           `config:"l,required" min_length:"1" example:"[\"a\"]" doc:"."`
+		S string             `config:"s,required" doc:"."`
 		W map[string]float64 `config:"w" doc:"."`
 	}
-	stage := sdk.SampleStage("all", "All.", func(_ context.Context, _ sdk.Setup, _ all) (sdk.Sampler, error) { return nil, io.EOF }, sdk.Example("w = { a = 1.5 }\ns = upper(\"x\")"))
-	config, err := example(stage)
-	if err == nil {
-		err = stage.Validate(config)
-	}
-	if err != nil || !strings.Contains(string(config), `"w":{"a":1.5}`) {
-		t.Errorf("%s: %v", config, err)
+	open := func(_ context.Context, _ sdk.Setup, _ all) (sdk.Sampler, error) { return nil, io.EOF }
+	for text, want := range map[string]string{
+		"w = { a = 1.5 }\ns = \"x\"": `{"d":"3s","i":4,"l":["a"],"o":"chat","p":"42","s":"x","w":{"a":1.5}}`,
+		"s = upper(\"x\")":           `{"d":"3s","i":4,"l":["a"],"o":"chat","p":"42"}`, // s is the author's to give
+	} {
+		stage := sdk.SampleStage("all", "All.", open, sdk.Example(text))
+		config, err := example(stage)
+		if err != nil || string(config) != want {
+			t.Errorf("%s: %v", config, err)
+		}
+		if refused := stage.Validate(config); (refused == nil) != strings.Contains(want, `"s"`) {
+			t.Errorf("%s: %v", config, refused)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"os"
 	"path"
 	"runtime"
 	"runtime/debug"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/serve"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -21,8 +21,7 @@ type Options struct {
 	Without   map[string]string // path of checks -> why they are left out
 	DenseOnly string            // why a store is tested without a lexical leg; empty: it has one
 	Tolerance float64           // of scores, relative to the larger of 1 and the score
-	Restart   func(T)           // between closing a store and opening it again
-	Parallel  bool              // the checks may run beside each other
+	Restart   func(*T)          // between closing a store and opening it again
 	Short     bool              // without what needs much memory or time
 	Promptly  time.Duration     // how long a stage may take to notice that it is cancelled
 	Within    time.Duration     // how long any check may take; 0: what the check says
@@ -33,7 +32,7 @@ type Options struct {
 
 // NewOptions returns the defaults. They are long, for machines that are busy with other things.
 func NewOptions() *Options {
-	return &Options{Without: map[string]string{}, met: map[string]bool{}, Tolerance: 1e-5, Restart: func(T) {}, Promptly: 10 * time.Second}
+	return &Options{Without: map[string]string{}, met: map[string]bool{}, Tolerance: 1e-5, Restart: func(*T) {}, Promptly: 10 * time.Second}
 }
 
 // Unmet lists what was to be left out and does not exist.
@@ -66,9 +65,7 @@ type Process struct {
 	Stage       *wire.Stage // the engine's end
 	Fingerprint string
 	Close       func() // may be called again
-
-	Server  *serve.Server   // the other end, where it is in this process; nil: it is not
-	Arrived <-chan struct{} // gets a value for a call of a kind's method, unless it has one; nil: nobody can know
+	Own         any    // what its Starter knows of it beside that
 }
 
 // Setup says how a stage is started.
@@ -91,8 +88,7 @@ type Subject struct {
 }
 
 // Open starts the stage in a process that ends with the check at the latest.
-func (s *Subject) Open(t T, setup Setup) (*Process, error) {
-	t.Helper()
+func (s *Subject) Open(t *T, setup Setup) (*Process, error) {
 	setup.Log = func(line string) { t.Logf("%s", line) }
 	p, err := s.Start(t.Context(), setup)
 	if err != nil {
@@ -103,7 +99,7 @@ func (s *Subject) Open(t T, setup Setup) (*Process, error) {
 }
 
 // Setup is how a check starts the stage, with a new state folder.
-func (s *Subject) Setup(t T) Setup {
+func (s *Subject) Setup(t *T) Setup {
 	setup := Setup{Config: s.Config, StateDir: t.TempDir()}
 	switch s.Stage.Kind {
 	case sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect:
@@ -112,172 +108,222 @@ func (s *Subject) Setup(t T) Setup {
 	return setup
 }
 
-// T is what a check reports to: the part of testing.T that the suite needs. testing.TB cannot be
-// implemented outside package testing.
-type T interface {
-	Helper()
-	Logf(format string, args ...any)
-	Errorf(format string, args ...any) // the check has failed, and continues
-	Fatalf(format string, args ...any) // the check has failed, and ends here
-	Skipf(format string, args ...any)  // the check does not apply, and ends here
-	Failed() bool
-	Context() context.Context // ends with the check
-	TempDir() string          // a new folder that is removed after the check
-	Cleanup(func())
-	Run(name string, check func(T)) bool // reports whether it passed
+// Deadlines of checks. They are long, for machines that are busy with other things.
+const (
+	Long    = 2 * time.Minute
+	Longest = 5 * time.Minute
+)
+
+// Check is one line of the table.
+type Check struct {
+	Name   string        // may have topics before it, each with a slash
+	Why    string        // what the engine relies on
+	Fix    string        // what to do where it fails
+	Within time.Duration // its deadline
+	Run    func(*T, *Subject) error
 }
+
+// Status is how a check ended.
+type Status string
+
+// How a check can end.
+const (
+	Passed  Status = "passed"
+	Failed  Status = "failed"
+	Skipped Status = "skipped"
+)
+
+// Result is the outcome of one check.
+type Result struct {
+	Name     string   `json:"name"`
+	Status   Status   `json:"status"`
+	Seconds  float64  `json:"seconds"`            // that it took
+	Messages []string `json:"messages,omitempty"` // what is wrong, or why it was skipped
+	Why      string   `json:"why,omitempty"`      // it is there, of a check that failed
+	Fix      string   `json:"fix,omitempty"`      // what to do
+	Log      []string `json:"log,omitempty"`      // the last lines that the stage wrote during a check that failed
+}
+
+// logged is how many lines of a stage's log a result has.
+const logged = 12
 
 // grace is how long a check gets to end after its deadline, and what it has started to end
 // after that; tests shorten it.
 var grace = 5 * time.Second
 
-// Check runs a check of t, unless the options leave it out, with a deadline of its own: one that
-// hangs or panics has failed, its processes are closed, and the rest goes on.
-func Check(t T, o *Options, name string, limit time.Duration, check func(T)) {
-	t.Helper()
-	if o.Within > 0 {
-		limit = o.Within
+// On runs the check on a subject, with folders below dir, unless the options leave it out. It has a
+// deadline of its own: one that hangs or panics has failed, and its processes are closed.
+func (c Check) On(ctx context.Context, dir string, s *Subject) Result {
+	limit := c.Within
+	if s.Options.Within > 0 {
+		limit = s.Options.Within
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("the check did not end within %v", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the check did not end within %v", limit))
 	defer cancel()
-	run(ctx, t, o, name, check)
-}
-
-func run(ctx context.Context, t T, o *Options, name string, check func(T)) {
-	t.Helper()
-	if reason, ok := o.leftOut(name); ok {
-		if reason == "" {
-			t.Fatalf("left out without a reason")
-		}
-		t.Skipf("left out: %s", reason)
-	}
-	c := &checking{T: t, ctx: ctx, options: o, path: name}
+	began := time.Now()
+	t := &T{ctx: ctx, dir: dir, result: Result{Name: c.Name, Status: Passed}}
 	done := make(chan struct{})
-	go func() { // Goexit ends it
+	go func() { // Fatalf and Skipf end it
 		defer close(done)
-		defer c.cleanUp()
+		defer t.cleanUp()
 		defer func() {
 			if r := recover(); r != nil {
-				c.Errorf("the check panicked: %v\n%s", r, debug.Stack())
+				t.Errorf("the check panicked: %v\n%s", r, debug.Stack())
 			}
 		}()
-		check(c)
+		if reason, ok := s.Options.leftOut(c.Name); ok && reason == "" {
+			t.Fatalf("left out without a reason")
+		} else if ok {
+			t.Skipf("left out: %s", reason)
+		}
+		if err := c.Run(t, s); err != nil {
+			t.Errorf("%v", err)
+		}
 	}()
+	if !ends(done, ctx.Done()) {
+		_ = ends(done, time.After(grace))
+		t.Errorf("%v", context.Cause(ctx))
+	}
+	t.cleanUp()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left = true
+	t.result.Seconds = time.Since(began).Seconds()
+	if t.result.Status == Failed {
+		t.result.Why, t.result.Fix = c.Why, c.Fix
+	} else {
+		t.result.Log = nil
+	}
+	return t.result
+}
+
+// ends reports whether something was done before another thing happened.
+func ends[T any](done <-chan struct{}, other <-chan T) bool {
 	select {
 	case <-done:
-	case <-ctx.Done():
-		select {
-		case <-done:
-		case <-time.After(grace):
-		}
-		c.Errorf("%v", context.Cause(ctx))
-	}
-	if reason := c.leave(); reason != "" {
-		t.Skipf("%s", reason)
+		return true
+	case <-other:
+		return false
 	}
 }
 
-// checking is a T for a check that runs in a goroutine of its own. What it says after it was given
-// up is not heard.
-type checking struct {
-	T
-	ctx     context.Context
-	options *Options
-	path    string
+// T is what a check reports to, as a testing.T is: in a goroutine of its own. What is said after the
+// check was given up is not heard.
+type T struct {
+	ctx context.Context
+	dir string
 
 	mu       sync.Mutex
 	left     bool
-	skipped  string
+	result   Result
 	cleanups []func()
 }
 
-// leave gives the check up and returns why it was skipped.
-func (c *checking) leave() string {
-	c.cleanUp()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.left = true
-	return c.skipped
+// Context ends with the check.
+func (t *T) Context() context.Context { return t.ctx }
+
+// Failed reports whether the check has failed.
+func (t *T) Failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.result.Status == Failed
 }
 
-// cleanUp does what Cleanup was told, each within a bounded time.
-func (c *checking) cleanUp() {
-	for {
-		c.mu.Lock()
-		n := len(c.cleanups)
-		if n == 0 {
-			c.mu.Unlock()
-			return
-		}
-		last := c.cleanups[n-1]
-		c.cleanups = c.cleanups[:n-1]
-		c.mu.Unlock()
-		done := make(chan struct{})
-		go func() { defer close(done); last() }()
-		select {
-		case <-done:
-		case <-time.After(grace):
-		}
+// Logf notes what the stage wrote, in lines.
+func (t *T) Logf(format string, args ...any) {
+	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.left {
+		t.result.Log = append(t.result.Log, lines...)
+		t.result.Log = t.result.Log[max(0, len(t.result.Log)-logged):]
 	}
 }
 
-// heard calls say unless the check was given up.
-func (c *checking) heard(say func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.left {
-		say()
+// Errorf notes what is wrong; the check continues.
+func (t *T) Errorf(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.left {
+		t.result.Status, t.result.Messages = Failed, append(t.result.Messages, line)
 	}
 }
 
-func (c *checking) Context() context.Context { return c.ctx }
-
-func (c *checking) Logf(format string, args ...any) {
-	c.T.Helper()
-	c.heard(func() { c.T.Helper(); c.T.Logf(format, args...) })
-}
-
-func (c *checking) Errorf(format string, args ...any) {
-	c.T.Helper()
-	c.heard(func() { c.T.Helper(); c.T.Errorf(format, args...) })
-}
-
-func (c *checking) Fatalf(format string, args ...any) {
-	c.T.Helper()
-	c.Errorf(format, args...)
+// Fatalf is Errorf, and ends the check.
+func (t *T) Fatalf(format string, args ...any) {
+	t.Errorf(format, args...)
 	runtime.Goexit()
 }
 
-func (c *checking) Skipf(format string, args ...any) {
-	c.heard(func() { c.skipped = fmt.Sprintf(format, args...) })
+// Skipf ends a check that does not apply, unless it has failed before.
+func (t *T) Skipf(format string, args ...any) {
+	t.mu.Lock()
+	if !t.left && t.result.Status == Passed {
+		t.result.Status, t.result.Messages = Skipped, []string{fmt.Sprintf(format, args...)}
+	}
+	t.mu.Unlock()
 	runtime.Goexit()
 }
 
-func (c *checking) Cleanup(f func()) {
-	c.mu.Lock()
-	left := c.left
+// TempDir makes a folder that is removed after the check.
+func (t *T) TempDir() string {
+	dir, err := os.MkdirTemp(t.dir, "check-")
+	if err != nil {
+		t.Fatalf("make a folder: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// Cleanup calls f after the check; at once, where that was given up.
+func (t *T) Cleanup(f func()) {
+	t.mu.Lock()
+	left := t.left
 	if !left {
-		c.cleanups = append(c.cleanups, f)
+		t.cleanups = append(t.cleanups, f)
 	}
-	c.mu.Unlock()
+	t.mu.Unlock()
 	if left {
 		f()
 		runtime.Goexit()
 	}
 }
 
-func (c *checking) TempDir() (dir string) {
-	c.heard(func() { dir = c.T.TempDir() })
-	if dir == "" {
-		runtime.Goexit()
+// cleanUp does what Cleanup was told, each within a bounded time.
+func (t *T) cleanUp() {
+	for {
+		t.mu.Lock()
+		n := len(t.cleanups)
+		if n == 0 {
+			t.mu.Unlock()
+			return
+		}
+		last := t.cleanups[n-1]
+		t.cleanups = t.cleanups[:n-1]
+		t.mu.Unlock()
+		done := make(chan struct{})
+		go func() { defer close(done); last() }()
+		_ = ends(done, time.After(grace))
 	}
-	return dir
 }
 
-// Run shares the deadline with the check that it is a part of.
-func (c *checking) Run(name string, check func(T)) bool {
-	if c.ctx.Err() != nil {
-		runtime.Goexit()
+// GivesUp makes calls with many rows that are cancelled, early and while they are worked on, and checks that one
+// with few rows has its turn soon afterwards. What a cancelled call returns is seen by nobody.
+func GivesUp(t *T, o *Options, many, few int, call func(ctx context.Context, rows int) error) error {
+	if err := call(wire.Alone(t.Context()), few); err != nil { // it may have to set up something
+		return err
 	}
-	return c.T.Run(name, func(t T) { run(c.ctx, t, c.options, path.Join(c.path, name), check) })
+	for _, pause := range []time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond} {
+		cancelled, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(pause, cancel)
+		_ = call(cancelled, many)
+		cancel()
+		alone, cancel := context.WithTimeout(wire.Alone(t.Context()), o.Promptly)
+		err := call(alone, few)
+		if cancel(); err != nil {
+			return fmt.Errorf("%v after a cancelled call: %w", o.Promptly, err)
+		}
+	}
+	return nil
 }

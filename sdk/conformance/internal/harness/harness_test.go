@@ -2,74 +2,56 @@ package harness
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
-
-// noting is a T that notes what is said to it.
-type noting struct {
-	*testing.T
-	mu      sync.Mutex
-	said    []string
-	skipped bool
-}
-
-func (n *noting) say(line string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.said = append(n.said, line)
-}
-
-func (n *noting) Errorf(format string, args ...any) { n.say(fmt.Sprintf(format, args...)) }
-func (n *noting) Skipf(string, ...any)              { n.skipped = true }
-func (n *noting) Run(string, func(T)) bool          { return true }
 
 func TestCheck(t *testing.T) {
 	grace = 20 * time.Millisecond
 	release, late := make(chan struct{}), make(chan struct{})
 	for name, c := range map[string]struct {
-		limit   time.Duration
-		check   func(T)
-		want    string // in what is said
-		skipped bool
+		limit  time.Duration
+		check  func(*T)
+		status Status
+		want   string // in what is said
 	}{
-		"passes":             {time.Minute, func(T) {}, "", false},
-		"ends at Fatalf":     {time.Minute, func(t T) { t.Fatalf("enough"); t.Errorf("more") }, "enough", false},
-		"is skipped":         {time.Minute, func(t T) { t.Skipf("no need"); t.Errorf("more") }, "", true},
-		"panics":             {time.Minute, func(T) { panic("at the disco") }, "the check panicked: at the disco", false},
-		"ends with its time": {time.Millisecond, func(t T) { <-t.Context().Done(); t.Errorf("%v", context.Cause(t.Context())) }, "did not end within 1ms", false},
-		"never ends": {time.Millisecond, func(t T) {
+		"passes":             {time.Minute, func(*T) {}, Passed, ""},
+		"ends at Fatalf":     {time.Minute, func(t *T) { t.Fatalf("enough"); t.Errorf("more") }, Failed, "enough"},
+		"is skipped":         {time.Minute, func(t *T) { t.Skipf("no need"); t.Errorf("more") }, Skipped, "no need"},
+		"skipped too late":   {time.Minute, func(t *T) { t.Errorf("wrong"); t.Skipf("more") }, Failed, "wrong"},
+		"panics":             {time.Minute, func(*T) { panic("at the disco") }, Failed, "the check panicked: at the disco"},
+		"ends with its time": {time.Millisecond, func(t *T) { <-t.Context().Done(); t.Errorf("%v", context.Cause(t.Context())) }, Failed, "did not end within 1ms"},
+		"never ends": {time.Millisecond, func(t *T) {
 			defer close(late)
 			t.Cleanup(func() { close(release) }) // as the end of a process
 			<-release
-			for t.(*checking).live() {
+			for t.live() {
 				runtime.Gosched()
 			}
 			t.Errorf("nobody hears this")
-		}, "did not end within 1ms", false},
+		}, Failed, "did not end within 1ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &noting{T: t}
-			Check(n, NewOptions(), name, c.limit, c.check)
+			check := Check{Name: name, Why: "why", Within: c.limit, Run: func(t *T, _ *Subject) error { c.check(t); return nil }}
+			r := check.On(t.Context(), t.TempDir(), &Subject{Options: NewOptions()})
 			if name == "never ends" {
 				<-late
 			}
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			all := strings.Join(n.said, "\n")
-			if (c.want == "") != (all == "") || !strings.Contains(all, c.want) || strings.Contains(all, "more") || strings.Contains(all, "nobody") || n.skipped != c.skipped {
-				t.Errorf("said %q, skipped %v", all, n.skipped)
+			all := strings.Join(r.Messages, "\n")
+			if r.Status != c.status || !strings.Contains(all, c.want) || strings.Contains(all, "more") || strings.Contains(all, "nobody") {
+				t.Errorf("%s: said %q", r.Status, all)
+			}
+			if (r.Why == "why") != (c.status == Failed) {
+				t.Errorf("%s: why: %q", r.Status, r.Why)
 			}
 		})
 	}
 }
 
-func (c *checking) live() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.left
+func (t *T) live() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.left
 }

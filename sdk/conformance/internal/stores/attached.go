@@ -1,12 +1,12 @@
 package stores
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,16 +15,107 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance/internal/harness"
+	"github.com/racflow/racflow/sdk/flat"
 )
 
 // This file is the part of the conformance suite that checks stores which serve
-// collections that another program makes (sdk.Attacher). The rows, and what searches ought to find
-// among them, are computed here; the stage's own test makes the collections.
+// collections that another program makes (sdk.Attacher). The model holds the rows, too; the stage's own
+// test makes the collections.
+
+// Foreign makes collections as another program would, without the stage under test.
+type Foreign struct {
+	// Make makes a new collection that holds the rows, and returns the config by which the stage attaches
+	// it. Each row has an id, a text, a context, a label, metadata and a vector, and all of that
+	// is to be found again.
+	Make func(t *harness.T, rows []sdk.Entry) (config string)
+	// Look says all of a collection that a write could change, as another client sees it: how many
+	// rows it has, its fields, its indexes. The suite compares it with itself.
+	Look func(t *harness.T, config string) string
+}
+
+// attachedCases are all checks of attached collections.
+var attachedCases = []struct {
+	name, why, fix string
+	run            func(*view)
+}{
+	{"opens", "A run says what it reads, and notices when something else stands behind the name.",
+		"Say in Attached what was found; ID is that of the collection itself, and the same until there is another one.", (*view).opens},
+	{"rows", "Labels, centroids and examples come from the rows of a scan.",
+		"Map each field to its part of an entry, letter by letter; end pages at a place that is found again.", (*view).pages},
+	{"get", "What a search found is shown by its id.",
+		"Return an entry for each id, in the order of the ids; an unknown one gives an empty entry.",
+		func(v *view) { v.get(v.rows[3].ID, "unknown", v.rows[0].ID, v.rows[3].ID, "") }},
+	{"dense", "Rules compare dense scores with thresholds, which mean the same with every store.",
+		"Return the cosine of the vectors, whatever the server measures by.", (*view).dense},
+	{"vectors of any length", "Whoever made the collection may not have normalised its vectors.",
+		"Where the metric depends on the lengths, compute the cosine from the vectors of what was found; sdk.Search.Norm is of more than the first rows.", (*view).anyLength},
+	{"filters", filtersWhy,
+		"Let the server select what sdk.Filter selects; where it cannot, have it select more, and check what it found.", (*view).filters},
+	{"words", "A hybrid search uses what the collection has, and says what it goes without.",
+		"Set Attached.Lexical only where the server searches a text by words; else leave Hits.Lexical nil in a hybrid search, and refuse a lexical one.", (*view).lexical},
+	{"refuses to write", "The collection belongs to another program: nothing may be written there.",
+		"Refuse Put, Delete, Commit and Drop of its name with sdk.Invalid.", (*view).refuses},
+	{"unknown collection", "A wrong name in a file is told to the person who wrote it.",
+		"Return sdk.Invalid with the name; make no collection of that name.", (*view).unknown},
+	{"only after Attach", "A process that was started again reads what the one before it did, or nothing.",
+		"Refuse Search, Get and Scan until Attach was called.", (*view).before},
+	{"attach while searching", "A long run looks from time to time whether the collection was replaced.",
+		"Let searches run on while Attach looks.", (*view).together},
+}
+
+// AttachedChecks are all checks of a store on collections that foreign makes, each on a new one in a
+// process of its own.
+func AttachedChecks(foreign Foreign) (all []harness.Check) {
+	for _, c := range attachedCases {
+		run := func(t *harness.T, s *harness.Subject) error {
+			v := &view{foreign: foreign, collection: &collection{T: t, Subject: s, schema: sdk.Schema{Dimension: dimension}}}
+			v.make(rows(count))
+			c.run(v)
+			return nil
+		}
+		all = append(all, harness.Check{Name: "attached/" + c.name, Why: c.why, Fix: c.fix, Within: harness.Longest, Run: run})
+	}
+	return all
+}
+
+// view is an attached collection beside its model. Its methods end the check at an error.
+type view struct {
+	*collection
+	foreign Foreign
+	found   sdk.Attached
+	rows    []sdk.Entry
+	norm    float64 // of sdk.Search
+}
+
+// make makes a collection, and attaches it in a process of its own.
+func (v *view) make(rows []sdk.Entry) {
+	v.setup = v.Setup(v.T)
+	v.rows, v.setup.Config = rows, v.foreign.Make(v.T, rows)
+	v.process, v.found = v.attach()
+	v.name, v.model = v.found.Name, flat.New(&memory{contents: map[string][]byte{}})
+	_, err := v.model.Open(v.Context(), v.name, v.schema)
+	if err := errors.Join(err, v.model.Put(v.Context(), v.name, rows), v.model.Commit(v.Context(), v.name, nil)); err != nil {
+		v.Fatalf("write to the model: %v", err)
+	}
+}
+
+// attach attaches the collection in another process.
+func (v *view) attach() (*harness.Process, sdk.Attached) {
+	p, err := v.Open(v.T, v.setup)
+	if err != nil {
+		v.Fatalf("open the stage: %v", err)
+	}
+	found, err := p.Stage.Attach(v.Context())
+	if err != nil {
+		v.Fatalf("attach: %v", err)
+	}
+	return p, found
+}
 
 func (v *view) opens() {
 	a := v.found
-	if a.Dimension != attachedDimension || a.Entries < len(v.rows) || !a.Labels {
-		v.Errorf("attached %d entries of dimension %d, with labels: %v; there are %d of dimension %d, with labels", a.Entries, a.Dimension, a.Labels, len(v.rows), attachedDimension)
+	if a.Dimension != dimension || a.Entries < len(v.rows) || !a.Labels {
+		v.Errorf("attached %d entries of dimension %d, with labels: %v; there are %d of dimension %d, with labels", a.Entries, a.Dimension, a.Labels, len(v.rows), dimension)
 	}
 	parts := map[string]bool{}
 	for _, f := range a.Fields {
@@ -45,125 +136,189 @@ func (v *view) opens() {
 	if _, other := v.attach(); other.ID != a.ID || other.Name != a.Name {
 		v.Errorf("another process attaches %q with ID %q, not %q with ID %q", other.Name, other.ID, a.Name, a.ID)
 	}
-	first := v.found
-	if v.make(v.rows); v.found.ID == first.ID {
-		v.Errorf("two collections have the ID %q", first.ID)
+	if v.make(v.rows); v.found.ID == a.ID {
+		v.Errorf("two collections have the ID %q", a.ID)
 	}
 }
 
 func (v *view) pages() {
 	for _, limit := range []int{0, 7, 1000} {
-		scanned := v.scan(sdk.Scan{Limit: limit, Texts: true, Vectors: true})
-		if len(scanned) != len(v.rows) {
-			v.Errorf("in pages of %d there are %d rows, want %d", limit, len(scanned), len(v.rows))
-		}
-		for _, e := range scanned {
-			if err := v.same(e, true); err != nil {
-				v.Fatalf("in pages of %d: %v", limit, err)
-			}
-			if want := v.byID[e.ID].Vector; len(e.Vector) != attachedDimension || math.Abs(cosine(e.Vector, want)-1) > v.Options.Tolerance {
-				v.Fatalf("row %q has the vector %v, want the direction of %v", e.ID, e.Vector, want)
-			}
-		}
+		v.scan(sdk.Scan{Limit: limit, Texts: true, Vectors: true})
 	}
-	for _, e := range v.scan(sdk.Scan{}) {
-		if e.Text != "" || e.Vector != nil || e.Label != v.byID[e.ID].Label {
-			v.Fatalf("a scan of ids and labels gives %+v", e)
-		}
-	}
+	v.scan(sdk.Scan{})
 	for _, labels := range [][]string{{"parcel"}, {"größe", "refund"}, {""}, {"PARCEL"}} {
-		want := 0
-		for _, e := range v.rows {
-			if slices.Contains(labels, e.Label) {
-				want++
-			}
-		}
-		if got := v.scan(sdk.Scan{Labels: labels, Limit: 9}); len(got) != want || slices.ContainsFunc(got, func(e sdk.Entry) bool { return !slices.Contains(labels, e.Label) }) {
-			v.Errorf("a scan of the labels %q gives %d rows, want %d", labels, len(got), want)
+		v.scan(sdk.Scan{Labels: labels, Limit: 9})
+	}
+}
+
+// search is a search for the n best.
+func (v *view) search(mode sdk.Mode, n int) sdk.Ranking {
+	r := ranking(mode, weighted, n, n)
+	r.Norm = v.norm
+	return r
+}
+
+func (v *view) dense() {
+	all := queries(12)
+	for _, n := range []int{1, 10, len(v.rows), len(v.rows) + 50} {
+		v.compare(v.search(sdk.ModeDense, n), all...)
+	}
+	v.compare(v.search(sdk.ModeDense, 5), all[0], sdk.Query{Text: "walrus", Vector: make([]float32, dimension)}) // which finds nothing
+}
+
+func (v *view) anyLength() {
+	v.make(rows(0))
+	v.cosines()
+	v.make(rows(count / 2))
+	for _, e := range v.rows {
+		v.norm += norm(e.Vector) / count
+	}
+	v.cosines()
+}
+
+// cosines checks the scores, and the places where all are found.
+func (v *view) cosines() {
+	all := queries(6)
+	v.compare(v.search(sdk.ModeDense, len(v.rows)), all...)
+	lists, err := v.retrieve(v.search(sdk.ModeDense, 10), all...)
+	if err != nil {
+		v.Fatalf("%v", err)
+	}
+	for i, q := range all { // which ten the server finds may depend on the lengths
+		for _, c := range lists[i] {
+			v.checkDense(q, c)
 		}
 	}
 }
 
-// scan returns the rows of all pages, each of which may have s.Limit.
-func (v *view) scan(s sdk.Scan) (all []sdk.Entry) {
-	v.Helper()
-	seen := map[string]bool{}
-	for {
-		page, err := v.process.Stage.Scan(v.Context(), v.found.Name, s)
-		if err != nil {
-			v.Fatalf("scan: %v", err)
+// checkDense compares the dense score of a candidate with its cosine.
+func (v *view) checkDense(q sdk.Query, c sdk.Candidate) {
+	i := slices.IndexFunc(v.rows, func(e sdk.Entry) bool { return e.ID == c.ID })
+	if i < 0 {
+		v.Fatalf("there is no row %q", c.ID)
+	}
+	own := cosine(q.Vector, v.rows[i].Vector)
+	if !(math.Abs(float64(c.Dense)-own) <= v.Options.Tolerance) {
+		v.Fatalf("%q has the dense score %v, its cosine is %v", c.ID, c.Dense, own)
+	}
+}
+
+func (v *view) filters() {
+	if !v.Stage.Filters {
+		v.Skipf("the stage does not declare sdk.Filters, so it gets no filter")
+	}
+	asked := make([]sdk.Query, len(attachedFilterTable))
+	for i := range attachedFilterTable {
+		asked[i] = sdk.Query{Vector: queries(1)[0].Vector, Filter: &attachedFilterTable[i]}
+	}
+	for _, n := range []int{3, len(v.rows)} {
+		v.compare(v.search(sdk.ModeDense, n), asked...)
+	}
+}
+
+// attachedFilterTable are filters on every part that a row of the suite has, of every type, and on some
+// that it lacks: a column of a fixed type is compared with values of others, too.
+var attachedFilterTable = func() []sdk.Filter {
+	lang, year, price, open := meta("lang"), meta("year"), meta("price"), meta("open")
+	return []sdk.Filter{
+		id.is("1000"), id.is("1000", "1037", "unknown"), id.is("01000"), id.is(), not(id.is("1000")),
+		id.prefix("10"), id.compare(sdk.FilterLess, "1100"),
+		label.is("refund"), label.is("Refund"), label.is(""), label.is("größe", "parcel"), not(label.is("refund")),
+		label.prefix("re"), label.prefix("%"),
+		lang.is("de"), lang.is("日本語", ""), not(lang.is("de")), lang.prefix("d"),
+		lang.compare(sdk.FilterLess, "e"), lang.compare(sdk.FilterGreaterEqual, "en"),
+		year.is(2000.0), year.is(2000.0, 2001.0), year.is(2000.5), year.is("2000"), not(year.is(2000.0)),
+		year.compare(sdk.FilterLess, 2000), year.compare(sdk.FilterLessEqual, 2000), year.compare(sdk.FilterGreater, 2000),
+		year.compare(sdk.FilterGreaterEqual, 2000.5), year.compare(sdk.FilterLess, 1e300), year.compare(sdk.FilterGreater, math.Inf(-1)),
+		price.is(0.25), price.is(0.1), price.compare(sdk.FilterLess, 0), price.compare(sdk.FilterGreaterEqual, 1.75),
+		open.is(true), open.is(false), not(open.is(true)), open.is(1.0), open.is("true"),
+		meta("missing").is("x"), not(meta("missing").is("x")), meta("missing").compare(sdk.FilterLess, 1.0), meta("Lang").is("de"),
+		and(), or(), and(lang.is("de"), year.compare(sdk.FilterGreaterEqual, 2000)), or(label.is("refund"), not(open.is(true))),
+		not(or(lang.is("de"), and(open.is(true), not(label.is("parcel"))))), and(year.is("2000"), meta("missing").is(true)),
+	}
+}()
+
+// lexical checks what the words of a query find, alone and beside its vector; that the server's scores mean
+// something is its own affair.
+func (v *view) lexical() {
+	if !v.found.Lexical {
+		v.withoutWords()
+		return
+	}
+	refund := label.is("refund")
+	for _, filter := range []*sdk.Filter{nil, &refund} {
+		if filter != nil && !v.Stage.Filters {
+			continue
 		}
-		if s.Limit > 0 && len(page.Entries) > s.Limit {
-			v.Fatalf("a page has %d rows, the limit was %d", len(page.Entries), s.Limit)
-		}
-		for _, e := range page.Entries {
-			if seen[e.ID] {
-				v.Fatalf("row %q is in two pages", e.ID)
+		q := queries(1)[0]
+		q.Text, q.Filter = "walrus violin", filter
+		for _, mode := range []sdk.Mode{sdk.ModeLexical, sdk.ModeHybrid} {
+			lists, err := v.retrieve(v.search(mode, len(v.rows)), q)
+			if err != nil {
+				v.Fatalf("%s search: %v", mode, err)
 			}
-			seen[e.ID] = true
-		}
-		all = append(all, page.Entries...)
-		if s.After = page.Next; s.After == "" {
-			return all
+			found := map[string]bool{}
+			for i, c := range lists[0] {
+				found[c.ID] = c.Lexical > 0
+				if !math.IsNaN(float64(c.Dense)) {
+					v.checkDense(q, c)
+				}
+				if mode == sdk.ModeLexical && i > 0 && !(c.Lexical <= lists[0][i-1].Lexical) {
+					v.Errorf("place %d has the lexical score %v", i, c.Lexical)
+				}
+			}
+			for _, e := range v.rows {
+				selected := filter.Match(e.ID, e.Label, e.Meta)
+				words := selected && (strings.Contains(e.Text, "walrus") || strings.Contains(e.Text, "violin"))
+				if _, ok := found[e.ID]; found[e.ID] != words || ok != (words || selected && mode == sdk.ModeHybrid) {
+					v.Fatalf("%s search, filter %s: row %q, %q, is found: %v, by the words %q: %v", mode, filter, e.ID, e.Text, ok, q.Text, found[e.ID])
+				}
+				delete(found, e.ID)
+			}
+			if len(found) > 0 {
+				v.Fatalf("%s search: there are no rows %v", mode, found)
+			}
 		}
 	}
 }
 
-func (v *view) get() {
-	ids := []string{v.rows[3].ID, "unknown", v.rows[0].ID, v.rows[3].ID, ""}
-	got, err := v.process.Stage.Get(v.Context(), v.found.Name, ids)
-	if err != nil || len(got) != len(ids) {
-		v.Fatalf("get: %d entries for %d ids, %v", len(got), len(ids), err)
+// withoutWords checks a collection that cannot be searched by words.
+func (v *view) withoutWords() {
+	q := queries(1)[0]
+	if _, err := v.retrieve(v.search(sdk.ModeLexical, 5), sdk.Query{Text: q.Text}); err == nil || sdk.CodeOf(err) != sdk.CodeInvalid || errors.As(err, new(sdk.RowErrors)) {
+		v.Errorf("a lexical search gives %v; it is invalid as a whole", err)
 	}
-	for i, e := range got {
-		if v.byID[ids[i]].ID == "" {
-			if e.ID != "" {
-				v.Errorf("the unknown id %q gives %q", ids[i], e.ID)
-			}
-		} else if err := v.same(e, true); e.ID != ids[i] || e.Vector != nil || err != nil {
-			v.Errorf("id %q gives %q, its vector %v, %v", ids[i], e.ID, e.Vector, err)
+	lists, err := v.retrieve(v.search(sdk.ModeHybrid, 10), q)
+	if err != nil {
+		v.Fatalf("hybrid search: %v", err)
+	}
+	want, _ := v.rankings(v.search(sdk.ModeDense, 10), q)
+	if err := v.sameRanking(v.search(sdk.ModeDense, 10), lists[0], want[0][0]); err != nil {
+		v.Fatalf("hybrid search: %v", err)
+	}
+	for _, c := range lists[0] {
+		if c.Score != c.Dense || !math.IsNaN(float64(c.Lexical)) {
+			v.Fatalf("hybrid search: %q has the score %v, dense %v and lexical %v; without words it is a dense search", c.ID, c.Score, c.Dense, c.Lexical)
 		}
 	}
-}
-
-// same compares an entry with its row.
-func (v *view) same(e sdk.Entry, texts bool) error {
-	want, ok := v.byID[e.ID]
-	switch {
-	case !ok:
-		return fmt.Errorf("there is no row %q", e.ID)
-	case e.Label != want.Label:
-		return fmt.Errorf("row %q has the label %q, want %q", e.ID, e.Label, want.Label)
-	case !texts:
-		return nil
-	case e.Text != want.Text || e.Context != want.Context:
-		return fmt.Errorf("row %q has the text %q and the context %q, want %q and %q", e.ID, e.Text, e.Context, want.Text, want.Context)
-	case !reflect.DeepEqual(e.Meta, want.Meta):
-		return fmt.Errorf("row %q has the metadata %v, want %v", e.ID, e.Meta, want.Meta)
-	}
-	return nil
 }
 
 func (v *view) refuses() {
-	before := v.foreign.Look(v, v.setup.Config)
-	s, ctx, name := v.process.Stage, v.Context(), v.found.Name
+	before := v.foreign.Look(v.T, v.setup.Config)
+	s, ctx := v.process.Stage, v.Context()
 	for what, err := range map[string]error{
-		"Put":    s.Put(ctx, name, []sdk.Entry{{ID: "1", Text: "new", Vector: v.rows[0].Vector}}),
-		"Delete": s.Delete(ctx, name, []string{v.rows[0].ID}),
-		"Commit": s.Commit(ctx, name, []byte("note")),
-		"Drop":   s.Drop(ctx, name),
+		"Put":    s.Put(ctx, v.name, []sdk.Entry{{ID: "1", Text: "new", Vector: v.rows[0].Vector}}),
+		"Delete": s.Delete(ctx, v.name, []string{v.rows[0].ID}),
+		"Commit": s.Commit(ctx, v.name, []byte("note")),
+		"Drop":   s.Drop(ctx, v.name),
 	} {
 		if err == nil || sdk.CodeOf(err) != sdk.CodeInvalid {
 			v.Errorf("%s gives %v, want an error made by sdk.Invalid", what, err)
 		}
 	}
-	lists, err := v.retrieve(sdk.ModeDense, 5, queries(1)[0])
-	if err != nil {
-		v.Fatalf("a search after that: %v", err)
-	}
-	v.check(queries(1)[0], 5, lists[0])
+	v.compare(v.search(sdk.ModeDense, 5), queries(1)[0])
 	v.process.Close()
-	if after := v.foreign.Look(v, v.setup.Config); after != before {
+	if after := v.foreign.Look(v.T, v.setup.Config); after != before {
 		v.Errorf("the collection was changed: from\n%s\nto\n%s", before, after)
 	}
 }
@@ -181,7 +336,7 @@ func (v *view) unknown() {
 		v.Fatalf("%v", err)
 	}
 	v.setup.Config = string(raw)
-	p, err := v.Open(v, v.setup)
+	p, err := v.Open(v.T, v.setup)
 	if err != nil {
 		v.Fatalf("open the stage: %v", err)
 	}
@@ -194,14 +349,14 @@ func (v *view) unknown() {
 
 // before uses the name in a process that has not attached it.
 func (v *view) before() {
-	p, err := v.Open(v, v.setup)
+	p, err := v.Open(v.T, v.setup)
 	if err != nil {
 		v.Fatalf("open the stage: %v", err)
 	}
 	v.process = p
-	_, searched := v.retrieve(sdk.ModeDense, 5, queries(1)[0])
-	_, got := p.Stage.Get(v.Context(), v.found.Name, []string{v.rows[0].ID})
-	_, scanned := p.Stage.Scan(v.Context(), v.found.Name, sdk.Scan{})
+	_, searched := v.retrieve(v.search(sdk.ModeDense, 5), queries(1)[0])
+	_, got := p.Stage.Get(v.Context(), v.name, []string{v.rows[0].ID})
+	_, scanned := p.Stage.Scan(v.Context(), v.name, sdk.Scan{})
 	if searched == nil || got == nil || scanned == nil {
 		v.Errorf("before Attach, Search gives %v, Get %v, Scan %v", searched, got, scanned)
 	}
@@ -209,30 +364,37 @@ func (v *view) before() {
 
 // together searches while Attach is called.
 func (v *view) together() {
-	q := queries(1)[0]
-	var calls errgroup.Group
-	lists := make([][][]sdk.Candidate, 16)
-	for i := range lists {
-		calls.Go(func() (err error) {
-			if i%4 == 0 {
-				_, err = v.process.Stage.Attach(v.Context())
+	q, r := queries(1)[0], v.search(sdk.ModeDense, 10)
+	want, err := v.rankings(r, q)
+	if err != nil {
+		v.Fatalf("search the model: %v", err)
+	}
+	calls, ctx := errgroup.WithContext(v.Context())
+	for i := range 16 {
+		calls.Go(func() error {
+			if err := v.attachAgain(ctx, i); err != nil {
+				return err
 			}
-			if err == nil {
-				lists[i], err = v.retrieve(sdk.ModeDense, 10, q)
+			lists, err := v.retrieve(r, q)
+			if err != nil {
+				return err
 			}
-			return err
+			return v.sameRanking(r, lists[0], want[0][0])
 		})
 	}
 	if err := calls.Wait(); err != nil {
 		v.Fatalf("%v", err)
 	}
-	for _, list := range lists {
-		v.check(q, 10, list[0])
-	}
 }
 
-// attachedDimension is that of all vectors.
-const attachedDimension = 8
+// attachAgain calls Attach before every fourth search.
+func (v *view) attachAgain(ctx context.Context, search int) error {
+	if search%4 > 0 {
+		return nil
+	}
+	_, err := v.process.Stage.Attach(ctx)
+	return err
+}
 
 // count is how many rows there are.
 const count = 200
@@ -258,7 +420,7 @@ func rows(unit int) []sdk.Entry {
 			Meta: sdk.Meta{
 				"lang": languages[i/4%len(languages)], "year": float64(1990 + i%40), "price": float64(i%17)/4 - 1, "open": i%3 == 0,
 			},
-			Vector: vector(random),
+			Vector: unitVector(random),
 		}
 		if 37*i%count >= unit {
 			scale := float32(math.Exp2(float64(random.IntN(8) - 4)))
@@ -270,12 +432,9 @@ func rows(unit int) []sdk.Entry {
 	return all
 }
 
-// vector is a random one of norm 1.
-func vector(random *rand.Rand) []float32 {
-	v := make([]float32, attachedDimension)
-	for d := range v {
-		v[d] = float32(random.NormFloat64())
-	}
+// unitVector is a random one of norm 1.
+func unitVector(random *rand.Rand) []float32 {
+	v := randomVector(random)
 	n := float32(norm(v))
 	for d := range v {
 		v[d] /= n
@@ -283,169 +442,12 @@ func vector(random *rand.Rand) []float32 {
 	return v
 }
 
-func dot(a, b []float32) (sum float64) {
-	for i := range a {
-		sum += float64(a[i]) * float64(b[i])
+// queries are random ones.
+func queries(n int) []sdk.Query {
+	random := rand.New(rand.NewPCG(3, 5))
+	all := make([]sdk.Query, n)
+	for i := range all {
+		all[i] = sdk.Query{Text: words[i%len(words)], Vector: randomVector(random)} // its length does not count
 	}
-	return sum
-}
-
-// Foreign makes collections as another program would, without the stage under test.
-type Foreign struct {
-	// Make makes a new collection that holds the rows, and returns the config by which the stage attaches
-	// it. Each row has an id, a text, a context, a label, metadata and a vector, and all of that
-	// is to be found again.
-	Make func(t harness.T, rows []sdk.Entry) (config string)
-	// Look says all of a collection that a write could change, as another client sees it: how many
-	// rows it has, its fields, its indexes. The suite compares it with itself.
-	Look func(t harness.T, config string) string
-}
-
-// Case is one check, on a new collection of somebody else's in a process of its own.
-type Case struct {
-	Name, Why, Fix string
-	run            func(*view)
-}
-
-// Cases are all checks of attached collections.
-var Cases = []Case{
-	{"opens", "A run says what it reads, and notices when something else stands behind the name.",
-		"Say in Attached what was found; ID is that of the collection itself, and the same until there is another one.", (*view).opens},
-	{"rows", "Labels, centroids and examples come from the rows of a scan.",
-		"Map each field to its part of an entry, letter by letter; end pages at a place that is found again.", (*view).pages},
-	{"get", "What a search found is shown by its id.",
-		"Return an entry for each id, in the order of the ids; an unknown one gives an empty entry.", (*view).get},
-	{"dense", "Rules compare dense scores with thresholds, which mean the same with every store.",
-		"Return the cosine of the vectors, whatever the server measures by.", (*view).dense},
-	{"vectors of any length", "Whoever made the collection may not have normalised its vectors.",
-		"Where the metric depends on the lengths, compute the cosine from the vectors of what was found; sdk.Search.Norm is of more than the first rows.", (*view).anyLength},
-	{"filters", "Filters choose entries before the best are chosen; one too many or too few is a wrong answer that nobody sees.",
-		"Let the server select what sdk.Filter selects; where it cannot, have it select more, and check what it found.", (*view).filters},
-	{"words", "A hybrid search uses what the collection has, and says what it goes without.",
-		"Set Attached.Lexical only where the server searches a text by words; else leave Hits.Lexical nil in a hybrid search, and refuse a lexical one.", (*view).lexical},
-	{"refuses to write", "The collection belongs to another program: nothing may be written there.",
-		"Refuse Put, Delete, Commit and Drop of its name with sdk.Invalid.", (*view).refuses},
-	{"unknown collection", "A wrong name in a file is told to the person who wrote it.",
-		"Return sdk.Invalid with the name; make no collection of that name.", (*view).unknown},
-	{"only after Attach", "A process that was started again reads what the one before it did, or nothing.",
-		"Refuse Search, Get and Scan until Attach was called.", (*view).before},
-	{"attach while searching", "A long run looks from time to time whether the collection was replaced.",
-		"Let searches run on while Attach looks.", (*view).together},
-}
-
-// Run runs a case on a stage whose collections another program makes.
-func (c Case) Run(t harness.T, subject *harness.Subject, foreign Foreign) {
-	v := &view{T: t, Subject: subject, foreign: foreign}
-	v.make(rows(count))
-	c.run(v)
-}
-
-// view is an attached collection, and what it holds. Its methods end the check at an error.
-type view struct {
-	harness.T
-	*harness.Subject
-	foreign Foreign
-	setup   harness.Setup
-	process *harness.Process
-	found   sdk.Attached
-	rows    []sdk.Entry
-	byID    map[string]sdk.Entry
-	norm    float64 // of sdk.Search
-}
-
-// make makes a collection, and attaches it in a process of its own.
-func (v *view) make(rows []sdk.Entry) {
-	v.Helper()
-	v.rows, v.byID = rows, map[string]sdk.Entry{}
-	for _, e := range rows {
-		v.byID[e.ID] = e
-	}
-	v.setup = v.Setup(v)
-	v.setup.Config = v.foreign.Make(v, rows)
-	v.process, v.found = v.attach()
-}
-
-// attach attaches the collection in another process.
-func (v *view) attach() (*harness.Process, sdk.Attached) {
-	v.Helper()
-	p, err := v.Open(v, v.setup)
-	if err != nil {
-		v.Fatalf("open the stage: %v", err)
-	}
-	found, err := p.Stage.Attach(v.Context())
-	if err != nil {
-		v.Fatalf("attach: %v", err)
-	}
-	return p, found
-}
-
-// lexical checks what the words of a query find; that the server's scores mean something is its own affair.
-func (v *view) lexical() {
-	if !v.found.Lexical {
-		v.withoutWords()
-		return
-	}
-	refund := is(sdk.FieldLabel, "", "refund")
-	for _, filter := range []*sdk.Filter{nil, &refund} {
-		if filter != nil && !v.Stage.Filters {
-			continue
-		}
-		q := sdk.Query{Text: "walrus violin", Filter: filter}
-		lists, err := v.retrieve(sdk.ModeLexical, len(v.rows), q)
-		if err != nil {
-			v.Fatalf("lexical search: %v", err)
-		}
-		found := map[string]bool{}
-		for i, c := range lists[0] {
-			if found[c.ID] = true; !(c.Lexical > 0) || i > 0 && c.Lexical > lists[0][i-1].Lexical {
-				v.Errorf("place %d has the lexical score %v", i, c.Lexical)
-			}
-		}
-		for _, e := range v.rows {
-			want := (strings.Contains(e.Text, "walrus") || strings.Contains(e.Text, "violin")) && filter.Match(e.ID, e.Label, e.Meta)
-			if found[e.ID] != want {
-				v.Fatalf("filter %s: row %q, %q, is found by the words %q: %v", filter, e.ID, e.Text, q.Text, found[e.ID])
-			}
-		}
-	}
-	v.hybrid()
-}
-
-// hybrid checks that both legs of a hybrid search find something.
-func (v *view) hybrid() {
-	q := queries(1)[0]
-	lists, err := v.retrieve(sdk.ModeHybrid, len(v.rows), q)
-	if err != nil || len(lists[0]) != len(v.rows) {
-		v.Fatalf("hybrid search: %d candidates, want %d, %v", len(lists[0]), len(v.rows), err)
-	}
-	byWords := 0
-	for _, c := range lists[0] {
-		if c.Lexical > 0 {
-			byWords++
-		}
-		if !math.IsNaN(float64(c.Dense)) && !v.near(c.Dense, cosine(q.Vector, v.byID[c.ID].Vector)) {
-			v.Errorf("%q has the dense score %v in a hybrid search", c.ID, c.Dense)
-		}
-	}
-	if want := 2 * len(v.rows) / len(words); byWords != want {
-		v.Errorf("a hybrid search finds %d rows by the word %q, want %d", byWords, q.Text, want)
-	}
-}
-
-// withoutWords checks a collection that cannot be searched by words.
-func (v *view) withoutWords() {
-	q := queries(1)[0]
-	if _, err := v.retrieve(sdk.ModeLexical, 5, sdk.Query{Text: q.Text}); err == nil || sdk.CodeOf(err) != sdk.CodeInvalid || errors.As(err, new(sdk.RowErrors)) {
-		v.Errorf("a lexical search gives %v; it is invalid as a whole", err)
-	}
-	lists, err := v.retrieve(sdk.ModeHybrid, 10, q)
-	if err != nil {
-		v.Fatalf("hybrid search: %v", err)
-	}
-	v.check(q, 10, lists[0])
-	for _, c := range lists[0] {
-		if c.Score != c.Dense || !math.IsNaN(float64(c.Lexical)) {
-			v.Fatalf("hybrid search: %q has the score %v, dense %v and lexical %v; without words it is a dense search", c.ID, c.Score, c.Dense, c.Lexical)
-		}
-	}
+	return all
 }

