@@ -223,7 +223,7 @@ func (c *Caller) keep(ctx context.Context) error {
 	c.mu.Lock()
 	limits.Part = c.state.Part // each part has its own budget, like a run that is resumed on one machine
 	c.mu.Unlock()
-	keeper, err := lease.Keep(within, c.run, limits, lease.Options{Name: c.conn.Name(), Log: c.o.Log})
+	keeper, err := lease.Keep(within, c.run, lease.Options{Limits: limits, Name: c.conn.Name(), Log: c.o.Log})
 	if !stop() || err != nil {
 		cancel()
 		return cmp.Or(err, ctx.Err())

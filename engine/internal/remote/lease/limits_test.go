@@ -18,7 +18,7 @@ func TestLimitsOf(t *testing.T) {
 	}}
 	want := Limits{
 		Blocks:   []Limit{{"api", 64, 0, 200000}, {"slow", 2, 3, 0}},
-		Endpoint: 8, Budget: Amount{Cost: 3, Tokens: 7},
+		Budget: Amount{Cost: 3, Tokens: 7},
 	}
 	got := LimitsOf(p, pipeline.Budget{Cost: 3})
 	data, err := json.Marshal(got)
