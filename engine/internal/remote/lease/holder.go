@@ -243,16 +243,24 @@ func (h *Holder) next(leaving bool) report {
 	h.number++
 	now := time.Now()
 	h.sent[h.number] = now
-	maps.DeleteFunc(h.sent, func(_ uint64, at time.Time) bool { return !within(now, at, h.terms.fresh) })
-	r := report{Holder: h.id, Number: h.number, Spent: h.spent, Leaving: leaving}
-	for _, id := range slices.Sorted(maps.Keys(h.calls)) {
-		c := h.calls[id]
-		l := listed{ID: id, Sent: c.sent, Result: c.result}
-		if !c.known {
-			l.Asked, c.listed = &c.asked, cmp.Or(c.listed, h.number)
-		}
-		r.Calls = append(r.Calls, l)
+	if len(h.sent) > 100 {
+		maps.DeleteFunc(h.sent, func(_ uint64, at time.Time) bool { return !within(now, at, h.terms.fresh) })
 	}
+	r := report{Holder: h.id, Number: h.number, Spent: h.spent, Leaving: leaving, Ended: map[uint64]sdk.Result{}, Asked: map[uint64]*asked{}}
+	for id, c := range h.calls {
+		switch {
+		case c.result != nil:
+			r.Ended[id] = *c.result
+		case c.sent:
+			r.Sent = append(r.Sent, id)
+		default:
+			r.Waiting = append(r.Waiting, id)
+		}
+		if !c.known {
+			r.Asked[id], c.listed = &c.asked, cmp.Or(c.listed, h.number)
+		}
+	}
+	slices.Sort(r.Waiting) // the order in which they wait
 	return r
 }
 
@@ -294,7 +302,6 @@ func (h *Holder) apply(n news) bool {
 		case within(now, since, h.terms.fresh):
 			c.sent = true
 			c.verdict <- nil
-			h.want()
 		}
 	}
 	for id, spent := range n.Ended {

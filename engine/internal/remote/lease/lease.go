@@ -133,21 +133,16 @@ const (
 	turns   = "turn"    // there is another keeper
 )
 
-// report is a holder's message to the keeper. It holds all its calls, so a later one replaces what was lost.
+// report is a holder's message to the keeper. It names all its calls, so a later one replaces what was lost.
 type report struct {
-	Holder  string            `json:"holder"` // unique
-	Number  uint64            `json:"number"` // grows
-	Spent   governor.Spending `json:"spent,omitzero"`
-	Calls   []listed          `json:"calls,omitempty"`
-	Leaving bool              `json:"leaving,omitempty"` // it makes no more calls
-}
-
-// listed is a call in a report.
-type listed struct {
-	ID     uint64      `json:"id"`
-	Asked  *asked      `json:"asked,omitempty"` // nil: the keeper knows it
-	Sent   bool        `json:"sent,omitempty"`
-	Result *sdk.Result `json:"result,omitempty"` // it has ended
+	Holder  string                `json:"holder"` // unique
+	Number  uint64                `json:"number"` // grows
+	Spent   governor.Spending     `json:"spent,omitzero"`
+	Waiting []uint64              `json:"waiting,omitempty"`
+	Sent    []uint64              `json:"sent,omitempty"`
+	Ended   map[uint64]sdk.Result `json:"ended,omitempty"`
+	Asked   map[uint64]*asked     `json:"asked,omitempty"`   // calls that the keeper may not know yet
+	Leaving bool                  `json:"leaving,omitempty"` // it makes no more calls
 }
 
 // asked describes a call.

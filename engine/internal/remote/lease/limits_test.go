@@ -17,7 +17,7 @@ func TestLimitsOf(t *testing.T) {
 		{Enabled: true, Limit: api}, {Enabled: true, Limit: api}, {Enabled: true}, {Limit: off},
 	}}
 	want := Limits{
-		Blocks:   []Limit{{"api", 64, 0, 200000}, {"slow", 2, 3, 0}},
+		Blocks: []Limit{{"api", 64, 0, 200000}, {"slow", 2, 3, 0}},
 		Budget: Amount{Cost: 3, Tokens: 7},
 	}
 	got := LimitsOf(p, pipeline.Budget{Cost: 3})

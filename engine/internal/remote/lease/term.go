@@ -58,6 +58,7 @@ type admission struct {
 	sent     bool
 	ended    bool
 	took     governor.Spending // after its end
+	report   uint64            // number of the last report that named it
 	withdraw context.CancelFunc
 }
 
@@ -378,49 +379,57 @@ func (t *term) join(r report) *holder {
 func (t *term) apply(h *holder, r report) news {
 	n := t.news(h)
 	n.Ended = map[uint64]governor.Spending{}
-	listed := map[uint64]bool{}
-	for _, l := range r.Calls {
-		listed[l.ID] = true
-		a := h.calls[l.ID]
-		if a == nil && l.Asked == nil {
-			n.Forgotten = true
-			continue
+	for _, id := range r.Waiting {
+		if a := t.find(h, id, r, false); a != nil && a.covered {
+			n.Decided = append(n.Decided, decided(id, a.err))
 		}
-		if a == nil {
-			a = t.add(h, l)
-		}
-		if l.Sent && !a.sent && a.call != nil {
+	}
+	for _, id := range r.Sent {
+		if a := t.find(h, id, r, true); a != nil && a.call != nil && !a.sent {
 			a.sent = true
 			a.call.Sent()
 		}
-		if l.Result != nil && !a.ended && a.call != nil {
-			a.ended, a.took = true, a.call.End(*l.Result)
-		}
-		switch {
-		case a.ended:
-			n.Ended[l.ID] = a.took
-		case a.covered && !l.Sent:
-			n.Decided = append(n.Decided, decided(l.ID, a.err))
+	}
+	for id, result := range r.Ended {
+		if a := t.find(h, id, r, true); a != nil && a.call != nil {
+			if !a.ended {
+				a.ended, a.took = true, a.call.End(result)
+			}
+			n.Ended[id] = a.took
 		}
 	}
 	for id, a := range h.calls {
-		if !listed[id] {
+		if a.report != r.Number {
 			t.drop(h, id, a, false)
 		}
 	}
+	n.Forgotten = len(h.calls) < len(r.Waiting)+len(r.Sent)+len(r.Ended)
 	return n
 }
 
-// add begins to decide on a call, or adopts one that an earlier keeper admitted.
-func (t *term) add(h *holder, l listed) *admission {
-	a := &admission{}
-	h.calls[l.ID] = a
-	s := governor.Stage{
-		Name: h.id + "/" + l.Asked.Stage, Limit: t.record.Limits.limit(l.Asked.Block), Price: l.Asked.Price,
-		Required: l.Asked.Required, Covered: l.Asked.Covered,
+// find returns a call of a report; nil: it is unknown and the report does not describe it. It begins to decide on a new
+// call, or adopts one that an earlier keeper admitted.
+func (t *term) find(h *holder, id uint64, r report, sent bool) *admission {
+	a, about := h.calls[id], r.Asked[id]
+	if a == nil && about == nil {
+		return nil
 	}
-	if l.Sent {
-		a.call, a.decided, a.covered, a.sent = t.g.Adopt(s, l.Asked.Call), true, true, true
+	if a == nil {
+		a = t.add(h, about, sent)
+		h.calls[id] = a
+	}
+	a.report = r.Number
+	return a
+}
+
+func (t *term) add(h *holder, about *asked, sent bool) *admission {
+	a := &admission{}
+	s := governor.Stage{
+		Name: h.id + "/" + about.Stage, Limit: t.record.Limits.limit(about.Block), Price: about.Price,
+		Required: about.Required, Covered: about.Covered,
+	}
+	if sent {
+		a.call, a.decided, a.covered, a.sent = t.g.Adopt(s, about.Call), true, true, true
 		return a
 	}
 	ctx, withdraw := context.WithCancel(t.ctx)
@@ -431,7 +440,7 @@ func (t *term) add(h *holder, l listed) *admission {
 		case <-ctx.Done():
 			return
 		}
-		call, err := t.g.Admit(ctx, s, l.Asked.Call)
+		call, err := t.g.Admit(ctx, s, about.Call)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		switch {

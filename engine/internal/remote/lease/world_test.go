@@ -32,8 +32,8 @@ type world struct {
 	r        *rand.Rand
 	value    []byte // of the only key
 	revision uint64
-	serves   map[string]*server
-	hears    map[string][]*server
+	serves   map[string]*subscription
+	hears    map[string][]*subscription
 	workers  []*worker
 	keepers  []*process
 	failed   string
@@ -47,14 +47,14 @@ type world struct {
 	reserved int64
 }
 
-// server is a subscription of a process.
-type server struct {
+// subscription is what a process does with messages of a subject.
+type subscription struct {
 	p *process
 	f func([]byte) []byte
 }
 
 func newWorld(t testing.TB, seed uint64, limits Limits) *world {
-	w := &world{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 22)), limits: limits, serves: map[string]*server{}, hears: map[string][]*server{}}
+	w := &world{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 22)), limits: limits, serves: map[string]*subscription{}, hears: map[string][]*subscription{}}
 	w.ctx, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -191,7 +191,7 @@ func (p *process) Ask(ctx context.Context, subject string, data []byte) ([]byte,
 func (p *process) Serve(subject string, f func([]byte) []byte) (func(), error) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	p.w.serves[subject] = &server{p, f}
+	p.w.serves[subject] = &subscription{p, f}
 	return func() {
 		p.w.mu.Lock()
 		defer p.w.mu.Unlock()
@@ -216,12 +216,12 @@ func (p *process) Tell(subject string, data []byte) error {
 func (p *process) Hear(subject string, f func([]byte)) (func(), error) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	s := &server{p, func(data []byte) []byte { f(data); return nil }}
+	s := &subscription{p, func(data []byte) []byte { f(data); return nil }}
 	p.w.hears[subject] = append(p.w.hears[subject], s)
 	return func() {
 		p.w.mu.Lock()
 		defer p.w.mu.Unlock()
-		p.w.hears[subject] = slices.DeleteFunc(p.w.hears[subject], func(o *server) bool { return o == s })
+		p.w.hears[subject] = slices.DeleteFunc(p.w.hears[subject], func(o *subscription) bool { return o == s })
 	}, nil
 }
 
