@@ -33,7 +33,7 @@ func (c *Governor) askAdmitter(ctx context.Context, h *host, call sdk.Call) (*wa
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		if sdk.CodeOf(err) == sdk.CodeStopped {
+		if sdk.CodeOf(err) == sdk.CodeStopped && c.spent == nil {
 			h.stage.stopped = err
 		}
 		return nil, err

@@ -271,17 +271,17 @@ func (h *Holder) hear(data []byte) {
 		h.o.Log.Debug("what the keeper of the limits says cannot be read", "error", err)
 		return
 	}
-	if h.apply(n) {
-		h.g.Exhausted(n.Exhausted)
+	h.mu.Lock()
+	former := n.Keeper != h.keeper
+	h.mu.Unlock()
+	if former {
+		return
 	}
-}
-
-// apply applies news. It reports whether they came from the present keeper.
-func (h *Holder) apply(n news) bool {
+	h.g.Exhausted(n.Exhausted)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if n.Keeper != h.keeper {
-		return false
+		return
 	}
 	now, since := time.Now(), h.sent[n.Number]
 	h.heard = now
@@ -312,7 +312,6 @@ func (h *Holder) apply(n news) bool {
 		}
 	}
 	h.waits = n.Waits
-	return true
 }
 
 // within reports whether less than d has passed since a time. It also compares the wall clock, because the monotonic

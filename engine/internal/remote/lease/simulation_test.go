@@ -20,12 +20,20 @@ func TestSchedules(t *testing.T) {
 	if testing.Short() {
 		n /= 20
 	}
+	idle := 0 // schedules without a call: a new keeper may take a minute for used, and then there was another
 	for seed := *first; seed < *first+uint64(n); seed++ {
-		synctest.Test(t, func(t *testing.T) { simulate(t, seed) })
+		synctest.Test(t, func(t *testing.T) {
+			if simulate(t, seed) == 0 {
+				idle++
+			}
+		})
+	}
+	if idle > n/10 {
+		t.Errorf("no call was sent in %d of %d schedules", idle, n)
 	}
 }
 
-func simulate(t *testing.T, seed uint64) {
+func simulate(t *testing.T, seed uint64) (calls int) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	limit := Limit{Name: "api", Concurrency: 1 + r.IntN(40)}
 	if r.IntN(2) == 0 {
@@ -74,10 +82,8 @@ func simulate(t *testing.T, seed uint64) {
 		}
 	}
 	time.Sleep(time.Until(began.Add(110 * time.Second)))
-	if w.begun == 0 && w.loss < 0.1 {
-		t.Errorf("seed %d: no call was sent", seed)
-	}
 	w.finish()
+	return w.begun
 }
 
 // TestIdeal keeps as many calls in flight over four workers as their limit allows.

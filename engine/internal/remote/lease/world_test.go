@@ -26,7 +26,8 @@ type world struct {
 	slow   time.Duration // delay of some messages at most
 	ctx    context.Context
 	end    context.CancelFunc
-	all    sync.WaitGroup // the jobs of workers
+	jobs   sync.WaitGroup // of workers
+	mail   sync.WaitGroup // messages on their way
 
 	mu       sync.Mutex
 	r        *rand.Rand
@@ -204,7 +205,7 @@ func (p *process) Tell(subject string, data []byte) error {
 	hears := slices.Clone(p.w.hears[subject])
 	p.w.mu.Unlock()
 	for _, s := range hears {
-		p.w.all.Go(func() {
+		p.w.mail.Go(func() {
 			if p.pass(p.w.ctx) == nil && s.p.pass(p.w.ctx) == nil {
 				s.f(data)
 			}
@@ -289,7 +290,7 @@ func (m *worker) work(jobs int) {
 	}
 	host := m.g.Stage(stage)
 	for range jobs {
-		w.all.Go(func() {
+		w.jobs.Go(func() {
 			for {
 				var size float64
 				w.draw(func(*rand.Rand) bool { size = m.size(); return true })
@@ -303,9 +304,10 @@ func (m *worker) work(jobs int) {
 				c := w.arrive(m, size)
 				time.Sleep(w.between(m.took/2, m.took))
 				w.leave(m, c)
-				if m.pass(w.ctx) != nil { // who stands still notices late
-					return
-				}
+				m.mu.Lock()
+				rest := time.Until(m.stall) // who stands still notices late
+				m.mu.Unlock()
+				time.Sleep(rest)
 				release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: uint64(c.took)}})
 			}
 		})
@@ -397,7 +399,8 @@ func (w *world) finish() {
 	for _, p := range w.keepers {
 		p.close()
 	}
-	w.all.Wait()
+	w.jobs.Wait()
+	w.mail.Wait()
 	if w.failed != "" {
 		w.t.Errorf("seed %d: %s", w.seed, w.failed)
 	}
