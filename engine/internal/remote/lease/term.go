@@ -219,7 +219,7 @@ func (t *term) step() error {
 func (t *term) covers() bool {
 	spent, reserved, _ := t.g.Spending()
 	for _, h := range t.holders {
-		if _, known := t.record.Holders[h.id]; !known && h.tell {
+		if _, known := t.record.Holders[h.id]; !known {
 			return false
 		}
 	}
@@ -332,7 +332,7 @@ func (t *term) giveBack() {
 	}
 }
 
-// answer applies a report; nil: this process is not the keeper, or has a newer report.
+// answer applies a report; nil: this process is not the keeper, has a newer report, or has not recorded the holder yet.
 func (t *term) answer(data []byte) []byte {
 	var r report
 	if err := json.Unmarshal(data, &r); err != nil || r.Holder == "" {
@@ -351,10 +351,14 @@ func (t *term) answer(data []byte) []byte {
 	}
 	h.number, h.seen, h.spent = r.Number, now, r.Spent
 	n := t.apply(h, r)
+	t.open(now)
+	if _, known := t.record.Holders[h.id]; !known { // a successor has to know of this holder before it may rely on an answer
+		t.signal()
+		return nil
+	}
 	if r.Leaving && len(h.calls) == 0 {
 		delete(t.holders, h.id)
 	}
-	t.open(now)
 	data, err := json.Marshal(n)
 	if err != nil {
 		t.k.o.Log.Warn("a report on limits is not answered", "error", err)
