@@ -43,6 +43,28 @@ func (c *Governor) askAdmitter(ctx context.Context, h *host, call sdk.Call) (*wa
 	return w, nil
 }
 
+// askShared waits until a call that this Governor has admitted is also admitted by those who share its limit.
+func (c *Governor) askShared(ctx context.Context, w *waiter) error {
+	c.mu.Lock()
+	limit := *w.host.limit
+	limit.Name = limit.Shared // in each file the block may have another name
+	s := Stage{Name: w.host.name, Limit: &limit, Required: w.host.needed(), Covered: w.host.stage.covered}
+	c.mu.Unlock()
+	end, err := w.limiter.shared.Admit(ctx, s, w.call)
+	if err == nil {
+		w.shared = end
+		return nil
+	}
+	c.takeBack(w)
+	if sdk.CodeOf(err) == sdk.CodeStopped {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.stop(w.host, errors.Unwrap(err))
+		return w.host.stage.stopped
+	}
+	return err
+}
+
 // Exhausted notes why the Admitter refuses every further call, because the budget is used up; empty: it does not.
 func (c *Governor) Exhausted(why string) {
 	c.mu.Lock()

@@ -23,7 +23,8 @@ type waiter struct {
 	began           time.Time
 	request, tokens *use
 	trial           bool
-	end             func(sdk.Result) // of an Admitter
+	end             func(sdk.Result) // of the Governor's Admitter
+	shared          func(sdk.Result) // of the limit that runs share
 }
 
 // enqueue puts a call into its queue. The caller holds mu.
@@ -59,9 +60,17 @@ func (c *Governor) breakerOf(endpoint string) *breaker {
 func (c *Governor) await(ctx context.Context, h *host, call sdk.Call) (*waiter, error) {
 	c.mu.Lock()
 	w := c.enqueue(h, call)
+	err := w.limiter.unshared
 	c.mu.Unlock()
+	if err != nil {
+		c.withdraw(w)
+		return nil, err
+	}
 	select {
 	case err := <-w.verdict:
+		if err == nil && w.limiter.shared != nil {
+			err = c.askShared(ctx, w)
+		}
 		return w, err
 	case <-ctx.Done():
 		c.withdraw(w)
@@ -88,6 +97,9 @@ func (c *Governor) withdraw(w *waiter) {
 func (c *Governor) takeBack(w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if w.shared != nil {
+		w.shared(sdk.Result{Status: sdk.StatusLeft})
+	}
 	w.limiter.requests.correct(w.request, 0)
 	w.limiter.tokens.correct(w.tokens, 0)
 	c.release(w)

@@ -35,6 +35,9 @@ type Options struct {
 	Log      *slog.Logger // logs when services go down and come back
 	// Waiting reports the Governor's Waits and learns of every answered call; may be nil.
 	Waiting *terminal.WaitReporter
+	// Share returns who admits the calls of a limit block that runs share, in addition to this Governor; nil: nobody.
+	// It is called before the first call of each such block. A nil Share shares nothing.
+	Share func(l *pipeline.Limit) (Admitter, error)
 	// Recent is what others have used of limit blocks just before, by the block's name; nil: nothing.
 	Recent map[string]Recent
 }
@@ -132,8 +135,10 @@ func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
 func (c *Governor) finish(w *waiter, o sdk.Result) (outcome.ServiceReply, Spending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.end != nil {
-		defer w.end(o)
+	for _, end := range []func(sdk.Result){w.end, w.shared} {
+		if end != nil {
+			defer end(o)
+		}
 	}
 	c.release(w)
 	c.end(w, o)

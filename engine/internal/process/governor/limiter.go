@@ -151,7 +151,9 @@ type limiter struct {
 	inFlight         int
 	admitted         time.Time // when it last admitted a call
 	queues           []*queue
-	turn             int // index of the queue whose turn it is
+	turn             int      // index of the queue whose turn it is
+	shared           Admitter // admits its calls as well; nil: no other run shares the limit
+	unshared         error    // why it cannot be shared
 }
 
 func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
@@ -171,6 +173,9 @@ func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
 		g.requests, g.tokens = newRate(h.limit.Requests, now), newRate(h.limit.Tokens, now)
 		g.requests.recall(recent.At, recent.Requests)
 		g.tokens.recall(recent.At, recent.Tokens)
+		if h.limit.Shared != "" && c.options.Share != nil {
+			g.shared, g.unshared = c.options.Share(h.limit)
+		}
 	}
 	c.limiters = append(c.limiters, g)
 	return g

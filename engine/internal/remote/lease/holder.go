@@ -21,7 +21,7 @@ import (
 // Holder asks the keeper for each call of a Governor. It is the Governor's Admitter.
 type Holder struct {
 	room   Room
-	g      *governor.Governor
+	g      *governor.Governor // nil: there is no budget
 	o      Options
 	terms  terms
 	id     string
@@ -53,8 +53,9 @@ type call struct {
 	verdict chan error  // receives one value
 }
 
-// Hold makes a Governor ask the room's keeper for each call until Close or until ctx ends; call it before the Governor's
-// first call. If no process is the keeper, the Holder becomes it, until the caller asks for that.
+// Hold asks the room's keeper for each call of a Governor until Close or until ctx ends. The Holder is to be the Governor's
+// Admitter, and tells it when the budget is used up; nil: the room has no budget. If no process is the keeper, the Holder
+// becomes it, until the caller asks for that.
 func Hold(ctx context.Context, room Room, g *governor.Governor, o Options) (*Holder, error) {
 	h := &Holder{
 		room: room, g: g, o: o, terms: o.lasting(), id: rand.Text(), wake: make(chan struct{}, 1),
@@ -81,7 +82,6 @@ func Hold(ctx context.Context, room Room, g *governor.Governor, o Options) (*Hol
 		}
 		h.stops = append(h.stops, stop)
 	}
-	g.AdmitBy(h)
 	ctx, h.cancel = context.WithCancel(ctx)
 	h.loops.Go(func() { h.report(ctx) })
 	h.loops.Go(func() { h.watch(ctx) })
@@ -277,7 +277,9 @@ func (h *Holder) hear(data []byte) {
 	if former {
 		return
 	}
-	h.g.Exhausted(n.Exhausted)
+	if h.g != nil {
+		h.g.Exhausted(n.Exhausted)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if n.Keeper != h.keeper {

@@ -27,6 +27,7 @@ type Options struct {
 	Name   string // of the process, for people
 	Log    *slog.Logger
 	Limits Limits
+	Share  func(*pipeline.Limit) (governor.Admitter, error) // governor.Options.Share of a keeper
 
 	terms *terms // nil: the defaults
 }
@@ -66,6 +67,11 @@ type Limit struct {
 	Concurrency int    `json:"concurrency"`        // concurrent calls
 	Requests    int    `json:"requests,omitempty"` // per minute; 0: no limit
 	Tokens      int    `json:"tokens,omitempty"`   // input plus output per minute; 0: no limit
+	Shared      string `json:"shared,omitempty"`   // the name by which runs share it; empty: they do not
+}
+
+func newLimit(l *pipeline.Limit) Limit {
+	return Limit{Name: l.Name, Concurrency: l.Concurrency, Requests: l.Requests, Tokens: l.Tokens, Shared: l.Shared}
 }
 
 // LimitsOf returns the limits of a pipeline's calls. The pipeline's own budget replaces missing
@@ -79,7 +85,7 @@ func LimitsOf(p *pipeline.Pipeline, budget pipeline.Budget) Limits {
 		for _, s := range stages {
 			if l := s.Limit; s.Enabled && l != nil && !seen[l.Name] {
 				seen[l.Name] = true
-				limits.Blocks = append(limits.Blocks, Limit{Name: l.Name, Concurrency: l.Concurrency, Requests: l.Requests, Tokens: l.Tokens})
+				limits.Blocks = append(limits.Blocks, newLimit(l))
 			}
 		}
 	}
@@ -90,11 +96,18 @@ func LimitsOf(p *pipeline.Pipeline, budget pipeline.Budget) Limits {
 	return limits
 }
 
+// LimitOf returns the limits of a room for a limit block that runs share.
+func LimitOf(l *pipeline.Limit) Limits {
+	b := newLimit(l)
+	b.Name, b.Shared = l.Shared, ""
+	return Limits{Blocks: []Limit{b}}
+}
+
 // limit returns a limit block in the form of a file; nil: the run has no such block.
 func (l Limits) limit(name string) *pipeline.Limit {
 	for _, b := range l.Blocks {
 		if b.Name == name {
-			return &pipeline.Limit{Name: b.Name, Concurrency: b.Concurrency, Requests: b.Requests, Tokens: b.Tokens}
+			return &pipeline.Limit{Name: b.Name, Concurrency: b.Concurrency, Requests: b.Requests, Tokens: b.Tokens, Shared: b.Shared}
 		}
 	}
 	return nil
@@ -122,6 +135,7 @@ type Record struct {
 	// Holders have admitted calls: by ID, what each of them had spent that counts in Spent or not at all.
 	Holders map[string]governor.Spending `json:"holders,omitempty"`
 	Recent  map[string]governor.Recent   `json:"recent,omitempty"` // if the claim was given back
+	At      time.Time                    `json:"at"`               // of the writer's clock
 	Why     string                       `json:"why,omitempty"`    // why the budget is used up; empty: it is not
 }
 

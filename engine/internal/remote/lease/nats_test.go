@@ -76,6 +76,7 @@ func (p *place) join(name string) *machine {
 	p.t.Helper()
 	g := governor.New(p.t.Context(), governor.Options{Log: p.log()})
 	h := must.Get(Hold(p.t.Context(), p.open(name), g, Options{Name: name, Log: p.log(), Limits: p.limits, terms: &p.terms}))(p.t)
+	g.AdmitBy(h)
 	p.t.Cleanup(h.Close)
 	return &machine{g, h}
 }
@@ -307,4 +308,3 @@ func TestTokens(t *testing.T) {
 	t.Logf("140 calls of 100 tokens within %s, 4 s are ideal", took)
 	stop()
 }
-

@@ -66,12 +66,16 @@ type admission struct {
 func newTerm(k *Keeper, r Record, revision uint64) *term {
 	now, limits := time.Now(), k.o.Limits
 	next := revision > 0 && max(limits.Part, 1) > max(r.Limits.Part, 1)
-	if revision > 0 && !next {
-		limits = r.Limits
-	} else { // what earlier parts spent does not count
+	switch {
+	case revision == 0 || next: // what earlier parts spent does not count
 		r.Spent, r.Ceiling = governor.Spending{Amount: limits.Spent}, Amount{}
+	case r.Limits.Part > 0: // a limit that runs share has no part: the file of whoever keeps it decides
+		limits = r.Limits
 	}
-	if r.ID != "" { // it was not given back
+	switch {
+	case now.Sub(r.At) > longAgo:
+		r.Recent = nil
+	case r.ID != "": // it was not given back
 		r.Recent = limits.used()
 	}
 	for name, used := range r.Recent { // what the earlier keeper admitted may still be about to be sent
@@ -83,11 +87,14 @@ func newTerm(k *Keeper, r Record, revision uint64) *term {
 		former: r.Holders, ceiling: r.Ceiling, holders: map[string]*holder{}, record: Record{ID: rand.Text(), Limits: limits},
 	}
 	t.ctx, t.end = context.WithCancel(context.Background())
-	t.g = governor.New(t.ctx, governor.Options{Budget: pipeline.Budget(limits.Budget), Log: k.o.Log, Recent: r.Recent})
+	t.g = governor.New(t.ctx, governor.Options{Budget: pipeline.Budget(limits.Budget), Log: k.o.Log, Share: k.o.Share, Recent: r.Recent})
 	t.g.Spend(r.Spent)
 	t.open(now)
 	return t
 }
+
+// longAgo is how old a record is, by clocks that may differ by minutes, whose calls no limit per minute counts any more.
+const longAgo = 10 * time.Minute
 
 // open begins to admit calls, once all holders of the earlier keeper have reported what is under way, or their calls
 // no longer count. The caller holds mu.
@@ -259,7 +266,7 @@ func (t *term) write(ctx context.Context) error {
 // successor returns the record that a successor needs now.
 func (t *term) successor() Record {
 	spent, reserved, why := t.g.Spending()
-	r := Record{ID: t.record.ID, Name: t.k.o.Name, Limits: t.record.Limits, Why: why, Holders: map[string]governor.Spending{}}
+	r := Record{ID: t.record.ID, Name: t.k.o.Name, Limits: t.record.Limits, At: time.Now(), Why: why, Holders: map[string]governor.Spending{}}
 	if b := r.Limits.Budget; b != (Amount{}) {
 		r.Ceiling = spent.Amount.Plus(reserved)
 		r.Ceiling.Cost = max(r.Ceiling.Cost, min(r.Ceiling.Cost+reserved.Cost, b.Cost), t.ceiling.Cost)

@@ -275,6 +275,7 @@ func (w *world) add(jobs int, took time.Duration, size func() float64) *worker {
 		w.t.Fatal(err)
 	}
 	m.h = h
+	m.g.AdmitBy(h)
 	w.mu.Lock()
 	w.workers = append(w.workers, m)
 	w.mu.Unlock()
