@@ -44,7 +44,7 @@ pipeline "p" {
 // TestShared has two runs with the same items at a time, which know of each other by servers alone: each item is paid for once, and
 // the limit holds for both together. Afterwards a third run, elsewhere, asks nothing.
 func TestShared(t *testing.T) {
-	leaveTo(t, "command", "package bus and lease show it in one process")
+	leaveTo(t, "command", "package sharing shows it in one process")
 	var items strings.Builder
 	items.WriteString("id\ttext\n")
 	const n = 60
