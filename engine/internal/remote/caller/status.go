@@ -229,7 +229,7 @@ type StatusKeeper struct {
 	Seen    time.Time     `json:"seen"`
 	Gone    bool          `json:"gone,omitempty"`   // it has not reported for long, or has left: another takes over
 	Holders int           `json:"holders"`          // workers whose calls it admits
-	Ceiling lease.Amount  `json:"ceiling,omitzero"` // the part of the budget that is spent, or may be by calls under way
+	Ceiling lease.Amount  `json:"leased,omitzero"`  // the part of the budget that is spent, or may be by calls under way
 	Budget  lease.Amount  `json:"budget,omitzero"`  // 0: no limit
 	Spent   string        `json:"spent,omitempty"`  // why it admits no more calls
 	Blocks  []lease.Limit `json:"blocks,omitempty"` // limits in the file that all machines share
