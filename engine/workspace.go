@@ -335,6 +335,10 @@ type Services struct {
 	// such as a cache that several machines share (governor.Shared); nil: the cache of the state folder
 	// is used.
 	Responses func(local *cache.Cache) governor.Responses
+	// ShareLimit and ShareAnswers share with other runs what the file says: limits (governor.Options.Share) and, under a
+	// name, the answers of services that a cache keeps; nil: they are not shared.
+	ShareLimit   func(*pipeline.Limit) (governor.Admitter, error)
+	ShareAnswers func(name string, local governor.Responses) (governor.Responses, error)
 	// Governed gets what all calls share before the first call, to share limits with other
 	// processes; nil: the limits are this process's. Its error becomes the error of the stage that
 	// was to start.
@@ -412,7 +416,12 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	if v.Responses != nil {
 		responses = v.Responses(kept)
 	}
-	o := governor.Options{Cache: responses, Profiles: v.profiles, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.waits}
+	if name := by.file.Cache.Shared; name != "" && v.ShareAnswers != nil && v.Mode == governor.Normal {
+		if responses, err = v.ShareAnswers(name, responses); err != nil {
+			return nil, err
+		}
+	}
+	o := governor.Options{Cache: responses, Share: v.ShareLimit, Profiles: v.profiles, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.waits}
 	if p != nil {
 		if o.Budget.Cost == 0 {
 			o.Budget.Cost = p.Budget.Cost

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
 	"github.com/racflow/racflow/engine/internal/remote/caller"
+	"github.com/racflow/racflow/engine/internal/remote/sharing"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
@@ -28,6 +31,7 @@ const (
 	caVariable          = "RACFLOW_NATS_CA"
 	certVariable        = "RACFLOW_NATS_CERT"
 	keyVariable         = "RACFLOW_NATS_KEY"
+	shareVariable       = "RACFLOW_SHARE"
 )
 
 // clusterFlags say at which NATS servers a verb works, and who it is there.
@@ -158,12 +162,14 @@ const alone = "none"
 // remoteRun is what racflow run needs to have other machines answer.
 type remoteRun struct {
 	flags  clusterFlags
+	share  string // servers, of a run that this machine answers
 	detach bool
 	claim  time.Duration
 
 	display *display // nil: not there yet
 	conn    *bus.Conn
-	caller  *caller.Caller // nil: this machine answers
+	sharing *sharing.Client // nil: there are no servers
+	caller  *caller.Caller  // nil: this machine answers
 }
 
 func (r *remoteRun) register(c *cobra.Command) {
@@ -172,6 +178,7 @@ func (r *remoteRun) register(c *cobra.Command) {
 }
 
 func (r *remoteRun) registerOwn(c *cobra.Command) {
+	c.Flags().Var((*serversFlag)(&r.share), "share", "answer on this machine alone, and share limits and answers that the file names as shared with other runs at these `SERVERS` of NATS, or "+shareVariable)
 	c.Flags().BoolVar(&r.detach, "detach", false, "with --on: hand over the whole input and leave; racflow runs attach comes back")
 	c.Flags().DurationVar(&r.claim, "claim", 30*time.Second, "with --on: how long a batch is a worker's own without a sign of life from it, before another gets it")
 }
@@ -192,6 +199,9 @@ func (r *remoteRun) check(flags *fileFlags, to *resultFlags) error {
 	case to.name != "" || to.format != "" || to.columns != nil || to.overwrite:
 		return errors.New("with --detach nothing is written here: name the output when you come back, with racflow runs attach")
 	}
+	if r.share != "" && r.flags.given() && r.flags.servers != alone {
+		return errors.New("--on shares at its own servers: leave out --share")
+	}
 	if r.claim < time.Second {
 		return errors.New("--claim is at least 1s: workers give signs of life only so often")
 	}
@@ -206,24 +216,22 @@ func (r *remoteRun) check(flags *fileFlags, to *resultFlags) error {
 func (r *remoteRun) open(c *cobra.Command, flags *fileFlags, file string) error {
 	if r.flags.servers == alone {
 		r.flags.servers = ""
-		return nil
+		return r.openShare(c, flags)
 	}
 	if !r.flags.given() {
 		at := resumedAt(flags, file)
 		if at == nil {
-			return nil
+			return r.openShare(c, flags)
 		}
 		r.say("run %s goes on at %s; --on none resumes it without other machines", at.Run, at.Servers)
 		r.flags.servers = at.Servers
 	}
-	log, err := newLog(c)
+	log, err := r.connect(c, flags)
 	if err != nil {
 		return err
 	}
-	if r.conn, err = r.flags.connect(c, r.say); err != nil {
-		return err
-	}
 	r.caller, err = caller.New(r.conn, caller.Options{
+		Share:   r.sharing.Limit,
 		Servers: withoutUsers(r.flags.servers), State: flags.state, Claim: r.claim,
 		Say: r.say, Log: log, Spent: func(s governor.Snapshot) {
 			if r.display != nil {
@@ -237,6 +245,42 @@ func (r *remoteRun) open(c *cobra.Command, flags *fileFlags, file string) error 
 	}
 	flags.more.Remote, flags.more.Cluster = r.caller, &journal.ManifestCluster{Run: r.caller.Run(), Servers: withoutUsers(r.flags.servers)}
 	return nil
+}
+
+// sharedIn names the blocks of a file that runs share.
+func sharedIn(f *pipeline.File) (blocks []string) {
+	for _, l := range f.Limits {
+		if l.Shared != "" {
+			blocks = append(blocks, fmt.Sprintf("limit %q", l.Name))
+		}
+	}
+	if f.Cache.Shared != "" {
+		blocks = append(blocks, "cache")
+	}
+	return blocks
+}
+
+// openShare connects to the servers at which a run without workers shares limits and answers, if there are any.
+func (r *remoteRun) openShare(c *cobra.Command, flags *fileFlags) error {
+	r.flags.servers = cmp.Or(r.share, os.Getenv(shareVariable))
+	if r.flags.servers == "" {
+		return nil
+	}
+	_, err := r.connect(c, flags)
+	return err
+}
+
+// connect connects to the servers, and prepares to share there what the file names as shared.
+func (r *remoteRun) connect(c *cobra.Command, flags *fileFlags) (log *slog.Logger, err error) {
+	if log, err = newLog(c); err != nil {
+		return nil, err
+	}
+	if r.conn, err = r.flags.connect(c, r.say); err != nil {
+		return nil, err
+	}
+	r.sharing = sharing.New(c.Context(), r.conn, bus.Caller, log)
+	flags.sharing = r.sharing
+	return log, nil
 }
 
 // resumedAt is where the run is that is to be resumed; nil: on this machine alone, or there is none.
@@ -276,6 +320,9 @@ func (r *remoteRun) say(format string, args ...any) {
 
 // close closes the connection.
 func (r *remoteRun) close() {
+	if r.sharing != nil {
+		r.sharing.Close()
+	}
 	if r.conn != nil {
 		r.conn.Close()
 	}

@@ -110,7 +110,7 @@ func TestClusterSeen(t *testing.T) {
 	}
 	look(func() bool { return seen.Working() == 2 && seen.Batches.UnderWay > 0 && seen.Batches.Published > 0 })
 	text, err := verb(t, "runs", "show", seen.Run, "--on", servers.url())
-	for _, want := range []string{`run +` + seen.Run + `, working`, `lag +[0-9]+ waiting, [1-9][0-9]* under way, the oldest for `, `limits .* leases to [0-9] workers?, limit "llm" of 8 at a time`, `caller +.* on `, `journal +run-000001`, `working +0 `} {
+	for _, want := range []string{`run +` + seen.Run + `, working`, `lag +[0-9]+ waiting, [1-9][0-9]* under way, the oldest for `, `limits .* admits the calls of [0-9] workers?, limit "llm" of 8 at a time`, `caller +.* on `, `journal +run-000001`, `working +0 `} {
 		if !regexp.MustCompile(want).MatchString(text) || err != nil {
 			t.Errorf("no %s in %v\n%s", want, err, text)
 		}

@@ -157,6 +157,9 @@ func (r *running) run(c *cobra.Command, args []string) (err error) {
 	defer r.on.close()
 	return r.flags.pipelineOf(c, file, c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
 		r.on.shows(a.display)
+		if names := sharedIn(p.File()); len(names) > 0 && r.on.sharing == nil {
+			a.display.print("%s: not shared, since there are no servers; --share names some. Runs with one --state share answers all the same", strings.Join(names, ", "))
+		}
 		if r.on.detach {
 			return r.on.leave(c, p)
 		}

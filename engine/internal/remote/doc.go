@@ -4,7 +4,7 @@
 //	caller                                   servers                       workers
 //	input -> batches ------------------> work queue of the run ----------> stages
 //	journal, output <- by position <---- results, each kept once <--------- results
-//	limits, budget, breakers ----------> leases ---------------------------> calls of services
+//	limits, budget, breakers <---------- each call <-------------------------- calls of services
 //	knowledge, files ------------------> objects by digest ----------------> state folder
 //
 // The caller is the process of racflow run --on: it reads the input, keeps the journal and writes

@@ -52,6 +52,7 @@ type Cache struct {
 	Vectors int64         // bytes of passages' vectors; 0: keep none
 	Answers int64         // bytes of services' answers; 0: no limit
 	Age     time.Duration // of vectors and answers; 0: no limit
+	Shared  string        // the name by which runs share answers; empty: they do not
 }
 
 // Variable is a variable of the file with the value it got.
@@ -239,9 +240,10 @@ func (p *Pipeline) Knowledge() []*Knowledge {
 // under way, and how many begin within a minute.
 type Limit struct {
 	Name        string
-	Concurrency int // calls at a time
-	Requests    int // per minute; 0: any number
-	Tokens      int // per minute, in and out; 0: any number
+	Concurrency int    // calls at a time
+	Requests    int    // per minute; 0: any number
+	Tokens      int    // per minute, in and out; 0: any number
+	Shared      string // the name by which runs share it; empty: they do not
 	Range       hcl.Range
 }
 

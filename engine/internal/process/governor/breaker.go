@@ -55,14 +55,6 @@ type breaker struct {
 	coolDown    time.Duration
 	retry       time.Time // when an open circuit admits a trial call
 	trying      bool      // the trial call is in flight
-
-	// Only for an endpoint that several Governors call:
-	shared    bool
-	permitted time.Time // until when this Governor may make the trial call
-	asked     time.Time // when it first wanted permission for the trial call; zero: it does not
-	asking    bool      // the permission is still to be requested
-	elsewhere time.Time // until when the trial call of another Governor may be in flight
-	said      time.Time // when the other Governors last heard of a failure
 }
 
 // ready reports whether a call may be sent: then both results are zero. Otherwise the call waits
@@ -72,7 +64,7 @@ func (b *breaker) ready(now time.Time) (time.Duration, error) {
 		if wait := b.retry.Sub(now); wait > 0 {
 			return 0, b.unavailable(fmt.Errorf("%s is down%s: it is tried again in %s; see to the service, or give the stage a fallback", b.name, b.because(), wait.Round(time.Second)))
 		}
-		if b.trying || b.shared && !b.mayTry(now) {
+		if b.trying {
 			return 0, b.unavailable(fmt.Errorf("%s is down%s: it is being tried again; see to the service, or give the stage a fallback", b.name, b.because()))
 		}
 	}
@@ -103,9 +95,9 @@ func (b *breaker) requiredWait(now time.Time) (time.Duration, error) {
 		return 0, errors.New(b.allBusy(now) + "; a quota may be spent, or the limit too high")
 	case !b.open:
 		return 0, fmt.Errorf("%s wants no calls for another %s", b.name, b.paused.Sub(now).Round(time.Second))
-	case now.Sub(b.since) >= maxWait && !b.beingTried(now) && !b.answered:
+	case now.Sub(b.since) >= maxWait && !b.trying && !b.answered:
 		return 0, fmt.Errorf("%s has never answered, in %s%s", b.name, now.Sub(b.since).Round(time.Second), b.because())
-	case now.Sub(b.since) >= maxWait && !b.beingTried(now):
+	case now.Sub(b.since) >= maxWait && !b.trying:
 		return 0, fmt.Errorf("%s has been down for %s%s", b.name, now.Sub(b.since).Round(time.Second), b.because())
 	}
 	return max(b.retry.Sub(now), 0), nil // 0: the trial call is in flight
@@ -125,7 +117,7 @@ func (b *breaker) unavailable(err error) error {
 
 // begin records an admitted call, and reports whether it is a trial call.
 func (b *breaker) begin() (trial bool) {
-	b.trying, b.permitted = b.open, time.Time{}
+	b.trying = b.open
 	return b.open
 }
 
@@ -209,7 +201,7 @@ func (b *breaker) warnDown() {
 
 func (b *breaker) close() {
 	if b.open {
-		b.open, b.asked, b.elsewhere = false, time.Time{}, time.Time{}
+		b.open = false
 		b.log.Warn("a service is back", "endpoint", b.name)
 	}
 }

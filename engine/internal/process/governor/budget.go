@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/sdk"
@@ -13,16 +12,8 @@ import (
 // budget holds the limits of a run, and what the run has spent and reserved.
 type budget struct {
 	pipeline.Budget
-	cost     float64 // spent
-	tokens   int64
-	reserved estimate // for calls in flight
-	calls    int      // number of paid calls
-}
-
-// estimate is the cost of a call before it ends: the maximum if the call states one, else a guess.
-type estimate struct {
-	cost   float64
-	tokens int64
+	spending Spending // including what other processes spent before
+	reserved Amount   // for calls in flight
 }
 
 // priceOf returns the price that applies to a call of a stage.
@@ -33,11 +24,12 @@ func (h *host) priceOf(call sdk.Call) pipeline.Price {
 	return h.price
 }
 
-func estimateOf(call sdk.Call, p pipeline.Price) estimate {
+// estimateOf returns the cost of a call before it ends: the maximum if the call states one, else a guess.
+func estimateOf(call sdk.Call, p pipeline.Price) Amount {
 	if !bounded(call) {
-		return estimate{cost: float64(call.Tokens) * max(p.Input, p.Output) / 1e6, tokens: int64(call.Tokens)}
+		return Amount{Cost: float64(call.Tokens) * max(p.Input, p.Output) / 1e6, Tokens: int64(call.Tokens)}
 	}
-	return estimate{cost: p.AtMost(call.Most), tokens: int64(call.Most.InputTokens + call.Most.OutputTokens)}
+	return Amount{Cost: p.AtMost(call.Most), Tokens: int64(call.Most.InputTokens + call.Most.OutputTokens)}
 }
 
 // bounded reports whether a call states its maximum usage.
@@ -47,45 +39,23 @@ func bounded(call sdk.Call) bool { return call.Most != sdk.Usage{} && call.Most.
 func (b *budget) limited() bool { return b.Cost > 0 || b.Tokens > 0 }
 
 // fits reports whether the budget has room for a call.
-func (b *budget) fits(e estimate) bool {
-	costs := b.Cost == 0 || b.cost < b.Cost && b.cost+b.reserved.cost+e.cost <= b.Cost*(1+rounding)
-	return costs && (b.Tokens == 0 || b.tokens < b.Tokens && b.tokens+b.reserved.tokens+e.tokens <= b.Tokens)
+func (b *budget) fits(e Amount) bool {
+	s, r := b.spending, b.reserved
+	costs := b.Cost == 0 || s.Cost < b.Cost && s.Cost+r.Cost+e.Cost <= b.Cost*(1+rounding)
+	return costs && (b.Tokens == 0 || s.Tokens < b.Tokens && s.Tokens+r.Tokens+e.Tokens <= b.Tokens)
 }
 
-// least raises the estimate of a free call to a tiny amount, so that no call is admitted once the
-// budget is used up.
-func (b *budget) least(e estimate) estimate {
-	if b.Cost > 0 {
-		e.cost = max(e.cost, b.Cost*rounding)
-	}
-	if b.Tokens > 0 {
-		e.tokens = max(e.tokens, 1)
-	}
-	return e
-}
+func (b *budget) reserve(e Amount) { b.reserved = b.reserved.Plus(e) }
 
-func (b *budget) reserve(e estimate) {
-	b.reserved.cost += e.cost
-	b.reserved.tokens += e.tokens
-}
+func (b *budget) release(e Amount) { b.reserved = b.reserved.Minus(e) }
 
-func (b *budget) release(e estimate) {
-	b.reserved.cost -= e.cost
-	b.reserved.tokens -= e.tokens
-}
-
-// spend adds the usage of a call.
-func (b *budget) spend(cost float64, tokens int64) {
-	if tokens > 0 {
-		b.calls++
-	}
-	b.cost += cost
-	b.tokens += tokens
-}
+// spend adds the usage of calls.
+func (b *budget) spend(s Spending) { b.spending = b.spending.Plus(s) }
 
 // spent returns the error of a run whose budget has no room for a call.
-func (b *budget) spent(e estimate) error {
-	text := Spent(Amount{b.Cost, b.Budget.Tokens}, Amount{b.cost, b.tokens}, b.calls, Amount{e.cost, e.tokens})
+func (b *budget) spent(e Amount) error {
+	s := b.spending
+	text := Spent(Amount{b.Cost, b.Tokens}, s.Amount, s.Calls, e)
 	return &sdk.Error{Code: sdk.CodeStopped, Err: errors.New(text)}
 }
 
@@ -110,35 +80,8 @@ func Money(amount float64) string {
 	return fmt.Sprintf("%.2f", amount)
 }
 
-// lacks describes the grant that a call waits for; empty: none, or the Governor has its own limits.
-func (c *Governor) lacks(l *limiter, w *waiter, now time.Time) string {
-	g := l.given
-	switch {
-	case g == nil:
-		return ""
-	case c.together.over(now):
-		return "no process hands out the limits of the run now"
-	case !c.affords(w.estimate, now):
-		return "the run's budget has no room until calls under way have ended"
-	case l.inFlight >= g.share && l.inFlight == 0:
-		return "other machines have the calls at a time that the limit allows"
-	case l.inFlight < g.share && !g.allows(now, l.inFlight, w):
-		return l.allows() + ", for all machines together"
-	}
-	return ""
-}
-
-// perMinute returns the limit of requests or tokens per minute; 0: no limit.
-func (l *limiter) perMinute(tokens bool) int {
-	r, g := l.requests, l.given
-	switch {
-	case tokens && g != nil:
-		return int(g.tokens.limit)
-	case g != nil:
-		return int(g.requests.limit)
-	case tokens:
-		r = l.tokens
-	}
+// perMinute returns the limit of a rate; 0: no limit.
+func (r *rate) perMinute() int {
 	if r == nil {
 		return 0
 	}

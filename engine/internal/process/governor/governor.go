@@ -15,158 +15,6 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// given is a limiter's part of a limit that several Governors share.
-type given struct {
-	of               *joint
-	share            int
-	requests, tokens ceiling
-	tallies          []*tally // of the last window, oldest first
-
-	peak      int  // maximum calls under way plus waiting since the last Demand
-	announced int  // the share that the last Demand reported
-	lowered   bool // more calls are under way than the share allows
-	// Since there last was more, it has reported that calls wait for a larger share, or for credit.
-	crowded, short bool
-}
-
-// ceiling limits an amount that only grows.
-type ceiling struct {
-	limit float64 // per minute; 0: no limit
-	most  float64 // maximum of used
-	used  float64 // total; calls under way count as estimated
-	taken float64 // total of the estimates
-}
-
-// tally counts the usage of calls that began at about the same time.
-type tally struct {
-	Use
-	began   time.Time
-	changed uint64 // number of the Demand before the last change
-}
-
-// Use is the usage of calls that began at about the same time; calls under way count as estimated.
-type Use struct {
-	Number   int64   `json:"number"` // grows with time
-	Requests float64 `json:"requests,omitempty"`
-	Tokens   float64 `json:"tokens,omitempty"`
-}
-
-// tallyFor is the time span whose calls one tally counts.
-const tallyFor = time.Second
-
-func newGiven(of *joint, l *pipeline.Limit) *given {
-	g := &given{of: of}
-	if l != nil {
-		g.requests.limit, g.tokens.limit = float64(l.Requests), float64(l.Tokens)
-	}
-	return g
-}
-
-func (c *ceiling) fits(amount float64) bool {
-	return c.limit == 0 || c.used+min(amount, c.limit) <= c.most+rounding
-}
-
-// set applies a grant.
-func (g *given) set(o Given, inFlight int) {
-	g.crowded = g.crowded && o.Share <= g.share
-	g.short = g.short && o.Requests <= g.requests.most && o.Tokens <= g.tokens.most
-	g.share, g.requests.most, g.tokens.most = o.Share, o.Requests, o.Tokens
-	if g.lowered = inFlight > g.share; !g.lowered && g.share < g.announced {
-		g.of.want() // other Governors wait for the rest of the share
-	}
-}
-
-// left notes that a call has ended.
-func (g *given) left(inFlight int) {
-	if g != nil && g.lowered && inFlight <= g.share {
-		g.lowered = false
-		g.of.want()
-	}
-}
-
-// allows reports whether a call may be sent in addition to those under way.
-func (g *given) allows(now time.Time, inFlight int, w *waiter) bool {
-	return !g.of.over(now) && inFlight < g.share && g.requests.fits(1) && g.tokens.fits(float64(w.call.Tokens))
-}
-
-// wait notes that a call waits for a larger grant.
-func (g *given) wait(inFlight int) {
-	if g == nil {
-		return
-	}
-	said := &g.short
-	if inFlight >= g.share {
-		said = &g.crowded
-	}
-	if !*said {
-		*said = true
-		g.of.want()
-	}
-}
-
-// crowd notes that a new call waits.
-func (l *limiter) crowd() {
-	g := l.given
-	if g == nil {
-		return
-	}
-	waiting := 0
-	for _, q := range l.queues {
-		waiting += len(q.waiting)
-	}
-	g.peak = max(g.peak, l.inFlight+waiting)
-	if waiting == 1 { // the first waiting call
-		g.crowded, g.short = false, false
-	}
-}
-
-// take counts an admitted call.
-func (g *given) take(now time.Time, tokens int) *tally {
-	if g == nil {
-		return nil
-	}
-	n := len(g.tallies)
-	if n == 0 || now.Sub(g.tallies[n-1].began) >= tallyFor {
-		t := &tally{began: now}
-		if n > 0 {
-			t.Number = g.tallies[n-1].Number + 1
-		}
-		g.tallies = append(g.tallies, t)
-	}
-	for len(g.tallies) > 1 && now.Sub(g.tallies[0].began) > window+10*tallyFor {
-		g.tallies[0] = nil
-		g.tallies = g.tallies[1:]
-	}
-	t := g.tallies[len(g.tallies)-1]
-	g.requests.taken++
-	g.tokens.taken += float64(tokens)
-	g.correct(t, 1, float64(tokens))
-	return t
-}
-
-func (g *given) correct(t *tally, requests, tokens float64) {
-	g.requests.used += requests
-	g.tokens.used += tokens
-	t.Requests += requests
-	t.Tokens += tokens
-	t.changed = g.of.demand
-}
-
-// correct adds amounts to what a call has used; negative amounts lower it.
-func (c *Governor) correct(w *waiter, requests, tokens float64) {
-	if w.use != nil {
-		w.limiter.given.correct(w.use, requests, tokens)
-	}
-}
-
-// reserve adds the estimate of an admitted call.
-func (t *joint) reserve(e estimate) {
-	if t != nil {
-		t.taken.Cost += e.cost
-		t.taken.Tokens += e.tokens
-	}
-}
-
 // Mode selects where answers come from.
 type Mode uint8
 
@@ -187,6 +35,11 @@ type Options struct {
 	Log      *slog.Logger // logs when services go down and come back
 	// Waiting reports the Governor's Waits and learns of every answered call; may be nil.
 	Waiting *terminal.WaitReporter
+	// Share returns who admits the calls of a limit block that runs share, in addition to this Governor; nil: nobody.
+	// It is called before the first call of each such block. A nil Share shares nothing.
+	Share func(l *pipeline.Limit) (Admitter, error)
+	// Recent is what others have used of limit blocks just before, by the block's name; nil: nothing.
+	Recent map[string]Recent
 }
 
 // Governor controls the calls of all stages of one run.
@@ -203,7 +56,7 @@ type Governor struct {
 	breakers map[string]*breaker
 	stages   map[string]*stage
 	wake     *time.Timer
-	together *joint // nil: the Governor has its own limits
+	admitter Admitter // decides on all calls; nil: the Governor does
 }
 
 // New creates the Governor of a run. After ctx ends it admits no call, even if a call waits only
@@ -278,10 +131,15 @@ func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
 	}
 }
 
-// finish records how a call ended, and returns what is known of it for certain.
-func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
+// finish records how a call ended, and returns what is known of it for certain, and what the budget counts.
+func (c *Governor) finish(w *waiter, o sdk.Result) (outcome.ServiceReply, Spending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, end := range []func(sdk.Result){w.end, w.shared} {
+		if end != nil {
+			defer end(o)
+		}
+	}
 	c.release(w)
 	c.end(w, o)
 	c.noteTrouble(w, o.Status)
@@ -291,17 +149,24 @@ func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 		o.Usage = sdk.Usage{}
 	}
 	price := w.host.priceOf(w.call)
-	took := estimate{cost: price.Of(o.Usage), tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)}
-	if took.tokens > 0 {
-		w.limiter.tokens.correct(w.tokens, float64(took.tokens))
-		c.correct(w, 0, float64(took.tokens-int64(w.call.Tokens)))
+	reply := outcome.ServiceReply{Status: o.Status, Usage: o.Usage, Cost: price.Of(o.Usage)}
+	w.host.stage.count(o, price, w.call.Alternative)
+	if w.end != nil {
+		return reply, Spending{}
+	}
+	took := Amount{Cost: price.Of(o.Usage), Tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)} //nolint:gosec // Believes bounds them
+	if took.Tokens > 0 {
+		w.limiter.tokens.correct(w.tokens, float64(took.Tokens))
 		w.breaker.reports = true
 	} else if !plausible || o.Lost || o.Status == sdk.StatusLeft || o.Status == sdk.StatusOK && !w.breaker.reports {
 		// The cost is unknown, and the call may have to be paid for.
 		took = w.estimate
 	}
-	c.budget.spend(took.cost, took.tokens)
-	w.host.stage.count(o, price, w.call.Alternative)
+	spent := Spending{Amount: took}
+	if took.Tokens > 0 {
+		spent.Calls = 1
+	}
+	c.budget.spend(spent)
 	if s := w.host.stage; w.host.needed() && !w.call.Alternative && o.Status == sdk.StatusDenied && s.stopped == nil {
 		switch {
 		case !s.served && s.denied >= deniedAtOnce:
@@ -311,7 +176,7 @@ func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 		}
 	}
 	c.dispatch()
-	return outcome.ServiceReply{Status: o.Status, Usage: o.Usage, Cost: price.Of(o.Usage)}
+	return reply, spent
 }
 
 // Stage describes a stage that calls services.
@@ -325,6 +190,8 @@ type Stage struct {
 	// for a service that is down. If the service stays down or serves no call, the stage is
 	// stopped, and a resumed run asks for the rest.
 	Required bool
+	// Covered says that other stages answer its items while its service is down, as Cover does.
+	Covered bool
 	// Observe receives the stage's requests and its answers from the cache, labelled with Pipeline
 	// and Model; nil: they are not reported.
 	Observe         outcome.Observer
@@ -342,6 +209,7 @@ type host struct {
 	limit    *pipeline.Limit
 	price    pipeline.Price
 	required bool
+	foreign  bool // its calls are those of another process, which says when they are sent
 	observe  outcome.Observer
 	about    outcome.ServiceRequest // fields that all its requests share; without the endpoint
 
@@ -356,7 +224,7 @@ func (c *Governor) Stage(s Stage) sdk.Host {
 	if c.stages[s.Name] == nil {
 		c.stages[s.Name] = &stage{}
 	}
-	c.stages[s.Name].relaxed, c.stages[s.Name].covered = false, false
+	c.stages[s.Name].relaxed, c.stages[s.Name].covered = false, s.Covered
 	h := &host{
 		governor: c, name: s.Name, stage: c.stages[s.Name], title: fmt.Sprintf("%s.%s", s.Kind, s.Use), kind: s.Kind, use: s.Use,
 		limit: s.Limit, required: s.Required, kept: map[sdk.Key]bool{},
@@ -509,21 +377,21 @@ func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), er
 	about.Endpoint = call.Endpoint
 	sent, done := h.observe.Request(ctx, about)
 	c := h.governor
-	c.mu.Lock()
-	w := c.enqueue(h, call)
-	c.mu.Unlock()
-	select {
-	case err := <-w.verdict:
-		if err != nil {
-			done(outcome.ServiceReply{Err: err})
-			return nil, err
-		}
-		sent()
-		var once sync.Once
-		return func(o sdk.Result) { once.Do(func() { done(c.finish(w, o)) }) }, nil
-	case <-ctx.Done():
-		c.withdraw(w)
-		done(outcome.ServiceReply{Err: ctx.Err()})
-		return nil, ctx.Err()
+	admit := c.await
+	if c.admitter != nil {
+		admit = c.askAdmitter
 	}
+	w, err := admit(ctx, h, call)
+	if err != nil {
+		done(outcome.ServiceReply{Err: err})
+		return nil, err
+	}
+	sent()
+	var once sync.Once
+	return func(o sdk.Result) {
+		once.Do(func() {
+			reply, _ := c.finish(w, o)
+			done(reply)
+		})
+	}, nil
 }

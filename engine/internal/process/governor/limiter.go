@@ -151,8 +151,9 @@ type limiter struct {
 	inFlight         int
 	admitted         time.Time // when it last admitted a call
 	queues           []*queue
-	turn             int    // index of the queue whose turn it is
-	given            *given // for a limit that Governors share; nil: concurrency, requests and tokens apply
+	turn             int      // index of the queue whose turn it is
+	shared           Admitter // admits its calls as well; nil: no other run shares the limit
+	unshared         error    // why it cannot be shared
 }
 
 func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
@@ -160,43 +161,35 @@ func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
 	if h.limit != nil {
 		block, endpoint = h.limit.Name, ""
 	}
-	if g := c.find(block, endpoint); g != nil {
-		return g
-	}
-	g := &limiter{block: block, endpoint: endpoint, concurrency: grammar.DefaultConcurrency}
-	switch {
-	case c.together != nil:
-		g.given = newGiven(c.together, h.limit)
-	case h.limit != nil:
-		now := time.Now()
-		g.concurrency = h.limit.Concurrency
-		g.requests, g.tokens = newRate(h.limit.Requests, now), newRate(h.limit.Tokens, now)
-	}
-	c.limiters = append(c.limiters, g)
-	return g
-}
-
-// find returns a limiter; nil: no call has needed it yet.
-func (c *Governor) find(block, endpoint string) *limiter {
 	for _, g := range c.limiters {
 		if g.block == block && g.endpoint == endpoint {
 			return g
 		}
 	}
-	return nil
+	g := &limiter{block: block, endpoint: endpoint, concurrency: grammar.DefaultConcurrency}
+	if h.limit != nil {
+		now, recent := time.Now(), c.options.Recent[block]
+		g.concurrency = h.limit.Concurrency
+		g.requests, g.tokens = newRate(h.limit.Requests, now), newRate(h.limit.Tokens, now)
+		g.requests.recall(recent.At, recent.Requests)
+		g.tokens.recall(recent.At, recent.Tokens)
+		if h.limit.Shared != "" && c.options.Share != nil {
+			g.shared, g.unshared = c.options.Share(h.limit)
+		}
+	}
+	c.limiters = append(c.limiters, g)
+	return g
 }
 
 // room reports whether a call may be sent and, if not, how long to wait; 0: until another call has
 // ended.
 func (l *limiter) room(now time.Time, w *waiter) (wait time.Duration, ok bool) {
-	if l.given != nil {
-		return 0, l.given.allows(now, l.inFlight, w)
-	}
 	if l.inFlight >= l.concurrency {
 		return 0, false
 	}
-	wait = max(l.requests.wait(now, 1), l.tokens.wait(now, float64(w.call.Tokens)))
-	return wait, wait == 0
+	requests, ok := l.requests.wait(now, 1)
+	tokens, fits := l.tokens.wait(now, float64(w.call.Tokens))
+	return max(requests, tokens), ok && fits
 }
 
 // pop removes the first call of a queue and gives the turn to the next queue.
@@ -253,31 +246,25 @@ func (q *queue) remove(w *waiter) {
 
 // window is a minute plus the maximum difference in latency between two calls, so that calls that
 // are sent a window apart never arrive within one minute.
-const window = Window
-
-// Window is how long a use counts towards a limit per minute.
-const Window = time.Minute + 500*time.Millisecond
+const window = time.Minute + 500*time.Millisecond
 
 // burst is the share of a minute's amount that may be used at once after a pause. It is small because
 // services count over less than a minute, and a run that uses up the whole amount would then stand still.
-const burst = Burst
-
-// Burst exports burst.
-const Burst = 1.0 / 6
+const burst = 1.0 / 6
 
 // rate limits the calls or tokens used within any window with a log of the last window. A token
 // bucket spreads the uses evenly.
 type rate struct {
 	limit  float64 // per window
-	used   []*use  // within the last window, oldest first
-	sum    float64 // of the amounts in used
+	used   []*use  // sent within the last window, oldest first
+	sum    float64 // of the amounts in used, and of calls that were admitted and not sent yet
 	level  float64 // of the bucket; negative after a use larger than the bucket
 	filled time.Time
 }
 
 // use is an amount with its time.
 type use struct {
-	at     time.Time
+	at     time.Time // zero: its call was not sent yet
 	amount float64
 	gone   bool // it is older than the window
 }
@@ -297,39 +284,64 @@ func (r *rate) capacity() float64 { return max(r.limit*burst, 1) }
 // perSecond returns the rate at which the bucket fills.
 func (r *rate) perSecond() float64 { return r.limit / time.Minute.Seconds() }
 
-// wait returns how long to wait until an amount may be used; 0: use it now. An amount above the
-// limit waits until the window is empty.
-func (r *rate) wait(now time.Time, amount float64) time.Duration {
+// wait reports whether an amount may be used now and, if not, how long to wait; 0: until a call that has been
+// admitted is sent. An amount above the limit waits until the window is empty.
+func (r *rate) wait(now time.Time, amount float64) (until time.Duration, ok bool) {
 	if r == nil {
-		return 0
+		return 0, true
 	}
 	r.advance(now)
-	var until time.Duration
 	room := r.limit - min(amount, r.limit) - r.sum
 	for i := 0; room < -rounding && i < len(r.used); i++ {
 		room += r.used[i].amount
 		until = r.used[i].at.Add(window).Sub(now)
 	}
+	if room < -rounding {
+		return 0, false
+	}
 	if missing := min(amount, r.capacity()) - r.level; missing > rounding {
 		until = max(until, time.Duration(math.Ceil(missing/r.perSecond()*float64(time.Second))))
 	}
-	return until
+	return until, until == 0
 }
 
 // rounding is the error that sums may have.
 const rounding = 1e-6
 
-// take records the use of an amount.
+// take records an amount for a call that will be sent. Until sent is called, the amount counts without an end.
 func (r *rate) take(now time.Time, amount float64) *use {
 	if r == nil {
 		return nil
 	}
 	r.advance(now)
-	u := &use{at: now, amount: amount}
-	r.used = append(r.used, u)
 	r.sum += amount
 	r.level -= amount
-	return u
+	return &use{amount: amount}
+}
+
+// sent starts the window of a use.
+func (r *rate) sent(now time.Time, u *use) {
+	if r != nil && u != nil && u.at.IsZero() {
+		u.at = now
+		r.used = append(r.used, u)
+	}
+}
+
+// recall counts an amount that was used until a time, which may be in the future.
+func (r *rate) recall(at time.Time, amount float64) {
+	if r != nil && amount > 0 {
+		r.sent(at, r.take(r.filled, amount))
+		r.level = min(r.level, 0)
+	}
+}
+
+// recent returns the amount that counts now.
+func (r *rate) recent(now time.Time) float64 {
+	if r == nil {
+		return 0
+	}
+	r.advance(now)
+	return r.sum
 }
 
 // correct replaces the estimated amount of a use by the real one.
@@ -349,7 +361,7 @@ func (r *rate) advance(now time.Time) {
 		r.sum -= r.used[n].amount
 		r.used[n].gone = true
 	}
-	if r.used = r.used[n:]; len(r.used) == 0 {
+	if r.used = r.used[n:]; r.sum < rounding {
 		r.sum = 0
 	}
 	r.level = min(r.level+now.Sub(r.filled).Seconds()*r.perSecond(), r.capacity())

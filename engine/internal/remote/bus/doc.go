@@ -18,6 +18,8 @@
 //	objects racflow_files         $O.racflow_files.C|M.>       files by digest; shared by all runs
 //	no stream                     racflow.ID.ask.SUBJECT, racflow.ID.tell.SUBJECT
 //
+// What runs share under a NAME (Share) has the two buckets and the subjects of an ID shared-NAME.
+//
 // "The first stands" is enforced by the streams (one message per subject, new ones are discarded), so it holds for the
 // life of the run and even against somebody with a worker's key. Each message has a random publishing number (header
 // Racflow-Id): a process that repeats a message after losing the acknowledgement recognises its own by that number.

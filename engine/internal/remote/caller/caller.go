@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
 	"github.com/racflow/racflow/engine/internal/remote/lease"
@@ -161,6 +162,9 @@ func (c *Caller) define(ctx context.Context, id string, b engine.Beginning) erro
 	if err != nil {
 		return err
 	}
+	if err := c.share(ctx, b.Pipeline.File()); err != nil {
+		return err
+	}
 	m := b.Manifest
 	m.Command, m.Output = nil, "" // they matter on this machine only
 	m.Cluster = &journal.ManifestCluster{Run: id, Servers: c.o.Servers}
@@ -181,6 +185,23 @@ func (c *Caller) define(ctx context.Context, id string, b engine.Beginning) erro
 	}
 	c.defined = d
 	return c.upload(ctx, b.Pipeline)
+}
+
+// share makes what workers need to share limits and answers with other runs: they may not do so.
+func (c *Caller) share(ctx context.Context, f *pipeline.File) error {
+	names := []string{f.Cache.Shared}
+	for _, l := range f.Limits {
+		names = append(names, l.Shared)
+	}
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if _, err := c.conn.Share(ctx, name, bus.Caller); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // upload uploads files that the servers lack.
@@ -223,7 +244,7 @@ func (c *Caller) keep(ctx context.Context) error {
 	c.mu.Lock()
 	limits.Part = c.state.Part // each part has its own budget, like a run that is resumed on one machine
 	c.mu.Unlock()
-	keeper, err := lease.Keep(within, c.run, limits, lease.Options{Name: c.conn.Name(), Log: c.o.Log})
+	keeper, err := lease.Keep(within, c.run, lease.Options{Limits: limits, Share: c.o.Share, Name: c.conn.Name(), Log: c.o.Log})
 	if !stop() || err != nil {
 		cancel()
 		return cmp.Or(err, ctx.Err())
@@ -272,6 +293,9 @@ type Options struct {
 	Say  func(format string, args ...any) // prints messages for people; nil: no messages
 	Log  *slog.Logger                     // nil: no log
 	Idle time.Duration                    // how long to wait before reporting that no worker takes part; 0: 5 s
+
+	// Share shares limits with other runs (governor.Options.Share); nil: they hold for this run.
+	Share func(*pipeline.Limit) (governor.Admitter, error)
 
 	// Spent is called at the end with the totals of the workers' calls of services; may be nil.
 	Spent func(governor.Snapshot)

@@ -20,7 +20,7 @@ func sample() caller.Definition {
 		Manifest: journal.Manifest{ID: "run-000001", Pipeline: "p", Parts: map[string]string{"a": "1", "b": "2"}, Cluster: &journal.ManifestCluster{Run: "k3v9q2", Servers: "nats://a"}},
 		Labels:   []string{"fruit", "vehicle"}, Bundle: shipment.Bundle{File: "p.hcl", Vars: map[string]string{"top": "3", "k": "4"}},
 		Files:  []shipment.Shipped{{Name: "store/k/1", Digest: "d1", Size: 4}},
-		Limits: lease.Limits{Endpoint: 8, Budget: lease.Amount{Cost: 2}, Spent: lease.Amount{Cost: .5}}, Keep: journal.KeepAll, Lists: true, Mode: 1,
+		Limits: lease.Limits{Budget: lease.Amount{Cost: 2}, Spent: lease.Amount{Cost: .5}}, Keep: journal.KeepAll, Lists: true, Mode: 1,
 	}
 	d.Spend.Calls = &calls
 	return d

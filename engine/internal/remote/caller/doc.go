@@ -34,7 +34,7 @@
 //
 // # Detached
 //
-// A detached caller publishes its whole input and leaves; then a worker hands out the leases. Attach, from
+// A detached caller publishes its whole input and leaves; then a worker admits the calls. Attach, from
 // any machine, later reads rows and results from the servers in the order of the input.
 //
 // The package does not know how workers answer. It writes neither journal nor output, only the

@@ -123,26 +123,17 @@ func (s *Status) state(ended bool) (state, why string) {
 	return RunWorking, ""
 }
 
-// keeper adds the process that hands out leases, and the leases.
+// keeper adds the process that admits the workers' calls.
 func (s *Status) keeper(states map[string]bus.State, now time.Time) {
-	at, ok := states[lease.LedgerKey]
-	var l lease.Ledger
-	if !ok || json.Unmarshal(at.Value, &l) != nil {
+	at, ok := states[lease.Key]
+	var r lease.Record
+	if !ok || json.Unmarshal(at.Value, &r) != nil {
 		return
 	}
-	k := &StatusKeeper{Seen: at.At, Budget: l.Limits.Budget, Blocks: l.Limits.Blocks, Spent: l.Spent}
-	var claim lease.Claim
-	if at, ok := states[lease.ClaimKey]; ok && json.Unmarshal(at.Value, &claim) == nil { // renewed always, unlike the ledger
-		k.Name, k.Seen, k.Gone = claim.Name, at.At, gone(at, now)
+	s.Keeper = &StatusKeeper{
+		Name: r.Name, Seen: at.At, Gone: r.ID == "" || gone(at, now), Holders: len(r.Holders),
+		Ceiling: r.Ceiling, Budget: r.Limits.Budget, Blocks: r.Limits.Blocks, Spent: r.Why,
 	}
-	for _, h := range l.Holders {
-		k.Leased.Cost += h.Most.Cost - h.Base.Cost
-		k.Leased.Tokens += h.Most.Tokens - h.Base.Tokens
-		if !h.Gone {
-			k.Holders++
-		}
-	}
-	s.Keeper = k
 }
 
 // StatusOf returns the present status of a run. While servers cannot answer, it waits until ctx ends.
@@ -186,7 +177,7 @@ type Status struct {
 	Items   StatusItems    `json:"items"`
 	Batches StatusBatches  `json:"batches"`
 	Caller  *StatusCaller  `json:"caller,omitempty"` // nil: no caller has reported yet
-	Keeper  *StatusKeeper  `json:"keeper,omitempty"` // hands out leases; nil: no process does
+	Keeper  *StatusKeeper  `json:"keeper,omitempty"` // admits calls of services; nil: no process does
 	Workers []StatusWorker `json:"workers"`          // by name
 
 	Failed int64   `json:"failed"` // items that workers answered with a failure
@@ -232,15 +223,15 @@ type StatusWorker struct {
 	Gone bool      `json:"gone,omitempty"` // it has not reported for long: other workers get its batches
 }
 
-// StatusKeeper describes the process that hands out leases of limits and budget.
+// StatusKeeper describes the process that admits the workers' calls.
 type StatusKeeper struct {
-	Name    string        `json:"name"` // empty: there is none, and another takes over
+	Name    string        `json:"name"`
 	Seen    time.Time     `json:"seen"`
-	Gone    bool          `json:"gone,omitempty"`   // it has not reported for long: another takes over
-	Holders int           `json:"holders"`          // workers that have leases
-	Leased  lease.Amount  `json:"leased,omitzero"`  // the part of the budget that workers have spent or may spend
+	Gone    bool          `json:"gone,omitempty"`   // it has not reported for long, or has left: another takes over
+	Holders int           `json:"holders"`          // workers whose calls it admits
+	Ceiling lease.Amount  `json:"leased,omitzero"`  // the part of the budget that is spent, or may be by calls under way
 	Budget  lease.Amount  `json:"budget,omitzero"`  // 0: no limit
-	Spent   string        `json:"spent,omitempty"`  // why no more budget is leased
+	Spent   string        `json:"spent,omitempty"`  // why it admits no more calls
 	Blocks  []lease.Limit `json:"blocks,omitempty"` // limits in the file that all machines share
 }
 
@@ -284,21 +275,18 @@ func (c *StatusCaller) String() string {
 	return text
 }
 
-// String describes the process that hands out leases, and the leases.
+// String describes the process that admits the workers' calls.
 func (k *StatusKeeper) String() string {
 	text := k.Name
-	switch {
-	case text == "":
-		text = "nobody"
-	case k.Gone:
+	if k.Gone {
 		text += ", gone since " + k.Seen.Format(time.TimeOnly) + ","
 	}
-	text += " leases to " + terminal.Plural(k.Holders, "worker")
+	text += " admits the calls of " + terminal.Plural(k.Holders, "worker")
 	if k.Budget.Cost > 0 {
-		text += fmt.Sprintf(", %s of %s", governor.Money(k.Leased.Cost), governor.Money(k.Budget.Cost))
+		text += fmt.Sprintf(", %s of %s", governor.Money(k.Ceiling.Cost), governor.Money(k.Budget.Cost))
 	}
 	if k.Budget.Tokens > 0 {
-		text += fmt.Sprintf(", %d of %d tokens", k.Leased.Tokens, k.Budget.Tokens)
+		text += fmt.Sprintf(", %d of %d tokens", k.Ceiling.Tokens, k.Budget.Tokens)
 	}
 	for _, l := range k.Blocks {
 		text += fmt.Sprintf(", limit %q of %d at a time", l.Name, l.Concurrency)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
 
 	"github.com/racflow/racflow/engine/internal/remote/lease"
@@ -51,12 +52,11 @@ func TestStatus(t *testing.T) {
 	b := WorkerState{Name: "b", Host: "two", State: Working, Batches: 40, Items: 2560, Failed: 1, Rate: 150, Cost: .25, Tokens: 500}
 	c := WorkerState{Name: "c", Host: "three", State: Lacks, Lacks: []string{"the environment has no KEY"}}
 	caller := SeenCaller{Name: "here-1", Host: "here", Part: 2, Published: 160, Done: 90, Total: 160, Items: 10200}
-	ledger := lease.Ledger{Keeper: "id", Limits: lease.Limits{Budget: lease.Amount{Cost: 5}, Blocks: []lease.Limit{{Name: "api", Concurrency: 64}}}, Holders: map[string]lease.Account{
-		"a": {Most: lease.Amount{Cost: 1.5}, Base: lease.Amount{Cost: .5}}, "b": {Most: lease.Amount{Cost: .25}, Gone: true},
-	}}
+	keeper := lease.Record{ID: "id", Name: "here-1", Limits: lease.Limits{Budget: lease.Amount{Cost: 5}, Blocks: []lease.Limit{{Name: "api", Concurrency: 64}}},
+		Ceiling: lease.Amount{Cost: 1.25}, Holders: map[string]governor.Spending{"a": {}}}
 	got := decide(what, map[string]bus.State{
 		"caller": put(t, soon, caller), "worker.a": put(t, soon, a), "worker.b": put(t, long, b), "worker.c": put(t, soon, c),
-		"worker.d": {Value: []byte("{"), At: soon}, "ledger": put(t, long, ledger), "keeper": put(t, soon, lease.Claim{ID: "id", Name: "here-1"}),
+		"worker.d": {Value: []byte("{"), At: soon}, "keeper": put(t, soon, keeper),
 	}, bus.Backlog{Waiting: 50, UnderWay: 10, Oldest: now.Add(-12 * time.Second), Now: now})
 	oldest := now.Add(-12 * time.Second)
 	want := &Status{
@@ -64,7 +64,7 @@ func TestStatus(t *testing.T) {
 		Items:   StatusItems{Answered: 6375, Total: 10200, Rate: 200, Left: 19.125}, // 100 of 160 batches; who is gone is no hope
 		Batches: StatusBatches{Published: 160, Answered: 100, Done: 90, Total: 160, Waiting: 50, UnderWay: 10, Oldest: &oldest, Age: 12},
 		Caller:  &StatusCaller{Name: "here-1", Host: "here", Part: 2, Seen: soon},
-		Keeper:  &StatusKeeper{Name: "here-1", Seen: soon, Holders: 1, Leased: lease.Amount{Cost: 1.25}, Budget: lease.Amount{Cost: 5}, Blocks: ledger.Limits.Blocks},
+		Keeper:  &StatusKeeper{Name: "here-1", Seen: soon, Holders: 1, Ceiling: keeper.Ceiling, Budget: lease.Amount{Cost: 5}, Blocks: keeper.Limits.Blocks},
 		Workers: []StatusWorker{{WorkerState: a, Seen: soon}, {WorkerState: b, Seen: long, Gone: true}, {WorkerState: c, Seen: soon},
 			{WorkerState: WorkerState{Name: "d", State: Lacks, Lacks: []string{"what it says cannot be read: it may be of another version"}}, Seen: soon}},
 		Failed: 4, Cost: .75, Tokens: 1500,
@@ -73,9 +73,9 @@ func TestStatus(t *testing.T) {
 		t.Error(d)
 	}
 	for _, c := range []struct{ got, want string }{
-		{got.Keeper.String(), `here-1 leases to 1 worker, 1.25 of 5.00, limit "api" of 64 at a time`},
+		{got.Keeper.String(), `here-1 admits the calls of 1 worker, 1.25 of 5.00, limit "api" of 64 at a time`},
 		{got.Caller.String(), "here-1 on here, part 2"},
-		{(&StatusKeeper{Holders: 2}).String(), "nobody leases to 2 workers"},
+		{(&StatusKeeper{Name: "a", Gone: true, Seen: long, Holders: 2}).String(), "a, gone since 17:59:00, admits the calls of 2 workers"},
 		{(&StatusCaller{Name: "a", Host: "b", Detached: true, Attached: "c"}).String(), "a on b, has left the run to its workers; c has come back to it"},
 		{got.Workers[1].Is(), "gone since 17:59:00"},
 	} {

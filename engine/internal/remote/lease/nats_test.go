@@ -57,7 +57,7 @@ func (p *place) keep() (k *Keeper, die func()) {
 	c := p.connect("caller")
 	run, err := c.Open(p.t.Context(), "r1")
 	if err == nil {
-		k, err = Keep(p.t.Context(), run, p.limits, Options{Name: "caller", Log: p.log(), terms: &p.terms})
+		k, err = Keep(p.t.Context(), run, Options{Name: "caller", Log: p.log(), Limits: p.limits, terms: &p.terms})
 	}
 	if err != nil {
 		p.t.Fatal(err)
@@ -76,6 +76,7 @@ func (p *place) join(name string) *machine {
 	p.t.Helper()
 	g := governor.New(p.t.Context(), governor.Options{Log: p.log()})
 	h := must.Get(Hold(p.t.Context(), p.open(name), g, Options{Name: name, Log: p.log(), Limits: p.limits, terms: &p.terms}))(p.t)
+	g.AdmitBy(h)
 	p.t.Cleanup(h.Close)
 	return &machine{g, h}
 }
@@ -169,7 +170,7 @@ func api(l Limit) []Limit {
 
 // TestTogether keeps 64 calls in flight over four machines, with a keeper that dies in the middle.
 func TestTogether(t *testing.T) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 64})}, terms{lease: 5 * time.Second, every: 200 * time.Millisecond, claim: time.Second})
+	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 64})}, terms{lease: 5 * time.Second, fresh: time.Second, every: 200 * time.Millisecond, claim: time.Second})
 	_, die := p.keep()
 	s := &server{took: 600 * time.Millisecond, spread: 4 * time.Millisecond}
 	var machines []*machine
@@ -177,9 +178,9 @@ func TestTogether(t *testing.T) {
 		machines = append(machines, p.join(fmt.Sprint("worker", i)))
 	}
 	stop := p.team(machines, 64, s)
-	p.until("16 calls under way of each machine", func() bool {
+	p.until("a fair share of the calls under way of each machine", func() bool {
 		for _, m := range machines {
-			if m.g.Snapshot().Total.InFlight != 16 {
+			if n := m.g.Snapshot().Total.InFlight; n < 12 || n > 20 {
 				return false
 			}
 		}
@@ -195,18 +196,20 @@ func TestTogether(t *testing.T) {
 	kept := rate(3 * time.Second)
 	t.Logf("%.3f of the ideal rate with a keeper", kept)
 	die()
-	taken := rate(4 * time.Second)
-	t.Logf("%.3f of the ideal rate while another takes over", taken)
-	value, _, err := p.open("who looks").Get(t.Context(), ClaimKey)
-	if err != nil || !strings.Contains(string(value), "worker") {
-		t.Errorf("%s keeps the accounts: %v", value, err)
+	keeper := func() string {
+		value, _, err := p.open("who looks").Get(t.Context(), Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(value)
 	}
-	back, _ := p.keep() // the caller comes back
-	p.until("the caller answers", func() bool {
-		back.mu.Lock()
-		defer back.mu.Unlock()
-		return back.accounts != nil && len(back.accounts.pools) > 0 && len(back.accounts.former) == 0
-	})
+	p.until("a worker keeps the limits", func() bool { return strings.Contains(keeper(), `"name":"worker`) })
+	p.until("all calls are under way", func() bool { return s.underWay.Load() == 64 })
+	taken := rate(2 * time.Second)
+	t.Logf("%.3f of the ideal rate after another has taken over", taken)
+	p.keep() // the caller comes back
+	p.until("the caller keeps the limits", func() bool { return strings.Contains(keeper(), `"name":"caller`) })
+	p.until("all calls are under way", func() bool { return s.underWay.Load() == 64 })
 	for _, err := range stop() {
 		if err != nil {
 			t.Error(err)
@@ -222,7 +225,7 @@ func TestTogether(t *testing.T) {
 
 // TestSlowDown: where one machine is told to wait, all do.
 func TestSlowDown(t *testing.T) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 8})}, usual())
+	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 8})}, Options{}.lasting())
 	p.keep()
 	var machines []*machine
 	for i := range 4 {
@@ -261,8 +264,8 @@ func TestBudget(t *testing.T) {
 
 func spend(t *testing.T, dies bool) {
 	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 16}), Budget: Amount{Tokens: 30_050}, Spent: Amount{Tokens: 10_000}},
-		terms{lease: 5 * time.Second, every: 200 * time.Millisecond, claim: time.Second})
-	k, die := p.keep()
+		terms{lease: 5 * time.Second, fresh: time.Second, every: 200 * time.Millisecond, claim: time.Second})
+	_, die := p.keep()
 	var machines []*machine
 	for i := range 4 {
 		machines = append(machines, p.join(fmt.Sprint("worker", i)))
@@ -284,16 +287,14 @@ func spend(t *testing.T, dies bool) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if s.calls.Load() != 200 || !dies && (k.accounts == nil || k.accounts.allowance.state().unspent.Tokens != 50) {
-		t.Errorf("%d calls were made, which are not those of the accounts", s.calls.Load())
+	if s.calls.Load() != 200 {
+		t.Errorf("%d calls were made, 200 fit", s.calls.Load())
 	}
 }
 
 // TestTokens: what may be used at once is used at once, and then no more than what a minute brings.
 func TestTokens(t *testing.T) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 16, Tokens: 60_000})}, usual()) // 1,000 a second, 10,000 at once
+	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 16, Tokens: 60_000})}, Options{}.lasting()) // 1,000 a second, 10,000 at once
 	p.keep()
 	machines := []*machine{p.join("worker0"), p.join("worker1")}
 	s := &server{took: 5 * time.Millisecond}
@@ -306,31 +307,4 @@ func TestTokens(t *testing.T) {
 	}
 	t.Logf("140 calls of 100 tokens within %s, 4 s are ideal", took)
 	stop()
-}
-
-// TestTrial: of the machines whose service is down, one tries whether it is back.
-func TestTrial(t *testing.T) {
-	b := newBook("k", Limits{Endpoint: 8}, usual())
-	now := time.Now()
-	ask := func(holder string, number uint64, trials ...governor.Trial) []string {
-		a, _ := b.report(now, report{Holder: holder, Demand: governor.Demand{Number: number, Trials: trials}})
-		return a.Trials
-	}
-	wants, tries := governor.Trial{Endpoint: "x"}, governor.Trial{Endpoint: "x", Trying: true}
-	if got := ask("a", 1, wants); len(got) != 1 {
-		t.Error("nobody else tries it, and it may not")
-	}
-	if got := ask("b", 1, wants); len(got) != 0 {
-		t.Error("two try it")
-	}
-	if ask("a", 2, tries); len(ask("b", 2, wants)) != 0 {
-		t.Error("two try it")
-	}
-	if ask("a", 3); len(ask("b", 3, wants)) != 1 {
-		t.Error("the trial is over, and no other may try it")
-	}
-	now = now.Add(b.terms.lease)
-	if got := ask("a", 4, wants); len(got) != 1 {
-		t.Error("who tried it is gone, and no other may")
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/remote/caller"
 	"github.com/racflow/racflow/engine/internal/remote/lease"
 	"github.com/racflow/racflow/engine/internal/remote/packet"
+	"github.com/racflow/racflow/engine/internal/remote/sharing"
 	"github.com/racflow/racflow/engine/internal/remote/shipment"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/journal"
@@ -37,8 +38,9 @@ type joiner struct {
 type opened struct {
 	*engine.Pipeline
 	size   int
-	keep   journal.Keep  // the items whose details the run's journal stores
-	lists  bool          // candidates in lists have texts
+	keep   journal.Keep // the items whose details the run's journal stores
+	lists  bool         // candidates in lists have texts
+	shared *sharing.Client
 	holder *lease.Holder // of the run's limits; nil: no stage calls a service
 
 	mu    sync.Mutex
@@ -71,11 +73,17 @@ func (p *opened) join(ctx context.Context, j *joiner, r *bus.Run, d *caller.Defi
 	}
 	o.Builtin, o.Observe, o.Log, o.Events = j.base.Builtin, j.base.Observe, j.base.Log, j.base.Events
 	o.Part, o.Lists, o.Keep = &engine.Part{Manifest: d.Manifest, Spend: d.Spend}, d.Lists, d.Keep
+	shared := sharing.New(ctx, j.conn, bus.Worker, o.Log)
+	p.shared = shared
 	o.Services = &engine.Services{
-		Mode:      d.Mode,
-		Responses: func(local *cache.Cache) governor.Responses { return bus.NewAnswersCache(ctx, local, r) },
+		Mode:         d.Mode,
+		ShareAnswers: shared.Answers,
+		Responses:    func(local *cache.Cache) governor.Responses { return bus.NewAnswersCache(ctx, local, r) },
 		Governed: func(g *governor.Governor) (err error) {
-			p.holder, err = lease.Hold(ctx, r, g, lease.Options{Limits: d.Limits, Name: j.conn.Name(), Log: o.Log})
+			p.holder, err = lease.Hold(ctx, r, g, lease.Options{Limits: d.Limits, Share: shared.Limit, Name: j.conn.Name(), Log: o.Log})
+			if err == nil {
+				g.AdmitBy(p.holder)
+			}
 			return err
 		},
 	}
@@ -137,6 +145,9 @@ func (p *opened) Close() {
 	}
 	if p.holder != nil {
 		p.holder.Close()
+	}
+	if p.shared != nil {
+		p.shared.Close()
 	}
 }
 

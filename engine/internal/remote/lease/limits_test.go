@@ -10,15 +10,15 @@ import (
 )
 
 func TestLimitsOf(t *testing.T) {
-	api, slow, off := &pipeline.Limit{Name: "api", Concurrency: 64, Tokens: 200000}, &pipeline.Limit{Name: "slow", Concurrency: 2, Requests: 3}, &pipeline.Limit{Name: "off"}
+	api, slow, off := &pipeline.Limit{Name: "api", Concurrency: 64, Tokens: 200000}, &pipeline.Limit{Name: "slow", Concurrency: 2, Requests: 3, Shared: "team"}, &pipeline.Limit{Name: "off"}
 	knowledge := &pipeline.Knowledge{Embed: &pipeline.Stage{Enabled: true, Limit: slow}, Store: &pipeline.Stage{Enabled: true}}
 	p := &pipeline.Pipeline{Budget: pipeline.Budget{Cost: 5, Tokens: 7}, Stages: []*pipeline.Stage{
 		{Enabled: true, Retrieve: &pipeline.Retrieve{From: knowledge}},
 		{Enabled: true, Limit: api}, {Enabled: true, Limit: api}, {Enabled: true}, {Limit: off},
 	}}
 	want := Limits{
-		Blocks:   []Limit{{"api", 64, 0, 200000}, {"slow", 2, 3, 0}},
-		Endpoint: 8, Budget: Amount{Cost: 3, Tokens: 7},
+		Blocks: []Limit{{"api", 64, 0, 200000, ""}, {"slow", 2, 3, 0, "team"}},
+		Budget: Amount{Cost: 3, Tokens: 7},
 	}
 	got := LimitsOf(p, pipeline.Budget{Cost: 3})
 	data, err := json.Marshal(got)
