@@ -2,8 +2,6 @@ package caller
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +25,7 @@ import (
 // Keys in the state bucket of the run:
 //
 //	caller        SeenCaller, put by the caller as it works
-//	worker.NAME   WorkerState, put by each worker every WorkerEvery
+//	worker.NAME   WorkerState, put by each worker every WorkerEvery; the last one stays
 //	attached      the name of who attached to the run last
 //	end           the run is over: workers leave
 //
@@ -72,21 +70,6 @@ func DecodeDefinition(data []byte) (*Definition, error) {
 		return nil, errors.New("the definition of the run does not say its format and ID: something else than racflow wrote it")
 	}
 	return &d, nil
-}
-
-// Digest identifies the definition, except for its start time and caller. Machines with different
-// digests of a run must not work together. SHA-256, hexadecimal.
-func (d Definition) Digest() (string, error) {
-	d.Caller, d.Started = "", time.Time{}
-	d.Manifest.ID, d.Manifest.Started, d.Manifest.Output, d.Manifest.Command = "", time.Time{}, "", nil
-	d.Manifest.Cluster = nil // specific to the caller's machine, too
-	d.Limits.Spent = lease.Amount{}
-	text, err := d.Encode()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
 }
 
 // letters are the characters of IDs. They include no vowels, so that no ID is a word, and no
@@ -140,6 +123,7 @@ const (
 	Working  = "working"
 	Lacks    = "lacks"    // it cannot take part: WorkerState.Lacks says why
 	Draining = "draining" // it finishes its batches, then leaves
+	Left     = "left"     // its counts stay
 )
 
 // WorkerState describes a process that takes part in a run, or cannot.
@@ -167,18 +151,18 @@ type SeenCaller struct {
 	Name      string    `json:"name"`
 	Host      string    `json:"host"`
 	At        time.Time `json:"at"`
-	Part      int       `json:"part"`      // the part that it publishes, from 1; more after the run was resumed
-	Published int64     `json:"published"` // batches of this part
+	Published int64     `json:"published"` // batches
 	Done      int64     `json:"done"`      // published batches whose results the caller has
-	Total     int64     `json:"total"`     // batches of this part; 0: not all are published yet
+	Total     int64     `json:"total"`     // batches; 0: not all are published yet
 	Items     int64     `json:"items"`     // in the batches of Total; 0: unknown yet
 	// Detached: everything is published and the caller has left, so any process may attach.
 	Detached bool `json:"detached,omitempty"`
-	// Known is how many results the caller of a detached run has stored itself, for items that no
-	// stage has to answer. Their positions are in this part, after KnownSeq.
+	// Known is how many batches of results the caller of a detached run has stored itself.
 	Known int64 `json:"known,omitempty"`
 }
 
-// KnownSeq exceeds the numbers of all batches: results with higher numbers are the caller's own,
-// from KnownSeq+1 on.
-const KnownSeq = 1 << 40
+// Parts of the positions of a run.
+const (
+	partAsked = 1 // batches for workers
+	partKnown = 2 // results that the caller of a detached run has stored itself, of items that no stage has to answer
+)
