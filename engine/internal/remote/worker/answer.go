@@ -129,27 +129,19 @@ func refused(o run.Order, why error) run.Order {
 	return o
 }
 
-// lacksError lists what a worker lacks for a run, in sentences that say what to do.
-type lacksError struct{ what []string }
-
-func (e *lacksError) Error() string { return strings.Join(e.what, "; ") }
-
-// lacking converts an error to a lacksError if this machine lacks something; other errors may be
+// lacking converts an error to a *shipment.LacksError if this machine lacks something; other errors may be
 // temporary.
 func lacking(err error) error {
-	var bundled *shipment.LacksError
 	var different *engine.DifferentError
 	var file *engine.DiagnosticsError
 	var option *engine.OptionError
 	switch {
-	case errors.As(err, &bundled):
-		return &lacksError{slices.Clone(bundled.Lacks)}
 	case errors.As(err, &different):
-		return &lacksError{slices.Clone(different.Differences)}
+		return &shipment.LacksError{Lacks: different.Differences}
 	case errors.As(err, &file):
-		return &lacksError{strings.Split(err.Error(), "\n")}
+		return &shipment.LacksError{Lacks: strings.Split(err.Error(), "\n")}
 	case errors.As(err, &option):
-		return &lacksError{[]string{err.Error()}}
+		return &shipment.LacksError{Lacks: []string{err.Error()}}
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
 	"github.com/racflow/racflow/engine/internal/remote/caller"
+	"github.com/racflow/racflow/engine/internal/remote/shipment"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -110,7 +111,7 @@ func (f *follower) once(ctx context.Context) (again bool) {
 	began := time.Now()
 	why := f.partake(ctx)
 	f.places.leave()
-	var needs *lacksError
+	var needs *shipment.LacksError
 	pause := lookAgain
 	switch {
 	case ctx.Err() != nil:
@@ -120,7 +121,7 @@ func (f *follower) once(ctx context.Context) (again bool) {
 		f.status.set(caller.Joining)
 		return true
 	case errors.As(why, &needs):
-		f.lack(needs.what)
+		f.lack(needs.Lacks)
 	default:
 		if time.Since(began) > steady {
 			f.failures = 0
@@ -217,9 +218,9 @@ func (f *follower) readable() (*caller.Definition, error) {
 	d, err := caller.DecodeDefinition(f.room.Definition())
 	switch {
 	case err != nil:
-		return nil, &lacksError{[]string{err.Error()}}
+		return nil, &shipment.LacksError{Lacks: []string{err.Error()}}
 	case d.Version != f.version:
-		return nil, &lacksError{[]string{fmt.Sprintf("the run was begun with racflow %s, and this worker is racflow %s: install the same version", d.Version, f.version)}}
+		return nil, &shipment.LacksError{Lacks: []string{fmt.Sprintf("the run was begun with racflow %s, and this worker is racflow %s: install the same version", d.Version, f.version)}}
 	}
 	return d, nil
 }
@@ -299,6 +300,6 @@ type joined interface {
 	Close()
 }
 
-// opener opens the pipeline of a run, which ends with ctx. The error is a *lacksError if this
+// opener opens the pipeline of a run, which ends with ctx. The error is a *shipment.LacksError if this
 // worker lacks something.
 type opener func(ctx context.Context, r room, d *caller.Definition) (joined, error)

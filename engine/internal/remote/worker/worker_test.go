@@ -641,7 +641,7 @@ func TestJobsOfOneRun(t *testing.T) {
 func TestLacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace(t)
-		needs := func(what ...string) error { return &lacksError{what} }
+		needs := func(what ...string) error { return &shipment.LacksError{Lacks: what} }
 		r := p.add("a")
 		r.lacks = []error{needs("no KEY", "no plugin"), needs("no KEY"), needs("no KEY"), errors.New("broken")}
 		w, _ := p.start(0)
@@ -678,7 +678,7 @@ func TestLacksIsNoTurn(t *testing.T) {
 		for i := range together + 1 {
 			r := p.add(fmt.Sprint(i))
 			for range 100 {
-				r.lacks = append(r.lacks, &lacksError{[]string{"no KEY"}})
+				r.lacks = append(r.lacks, &shipment.LacksError{Lacks: []string{"no KEY"}})
 			}
 		}
 		r := p.add("last")

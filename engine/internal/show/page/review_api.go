@@ -6,14 +6,13 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/racflow/racflow/engine/internal/show/review"
 )
 
 const (
 	maxBody  = 64 << 10 // bytes of a request: its longest text is a label
-	maxBrief = 200      // bytes of a text in the list of cases
+	maxBrief = 120      // characters of a text in the list of cases
 )
 
 // queueShown is what a page gets about all cases.
@@ -36,21 +35,9 @@ func (s *ReviewServer) sendQueue(w http.ResponseWriter, _ *http.Request) {
 	}
 	shown.Cases = append([]review.Case{}, s.queue.Cases()...)
 	for i := range shown.Cases {
-		shown.Cases[i].Text = brief(shown.Cases[i].Text)
+		shown.Cases[i].Text = cut(shown.Cases[i].Text, maxBrief)
 	}
 	send(w, http.StatusOK, shown)
-}
-
-// brief returns the beginning of a text.
-func brief(text string) string {
-	if len(text) <= maxBrief {
-		return text
-	}
-	end := maxBrief
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
 }
 
 func (s *ReviewServer) sendCase(w http.ResponseWriter, r *http.Request) {
