@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/process/governor"
@@ -72,34 +73,21 @@ func DecodeDefinition(data []byte) (*Definition, error) {
 	return &d, nil
 }
 
-// letters are the characters of IDs. They include no vowels, so that no ID is a word, and no
-// characters that look alike.
-const letters = "23456789bcdfghjkmnpqrstvwxz"
-
-// idLength yields 27^8 = 2.8e11 IDs: with a million runs at the same servers, a new ID collides
-// with a probability of less than 1:100,000.
-const idLength = 8
-
+// idForm has no vowels, so that no ID is a word, and no characters that look alike.
 var idForm = regexp.MustCompile(`^[bcdfghjkmnpqrstvwxz][2-9b-df-hj-kmnp-tv-xz]{5,15}$`)
 
 // IsRunID reports whether a text could be the ID of a run at servers. Names of local runs
 // (run-000001) cannot.
 func IsRunID(text string) bool { return idForm.MatchString(text) }
 
-// NewRunID returns a random ID.
+// NewRunID returns a random ID, one of 10^11: with a million runs at the same servers, a new one collides with a
+// probability of less than 1:100,000.
 func NewRunID() string {
-	id := make([]byte, 0, idLength)
-	for random := [1]byte{}; len(id) < idLength; {
-		_, _ = rand.Read(random[:]) // it never fails
-		at := int(random[0])
-		switch {
-		case at >= 256/len(letters)*len(letters): // rejected: some letters would be more likely
-		case len(id) == 0 && at%len(letters) < 8: // rejected: a digit
-		default:
-			id = append(id, letters[at%len(letters)])
+	for {
+		if id := strings.ToLower(rand.Text()[:8]); idForm.MatchString(id) {
+			return id
 		}
 	}
-	return string(id)
 }
 
 // Keys of a run's state.

@@ -11,7 +11,6 @@ import (
 	"html/template"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -148,6 +147,7 @@ func (s *ReviewServer) Handler() http.Handler {
 // local refuses requests that reach this machine by a foreign host name, or come from another
 // site's page, and tells browsers to keep the page to itself.
 func local(next http.Handler) http.Handler {
+	pages := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
 			"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
@@ -160,11 +160,9 @@ func local(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, "host", "this page is for this machine alone: open it by the address that racflow printed")
 			return
 		}
-		if origin := r.Header.Get("Origin"); origin != "" {
-			if u, err := url.Parse(origin); err != nil || u.Scheme != "http" || u.Host != r.Host {
-				refuse(w, http.StatusForbidden, "origin", "calls from other sites are refused")
-				return
-			}
+		if pages.Check(r) != nil {
+			refuse(w, http.StatusForbidden, "origin", "calls from other sites are refused")
+			return
 		}
 		next.ServeHTTP(w, r)
 	})
