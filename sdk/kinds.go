@@ -52,9 +52,9 @@ type Attached struct {
 
 // AttachedField says where a part of the entries comes from, for people.
 type AttachedField struct {
-	Part  string // "id", "text", "label", "context", "vector", "meta", or "sparse", by which words are searched
-	Field string // of the collection
-	Why   string // "named in the file", "the only vector field"
+	Part  string `json:"part"`  // "id", "text", "label", "context", "vector", "meta", or "sparse", by which words are searched
+	Field string `json:"field"` // of the collection
+	Why   string `json:"why"`   // "named in the file", "the only vector field"
 }
 
 // Forecaster is a Sampler that knows what an item would cost without calling a service. The

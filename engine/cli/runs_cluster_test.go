@@ -82,7 +82,7 @@ func TestRunsAtServers(t *testing.T) {
 	if _, taken := run.Take(ctx); errors.Join(err, taken) != nil {
 		t.Fatal(err, taken)
 	}
-	theirs := caller.SeenCaller{Name: "here-1", Host: "here", Part: 1, Published: 5, Total: 5, Items: 320}
+	theirs := caller.SeenCaller{Name: "here-1", Host: "here", Published: 5, Total: 5, Items: 320}
 	put(run, caller.CallerKey, theirs)
 	put(run, caller.WorkerPrefix+"one-1", caller.WorkerState{Name: "one-1", Host: "one", State: caller.Working, Batches: 1, Items: 64, Failed: 2, Rate: 12.4, Tokens: 640, Cost: .5})
 	put(run, caller.WorkerPrefix+"two-1", caller.WorkerState{Name: "two-1", Host: "two\x1b[31m", State: caller.Lacks, Lacks: []string{"the environment has no KEY"}})

@@ -265,7 +265,7 @@ func newWorker() *cobra.Command {
 	w.telemetry.register(c)
 	c.Flags().IntVar(&w.jobs, "jobs", 0, "work on `N` batches at a time, of all runs together")
 	c.Flags().StringVar(&w.state, "state", worker.DefaultState, "`DIR` that keeps what runs bring; several workers may share one")
-	c.Flags().StringArrayVar(&w.models, "models", nil, "look in `DIR` for models that no hub has, by what is in them (may be repeated)")
+	c.Flags().StringArrayVar(&w.models, "models", nil, "look in `DIR` for models that no hub has, under their names (may be repeated)")
 	c.Flags().DurationVar(&w.grace, "grace", time.Minute, "give batches to others that have not ended so long after SIGTERM")
 	c.Flags().StringArrayVar(&w.plugins, "plugins", nil, "use the plugins in `DIR`, which are being developed, whatever a run's file has locked (may be repeated)")
 	return c

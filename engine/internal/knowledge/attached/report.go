@@ -189,20 +189,20 @@ func (c *Collection) fit(ctx context.Context) ([]byte, error) {
 
 // Report describes for people what Open found.
 type Report struct {
-	Collection string
-	Fields     []sdk.AttachedField
-	Notes      []string
-	Lexical    bool // the collection can be searched by words
+	Collection string              `json:"collection"`
+	Fields     []sdk.AttachedField `json:"fields"`
+	Notes      []string            `json:"notes,omitempty"`
+	Lexical    bool                `json:"lexical"` // the collection can be searched by words
 
-	Sample int       // number of entries
-	Whole  bool      // the sample has all entries
-	Read   time.Time // when the sample was read
-	Kept   bool      // the sample is from an earlier opening
+	Sample int       `json:"sample"` // number of entries
+	Whole  bool      `json:"whole"`  // the sample has all entries
+	Read   time.Time `json:"-"`      // when the sample was read
+	Kept   bool      `json:"-"`      // the sample is from an earlier opening
 	// Compared is how many entries were embedded again.
-	Compared int
-	Unknown  bool    // no entry could be embedded again
-	Cosine   float64 // mean cosine of their new vectors with the collection's
-	Embedder string  // as the file calls it
+	Compared int     `json:"compared"`
+	Unknown  bool    `json:"-"`                // no entry could be embedded again
+	Cosine   float64 `json:"cosine,omitempty"` // mean cosine of their new vectors with the collection's
+	Embedder string  `json:"-"`                // as the file calls it
 }
 
 // Report describes the collection, the sample and the comparison.

@@ -19,7 +19,6 @@ import (
 // Attached is a detached run whose results are being collected.
 type Attached struct {
 	caller *Caller // does the watching and ending of the run
-	state  SeenCaller
 	spool  *spool
 }
 
@@ -40,65 +39,41 @@ func Attach(ctx context.Context, conn *bus.Conn, id, folder string, o Options) (
 		return nil, err
 	}
 	a := &Attached{caller: c}
-	if a.state, _, err = callerState(ctx, c.run); err != nil {
+	if c.state, err = callerState(ctx, c.run); err != nil {
 		return nil, err
 	}
-	if !a.state.Detached {
-		return nil, fmt.Errorf("run %s was not detached: its caller, %s, has the input; where that has ended, the same command with --resume goes on there", id, a.state.Name)
+	if !c.state.Detached {
+		return nil, fmt.Errorf("run %s was not detached: its caller, %s, has the input; where that has ended, the same command with --resume goes on there", id, c.state.Name)
 	}
 	if a.spool, err = newSpool(folder); err != nil {
 		return nil, err
 	}
-	c.crew = newCrew(id, c.o)
-	if _, err = c.run.Put(ctx, AttachedKey, []byte(strconv.Quote(conn.Name()))); err == nil {
-		err = c.crew.synchronise(ctx, c.run, AttachedKey)
-	}
-	if err != nil {
+	if _, err = c.run.Put(ctx, AttachedKey, []byte(strconv.Quote(conn.Name()))); err != nil {
 		return nil, errors.Join(err, a.spool.close())
 	}
 	if c.answers, err = c.serveAnswers(ctx, c.run); err != nil {
 		return nil, errors.Join(err, a.spool.close())
 	}
 	c.work, c.stop = context.WithCancelCause(ctx)
-	workers, err := c.run.Follow(c.work, WorkerPrefix)
-	var caller <-chan bus.Change
-	if err == nil {
-		caller, err = c.run.Follow(c.work, CallerKey)
-	}
-	if err != nil {
-		c.stop(err)
-		return nil, errors.Join(err, a.spool.close())
-	}
-	c.start(func() { c.crew.watch(c.work, workers, func() {}) })
-	c.start(func() { a.taken(caller) })
+	c.start(c.report)
 	c.start(a.receive)
 	return a, nil
 }
 
-// taken ends the work when a caller resumes the run, which is then no longer detached.
-func (a *Attached) taken(changes <-chan bus.Change) {
-	for range changes {
-		now, _, err := callerState(a.caller.work, a.caller.run)
-		if err == nil && (now.Part != a.state.Part || !now.Detached) {
-			a.caller.stop(&takenError{a.caller.Run(), now.Name})
-			return
-		}
-	}
-}
-
 // receive stores results as they arrive, until it has all.
 func (a *Attached) receive() {
-	c, left := a.caller, a.state.Total+a.state.Known
+	c := a.caller
+	left := c.state.Total + c.state.Known
 	for r, err := range c.run.Results(c.work, 0) {
 		if left == 0 {
 			break
 		}
-		if err == nil && r.Part == a.state.Part {
+		if err == nil {
 			left--
 			err = a.spool.add(r)
 		}
 		if err != nil {
-			c.stop(fmt.Errorf("results of run %s: %w", c.Run(), err))
+			c.lost(fmt.Errorf("results of run %s: %w", c.Run(), err))
 			return
 		}
 		if left == 0 {
@@ -108,7 +83,7 @@ func (a *Attached) receive() {
 }
 
 // Items returns the number of items in the input.
-func (a *Attached) Items() int { return int(a.state.Items) }
+func (a *Attached) Items() int { return int(a.caller.state.Items) }
 
 // Elsewhere describes the run for engine.Workspace.Attach.
 func (a *Attached) Elsewhere() engine.Elsewhere {
@@ -124,7 +99,7 @@ func (a *Attached) end(ctx context.Context, err error) error {
 	if err == nil {
 		return errors.Join(c.End(ctx, nil), a.Close())
 	}
-	if cause := c.ended(); !errors.As(cause, new(*takenError)) && !errors.Is(cause, bus.ErrNoRun) {
+	if !errors.Is(c.ended(), bus.ErrNoRun) {
 		c.o.Say("run %s stays at %s: racflow runs attach %s comes back to it", c.Run(), c.o.Servers, c.Run())
 	}
 	return a.Close()
@@ -170,7 +145,7 @@ func (c *Caller) Send(ctx context.Context, o run.Order) error {
 	}
 	c.mu.Lock()
 	c.state.Published++
-	at := bus.Position{Part: c.state.Part, Seq: int(c.state.Published)}
+	at := bus.Position{Part: partAsked, Seq: int(c.state.Published)}
 	c.bytes += int64(len(data))
 	c.mu.Unlock()
 	return c.send(func() error { return c.run.Publish(ctx, at, data) })
@@ -184,7 +159,7 @@ func (c *Caller) Know(ctx context.Context, rows []source.Row, results []outcome.
 	}
 	c.mu.Lock()
 	c.state.Known++
-	at := bus.Position{Part: c.state.Part, Seq: KnownSeq + int(c.state.Known)}
+	at := bus.Position{Part: partKnown, Seq: int(c.state.Known)}
 	c.bytes += int64(len(data))
 	c.mu.Unlock()
 	return c.send(func() error {
@@ -228,34 +203,4 @@ func (c *Caller) Leave(ctx context.Context, items int) error {
 	c.part(ctx, true)
 	c.o.Say("run %s is left to its workers: %s in %s (%.1f MB) wait at %s", c.Run(), terminal.Plural(items, "item"), terminal.Plural(int(batches), "batch"), float64(size)/1e6, c.o.Servers)
 	return nil
-}
-
-// observe reports the run's progress to the observers of the pipeline.
-func (c *Caller) observe() {
-	if c.watched == nil {
-		return
-	}
-	c.observing.Lock()
-	defer c.observing.Unlock()
-	b, err := c.run.Backlog(c.work)
-	if err != nil {
-		return // the next report includes it
-	}
-	c.mu.Lock()
-	done := c.state.Done
-	c.mu.Unlock()
-	c.watched.Cluster(c.defined.Manifest.Pipeline, outcome.Cluster{Workers: c.crew.states(), Waiting: b.Waiting, UnderWay: b.UnderWay, Done: int(done)})
-}
-
-// states counts the present workers by state.
-func (c *crew) states() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := map[string]int{}
-	for _, w := range c.workers {
-		if !w.at.IsZero() {
-			n[w.State]++
-		}
-	}
-	return n
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
@@ -31,11 +30,6 @@ func (c *Caller) Answer(ctx context.Context, o run.Order) (run.Answers, error) {
 	if c.run == nil {
 		return run.Answers{}, errNotBegun
 	}
-	leave, err := c.enter(ctx)
-	if err != nil {
-		return run.Answers{}, err
-	}
-	defer leave()
 	data, err := packet.EncodeOrder(o)
 	if err != nil {
 		return run.Answers{}, err
@@ -70,7 +64,7 @@ func (c *Caller) next() (bus.Position, chan bus.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state.Published++
-	at := bus.Position{Part: c.state.Part, Seq: int(c.state.Published)}
+	at := bus.Position{Part: partAsked, Seq: int(c.state.Published)}
 	c.waiting[at] = result
 	return at, result
 }
@@ -99,12 +93,11 @@ func (c *Caller) open(o run.Order, r bus.Result) (run.Answers, error) {
 	return answers, nil
 }
 
-// receive delivers results to the calls that wait for them, starting after a sequence number, until
-// the work ends.
-func (c *Caller) receive(after uint64) {
-	for r, err := range c.run.Results(c.work, after) {
+// receive delivers results to the calls that wait for them, until the work ends.
+func (c *Caller) receive() {
+	for r, err := range c.run.Results(c.work, 0) {
 		if err != nil {
-			c.stop(fmt.Errorf("results of run %s: %w", c.Run(), err))
+			c.lost(fmt.Errorf("results of run %s: %w", c.Run(), err))
 			return
 		}
 		c.mu.Lock()
@@ -120,44 +113,36 @@ func (c *Caller) receive(after uint64) {
 	}
 }
 
-// Begin implements engine.Remote. It creates the run at the servers, or starts another part of it.
+// lost ends the work because of an error of the servers.
+func (c *Caller) lost(err error) {
+	if errors.Is(err, bus.ErrNoRun) {
+		err = fmt.Errorf("run %s was removed from %s, or taken over by who resumed it: this caller has left it, and what it has is kept (%w)", c.Run(), c.o.Servers, err)
+	}
+	c.stop(err)
+}
+
+// Begin implements engine.Remote. It creates the run at the servers. A resumed run takes over what an
+// earlier one has there.
 func (c *Caller) Begin(ctx context.Context, b engine.Beginning) error {
 	c.kept, c.watched = b.Manifest.ID != "", b.Pipeline.Workspace().Options().Observe
-	id := c.o.Run
-	if b.Resumed && b.Manifest.Cluster != nil {
-		id = b.Manifest.Cluster.Run
-	}
 	c.sending.SetLimit(sendAtOnce)
 	c.work, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-	if err := c.define(ctx, id, b); err != nil {
+	if err := c.define(ctx, b); err != nil {
 		return err
 	}
-	var earlier *bus.Run
-	var err error
-	if b.Resumed {
-		if earlier, err = c.conn.Open(ctx, id); err != nil && !errors.Is(err, bus.ErrNoRun) {
+	if b.Resumed && b.Manifest.Cluster != nil {
+		if err := c.resume(ctx, b); err != nil {
 			return err
 		}
 	}
-	if earlier != nil {
-		err = c.resume(ctx, earlier, b)
-	} else {
-		if b.Resumed && b.Manifest.Cluster != nil {
-			c.o.Say("run %s is not at %s any more: what the journal lacks is asked again", id, c.o.Servers)
-			err = c.move(b)
-		}
-		if err == nil {
-			err = c.create(ctx, b.Pipeline)
-		}
-	}
-	if err != nil {
+	if err := c.create(ctx, b.Pipeline); err != nil {
 		return err
 	}
 	return c.serve(ctx)
 }
 
 // define creates the definition, and uploads the files that it names.
-func (c *Caller) define(ctx context.Context, id string, b engine.Beginning) error {
+func (c *Caller) define(ctx context.Context, b engine.Beginning) error {
 	packed, err := shipment.NewBundle(b.Pipeline)
 	if err != nil {
 		return err
@@ -167,10 +152,10 @@ func (c *Caller) define(ctx context.Context, id string, b engine.Beginning) erro
 	}
 	m := b.Manifest
 	m.Command, m.Output = nil, "" // they matter on this machine only
-	m.Cluster = &journal.ManifestCluster{Run: id, Servers: c.o.Servers}
+	m.Cluster = &journal.ManifestCluster{Run: c.o.Run, Servers: c.o.Servers}
 	o := b.Pipeline.Workspace().Options()
 	d := &Definition{
-		Format: DefinitionFormat, Run: id, Caller: c.conn.Name(), Version: engine.Version(), Started: m.Started,
+		Format: DefinitionFormat, Run: c.o.Run, Caller: c.conn.Name(), Version: engine.Version(), Started: m.Started,
 		Manifest: m, Labels: b.Labels, Bundle: packed, Limits: lease.LimitsOf(b.Pipeline.Definition(), o.Services.Budget),
 		Keep: cmp.Or(o.Keep, journal.Keep(b.Pipeline.Definition().Journal.Keep)), Lists: o.Lists, Spend: o.Spend, Mode: o.Services.Mode,
 	}
@@ -232,7 +217,7 @@ func (c *Caller) create(ctx context.Context, p *engine.Pipeline) error {
 	if err := c.upload(ctx, p); err != nil {
 		return err
 	}
-	return c.claim(ctx, SeenCaller{Part: 1})
+	return c.put(ctx)
 }
 
 // keep hands out the limits of the run. After a crash of the caller, a worker may do that: then
@@ -240,11 +225,7 @@ func (c *Caller) create(ctx context.Context, p *engine.Pipeline) error {
 func (c *Caller) keep(ctx context.Context) error {
 	within, cancel := context.WithCancel(c.work)
 	stop := context.AfterFunc(ctx, cancel)
-	limits := c.defined.Limits
-	c.mu.Lock()
-	limits.Part = c.state.Part // each part has its own budget, like a run that is resumed on one machine
-	c.mu.Unlock()
-	keeper, err := lease.Keep(within, c.run, lease.Options{Limits: limits, Share: c.o.Share, Name: c.conn.Name(), Log: c.o.Log})
+	keeper, err := lease.Keep(within, c.run, lease.Options{Limits: c.defined.Limits, Share: c.o.Share, Name: c.conn.Name(), Log: c.o.Log})
 	if !stop() || err != nil {
 		cancel()
 		return cmp.Or(err, ctx.Err())
@@ -258,7 +239,6 @@ func (c *Caller) keep(ctx context.Context) error {
 
 // serve starts the services that run beside the batches.
 func (c *Caller) serve(ctx context.Context) error {
-	c.crew = newCrew(c.Run(), c.o)
 	if err := c.keep(ctx); err != nil {
 		return err
 	}
@@ -266,23 +246,14 @@ func (c *Caller) serve(ctx context.Context) error {
 	if c.answers, err = c.serveAnswers(ctx, c.run); err != nil {
 		return err
 	}
-	if err := c.crew.synchronise(ctx, c.run, CallerKey); err != nil {
-		return err
-	}
-	changes, err := c.run.Follow(c.work, WorkerPrefix)
-	if err != nil {
-		return err
-	}
-	after := c.after
-	c.start(func() { c.receive(after) })
-	c.start(func() { c.crew.watch(c.work, changes, c.widen) })
+	c.start(c.receive)
 	c.start(c.report)
 	return nil
 }
 
 // Options configure a caller beyond its connection.
 type Options struct {
-	// Run is the ID of a new run; empty: New creates one. A resumed run uses the ID in its manifest.
+	// Run is the ID of the new run; empty: New creates one.
 	Run     string
 	Servers string // as the user wrote them, for messages
 	State   string // state folder with answers of services for the workers; empty: none
@@ -309,10 +280,8 @@ type Caller struct {
 	host string
 
 	run     *bus.Run
-	crew    *crew
 	defined *Definition
-	after   uint64 // sequence number before the first result of this part
-	kept    bool   // the caller has a journal, so the run can be resumed
+	kept    bool // the caller has a journal, so the run can be resumed
 	work    context.Context
 	stop    context.CancelCauseFunc // ends work
 	parts   sync.WaitGroup          // goroutines of work
@@ -320,18 +289,13 @@ type Caller struct {
 	answers *answering
 	leave   []func() // functions that stop the services for workers
 
-	room *semaphore.Weighted // batches that may be under way: Window less what is held back
-	held int64               // part of Window held back until there are more workers
-	wide int64               // the batches that Window allows
-
-	watched   outcome.Observer // nil: there is none
-	observing sync.Mutex       // orders the reports, so that the last one is the newest
+	watched outcome.Observer // nil: there is none
+	looking sync.Mutex       // one look at a time, so that the last one is the newest
+	crew    crew
 
 	mu      sync.Mutex
 	state   SeenCaller
-	stated  uint64 // revision of state
 	waiting map[bus.Position]chan bus.Result
-	items   int   // items per batch
 	bytes   int64 // of the batches of a detached run
 }
 
@@ -347,7 +311,7 @@ func New(conn *bus.Conn, o Options) (*Caller, error) {
 	if err != nil {
 		host = "unknown"
 	}
-	return &Caller{conn: conn, o: o, host: host, waiting: map[bus.Position]chan bus.Result{}}, nil
+	return &Caller{conn: conn, o: o, host: host, waiting: map[bus.Position]chan bus.Result{}, crew: crew{said: map[string]string{}}}, nil
 }
 
 func (o *Options) fill() {
@@ -360,13 +324,8 @@ func (o *Options) fill() {
 	o.Idle = cmp.Or(o.Idle, 5*time.Second)
 }
 
-// Run returns the ID of the run; for a resumed run, only after Begin.
-func (c *Caller) Run() string {
-	if c.defined != nil {
-		return c.defined.Run
-	}
-	return c.o.Run
-}
+// Run returns the ID of the run.
+func (c *Caller) Run() string { return c.o.Run }
 
 var errNotBegun = errors.New("the run has not begun at the servers")
 
@@ -387,55 +346,8 @@ func (c *Caller) ended() error {
 	return context.Cause(c.work)
 }
 
-const (
-	// floorItems may be under way even with few workers: as many as in a run on one machine with a
-	// service that accepts many calls.
-	floorItems = 8192
-	// maxItems is the maximum under way, since they are in memory.
-	maxItems = 1 << 17
-	// jobs is how many batches a worker counts for at least, even if it reports no number.
-	jobs = 8
-)
+// maxItems is how many items may be under way, since they are in memory.
+const maxItems = 1 << 16
 
-// Window implements engine.Remote. It returns the maximum number of batches; with few workers,
-// fewer are under way.
-func (c *Caller) Window(items int) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if items = max(items, 1); c.items == items { // the same size: another pass
-		return int(c.wide)
-	}
-	c.items = items
-	c.wide = int64(max(maxItems/c.items, 2))
-	c.room = semaphore.NewWeighted(c.wide)
-	c.held = c.wide - min(c.wide, int64(max(floorItems/c.items, 1)))
-	c.room.TryAcquire(c.held)
-	return int(c.wide)
-}
-
-// enter waits until another batch may be under way; leave ends that batch.
-func (c *Caller) enter(ctx context.Context) (leave func(), err error) {
-	c.mu.Lock()
-	room := c.room
-	c.mu.Unlock()
-	if room == nil {
-		return func() {}, nil
-	}
-	return func() { room.Release(1) }, room.Acquire(ctx, 1)
-}
-
-// widen raises the number of batches under way to keep the workers busy. It never lowers it,
-// because lost workers may return.
-func (c *Caller) widen() {
-	want := int64(c.crew.batches())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.room == nil {
-		return
-	}
-	if more := want - (c.wide - c.held); more > 0 {
-		more = min(more, c.held)
-		c.room.Release(more)
-		c.held -= more
-	}
-}
+// Window implements engine.Remote. It returns the maximum number of batches under way.
+func (c *Caller) Window(items int) int { return max(maxItems/max(items, 1), 2) }

@@ -2,12 +2,11 @@ package caller
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/process/governor"
@@ -27,7 +26,7 @@ import (
 // Keys in the state bucket of the run:
 //
 //	caller        SeenCaller, put by the caller as it works
-//	worker.NAME   WorkerState, put by each worker every WorkerEvery
+//	worker.NAME   WorkerState, put by each worker every WorkerEvery; the last one stays
 //	attached      the name of who attached to the run last
 //	end           the run is over: workers leave
 //
@@ -74,49 +73,21 @@ func DecodeDefinition(data []byte) (*Definition, error) {
 	return &d, nil
 }
 
-// Digest identifies the definition, except for its start time and caller. Machines with different
-// digests of a run must not work together. SHA-256, hexadecimal.
-func (d Definition) Digest() (string, error) {
-	d.Caller, d.Started = "", time.Time{}
-	d.Manifest.ID, d.Manifest.Started, d.Manifest.Output, d.Manifest.Command = "", time.Time{}, "", nil
-	d.Manifest.Cluster = nil // specific to the caller's machine, too
-	d.Limits.Spent = lease.Amount{}
-	text, err := d.Encode()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// letters are the characters of IDs. They include no vowels, so that no ID is a word, and no
-// characters that look alike.
-const letters = "23456789bcdfghjkmnpqrstvwxz"
-
-// idLength yields 27^8 = 2.8e11 IDs: with a million runs at the same servers, a new ID collides
-// with a probability of less than 1:100,000.
-const idLength = 8
-
+// idForm has no vowels, so that no ID is a word, and no characters that look alike.
 var idForm = regexp.MustCompile(`^[bcdfghjkmnpqrstvwxz][2-9b-df-hj-kmnp-tv-xz]{5,15}$`)
 
 // IsRunID reports whether a text could be the ID of a run at servers. Names of local runs
 // (run-000001) cannot.
 func IsRunID(text string) bool { return idForm.MatchString(text) }
 
-// NewRunID returns a random ID.
+// NewRunID returns a random ID, one of 10^11: with a million runs at the same servers, a new one collides with a
+// probability of less than 1:100,000.
 func NewRunID() string {
-	id := make([]byte, 0, idLength)
-	for random := [1]byte{}; len(id) < idLength; {
-		_, _ = rand.Read(random[:]) // it never fails
-		at := int(random[0])
-		switch {
-		case at >= 256/len(letters)*len(letters): // rejected: some letters would be more likely
-		case len(id) == 0 && at%len(letters) < 8: // rejected: a digit
-		default:
-			id = append(id, letters[at%len(letters)])
+	for {
+		if id := strings.ToLower(rand.Text()[:8]); idForm.MatchString(id) {
+			return id
 		}
 	}
-	return string(id)
 }
 
 // Keys of a run's state.
@@ -140,6 +111,7 @@ const (
 	Working  = "working"
 	Lacks    = "lacks"    // it cannot take part: WorkerState.Lacks says why
 	Draining = "draining" // it finishes its batches, then leaves
+	Left     = "left"     // its counts stay
 )
 
 // WorkerState describes a process that takes part in a run, or cannot.
@@ -167,18 +139,18 @@ type SeenCaller struct {
 	Name      string    `json:"name"`
 	Host      string    `json:"host"`
 	At        time.Time `json:"at"`
-	Part      int       `json:"part"`      // the part that it publishes, from 1; more after the run was resumed
-	Published int64     `json:"published"` // batches of this part
+	Published int64     `json:"published"` // batches
 	Done      int64     `json:"done"`      // published batches whose results the caller has
-	Total     int64     `json:"total"`     // batches of this part; 0: not all are published yet
+	Total     int64     `json:"total"`     // batches; 0: not all are published yet
 	Items     int64     `json:"items"`     // in the batches of Total; 0: unknown yet
 	// Detached: everything is published and the caller has left, so any process may attach.
 	Detached bool `json:"detached,omitempty"`
-	// Known is how many results the caller of a detached run has stored itself, for items that no
-	// stage has to answer. Their positions are in this part, after KnownSeq.
+	// Known is how many batches of results the caller of a detached run has stored itself.
 	Known int64 `json:"known,omitempty"`
 }
 
-// KnownSeq exceeds the numbers of all batches: results with higher numbers are the caller's own,
-// from KnownSeq+1 on.
-const KnownSeq = 1 << 40
+// Parts of the positions of a run.
+const (
+	partAsked = 1 // batches for workers
+	partKnown = 2 // results that the caller of a detached run has stored itself, of items that no stage has to answer
+)

@@ -51,44 +51,6 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// The digest is of what answers depend on and what workers need: not of who began it, when and on
-// which machine.
-func TestDigest(t *testing.T) {
-	first, err := sample().Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, test := range map[string]struct {
-		change func(*caller.Definition)
-		same   bool
-	}{
-		"nothing": {func(*caller.Definition) {}, true},
-		"who":     {func(d *caller.Definition) { d.Caller, d.Started = "there-2", d.Started.Add(time.Hour) }, true},
-		"where": {func(d *caller.Definition) {
-			d.Manifest.ID, d.Manifest.Output, d.Manifest.Cluster, d.Manifest.Started = "run-000009", "/o.jsonl", nil, d.Started
-			d.Manifest.Command = &journal.ManifestCommand{Dir: "/elsewhere"}
-		}, true},
-		"spent":   {func(d *caller.Definition) { d.Limits.Spent.Cost = 9 }, true},
-		"run":     {func(d *caller.Definition) { d.Run = "z" }, false},
-		"version": {func(d *caller.Definition) { d.Version = "1.2.4" }, false},
-		"parts":   {func(d *caller.Definition) { d.Manifest.Parts = map[string]string{"a": "1", "b": "3"} }, false},
-		"var":     {func(d *caller.Definition) { d.Bundle.Vars = map[string]string{"top": "4", "k": "4"} }, false},
-		"files":   {func(d *caller.Definition) { d.Files = nil }, false},
-		"budget":  {func(d *caller.Definition) { d.Limits.Budget.Cost = 3 }, false},
-		"keep":    {func(d *caller.Definition) { d.Keep = "" }, false},
-		"mode":    {func(d *caller.Definition) { d.Mode = 0 }, false},
-	} {
-		d := sample()
-		test.change(&d)
-		if got, err := d.Digest(); err != nil || (got == first) != test.same {
-			t.Errorf("%s: %v, %v", name, got == first, err)
-		}
-	}
-	if d := sample(); d.Manifest.Cluster == nil || d.Limits.Spent.Cost != .5 {
-		t.Error("the digest has changed the definition")
-	}
-}
-
 func TestNewID(t *testing.T) {
 	seen := map[string]bool{}
 	for range 2000 {

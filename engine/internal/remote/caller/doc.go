@@ -5,16 +5,13 @@
 // at the next position. Each waits for the result of its position; one goroutine reads the results
 // and delivers them. A result for which no call waits is dropped, since the servers still have it.
 //
-// # Parts
+// # Resuming
 //
-// Resuming a run starts another part with new positions, in these steps: the state names the new
-// part; batches of earlier parts that no worker has taken are dropped; the results stored so far go
-// to the journal; the state records how many they were; the rest of the input is published. An item
-// in a batch that a worker had at that time is answered twice, and its answer in the new part
-// counts. Only calls that were under way are paid for twice, because answers of services are stored
-// by their key before they count. If the definition has changed, or the run had ended, its results
-// go to the journal, the run is removed, and a new one starts under another ID, so that no worker
-// confuses the two.
+// A resumed run is a new one at the servers: the earlier one gets the key end, so that its workers leave; the
+// results stored so far go to the journal, and the answers of services to this machine; it is removed; the rest of
+// the input is published under another ID. Only calls that were under way are paid for twice, because answers of
+// services are stored by their key before they count. A caller that was suspended meanwhile finds its run gone, and
+// ends.
 //
 // # The end
 //
@@ -27,10 +24,14 @@
 //
 // # Memory
 //
-// Items under way are limited to floorItems, or to two batches for each batch that workers can work on, and
-// to maxItems at most. The caller reads up to maxItems rows ahead. It holds each item's row, and each result
-// until all results before it have been written. So if one early batch is missing for long, for example
+// At most maxItems are under way. The caller reads up to maxItems rows ahead. It holds each item's row, and each
+// result until all results before it have been written. So if one early batch is missing for long, for example
 // because it crashes its workers, the caller holds results of up to maxItems.
+//
+// # Workers
+//
+// The caller reads the status of the run from time to time (status.go), as racflow runs show does, and says what has
+// changed. A worker's last state stays when it leaves, so that sums include what it did.
 //
 // # Detached
 //

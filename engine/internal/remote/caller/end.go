@@ -93,9 +93,8 @@ func (c *Caller) End(ctx context.Context, err error) error {
 	if c.run == nil {
 		return nil
 	}
-	var taken *takenError
-	switch cause := c.ended(); {
-	case errors.As(cause, &taken) || errors.Is(cause, bus.ErrNoRun):
+	switch {
+	case errors.Is(c.ended(), bus.ErrNoRun):
 		return nil
 	case err != nil && c.kept:
 		c.takeBack(ctx)
@@ -106,12 +105,8 @@ func (c *Caller) End(ctx context.Context, err error) error {
 		return nil
 	}
 	_ = c.run.Tell(EndKey, nil) // workers that miss it find the key
-	if c.crew != nil {          // nil: Begin failed before it looked for workers
-		c.crew.settle(ctx)
-		c.observe()
-		if spent := c.crew.spent(); c.o.Spent != nil && len(spent.Stages) > 0 {
-			c.o.Spent(spent)
-		}
+	if spent := c.settle(ctx); c.o.Spent != nil && len(spent.Stages) > 0 {
+		c.o.Spent(spent)
 	}
 	c.part(ctx, true)
 	if err := c.run.Remove(ctx); err != nil {
@@ -133,19 +128,19 @@ func (c *Caller) takeBack(ctx context.Context) {
 	c.stop(errEnded)
 	c.parts.Wait() // then no other goroutine reports the caller's progress
 	c.mu.Lock()
-	part, detached := c.state.Part, c.state.Detached
+	detached := c.state.Detached
 	if !detached {
 		c.state.Published = c.state.Done // batches that are not in the queue count as answered
 	}
 	c.mu.Unlock()
 	more := ""
 	if !detached { // a detached run belongs to its workers
-		err := c.put(ctx) // fails if another caller has taken over the run and its queue
+		err := c.put(ctx)
 		if err == nil {
-			err = c.run.Drop(ctx, part+1)
+			err = c.run.Drop(ctx, partAsked+1)
 		}
 		switch {
-		case errors.As(err, new(*takenError)):
+		case errors.Is(err, bus.ErrNoRun): // who resumed the run has removed it
 			return
 		case err != nil:
 			c.o.Log.Warn("batches that wait at the servers could not be taken back: workers answer them, too", "run", c.Run(), "servers", c.o.Servers, "error", err)
@@ -175,13 +170,14 @@ func (c *Caller) remains(err error) {
 // answers yields the results of all items in the order of the input: those from workers and those
 // that the caller knew.
 func (a *Attached) answers(yield func(run.Answers, error) bool) {
-	asked := &stream{spool: a.spool, last: int(a.state.Total)}
-	known := &stream{spool: a.spool, next: KnownSeq, last: KnownSeq + int(a.state.Known)}
+	c := a.caller
+	asked := &stream{spool: a.spool, part: partAsked, last: int(c.state.Total)}
+	known := &stream{spool: a.spool, part: partKnown, last: int(c.state.Known)}
 	for {
 		first, second := asked, known
-		err := asked.fill(a.caller.work)
+		err := asked.fill(c.work)
 		if err == nil {
-			err = known.fill(a.caller.work)
+			err = known.fill(c.work)
 		}
 		if err != nil {
 			yield(run.Answers{}, err)
@@ -205,6 +201,7 @@ const ended = int(^uint(0) >> 1)
 // stream is a sequence of batches with their items in the order of the input.
 type stream struct {
 	spool      *spool
+	part       int
 	next, last int // numbers of the batch before the next one, and of the last one
 	batch      run.Answers
 	lines      []int // of the items of the batch
@@ -215,7 +212,7 @@ type stream struct {
 func (s *stream) fill(ctx context.Context) error {
 	for s.from == len(s.lines) && s.next < s.last {
 		s.next++
-		data, worker, err := s.spool.get(ctx, s.next)
+		data, worker, err := s.spool.get(ctx, bus.Position{Part: s.part, Seq: s.next})
 		if err != nil {
 			return err
 		}

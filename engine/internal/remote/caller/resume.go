@@ -13,88 +13,56 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
 	"github.com/racflow/racflow/engine/internal/remote/packet"
-	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
-// resume starts another part of a run at the servers.
-func (c *Caller) resume(ctx context.Context, earlier *bus.Run, b engine.Beginning) error {
-	state, revision, err := callerState(ctx, earlier)
-	if err != nil {
+// resume takes over what an earlier run has at the servers: its results go to the journal and the answers of
+// services to this machine. Then it is removed, so that its workers and callers end.
+func (c *Caller) resume(ctx context.Context, b engine.Beginning) error {
+	before := b.Manifest.Cluster.Run
+	earlier, err := c.conn.Open(ctx, before)
+	switch {
+	case errors.Is(err, bus.ErrNoRun):
+		c.o.Say("run %s is not at %s any more: what the journal lacks is asked again", before, c.o.Servers)
+	case err != nil:
 		return err
-	}
-	_, over, err := earlier.Get(ctx, EndKey)
-	if err != nil {
-		return err
-	}
-	c.run, c.stated = earlier, revision
-	if err := c.claim(ctx, SeenCaller{Part: state.Part + 1}); err != nil { // before the drop, so that no caller waits for dropped batches
-		return err
-	}
-	_ = earlier.Tell(CallerKey, nil) // workers drop their batches of earlier parts; those that miss this notice it with the next batch
-	if err := earlier.Drop(ctx, state.Part+1); err != nil {
-		return err
-	}
-	if c.after, err = earlier.Stored(ctx); err != nil {
-		return err
-	}
-	if b.Keep != nil {
-		if err := c.recall(ctx, earlier, c.after, b.Keep); err != nil {
+	default:
+		if err := c.take(ctx, earlier, b.Keep); err != nil {
 			return err
 		}
 	}
-	same, err := c.defines(earlier)
-	if err != nil {
-		return err
+	c.o.Say("run %s goes on as run %s", before, c.Run())
+	if b.Place != nil {
+		if err := b.Place(*c.defined.Manifest.Cluster); err != nil {
+			return err
+		}
 	}
-	if over == 0 && same {
+	if earlier == nil {
 		return nil
 	}
+	return earlier.Remove(ctx)
+}
+
+// take ends an earlier run and copies what it has to this machine.
+func (c *Caller) take(ctx context.Context, earlier *bus.Run, keep func([]outcome.Result) (int, error)) error {
 	if _, err := earlier.Put(ctx, EndKey, []byte(`{}`)); err != nil {
 		return err
 	}
-	if err := c.bring(ctx, earlier); err != nil {
-		return err
-	}
-	if err := c.move(b); err != nil {
-		return err
-	}
-	if err := earlier.Remove(ctx); err != nil {
-		return err
-	}
-	c.run, c.stated, c.after = nil, 0, 0
-	return c.create(ctx, b.Pipeline)
-}
-
-// move gives a resumed run a new ID, so that no worker confuses it with the old one.
-func (c *Caller) move(b engine.Beginning) error {
-	before := c.defined.Run
-	c.defined.Run = NewRunID()
-	to := journal.ManifestCluster{Run: c.defined.Run, Servers: c.o.Servers}
-	c.defined.Manifest.Cluster = &to
-	c.o.Say("run %s goes on as run %s", before, c.defined.Run)
-	if b.Place == nil {
-		return nil
-	}
-	return b.Place(to)
-}
-
-// defines reports whether a run at the servers has the same definition as this one.
-func (c *Caller) defines(earlier *bus.Run) (bool, error) {
-	before, err := DecodeDefinition(earlier.Definition())
+	_ = earlier.Tell(EndKey, nil) // workers that miss it find the key
+	upTo, err := earlier.Stored(ctx)
 	if err != nil {
-		return false, nil //nolint:nilerr // the run is replaced
+		return err
 	}
-	old, err := before.Digest()
-	if err != nil {
-		return false, err
+	if keep != nil {
+		if err := c.recall(ctx, earlier, upTo, keep); err != nil {
+			return err
+		}
 	}
-	now, err := c.defined.Digest()
-	return old == now, err
+	return c.bring(ctx, earlier)
 }
 
-// recall copies stored results of earlier parts into the journal. Items that failed or lack a
+// recall copies stored results of an earlier run into the journal. Items that failed or lack a
 // voter's answer are asked again, as in any resumed run.
 func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep func([]outcome.Result) (int, error)) error {
 	items := 0
@@ -104,7 +72,7 @@ func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep
 		}
 		_, answers, err := packet.DecodeAnswers(r.Data)
 		if err != nil {
-			c.o.Log.Warn("a result at the servers cannot be read: its items are asked again", "run", c.Run(), "part", r.Part, "batch", r.Seq, "error", err)
+			c.o.Log.Warn("a result at the servers cannot be read: its items are asked again", "run", earlier.ID(), "batch", r.Position, "error", err)
 			continue
 		}
 		var whole []outcome.Result
@@ -113,14 +81,14 @@ func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep
 				whole = append(whole, one)
 			}
 		}
-		fresh, err := keep(whole) // an item may have answers in several parts
+		fresh, err := keep(whole)
 		if err != nil {
 			return err
 		}
 		items += fresh
 	}
 	if items > 0 {
-		c.o.Say("run %s: %s answered meanwhile at %s", c.Run(), terminal.Plural(items, "item"), c.o.Servers)
+		c.o.Say("run %s: %s answered meanwhile at %s", earlier.ID(), terminal.Plural(items, "item"), c.o.Servers)
 	}
 	return nil
 }
@@ -140,15 +108,15 @@ func stored(ctx context.Context, of *bus.Run, upTo uint64) func(func(bus.Result,
 }
 
 // callerState returns the progress of a run's caller; zero: it has not reported any.
-func callerState(ctx context.Context, of *bus.Run) (state SeenCaller, revision uint64, err error) {
+func callerState(ctx context.Context, of *bus.Run) (state SeenCaller, err error) {
 	text, revision, err := of.Get(ctx, CallerKey)
 	if err != nil || revision == 0 {
-		return state, 0, err
+		return state, err
 	}
 	if err := json.Unmarshal(text, &state); err != nil {
-		return state, 0, fmt.Errorf("run %s: what its caller says of it cannot be read: %w", of.ID(), err)
+		return state, fmt.Errorf("run %s: what its caller says of it cannot be read: %w", of.ID(), err)
 	}
-	return state, revision, nil
+	return state, nil
 }
 
 // spool stores results in a file until they are read. They arrive in any order and are read by
@@ -158,7 +126,7 @@ type spool struct {
 
 	mu    sync.Mutex
 	size  int64
-	spans map[int]span  // by batch number
+	spans map[bus.Position]span
 	added chan struct{} // closed and replaced when a result is added
 }
 
@@ -178,7 +146,7 @@ func newSpool(folder string) (*spool, error) {
 		return nil, fmt.Errorf("a file for results that come out of order: %w", err)
 	}
 	_ = os.Remove(file.Name()) // if the system refuses, close removes it
-	return &spool{file: file, spans: map[int]span{}, added: make(chan struct{})}, nil
+	return &spool{file: file, spans: map[bus.Position]span{}, added: make(chan struct{})}, nil
 }
 
 // add stores a result.
@@ -188,7 +156,7 @@ func (s *spool) add(r bus.Result) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.spans[r.Seq] = span{s.size, len(r.Data), r.Worker}
+	s.spans[r.Position] = span{s.size, len(r.Data), r.Worker}
 	s.size += int64(len(r.Data))
 	close(s.added)
 	s.added = make(chan struct{})
@@ -196,10 +164,10 @@ func (s *spool) add(r bus.Result) error {
 }
 
 // get waits for the result of a batch.
-func (s *spool) get(ctx context.Context, seq int) (data []byte, worker string, err error) {
+func (s *spool) get(ctx context.Context, position bus.Position) (data []byte, worker string, err error) {
 	for {
 		s.mu.Lock()
-		at, ok := s.spans[seq]
+		at, ok := s.spans[position]
 		added := s.added
 		s.mu.Unlock()
 		if ok {
@@ -221,68 +189,41 @@ func (s *spool) close() error {
 	return err
 }
 
-// tellEvery is how often the caller reports its progress.
+// tellEvery is how often the caller reports its progress, and looks at that of the workers.
 const tellEvery = 2 * time.Second
 
-// takenError says that another caller works on the run.
-type takenError struct{ run, by string }
-
-func (e *takenError) Error() string {
-	return fmt.Sprintf("run %s was taken over by %s: this caller has left it, and what it has is kept", e.run, e.by)
-}
-
-// claim announces the part that this caller works on. A later announcement is another caller's.
-func (c *Caller) claim(ctx context.Context, s SeenCaller) error {
-	c.mu.Lock()
-	c.state = s
-	c.mu.Unlock()
-	return c.put(ctx)
-}
-
-// put stores the caller's progress. A takenError says that another caller has taken over the run.
+// put stores the caller's progress.
 func (c *Caller) put(ctx context.Context) error {
 	c.mu.Lock()
 	s := c.state
 	c.mu.Unlock()
 	s.Name, s.Host, s.At = c.conn.Name(), c.host, time.Now().UTC().Truncate(time.Millisecond)
 	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	revision, err := c.run.Swap(ctx, CallerKey, text, c.stated)
-	if errors.Is(err, bus.ErrRevision) {
-		if now, at, e := callerState(ctx, c.run); e == nil && now.Name == s.Name && now.Part == s.Part {
-			c.stated = at // it was stored, and only the reply got lost
-			return nil
-		} else if e == nil {
-			return &takenError{c.Run(), now.Name}
-		}
-	}
 	if err == nil {
-		c.stated = revision
+		_, err = c.run.Put(ctx, CallerKey, text)
 	}
 	return err
 }
 
-// report stores the caller's progress from time to time, until the work ends.
+// report stores the caller's progress and looks at that of the workers from time to time, until the work ends.
 func (c *Caller) report() {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
-	for {
+	for c.work.Err() == nil {
+		_, err := c.look(c.work)
+		if err == nil && !c.state.Detached { // else it has attached, and changes nothing
+			err = c.put(c.work)
+		}
+		switch {
+		case err == nil || c.work.Err() != nil:
+		case errors.Is(err, bus.ErrNoRun):
+			c.lost(err)
+		default:
+			c.o.Log.Warn("how far the run is could not be reported", "run", c.Run(), "error", err)
+		}
 		select {
 		case <-tick.C:
 		case <-c.work.Done():
-			return
-		}
-		err := c.put(c.work)
-		switch {
-		case err == nil:
-			c.observe()
-		case c.work.Err() != nil:
-		case errors.Is(err, bus.ErrNoRun) || errors.As(err, new(*takenError)):
-			c.stop(err)
-		default:
-			c.o.Log.Warn("how far the run is could not be reported", "run", c.Run(), "error", err)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (s *Status) workers(states map[string]bus.State, now time.Time) {
 		s.Cost += w.Cost
 		s.Tokens += w.Tokens
 		s.Items.Answered += w.Items
-		if !w.Gone {
+		if w.present() {
 			s.Items.Rate += w.Rate
 		}
 	}
@@ -74,12 +74,12 @@ func (s *Status) caller(states map[string]bus.State, now time.Time) {
 	if !ok || json.Unmarshal(at.Value, &c) != nil {
 		return
 	}
-	s.Caller = &StatusCaller{Name: c.Name, Host: c.Host, Part: c.Part, Seen: at.At, Gone: gone(at, now) && !c.Detached, Detached: c.Detached}
+	s.Caller = &StatusCaller{Name: c.Name, Host: c.Host, Seen: at.At, Gone: gone(at, now) && !c.Detached, Detached: c.Detached}
 	_ = json.Unmarshal(states[AttachedKey].Value, &s.Caller.Attached) // on error no process has attached
 	b := &s.Batches
 	b.Published, b.Done, b.Total = c.Published, c.Done, c.Total
 	b.Answered = max(b.Published-int64(b.Waiting+b.UnderWay), b.Done)
-	if s.Items.Total = c.Items; b.Total > 0 { // an estimate by batches: workers' counts include some items twice and miss forgotten workers
+	if s.Items.Total = c.Items; b.Total > 0 { // an estimate by batches: workers' counts include some items twice
 		s.Items.Answered = int64(math.Round(float64(c.Items) / float64(b.Total) * float64(b.Answered)))
 	}
 	left := s.Items.Total - s.Items.Answered
@@ -142,6 +142,10 @@ func StatusOf(ctx context.Context, run *bus.Run) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	return statusOf(ctx, run, d)
+}
+
+func statusOf(ctx context.Context, run *bus.Run, d *Definition) (*Status, error) {
 	states, err := run.All(ctx, "")
 	if err != nil {
 		return nil, err
@@ -193,7 +197,7 @@ type StatusItems struct {
 	Left     float64 `json:"left,omitempty"`  // remaining seconds at this rate; 0: unknown
 }
 
-// StatusBatches counts the batches of the part that the caller published last.
+// StatusBatches counts the batches of the run.
 type StatusBatches struct {
 	Published int64      `json:"published"`
 	Answered  int64      `json:"answered"`
@@ -209,7 +213,6 @@ type StatusBatches struct {
 type StatusCaller struct {
 	Name     string    `json:"name"`
 	Host     string    `json:"host"`
-	Part     int       `json:"part"` // 2 and more: the run was resumed
 	Seen     time.Time `json:"seen"`
 	Gone     bool      `json:"gone,omitempty"` // it has not reported for long
 	Detached bool      `json:"detached,omitempty"`
@@ -243,16 +246,18 @@ func (s *Status) Attended() bool {
 // Working returns how many workers take part in the run now.
 func (s *Status) Working() (n int) {
 	for _, w := range s.Workers {
-		if !w.Gone && w.State != Lacks {
+		if w.present() && w.State != Lacks {
 			n++
 		}
 	}
 	return n
 }
 
+func (w StatusWorker) present() bool { return !w.Gone && w.State != Left }
+
 // Is returns the worker's state as a word.
 func (w StatusWorker) Is() string {
-	if w.Gone {
+	if w.Gone && w.State != Left {
 		return "gone since " + w.Seen.Format(time.TimeOnly)
 	}
 	return w.State
@@ -261,9 +266,6 @@ func (w StatusWorker) Is() string {
 // String describes the process that has the run's input and output.
 func (c *StatusCaller) String() string {
 	text := fmt.Sprintf("%s on %s", c.Name, c.Host)
-	if c.Part > 1 {
-		text += fmt.Sprintf(", part %d", c.Part)
-	}
 	switch {
 	case c.Detached && c.Attached != "":
 		text += ", has left the run to its workers; " + c.Attached + " has come back to it"

@@ -51,7 +51,7 @@ func TestStatus(t *testing.T) {
 	a := WorkerState{Name: "a", Host: "one", State: Working, Batches: 60, Items: 3840, Failed: 3, Rate: 200, Cost: .5, Tokens: 1000}
 	b := WorkerState{Name: "b", Host: "two", State: Working, Batches: 40, Items: 2560, Failed: 1, Rate: 150, Cost: .25, Tokens: 500}
 	c := WorkerState{Name: "c", Host: "three", State: Lacks, Lacks: []string{"the environment has no KEY"}}
-	caller := SeenCaller{Name: "here-1", Host: "here", Part: 2, Published: 160, Done: 90, Total: 160, Items: 10200}
+	caller := SeenCaller{Name: "here-1", Host: "here", Published: 160, Done: 90, Total: 160, Items: 10200}
 	keeper := lease.Record{ID: "id", Name: "here-1", Limits: lease.Limits{Budget: lease.Amount{Cost: 5}, Blocks: []lease.Limit{{Name: "api", Concurrency: 64}}},
 		Ceiling: lease.Amount{Cost: 1.25}, Holders: map[string]governor.Spending{"a": {}}}
 	got := decide(what, map[string]bus.State{
@@ -63,7 +63,7 @@ func TestStatus(t *testing.T) {
 		Run: "k3v9q2", State: RunWorking, Started: now.Add(-time.Hour), Version: "1.2.3", File: "/p.hcl", Pipeline: "p", Input: "/items.tsv", Journal: "run-000007",
 		Items:   StatusItems{Answered: 6375, Total: 10200, Rate: 200, Left: 19.125}, // 100 of 160 batches; who is gone is no hope
 		Batches: StatusBatches{Published: 160, Answered: 100, Done: 90, Total: 160, Waiting: 50, UnderWay: 10, Oldest: &oldest, Age: 12},
-		Caller:  &StatusCaller{Name: "here-1", Host: "here", Part: 2, Seen: soon},
+		Caller:  &StatusCaller{Name: "here-1", Host: "here", Seen: soon},
 		Keeper:  &StatusKeeper{Name: "here-1", Seen: soon, Holders: 1, Ceiling: keeper.Ceiling, Budget: lease.Amount{Cost: 5}, Blocks: keeper.Limits.Blocks},
 		Workers: []StatusWorker{{WorkerState: a, Seen: soon}, {WorkerState: b, Seen: long, Gone: true}, {WorkerState: c, Seen: soon},
 			{WorkerState: WorkerState{Name: "d", State: Lacks, Lacks: []string{"what it says cannot be read: it may be of another version"}}, Seen: soon}},
@@ -74,7 +74,7 @@ func TestStatus(t *testing.T) {
 	}
 	for _, c := range []struct{ got, want string }{
 		{got.Keeper.String(), `here-1 admits the calls of 1 worker, 1.25 of 5.00, limit "api" of 64 at a time`},
-		{got.Caller.String(), "here-1 on here, part 2"},
+		{got.Caller.String(), "here-1 on here"},
 		{(&StatusKeeper{Name: "a", Gone: true, Seen: long, Holders: 2}).String(), "a, gone since 17:59:00, admits the calls of 2 workers"},
 		{(&StatusCaller{Name: "a", Host: "b", Detached: true, Attached: "c"}).String(), "a on b, has left the run to its workers; c has come back to it"},
 		{got.Workers[1].Is(), "gone since 17:59:00"},

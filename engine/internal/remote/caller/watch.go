@@ -2,16 +2,15 @@ package caller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 const (
@@ -106,209 +105,101 @@ func endedAt(ctx context.Context, r *bus.Run) (time.Time, error) {
 // maxNamed limits the workers that are named on the terminal one by one; beyond it the log names them.
 const maxNamed = 16
 
-// crew holds the workers of a run, as they report themselves.
+// settleEvery is how often the end of a run looks whether its workers have left.
+const settleEvery = 50 * time.Millisecond
+
+// crew is what a caller has said about a run's workers.
 type crew struct {
-	run     string
-	servers string
-	say     func(format string, args ...any)
-	log     *slog.Logger
-	idle    time.Duration // how long to wait before reporting that no worker takes part
-
-	ahead time.Duration // how far this machine's clock is ahead of the servers'
-
-	mu      sync.Mutex
-	over    bool // the run is over: report nothing more
-	workers map[string]*seen
-	changed chan struct{} // closed and replaced when a worker has reported
+	said   map[string]string // by worker, the last message about it
+	alone  time.Time         // since when nobody takes part; zero: somebody does
+	missed bool              // it was said that nobody takes part
 }
 
-func newCrew(run string, o Options) *crew {
-	return &crew{run: run, servers: o.Servers, say: o.Say, log: o.Log, idle: o.Idle, workers: map[string]*seen{}, changed: make(chan struct{})}
-}
-
-// synchronise measures how far the servers' clock is behind this machine's, by a key that was just stored.
-func (c *crew) synchronise(ctx context.Context, run *bus.Run, key string) error {
-	all, err := run.All(ctx, key)
-	if at := all[key].At; !at.IsZero() {
-		c.ahead = time.Since(at)
+// look reads the status of the run, and reports what has changed to people and to the observers of the pipeline.
+func (c *Caller) look(ctx context.Context) (*Status, error) {
+	c.looking.Lock()
+	defer c.looking.Unlock()
+	s, err := statusOf(ctx, c.run, c.defined)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	if s.State != RunEnded {
+		c.announce(s, time.Now())
+	}
+	if c.watched != nil {
+		c.mu.Lock()
+		done := c.state.Done
+		c.mu.Unlock()
+		c.watched.Cluster(s.Pipeline, outcome.Cluster{Workers: s.present(), Waiting: s.Batches.Waiting, UnderWay: s.Batches.UnderWay, Done: int(done)})
+	}
+	return s, nil
 }
 
-// seen is the last report of a worker.
-type seen struct {
-	WorkerState
-	at       time.Time // when it arrived; zero: the worker is gone
-	reported string    // the last message about it
+// present counts the present workers by state.
+func (s *Status) present() map[string]int {
+	n := map[string]int{}
+	for _, w := range s.Workers {
+		if w.present() {
+			n[w.State]++
+		}
+	}
+	return n
 }
 
-func (w *seen) takesPart() bool {
-	return !w.at.IsZero() && (w.State == Working || w.State == Joining)
-}
-
-// watch receives the reports of workers until ctx ends, and calls joined after each.
-func (c *crew) watch(ctx context.Context, changes <-chan bus.Change, joined func()) {
-	tick := time.NewTicker(WorkerGone / 3)
-	defer tick.Stop()
-	var late <-chan time.Time // nil: it waits for no first worker
-	for said := false; ; {
+// announce says what has changed of workers, and that there are none.
+func (c *Caller) announce(s *Status, now time.Time) {
+	for _, w := range s.Workers {
+		text := ""
 		switch {
-		case c.anyone():
-			said, late = false, nil
-		case !said && late == nil:
-			late = time.After(c.idle)
+		case !w.present():
+			text = "has left"
+		case w.State == Working:
+			text = "takes part"
+		case w.State == Lacks:
+			text = "takes no part: " + strings.Join(w.Lacks, "; ")
 		}
-		select {
-		case change, ok := <-changes:
-			if !ok {
-				return
-			}
-			c.heard(change, time.Now())
-			joined()
-		case now := <-tick.C:
-			c.miss(now)
-		case <-late:
-			said, late = true, nil
-			c.say("run %s: nobody takes part: start racflow worker --on %s on the machines that are to answer", c.run, c.servers)
-		case <-ctx.Done():
-			return
+		before := c.crew.said[w.Name]
+		if text == "" || text == before || text == "has left" && before == "" {
+			continue
+		}
+		c.crew.said[w.Name] = text
+		if text = fmt.Sprintf("worker %s on %s %s", w.Name, w.Host, text); len(s.Workers) <= maxNamed || w.State == Lacks {
+			c.o.Say("%s", text)
+		} else {
+			c.o.Log.Info(text, "run", c.Run())
 		}
 	}
-}
-
-// anyone reports whether some worker takes part.
-func (c *crew) anyone() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, w := range c.workers {
-		if w.takesPart() && w.State == Working {
-			return true
-		}
-	}
-	return false
-}
-
-// heard records a report of a worker.
-func (c *crew) heard(change bus.Change, now time.Time) {
-	name := strings.TrimPrefix(change.Key, WorkerPrefix)
-	c.mu.Lock()
-	w := c.workers[name]
-	if w == nil {
-		if change.Deleted {
-			c.mu.Unlock()
-			return
-		}
-		w = &seen{}
-		c.workers[name] = w
-	}
-	if change.Deleted {
-		w.at = time.Time{}
-	} else if err := json.Unmarshal(change.Value, &w.WorkerState); err != nil {
-		c.log.Warn("what a worker says cannot be read", "worker", name, "error", err)
-	} else if w.Name, w.at = name, now; now.Sub(change.At)-c.ahead > WorkerGone {
-		w.at = time.Time{} // the state is from an earlier part of the run
-	}
-	close(c.changed)
-	c.changed = make(chan struct{})
-	c.mu.Unlock()
-	c.announce(w)
-}
-
-// miss records which workers have not reported for long.
-func (c *crew) miss(now time.Time) {
-	c.mu.Lock()
-	var gone []*seen
-	for _, w := range c.workers {
-		if !w.at.IsZero() && now.Sub(w.at) > WorkerGone {
-			w.at = time.Time{}
-			gone = append(gone, w)
-		}
-	}
-	c.mu.Unlock()
-	for _, w := range gone {
-		c.announce(w)
+	switch alone := &c.crew.alone; {
+	case s.present()[Working] > 0:
+		*alone, c.crew.missed = time.Time{}, false
+	case alone.IsZero():
+		*alone = now
+	case !c.crew.missed && now.Sub(*alone) >= c.o.Idle:
+		c.crew.missed = true
+		c.o.Say("run %s: nobody takes part: start racflow worker --on %s on the machines that are to answer", c.Run(), c.o.Servers)
 	}
 }
 
-// announce reports changes of a worker's state, on the terminal or in the log.
-func (c *crew) announce(w *seen) {
-	c.mu.Lock()
-	text := ""
-	switch {
-	case w.at.IsZero() && w.reported == "":
-	case w.at.IsZero():
-		text = "has left"
-	case w.State == Working:
-		text = "takes part"
-	case w.State == Lacks:
-		text = "takes no part: " + strings.Join(w.Lacks, "; ")
-	}
-	changed := text != "" && text != w.reported && !c.over
-	if changed {
-		w.reported = text
-	}
-	many, who := len(c.workers) > maxNamed, fmt.Sprintf("worker %s on %s", w.Name, w.Host)
-	lacks := w.State == Lacks && c.lacking(text) <= maxNamed
-	c.mu.Unlock()
-	if !changed {
-		return
-	}
-	if !many || lacks {
-		c.say("%s %s", who, text)
-		return
-	}
-	c.log.Info(who+" "+text, "run", c.run)
-}
-
-// lacking counts the workers with the same message. The caller holds mu.
-func (c *crew) lacking(text string) (n int) {
-	for _, w := range c.workers {
-		if w.reported == text {
-			n++
-		}
-	}
-	return n
-}
-
-// spent adds up the workers' calls of services.
-func (c *crew) spent() governor.Snapshot {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var all governor.Snapshot
-	for _, w := range c.workers {
-		all = all.Plus(w.Calls)
-	}
-	return all
-}
-
-// batches returns how many batches keep the workers busy: two for each that they can work on.
-func (c *crew) batches() (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, w := range c.workers {
-		if w.takesPart() {
-			n += 2 * max(w.Jobs, jobs)
-		}
-	}
-	return n
-}
-
-// settle waits until the workers have left, because their last reports say what they spent.
-func (c *crew) settle(ctx context.Context) {
+// settle waits until the workers have left, and returns their calls of services.
+func (c *Caller) settle(ctx context.Context) (spent governor.Snapshot) {
 	ctx, cancel := context.WithTimeout(ctx, settleWait)
 	defer cancel()
 	for {
-		c.mu.Lock()
-		c.over = true
-		changed := c.changed
-		c.mu.Unlock()
-		if !c.anyone() {
-			return
+		s, err := c.look(ctx)
+		if err != nil {
+			return spent
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
+		spent = s.spent()
+		if s.present()[Working] == 0 || support.SleepFor(ctx, settleEvery) != nil {
+			return spent
 		}
 	}
+}
+
+// spent adds up the workers' calls of services.
+func (s *Status) spent() (all governor.Snapshot) {
+	for _, w := range s.Workers {
+		all = all.Plus(w.Calls)
+	}
+	return all
 }

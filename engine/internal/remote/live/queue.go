@@ -241,30 +241,25 @@ type Event struct {
 }
 
 // Follow is like Answer. Before it returns, it calls each with the results of the stages for the
-// item, in chronological order and from one goroutine.
+// item, in chronological order and one at a time.
 func (p *Pipeline) Follow(ctx context.Context, item engine.Item, each func(Event)) (engine.Result, error) {
-	steps := newStream[stage.Step]()
 	r := p.request(ctx, item, follows)
-	r.follow = steps.add
-	ended := make(chan error, 1)
-	go func() { ended <- p.queue.do(r) }()
-	report := func() {
-		for _, s := range steps.take() {
+	var mu sync.Mutex
+	over := false
+	r.follow = func(s stage.Step) { // stages run at the same time, and longer than a request that is given up
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
 			each(Event{s.Stage, s.Took, result.Candidates(s.Candidates), result.Votes(s.Votes), s.Skipped})
 		}
 	}
-	for {
-		select {
-		case <-steps.there:
-			report()
-		case err := <-ended:
-			if err != nil {
-				return engine.Result{}, err
-			}
-			report()
-			return p.resultOf(r.result), nil
-		}
+	err := p.queue.do(r)
+	mu.Lock()
+	defer mu.Unlock()
+	if over = true; err != nil {
+		return engine.Result{}, err
 	}
+	return p.resultOf(r.result), nil
 }
 
 // resultOf converts a result to its public form.

@@ -362,30 +362,3 @@ func (b *batch) failed() bool {
 	}
 	return false
 }
-
-// stream passes values from several goroutines to one.
-type stream[T any] struct {
-	mu    sync.Mutex
-	some  []T
-	there chan struct{} // has a value if some is not empty
-}
-
-func newStream[T any]() *stream[T] { return &stream[T]{there: make(chan struct{}, 1)} }
-
-func (s *stream[T]) add(v T) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.some = append(s.some, v)
-	select {
-	case s.there <- struct{}{}:
-	default:
-	}
-}
-
-func (s *stream[T]) take() []T {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	some := s.some
-	s.some = nil
-	return some
-}

@@ -14,7 +14,7 @@ import (
 )
 
 // Version is the first byte of a packet. It increases with every change of the content's format.
-const Version = 4
+const Version = 5
 
 // kind is the second byte.
 type kind byte
@@ -141,9 +141,6 @@ func DecodeOrder(data []byte) (run.Order, error) {
 type answered struct {
 	Rows []row
 	run.Answers
-	// Lists has an entry per result. N > 0: the result's candidates are left out, since they equal
-	// those of its N-th list (usually the last), counted from 1. 0: they are not left out.
-	Lists []int
 }
 
 // EncodeAnswers encodes the answers with their rows, so that a reader can write the output. It
@@ -159,16 +156,7 @@ func EncodeAnswers(rows []source.Row, a run.Answers) ([]byte, error) {
 			a.Left[at] = portable(err)
 		}
 	}
-	lists := make([]int, len(a.Results))
-	for i := range a.Results {
-		r := &a.Results[i]
-		for n, l := range r.Lists {
-			if len(l.Candidates) > 0 && same(l.Candidates, r.Candidates) {
-				r.Candidates, lists[i] = nil, n+1
-			}
-		}
-	}
-	return seal(answers, answered{each(rows, rowOf), a, lists})
+	return seal(answers, answered{each(rows, rowOf), a})
 }
 
 // traveller returns a result with portable errors and with hashes in place of its prompts.
@@ -190,18 +178,6 @@ func DecodeAnswers(data []byte) ([]source.Row, run.Answers, error) {
 	}
 	if err := sound(in.Rows, in.Answers); err != nil {
 		return nil, run.Answers{}, err
-	}
-	if len(in.Lists) != len(in.Results) {
-		return nil, run.Answers{}, damaged("%d results have %d numbers of lists", len(in.Results), len(in.Lists))
-	}
-	for i, n := range in.Lists {
-		r := &in.Results[i]
-		if n < 0 || n > len(r.Lists) || n > 0 && r.Candidates != nil {
-			return nil, run.Answers{}, damaged("there is no list %d", n)
-		}
-		if n > 0 {
-			r.Candidates = r.Lists[n-1].Candidates
-		}
 	}
 	if len(in.Rows) == 0 && in.Ended != nil {
 		return nil, run.Answers{}, in.Ended

@@ -67,7 +67,7 @@ func TestFrames(t *testing.T) {
 	}{
 		"nothing":             {nil, "a packet is cut off"},
 		"one byte":            {[]byte{Version}, "a packet is cut off"},
-		"another version":     {append([]byte{Version + 1}, good[1:]...), "a packet is of version 5, and this racflow reads version 4: let the same racflow run on all machines"},
+		"another version":     {append([]byte{Version + 1}, good[1:]...), "a packet is of version 6, and this racflow reads version 5: let the same racflow run on all machines"},
 		"an earlier version":  {append([]byte{1}, good[1:]...), "a packet is of version 1"},
 		"another kind":        {append([]byte{Version, byte(answers)}, good[2:]...), "a packet has answers where an order is expected"},
 		"no kind":             {append([]byte{Version, 'x'}, good[2:]...), "a packet has something else ('x') where an order is expected"},
@@ -99,17 +99,16 @@ func TestFrames(t *testing.T) {
 // TestDamagedAnswers has parts that do not fit together.
 func TestDamagedAnswers(t *testing.T) {
 	one := func(more object) object {
-		all := object{"Rows": []object{{}}, "Results": []object{{}}, "Lists": []int{0}}
+		all := object{"Rows": []object{{}}, "Results": []object{{}}}
 		maps.Copy(all, more)
 		return all
 	}
-	list := object{"Stage": "a", "Candidates": []object{{"ID": "x"}}}
 	nothing := &text{"no"}
 	tests := map[string]struct {
 		data object
 		want string
 	}{
-		"fewer results than rows": {one(object{"Results": []object{}, "Lists": nil}), "0 results are not those of 1 rows"},
+		"fewer results than rows": {one(object{"Results": []object{}}), "0 results are not those of 1 rows"},
 		"left":                    {one(object{"Left": map[int]error{1: nothing}}), "item 1 of 1 is left for no reason"},
 		"left for nothing":        {one(object{"Left": map[int]error{0: nil}}), "item 0 of 1 is left for no reason"},
 		"bill":                    {one(object{"Bills": map[int]outcome.Bill{-1: {Calls: 1}}}), "there is no item -1 of 1 for a bill"},
@@ -117,10 +116,6 @@ func TestDamagedAnswers(t *testing.T) {
 		"a failure of nothing":    {one(object{"Halted": []any{&outcome.Failure{Stage: "a"}}}), "an error says nothing"},
 		"skipped for nothing":     {one(object{"Results": []object{{"Skipped": []any{nil}}}}), "a failure is missing"},
 		"left for an empty error": {one(object{"Left": map[int]error{0: &outcome.Failure{Err: &sdk.Error{}}}}), "an error says nothing"},
-		"no numbers of lists":     {one(object{"Lists": nil}), "1 results have 0 numbers of lists"},
-		"a list":                  {one(object{"Lists": []int{1}}), "there is no list 1"},
-		"a list below":            {one(object{"Lists": []int{-1}}), "there is no list -1"},
-		"candidates and a list":   {one(object{"Results": []object{{"Lists": []object{list}, "Candidates": []object{{}}}}, "Lists": []int{1}}), "there is no list 1"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -59,9 +59,9 @@ type chatFace struct {
 }
 
 func (f chatFace) complete(w http.ResponseWriter, r *http.Request) {
-	in, question, refused := read(r)
-	if refused != nil {
-		refused.ServeHTTP(w, r)
+	in, question, mistake := read(r)
+	if mistake != nil {
+		mistake.ServeHTTP(w, r)
 		return
 	}
 	p := f.pipelines.Named(in.Model)
@@ -71,26 +71,26 @@ func (f chatFace) complete(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), f.timeout)
 	defer cancel()
-	answer := func() (engine.Result, *refusal) {
-		result, err := p.Answer(ctx, engine.Item{Text: question})
-		if problem := ProblemOf(ctx, result, err); problem != nil {
-			return result, refusalOf(problem)
-		}
-		return result, nil
-	}
+	var out *EventWriter
 	if in.Stream {
-		stream{NewEventWriter(w), in, newCompletion("chat.completion.chunk", in.Model)}.serve(w, r, cancel, answer)
-		return
+		out = NewEventWriter(w, cancel)
 	}
-	result, refused := answer()
-	if refused != nil {
-		refused.ServeHTTP(w, r)
-		return
+	result, err := p.Answer(ctx, engine.Item{Text: question})
+	begun := in.Stream && out.End()
+	problem := ProblemOf(ctx, result, err)
+	switch {
+	case problem != nil && begun:
+		out.Send("", refused{refusalOf(problem)})
+	case problem != nil:
+		refusalOf(problem).ServeHTTP(w, r)
+	case in.Stream:
+		stream{out, in, newCompletion("chat.completion.chunk", in.Model)}.answer(result)
+	default:
+		whole, m, stop := newCompletion("chat.completion", in.Model), replyOf(result), "stop"
+		whole.Choices = []choice{{Message: &m, Finish: &stop}}
+		whole.Usage, whole.Racflow = usageOf(result), &result
+		writeRefusal(w, http.StatusOK, whole)
 	}
-	whole, m, stop := newCompletion("chat.completion", in.Model), replyOf(result), "stop"
-	whole.Choices = []choice{{Message: &m, Finish: &stop}}
-	whole.Usage, whole.Racflow = usageOf(result), &result
-	writeRefusal(w, http.StatusOK, whole)
 }
 
 // model describes a pipeline in OpenAI's list of models.

@@ -235,38 +235,6 @@ type stream struct {
 	chunk completion // the fields that all chunks share
 }
 
-// answered is the result for a question, or an error.
-type answered struct {
-	result  engine.Result
-	refused *refusal
-}
-
-// serve waits for an answer and sends it. Until the stream has begun, an error sets the response
-// status. If the client accepts nothing more, serve cancels the work.
-func (s stream) serve(w http.ResponseWriter, r *http.Request, cancel func(), answer func() (engine.Result, *refusal)) {
-	done := make(chan answered, 1)
-	go func() {
-		defer close(done)
-		result, refused := answer()
-		done <- answered{result, refused}
-	}()
-	if FollowEvents(s.to, done, func(a answered) {
-		switch {
-		case a.refused == nil:
-			s.answer(a.result)
-		case s.to.Begun():
-			s.to.Send("", refused{a.refused})
-		default:
-			a.refused.ServeHTTP(w, r)
-		}
-	}) {
-		return
-	}
-	cancel()
-	for range done { // until the work has ended
-	}
-}
-
 // answer sends a result, one word per chunk.
 func (s stream) answer(r engine.Result) {
 	m, stop := replyOf(r), "stop"

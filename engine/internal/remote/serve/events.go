@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -15,53 +16,80 @@ import (
 // pulse is the maximum silence in a stream.
 const pulse = 15 * time.Second
 
-// EventWriter writes events to a client. It is not safe for concurrent use.
+// EventWriter writes events to a client. It is safe for concurrent use.
 type EventWriter struct {
 	to     http.ResponseWriter
+	cancel func()
+	timer  *time.Timer
+
+	mu     sync.Mutex
 	begun  bool
 	failed bool // the client accepts nothing more
+	quiet  bool
 }
 
-// NewEventWriter returns a writer. The response begins with the first event.
-func NewEventWriter(to http.ResponseWriter) *EventWriter { return &EventWriter{to: to} }
+// NewEventWriter returns a writer. The response begins with the first event, or with a sign of life where there is
+// none for long. cancel ends the work once the client accepts nothing more.
+func NewEventWriter(to http.ResponseWriter, cancel func()) *EventWriter {
+	w := &EventWriter{to: to, cancel: cancel}
+	w.mu.Lock() // pulse waits until w.timer is set
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(pulse, w.pulse)
+	return w
+}
 
-// Begun reports whether the response has begun, so that it is one of events.
-func (w *EventWriter) Begun() bool { return w.begun }
+func (w *EventWriter) pulse() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.quiet {
+		return
+	}
+	w.begin()
+	w.write(": at work\n\n")
+	w.flush()
+	w.timer.Reset(pulse)
+}
 
-// Send sends a value as JSON. With an empty name the event has no name.
+// End ends the signs of life, and reports whether the response has begun, so that it is one of events. What is
+// still sent goes with the end of the request.
+func (w *EventWriter) End() (begun bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer.Stop()
+	w.quiet = true
+	return w.begun
+}
+
+// Send sends a value as JSON. With an empty name the event has no name. Until End, the event goes at once.
 func (w *EventWriter) Send(name string, value any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.start(name)
-	enc := json.NewEncoder(w.to) // escapes line ends and adds one at the end
-	enc.SetEscapeHTML(false)
-	w.failed = w.failed || enc.Encode(value) != nil
+	if !w.failed {
+		enc := json.NewEncoder(w.to) // escapes line ends and adds one at the end
+		enc.SetEscapeHTML(false)
+		w.failed = enc.Encode(value) != nil
+	}
 	w.write("\n")
+	w.flush()
 }
 
 // Text sends a line of text as an event without a name.
 func (w *EventWriter) Text(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.start("")
 	w.write(line + "\n\n")
 }
 
-// FollowEvents calls each with every value until the channel is closed, and flushes at once what
-// each sends. false: the client accepts nothing more.
-func FollowEvents[T any](w *EventWriter, from <-chan T, each func(T)) bool {
-	ticker := time.NewTicker(pulse)
-	defer ticker.Stop()
-	for !w.failed {
-		select {
-		case one, ok := <-from:
-			if !ok {
-				return true
-			}
-			each(one)
-		case <-ticker.C:
-			w.begin()
-			w.write(": at work\n\n")
-		}
-		w.failed = w.failed || w.begun && http.NewResponseController(w.to).Flush() != nil
+// flush sends what is written, and ends the work if the client accepts nothing more.
+func (w *EventWriter) flush() {
+	if !w.quiet {
+		w.failed = w.failed || http.NewResponseController(w.to).Flush() != nil
 	}
-	return false
+	if w.failed {
+		w.cancel()
+	}
 }
 
 func (w *EventWriter) begin() {

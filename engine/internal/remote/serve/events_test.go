@@ -3,22 +3,22 @@ package serve
 import (
 	"errors"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 var errGone = errors.New("gone")
 
-func TestFollow(t *testing.T) {
+func TestEventWriter(t *testing.T) {
 	rec := httptest.NewRecorder()
-	w, from := NewEventWriter(rec), make(chan int, 2)
-	from <- 1
-	from <- 2
-	close(from)
-	if w.Begun() {
-		t.Error("begun before the first event")
+	w := NewEventWriter(rec, func() { t.Error("the client took all") })
+	for n := range 2 {
+		w.Send("number", map[string]any{"n": n + 1, "text": "a\n<b>"})
 	}
-	if !FollowEvents(w, from, func(n int) { w.Send("number", map[string]any{"n": n, "text": "a\n<b>"}) }) {
-		t.Error("the client took all, and Follow says that it did not")
+	if !w.End() {
+		t.Error("it has not begun")
 	}
 	w.Text("[DONE]")
 	want := "event: number\ndata: {\"n\":1,\"text\":\"a\\n<b>\"}\n\n" +
@@ -31,21 +31,44 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// A proxy sees signs of life, from when it would take silence for the end until the work has ended.
+func TestPulse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := httptest.NewRecorder()
+		w := NewEventWriter(rec, func() { t.Error("the client took all") })
+		time.Sleep(pulse - time.Second)
+		if rec.Body.Len() > 0 {
+			t.Errorf("begun early: %q", rec.Body)
+		}
+		time.Sleep(2*pulse + 2*time.Second)
+		if !w.End() {
+			t.Error("it has not begun")
+		}
+		time.Sleep(pulse)
+		if got := rec.Body.String(); got != strings.Repeat(": at work\n\n", 3) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 // eventsDeaf is a client that went away.
 type eventsDeaf struct{ *httptest.ResponseRecorder }
 
 func (eventsDeaf) Write([]byte) (int, error)       { return 0, errGone }
 func (eventsDeaf) WriteString(string) (int, error) { return 0, errGone }
 
+// Where the client goes away, the work ends: with the next event, or with the next sign of life.
 func TestClientGone(t *testing.T) {
-	from := make(chan int, 2)
-	from <- 1
-	from <- 2
-	w, seen := NewEventWriter(eventsDeaf{httptest.NewRecorder()}), 0
-	if FollowEvents(w, from, func(n int) { seen++; w.Send("", n) }) {
-		t.Error("nothing was taken, and Follow says that all was")
-	}
-	if seen != 1 {
-		t.Errorf("%d events were made for a client that took none", seen)
+	for name, send := range map[string]func(*EventWriter){"an event": func(w *EventWriter) { w.Send("", 1) }, "silence": func(*EventWriter) { time.Sleep(2 * pulse) }} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cancelled := false
+				w := NewEventWriter(eventsDeaf{httptest.NewRecorder()}, func() { cancelled = true })
+				send(w)
+				if w.End(); !cancelled {
+					t.Error("the work goes on for a client that takes nothing")
+				}
+			})
+		})
 	}
 }

@@ -247,32 +247,16 @@ func (s *Server) stream(p Pipeline, item engine.Item) *huma.StreamResponse {
 		r, w := humago.Unwrap(hc)
 		ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
 		defer cancel()
-		steps := make(chan live.Event, 64)
-		var answered engine.Result
-		var failed error
-		go func() {
-			defer close(steps)
-			answered, failed = p.Follow(ctx, item, func(e live.Event) {
-				select {
-				case steps <- e:
-				case <-ctx.Done():
-				}
-			})
-		}()
-		out := NewEventWriter(w)
-		if !FollowEvents(out, steps, func(e live.Event) {
+		out := NewEventWriter(w, cancel)
+		answered, failed := p.Follow(ctx, item, func(e live.Event) {
 			out.Send("stage", Event{e.Stage, e.Took.Seconds(), e.Candidates, e.Votes, e.Skipped})
-		}) {
-			cancel()
-			for range steps { // until the work has ended
-			}
-			return
-		}
+		})
+		begun := out.End()
 		problem := ProblemOf(ctx, answered, failed)
 		switch {
 		case problem == nil:
 			out.Send("result", answered)
-		case out.Begun():
+		case begun:
 			out.Send("error", problem)
 		default:
 			problem.ServeHTTP(w, r)

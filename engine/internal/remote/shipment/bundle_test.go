@@ -173,7 +173,7 @@ func (o objects) GetFile(_ context.Context, digest string, w io.Writer) error {
 func worker(t *testing.T) (shipment.BundlePlace, map[string]string) {
 	t.Helper()
 	models := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(models, "theirs"), 0o755), os.WriteFile(filepath.Join(models, "theirs", "model.safetensors"), []byte("weights"), 0o644)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(models, "m"), 0o755), os.WriteFile(filepath.Join(models, "m", "model.safetensors"), []byte("weights"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv(sdk.ModelsVariable, t.TempDir())

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/engine"
@@ -45,7 +44,7 @@ func (u *unpacking) lacks() (all []string, err error) {
 		case dir == "" && m.Path == "":
 			all = append(all, fmt.Sprintf("model %s is not here: racflow model pull %s", m.Name, m.Name))
 		case dir == "":
-			all = append(all, fmt.Sprintf("model %s, which the file has as %s, is not here, or has other weights: racflow model pull brings models of hubs; of another, put its folder into one of the worker's folders of models (digest %.12s)", m.Name, m.Path, m.Digest))
+			all = append(all, fmt.Sprintf("model %s, which the file has as %s, is not here, or has other weights: racflow model pull brings models of hubs; of another, put its folder under this name into one of the worker's folders of models (digest %.12s)", m.Name, m.Path, m.Digest))
 		case m.Path != "":
 			u.away[m.Path] = dir
 		}
@@ -54,29 +53,19 @@ func (u *unpacking) lacks() (all []string, err error) {
 	return append(all, missing...), err
 }
 
-// find returns the folder of a model by its digest; empty: it is not on this machine.
+// find returns the folder of a model by its name and digest; empty: it is not on this machine.
 func (u *unpacking) find(m BundledModel) (string, error) {
-	usual, err := sdk.ModelDir(m.Name)
 	var candidates []string
-	if err == nil {
+	if usual, err := sdk.ModelDir(m.Name); err == nil {
 		candidates = append(candidates, usual)
 	}
 	if m.Path != "" {
 		candidates = append(candidates, m.Path)
 		for _, dir := range u.place.Models {
 			candidates = append(candidates, filepath.Join(dir, m.Name), dir)
-			candidates = append(candidates, folders(dir)...)
-		}
-		if err == nil {
-			candidates = append(candidates, folders(filepath.Dir(usual))...)
 		}
 	}
-	var seen []string
 	for _, dir := range candidates {
-		if slices.Contains(seen, dir) {
-			continue
-		}
-		seen = append(seen, dir)
 		if size, err := model.Size(dir); err != nil || size != m.Size {
 			continue // skips reading the folder
 		}
@@ -89,17 +78,6 @@ func (u *unpacking) find(m BundledModel) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-func folders(dir string) (all []string) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			all = append(all, path)
-		}
-	}
-	return all
 }
 
 // plugins returns sentences about missing programs.

@@ -38,7 +38,7 @@ func TestModels(t *testing.T) {
 		lacks         []string
 	}{
 		{"named", "others", []string{"model named, which", "model minilm is not here: racflow model pull minilm"}},
-		{"elsewhere", "weights", []string{"model minilm is not here: racflow model pull minilm"}},
+		{"named", "weights", []string{"model minilm is not here: racflow model pull minilm"}},
 		{"elsewhere2", "mini", []string{"model minilm is not here: racflow model pull minilm"}},
 		{"minilm", "mini", nil},
 	} {
@@ -49,7 +49,7 @@ func TestModels(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		if err == nil {
-			if got := o.Away(w.path("project/named")); got != filepath.Join(os.Getenv(sdk.ModelsVariable), "elsewhere") {
+			if got := o.Away(w.path("project/named")); got != filepath.Join(os.Getenv(sdk.ModelsVariable), "named") {
 				t.Errorf("it is at %s", got)
 			}
 			continue

@@ -16,7 +16,6 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/program"
-	"github.com/racflow/racflow/sdk/support"
 )
 
 // This file copies files from a caller's state folder to the state folders of workers.
@@ -36,8 +35,8 @@ import (
 // KeptFiles is a folder of files named by their digests, which workers may share.
 type KeptFiles struct{ Dir string }
 
-// Get places files in a state folder, each atomically. It downloads missing ones, once for all
-// workers that share the folder of kept files. It rejects names that lead out of the state folder.
+// Get places files in a state folder, each atomically. It downloads those that the folder of kept files
+// lacks. It rejects names that lead out of the state folder.
 //
 // Get replaces a file of that name with other content, for everyone who opens it afterwards. So
 // give runs that may be under way at the same time separate state folders.
@@ -99,26 +98,9 @@ func (k KeptFiles) whole(digest string) error {
 
 // load downloads a file to the folder of kept files, unless it is there and undamaged.
 func (k KeptFiles) load(ctx context.Context, conn ObjectStore, f Shipped) error {
-	unlock, err := k.lock(ctx, f.Digest)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	if err := k.whole(f.Digest); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for try := 1; ; try++ {
-		err := k.loadOnce(ctx, conn, f)
-		if err == nil || ctx.Err() != nil || try >= tries {
-			return err
-		}
-	}
-}
-
-// tries is how often a file may arrive damaged before that is an error.
-const tries = 3
-
-func (k KeptFiles) loadOnce(ctx context.Context, conn ObjectStore, f Shipped) error {
 	out, err := os.CreateTemp(k.Dir, unfinished+"*") // accessible to its owner only
 	if err != nil {
 		return err
@@ -137,37 +119,12 @@ func (k KeptFiles) loadOnce(ctx context.Context, conn ObjectStore, f Shipped) er
 // unfinished is the name prefix of files that are being written.
 const unfinished = "new-"
 
-// again is how often a worker checks whether another one has downloaded a file.
-const again = 50 * time.Millisecond
-
-// lock makes sure that only one worker downloads a file. It waits while another one does.
-func (k KeptFiles) lock(ctx context.Context, digest string) (unlock func(), err error) {
-	path := k.path(digest) + ".lock"
-	for {
-		held, err := support.OpenLock(path, os.O_RDWR|os.O_CREATE, disk.FileMode)
-		switch {
-		case err == nil:
-			return func() { _ = errors.Join(os.Remove(path), held.Close()) }, nil // the lock ends with the process at the latest
-		case errors.Is(err, errors.ErrUnsupported):
-			return func() {}, nil // then two workers may download it
-		case !errors.Is(err, support.ErrBusy):
-			return nil, err
-		}
-		if err := support.SleepFor(ctx, again); err != nil {
-			return nil, err
-		}
-	}
-}
-
 // place puts a kept file at its name in a state folder.
 func (k KeptFiles) place(f Shipped, state string) error {
 	from, to := k.path(f.Digest), filepath.Join(state, filepath.FromSlash(f.Name))
 	now := time.Now()
 	_ = os.Chtimes(from, now, now) // for Trim
 	if err := disk.MakeBelow(state, filepath.Dir(to)); err != nil {
-		return err
-	}
-	if same, err := holds(to, from, f); err != nil || same {
 		return err
 	}
 	temp, err := os.MkdirTemp(filepath.Dir(to), unfinished+"*")
@@ -182,25 +139,6 @@ func (k KeptFiles) place(f Shipped, state string) error {
 		}
 	}
 	return os.Rename(whole, to)
-}
-
-// holds reports whether a file already has the content.
-func holds(path, kept string, f Shipped) (bool, error) {
-	there, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if from, err := os.Stat(kept); err == nil && os.SameFile(there, from) {
-		return true, nil
-	}
-	if there.Size() != f.Size {
-		return false, nil
-	}
-	digest, err := program.HashFile(path)
-	return digest == f.Digest, err
 }
 
 func clone(from, to string) error {

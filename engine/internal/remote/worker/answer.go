@@ -27,72 +27,66 @@ const (
 	most = 10
 )
 
-// answer sends a batch through the stages and stores the answers. It returns the batch to the queue
-// if that fails.
-func (p *part) answer(life context.Context, b batch) (answered bool) {
+// answer sends a batch through the stages and stores the answers. After an error the batch is not answered, and
+// unless that is errLost, no more batches are taken.
+func (p *part) answer(life context.Context, b batch) error {
 	order, err := packet.DecodeOrder(b.Data)
-	if err != nil {
-		err = fmt.Errorf("batch %s cannot be read: %w", b.Position, err)
-		if b.Deliveries <= most || !p.unreadable(life, b, err) {
-			p.fail(b, err)
-			return false
-		}
-		return true
+	if err != nil { // no worker can read it: the reader of the answer fails with the reason
+		return p.store(life, b, order, run.Answers{Ended: fmt.Errorf("batch %s cannot be read: %w", b.Position, err)})
 	}
-	rows := order.Rows
+	given := order
 	if b.Deliveries > most {
 		p.log.Warn("a batch was given out too often: its items fail", "batch", b.Position, "times", b.Deliveries-1)
-		order = refused(order, fmt.Errorf("it was given to workers %s with others, and none of them has answered: they may have ended over one of these items (their logs say more)", terminal.Plural(b.Deliveries-1, "time")))
+		given = refused(order, fmt.Errorf("it was given to workers %s with others, and none of them has answered: they may have ended over one of these items (their logs say more)", terminal.Plural(b.Deliveries-1, "time")))
 	}
-	answers, err := p.take(life, b, order)
+	answers, err := p.take(life, b, given)
 	if errors.Is(err, errLost) {
 		p.log.Warn("a batch is another worker's by now: the servers have not heard from this one for as long as its claim lasts", "batch", b.Position)
-		return false
-	}
-	if errors.Is(err, errPast) {
-		p.done(life, b)
-		return true
+		return err
 	}
 	if err != nil {
-		p.fail(b, fmt.Errorf("the stages cannot answer: %w", err))
-		return false
+		return p.leave(fmt.Errorf("the stages cannot answer: %w", err))
 	}
 	trouble := p.pipeline.Trouble(answers)
 	if trouble != nil && b.Deliveries <= elsewhere {
-		p.fail(b, trouble)
-		return false
+		return p.leave(trouble)
 	}
-	data, err := packet.EncodeAnswers(rows, answers)
+	if err := p.store(life, b, order, answers); err != nil {
+		return err
+	}
+	if trouble != nil {
+		_ = p.leave(trouble)
+	}
+	return nil
+}
+
+// store stores the answers of a batch at the servers, unless another worker's are there already, which are as good.
+func (p *part) store(life context.Context, b batch, o run.Order, answers run.Answers) error {
+	data, err := packet.EncodeAnswers(o.Rows, answers)
 	if err != nil { // it would happen at any worker
 		p.log.Warn("the answers of a batch cannot travel: its items fail", "batch", b.Position, "error", err)
-		if answers, err = p.pipeline.Take(life, refused(order, fmt.Errorf("the answers of its batch cannot travel: %w", err))); err == nil {
-			data, err = packet.EncodeAnswers(rows, answers)
+		if answers, err = p.pipeline.Take(life, refused(o, fmt.Errorf("the answers of its batch cannot travel: %w", err))); err == nil {
+			data, err = packet.EncodeAnswers(o.Rows, answers)
 		}
 	}
 	if err == nil {
-		_, err = p.room.Answer(life, b.Position, data) // another worker's answer may exist already: it is as good
+		_, err = p.room.Answer(life, b.Position, data)
 	}
 	if err != nil {
-		p.fail(b, fmt.Errorf("the answers of a batch cannot be kept: %w", err))
-		return false
+		return p.leave(fmt.Errorf("the answers of a batch cannot be kept: %w", err))
 	}
-	p.done(life, b)
 	failed := 0
 	for _, r := range answers.Results {
 		if r.Failure != nil {
 			failed++
 		}
 	}
-	p.status.count(len(rows), failed)
-	if trouble != nil {
-		p.leave(trouble)
-	}
-	return true
+	p.status.count(len(o.Rows), failed)
+	return nil
 }
 
-// take sends an order through the stages while this worker's answer is wanted. Once it is not, take
-// returns errLost or errPast: another worker then asks for the unanswered items, and continuing
-// here would pay for them twice.
+// take sends an order through the stages until the batch is another worker's: then it returns errLost, since
+// continuing would pay for the unanswered items twice.
 func (p *part) take(life context.Context, b batch, o run.Order) (run.Answers, error) {
 	held, drop := context.WithCancelCause(life)
 	defer drop(nil)
@@ -100,14 +94,12 @@ func (p *part) take(life context.Context, b batch, o run.Order) (run.Answers, er
 		select {
 		case <-b.Lost:
 			drop(errLost)
-		case <-b.Past:
-			drop(errPast)
 		case <-held.Done():
 		}
 	}()
 	answers, err := p.pipeline.Take(held, o)
-	if cause := context.Cause(held); errors.Is(cause, errLost) || errors.Is(cause, errPast) {
-		return run.Answers{}, cause
+	if errors.Is(context.Cause(held), errLost) {
+		return run.Answers{}, errLost
 	}
 	return answers, err
 }
@@ -119,31 +111,11 @@ func (p *part) done(life context.Context, b batch) {
 	}
 }
 
-// fail returns a batch without an answer to the queue, and takes no more batches. If taking has
-// already ended, the batch was interrupted.
-func (p *part) fail(b batch, why error) {
-	p.leave(why)
-	p.giveBack(b)
-}
-
+// giveBack returns a batch without an answer to the queue.
 func (p *part) giveBack(b batch) {
 	if err := b.Return(); err != nil {
 		p.log.Debug("a batch could not be given back, and goes to another once its claim has ended", "batch", b.Position, "error", err)
 	}
-}
-
-// unreadable answers a batch that no worker can read, which would otherwise be handed out forever.
-// The reader of the answer fails with the reason.
-func (p *part) unreadable(life context.Context, b batch, why error) (answered bool) {
-	data, err := packet.EncodeAnswers(nil, run.Answers{Ended: why})
-	if err == nil {
-		_, err = p.room.Answer(life, b.Position, data)
-	}
-	if err != nil {
-		return false
-	}
-	p.done(life, b)
-	return true
 }
 
 // refused returns an order whose rows fail before any stage sees them.
@@ -157,27 +129,19 @@ func refused(o run.Order, why error) run.Order {
 	return o
 }
 
-// lacksError lists what a worker lacks for a run, in sentences that say what to do.
-type lacksError struct{ what []string }
-
-func (e *lacksError) Error() string { return strings.Join(e.what, "; ") }
-
-// lacking converts an error to a lacksError if this machine lacks something; other errors may be
+// lacking converts an error to a *shipment.LacksError if this machine lacks something; other errors may be
 // temporary.
 func lacking(err error) error {
-	var bundled *shipment.LacksError
 	var different *engine.DifferentError
 	var file *engine.DiagnosticsError
 	var option *engine.OptionError
 	switch {
-	case errors.As(err, &bundled):
-		return &lacksError{slices.Clone(bundled.Lacks)}
 	case errors.As(err, &different):
-		return &lacksError{slices.Clone(different.Differences)}
+		return &shipment.LacksError{Lacks: different.Differences}
 	case errors.As(err, &file):
-		return &lacksError{strings.Split(err.Error(), "\n")}
+		return &shipment.LacksError{Lacks: strings.Split(err.Error(), "\n")}
 	case errors.As(err, &option):
-		return &lacksError{[]string{err.Error()}}
+		return &shipment.LacksError{Lacks: []string{err.Error()}}
 	}
 	return err
 }
@@ -273,7 +237,7 @@ func (s *status) state(now time.Time) caller.WorkerState {
 	return w
 }
 
-// keep stores the state until ctx ends, once more after that, and then removes it.
+// keep stores the state until ctx ends, and then that the worker has left.
 func (s *status) keep(ctx context.Context, r room) {
 	for ctx.Err() == nil {
 		s.put(ctx, r)
@@ -285,10 +249,8 @@ func (s *status) keep(ctx context.Context, r room) {
 		}
 		next.Stop()
 	}
+	s.set(caller.Left)
 	s.put(ctx, r)
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), stateTimeout)
-	defer cancel()
-	_ = r.Forget(within) // if this fails, the state ages and the worker counts as gone
 }
 
 // put stores the state, even after ctx has ended. If that fails, the next state includes the same information.

@@ -11,9 +11,8 @@
 // A worker stores the answer of a batch before it acknowledges the batch. If it crashes in between, the batch
 // is answered again, and the first answer stands. So a worker that was suspended for long does no harm: its
 // late answers are dropped silently. If the servers have not heard from a worker for the length of a claim,
-// it drops its batch, because another worker has it and both would pay for the same calls. It also drops
-// batches of an earlier part once a run has been resumed. A batch that was handed out many times gets an
-// answer with failed items, because it may be what crashes workers.
+// it drops its batch, because another worker has it and both would pay for the same calls. A batch that was
+// handed out many times gets an answer with failed items, because it may be what crashes workers.
 //
 // If the stages cannot continue here, the worker returns its batches to the queue and opens the
 // pipeline again. Only if other workers have had them, too, does the run learn that stages had to

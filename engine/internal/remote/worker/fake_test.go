@@ -179,12 +179,9 @@ func (r *fakeRoom) Answer(ctx context.Context, at bus.Position, data []byte) (bo
 func (r *fakeRoom) Tell(_ context.Context, w caller.WorkerState) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = append(r.told, w)
-	return nil
-}
-
-func (r *fakeRoom) Forget(context.Context) error {
-	r.note("forget %s", r.id)
+	if r.told = append(r.told, w); w.State == caller.Left {
+		r.note("left %s", r.id)
+	}
 	return nil
 }
 

@@ -7,11 +7,15 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
 	"github.com/racflow/racflow/engine/internal/remote/caller"
+	"github.com/racflow/racflow/engine/internal/remote/shipment"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -52,11 +56,8 @@ type follower struct {
 	lacks    []string // as last reported
 }
 
-// follow takes part in a run until the run is over or ctx ends. enter waits for its turn.
-func (w *worker) follow(ctx context.Context, id string, enter func(context.Context) error) {
-	if enter(ctx) != nil {
-		return
-	}
+// follow takes part in a run, for which there is a place, until the run is over or ctx ends.
+func (w *worker) follow(ctx context.Context, id string) {
 	r := w.look(ctx, id)
 	if r == nil {
 		if ctx.Err() == nil {
@@ -110,7 +111,7 @@ func (f *follower) once(ctx context.Context) (again bool) {
 	began := time.Now()
 	why := f.partake(ctx)
 	f.places.leave()
-	var needs *lacksError
+	var needs *shipment.LacksError
 	pause := lookAgain
 	switch {
 	case ctx.Err() != nil:
@@ -120,7 +121,7 @@ func (f *follower) once(ctx context.Context) (again bool) {
 		f.status.set(caller.Joining)
 		return true
 	case errors.As(why, &needs):
-		f.lack(needs.what)
+		f.lack(needs.Lacks)
 	default:
 		if time.Since(began) > steady {
 			f.failures = 0
@@ -217,53 +218,40 @@ func (f *follower) readable() (*caller.Definition, error) {
 	d, err := caller.DecodeDefinition(f.room.Definition())
 	switch {
 	case err != nil:
-		return nil, &lacksError{[]string{err.Error()}}
+		return nil, &shipment.LacksError{Lacks: []string{err.Error()}}
 	case d.Version != f.version:
-		return nil, &lacksError{[]string{fmt.Sprintf("the run was begun with racflow %s, and this worker is racflow %s: install the same version", d.Version, f.version)}}
+		return nil, &shipment.LacksError{Lacks: []string{fmt.Sprintf("the run was begun with racflow %s, and this worker is racflow %s: install the same version", d.Version, f.version)}}
 	}
 	return d, nil
 }
 
-// line admits a limited number of goroutines at a time, in the order of their arrival.
+// line admits a limited number of goroutines at a time, in the order of their arrival. A nil line admits
+// everybody at once.
 type line struct {
-	places int
-
-	mu      sync.Mutex
-	free    int
-	waiting []chan struct{} // each is closed when its goroutine may enter
+	places  int
+	free    *semaphore.Weighted
+	waiting atomic.Int32
 }
 
-func newLine(places int) *line { return &line{places: places, free: places} }
-
-// stand takes the next place in the line. The returned function waits for its turn. It returns the
-// error of ctx if that ends first; then do not call leave.
-func (l *line) stand() (enter func(ctx context.Context) error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	turn := make(chan struct{})
-	if l.free > 0 {
-		l.free--
-		close(turn)
-	} else {
-		l.waiting = append(l.waiting, turn)
-	}
-	return func(ctx context.Context) error {
-		select {
-		case <-turn:
-			return nil
-		case <-ctx.Done():
-			l.withdraw(turn)
-			return ctx.Err()
-		}
-	}
+func newLine(places int) *line {
+	return &line{places: places, free: semaphore.NewWeighted(int64(places))}
 }
 
-// enter stands in line and waits. A nil line admits everybody at once.
+// enter waits for a place. It returns the error of ctx if that ends first; then do not call leave.
 func (l *line) enter(ctx context.Context) error {
 	if l == nil {
 		return ctx.Err()
 	}
-	return l.stand()(ctx)
+	l.waiting.Add(1)
+	defer l.waiting.Add(-1)
+	return l.free.Acquire(ctx, 1)
+}
+
+// leave makes room for the next one.
+func (l *line) leave() {
+	if l != nil {
+		l.free.Release(1)
+	}
 }
 
 // pass waits until it could enter.
@@ -275,42 +263,8 @@ func (l *line) pass(ctx context.Context) error {
 	return err
 }
 
-func (l *line) withdraw(turn chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if at := slices.Index(l.waiting, turn); at >= 0 {
-		l.waiting = slices.Delete(l.waiting, at, at+1)
-		return
-	}
-	l.next() // it was admitted meanwhile
-}
-
-// leave makes room for the next one.
-func (l *line) leave() {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.next()
-}
-
-// next admits one. The caller holds mu.
-func (l *line) next() {
-	if len(l.waiting) == 0 {
-		l.free++
-		return
-	}
-	close(l.waiting[0])
-	l.waiting = l.waiting[1:]
-}
-
 // others reports whether others wait.
-func (l *line) others() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.waiting) > 0
-}
+func (l *line) others() bool { return l.waiting.Load() > 0 }
 
 // room is the part of a run at the servers that the loop needs; natsRoom implements it with *bus.Run.
 type room interface {
@@ -319,9 +273,8 @@ type room interface {
 	Over(ctx context.Context) error
 	Take(ctx context.Context) (batch, error)
 	Answer(ctx context.Context, at bus.Position, data []byte) (first bool, err error)
-	// Tell stores the worker's state, and Forget removes it.
+	// Tell stores the worker's state.
 	Tell(ctx context.Context, state caller.WorkerState) error
-	Forget(ctx context.Context) error
 }
 
 // batch is the loop's view of a *bus.Batch.
@@ -332,7 +285,6 @@ type batch struct {
 	Done       func(ctx context.Context) error
 	Return     func() error
 	Lost       <-chan struct{} // closed when another worker may have it
-	Past       <-chan struct{} // closed when a later part of the run has begun
 }
 
 // joined is the open pipeline of a run in which this worker takes part.
@@ -348,6 +300,6 @@ type joined interface {
 	Close()
 }
 
-// opener opens the pipeline of a run, which ends with ctx. The error is a *lacksError if this
+// opener opens the pipeline of a run, which ends with ctx. The error is a *shipment.LacksError if this
 // worker lacks something.
 type opener func(ctx context.Context, r room, d *caller.Definition) (joined, error)

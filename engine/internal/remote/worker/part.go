@@ -7,10 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/process/disk"
@@ -38,7 +39,7 @@ type folder struct {
 	held *os.File // the lock of own; nil: the system has no locks
 }
 
-// openFolder takes a part of a state folder that no other worker uses. It reuses what an earlier
+// openFolder takes a part of a state folder that no other worker uses, and removes what an earlier
 // worker left in that part.
 func openFolder(state string) (*folder, error) {
 	if state == "" {
@@ -58,7 +59,7 @@ func openFolder(state string) (*folder, error) {
 		f.held, err = support.OpenLock(filepath.Join(f.own, "lock"), os.O_RDWR|os.O_CREATE, disk.FileMode)
 		switch {
 		case err == nil:
-			return f, nil
+			return f, f.clear()
 		case errors.Is(err, support.ErrBusy):
 			continue
 		case errors.Is(err, errors.ErrUnsupported): // without locks, no worker can tell which parts are in use
@@ -73,14 +74,11 @@ func openFolder(state string) (*folder, error) {
 	return nil, fmt.Errorf("%d workers use the folder %s already: give this one another with --state", maxShared, root)
 }
 
-// clear removes the data of runs that no longer exist.
-func (f *folder) clear(there []string) error {
+// clear removes the data of all runs.
+func (f *folder) clear() error {
 	all, err := os.ReadDir(f.own)
-	if err != nil {
-		return err
-	}
 	for _, e := range all {
-		if e.IsDir() && !slices.Contains(there, e.Name()) {
+		if e.IsDir() {
 			err = errors.Join(err, f.Remove(e.Name()))
 		}
 	}
@@ -90,7 +88,7 @@ func (f *folder) clear(there []string) error {
 // Files returns the folder of files by digest.
 func (f *folder) Files() string { return filepath.Join(f.root, "files") }
 
-// Run creates the folder of a run, unless it exists: the worker may have taken part in the run before.
+// Run creates the folder of a run, unless it exists: the worker may have left the run for a while.
 func (f *folder) Run(id string) (dir string, err error) {
 	dir = filepath.Join(f.own, id)
 	return dir, disk.MakeFolder(dir)
@@ -113,11 +111,8 @@ var (
 	errIdle = errors.New("there is nothing to do, and other runs wait")
 )
 
-// Why a worker drops a batch.
-var (
-	errLost = errors.New("the batch is another worker's by now")
-	errPast = errors.New("a later part of the run is on")
-)
+// errLost is why a worker drops a batch.
+var errLost = errors.New("the batch is another worker's by now")
 
 // part is a run in which this worker takes part, with its open pipeline.
 type part struct {
@@ -130,15 +125,11 @@ type part struct {
 
 	stop context.CancelCauseFunc // stops the taking of batches
 
-	mu    sync.Mutex
-	under map[bus.Position]*answering
-	last  time.Time // when a batch was last taken or ended
-}
+	flight singleflight.Group // of batches by position
 
-// answering is a batch under way.
-type answering struct {
-	ended    chan struct{}
-	answered bool // the servers have its answer; valid once ended is closed
+	mu    sync.Mutex
+	under int       // batches under way
+	last  time.Time // when one was last taken or ended
 }
 
 // work takes batches until ctx ends, the run is over, there has been no work for long, or the
@@ -147,7 +138,7 @@ func (p *part) work(ctx context.Context) error {
 	taking, stop := context.WithCancelCause(ctx)
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
-	p.stop, p.last, p.under = stop, time.Now(), map[bus.Position]*answering{}
+	p.stop, p.last = stop, time.Now()
 	var watches, batches sync.WaitGroup
 	watches.Go(func() {
 		if p.room.Over(taking) == nil {
@@ -177,7 +168,7 @@ func (p *part) work(ctx context.Context) error {
 func (p *part) drains() {
 	p.status.set(caller.Draining)
 	p.mu.Lock()
-	under := len(p.under)
+	under := p.under
 	p.mu.Unlock()
 	if under > 0 {
 		p.say("run %s: no more batches are taken; %s under way, for at most %s", p.id, terminal.Plural(under, "batch"), p.grace)
@@ -199,7 +190,7 @@ func (p *part) takeAll(ctx, life context.Context, batches *sync.WaitGroup) {
 		}
 		b, err := p.room.Take(ctx)
 		if err != nil {
-			p.leave(fmt.Errorf("batches of the run cannot be taken: %w", err)) // has no effect after ctx has ended
+			_ = p.leave(fmt.Errorf("batches of the run cannot be taken: %w", err)) // has no effect after ctx has ended
 			return
 		}
 		if p.jobs.enter(ctx) != nil {
@@ -214,46 +205,39 @@ func (p *part) takeAll(ctx, life context.Context, batches *sync.WaitGroup) {
 	}
 }
 
-// leave stops the taking of batches; the first reason stays.
-func (p *part) leave(why error) {
+// leave stops the taking of batches, and returns the reason. The first one stays.
+func (p *part) leave(why error) error {
 	if errors.Is(why, bus.ErrNoRun) {
 		why = errOver
 	}
 	p.stop(why)
+	return why
 }
 
-// once answers a batch. If the same batch comes again while it is under way here, once waits for
-// the first: this process was suspended or disconnected for longer than its claim lasts.
+// once answers a batch. If the same batch comes again while it is under way here, because this process was
+// suspended or disconnected for longer than its claim lasts, both have the answer of the first.
 func (p *part) once(life context.Context, b batch) {
-	p.mu.Lock()
-	first, again := p.under[b.Position]
-	if !again {
-		first = &answering{ended: make(chan struct{})}
-		p.under[b.Position] = first
+	p.count(1)
+	defer p.count(-1)
+	lost := false
+	_, err, _ := p.flight.Do(b.String(), func() (any, error) {
+		err := p.answer(life, b)
+		lost = errors.Is(err, errLost)
+		return nil, err
+	})
+	switch {
+	case err == nil:
+		p.done(life, b)
+	case !lost:
+		p.giveBack(b)
 	}
-	p.last = time.Now()
-	p.mu.Unlock()
-	if again {
-		select {
-		case <-first.ended:
-		case <-life.Done():
-		}
-		p.mu.Lock()
-		done := first.answered
-		p.mu.Unlock()
-		if done {
-			p.done(life, b)
-		} else {
-			p.giveBack(b)
-		}
-		return
-	}
-	answered := p.answer(life, b)
+}
+
+// count counts the batches under way.
+func (p *part) count(more int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first.answered, p.last = answered, time.Now()
-	delete(p.under, b.Position)
-	close(first.ended)
+	p.under, p.last = p.under+more, time.Now()
 }
 
 // idles stops the taking of batches if there was none for a while and other runs wait.
@@ -267,39 +251,13 @@ func (p *part) idles(ctx context.Context) {
 			return
 		}
 		p.mu.Lock()
-		idle := len(p.under) == 0 && time.Since(p.last) >= p.idle
+		idle := p.under == 0 && time.Since(p.last) >= p.idle
 		p.mu.Unlock()
 		if idle && p.places.others() {
-			p.leave(errIdle)
+			_ = p.leave(errIdle)
 			return
 		}
 	}
-}
-
-// parts tracks the newest part of a run: a caller that resumes the run begins another part, and
-// then no caller waits for batches of earlier ones.
-type parts struct {
-	mu   sync.Mutex
-	now  int
-	past chan struct{} // closed when a later part than now has begun
-}
-
-// begin records that a part has begun. The channel is closed when a later part begins, or has begun.
-func (p *parts) begin(part int) (past <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if part < p.now {
-		over := make(chan struct{})
-		close(over)
-		return over
-	}
-	if part > p.now {
-		if p.past != nil {
-			close(p.past)
-		}
-		p.now, p.past = part, make(chan struct{})
-	}
-	return p.past
 }
 
 // keptFor is how long files stay without a run that needs them.
@@ -319,16 +277,6 @@ func Work(ctx context.Context, conn *bus.Conn, o Options) (err error) {
 	kept := shipment.KeptFiles{Dir: f.Files()}
 	if err := kept.Trim(time.Now().Add(-keptFor)); err != nil {
 		o.Engine.Log.Warn("files that no run has asked for in a long time stay", "folder", kept.Dir, "error", err)
-	}
-	there, err := conn.Runs(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil:
-		return err
-	}
-	if err := f.clear(there); err != nil {
-		o.Engine.Log.Warn("what runs have left that are over stays", "folder", f.own, "error", err)
 	}
 	j := &joiner{conn: conn, folder: f, kept: kept, models: o.Models, base: o.Engine}
 	w := o.worker(conn, j.open)

@@ -213,7 +213,6 @@ type natsRoom struct {
 	at   natsServers
 	key  string        // of this worker's state
 	look time.Duration // how often Over checks the key if no message comes
-	on   parts
 }
 
 func (n *natsRoom) over(ctx context.Context) (bool, error) {
@@ -230,9 +229,15 @@ func (n *natsRoom) Over(ctx context.Context) error {
 	if over, _ := n.over(ctx); over { // before it listens, which waits for the servers even after ctx has ended
 		return nil
 	}
-	ended, begun := n.hear(caller.EndKey), n.hear(caller.CallerKey)
-	defer ended.stop()
-	defer begun.stop()
+	rings := make(chan struct{}, 1)
+	if stop, err := n.Hear(caller.EndKey, func([]byte) {
+		select {
+		case rings <- struct{}{}:
+		default:
+		}
+	}); err == nil { // else it only looks
+		defer stop()
+	}
 	tick := time.NewTicker(n.look)
 	defer tick.Stop()
 	for {
@@ -240,43 +245,11 @@ func (n *natsRoom) Over(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-ended.rings:
-		case <-begun.rings:
-			n.follow(ctx)
+		case <-rings:
 		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
-}
-
-// heard signals that a broadcast message arrived.
-type heard struct {
-	rings chan struct{}
-	stop  func()
-}
-
-// hear listens for messages on a subject. If the servers cannot do that, it never signals, and changes are noticed later.
-func (n *natsRoom) hear(on string) heard {
-	h := heard{make(chan struct{}, 1), func() {}}
-	stop, err := n.Hear(on, func([]byte) {
-		select {
-		case h.rings <- struct{}{}:
-		default:
-		}
-	})
-	if err == nil {
-		h.stop = stop
-	}
-	return h
-}
-
-// follow reads which part of the run has begun. It does not trust the message, which any worker could send.
-func (n *natsRoom) follow(ctx context.Context) {
-	var state caller.SeenCaller
-	text, _, err := n.Get(ctx, caller.CallerKey)
-	if err == nil && json.Unmarshal(text, &state) == nil {
-		n.on.begin(state.Part)
 	}
 }
 
@@ -286,7 +259,7 @@ func (n *natsRoom) Take(ctx context.Context) (batch, error) {
 	if err != nil {
 		return batch{}, err
 	}
-	return batch{Position: b.Position, Data: b.Data, Deliveries: b.Deliveries, Done: b.Done, Return: b.Return, Lost: b.Lost(), Past: n.on.begin(b.Part)}, nil
+	return batch{Position: b.Position, Data: b.Data, Deliveries: b.Deliveries, Done: b.Done, Return: b.Return, Lost: b.Lost()}, nil
 }
 
 // Tell implements room.
@@ -298,9 +271,6 @@ func (n *natsRoom) Tell(ctx context.Context, state caller.WorkerState) error {
 	_, err = n.Put(ctx, n.key, text)
 	return err
 }
-
-// Forget implements room.
-func (n *natsRoom) Forget(ctx context.Context) error { return n.Delete(ctx, n.key) }
 
 const (
 	// together is how many runs a worker takes part in at the same time.
@@ -349,33 +319,25 @@ func (w *worker) run(ctx context.Context) error {
 	}
 	var all sync.WaitGroup
 	defer all.Wait()
-	var mu sync.Mutex
-	followed := map[string]bool{}
+	var followed sync.Map
 	for {
-		var id string
-		var more bool
 		select {
-		case id, more = <-ids:
+		case id, more := <-ids:
+			if !more && ctx.Err() == nil {
+				return errors.New("the servers do not say any more which runs there are")
+			}
+			if _, twice := followed.LoadOrStore(id, true); twice {
+				continue
+			}
+			if w.places.enter(ctx) != nil { // here, so that runs keep their order
+				return nil
+			}
+			all.Go(func() {
+				defer followed.Delete(id)
+				w.follow(ctx, id)
+			})
 		case <-ctx.Done():
 			return nil
 		}
-		if !more {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return errors.New("the servers do not say any more which runs there are")
-		}
-		mu.Lock()
-		if !followed[id] {
-			followed[id] = true
-			enter := w.places.stand() // here, so that runs keep their order
-			all.Go(func() {
-				w.follow(ctx, id, enter)
-				mu.Lock()
-				defer mu.Unlock()
-				delete(followed, id)
-			})
-		}
-		mu.Unlock()
 	}
 }

@@ -220,7 +220,7 @@ func TestPipeline(t *testing.T) {
 		t.Errorf("%d results here, %d there, or others:\n%s\n%s", len(here), len(there), here[0], there[0])
 	}
 	for _, name := range []string{"first", "second"} {
-		forgotten(t, r.run, name)
+		left(t, r.run, name)
 	}
 	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) { // what it has is removed after its last word
 		left, err := filepath.Glob(filepath.Join(state, "*", "a1"))
@@ -233,9 +233,9 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-func forgotten(t *testing.T, r *bus.Run, name string) {
+func left(t *testing.T, r *bus.Run, name string) {
 	t.Helper()
-	state(t, r, name, func(w *caller.WorkerState) bool { return w == nil })
+	state(t, r, name, func(w *caller.WorkerState) bool { return w != nil && w.State == caller.Left })
 }
 
 // A worker without a secret says so with its name, and takes part once it has it.
@@ -352,7 +352,7 @@ func results(t *testing.T, r *bus.Run, n int) map[bus.Position]bus.Result {
 	return nil
 }
 
-// state waits until the state of a worker is as it should be; nil: it is forgotten.
+// state waits until the state of a worker is as it should be; nil: there is none.
 func state(t *testing.T, r *bus.Run, name string, is func(*caller.WorkerState) bool) {
 	t.Helper()
 	var last *caller.WorkerState
@@ -403,7 +403,7 @@ func TestServers(t *testing.T) {
 	state(t, r, "first", func(w *caller.WorkerState) bool { return w != nil && w.State == caller.Working && w.Batches == 20 })
 	results(t, r, 20)
 	endFirst()
-	state(t, r, "first", func(w *caller.WorkerState) bool { return w == nil })
+	left(t, r, "first")
 	publish(t, r, 21, 40)
 	faked(t, connect(t, s, "second"), second)
 	for at, result := range results(t, r, 40) {
@@ -412,7 +412,7 @@ func TestServers(t *testing.T) {
 		}
 	}
 	must.Get(r.Put(t.Context(), caller.EndKey, []byte("{}")))(t)
-	state(t, r, "second", func(w *caller.WorkerState) bool { return w == nil })
+	left(t, r, "second")
 	if got := second.noted("close"); got != "close second" {
 		t.Errorf("its pipeline stays open: %q", got)
 	}
@@ -524,45 +524,6 @@ func TestStreamsAreAway(t *testing.T) {
 	}
 }
 
-// Batches of an earlier part are dropped when the caller says that another has begun, and no worker can
-// say that in its place; also when a batch of a later part arrives.
-func TestLaterPart(t *testing.T) {
-	s := natstest.Start(t, 1)
-	r := begin(t, connect(t, s, "caller"), caller.Definition{Run: "r1"}, 0)
-	at := natsServers{connect(t, s, "worker")}
-	there := must.Get(at.Open(t.Context(), "r1"))(t)
-	n := &natsRoom{Run: there, at: at, key: "worker.1", look: time.Hour}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	publish(t, r, 1, 1)
-	b := must.Get(n.Take(ctx))(t)
-	n.follow(ctx) // nobody has said anything
-	select {
-	case <-b.Past:
-		t.Fatal("a batch of the only part is past")
-	default:
-	}
-	over := make(chan error, 1)
-	go func() { over <- n.Over(ctx) }()
-	must.Get(r.Put(ctx, caller.CallerKey, []byte(`{"part":2}`)))(t)
-	for told := false; !told; { // until it listens
-		must.Do(t, r.Tell(caller.CallerKey, nil))
-		select {
-		case <-b.Past:
-			told = true
-		case <-ctx.Done():
-			t.Fatal("nobody hears of the second part")
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	cancel()
-	<-over
-	second := n.on.begin(2)
-	n.on.begin(3)
-	<-second
-	<-n.on.begin(2)
-}
-
 // A batch is answered before it is acknowledged, and counts.
 func TestAnswered(t *testing.T) {
 	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
@@ -580,7 +541,7 @@ func TestAnswered(t *testing.T) {
 			t.Errorf("%+v", w)
 		}
 		end()
-		if got := p.noted("say", "close", "forget"); got != "say joined run a of caller-1, say left run a: this worker ends, close a, forget a" {
+		if got := p.noted("say", "close", "left"); got != "say joined run a of caller-1, say left run a: this worker ends, close a, left a" {
 			t.Error(got)
 		}
 	})
@@ -614,7 +575,7 @@ func TestTurns(t *testing.T) {
 		if got := p.noted("open 1", "open 5"); got != "open 1, open 5, open 1" && got != "open 1, open 1, open 5" {
 			t.Errorf("at last: %s", got)
 		}
-		if got := p.noted("forget"); got != "forget 0, forget 2" && got != "forget 2, forget 0" {
+		if got := p.noted("left"); got != "left 0, left 2" && got != "left 2, left 0" {
 			t.Errorf("what is over: %s", got)
 		}
 		p.ids <- "0" // told again
@@ -680,7 +641,7 @@ func TestJobsOfOneRun(t *testing.T) {
 func TestLacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace(t)
-		needs := func(what ...string) error { return &lacksError{what} }
+		needs := func(what ...string) error { return &shipment.LacksError{Lacks: what} }
 		r := p.add("a")
 		r.lacks = []error{needs("no KEY", "no plugin"), needs("no KEY"), needs("no KEY"), errors.New("broken")}
 		w, _ := p.start(0)
@@ -717,7 +678,7 @@ func TestLacksIsNoTurn(t *testing.T) {
 		for i := range together + 1 {
 			r := p.add(fmt.Sprint(i))
 			for range 100 {
-				r.lacks = append(r.lacks, &lacksError{[]string{"no KEY"}})
+				r.lacks = append(r.lacks, &shipment.LacksError{Lacks: []string{"no KEY"}})
 			}
 		}
 		r := p.add("last")
@@ -729,7 +690,7 @@ func TestLacksIsNoTurn(t *testing.T) {
 		}
 		close(p.rooms["0"].over)
 		synctest.Wait()
-		if got := p.noted("forget"); got != "forget 0" {
+		if got := p.noted("left"); got != "left 0" {
 			t.Error(got)
 		}
 	})
@@ -814,28 +775,17 @@ func TestCannotTravel(t *testing.T) {
 	})
 }
 
-// What cannot be read is given back. Where nobody can read it, it is answered at last, so that the caller fails with the reason.
+// What cannot be read is answered, so that the caller fails with the reason: no other worker could read it.
 func TestUnreadable(t *testing.T) {
-	for deliveries, want := range map[int]string{1: "return a/1", most: "return a/1, unread a/1: batch 1.1 cannot be read: "} {
-		alone(t, func(t *testing.T, p *place, r *fakeRoom) {
-			r.deliver(batch{Position: bus.Position{Part: 1, Seq: 1}, Data: []byte("\x09 no batch"), Deliveries: deliveries})
-			p.start(0)
-			synctest.Wait()
-			if got := r.last(); got.State != caller.Lacks || len(got.Lacks) != 1 || !strings.Contains(got.Lacks[0], "batch 1.1 cannot be read") {
-				t.Errorf("%+v", got)
-			}
-			if got := p.noted("answer", "return"); got != "return a/1" {
-				t.Error(got)
-			}
-			if deliveries == most {
-				time.Sleep(time.Minute)
-			}
-			got := p.noted("return", "unread", "done")
-			if !strings.HasPrefix(got, want) || strings.HasSuffix(got, ", done a/1") != (deliveries == most) {
-				t.Error(got)
-			}
-		})
-	}
+	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
+		r.deliver(batch{Position: bus.Position{Part: 1, Seq: 1}, Data: []byte("\x09 no batch"), Deliveries: 1})
+		p.start(0)
+		synctest.Wait()
+		got := p.noted("answer", "return", "unread", "done")
+		if !strings.HasPrefix(got, "unread a/1: batch 1.1 cannot be read: ") || !strings.HasSuffix(got, ", done a/1") {
+			t.Error(got)
+		}
+	})
 }
 
 // At the end no more are taken, and those that are under way are answered; those that take too long go to others.
@@ -863,13 +813,13 @@ func TestDrain(t *testing.T) {
 		}
 		close(gate)
 		synctest.Wait()
-		if got := p.noted("begin", "answer", "return", "forget"); !strings.HasSuffix(got, ", answer a/1") || strings.Contains(got, "begin a/3") {
+		if got := p.noted("begin", "answer", "return", "left"); !strings.HasSuffix(got, ", answer a/1") || strings.Contains(got, "begin a/3") {
 			t.Error(got)
 		}
 		time.Sleep(time.Minute + time.Second)
 		close(long) // stages notice that they are cut off
 		<-ended
-		if got := p.noted("answer", "done", "return", "close", "forget"); got != "answer a/1, done a/1, return a/2, close a, forget a" {
+		if got := p.noted("answer", "done", "return", "close", "left"); got != "answer a/1, done a/1, return a/2, close a, left a" {
 			t.Error(got)
 		}
 	})
@@ -887,51 +837,39 @@ func TestOver(t *testing.T) {
 		synctest.Wait()
 		close(gate)
 		synctest.Wait()
-		if got := p.noted("answer", "return", "close", "forget", "say left"); got != "return a/1, say left run a: the run is over, close a, forget a" {
+		if got := p.noted("answer", "return", "close", "left", "say left"); got != "return a/1, say left run a: the run is over, close a, left a" {
 			t.Error(got)
 		}
-		if got := r.last(); got.State != caller.Draining || got.Calls.Total.Cost != .5 {
+		if got := r.last(); got.State != caller.Left || got.Calls.Total.Cost != .5 {
 			t.Errorf("its last word is %+v", got)
 		}
 	})
 }
 
-// A batch that is another's by now, or of an earlier part of the run, is dropped, and the worker goes on.
+// A batch that is another's by now is dropped, and the worker goes on.
 func TestDropped(t *testing.T) {
-	for name, test := range map[string]struct {
-		of   func(*batch, <-chan struct{})
-		want string
-	}{
-		"another has it": {func(b *batch, c <-chan struct{}) { b.Lost = c }, "answer a/2, done a/2"},
-		"a later part":   {func(b *batch, c <-chan struct{}) { b.Past = c }, "done a/1, answer a/2, done a/2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			alone(t, func(t *testing.T, p *place, r *fakeRoom) {
-				gate, dropped := make(chan struct{}), make(chan struct{})
-				r.work = func(_ *fake, b batch) error {
-					if b.Seq == 1 {
-						<-gate
-					}
-					return nil
-				}
-				data := must.Get(packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: 100}}}))(t)
-				first := batch{Position: bus.Position{Part: 1, Seq: 1}, Data: data, Deliveries: 1}
-				test.of(&first, dropped)
-				r.deliver(first)
-				p.start(0)
-				synctest.Wait()
-				close(dropped)
-				synctest.Wait()
-				close(gate)
-				synctest.Wait()
-				r.publish(2, 1, 0)
-				synctest.Wait()
-				if got := p.noted("answer", "done", "return", "close", "say left"); got != test.want {
-					t.Error(got)
-				}
-			})
-		})
-	}
+	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
+		gate, dropped := make(chan struct{}), make(chan struct{})
+		r.work = func(_ *fake, b batch) error {
+			if b.Seq == 1 {
+				<-gate
+			}
+			return nil
+		}
+		data := must.Get(packet.EncodeOrder(run.Order{Rows: []source.Row{{Line: 100}}}))(t)
+		r.deliver(batch{Position: bus.Position{Part: 1, Seq: 1}, Data: data, Deliveries: 1, Lost: dropped})
+		p.start(0)
+		synctest.Wait()
+		close(dropped)
+		synctest.Wait()
+		close(gate)
+		synctest.Wait()
+		r.publish(2, 1, 0)
+		synctest.Wait()
+		if got := p.noted("answer", "done", "return", "close", "say left"); got != "answer a/2, done a/2" {
+			t.Error(got)
+		}
+	})
 }
 
 // A batch that comes again while it is under way here is answered once: this process had been stopped.

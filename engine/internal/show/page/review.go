@@ -11,7 +11,6 @@ import (
 	"html/template"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -79,7 +78,6 @@ type ReviewServer struct {
 	queue    *review.Queue
 	page     []byte
 	token    string
-	pages    pages
 	finished chan struct{} // gets a value when a person has finished
 }
 
@@ -94,7 +92,7 @@ func NewReviewServer(q *review.Queue, o ReviewOptions) (*ReviewServer, error) {
 // URL returns the address of the page, with the token, if the server listens at addr.
 func (s *ReviewServer) URL(addr net.Addr) string { return "http://" + addr.String() + "/#" + s.token }
 
-// Time limits of requests and of shutdown. A stream of events has none.
+// Time limits of requests and of shutdown.
 const (
 	headerTime = 10 * time.Second
 	bodyTime   = 30 * time.Second
@@ -107,7 +105,6 @@ func (s *ReviewServer) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel()
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: bodyTime, MaxHeaderBytes: 16 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx }, // ends streams of events
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -134,10 +131,9 @@ func (s *ReviewServer) Handler() http.Handler {
 	api := http.NewServeMux()
 	api.HandleFunc("GET /api/queue", s.sendQueue)
 	api.HandleFunc("GET /api/case", s.sendCase)
-	api.HandleFunc("GET /api/events", s.sendEvents)
+	api.HandleFunc("GET /api/decided", s.sendDecided)
 	api.HandleFunc("POST /api/decide", s.decide)
 	api.HandleFunc("POST /api/undo", s.undo)
-	api.HandleFunc("POST /api/at", s.at)
 	api.HandleFunc("POST /api/finish", s.finish)
 	all := http.NewServeMux()
 	all.Handle("/api/", s.authorized(api))
@@ -151,6 +147,7 @@ func (s *ReviewServer) Handler() http.Handler {
 // local refuses requests that reach this machine by a foreign host name, or come from another
 // site's page, and tells browsers to keep the page to itself.
 func local(next http.Handler) http.Handler {
+	pages := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
 			"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
@@ -163,11 +160,9 @@ func local(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, "host", "this page is for this machine alone: open it by the address that racflow printed")
 			return
 		}
-		if origin := r.Header.Get("Origin"); origin != "" {
-			if u, err := url.Parse(origin); err != nil || u.Scheme != "http" || u.Host != r.Host {
-				refuse(w, http.StatusForbidden, "origin", "calls from other sites are refused")
-				return
-			}
+		if pages.Check(r) != nil {
+			refuse(w, http.StatusForbidden, "origin", "calls from other sites are refused")
+			return
 		}
 		next.ServeHTTP(w, r)
 	})

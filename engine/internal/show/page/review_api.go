@@ -3,22 +3,16 @@ package page
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
-	"time"
-	"unicode/utf8"
 
 	"github.com/racflow/racflow/engine/internal/show/review"
 )
 
 const (
 	maxBody  = 64 << 10 // bytes of a request: its longest text is a label
-	maxBrief = 200      // bytes of a text in the list of cases
+	maxBrief = 120      // characters of a text in the list of cases
 )
 
 // queueShown is what a page gets about all cases.
@@ -41,21 +35,9 @@ func (s *ReviewServer) sendQueue(w http.ResponseWriter, _ *http.Request) {
 	}
 	shown.Cases = append([]review.Case{}, s.queue.Cases()...)
 	for i := range shown.Cases {
-		shown.Cases[i].Text = brief(shown.Cases[i].Text)
+		shown.Cases[i].Text = cut(shown.Cases[i].Text, maxBrief)
 	}
 	send(w, http.StatusOK, shown)
-}
-
-// brief returns the beginning of a text.
-func brief(text string) string {
-	if len(text) <= maxBrief {
-		return text
-	}
-	end := maxBrief
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
 }
 
 func (s *ReviewServer) sendCase(w http.ResponseWriter, r *http.Request) {
@@ -84,12 +66,22 @@ func (s *ReviewServer) decide(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d, err := s.queue.Decide(request)
-	s.pages.changed()
 	if err != nil {
 		fail(w, err)
 		return
 	}
 	send(w, http.StatusOK, changed{request.Case, d})
+}
+
+// decidedShown is what a page asks for from time to time, since other pages decide, too.
+type decidedShown struct {
+	Decided map[string]*review.Decision `json:"decided"` // by case
+	Labels  []string                    `json:"labels"`
+}
+
+func (s *ReviewServer) sendDecided(w http.ResponseWriter, _ *http.Request) {
+	decided, _ := s.queue.Decisions() // the page has been told of lines that cannot be read
+	send(w, http.StatusOK, decidedShown{decided, s.queue.Labels()})
 }
 
 // changed is the new state of a case.
@@ -104,7 +96,6 @@ func (s *ReviewServer) undo(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id, now, err := s.queue.Undo(request.Page)
-	s.pages.changed()
 	if err != nil {
 		fail(w, err)
 		return
@@ -182,157 +173,4 @@ func send(w http.ResponseWriter, status int, what any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(text.String()))
-}
-
-// pages keeps the open pages. Its zero value is empty.
-type pages struct {
-	mu   sync.Mutex
-	open map[string]*viewer // by the names that pages give themselves
-}
-
-// viewer is an open page.
-type viewer struct {
-	Page     string `json:"page"`
-	Reviewer string `json:"reviewer"`
-	Case     string `json:"case"` // the case that it shows; empty: none
-	changed  chan struct{}
-}
-
-// enter adds a page. It replaces an earlier page of the same name, which has lost its connection.
-func (p *pages) enter(name string) *viewer {
-	v := &viewer{Page: name, changed: make(chan struct{}, 1)}
-	p.mu.Lock()
-	if p.open == nil {
-		p.open = map[string]*viewer{}
-	}
-	if before := p.open[name]; before != nil {
-		v.Reviewer, v.Case = before.Reviewer, before.Case
-	}
-	p.open[name] = v
-	p.mu.Unlock()
-	p.changed()
-	return v
-}
-
-func (p *pages) leave(v *viewer) {
-	p.mu.Lock()
-	if p.open[v.Page] == v {
-		delete(p.open, v.Page)
-	}
-	p.mu.Unlock()
-	p.changed()
-}
-
-// changed wakes the streams of all pages.
-func (p *pages) changed() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, v := range p.open {
-		select {
-		case v.changed <- struct{}{}:
-		default: // it is already awake
-		}
-	}
-}
-
-// show records a page's case. If another page shows that case and share is not set, it only returns who does.
-func (p *pages) show(name, reviewer, id string, share bool) (by string, taken bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, other := range p.open {
-		if id != "" && other.Case == id && other.Page != name && !share {
-			return other.Reviewer, true
-		}
-	}
-	if v := p.open[name]; v != nil {
-		v.Reviewer, v.Case = reviewer, id
-	}
-	return "", false
-}
-
-// others returns copies of all pages except one, by name.
-func (p *pages) others(but string) []viewer {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := []viewer{}
-	for _, name := range slices.Sorted(maps.Keys(p.open)) {
-		if name != but {
-			all = append(all, *p.open[name])
-		}
-	}
-	return all
-}
-
-func (s *ReviewServer) at(w http.ResponseWriter, r *http.Request) {
-	var request struct {
-		Page, Reviewer, Case string
-		Share                bool
-	}
-	if !receive(w, r, &request) {
-		return
-	}
-	by, taken := s.pages.show(request.Page, request.Reviewer, request.Case, request.Share)
-	if taken {
-		refuse(w, http.StatusConflict, "taken", by)
-		return
-	}
-	s.pages.changed()
-	send(w, http.StatusOK, struct{}{})
-}
-
-// event is a message to a page, with what has changed.
-type event struct {
-	Decided map[string]*review.Decision `json:"decided"` // by case; null: the case no longer has one
-	Labels  []string                    `json:"labels,omitempty"`
-	Pages   []viewer                    `json:"pages"` // the other pages
-}
-
-func (s *ReviewServer) sendEvents(w http.ResponseWriter, r *http.Request) {
-	name := r.FormValue("page")
-	if name == "" || len(name) > 100 {
-		refuse(w, http.StatusBadRequest, "page", "a page has a name")
-		return
-	}
-	stream := http.NewResponseController(w)
-	if err := stream.SetReadDeadline(time.Time{}); err != nil {
-		refuse(w, http.StatusInternalServerError, "stream", err.Error())
-		return
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	v := s.pages.enter(name)
-	defer s.pages.leave(v)
-	known, labels := map[string]string{}, 0 // versions by case; how many labels
-	for {
-		select {
-		case <-r.Context().Done():
-			return
-		case <-v.changed:
-		}
-		e := event{Decided: map[string]*review.Decision{}, Pages: s.pages.others(name)}
-		now, _ := s.queue.Decisions()
-		for id, d := range now {
-			if known[id] != d.Version {
-				e.Decided[id], known[id] = d, d.Version
-			}
-		}
-		for id := range known {
-			if now[id] == nil {
-				e.Decided[id] = nil
-				delete(known, id)
-			}
-		}
-		if all := s.queue.Labels(); len(all) != labels {
-			e.Labels, labels = all, len(all)
-		}
-		text, err := json.Marshal(e)
-		if err != nil {
-			return // texts and times always encode
-		}
-		if _, err := fmt.Fprintf(w, "data: %s\n\n", text); err != nil {
-			return
-		}
-		if err := stream.Flush(); err != nil {
-			return
-		}
-	}
 }

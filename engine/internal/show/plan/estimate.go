@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"hash/maphash"
 	"sync"
 	"unicode/utf8"
 
@@ -30,10 +29,6 @@ import (
 //
 // For a voter without a forecast, input tokens are characters divided by four, and output
 // tokens are max_tokens of its config.
-//
-// A service may cache the beginning of a prompt that an earlier prompt began with, of at
-// least 1,024 tokens, in steps of 128, as OpenAI does. Only the service knows whether it
-// has cached it: the cost counts on what it had cached in earlier runs.
 //
 // A model that thinks before it answers makes the expected output a range, the narrower the
 // more of its answers to such requests earlier runs have seen, or racflow model probe, which
@@ -144,71 +139,6 @@ func Forecasts(ctx context.Context, p *pipeline.Pipeline, open func(context.Cont
 	return func(s *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) { return VoterForecast(s, asked[s], item) }, nil
 }
 
-// block is the size in bytes of the pieces in which prompts are compared.
-const block = 64
-
-// OpenAI caches the beginning of a prompt from leastCached tokens on, in steps of cachedStep; other
-// services begin no later.
-const (
-	leastCached = 1024
-	cachedStep  = 128
-)
-
-// prefixes holds the beginnings of the prompts seen in one dry run, as a hash for each multiple of
-// block.
-type prefixes struct {
-	seed maphash.Seed
-	seen map[uint64]bool
-}
-
-func newPrefixes() *prefixes { return &prefixes{maphash.MakeSeed(), map[uint64]bool{}} }
-
-// shared returns how many tokens of an item's requests a service may have cached: those that an
-// earlier prompt began with, of this item or of another, if they are enough to be cached.
-func (p *prefixes) shared(prompts []sdk.Prompt, samples int, f sdk.Forecast) uint64 {
-	prompts = prompts[:min(len(prompts), samples)]
-	if f.Requests == 0 || len(prompts) == 0 {
-		return 0
-	}
-	all, begin := 0, make([]int, f.Requests) // in bytes
-	for request := range f.Requests {
-		text := textOf(prompts[request%len(prompts)])
-		all += len(text)
-		begin[request] = p.begin(text)
-	}
-	cached := uint64(0)
-	for _, bytes := range begin {
-		tokens := uint64(float64(f.Likely.InputTokens) * float64(bytes) / float64(max(all, 1)))
-		if tokens >= leastCached {
-			cached += tokens / cachedStep * cachedStep
-		}
-	}
-	return cached
-}
-
-// begin returns how many bytes of a text some earlier text begins with, and records the text.
-func (p *prefixes) begin(text string) (shared int) {
-	var h maphash.Hash
-	h.SetSeed(p.seed)
-	for end := block; end <= len(text); end += block {
-		_, _ = h.WriteString(text[end-block : end]) // writing to a hash never fails
-		if p.seen[h.Sum64()] {
-			shared = end
-		}
-		p.seen[h.Sum64()] = true
-	}
-	return shared
-}
-
-// textOf returns a prompt as one text.
-func textOf(p sdk.Prompt) string {
-	text := p.Text
-	for _, m := range p.Messages {
-		text += m.Role + "\n" + m.Text + "\n"
-	}
-	return text
-}
-
 // DryRun records what the voters of a pipeline would ask.
 type DryRun struct {
 	mu     sync.Mutex
@@ -223,12 +153,8 @@ func NewDryRun() *DryRun { return &DryRun{voters: map[string]*VoterAsked{}} }
 type VoterAsked struct {
 	Items int // items that reached the voter
 	sdk.Forecast
-	// MayBeCached is how many tokens of Likely a service may have in its cache, since earlier prompts
-	// of the dry run begin with them.
-	MayBeCached uint64
 
-	first    []sdk.Item // that reached it with a prompt, by their numbers
-	prefixes *prefixes  // of the prompts so far
+	first []sdk.Item // that reached it with a prompt, by their numbers
 }
 
 // Voter returns what a voter was asked so far.
@@ -259,7 +185,7 @@ func (s standIn) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 	defer d.mu.Unlock()
 	v := d.voters[s.stage.Name]
 	if v == nil {
-		v = &VoterAsked{prefixes: newPrefixes()}
+		v = &VoterAsked{}
 		d.voters[s.stage.Name] = v
 	}
 	failed := sdk.RowErrors{}
@@ -289,9 +215,7 @@ func (s standIn) add(v *VoterAsked, item sdk.Item) error {
 		if err != nil {
 			return err
 		}
-		if sampling == 0 {
-			v.MayBeCached += v.prefixes.shared(item.Prompts, samples, f)
-		} else {
+		if sampling > 0 {
 			f = sdk.Forecast{MostRequests: f.MostRequests, Most: f.Most, Unknown: f.Unknown}
 		}
 		v.Forecast.Add(f)

@@ -32,9 +32,6 @@ type Call struct {
 	Items int
 	// Forecast is for all items. Its Most is known only if all of them made the dry run.
 	sdk.Forecast
-	// MayBeCached is as in VoterAsked. The cost does not count on it, but on what earlier runs had
-	// cached of such requests.
-	MayBeCached uint64
 	// Cost is the expected cost and MostCost the highest cost; 0: the stage has no price.
 	Cost, MostCost float64
 }
@@ -51,8 +48,7 @@ func (p *Plan) Calls() []Call {
 		}
 		c := Call{Stage: s, Voter: v, Items: scale(v.Items), Forecast: v.Forecast}
 		c.Requests, c.Answers, c.Cached = scale(v.Requests), scale(v.Answers), scale(v.Cached)
-		c.MayBeCached = v.MayBeCached
-		for _, n := range []*uint64{&c.Likely.InputTokens, &c.Likely.CachedTokens, &c.Likely.OutputTokens, &c.Low, &c.High, &c.MayBeCached} {
+		for _, n := range []*uint64{&c.Likely.InputTokens, &c.Likely.CachedTokens, &c.Likely.OutputTokens, &c.Low, &c.High} {
 			*n = uint64(scale(int(*n)))
 		}
 		if price := s.CallPrice(); price != nil {

@@ -61,9 +61,6 @@ func (p planned) writeForecast(w io.Writer) error {
 		if c.Unknown != "" {
 			fmt.Fprintf(w, "What sample.%s takes at most is not known: %s.\n", c.Stage.Name, c.Unknown)
 		}
-		if c.MayBeCached > 0 {
-			fmt.Fprintf(w, "%d of the expected tokens in of sample.%s may be cached by its service: earlier requests begin with them. The cost counts on %d, as earlier runs had.\n", c.MayBeCached, c.Stage.Name, c.Likely.CachedTokens)
-		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.StandIns)) {
 		fmt.Fprintf(w, "Chunks stand in for the entries of knowledge.%s: %s. A run may find others, of the same lengths.\n", name, f.StandIns[name])

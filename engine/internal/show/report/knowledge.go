@@ -12,45 +12,11 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge"
-	"github.com/racflow/racflow/engine/internal/knowledge/attached"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/show/plan"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
-
-// The JSON form of an attached collection in a plan.
-type (
-	attachedJSON struct {
-		Collection string      `json:"collection"`
-		Fields     []fieldJSON `json:"fields"`
-		Notes      []string    `json:"notes,omitempty"`
-		Lexical    bool        `json:"lexical"` // it can be searched by words
-		Sample     int         `json:"sample"`  // in entries
-		Whole      bool        `json:"whole"`   // the sample is the whole collection
-		Compared   int         `json:"compared"`
-		Cosine     *float64    `json:"cosine,omitempty"` // mean between its vectors and the embedder's, for the compared entries
-	}
-	fieldJSON struct {
-		Part  string `json:"part"`
-		Field string `json:"field"`
-		Why   string `json:"why"`
-	}
-)
-
-func attachedOf(a *attached.Report) *attachedJSON {
-	if a == nil {
-		return nil
-	}
-	shown := &attachedJSON{Collection: a.Collection, Fields: []fieldJSON{}, Notes: a.Notes, Lexical: a.Lexical, Sample: a.Sample, Whole: a.Whole, Compared: a.Compared}
-	for _, f := range a.Fields {
-		shown.Fields = append(shown.Fields, fieldJSON(f))
-	}
-	if a.Compared > 0 {
-		shown.Cosine = new(a.Cosine)
-	}
-	return shown
-}
 
 // writeAttached writes about a collection that another program makes: the meaning of its fields, and
 // how its vectors compare with the embedder's.
@@ -138,20 +104,7 @@ type row struct {
 	Entries    int              `json:"entries"`
 	Documents  int              `json:"documents,omitempty"`
 	Source     string           `json:"source,omitempty"`
-	Embedder   string           `json:"embedder,omitempty"`
-	Config     json.RawMessage  `json:"config,omitempty"`   // of the embedder
-	Resolved   json.RawMessage  `json:"resolved,omitempty"` // what the embedder chose itself
-	Chunker    string           `json:"chunker,omitempty"`
-	Cut        json.RawMessage  `json:"cut,omitempty"` // the chunker's config
-	Analyzer   string           `json:"analyzer,omitempty"`
-
-	EmbedderPlugin *generation.Plugin `json:"embedder_plugin,omitempty"` // if it is a third party's
-	ChunkerPlugin  *generation.Plugin `json:"chunker_plugin,omitempty"`
-
-	Enrich  []generation.Enrichment `json:"enrich,omitempty"`
-	File    string                  `json:"file,omitempty"` // the file that built it
-	Built   time.Time               `json:"built,omitzero"`
-	Changed time.Time               `json:"changed,omitzero"`
+	generation.Origin
 }
 
 // NewGenerations returns a list without rows.
@@ -162,8 +115,7 @@ func (l *Generations) Add(name, store string, h *generation.History) {
 	for _, g := range h.Generations {
 		one := row{
 			Knowledge: name, Store: store, Collection: g.Collection, State: g.State, Entries: g.Entries, Documents: g.Documents,
-			Chunker: g.Chunker, Cut: g.Cut, Enrich: g.Enrich, EmbedderPlugin: g.EmbedderPlugin, ChunkerPlugin: g.ChunkerPlugin,
-			Source: strings.Join(append([]string{g.Path}, g.Beside...), " + "), Embedder: g.Embedder, Config: g.Config, Resolved: g.Resolved, Analyzer: g.Analyzer, File: g.File, Built: g.Built, Changed: g.Changed,
+			Source: strings.Join(append([]string{g.Path}, g.Beside...), " + "), Origin: g.Origin,
 		}
 		if h.Doubt == nil {
 			one.Current = &g.Current

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/knowledge/attached"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/show/plan"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
@@ -252,7 +253,7 @@ type (
 		Seconds float64 `json:"seconds,omitempty"` // that building takes here, roughly
 		Memory  int64   `json:"memory,omitempty"`  // bytes of all processes then
 
-		Attached *attachedJSON `json:"attached,omitempty"` // for a collection that another program makes
+		Attached *attached.Report `json:"attached,omitempty"` // for a collection that another program makes
 	}
 	callsJSON struct {
 		Stage    string      `json:"stage"`
@@ -267,8 +268,7 @@ type (
 	amountJSON struct {
 		Requests int      `json:"requests"`
 		Input    uint64   `json:"input_tokens"`
-		Cached   uint64   `json:"cached_tokens,omitempty"`        // those of Input that are expected to be cached, as in earlier runs
-		MayBe    uint64   `json:"may_be_cached_tokens,omitempty"` // those of Input that the service may have cached
+		Cached   uint64   `json:"cached_tokens,omitempty"` // those of Input that are expected to be cached, as in earlier runs
 		Output   uint64   `json:"output_tokens"`
 		Cost     *float64 `json:"cost,omitempty"` // at the stage's price
 		// The range of the expected output, if the model thinks; missing: it is narrow.
@@ -294,7 +294,7 @@ func PlanJSON(w io.Writer, p *plan.Plan) error {
 		shown.Expects = append(shown.Expects, expectJSON{e.Name, e.Rule.Text(), e.Enabled})
 	}
 	for _, k := range p.Knowledge {
-		one := knowledgeJSON{Name: k.Name, Entries: k.Entries, ToEmbed: k.Added + k.Changed, Removed: k.Removed, Attached: attachedOf(k.Attached)}
+		one := knowledgeJSON{Name: k.Name, Entries: k.Entries, ToEmbed: k.Added + k.Changed, Removed: k.Removed, Attached: k.Attached}
 		one.Seconds, one.Memory = k.Forecast.Time.Seconds(), k.Forecast.Memory
 		if t, ok := p.Texts[k.Name]; ok {
 			one.Entries, one.ToEmbed, one.Tokens = t.Count, t.Count, t.Tokens
@@ -310,7 +310,6 @@ func PlanJSON(w io.Writer, p *plan.Plan) error {
 		if f.Unknown == "" {
 			for _, c := range p.Calls() {
 				shown.Stages = append(shown.Stages, callsOf("sample."+c.Stage.Name, c.Stage, c.Items, c.Forecast))
-				shown.Stages[len(shown.Stages)-1].Expected.MayBe = c.MayBeCached
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -106,9 +107,13 @@ func newProvider(ctx context.Context, o Options) (*sdktrace.TracerProvider, erro
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	if o.TraceFile != "" {
-		e, err := newFile(o.TraceFile)
+		to, err := newFile(o.TraceFile)
 		if err != nil {
 			return nil, fmt.Errorf("traces: %w", err)
+		}
+		e, err := otlptrace.New(ctx, to)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("traces: %w", err), to.Stop(ctx))
 		}
 		// The disk is fast enough to wait for: every span gets into the file.
 		exporters = append(exporters, sdktrace.WithBatcher(&reporting{SpanExporter: e, log: o.Log}, sdktrace.WithBlocking()))

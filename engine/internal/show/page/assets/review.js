@@ -9,9 +9,9 @@ import { connect } from "./server.js";
   const page = crypto.randomUUID(); // names this page to the server
   const at = (id) => document.getElementById(id);
 
-  let queue; // as the server sends it, kept current by its events
+  let queue; // as the server sends it, kept current
   let cases; // by id
-  let others = []; // pages beside this one
+  let changes = 0; // counts what this page has changed: what was asked before a change is older
   let shown = null; // the case
   let details = null; // what made its answer; null: not there yet
   let wanted = 0; // counts what was asked to be shown: an answer that comes too late is not shown
@@ -37,32 +37,21 @@ import { connect } from "./server.js";
 
   // Moving.
   const decided = (id) => queue.decided[id];
-  const busy = (id) => others.some((o) => o.case === id);
   const open = () => queue.cases.filter((c) => !decided(c.id));
 
-  // next shows the first case that is open and that nobody else shows; those that were skipped come last.
+  // next shows the first case that is open; those that were skipped come last.
   async function next() {
     let rest = open().filter((c) => !skipped.has(c.id));
     if (!rest.length && skipped.size) {
       skipped.clear();
       rest = open();
     }
-    const free = rest.find((c) => !busy(c.id)) || rest[0];
-    if (free) await show(free.id, busy(free.id));
+    if (rest.length) await show(rest[0].id);
     else finish();
   }
 
-  // show shows a case. Where another page has just taken it and share is not set, it shows the next one.
-  async function show(id, share) {
+  async function show(id) {
     const turn = ++wanted;
-    try {
-      await server.ask("/api/at", { page, reviewer: reviewer(), case: id, share: Boolean(share) });
-    } catch (error) {
-      if (error.code !== "taken") return failed(error);
-      others = [...others, { page: "", reviewer: error.message, case: id }]; // the next event says the same
-      return next();
-    }
-    if (turn !== wanted) return;
     shown = cases.get(id);
     details = null;
     at("review").hidden = false;
@@ -83,7 +72,7 @@ import { connect } from "./server.js";
 
   // ahead asks for what is probably shown next.
   function ahead(id) {
-    const after = open().find((c) => c.id !== id && !skipped.has(c.id) && !busy(c.id));
+    const after = open().find((c) => c.id !== id && !skipped.has(c.id));
     if (memory.size > 50) memory.clear();
     if (after && !memory.has(after.id)) server.ask("/api/case?id=" + encodeURIComponent(after.id)).then((got) => memory.set(after.id, got), () => {});
   }
@@ -91,7 +80,7 @@ import { connect } from "./server.js";
   function step(by) {
     const i = queue.cases.findIndex((c) => c.id === shown?.id);
     const to = queue.cases[i + by];
-    if (to) show(to.id, true);
+    if (to) show(to.id);
   }
 
   // Drawing.
@@ -187,15 +176,13 @@ import { connect } from "./server.js";
     at("progress").max = Math.max(queue.cases.length, 1);
     at("progress").value = n;
     at("progress-text").textContent = `${n} of ${queue.cases.length} decided`;
-    const names = others.map((o) => o.reviewer || "somebody");
-    at("others").textContent = names.length ? "Also here: " + visible(names.join(", ")) : "";
     if (at("all").open) list.show(queue.cases);
   }
 
   const list = table({
     caption: "All cases", hideCaption: true, size: 25, rows: [], empty: "There is nothing to decide.",
     columns: [
-      { name: "Case", cell: (c) => element("button", { type: "button", class: "opener", onclick: () => show(c.id, true) }, visible(nameOf(c))) },
+      { name: "Case", cell: (c) => element("button", { type: "button", class: "opener", onclick: () => show(c.id) }, visible(nameOf(c))) },
       { name: "Text", class: "text", value: (c) => c.text, cell: (c) => quoted(c.text) },
       { name: "Answer", class: "label", value: (c) => c.answer || "", cell: (c) => quoted(c.answer || "") },
       { name: "Confidence", number: true, value: (c) => c.confidence || c.agreement || 0, cell: (c) => (c.confidence || c.agreement ? percent(c.confidence || c.agreement) : "") },
@@ -227,6 +214,7 @@ import { connect } from "./server.js";
     try {
       const got = await server.ask("/api/decide", { case: about.id, reviewer: reviewer(), page, version: decided(about.id)?.version || "", ...what });
       notice("error");
+      changes++;
       keep(got);
       if (what.new) queue.labels = [...new Set([...queue.labels, ...labelsOf(what.label)])];
       done.push({ decide: about.id });
@@ -270,14 +258,15 @@ import { connect } from "./server.js";
     if (!last) return failed(new Error("There is nothing to undo on this page; a decision that was made before can be withdrawn."));
     if (last.skip) {
       skipped.delete(last.skip);
-      return show(last.skip, true);
+      return show(last.skip);
     }
     try {
       const got = await server.ask("/api/undo", { page });
       notice("error");
+      changes++;
       keep(got);
       announce("undone");
-      await show(got.case, true);
+      await show(got.case);
     } catch (error) {
       failed(error.code === "conflict" ? new Error(error.message + ". That stays.") : error);
     }
@@ -310,7 +299,6 @@ import { connect } from "./server.js";
   function finish() {
     shown = null;
     wanted++;
-    server.ask("/api/at", { page, reviewer: reviewer(), case: "", share: false }).catch(() => {});
     at("case-title").textContent = "All is decided";
     at("why").replaceChildren();
     at("evidence").hidden = true;
@@ -379,29 +367,30 @@ import { connect } from "./server.js";
     home(); // so that keys accept or check more
   }
 
-  function told(e) {
-    for (const [id, decision] of Object.entries(e.decided)) keep({ case: id, decision });
-    if (e.labels) queue.labels = e.labels;
-    others = e.pages;
+  // told takes the decisions that there are, which may be those of other pages.
+  function told({ decided: now, labels }) {
+    queue.labels = labels;
+    const ids = new Set([...Object.keys(queue.decided), ...Object.keys(now)]);
+    const changed = [...ids].filter((id) => decided(id)?.version !== now[id]?.version);
+    for (const id of changed) keep({ case: id, decision: now[id] });
+    if (!changed.length) return;
     if (shown) drawChoice();
     else drawProgress();
   }
 
   const pause = (ms) => new Promise((then) => setTimeout(then, ms));
 
-  // follow listens to the server until the review is finished.
-  async function follow(begun) {
+  // follow asks for the decisions of other pages until the review is finished.
+  async function follow() {
     while (!finished) {
+      const before = changes;
       try {
-        await server.listen("/api/events?page=" + page, (e) => {
-          notice("connection");
-          told(e);
-          begun();
-          begun = () => {};
-        });
-      } catch { /* said below */ }
-      if (finished) return;
-      notice("connection", "The connection to racflow is gone: either it has ended, or it comes back. What was decided is kept.");
+        const got = await server.ask("/api/decided");
+        notice("connection");
+        if (before === changes) told(got);
+      } catch {
+        if (!finished) notice("connection", "The connection to racflow is gone: either it has ended, or it comes back. What was decided is kept.");
+      }
       await pause(2000);
     }
   }
@@ -415,20 +404,16 @@ import { connect } from "./server.js";
     cases = new Map(queue.cases.map((c) => [c.id, c]));
     queue.notes.forEach((text, i) => notice("note" + i, text, text.includes("\n") ? "shell" : ""));
     at("reviewer").value = sessionStorage.getItem("racflow-reviewer") || queue.reviewer;
-    at("reviewer").addEventListener("change", () => {
-      sessionStorage.setItem("racflow-reviewer", reviewer());
-      server.ask("/api/at", { page, reviewer: reviewer(), case: shown?.id || "", share: true }).catch(failed);
-    });
+    at("reviewer").addEventListener("change", () => sessionStorage.setItem("racflow-reviewer", reviewer()));
     at("finder").replaceWith(search.element);
     at("list").append(list.element);
     at("all").hidden = false;
     at("all").addEventListener("toggle", drawProgress);
     at("tools").prepend(element("button", { type: "button", onclick: help }, "Keys ", element("kbd", {}, "?")), " ", element("button", { type: "button", onclick: end }, "Finish"), " ");
     document.addEventListener("keydown", pressed);
-    follow(async () => {
-      await next();
-      home();
-    });
+    await next();
+    home();
+    follow();
   }
   begin();
 }

@@ -18,19 +18,5 @@ export function connect() {
     if (answer.ok) return got;
     throw Object.assign(new Error(got.error), { code: got.code, status: answer.status, now: got.now });
   }
-
-  // listen calls each with every event of a stream, until that ends.
-  async function listen(path, each) {
-    const answer = await fetch(path, { headers });
-    if (!answer.ok) throw Object.assign(new Error((await answer.json()).error), { status: answer.status });
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    for (let rest = ""; ;) {
-      const { value, done } = await reader.read();
-      if (done) return;
-      const parts = (rest + value).split("\n\n");
-      rest = parts.pop();
-      for (const part of parts) each(JSON.parse(part.replace(/^data: /, "")));
-    }
-  }
-  return { ask, listen };
+  return { ask };
 }
