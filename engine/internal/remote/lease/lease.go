@@ -57,8 +57,6 @@ type Limits struct {
 	Budget Amount  `json:"budget,omitzero"`  // 0: no limit
 	// Spent already counts towards the budget: the cost of building the knowledge, for example.
 	Spent Amount `json:"spent,omitzero"`
-	// Part is the part of the run, from 1 (0 means 1). What earlier parts spent does not count.
-	Part int `json:"part,omitempty"`
 }
 
 // Limit is a limit block.
@@ -75,7 +73,7 @@ func newLimit(l *pipeline.Limit) Limit {
 }
 
 // LimitsOf returns the limits of a pipeline's calls. The pipeline's own budget replaces missing
-// values of budget. The caller sets Spent and Part.
+// values of budget. The caller sets Spent.
 func LimitsOf(p *pipeline.Pipeline, budget pipeline.Budget) Limits {
 	limits := Limits{Budget: Amount{
 		Cost: cmp.Or(budget.Cost, p.Budget.Cost), Tokens: cmp.Or(budget.Tokens, p.Budget.Tokens),

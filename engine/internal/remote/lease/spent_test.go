@@ -39,32 +39,6 @@ func TestSpentIsKnown(t *testing.T) {
 	}
 }
 
-// TestParts: the next part of a run has the whole budget again, and what it spends counts once.
-func TestParts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1, Limits{Blocks: []Limit{{Name: "api", Concurrency: 4}}, Budget: Amount{Tokens: 1000}})
-		m := w.add(0, 100*time.Millisecond, func() float64 { return 100 })
-		for part := range 2 {
-			w.limits.Part = part + 1
-			w.keep()
-			for m.g.Refuses("sample.llm") { // it learns of the next part by itself
-				time.Sleep(time.Second)
-			}
-			m.work(4)
-			w.jobs.Wait()
-			if left := 1000 - w.spent; left < 0 || left >= 100 {
-				t.Errorf("part %d: %d tokens were spent of 1000", part+1, w.spent)
-			}
-			if !m.g.Refuses("sample.llm") {
-				t.Errorf("part %d: the budget is spent, and the worker does not know", part+1)
-			}
-			w.spent = 0
-			w.keepers[part].close()
-		}
-		w.finish()
-	})
-}
-
 // TestOneTries: of the workers whose service is down, one at a time tries whether it is back.
 func TestOneTries(t *testing.T) {
 	for name, outage := range map[string]time.Duration{"short": time.Minute, "long": time.Hour} {

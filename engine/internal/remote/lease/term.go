@@ -31,7 +31,6 @@ type term struct {
 	until    time.Time // end of the claim
 	wrote    time.Time
 	began    time.Time
-	next     bool                         // it began with another part of the run
 	former   map[string]governor.Spending // Record.Holders of the earlier keeper that have not reported yet
 	ceiling  Amount                       // of the earlier keeper, until calls may be admitted
 	holders  map[string]*holder
@@ -65,12 +64,8 @@ type admission struct {
 // newTerm continues after a record, which is the zero value if there was no keeper yet.
 func newTerm(k *Keeper, r Record, revision uint64) *term {
 	now, limits := time.Now(), k.o.Limits
-	next := revision > 0 && max(limits.Part, 1) > max(r.Limits.Part, 1)
-	switch {
-	case revision == 0 || next: // what earlier parts spent does not count
-		r.Spent, r.Ceiling = governor.Spending{Amount: limits.Spent}, Amount{}
-	case r.Limits.Part > 0: // a limit that runs share has no part: the file of whoever keeps it decides
-		limits = r.Limits
+	if revision == 0 {
+		r.Spent = governor.Spending{Amount: limits.Spent}
 	}
 	switch {
 	case now.Sub(r.At) > longAgo:
@@ -83,7 +78,7 @@ func newTerm(k *Keeper, r Record, revision uint64) *term {
 		r.Recent[name] = used
 	}
 	t := &term{
-		k: k, wake: make(chan struct{}, 1), ready: make(chan struct{}), began: now, revision: revision, next: next,
+		k: k, wake: make(chan struct{}, 1), ready: make(chan struct{}), began: now, revision: revision,
 		former: r.Holders, ceiling: r.Ceiling, holders: map[string]*holder{}, record: Record{ID: rand.Text(), Limits: limits},
 	}
 	t.ctx, t.end = context.WithCancel(context.Background())
@@ -377,7 +372,7 @@ func (t *term) answer(data []byte) []byte {
 // join adds a holder. What it spent counts only if the earlier keeper knew it and this part of the run has not just begun.
 func (t *term) join(r report) *holder {
 	h := &holder{id: r.Holder, base: r.Spent, calls: map[uint64]*admission{}}
-	if base, known := t.former[r.Holder]; known && !t.next {
+	if base, known := t.former[r.Holder]; known {
 		h.base = base
 		t.g.Spend(r.Spent.Minus(base))
 	}
