@@ -59,6 +59,10 @@ func TestSameAsLocal(t *testing.T) {
 							same++
 						}
 					}
+					r := sdk.Ranking{Search: sdk.Search{Mode: mode, NumCandidates: 240}, Fusion: f, TopK: 60}
+					if i := sameRetrieved(t, ours, r, queries, a); i >= 0 {
+						t.Errorf("%s, %s: query %d retrieves other candidates than the fusion of all that the legs find", mode, f.Method, i)
+					}
 					share := float64(same) / float64(len(a))
 					t.Logf("%s, %s: the same in %.4f of %d queries; %v per query", mode, f.Method, share, len(a), took/time.Duration(len(a)))
 					if share < 0.99 {
@@ -88,6 +92,23 @@ func hitsOf(t testing.TB, s sdk.Store, mode sdk.Mode, queries []sdk.Query) (all 
 		all = append(all, hits...)
 	}
 	return all
+}
+
+// sameRetrieved compares what a store retrieves with the fusion of all hits, and returns the first
+// query that differs; -1: none does.
+func sameRetrieved(t testing.TB, s *store, r sdk.Ranking, queries []sdk.Query, hits []sdk.Hits) int {
+	t.Helper()
+	for at := 0; at < len(queries); at += 64 {
+		lists, err := s.Retrieve(t.Context(), "c", r, queries[at:min(at+64, len(queries))])
+		must.Do(t, err)
+		for i, list := range lists {
+			want := support.Fuse(hits[at+i], r.Fusion, r.TopK)
+			if !sameRanking(list, want) || slices.ContainsFunc(list, func(c sdk.Candidate) bool { return c.Dense != c.Dense }) {
+				return at + i
+			}
+		}
+	}
+	return -1
 }
 
 // sameRanking lets only entries of equal scores change places.

@@ -4,86 +4,23 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
 
-// addCosines gives the lexical hits their cosines. The server computes them, unless
-// the vectors of all entries fit into memory: then each vector is read once, when
-// its entry is found for the first time.
-func (l leg) addCosines(ctx context.Context, queries []*query) error {
-	queries = slices.DeleteFunc(slices.Clone(queries), func(q *query) bool { return q.vector == nil || len(q.lexical) == 0 })
-	if l.Record.Entries > l.mostVectors() {
-		return l.askCosines(ctx, queries)
-	}
-	known, err := l.readVectors(ctx, queries)
-	if err != nil {
-		return err
-	}
-	for _, q := range queries {
-		for i := range q.lexical {
-			if h := &q.lexical[i]; known[h.Sequence] != nil {
-				h.dense = simd.Dot(q.vector, known[h.Sequence])
-			}
-		}
-	}
-	return nil
-}
-
-// askCosines has the server compute the cosines, for one query per call. Asking for
-// these few rows by their keys costs a fraction of having their vectors sent.
-func (l leg) askCosines(ctx context.Context, queries []*query) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(workers)
-	for _, q := range queries {
-		g.Go(func() error {
-			keys := make(map[int64]string, len(q.lexical))
-			for _, h := range q.lexical {
-				keys[h.Sequence] = h.Key
-			}
-			rows, err := l.byKey(ctx, q, slices.Collect(maps.Values(keys)))
-			cosines := make(map[int64]float32, len(rows))
-			for _, r := range rows {
-				cosines[r.Sequence] = r.Score
-			}
-			for i := range q.lexical {
-				if cosine, ok := cosines[q.lexical[i].Sequence]; ok {
-					q.lexical[i].dense = cosine
-				}
-			}
-			return err
-		})
-	}
-	return g.Wait()
-}
-
-// byKey searches among the rows with the keys.
-func (l leg) byKey(ctx context.Context, q *query, keys []string, fields ...string) ([]table.Found, error) {
-	slices.Sort(keys) // neighbours are close to each other on the server too
-	lists, err := l.Search(ctx, table.Keys(keys), fields, []entity.Vector{entity.FloatVector(q.vector)}, table.FieldVector, len(keys))
-	if err != nil {
-		return nil, err
-	}
-	return lists[0], nil
-}
-
 // leg is one leg of a search: the dense one unless it is lexical.
 type leg struct {
 	*Snapshot
-	searcher *Searcher
-	wanted   int // hits of each query
-	texts    bool
-	formula  table.Formula
-	bm25     bool // hits get a BM25 score
-	lexical  bool
+	wanted  int // hits of each query
+	formula table.Formula
+	bm25    bool // hits get a BM25 score
+	lexical bool
 }
 
 // rowsPerCall is about how many rows a call asks for: the time that Milvus Lite 2 takes
@@ -121,7 +58,7 @@ func (l leg) errorBound() float32 {
 
 // accept scores a row unless it is dead or the filter does not select it.
 func (l leg) accept(q *query, r *table.Found) (hit, bool) {
-	if l.IsDead(r.Sequence) || !q.filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) {
+	if l.Dead[r.Sequence] || !q.filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) {
 		return hit{}, false
 	}
 	h := hit{Found: r, dense: r.Score, bm25: sdk.Unscored}
@@ -209,7 +146,7 @@ func (s *Searcher) Get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
 				return err
 			}
 			for _, r := range rows {
-				if snap.IsDead(r.Sequence) {
+				if snap.Dead[r.Sequence] {
 					continue
 				}
 				for _, i := range at[r.Entry.ID] {
@@ -256,7 +193,7 @@ func (s *Searcher) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) {
 		size := 0
 		return walk(ctx, snap, filter, from, fields, func(r table.Found) bool {
 			if scan.Limit > 0 && len(page.Entries) == scan.Limit || size >= pageBytes {
-				page.Next = strconv.FormatInt(r.Position, 36)
+				page.Next = strconv.FormatInt(r.Sequence, 36)
 				return false
 			}
 			e := r.Entry
@@ -277,14 +214,14 @@ type errEnough struct{}
 func (errEnough) Error() string { return "enough" }
 
 // walk calls f with the rows of the entries that a filter selects, in the order of
-// their positions, until it returns false.
+// their numbers, until it returns false.
 func walk(ctx context.Context, s *Snapshot, filter *sdk.Filter, from int64, fields []string, f func(table.Found) bool) error {
 	condition := table.ConditionOf(filter)
 	if condition.None || s.Record.Entries == 0 {
 		return nil
 	}
 	err := s.Walk(ctx, table.AsConfigured, from, s.Record.Next, table.And(s.Expression(), condition.Expr), fields, func(r table.Found) error {
-		if !s.IsDead(r.Sequence) && filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) && !f(r) {
+		if !s.Dead[r.Sequence] && filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) && !f(r) {
 			return errEnough{}
 		}
 		return nil
@@ -311,9 +248,7 @@ func (l leg) readAll(ctx context.Context, q *query) error {
 		if l.bm25 {
 			r.Counts = table.CountWords(*l.Analyzer, r.Entry.Context, r.Entry.Text)
 		}
-		if !l.texts {
-			r.Entry.Text, r.Entry.Context = "", ""
-		}
+		r.Entry.Text, r.Entry.Context = "", ""
 		if h, ok := l.accept(q, &r); ok {
 			hits = append(hits, h)
 		}

@@ -141,11 +141,6 @@ type store struct {
 	collections map[string]*collection
 }
 
-// vectorBytes is the memory for the vectors of a collection that hybrid searches have
-// found: 5,461 of 384 dimensions. With more of them, reading each once takes longer than
-// a run gains by it.
-const vectorBytes = 8 << 20
-
 // collection is one collection as this process writes and reads it.
 type collection struct {
 	view     *View
@@ -159,7 +154,7 @@ func (s *store) collection(name string) *collection {
 	c, ok := s.collections[name]
 	if !ok {
 		view := &View{Collection: name}
-		c = &collection{view, &Writer{View: view, Log: s.log}, &Searcher{View: view, Log: s.log, VectorBytes: vectorBytes}}
+		c = &collection{view, &Writer{View: view, Log: s.log}, &Searcher{View: view}}
 		s.collections[name] = c
 	}
 	return c
@@ -200,6 +195,11 @@ func (s *store) Commit(ctx context.Context, name string, note []byte) error {
 
 func (s *store) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
 	return s.collection(name).searcher.Search(ctx, search, queries)
+}
+
+// Retrieve implements sdk.Retriever.
+func (s *store) Retrieve(ctx context.Context, name string, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, error) {
+	return s.collection(name).searcher.Retrieve(ctx, r, queries)
 }
 
 func (s *store) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {

@@ -92,9 +92,9 @@ func (t *Table) Count(ctx context.Context, expr string) (int, error) {
 	return n, err
 }
 
-// Walk calls f with the rows whose positions are at least from and below to, and
-// that an expression selects, in the order of their positions. Windows of positions
-// need neither an order nor an iterator of the server.
+// Walk calls f with the rows whose sequence numbers are at least from and below to, and
+// that an expression selects, in the order of the numbers. Windows of numbers need
+// neither an order nor an iterator of the server.
 func (t *Table) Walk(ctx context.Context, l ReadLevel, from, to int64, expr string, fields []string, f func(Found) error) error {
 	smallest := int64(plainWindow)
 	if slices.Contains(fields, FieldVector) {
@@ -103,12 +103,12 @@ func (t *Table) Walk(ctx context.Context, l ReadLevel, from, to int64, expr stri
 	window := smallest
 	for from < to {
 		end := min(from+window, to)
-		positions := fmt.Sprintf(`%s >= "%s" and %s < "%s"`, FieldKey, Digits(from), FieldKey, Digits(end))
-		rows, err := t.Query(ctx, l, And(positions, expr), fields...)
+		keys := fmt.Sprintf(`%s >= "%s" and %s < "%s"`, FieldKey, RowKey(from), FieldKey, RowKey(end))
+		rows, err := t.Query(ctx, l, And(keys, expr), fields...)
 		if err != nil {
 			return err
 		}
-		SortByPosition(rows)
+		slices.SortFunc(rows, func(a, b Found) int { return cmp.Compare(a.Sequence, b.Sequence) })
 		rows = slices.CompactFunc(rows, func(a, b Found) bool { return a.Sequence == b.Sequence })
 		for _, r := range rows {
 			if err := f(r); err != nil {
@@ -123,13 +123,6 @@ func (t *Table) Walk(ctx context.Context, l ReadLevel, from, to int64, expr stri
 		}
 	}
 	return nil
-}
-
-// SortByPosition sorts rows as a scan returns them.
-func SortByPosition(rows []Found) {
-	slices.SortFunc(rows, func(a, b Found) int {
-		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.Sequence, b.Sequence))
-	})
 }
 
 // FillDetails reads what was left out of the details of rows.

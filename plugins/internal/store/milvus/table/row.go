@@ -122,8 +122,7 @@ func Finite(x []float32) bool {
 // reads, in one string: every field costs a server time, when it is written and
 // when it is read.
 type details struct {
-	hash    []byte
-	average float64 // length that the words were weighed with
+	hash []byte
 	// The rest is left out where it would be too long for a string.
 	complete  bool
 	id, label string
@@ -133,11 +132,10 @@ type details struct {
 var errDetails = errors.New("the details of a row are damaged: build the collection anew under another prefix")
 
 // encode writes in base64: a byte that says whether the details are complete, the
-// hash, the average, the id, the label, the length of the text, its words and how
+// hash, the id, the label, the length of the text, its words and how
 // often they occur, as protobuf writes such values.
 func (d details) encode() string {
 	b := protowire.AppendBytes(make([]byte, 1, 256), d.hash)
-	b = protowire.AppendFixed64(b, math.Float64bits(d.average))
 	short := len(b)
 	b[0] = 1
 	b = protowire.AppendString(protowire.AppendString(b, d.id), d.label)
@@ -157,7 +155,7 @@ func decodeDetails(text string) (details, error) {
 	}
 	d := details{complete: b[0] == 1}
 	r := reader{b[1:], true}
-	d.hash, d.average = take(&r, protowire.ConsumeBytes), math.Float64frombits(take(&r, protowire.ConsumeFixed64))
+	d.hash = take(&r, protowire.ConsumeBytes)
 	if d.complete {
 		d.id, d.label = take(&r, protowire.ConsumeString), take(&r, protowire.ConsumeString)
 		d.counts.Length = int(take(&r, protowire.ConsumeVarint))
@@ -187,7 +185,7 @@ func take[T any](r *reader, consume func([]byte) (T, int)) T {
 
 // The fields of a row.
 const (
-	FieldKey      = "key"      // position and sequence number; of a system row another text
+	FieldKey      = "key"      // of an entry the sequence number as text; of a system row another one
 	FieldSequence = "sequence" // number of the row
 	FieldIDHash   = "id_hash"  // for finding a row by its id
 	FieldID       = "id"
@@ -223,33 +221,17 @@ func SystemKey(name string) string { return systemPrefix + name }
 // base 36, so that keys are in the order of the numbers.
 const keyDigits = 13
 
-// Digits writes a number as keys do.
-func Digits(n int64) string {
-	text := strconv.FormatInt(n, 36)
+// RowKey is the key of an entry's row.
+func RowKey(sequence int64) string {
+	text := strconv.FormatInt(sequence, 36)
 	return strings.Repeat("0", keyDigits-len(text)) + text
 }
 
-// RowKey is the key of an entry's row. The entry's position in a scan is the sequence
-// number of its first row; a row that replaces it unchanged has another number.
-func RowKey(position, sequence int64) string {
-	if position == sequence {
-		return Digits(position)
-	}
-	return Digits(position) + Digits(sequence)
-}
-
-func parseKey(key string) (position, sequence int64, err error) {
+func parseKey(key string) (sequence int64, err error) {
 	if strings.HasPrefix(key, systemPrefix) {
-		return SystemSequence, SystemSequence, nil
+		return SystemSequence, nil
 	}
-	if len(key) != keyDigits && len(key) != 2*keyDigits {
-		return 0, 0, fmt.Errorf("%q is no key of an entry", key)
-	}
-	position, err = strconv.ParseInt(key[:keyDigits], 36, 64)
-	if sequence = position; err == nil && len(key) > keyDigits {
-		sequence, err = strconv.ParseInt(key[keyDigits:], 36, 64)
-	}
-	return position, sequence, err
+	return strconv.ParseInt(key, 36, 64)
 }
 
 // IDHash is the hash by which an id is found. Two ids of a million share one
@@ -302,7 +284,7 @@ func Columns(rows []Row, s sdk.Schema, formula Formula) []entity.Column {
 			if r.Sequence == SystemSequence {
 				return ""
 			}
-			return details{hash: r.Entry.Hash, average: formula.Average, id: r.Entry.ID, label: r.Entry.Label, counts: r.Counts}.encode()
+			return details{hash: r.Entry.Hash, id: r.Entry.ID, label: r.Entry.Label, counts: r.Counts}.encode()
 		}),
 		entity.NewColumnFloatVector(FieldVector, FieldWidth(s.Dimension), each(rows, func(r *Row) []float32 {
 			if len(r.Entry.Vector) == FieldWidth(s.Dimension) {

@@ -16,13 +16,12 @@ import (
 
 // Found is a row as it is read; only the fields that were asked for are set.
 type Found struct {
-	Key                string
-	Position, Sequence int64
-	Score              float32
-	Average            float64 // length that its words are weighed with
-	Complete           bool    // Counts, id and label are known
-	Counts             Counts
-	Entry              sdk.Entry
+	Key      string
+	Sequence int64
+	Score    float32
+	Complete bool // Counts, id and label are known
+	Counts   Counts
+	Entry    sdk.Entry
 }
 
 // DecodeRows makes rows of columns. Columns that are not there are left out.
@@ -63,7 +62,7 @@ func (f *Found) setText(field, text string) (err error) {
 	switch field {
 	case FieldKey:
 		f.Key = text
-		f.Position, f.Sequence, err = parseKey(text)
+		f.Sequence, err = parseKey(text)
 	case FieldID:
 		e.ID = text
 	case FieldLabel:
@@ -78,7 +77,7 @@ func (f *Found) setText(field, text string) (err error) {
 		}
 		var d details
 		d, err = decodeDetails(text)
-		f.Average, f.Complete = d.average, d.complete
+		f.Complete = d.complete
 		if len(d.hash) > 0 {
 			e.Hash = bytes.Clone(d.hash)
 		}
