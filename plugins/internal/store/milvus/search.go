@@ -2,7 +2,6 @@ package milvus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -171,22 +170,13 @@ type hit struct {
 }
 
 func newQuery(s *Snapshot, given sdk.Query, needsVector bool) (*query, error) {
+	if err := table.CheckQuery(given, s.Schema.Dimension, needsVector); err != nil {
+		return nil, err
+	}
 	q := &query{filter: given.Filter}
-	switch x := given.Vector; {
-	case len(x) == 0 && needsVector:
-		return nil, errors.New("the query has no vector")
-	case len(x) > 0 && len(x) != s.Schema.Dimension:
-		return nil, fmt.Errorf("the query's vector has %d dimensions and the collection's have %d", len(x), s.Schema.Dimension)
-	case !table.Finite(x):
-		return nil, errors.New("the query's vector has NaN or an infinity in it")
-	case slices.ContainsFunc(x, func(v float32) bool { return v != 0 }):
+	if x := given.Vector; slices.ContainsFunc(x, func(v float32) bool { return v != 0 }) {
 		q.vector = make([]float32, table.FieldWidth(len(x)))
 		copy(q.vector, table.UnitVector(x))
-	}
-	if given.Filter != nil {
-		if err := given.Filter.Check(); err != nil {
-			return nil, err
-		}
 	}
 	q.condition = table.ConditionOf(given.Filter)
 	if s.Analyzer != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
+	"github.com/x448/float16"
 )
 
 // This file decodes the replies of a server, which have a column for each
@@ -55,17 +56,6 @@ func ReadColumn(fields []*schemapb.FieldData, n int) ([]*ColumnRow, error) {
 	}
 	return all, nil
 }
-
-// VectorLength is how many values a field has.
-func VectorLength(f *schemapb.FieldData) int {
-	if c := newColumn(f); c != nil {
-		return c.n
-	}
-	return 0
-}
-
-// Has reports whether a field came with a row.
-func (r *ColumnRow) Has(field string) bool { return r.columns[field] != nil }
 
 func newColumn(f *schemapb.FieldData) *column {
 	c := &column{valid: f.GetValidData()}
@@ -156,39 +146,9 @@ func vectorColumn(c *column, v *schemapb.VectorField) *column {
 	return nil
 }
 
+func fromFloat16(h uint16) float32  { return float16.Frombits(h).Float32() }
+func toFloat16(x float32) uint16    { return float16.Fromfloat32(x).Bits() }
 func fromBFloat16(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
-
-// fromFloat16 reads the binary16 of IEEE 754.
-func fromFloat16(h uint16) float32 {
-	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&1023
-	switch exponent {
-	case 0: // subnormal, or 0
-		x := math.Float32bits(float32(fraction) * (1.0 / (1 << 24)))
-		return math.Float32frombits(sign | x)
-	case 31:
-		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
-	}
-	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
-}
-
-// toFloat16 rounds to the nearest number, ties to even ones. It is for parts of
-// vectors: what is too large becomes infinite.
-func toFloat16(x float32) uint16 {
-	b := math.Float32bits(x)
-	sign, exponent := uint16(b>>16)&0x8000, int(b>>23&0xff)-112
-	switch {
-	case exponent >= 31:
-		return sign | 0x7c00
-	case exponent <= 0:
-		// Subnormal: the multiple of 2 to the power of -24.
-		return sign | uint16(math.RoundToEven(math.Abs(float64(x))*(1<<24)))
-	}
-	half := uint32(exponent)<<10 | b&0x7fffff>>13
-	if rest := b & 0x1fff; rest > 0x1000 || rest == 0x1000 && half&1 == 1 {
-		half++ // may carry into the exponent, which is right
-	}
-	return sign | uint16(half)
-}
 
 func toBFloat16(x float32) uint16 {
 	b := math.Float32bits(x)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,92 +19,118 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// fillDense gives the lexical hits of a query their cosines.
-func (c *Collection) fillDense(ctx context.Context, q *query) error {
-	if q.vector == nil || !c.scores.exact {
-		return nil // there is none, or it came with the hits
-	}
-	known := scoresOf(q.dense, func(h hit) float32 { return h.dense })
-	more, err := c.ask(ctx, missing(q.lexical, known), func(expr string, n int) request {
-		return c.denseRequest([][]float32{q.vector}, expr, c.Outputs(false, false, false), n)
-	})
-	for i := range q.lexical {
-		h := &q.lexical[i]
-		if score, ok := known[h.key]; ok {
-			h.dense = score
-		} else if score, ok := more[h.key]; ok {
-			h.dense = c.scores.cosine(score)
-		}
-	}
-	return err
+// scores says how the scores of a server become cosines.
+type scores struct {
+	metric string
+	exact  bool    // they do; else cosines are computed from the vectors
+	norm   float64 // that the vectors have on average; 0: not known
 }
 
-// fillLexical gives the dense hits of a query their scores by words: 0 where the
-// server finds none of the words; Unscored where no literal can name their keys.
-func (c *Collection) fillLexical(ctx context.Context, q *query) error {
-	known := scoresOf(q.lexical, func(h hit) float32 { return h.lexical })
-	more, err := c.ask(ctx, missing(q.dense, known), func(expr string, n int) request {
-		return c.lexicalRequest([]string{q.Text}, expr, c.Outputs(false, false, false), n)
+// scores are those of searches in vectors of this mean norm; 0: of norm 1, or not known.
+func (c *Collection) scores(norm float64) scores {
+	metric := c.Metric(c.Schema)
+	return scores{metric: metric, exact: metric == MetricCosine || c.arguments.Normalized && norm == 0, norm: norm}
+}
+
+// note says so for people.
+func (s scores) note() string {
+	if s.exact {
+		return "The server's scores (" + s.metric + ") are read as cosines."
+	}
+	return "The server's scores (" + s.metric + ") are no cosines where vectors have not norm 1: it chooses twice the candidates by them, and racflow orders these by the cosine. If all have norm 1, normalized = true saves that."
+}
+
+// query is the vector that the server is asked for. By L2 a vector with norm 1 is near to short
+// vectors wherever they point, so it gets the norm that vectors of the collection have.
+func (s scores) query(x []float32) []float32 {
+	x = table.UnitVector(x)
+	if s.exact || s.norm == 0 {
+		return x
+	}
+	out := make([]float32, len(x))
+	for i, v := range x {
+		out[i] = float32(s.norm) * v
+	}
+	return out
+}
+
+// cosine makes a score of an entry whose vector has norm 1 the cosine.
+func (s scores) cosine(score float32) float32 {
+	if s.metric == MetricL2 { // the square of the distance, which is 2 - 2 cos
+		return ClipText(1 - float64(score)/2)
+	}
+	return ClipText(float64(score))
+}
+
+// fill gives each of the two legs of a query the scores that the other one knows, or that the
+// server computes: the cosines where they are the server's scores, else they came with the hits. By
+// words it finds nothing where an entry has none of them. A row whose key no expression can
+// name keeps no score.
+func (l leg) fill(ctx context.Context, q *query) error {
+	if q.vector != nil && l.scores.exact {
+		given, err := l.ask(ctx, q.lexical, q.dense, func(expr string, n int) request {
+			return l.denseRequest([][]float32{q.vector}, expr, l.Outputs(false, false, false), n)
+		})
+		if err != nil {
+			return err
+		}
+		for i := range q.lexical {
+			if score, ok := given[q.lexical[i].key]; ok {
+				q.lexical[i].dense = l.scores.cosine(score)
+			}
+		}
+	}
+	given, err := l.ask(ctx, q.dense, q.lexical, func(expr string, n int) request {
+		return l.lexicalRequest([]string{q.Text}, expr, l.Outputs(false, false, false), n)
 	})
 	for i := range q.dense {
 		h := &q.dense[i]
-		if score, ok := known[h.key]; ok {
-			h.lexical = score
-		} else if _, asked := OneOf(Place{Field: c.Key}, []string{h.key}); asked == 1 {
-			h.lexical = bm25(more[h.key])
+		score, ok := given[h.key]
+		if _, named := OneOf(Place{Field: l.Key}, []string{h.key}); ok || named == 1 {
+			h.lexical = bm25(score)
 		}
 	}
 	return err
 }
 
-func scoresOf(hits []hit, score func(hit) float32) map[string]float32 {
-	known := map[string]float32{}
-	for _, h := range hits {
-		known[h.key] = score(h)
+// ask returns the server's scores of hits by the keys: those that the other leg has found, and
+// those of a search among the rest.
+func (l leg) ask(ctx context.Context, hits, other []hit, search func(expr string, n int) request) (map[string]float32, error) {
+	given := map[string]float32{}
+	for _, h := range other {
+		given[h.key] = h.score
 	}
-	return known
-}
-
-func missing(hits []hit, known map[string]float32) (keys []string) {
+	var keys []string
 	for _, h := range hits {
-		if _, ok := known[h.key]; !ok {
+		if _, ok := given[h.key]; !ok {
 			keys = append(keys, h.key)
 		}
 	}
-	return keys
-}
-
-// ask searches among a few rows and returns the server's scores.
-func (c *Collection) ask(ctx context.Context, keys []string, make func(expr string, n int) request) (map[string]float32, error) {
-	found := map[string]float32{}
-	expr, n := OneOf(Place{Field: c.Key}, keys)
+	expr, n := OneOf(Place{Field: l.Key}, keys)
 	if n == 0 {
-		return found, nil
+		return given, nil
 	}
-	lists, err := c.search(ctx, make(expr, n))
+	lists, err := l.search(ctx, search(expr, n))
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range lists[0] {
-		found[r.key] = r.score
+		given[r.key] = r.score
 	}
-	return found, nil
+	return given, nil
 }
 
 // leg is one leg of a search: the dense one unless it is lexical.
 type leg struct {
 	*Collection
+	scores  scores
 	asked   sdk.Search
 	lexical bool
 }
 
-// textRows is up to how many rows come with their texts; of more the SDK gets those
-// that it wants by their ids.
-const textRows = 1000
-
-// replyBytes is about how large the reply to several queries may become: of larger rows,
-// or more of them, fewer queries are sent together.
-const replyBytes = 64 << 20
+// rowsPerCall is about how many rows a call asks for: a reply has to fit a message, with a
+// vector or metadata in each row.
+const rowsPerCall = 4096
 
 // run finds the best entries of all queries. Those with one filter are sent together.
 func (l leg) run(ctx context.Context, queries []*query) error {
@@ -133,7 +158,7 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 	}
 	for limit = min(limit, maxRows); ; limit = min(4*limit, maxRows) {
 		var unsure []*query
-		for part := range slices.Chunk(queries, max(1, replyBytes/(limit*l.rowBytes))) {
+		for part := range slices.Chunk(queries, max(1, rowsPerCall/limit)) {
 			lists, err := l.lists(ctx, part, limit)
 			if err != nil {
 				return err
@@ -164,7 +189,7 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 func (l leg) lists(ctx context.Context, queries []*query, limit int) ([][]scored, error) {
 	// A filter that the server cannot check gives the same expression as none.
 	filtered := slices.ContainsFunc(queries, func(q *query) bool { return q.Filter != nil })
-	fields := l.Outputs(l.asked.Texts && limit <= textRows, filtered, !l.scores.exact)
+	fields := l.Outputs(false, filtered, !l.scores.exact)
 	expr := queries[0].condition.Expr
 	if l.lexical {
 		texts := make([]string, len(queries))
@@ -212,15 +237,13 @@ func (l leg) accept(q *query, found []scored) []hit {
 	return hits
 }
 
-// entries are the hits as the SDK takes them. Where their texts did not come with
-// them, it gets those by their ids.
+// entries are the hits as the SDK takes them. It gets texts by the ids, of those that it keeps.
 func (l leg) entries(hits []hit) []sdk.Hit {
 	all := make([]sdk.Hit, len(hits))
 	for i, h := range hits {
 		all[i] = sdk.Hit{ID: h.id, Dense: h.dense, Lexical: h.lexical}
-		if !l.asked.Texts || l.HasTexts(h.ColumnRow) {
-			e := l.Entry(h.ColumnRow, l.asked.Texts)
-			all[i].Entry = &e
+		if !l.asked.Texts {
+			all[i].Entry = &sdk.Entry{ID: h.id, Label: l.LabelOf(h.ColumnRow)}
 		}
 	}
 	return all
@@ -250,7 +273,11 @@ func (c *Collection) search(ctx context.Context, q request) ([][]scored, error) 
 	if err != nil {
 		return nil, err
 	}
-	params, err := json.Marshal(c.searchParams(q.field, q.limit))
+	params := map[string]any{}
+	if q.field == c.Vector.GetName() {
+		params = table.SearchParams(c.Indexes[q.field]["index_type"], c.params, q.limit)
+	}
+	encoded, err := json.Marshal(params)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +287,7 @@ func (c *Collection) search(ctx context.Context, q request) ([][]scored, error) 
 		reply, err := s.Search(ctx, &milvuspb.SearchRequest{
 			CollectionName: c.Name, PartitionNames: c.arguments.Partitions, Dsl: q.expr, DslType: commonpb.DslType_BoolExprV1, PlaceholderGroup: group, Nq: int64(n),
 			OutputFields: q.fields, UseDefaultConsistency: true,
-			SearchParams: pairs(map[string]string{"anns_field": q.field, "metric_type": q.metric, "topk": strconv.Itoa(q.limit), "params": string(params), "round_decimal": "-1"}),
+			SearchParams: pairs(map[string]string{"anns_field": q.field, "metric_type": q.metric, "topk": strconv.Itoa(q.limit), "params": string(encoded), "round_decimal": "-1"}),
 		})
 		if err != nil {
 			return err
@@ -294,28 +321,6 @@ func (c *Collection) split(results *schemapb.SearchResultData, lists [][]scored)
 	return nil
 }
 
-// searchParams are those from the file, and what an index needs to find so many rows.
-func (c *Collection) searchParams(field string, limit int) map[string]any {
-	params := map[string]any{}
-	if field != c.Vector.GetName() {
-		return params
-	}
-	for name, text := range c.params {
-		params[name] = text
-		if n, err := strconv.ParseFloat(text, 64); err == nil {
-			params[name] = n
-		}
-	}
-	enough := map[string]string{"HNSW": "ef", "DISKANN": "search_list"}
-	for index, name := range enough {
-		given, _ := params[name].(float64)
-		if strings.HasPrefix(c.Indexes[field]["index_type"], index) {
-			params[name] = max(int(given), limit, 64)
-		}
-	}
-	return params
-}
-
 // workers is how many calls of one leg are on their way at a time.
 const workers = 4
 
@@ -336,7 +341,6 @@ type hit struct {
 
 // Search finds the best entries of each leg.
 func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.Query) ([]sdk.Hits, error) {
-	c = c.measured(search.Norm)
 	dense, lexical := search.Mode != sdk.ModeLexical, search.Mode != sdk.ModeDense
 	switch {
 	case dense && lexical && search.Mode != sdk.ModeHybrid:
@@ -345,19 +349,19 @@ func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.
 		return nil, sdk.Invalid(fmt.Errorf("no BM25 function fills a field of collection %q, so it cannot be searched by words: use mode %q", c.Name, sdk.ModeDense))
 	}
 	lexical = lexical && c.Words != ""
+	l := leg{Collection: c, scores: c.scores(search.Norm), asked: search}
 	hits := make([]sdk.Hits, len(given))
 	invalid := sdk.RowErrors{}
 	var at []int
 	var queries []*query
 	for i, q := range given {
-		parsed, err := c.newQuery(q, dense)
+		parsed, err := l.newQuery(q, dense)
 		if err != nil {
 			invalid[i] = sdk.Invalid(err)
 			continue
 		}
 		at, queries = append(at, i), append(queries, parsed)
 	}
-	l := leg{Collection: c, asked: search}
 	if search.NumCandidates > 0 {
 		if err := l.both(ctx, queries, dense, lexical); err != nil {
 			return nil, err
@@ -377,24 +381,14 @@ func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.
 	return hits, nil
 }
 
-func (c *Collection) newQuery(given sdk.Query, needsVector bool) (*query, error) {
-	q := &query{Query: given}
-	switch x := given.Vector; {
-	case len(x) == 0 && needsVector:
-		return nil, errors.New("the query has no vector")
-	case len(x) > 0 && len(x) != c.dimension:
-		return nil, fmt.Errorf("the query's vector has %d dimensions and those of collection %q have %d", len(x), c.Name, c.dimension)
-	case !table.Finite(x):
-		return nil, errors.New("the query's vector has NaN or an infinity in it")
-	case Cosine(x, x) != 0:
-		q.vector = c.scores.query(x)
+func (l leg) newQuery(given sdk.Query, needsVector bool) (*query, error) {
+	if err := table.CheckQuery(given, l.dimension, needsVector); err != nil {
+		return nil, err
 	}
-	if given.Filter != nil {
-		if err := given.Filter.Check(); err != nil {
-			return nil, err
-		}
+	q := &query{Query: given, condition: l.Condition(given.Filter)}
+	if x := given.Vector; Cosine(x, x) != 0 {
+		q.vector = l.scores.query(x)
 	}
-	q.condition = c.Condition(given.Filter)
 	return q, nil
 }
 
@@ -414,19 +408,16 @@ func (l leg) both(ctx context.Context, queries []*query, dense, lexical bool) er
 		return err
 	}
 	g, ctx = errgroup.WithContext(ctx)
-	g.SetLimit(2 * workers)
+	g.SetLimit(workers)
 	for _, q := range queries {
-		g.Go(func() error { return l.fillDense(ctx, q) })
-		if dense {
-			g.Go(func() error { return l.fillLexical(ctx, q) })
-		}
+		g.Go(func() error { return l.fill(ctx, q) })
 	}
 	return g.Wait()
 }
 
 // denseRequest and lexicalRequest are searches of one leg.
-func (c *Collection) denseRequest(vectors [][]float32, expr string, fields []string, limit int) request {
-	return request{field: c.Vector.GetName(), metric: c.scores.metric, queries: Placeholders(c.Vector.GetDataType(), vectors), expr: expr, fields: fields, limit: limit}
+func (l leg) denseRequest(vectors [][]float32, expr string, fields []string, limit int) request {
+	return request{field: l.Vector.GetName(), metric: l.scores.metric, queries: Placeholders(l.Vector.GetDataType(), vectors), expr: expr, fields: fields, limit: limit}
 }
 
 func (c *Collection) lexicalRequest(texts []string, expr string, fields []string, limit int) request {

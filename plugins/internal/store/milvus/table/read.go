@@ -210,7 +210,7 @@ func decodeResult(r *client.SearchResult) ([]Found, error) {
 	return rows, err
 }
 
-// searchParams are the parameters of a search for the best limit rows.
+// searchParams are the parameters of a search as the SDK takes them.
 type searchParams map[string]any
 
 // Params implements entity.SearchParam; its other methods are for searches within
@@ -221,27 +221,52 @@ func (p searchParams) AddRangeFilter(edge float64) { p["range_filter"] = edge }
 
 // params are those of a search in a vector field.
 func (t *Table) params(field string, limit int) searchParams {
-	p := searchParams{}
 	if field == FieldWords {
-		p["drop_ratio_search"] = 0.0
-		return p
+		return searchParams{"drop_ratio_search": 0.0}
 	}
-	switch t.IndexType {
+	return SearchParams(t.IndexType, t.Options.SearchParams, limit)
+}
+
+// SearchParams are the parameters of a search in an index for the best limit rows: those
+// that are given, and what finds so many.
+func SearchParams(index string, given map[string]string, limit int) map[string]any {
+	p := map[string]any{}
+	switch index {
 	case "HNSW":
-		p["ef"] = max(limit+limit/2, 128) // it may not be below the limit
+		p["ef"] = max(limit+limit/2, 128)
+	case "DISKANN":
+		p["search_list"] = max(limit+limit/2, 128)
 	case "IVF_FLAT", "IVF_SQ8":
 		p["nprobe"] = 16
 	}
-	for name, text := range t.Options.SearchParams {
+	for name, text := range given {
 		p[name] = text
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if n, err := strconv.Atoi(text); err == nil {
 			p[name] = n
 		} else if f, err := strconv.ParseFloat(text, 64); err == nil {
 			p[name] = f
 		}
 	}
-	if ef, ok := p["ef"].(int64); ok && int(ef) < limit {
-		p["ef"] = limit
+	for _, name := range []string{"ef", "search_list"} { // may not be below the limit
+		if n, ok := p[name].(int); ok {
+			p[name] = max(n, limit)
+		}
 	}
 	return p
+}
+
+// CheckQuery reports a query that cannot be searched in vectors of a dimension.
+func CheckQuery(q sdk.Query, dimension int, needsVector bool) error {
+	switch x := q.Vector; {
+	case len(x) == 0 && needsVector:
+		return errors.New("the query has no vector")
+	case len(x) > 0 && len(x) != dimension:
+		return fmt.Errorf("the query's vector has %d dimensions and the collection's have %d", len(x), dimension)
+	case !Finite(x):
+		return errors.New("the query's vector has NaN or an infinity in it")
+	}
+	if q.Filter == nil {
+		return nil
+	}
+	return q.Filter.Check()
 }
