@@ -334,14 +334,14 @@ func (tx *transaction) replace(id string, now int64) {
 }
 
 // put adds an entry, and sends the pending ones once they are enough.
-func (tx *transaction) put(e sdk.Entry, meta []byte) error {
-	r := table.Row{Key: table.RowKey(tx.next), Sequence: tx.next, Entry: e, Meta: meta}
+func (tx *transaction) put(r table.Row) error {
+	r.Key, r.Sequence = table.RowKey(tx.next), tx.next
 	if a := tx.base.Analyzer; a != nil {
-		r.Counts = table.CountWords(*a, e.Context, e.Text)
+		r.Counts = table.CountWords(*a, r.Entry.Context, r.Entry.Text)
 	}
 	tx.count(r.Counts, 1)
 	tx.entries++
-	tx.replace(e.ID, tx.next)
+	tx.replace(r.Entry.ID, tx.next)
 	tx.next++
 	tx.rows++
 	tx.pending = append(tx.pending, r)

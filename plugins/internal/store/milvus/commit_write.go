@@ -178,7 +178,7 @@ func (w *Writer) Open(ctx context.Context, t *table.Table) (*Snapshot, error) {
 	return s, nil
 }
 
-// Put stages entries.
+// Put stages entries. Those that are too long for Milvus fail alone.
 func (w *Writer) Put(ctx context.Context, entries []sdk.Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,20 +186,22 @@ func (w *Writer) Put(ctx context.Context, entries []sdk.Entry) error {
 	if err != nil {
 		return err
 	}
-	metas, err := table.CheckRows(s.Schema, entries)
+	rows, long, err := table.CheckRows(s.Schema, entries)
 	if err != nil {
-		return sdk.Invalid(fmt.Errorf("%w; nothing of the batch was put", err))
+		return err
 	}
 	tx, err := w.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { tx.cancel(ctx.Err()) })()
-	for i, e := range entries {
-		e.Vector = table.UnitVector(e.Vector)
-		if err := tx.put(e, metas[i]); err != nil {
+	for _, r := range rows {
+		if err := tx.put(r); err != nil {
 			return w.undo(ctx, err)
 		}
+	}
+	if len(long) > 0 {
+		return long
 	}
 	return nil
 }

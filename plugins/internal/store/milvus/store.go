@@ -178,11 +178,7 @@ func (s *store) Open(ctx context.Context, name string, schema sdk.Schema) (sdk.C
 }
 
 func (s *store) Put(ctx context.Context, name string, entries []sdk.Entry) error {
-	fit, refused := table.WithoutLong(entries)
-	if err := s.collection(name).writer.Put(ctx, fit); err != nil || len(refused) == 0 {
-		return err
-	}
-	return refused
+	return s.collection(name).writer.Put(ctx, entries)
 }
 
 func (s *store) Delete(ctx context.Context, name string, ids []string) error {

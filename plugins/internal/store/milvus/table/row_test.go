@@ -35,7 +35,7 @@ func TestDetails(t *testing.T) {
 	if _, err := decodeDetails(whole); err != nil {
 		t.Errorf("%q: %v", whole, err)
 	}
-	for _, damaged := range []string{"*", "", "gA", "AQH", "AQEBAQEB", whole[:len(whole)-1]} {
+	for _, damaged := range []string{"*", "", "gA", "AAAA", "AQEBAQEB", whole[:len(whole)-1]} {
 		if d, err := decodeDetails(damaged); err == nil {
 			t.Errorf("%q gives %+v", damaged, d)
 		}
