@@ -35,8 +35,8 @@ type scripted struct {
 	fails   map[string]*commonpb.Status // by method
 	states  []commonpb.LoadState        // one after the other; the last one stays
 
-	mu    sync.Mutex
-	calls []string
+	mu      sync.Mutex
+	calls   []string
 	most    int64    // queries of one search
 	outputs []string // fields that the last one asked for
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
@@ -94,15 +94,11 @@ func (l leg) ask(ctx context.Context, queries []*query, limit int, serverFilter 
 	if serverFilter {
 		expr = table.And(l.Expression(), expr)
 	}
-	vectors := make([]entity.Vector, len(queries))
-	for i, q := range queries {
-		vectors[i] = l.vector(q)
-	}
 	fields := []string{table.FieldDetails}
 	if queries[0].filter != nil {
 		fields = append(fields, table.FieldMeta)
 	}
-	lists, err := l.Search(ctx, expr, fields, vectors, l.field(), limit)
+	lists, err := l.Search(ctx, expr, fields, l.vectors(queries), l.field(), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -414,7 +410,7 @@ func (l leg) addCosines(ctx context.Context, q *query, hits []*hit) error {
 		keys[i] = h.Key
 	}
 	slices.Sort(keys) // neighbours are close to each other on the server too
-	lists, err := l.Search(ctx, table.Keys(keys), nil, []entity.Vector{entity.FloatVector(q.vector)}, table.FieldVector, len(keys))
+	lists, err := l.Search(ctx, table.Keys(keys), nil, table.Placeholders(schemapb.DataType_FloatVector, [][]float32{q.vector}), table.FieldVector, len(keys))
 	if err != nil {
 		return err
 	}

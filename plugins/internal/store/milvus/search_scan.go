@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
@@ -34,15 +35,28 @@ func (l leg) field() string {
 	return table.FieldVector
 }
 
-// vector is what a server is asked with; nil: nothing can match.
-func (l leg) vector(q *query) entity.Vector {
-	switch {
-	case l.lexical && len(q.terms) > 0:
-		return table.BM25Query(q.terms)
-	case !l.lexical && q.vector != nil:
-		return entity.FloatVector(q.vector)
+// matches reports whether anything can match a query.
+func (l leg) matches(q *query) bool {
+	if l.lexical {
+		return len(q.terms) > 0
 	}
-	return nil
+	return q.vector != nil
+}
+
+// vectors are what a server is asked with.
+func (l leg) vectors(queries []*query) *commonpb.PlaceholderValue {
+	if !l.lexical {
+		vectors := make([][]float32, len(queries))
+		for i, q := range queries {
+			vectors[i] = q.vector
+		}
+		return table.Placeholders(schemapb.DataType_FloatVector, vectors)
+	}
+	sparse := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_SparseFloatVector}
+	for _, q := range queries {
+		sparse.Values = append(sparse.Values, table.BM25Query(q.terms).Serialize())
+	}
+	return sparse
 }
 
 // errorBound is the factor by which a score of today's can be higher than the
@@ -100,7 +114,7 @@ func (l leg) found(q *query, hits []hit) {
 func (l leg) search(ctx context.Context, queries []*query) error {
 	groups := map[string][]*query{}
 	for _, q := range queries {
-		if !q.condition.None && l.vector(q) != nil {
+		if !q.condition.None && l.matches(q) {
 			groups[q.condition.Expr] = append(groups[q.condition.Expr], q)
 		}
 	}

@@ -43,15 +43,15 @@ func (m *Mapping) Outputs(withTexts, withMeta, withVector bool) []string {
 }
 
 // KeyOf is the primary key of a row, as text.
-func (m *Mapping) KeyOf(r *ColumnRow) string { return textOf(r.Value(m.Key.GetName())) }
+func (m *Mapping) KeyOf(r *table.ReplyRow) string { return textOf(r.Value(m.Key.GetName())) }
 
 // IDOf is the id of an entry; empty: the row has none, and is no entry.
-func (m *Mapping) IDOf(r *ColumnRow) string { return textOf(m.ID.value(r)) }
+func (m *Mapping) IDOf(r *table.ReplyRow) string { return textOf(m.ID.value(r)) }
 
 // LabelOf is the label of an entry; empty: it has none.
-func (m *Mapping) LabelOf(r *ColumnRow) string { return m.part(m.Label, r) }
+func (m *Mapping) LabelOf(r *table.ReplyRow) string { return m.part(m.Label, r) }
 
-func (m *Mapping) part(p *Place, r *ColumnRow) string {
+func (m *Mapping) part(p *Place, r *table.ReplyRow) string {
 	if p == nil {
 		return ""
 	}
@@ -59,7 +59,7 @@ func (m *Mapping) part(p *Place, r *ColumnRow) string {
 }
 
 // Entry makes an entry of a row.
-func (m *Mapping) Entry(r *ColumnRow, withTexts bool) sdk.Entry {
+func (m *Mapping) Entry(r *table.ReplyRow, withTexts bool) sdk.Entry {
 	e := sdk.Entry{ID: m.IDOf(r), Label: m.LabelOf(r)}
 	if withTexts {
 		e.Text, e.Context, e.Meta = m.part(m.text, r), m.part(m.context, r), m.ReadMeta(r)
@@ -131,7 +131,7 @@ func (m *Mapping) findMeta(d *Schema, given []string) error {
 
 // ReadMeta makes the metadata of a row; nil: none. Of two places with one key the first
 // with a value counts.
-func (m *Mapping) ReadMeta(r *ColumnRow) sdk.Meta {
+func (m *Mapping) ReadMeta(r *table.ReplyRow) sdk.Meta {
 	meta := sdk.Meta{}
 	set := func(key string, v any) {
 		switch v := v.(type) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -21,7 +22,7 @@ func testDescription() *Schema {
 	return d
 }
 
-func testMapping(t *testing.T, d *Schema, given Fields, first ...*ColumnRow) *Mapping {
+func testMapping(t *testing.T, d *Schema, given Fields, first ...*table.ReplyRow) *Mapping {
 	t.Helper()
 	m, err := NewMapping(d, given)
 	if err == nil {

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
-	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"google.golang.org/protobuf/proto"
@@ -33,7 +31,7 @@ func (c *Collection) Get(ctx context.Context, ids []string) ([]sdk.Entry, error)
 		if n == 0 {
 			continue
 		}
-		found, _, err := c.query(ctx, expr, c.Outputs(true, true, false), maxRows)
+		found, _, err := c.query(ctx, expr, c.Outputs(true, true, false), table.MaxRows)
 		if err != nil {
 			return nil, err
 		}
@@ -46,25 +44,22 @@ func (c *Collection) Get(ctx context.Context, ids []string) ([]sdk.Entry, error)
 	return entries, nil
 }
 
-// maxRows is the most that a server returns at a time.
-const maxRows = 16384
-
 // query returns rows that an expression selects, in the order of their keys: the
 // first limit of them. It also returns about how many bytes they took.
-func (c *Collection) query(ctx context.Context, expr string, fields []string, limit int) ([]*ColumnRow, int, error) {
-	var all []*ColumnRow
+func (c *Collection) query(ctx context.Context, expr string, fields []string, limit int) ([]*table.ReplyRow, int, error) {
+	var all []*table.ReplyRow
 	size := 0
 	err := c.call(ctx, "read rows of "+c.Name, func(ctx context.Context, s Service) error {
 		reply, err := s.Query(ctx, &milvuspb.QueryRequest{
 			CollectionName: c.Name, PartitionNames: c.arguments.Partitions, Expr: expr, OutputFields: fields, UseDefaultConsistency: true,
 			// Without these two a server may return any rows, in any order.
-			QueryParams: pairs(map[string]string{"limit": strconv.Itoa(limit), "iterator": "True", "reduce_stop_for_best": "True"}),
+			QueryParams: table.Pairs("limit", strconv.Itoa(limit), "iterator", "True", "reduce_stop_for_best", "True"),
 		})
 		if err != nil {
 			return err
 		}
 		size = proto.Size(reply)
-		all, err = c.rows(reply.GetFieldsData(), nil)
+		all, err = table.ReplyRows(reply.GetFieldsData(), nil, c.Key.GetName())
 		return err
 	})
 	return all, size, c.explainError(err)
@@ -77,55 +72,17 @@ func (c *Collection) count(ctx context.Context) (n int, err error) {
 		if err != nil {
 			return err
 		}
-		for _, f := range reply.GetFieldsData() {
-			if data := f.GetScalars().GetLongData().GetData(); len(data) == 1 {
-				n = int(data[0])
-			}
-		}
-		return nil
+		n, err = table.CountOfReply(reply)
+		return err
 	})
 	return n, c.explainError(err)
-}
-
-// rows makes rows of columns; their ids are in a column, too, if none are given.
-func (c *Collection) rows(fields []*schemapb.FieldData, ids *schemapb.IDs) ([]*ColumnRow, error) {
-	key := c.Key.GetName()
-	if ids != nil {
-		fields = slices.DeleteFunc(slices.Clone(fields), func(f *schemapb.FieldData) bool { return f.GetFieldName() == key })
-		fields = append(fields, idColumn(key, ids))
-	}
-	for _, f := range fields {
-		if f.GetFieldName() == key {
-			return ReadColumn(fields, newColumn(f).n)
-		}
-	}
-	return nil, nil // no row matched
-}
-
-func idColumn(name string, ids *schemapb.IDs) *schemapb.FieldData {
-	s := &schemapb.ScalarField{}
-	switch ids := ids.GetIdField().(type) {
-	case *schemapb.IDs_IntId:
-		s.Data = &schemapb.ScalarField_LongData{LongData: ids.IntId}
-	case *schemapb.IDs_StrId:
-		s.Data = &schemapb.ScalarField_StringData{StringData: ids.StrId}
-	}
-	return &schemapb.FieldData{FieldName: name, Field: &schemapb.FieldData_Scalars{Scalars: s}}
-}
-
-func pairs(values map[string]string) []*commonpb.KeyValuePair {
-	var all []*commonpb.KeyValuePair
-	for _, key := range slices.SortedFunc(maps.Keys(values), cmp.Compare[string]) {
-		all = append(all, &commonpb.KeyValuePair{Key: key, Value: values[key]})
-	}
-	return all
 }
 
 // pageBytes is the size at which a page ends before its limit.
 const pageBytes = 16 << 20
 
 // first reads the first rows, with the JSON fields, whose members only rows show.
-func (c *Collection) first(ctx context.Context) ([]*ColumnRow, error) {
+func (c *Collection) first(ctx context.Context) ([]*table.ReplyRow, error) {
 	names := []string{c.Key.GetName()}
 	for _, f := range c.Fields {
 		if f.GetDataType() == schemapb.DataType_JSON {
@@ -155,7 +112,7 @@ func (c *Collection) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) 
 	var page sdk.Page
 	var last string // key of the page
 	size := 0
-	err := c.walk(ctx, scan.After, condition, c.Outputs(scan.Texts, false, scan.Vectors), func(r *ColumnRow) bool {
+	err := c.walk(ctx, scan.After, condition, c.Outputs(scan.Texts, false, scan.Vectors), func(r *table.ReplyRow) bool {
 		if filter != nil && !filter.Match("", c.LabelOf(r), nil) {
 			return true
 		}
@@ -194,7 +151,7 @@ const (
 
 // walk calls f with the rows after a key, in the order of the keys, until it returns
 // false.
-func (c *Collection) walk(ctx context.Context, after string, condition table.Condition, fields []string, f func(*ColumnRow) bool) error {
+func (c *Collection) walk(ctx context.Context, after string, condition table.Condition, fields []string, f func(*table.ReplyRow) bool) error {
 	most := plainWindow
 	if slices.Contains(fields, c.Vector.GetName()) {
 		most = vectorWindow

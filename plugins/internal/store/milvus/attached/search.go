@@ -3,17 +3,13 @@ package attached
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
-	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
-	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
@@ -68,7 +64,7 @@ func (s scores) cosine(score float32) float32 {
 // name keeps no score.
 func (l leg) fill(ctx context.Context, q *query) error {
 	if q.vector != nil && l.scores.exact {
-		given, err := l.ask(ctx, q.lexical, q.dense, func(expr string, n int) request {
+		given, err := l.ask(ctx, q.lexical, q.dense, func(expr string, n int) table.SearchRequest {
 			return l.denseRequest([][]float32{q.vector}, expr, l.Outputs(false, false, false), n)
 		})
 		if err != nil {
@@ -80,7 +76,7 @@ func (l leg) fill(ctx context.Context, q *query) error {
 			}
 		}
 	}
-	given, err := l.ask(ctx, q.dense, q.lexical, func(expr string, n int) request {
+	given, err := l.ask(ctx, q.dense, q.lexical, func(expr string, n int) table.SearchRequest {
 		return l.lexicalRequest([]string{q.Text}, expr, l.Outputs(false, false, false), n)
 	})
 	for i := range q.dense {
@@ -95,10 +91,10 @@ func (l leg) fill(ctx context.Context, q *query) error {
 
 // ask returns the server's scores of hits by the keys: those that the other leg has found, and
 // those of a search among the rest.
-func (l leg) ask(ctx context.Context, hits, other []hit, search func(expr string, n int) request) (map[string]float32, error) {
+func (l leg) ask(ctx context.Context, hits, other []hit, search func(expr string, n int) table.SearchRequest) (map[string]float32, error) {
 	given := map[string]float32{}
 	for _, h := range other {
-		given[h.key] = h.score
+		given[h.key] = h.Score
 	}
 	var keys []string
 	for _, h := range hits {
@@ -115,7 +111,7 @@ func (l leg) ask(ctx context.Context, hits, other []hit, search func(expr string
 		return nil, err
 	}
 	for _, r := range lists[0] {
-		given[r.key] = r.score
+		given[r.key] = r.Score
 	}
 	return given, nil
 }
@@ -156,7 +152,7 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 	if !l.lexical && !l.scores.exact {
 		limit *= 2
 	}
-	for limit = min(limit, maxRows); ; limit = min(4*limit, maxRows) {
+	for limit = min(limit, table.MaxRows); ; limit = min(4*limit, table.MaxRows) {
 		var unsure []*query
 		for part := range slices.Chunk(queries, max(1, rowsPerCall/limit)) {
 			lists, err := l.lists(ctx, part, limit)
@@ -179,8 +175,8 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 		if queries = unsure; len(queries) == 0 {
 			return nil
 		}
-		if limit == maxRows {
-			l.log.Warn("a filter leaves too few of the rows that a server returns at most", "collection", l.Name, "rows", maxRows, "filter", queries[0].Filter.String())
+		if limit == table.MaxRows {
+			l.log.Warn("a filter leaves too few of the rows that a server returns at most", "collection", l.Name, "rows", table.MaxRows, "filter", queries[0].Filter.String())
 			return nil
 		}
 	}
@@ -211,15 +207,15 @@ func (l leg) accept(q *query, found []scored) []hit {
 	seen := map[string]bool{}
 	var hits []hit
 	for _, r := range found {
-		if r.id == "" || seen[r.id] || q.Filter != nil && !q.Filter.Match(r.id, l.LabelOf(r.ColumnRow), l.ReadMeta(r.ColumnRow)) {
+		if r.id == "" || seen[r.id] || q.Filter != nil && !q.Filter.Match(r.id, l.LabelOf(r.ReplyRow), l.ReadMeta(r.ReplyRow)) {
 			continue
 		}
 		seen[r.id] = true
 		h := hit{scored: r, dense: sdk.Unscored, lexical: sdk.Unscored}
 		if l.lexical {
-			h.lexical = bm25(r.score)
+			h.lexical = bm25(r.Score)
 		} else if l.scores.exact {
-			h.dense = l.scores.cosine(r.score)
+			h.dense = l.scores.cosine(r.Score)
 		}
 		if !l.scores.exact && q.vector != nil {
 			x, _ := r.Value(l.Vector.GetName()).([]float32)
@@ -243,82 +239,41 @@ func (l leg) entries(hits []hit) []sdk.Hit {
 	for i, h := range hits {
 		all[i] = sdk.Hit{ID: h.id, Dense: h.dense, Lexical: h.lexical}
 		if !l.asked.Texts {
-			all[i].Entry = &sdk.Entry{ID: h.id, Label: l.LabelOf(h.ColumnRow)}
+			all[i].Entry = &sdk.Entry{ID: h.id, Label: l.LabelOf(h.ReplyRow)}
 		}
 	}
 	return all
 }
 
-// request is one search of the server.
-type request struct {
-	field   string
-	metric  string
-	queries *commonpb.PlaceholderValue
-	expr    string
-	fields  []string
-	limit   int
-}
-
 // scored is a row that a search found.
 type scored struct {
-	*ColumnRow
-	key   string
-	id    string
-	score float32
+	table.Scored
+	key, id string
 }
 
 // search returns what a server finds for each query, best first.
-func (c *Collection) search(ctx context.Context, q request) ([][]scored, error) {
-	group, err := proto.Marshal(&commonpb.PlaceholderGroup{Placeholders: []*commonpb.PlaceholderValue{q.queries}})
+func (c *Collection) search(ctx context.Context, q table.SearchRequest) ([][]scored, error) {
+	request, err := q.Message(c.Name)
 	if err != nil {
 		return nil, err
 	}
-	params := map[string]any{}
-	if q.field == c.Vector.GetName() {
-		params = table.SearchParams(c.Indexes[q.field]["index_type"], c.params, q.limit)
-	}
-	encoded, err := json.Marshal(params)
-	if err != nil {
-		return nil, err
-	}
-	n := len(q.queries.GetValues())
-	lists := make([][]scored, n)
+	request.PartitionNames, request.UseDefaultConsistency = c.arguments.Partitions, true
+	lists := make([][]scored, request.GetNq())
 	err = c.call(ctx, "search "+c.Name, func(ctx context.Context, s Service) error {
-		reply, err := s.Search(ctx, &milvuspb.SearchRequest{
-			CollectionName: c.Name, PartitionNames: c.arguments.Partitions, Dsl: q.expr, DslType: commonpb.DslType_BoolExprV1, PlaceholderGroup: group, Nq: int64(n),
-			OutputFields: q.fields, UseDefaultConsistency: true,
-			SearchParams: pairs(map[string]string{"anns_field": q.field, "metric_type": q.metric, "topk": strconv.Itoa(q.limit), "params": string(encoded), "round_decimal": "-1"}),
-		})
+		reply, err := s.Search(ctx, request)
 		if err != nil {
 			return err
 		}
-		return c.split(reply.GetResults(), lists)
+		found, err := table.Lists(reply.GetResults(), c.Key.GetName(), len(lists))
+		for i, list := range found {
+			lists[i] = make([]scored, len(list))
+			for j, r := range list {
+				lists[i][j] = scored{r, c.KeyOf(r.ReplyRow), c.IDOf(r.ReplyRow)}
+			}
+		}
+		return err
 	})
 	return lists, c.explainError(err)
-}
-
-// split makes a list of each query's rows.
-func (c *Collection) split(results *schemapb.SearchResultData, lists [][]scored) error {
-	clear(lists)
-	all, err := c.rows(results.GetFieldsData(), results.GetIds())
-	if err != nil {
-		return err
-	}
-	scores, lengths := results.GetScores(), results.GetTopks()
-	if len(scores) != len(all) || len(all) > 0 && len(lengths) != len(lists) {
-		return fmt.Errorf("the server returned %d scores, %d rows and %d lists for %d queries", len(scores), len(all), len(lengths), len(lists))
-	}
-	at := 0
-	for i := range min(len(lists), len(lengths)) {
-		for range lengths[i] {
-			if at == len(all) {
-				return fmt.Errorf("the server returned %d rows, fewer than it counts", len(all))
-			}
-			lists[i] = append(lists[i], scored{all[at], c.KeyOf(all[at]), c.IDOf(all[at]), scores[at]})
-			at++
-		}
-	}
-	return nil
 }
 
 // workers is how many calls of one leg are on their way at a time.
@@ -416,18 +371,44 @@ func (l leg) both(ctx context.Context, queries []*query, dense, lexical bool) er
 }
 
 // denseRequest and lexicalRequest are searches of one leg.
-func (l leg) denseRequest(vectors [][]float32, expr string, fields []string, limit int) request {
-	return request{field: l.Vector.GetName(), metric: l.scores.metric, queries: Placeholders(l.Vector.GetDataType(), vectors), expr: expr, fields: fields, limit: limit}
+func (l leg) denseRequest(vectors [][]float32, expr string, fields []string, limit int) table.SearchRequest {
+	field := l.Vector.GetName()
+	return table.SearchRequest{
+		Field: field, Metric: l.scores.metric, Queries: table.Placeholders(l.Vector.GetDataType(), vectors), Expr: expr, Fields: fields, Limit: limit,
+		Params: table.SearchParams(l.Indexes[field]["index_type"], l.params, limit),
+	}
 }
 
-func (c *Collection) lexicalRequest(texts []string, expr string, fields []string, limit int) request {
+func (c *Collection) lexicalRequest(texts []string, expr string, fields []string, limit int) table.SearchRequest {
 	v := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_VarChar}
 	for _, text := range texts {
 		// Milvus Lite 2 ends at a text that is not UTF-8.
 		v.Values = append(v.Values, []byte(strings.ToValidUTF8(text, "\uFFFD")))
 	}
-	return request{field: c.Words, metric: MetricBM25, queries: v, expr: expr, fields: fields, limit: limit}
+	return table.SearchRequest{Field: c.Words, Metric: MetricBM25, Queries: v, Params: map[string]any{}, Expr: expr, Fields: fields, Limit: limit}
 }
 
 // bm25 is a score of the server: Milvus Lite 3 gives it as a distance, below 0.
 func bm25(score float32) float32 { return max(score, -score) }
+
+// Cosine of two vectors; 0 where one has no direction.
+func Cosine(a, b []float32) float32 {
+	var product, squareA, squareB float64
+	for i := range min(len(a), len(b)) {
+		x, y := float64(a[i]), float64(b[i])
+		product, squareA, squareB = product+x*y, squareA+x*x, squareB+y*y
+	}
+	if squareA == 0 || squareB == 0 {
+		return 0
+	}
+	return ClipText(product / math.Sqrt(squareA*squareB))
+}
+
+// ClipText makes a score a cosine; NaN, which some servers give for a vector without
+// direction, is 0.
+func ClipText(x float64) float32 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return float32(max(-1, min(1, x)))
+}

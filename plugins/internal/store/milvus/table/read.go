@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
+	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
@@ -35,32 +36,45 @@ const (
 	NewestTable  ReadLevel = true
 )
 
-var levels = map[string]entity.ConsistencyLevel{
-	"strong": entity.ClStrong, "session": entity.ClSession, "bounded": entity.ClBounded, "eventually": entity.ClEventually,
-}
-
-func (t *Table) option(l ReadLevel) client.SearchQueryOptionFunc {
-	if l == NewestTable {
-		return client.WithSearchQueryConsistencyLevel(entity.ClStrong)
+// consistency is what a call asks for, as the SDK says it.
+func (t *Table) consistency(l ReadLevel) (level commonpb.ConsistencyLevel, timestamp uint64) {
+	switch {
+	case l == NewestTable || t.Options.Consistency == "strong":
+		return commonpb.ConsistencyLevel_Strong, client.StrongTimestamp
+	case t.Options.Consistency == "bounded":
+		return commonpb.ConsistencyLevel_Bounded, client.BoundedTimestamp
+	case t.Options.Consistency == "session":
+		return commonpb.ConsistencyLevel_Session, max(t.Server.written.Load(), client.EventuallyTimestamp)
 	}
-	return client.WithSearchQueryConsistencyLevel(levels[t.Options.Consistency])
+	return commonpb.ConsistencyLevel_Eventually, client.EventuallyTimestamp
 }
 
 // Query returns the rows that an expression selects, at most MaxRows of them, in
 // no order.
 func (t *Table) Query(ctx context.Context, l ReadLevel, expr string, fields ...string) ([]Found, error) {
-	var rows []Found
-	err := t.call(ctx, "read rows", func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		// Without a limit of its own a server may fall back on a small one.
-		result, err := c.Query(ctx, t.Name, nil, expr, fields, t.option(l), client.WithLimit(MaxRows))
-		if err == nil {
-			rows, err = DecodeRows(result)
-		} else if IsEmpty(err) {
-			rows, err = nil, nil
+	// Without a limit of its own a server may fall back on a small one.
+	reply, err := t.query(ctx, l, &milvuspb.QueryRequest{Expr: expr, OutputFields: fields, QueryParams: Pairs("limit", strconv.Itoa(MaxRows))})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := ReplyRows(reply.GetFieldsData(), nil, FieldKey)
+	found := make([]Found, len(rows))
+	for i, r := range rows {
+		if found[i], err = decodeRow(r); err != nil {
+			return nil, err
 		}
+	}
+	return found, err
+}
+
+func (t *Table) query(ctx context.Context, l ReadLevel, r *milvuspb.QueryRequest) (reply *milvuspb.QueryResults, err error) {
+	r.CollectionName = t.Name
+	err = t.call(ctx, "read rows", func(ctx context.Context, c *client.GrpcClient, _ int) error {
+		r.ConsistencyLevel, r.GuaranteeTimestamp = t.consistency(l)
+		reply, err = c.Service.Query(ctx, r)
 		return err
 	})
-	return rows, err
+	return reply, err
 }
 
 // System reads system rows: key to text.
@@ -76,20 +90,21 @@ func (t *Table) System(ctx context.Context, keys ...string) (map[string]string, 
 // Count returns how many rows an expression selects. Milvus Lite 2 counts a row
 // again that was written twice.
 func (t *Table) Count(ctx context.Context, expr string) (int, error) {
-	n := 0
-	err := t.call(ctx, "count rows", func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		result, err := c.Query(ctx, t.Name, nil, expr, []string{"count(*)"}, t.option(NewestTable))
-		if err != nil {
-			return err
+	reply, err := t.query(ctx, NewestTable, &milvuspb.QueryRequest{Expr: expr, OutputFields: []string{"count(*)"}})
+	if err != nil {
+		return 0, err
+	}
+	return CountOfReply(reply)
+}
+
+// CountOfReply is the number of rows that a server counted.
+func CountOfReply(reply *milvuspb.QueryResults) (int, error) {
+	for _, f := range reply.GetFieldsData() {
+		if counts := f.GetScalars().GetLongData().GetData(); len(counts) == 1 {
+			return int(counts[0]), nil
 		}
-		column, ok := result.GetColumn("count(*)").(*entity.ColumnInt64)
-		if !ok || column.Len() != 1 {
-			return errors.New("the server does not count")
-		}
-		n = int(column.Data()[0])
-		return nil
-	})
-	return n, err
+	}
+	return 0, errors.New("the server does not count")
 }
 
 // Walk calls f with the rows whose sequence numbers are at least from and below to, and
@@ -167,64 +182,35 @@ func LostRows(have, want int) error {
 // Search returns for each vector the best rows that an expression selects, at
 // most limit of them, best first, with the fields and with scores by the inner
 // product.
-func (t *Table) Search(ctx context.Context, expr string, fields []string, vectors []entity.Vector, field string, limit int) ([][]Found, error) {
-	lists := make([][]Found, len(vectors))
-	err := t.call(ctx, "search", func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		results, err := c.Search(ctx, t.Name, nil, expr, fields, vectors, field, entity.IP, limit, t.params(field, limit), t.option(AsConfigured))
+func (t *Table) Search(ctx context.Context, expr string, fields []string, vectors *commonpb.PlaceholderValue, field string, limit int) ([][]Found, error) {
+	r := SearchRequest{Field: field, Metric: string(entity.IP), Queries: vectors, Expr: expr, Fields: fields, Limit: limit}
+	if r.Params = map[string]any{"drop_ratio_search": 0.0}; field == FieldVector {
+		r.Params = SearchParams(t.IndexType, t.Options.SearchParams, limit)
+	}
+	request, err := r.Message(t.Name)
+	if err != nil {
+		return nil, err
+	}
+	lists := make([][]Found, request.GetNq())
+	err = t.call(ctx, "search", func(ctx context.Context, c *client.GrpcClient, _ int) error {
+		request.ConsistencyLevel, request.GuaranteeTimestamp = t.consistency(AsConfigured)
+		reply, err := c.Service.Search(ctx, request)
 		if err != nil {
-			if IsEmpty(err) {
-				return nil
-			}
 			return err
 		}
-		// Some servers return no result at all where nothing matched.
-		if len(results) != len(vectors) && len(results) > 0 {
-			return fmt.Errorf("the server returned %d results for %d queries", len(results), len(vectors))
-		}
-		for i := range results {
-			if lists[i], err = decodeResult(&results[i]); err != nil {
-				return err
+		scored, err := Lists(reply.GetResults(), FieldKey, len(lists))
+		for i, list := range scored {
+			lists[i] = make([]Found, len(list))
+			for j, r := range list {
+				if lists[i][j], err = decodeRow(r.ReplyRow); err != nil {
+					return err
+				}
+				lists[i][j].Score = r.Score
 			}
 		}
-		return nil
+		return err
 	})
 	return lists, err
-}
-
-func decodeResult(r *client.SearchResult) ([]Found, error) {
-	if r.ResultCount == 0 || r.Err != nil && IsEmpty(r.Err) {
-		return nil, nil
-	}
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	keys, ok := r.IDs.(*entity.ColumnVarChar)
-	if !ok || keys.Len() != r.ResultCount || len(r.Scores) != r.ResultCount {
-		return nil, errors.New("the server returned scores without keys")
-	}
-	named := entity.NewColumnVarChar(FieldKey, keys.Data())
-	rows, err := DecodeRows(append([]entity.Column{named}, r.Fields...))
-	for i := range rows {
-		rows[i].Score = r.Scores[i]
-	}
-	return rows, err
-}
-
-// searchParams are the parameters of a search as the SDK takes them.
-type searchParams map[string]any
-
-// Params implements entity.SearchParam; its other methods are for searches within
-// a radius, which this package does not make.
-func (p searchParams) Params() map[string]any      { return maps.Clone(p) }
-func (p searchParams) AddRadius(radius float64)    { p["radius"] = radius }
-func (p searchParams) AddRangeFilter(edge float64) { p["range_filter"] = edge }
-
-// params are those of a search in a vector field.
-func (t *Table) params(field string, limit int) searchParams {
-	if field == FieldWords {
-		return searchParams{"drop_ratio_search": 0.0}
-	}
-	return SearchParams(t.IndexType, t.Options.SearchParams, limit)
 }
 
 // SearchParams are the parameters of a search in an index for the best limit rows: those
