@@ -184,42 +184,29 @@ func newQuery(s *Snapshot, given sdk.Query, needsVector bool) (*query, error) {
 // workers is how many calls of one search are on their way at a time.
 const workers = 4
 
-// Searcher reads one collection. It is safe for concurrent use.
-type Searcher struct {
-	View *View
-}
-
-// Search finds the best entries of each leg. Where a query has a vector, lexical
-// hits carry their cosine too, and in a hybrid search dense hits their BM25 score.
-func (s *Searcher) Search(ctx context.Context, search sdk.Search, given []sdk.Query) ([]sdk.Hits, error) {
+// Search finds the best entries of each leg. In a hybrid search dense hits carry their BM25
+// score too. Texts the SDK gets of what it keeps.
+func (v *View) Search(ctx context.Context, search sdk.Search, given []sdk.Query) ([]sdk.Hits, error) {
 	all := make([]sdk.Hits, len(given))
-	err := s.search(ctx, search, given, func(ctx context.Context, l leg, at []int, queries []*query) error {
+	err := v.search(ctx, search, given, func(_ context.Context, _ leg, at []int, queries []*query) error {
 		clear(all)
-		err := eachQuery(ctx, queries, func(ctx context.Context, q *query) error { return l.addCosines(ctx, q, q.unscored()) })
-		if err != nil {
-			return err
-		}
-		var hits []*hit
 		for i, q := range queries {
-			all[at[i]] = q.hits(search.Mode)
-			hits = slices.Concat(hits, pointers(q.dense), pointers(q.lexical))
+			q.unscored()
+			all[at[i]] = q.hits(search.Mode, !search.Texts)
 		}
-		if !search.Texts {
-			return nil
-		}
-		return l.addTexts(ctx, hits)
+		return nil
 	})
 	return all, err
 }
 
 // Retrieve implements sdk.Retriever: it asks for the cosines and texts of those entries
 // only that the fusion keeps.
-func (s *Searcher) Retrieve(ctx context.Context, r sdk.Ranking, given []sdk.Query) ([][]sdk.Candidate, error) {
+func (v *View) Retrieve(ctx context.Context, r sdk.Ranking, given []sdk.Query) ([][]sdk.Candidate, error) {
 	if r.Mode != sdk.ModeHybrid { // fusion leaves the order of a leg that stands alone as it is
 		r.NumCandidates = min(r.NumCandidates, r.TopK)
 	}
 	all := make([][]sdk.Candidate, len(given))
-	err := s.search(ctx, r.Search, given, func(ctx context.Context, l leg, at []int, queries []*query) error {
+	err := v.search(ctx, r.Search, given, func(ctx context.Context, l leg, at []int, queries []*query) error {
 		clear(all)
 		lists := make([][]*hit, len(queries)) // of the candidates
 		err := eachQuery(ctx, queries, func(ctx context.Context, q *query) (err error) {
@@ -260,7 +247,7 @@ func (l leg) fuse(ctx context.Context, q *query, r sdk.Ranking) ([]sdk.Candidate
 		for _, h := range unscored {
 			h.dense = cosine
 		}
-		return support.Fuse(q.hits(r.Mode), r.Fusion, topK)
+		return support.Fuse(q.hits(r.Mode, true), r.Fusion, topK)
 	}
 	if len(unscored) > 0 {
 		nearest := float32(1)
@@ -292,8 +279,8 @@ func (l leg) fuse(ctx context.Context, q *query, r sdk.Ranking) ([]sdk.Candidate
 
 // search runs the legs and has finish complete what they found: of the queries that can
 // be searched, at their places among those that are given.
-func (s *Searcher) search(ctx context.Context, search sdk.Search, given []sdk.Query, finish func(ctx context.Context, l leg, at []int, queries []*query) error) error {
-	opened, err := s.View.Opened()
+func (v *View) search(ctx context.Context, search sdk.Search, given []sdk.Query, finish func(ctx context.Context, l leg, at []int, queries []*query) error) error {
+	opened, err := v.Opened()
 	if err != nil {
 		return err
 	}
@@ -307,7 +294,7 @@ func (s *Searcher) search(ctx context.Context, search sdk.Search, given []sdk.Qu
 		return sdk.Invalid(fmt.Errorf("a %s search needs an analyzer and this collection was built without: use mode %q", search.Mode, sdk.ModeDense))
 	}
 	invalid := sdk.RowErrors{}
-	err = s.View.Read(ctx, func(snap *Snapshot) error {
+	err = v.Read(ctx, func(snap *Snapshot) error {
 		clear(invalid)
 		at := make([]int, 0, len(given))
 		queries := make([]*query, 0, len(given))
@@ -381,11 +368,14 @@ func (q *query) unscored() (unscored []*hit) {
 }
 
 // hits are what the legs of a mode found, as the SDK takes it.
-func (q *query) hits(mode sdk.Mode) (hits sdk.Hits) {
+func (q *query) hits(mode sdk.Mode, entries bool) (hits sdk.Hits) {
 	convert := func(from []hit) []sdk.Hit {
 		to := make([]sdk.Hit, len(from))
 		for i := range from {
-			to[i] = sdk.Hit{ID: from[i].Entry.ID, Dense: from[i].dense, Lexical: from[i].bm25, Entry: &from[i].Entry}
+			to[i] = sdk.Hit{ID: from[i].Entry.ID, Dense: from[i].dense, Lexical: from[i].bm25}
+			if entries {
+				to[i].Entry = &from[i].Entry
+			}
 		}
 		return to
 	}

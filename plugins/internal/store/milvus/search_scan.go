@@ -138,9 +138,9 @@ func (l leg) search(ctx context.Context, queries []*query) error {
 const pageBytes = 16 << 20
 
 // Get returns entries by their ids.
-func (s *Searcher) Get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
+func (v *View) Get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
 	entries := make([]sdk.Entry, len(ids))
-	err := s.View.Read(ctx, func(snap *Snapshot) error {
+	err := v.Read(ctx, func(snap *Snapshot) error {
 		clear(entries)
 		if snap.Record.Entries == 0 {
 			return nil
@@ -176,8 +176,8 @@ func (s *Searcher) Get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
 // Scan returns the entries from a position on, in the order in which they were
 // put. An entry that is put again between two pages appears again, at the end;
 // none is missed.
-func (s *Searcher) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) {
-	opened, err := s.View.Opened()
+func (v *View) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) {
+	opened, err := v.Opened()
 	if err != nil {
 		return sdk.Page{}, err
 	}
@@ -202,7 +202,7 @@ func (s *Searcher) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) {
 		fields = append(fields, table.FieldVector)
 	}
 	var page sdk.Page
-	err = s.View.Read(ctx, func(snap *Snapshot) error {
+	err = v.Read(ctx, func(snap *Snapshot) error {
 		page = sdk.Page{}
 		size := 0
 		return walk(ctx, snap, filter, from, fields, func(r table.Found) bool {

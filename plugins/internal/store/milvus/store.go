@@ -143,9 +143,8 @@ type store struct {
 
 // collection is one collection as this process writes and reads it.
 type collection struct {
-	view     *View
-	writer   *Writer
-	searcher *Searcher
+	*View
+	writer *Writer
 }
 
 func (s *store) collection(name string) *collection {
@@ -154,7 +153,7 @@ func (s *store) collection(name string) *collection {
 	c, ok := s.collections[name]
 	if !ok {
 		view := &View{Collection: name}
-		c = &collection{view, &Writer{View: view, Log: s.log}, &Searcher{View: view}}
+		c = &collection{view, &Writer{View: view, Log: s.log}}
 		s.collections[name] = c
 	}
 	return c
@@ -190,20 +189,20 @@ func (s *store) Commit(ctx context.Context, name string, note []byte) error {
 }
 
 func (s *store) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
-	return s.collection(name).searcher.Search(ctx, search, queries)
+	return s.collection(name).Search(ctx, search, queries)
 }
 
 // Retrieve implements sdk.Retriever.
 func (s *store) Retrieve(ctx context.Context, name string, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, error) {
-	return s.collection(name).searcher.Retrieve(ctx, r, queries)
+	return s.collection(name).Retrieve(ctx, r, queries)
 }
 
 func (s *store) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {
-	return s.collection(name).searcher.Get(ctx, ids)
+	return s.collection(name).Get(ctx, ids)
 }
 
 func (s *store) Scan(ctx context.Context, name string, scan sdk.Scan) (sdk.Page, error) {
-	return s.collection(name).searcher.Scan(ctx, scan)
+	return s.collection(name).Scan(ctx, scan)
 }
 
 // List implements sdk.Store.

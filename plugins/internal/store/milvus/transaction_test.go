@@ -30,7 +30,7 @@ func idsOf(t testing.TB, s *store) string {
 }
 
 // snapshotOf is what a store knows of the last commit.
-func snapshotOf(s *store) *Snapshot { return s.collection("c").view.Latest() }
+func snapshotOf(s *store) *Snapshot { return s.collection("c").Latest() }
 
 // sent makes batches of one row and returns how to wait until there are so many on
 // the server, whoever may see them.

@@ -108,12 +108,12 @@ type details struct {
 }
 
 // encode writes in base64 the hash and, if there is room for them, the id, the label, the
-// length of the text, its words and how often they occur.
+// length of the text and its words.
 func (d details) encode() string {
 	b := protowire.AppendBytes(nil, d.hash)
 	short := len(b)
 	length := binary.AppendUvarint(nil, uint64(d.counts.Length))
-	for _, part := range [][]byte{[]byte(d.id), []byte(d.label), length, d.counts.Words, d.counts.Times} {
+	for _, part := range [][]byte{[]byte(d.id), []byte(d.label), length, d.counts.Packed} {
 		b = protowire.AppendBytes(b, part)
 	}
 	if base64.RawStdEncoding.EncodedLen(len(b)) > MaxBytes {
@@ -125,7 +125,7 @@ func (d details) encode() string {
 // decodeDetails returns details that share memory.
 func decodeDetails(text string) (details, error) {
 	b, err := base64.RawStdEncoding.DecodeString(text)
-	parts := make([][]byte, 0, 6)
+	parts := make([][]byte, 0, 5)
 	for err == nil && len(b) > 0 {
 		part, n := protowire.ConsumeBytes(b)
 		if err = protowire.ParseError(n); err == nil {
@@ -135,12 +135,10 @@ func decodeDetails(text string) (details, error) {
 	switch {
 	case err == nil && len(parts) == 1:
 		return details{hash: parts[0]}, nil
-	case err == nil && len(parts) == 6:
+	case err == nil && len(parts) == 5 && len(parts[4])%packed == 0:
 		length, _ := binary.Uvarint(parts[3])
-		counts := Counts{Length: int(length), Words: parts[4], Times: parts[5]}
-		if counts.Valid() {
-			return details{hash: parts[0], complete: true, id: string(parts[1]), label: string(parts[2]), counts: counts}, nil
-		}
+		counts := Counts{Length: int(length), Packed: parts[4]}
+		return details{hash: parts[0], complete: true, id: string(parts[1]), label: string(parts[2]), counts: counts}, nil
 	}
 	return details{}, errors.New("the details of a row are damaged: build the collection anew under another prefix")
 }
@@ -220,7 +218,7 @@ func System(key, text string) Row {
 // Size is about what a row takes in a message.
 func (r *Row) Size() int {
 	e := &r.Entry
-	words := len(r.Counts.Words) / 4
+	words := len(r.Counts.Packed) / packed
 	return 128 + len(e.ID) + len(e.Label) + len(e.Context) + len(e.Text) + len(r.Meta) + 4*len(e.Vector) + 14*words
 }
 

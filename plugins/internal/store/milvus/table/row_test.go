@@ -28,10 +28,10 @@ func TestDetails(t *testing.T) {
 	}
 	c := CountWords(standard, "", distinct.String())
 	text := details{hash: []byte{1}, counts: c}.encode()
-	if d, err := decodeDetails(text); len(c.All()) < 19000 || len(text) > MaxBytes || err != nil || d.complete || d.counts.Words != nil || len(d.hash) != 1 {
+	if d, err := decodeDetails(text); len(c.All()) < 19000 || len(text) > MaxBytes || err != nil || d.complete || d.counts.Packed != nil || len(d.hash) != 1 {
 		t.Errorf("%d words are %d bytes, %v", len(c.All()), len(text), err)
 	}
-	whole := details{counts: Counts{Length: 300, Words: []byte{1, 0, 0, 0}, Times: []byte{0xac, 2}}}.encode()
+	whole := details{counts: Counts{Length: 300, Packed: []byte{1, 0, 0, 0, 44, 1}}}.encode()
 	if _, err := decodeDetails(whole); err != nil {
 		t.Errorf("%q: %v", whole, err)
 	}
