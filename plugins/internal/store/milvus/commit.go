@@ -25,7 +25,7 @@ import (
 // rows. A later writer removes them when no reader can need them any more, and removes
 // what a killed writer left behind.
 //
-// Writers take turns; turn.go says why no two of them commit over each other. A commit,
+// Writers take turns; commit_turn.go says why no two of them commit over each other. A commit,
 // with time going down:
 //
 //	writer                          server                     readers
@@ -48,7 +48,7 @@ import (
 // memory, which loses and delays calls; see TestSimulation.
 //
 // The words of a row are weighed with the average length at that time. The average
-// moves with every commit; package search.go says how searches bear that.
+// moves with every commit; search.go says how searches allow for that.
 
 // sends is how many batches are on their way at a time. A server waits for
 // its disk while it could already read the next batch.

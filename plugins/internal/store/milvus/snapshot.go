@@ -12,11 +12,11 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file is what a reader knows of the last commit: which one it is, by the
-// turns of writers (turn.go), its record, which says up to which sequence number rows
-// count, the note, the statistics of the
-// words, and the list of dead rows. It reads them from system rows of the table, and
-// a View looks for a newer commit every two seconds. It writes nothing.
+// This file is what a reader knows of the last commit: which one it is, by the turns of
+// writers (snapshot_turn.go), its record, which says up to which sequence number rows
+// count, the note, and the state: the statistics of the words and the dead rows. It reads
+// them from system rows of the table, and a View looks for a newer commit every two
+// seconds. It writes nothing.
 
 // ReadSnapshot reads the last commit; that of old, the snapshot before or nil, is not
 // read again.
@@ -239,7 +239,7 @@ func (v *View) current(ctx context.Context) (*Snapshot, error) {
 	return v.Opened()
 }
 
-// ReadSnapshot calls do with the last commit, and calls it again where do took so long
+// Read calls do with the last commit, and calls it again where do took so long
 // that rows of the commit may have been removed meanwhile.
 func (v *View) Read(ctx context.Context, do func(*Snapshot) error) error {
 	for {

@@ -39,7 +39,7 @@ import (
 //
 //	engine    what is different                     found, and what is done
 //	Lite 2    an error is only in Status.Code       every reply is checked (checkStatus)
-//	Lite 2    errors are words, not codes           a table of them (refusal.go)
+//	Lite 2    errors are words, not codes           a table of them (server_errors.go)
 //	Lite 2    no databases, and ignores their name  ListDatabases at connect; the argument is refused
 //	Lite 2    no aliases, partitions                the call is Unimplemented (package attached)
 //	Lite 2    no HNSW                               made with the first index that it takes (package table)
