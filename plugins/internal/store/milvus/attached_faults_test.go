@@ -32,13 +32,13 @@ type scripted struct {
 	metrics map[string]string
 	rows    int
 	target  string                      // of the alias; empty: docs
-	padding int                         // bytes of a text
 	fails   map[string]*commonpb.Status // by method
 	states  []commonpb.LoadState        // one after the other; the last one stays
 
-	mu    sync.Mutex
-	calls []string
-	most  int64 // queries of one search
+	mu      sync.Mutex
+	calls   []string
+	most    int64    // queries of one search
+	outputs []string // fields that the last one asked for
 }
 
 // start serves until the test ends.
@@ -140,7 +140,7 @@ func (s *scripted) columns(keys []int64) []*schemapb.FieldData {
 	var all [][]float32
 	for _, key := range keys {
 		if valid = append(valid, key%3 != 2); key%3 != 2 {
-			texts = append(texts, fmt.Sprint(key)+strings.Repeat("x", s.padding))
+			texts = append(texts, fmt.Sprint(key))
 		}
 		all = append(all, []float32{1, float32(key)})
 	}
@@ -153,7 +153,7 @@ func (s *scripted) Search(_ context.Context, r *milvuspb.SearchRequest) (*milvus
 	if status := s.status("Search"); status.Code != 0 {
 		return &milvuspb.SearchResults{Status: status}, nil
 	}
-	s.most = max(s.most, r.Nq)
+	s.most, s.outputs = max(s.most, r.Nq), r.OutputFields
 	data := &schemapb.SearchResultData{NumQueries: r.Nq, Ids: &schemapb.IDs{IdField: &schemapb.IDs_IntId{IntId: &schemapb.LongArray{}}}}
 	for range r.Nq {
 		data.Ids.GetIntId().Data = append(data.Ids.GetIntId().Data, 1)
@@ -173,16 +173,20 @@ func newScripted() *scripted {
 	}
 }
 
-// The first rows have norm 1; where the engine's sample has others, scores by a metric that depends on norms are
-// no cosines. The server says 1 of the vector (1, 1).
+// By IP and L2 the cosines are computed from vectors, unless the file says that all have norm 1 and the
+// engine's sample has no other. The server says 1 of the vector (1, 1).
 func TestAttachedNorms(t *testing.T) {
 	for _, test := range []struct {
 		metric     string
+		normalized bool
 		norm, want float64
-	}{{"IP", 0, 1}, {"IP", 2, math.Sqrt2 / 2}, {"L2", 0, .5}, {"L2", 2, math.Sqrt2 / 2}, {"COSINE", 2, 1}} {
+	}{
+		{"IP", false, 0, math.Sqrt2 / 2}, {"IP", true, 0, 1}, {"IP", true, 2, math.Sqrt2 / 2},
+		{"L2", false, 2, math.Sqrt2 / 2}, {"L2", true, 0, .5}, {"L2", true, 2, math.Sqrt2 / 2}, {"COSINE", false, 2, 1},
+	} {
 		s := newScripted()
 		s.metrics["vector"], s.rows = test.metric, 1
-		r, _ := attach(t, s.start(t), attached.Arguments{Collection: "docs"})
+		r, _ := attach(t, s.start(t), attached.Arguments{Collection: "docs", Normalized: test.normalized})
 		for _, norm := range []float64{test.norm, 0, test.norm} {
 			hits, err := r.Search(t.Context(), "docs", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3, Norm: norm}, []sdk.Query{{Vector: []float32{1, 0}}})
 			must.Do(t, err)

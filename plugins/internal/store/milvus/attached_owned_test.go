@@ -60,7 +60,7 @@ func TestAttachedID(t *testing.T) {
 	o.create("docs", m)
 	var names []string
 	for i := range d.entries {
-		names = append(names, "doc "+d.columns[1].GetScalars().GetStringData().Data[i]+"\t"+string(rune('A'+i)))
+		names = append(names, "doc "+d.columns[1].GetScalars().GetStringData().Data[i]+" "+string(rune('A'+i)))
 	}
 	o.insert("docs", "", 60, append(d.columns, strs("doc", names))...)
 	r, info := attach(t, c, attached.Arguments{Collection: "docs", Fields: attached.Fields{ID: "doc"}})

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // counter is a server with one collection of ten entries that counts its calls. It
@@ -36,12 +36,11 @@ type counter struct {
 
 	mu    sync.Mutex
 	calls []string
-	// held are dense searches, which wait until the cosines were asked for.
-	held chan struct{}
+	asked []string // expressions of searches
 }
 
 func newCounter(t *testing.T) (*counter, config) {
-	c := &counter{schema: sdk.Schema{Dimension: 2, Analyzer: "standard"}, held: make(chan struct{})}
+	c := &counter{schema: sdk.Schema{Dimension: 2, Analyzer: "standard"}}
 	frequencies := map[uint32]uint32{}
 	words := 0
 	for i := range 10 {
@@ -52,15 +51,14 @@ func newCounter(t *testing.T) (*counter, config) {
 		}
 		words += counts.Length
 		c.rows = append(c.rows, table.Row{
-			Key: table.RowKey(int64(i), int64(i)), Sequence: int64(i), Meta: []byte("{}"), Counts: counts,
+			Key: table.RowKey(int64(i)), Sequence: int64(i), Meta: []byte("{}"), Counts: counts,
 			Entry: sdk.Entry{ID: fmt.Sprint("entry ", i), Text: text, Vector: table.UnitVector([]float32{1, float32(i)})},
 		})
 	}
 	note, notes := NewBlob(KindNote, 1, []byte("note"))
-	statistics, parts := NewBlob(KindStatistics, 1, EncodeRecord(frequencies))
+	state, parts := NewBlob(KindState, 1, State{Frequencies: frequencies}.Encode())
 	record, err := json.Marshal(Record{
-		Commit: 1, Next: 10, Entries: 10, Words: int64(words), Lowest: 2, Highest: 2,
-		Note: note, Statistics: []Blob{statistics},
+		Commit: 1, Next: 10, Entries: 10, Words: int64(words), Lowest: 2, Note: note, State: state,
 	})
 	must.Do(t, err)
 	c.rows = slices.Concat(c.rows, notes, parts, []table.Row{table.System(TurnKey(1, "record"), string(record))})
@@ -146,20 +144,10 @@ func (c *counter) Query(_ context.Context, req *milvuspb.QueryRequest) (*milvusp
 	return &milvuspb.QueryResults{Status: &commonpb.Status{}, FieldsData: columns, OutputFields: req.GetOutputFields()}, nil
 }
 
-func (c *counter) Search(ctx context.Context, req *milvuspb.SearchRequest) (*milvuspb.SearchResults, error) {
-	dense := slices.ContainsFunc(req.GetSearchParams(), func(p *commonpb.KeyValuePair) bool {
-		return p.GetKey() == "anns_field" && p.GetValue() == table.FieldVector
-	})
-	switch {
-	case dense && req.GetDsl() != "":
-		close(c.held)
-	case dense:
-		select {
-		case <-c.held:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
+func (c *counter) Search(_ context.Context, req *milvuspb.SearchRequest) (*milvuspb.SearchResults, error) {
+	c.mu.Lock()
+	c.asked = append(c.asked, req.GetDsl())
+	c.mu.Unlock()
 	rows, columns := c.found(req.GetDsl(), req.GetOutputFields())
 	keys, scores := make([]string, len(rows)), make([]float32, len(rows))
 	for i, r := range rows {
@@ -171,8 +159,9 @@ func (c *counter) Search(ctx context.Context, req *milvuspb.SearchRequest) (*mil
 	}}, nil
 }
 
-// A collection that is there is opened with few calls, and a hybrid search makes three:
-// the dense one is still under way when the third asks for the cosines.
+// A collection that is there is opened with few calls. A hybrid search makes one for each
+// leg, a third for the cosines of candidates that the vectors did not find, and a fourth
+// where texts are wanted.
 func TestCalls(t *testing.T) {
 	c, config := newCounter(t)
 	s := openStore(t, config)
@@ -180,31 +169,27 @@ func TestCalls(t *testing.T) {
 	if got := c.count(); len(got) > 7 {
 		t.Errorf("opening takes %d calls: %v", len(got), got)
 	}
-	opened := s.collection("c").searcher
-	for _, test := range []struct {
-		what     string
-		searcher *Searcher
-		calls    int
-	}{
-		{"the cosines are asked for", &Searcher{View: opened.View, Log: opened.Log}, 3},
-		{"the vectors are read", opened, 3},
-		{"the vectors are known", opened, 2},
-	} {
-		c.held = make(chan struct{})
-		if test.calls == 2 {
-			close(c.held)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a search that waits for itself fails
-		defer cancel()
-		q := sdk.Query{Text: "tea number3", Vector: []float32{1, 3}}
-		hits, err := test.searcher.Search(ctx, sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 4}, []sdk.Query{q})
+	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 4}, Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: .1}, TopK: 2}
+	for _, texts := range []bool{false, true} {
+		ranking.Texts = texts
+		c.asked = nil
+		found, err := s.Retrieve(t.Context(), "c", ranking, []sdk.Query{{Text: "number9 number8 tea", Vector: []float32{1, 0}}})
 		must.Do(t, err)
-		dense, lexical := hits[0].Dense, hits[0].Lexical
-		if len(dense) != 4 || len(lexical) != 4 || lexical[0].ID != "entry 3" || math.Abs(float64(lexical[0].Dense)-1) > 1e-6 {
-			t.Errorf("%s: %+v", test.what, hits[0])
+		if list := found[0]; len(list) != 2 || list[0].ID != "entry 8" || list[1].ID != "entry 9" || math.Abs(float64(list[0].Dense)-25/math.Sqrt(10*65)) > 1e-6 {
+			t.Errorf("candidates %+v", list)
 		}
-		if got := c.count(); len(got) != test.calls {
-			t.Errorf("%s: a hybrid search takes %d calls, want %d: %v", test.what, len(got), test.calls, got)
+		want := []string{"Search", "Search", "Search"}
+		if texts {
+			want = append(want, "Query")
+		}
+		if got := c.count(); !slices.Equal(got, want) {
+			t.Errorf("a hybrid search takes the calls %v, want %v", got, want)
+		}
+		if asked := strings.Count(c.asked[2], `"`) / 2; asked != 2 {
+			t.Errorf("the cosines of %d entries are asked for, of candidates that are 2: %s", asked, c.asked[2])
+		}
+		if (found[0][0].Text != "") != texts {
+			t.Errorf("texts wanted: %v; the first is %q", texts, found[0][0].Text)
 		}
 	}
 }

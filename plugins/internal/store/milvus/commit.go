@@ -25,7 +25,7 @@ import (
 // rows. A later writer removes them when no reader can need them any more, and removes
 // what a killed writer left behind.
 //
-// Writers take turns; turn.go says why no two of them commit over each other. A commit,
+// Writers take turns; commit_turn.go says why no two of them commit over each other. A commit,
 // with time going down:
 //
 //	writer                          server                     readers
@@ -47,9 +47,8 @@ import (
 // The tests run many writers and readers by seeded schedules against a server in
 // memory, which loses and delays calls; see TestSimulation.
 //
-// The words of a row are weighed with the average length at that time. The
-// average moves with every commit: rows whose average is off by more than a
-// quarter are written again by the next commit (reweigh.go).
+// The words of a row are weighed with the average length at that time. The average
+// moves with every commit; search.go says how searches allow for that.
 
 // sends is how many batches are on their way at a time. A server waits for
 // its disk while it could already read the next batch.
@@ -258,91 +257,39 @@ func (tx *transaction) prepare(ctx context.Context, note []byte) (*Snapshot, []t
 	if err != nil {
 		return nil, nil, err
 	}
-	replaced := base.Record.Entries > 0 && len(dead) == base.Record.Entries // all of it
-	reweighed, err := tx.reweigh(ctx, dead, replaced)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := tx.flush(ctx); err != nil {
-		return nil, nil, err
-	}
 	if err := tx.verify(ctx); err != nil {
 		return nil, nil, err
 	}
-
 	next := EmptySnapshot(base.Table, true)
-	next.Record, next.Note, next.Frequencies = base.Record, slices.Clone(note), maps.Clone(base.Frequencies)
+	next.Record, next.Note = base.Record, slices.Clone(note)
 	r := &next.Record
 	r.Commit, r.Next = tx.turn.Turn, tx.next
 	if base.Record.Commit == 0 {
 		r.Origin = tx.turn.Holder
 	}
+	if r.Lowest == 0 || tx.lowest > 0 && tx.lowest < r.Lowest || len(dead) == r.Entries {
+		r.Lowest = tx.lowest
+	}
 	r.Entries += tx.entries
 	r.Words += tx.words
-	r.Statistics, r.Dead = slices.Clone(r.Statistics), slices.Clone(r.Dead)
-	if tx.tidied || replaced {
-		r.Dead = nil
-	} else {
+	if !tx.tidied {
 		maps.Copy(next.Dead, base.Dead)
 	}
-	if replaced {
-		r.Floor, r.Gaps, dead = base.Record.Next, nil, nil
+	for _, n := range slices.Concat(dead, tx.superseded) {
+		next.Dead[n] = true
 	}
-	tx.widen(r, replaced || len(reweighed) > 0)
-	var rows []table.Row
-	if dead = slices.Concat(dead, reweighed, tx.superseded); len(dead) > 0 {
-		b, parts := NewBlob(KindDead, tx.turn.Turn, EncodeRecord(dead))
-		r.Dead, rows = append(r.Dead, b), append(rows, parts...)
-		for _, n := range dead {
-			next.Dead[n] = struct{}{}
-		}
-	}
-	if !bytes.Equal(note, base.Note) || base.Record.Commit == 0 {
-		b, parts := NewBlob(KindNote, tx.turn.Turn, note)
-		r.Note, rows = b, append(rows, parts...)
-	}
-	return next, append(rows, tx.statistics(next)...), nil
-}
-
-// widen brings the range of the averages up to date, or begins it anew.
-func (tx *transaction) widen(r *Record, anew bool) {
-	if anew || r.Lowest == 0 {
-		r.Lowest, r.Highest = tx.lowest, tx.highest
-	}
-	if tx.lowest > 0 {
-		r.Lowest, r.Highest = min(r.Lowest, tx.lowest), max(r.Highest, tx.highest)
-	}
-}
-
-// statistics brings the document frequencies up to date and returns the rows
-// that say so: what changed, or all of it when the changes outweigh the rest.
-func (tx *transaction) statistics(next *Snapshot) []table.Row {
-	changed := map[uint32]uint32{}
+	maps.Copy(next.Frequencies, base.Frequencies)
 	for word, change := range tx.frequencies {
-		if change == 0 {
-			continue
-		}
-		n := uint32(int64(next.Frequencies[word]) + change)
-		if changed[word] = n; n == 0 {
-			delete(next.Frequencies, word)
+		if n := int64(next.Frequencies[word]) + change; n > 0 {
+			next.Frequencies[word] = uint32(n)
 		} else {
-			next.Frequencies[word] = n
+			delete(next.Frequencies, word)
 		}
 	}
-	if len(changed) == 0 {
-		return nil
-	}
-	items := len(changed)
-	for _, b := range next.Record.Statistics {
-		items += b.Items
-	}
-	if items > 2*len(next.Frequencies)+1000 || len(next.Record.Statistics) >= 64 {
-		changed, next.Record.Statistics = next.Frequencies, nil
-	}
-	b, rows := NewBlob(KindStatistics, tx.turn.Turn, EncodeRecord(changed))
-	b.Items = len(changed)
-	next.Record.Statistics = append(next.Record.Statistics, b)
-	return rows
+	var notes, states []table.Row
+	r.Note, notes = NewBlob(KindNote, tx.turn.Turn, note)
+	r.State, states = NewBlob(KindState, tx.turn.Turn, next.State.Encode())
+	return next, append(notes, states...), nil
 }
 
 // transaction is what was written since the last commit, its base.
@@ -366,8 +313,7 @@ type transaction struct {
 	entries     int
 	words       int64
 	frequencies map[uint32]int64
-	// The averages that words were weighed with; 0: none yet.
-	lowest, highest float64
+	lowest      float64 // average that words were weighed with; 0: none yet
 
 	sending  errgroup.Group
 	ctx      context.Context // of what is sent: a call returns before all is there
@@ -387,26 +333,15 @@ func (tx *transaction) replace(id string, now int64) {
 	tx.latest[hash] = now
 }
 
-// put adds an entry.
-func (tx *transaction) put(e sdk.Entry, meta []byte) error {
-	r := tx.newRow(e, meta, tx.next)
+// put adds an entry, and sends the pending ones once they are enough.
+func (tx *transaction) put(r table.Row) error {
+	r.Key, r.Sequence = table.RowKey(tx.next), tx.next
+	if a := tx.base.Analyzer; a != nil {
+		r.Counts = table.CountWords(*a, r.Entry.Context, r.Entry.Text)
+	}
 	tx.count(r.Counts, 1)
 	tx.entries++
-	tx.replace(e.ID, tx.next)
-	return tx.add(r)
-}
-
-// newRow is the next row, for an entry at a position.
-func (tx *transaction) newRow(e sdk.Entry, meta []byte, position int64) table.Row {
-	r := table.Row{Key: table.RowKey(position, tx.next), Sequence: tx.next, Entry: e, Meta: meta}
-	if a := tx.base.Analyzer; a != nil {
-		r.Counts = table.CountWords(*a, e.Context, e.Text)
-	}
-	return r
-}
-
-// add makes a row pending, and sends those once they are enough.
-func (tx *transaction) add(r table.Row) error {
+	tx.replace(r.Entry.ID, tx.next)
 	tx.next++
 	tx.rows++
 	tx.pending = append(tx.pending, r)
@@ -455,7 +390,6 @@ func (tx *transaction) send() error {
 	if tx.lowest == 0 || formula.Average < tx.lowest {
 		tx.lowest = formula.Average
 	}
-	tx.highest = max(tx.highest, formula.Average)
 	tx.pending, tx.bytes = nil, 0
 	return nil
 }

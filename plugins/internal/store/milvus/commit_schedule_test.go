@@ -192,7 +192,7 @@ func (s *schedule) step() time.Duration {
 	return 0
 }
 
-// pause lets time pass. No call has its effect later than snapshot.Grace after it was
+// pause lets time pass. No call has its effect later than Grace after it was
 // sent: commit.go relies on that.
 func (s *schedule) pause() time.Duration {
 	pause := 3 * time.Second

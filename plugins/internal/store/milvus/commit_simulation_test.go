@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -217,7 +216,7 @@ func (s *simulation) readAll(p *process, view *View, own *rand.Rand) {
 			time.Sleep(time.Duration(own.IntN([]int{60, 120, 300}[own.IntN(3)])) * time.Second) // it is slow
 		}
 		return snap.Walk(p.ctx, table.AsConfigured, 0, snap.Record.Next, snap.Expression(), slices.Concat(table.FieldsScan, table.FieldsTexts), func(r table.Found) error {
-			if !snap.IsDead(r.Sequence) {
+			if !snap.Dead[r.Sequence] {
 				rows = append(rows, r)
 			}
 			return nil
@@ -227,10 +226,8 @@ func (s *simulation) readAll(p *process, view *View, own *rand.Rand) {
 		return
 	}
 	got, words, frequencies := map[string]string{}, 0, map[uint32]uint32{}
-	lowest, highest := math.Inf(1), 0.
 	for _, r := range rows {
 		got[r.Entry.ID] = r.Entry.Text
-		lowest, highest = min(lowest, r.Average), max(highest, r.Average)
 		counts := table.CountWords(*of.Analyzer, "", r.Entry.Text)
 		words += counts.Length
 		for _, c := range counts.All() {
@@ -241,9 +238,6 @@ func (s *simulation) readAll(p *process, view *View, own *rand.Rand) {
 	defer s.mu.Unlock()
 	if want := s.contents[string(of.Note)]; !maps.Equal(got, want) || len(rows) != len(want) {
 		s.t.Errorf("%s sees %d rows of %q, %v; want %v", p.name, len(rows), of.Note, got, want)
-	}
-	if r := of.Record; lowest < r.Lowest || highest > r.Highest {
-		s.t.Errorf("%s: %q says that words are weighed with averages from %v to %v; they are from %v to %v", p.name, of.Note, r.Lowest, r.Highest, lowest, highest)
 	}
 	if r := of.Record; r.Entries != len(rows) || r.Words != int64(words) || !maps.Equal(frequencies, of.Frequencies) {
 		s.t.Errorf("%s: the statistics of %q have %d entries, %d words and %d frequencies; its rows have %d, %d and %d", p.name, of.Note, r.Entries, r.Words, len(of.Frequencies), len(rows), words, len(frequencies))

@@ -52,7 +52,7 @@ const (
 )
 
 // settled is how long after its record was sent nobody needs what a commit replaced: the
-// record counts within snapshot.Grace, or a later turn has begun without it, and a
+// record counts within Grace, or a later turn has begun without it, and a
 // reader that did not know of it has ended within another.
 const settled = 2 * Grace
 

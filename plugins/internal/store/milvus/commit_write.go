@@ -14,82 +14,6 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// drift is how far the average length may be from the one that the words of a
-// row are weighed with.
-const (
-	drift     = 1.25
-	halfDrift = 1 + (drift-1)/2
-)
-
-// reweigh puts rows again whose words are weighed with an average that is too
-// far from today's, and returns the numbers of the rows that they replace.
-func (tx *transaction) reweigh(ctx context.Context, dead []int64, replaced bool) ([]int64, error) {
-	if tx.base.Analyzer == nil {
-		return nil, nil
-	}
-	average := tx.average()
-	var in Record
-	if !replaced {
-		in = tx.base.Record
-	}
-	tx.widen(&in, false)
-	if in.Lowest == 0 || average <= drift*in.Lowest && in.Highest <= drift*average {
-		return nil, nil
-	}
-	gone := map[int64]bool{}
-	for _, n := range slices.Concat(dead, tx.superseded, slices.Collect(maps.Keys(tx.base.Dead))) {
-		gone[n] = true
-	}
-	keys, err := tx.outdated(ctx, gone, average)
-	if err != nil {
-		return nil, err
-	}
-	lowest, highest := in.Lowest, in.Highest
-	tx.lowest, tx.highest = 0, 0
-	numbers := make([]int64, 0, len(keys))
-	for part := range slices.Chunk(keys, table.VectorWindow) {
-		rows, err := tx.base.Query(ctx, table.NewestTable, table.Keys(part), slices.Concat(table.FieldsScan, table.FieldsTexts, []string{table.FieldVector})...)
-		if err != nil {
-			return nil, err
-		}
-		table.SortByPosition(rows)
-		for _, r := range rows {
-			numbers = append(numbers, r.Sequence)
-			meta, err := table.EncodeMeta(r.Entry.Meta)
-			if err != nil {
-				return nil, err
-			}
-			r.Entry.Vector = r.Entry.Vector[:tx.base.Schema.Dimension]
-			if err := tx.add(tx.newRow(r.Entry, meta, r.Position)); err != nil { // counted already
-				return nil, err
-			}
-		}
-	}
-	if len(numbers) != len(keys) {
-		return nil, table.LostRows(len(numbers), len(keys))
-	}
-	if err := tx.send(); err != nil {
-		return nil, err
-	}
-	// The rows that were left alone are within the half of the drift.
-	tx.lowest, tx.highest = min(max(lowest, average/halfDrift), average), max(min(highest, average*halfDrift), average)
-	return numbers, nil
-}
-
-// outdated lists the keys of the living rows that are due.
-func (tx *transaction) outdated(ctx context.Context, gone map[int64]bool, average float64) ([]string, error) {
-	var keys []string
-	soFar := *tx.base
-	soFar.Record.Next = tx.next
-	err := soFar.Walk(ctx, table.NewestTable, 0, tx.next, soFar.Expression(), []string{table.FieldKey, table.FieldDetails}, func(r table.Found) error {
-		if !gone[r.Sequence] && (r.Average*halfDrift < average || average*halfDrift < r.Average) {
-			keys = append(keys, r.Key)
-		}
-		return nil
-	})
-	return keys, err
-}
-
 // supersede finds the rows that the transaction replaces or deletes, counts
 // them out of the statistics, and returns the numbers of those of earlier commits.
 func (tx *transaction) supersede(ctx context.Context) ([]int64, error) {
@@ -115,7 +39,7 @@ func (tx *transaction) supersede(ctx context.Context) ([]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = slices.DeleteFunc(rows, func(r table.Found) bool { return tx.base.IsDead(r.Sequence) })
+		rows = slices.DeleteFunc(rows, func(r table.Found) bool { return tx.base.Dead[r.Sequence] })
 		for _, r := range rows {
 			dead = append(dead, r.Sequence)
 		}
@@ -192,9 +116,6 @@ func tidy(ctx context.Context, s *Snapshot, t *turn) (bool, error) {
 			return false, err
 		}
 	}
-	if s.Record.Floor > 0 {
-		return true, s.Remove(ctx, table.Between(0, s.Record.Floor))
-	}
 	return true, nil
 }
 
@@ -257,7 +178,7 @@ func (w *Writer) Open(ctx context.Context, t *table.Table) (*Snapshot, error) {
 	return s, nil
 }
 
-// Put stages entries.
+// Put stages entries. Those that are too long for Milvus fail alone.
 func (w *Writer) Put(ctx context.Context, entries []sdk.Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -265,20 +186,22 @@ func (w *Writer) Put(ctx context.Context, entries []sdk.Entry) error {
 	if err != nil {
 		return err
 	}
-	metas, err := table.CheckRows(s.Schema, entries)
+	rows, long, err := table.CheckRows(s.Schema, entries)
 	if err != nil {
-		return sdk.Invalid(fmt.Errorf("%w; nothing of the batch was put", err))
+		return err
 	}
 	tx, err := w.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { tx.cancel(ctx.Err()) })()
-	for i, e := range entries {
-		e.Vector = table.UnitVector(e.Vector)
-		if err := tx.put(e, metas[i]); err != nil {
+	for _, r := range rows {
+		if err := tx.put(r); err != nil {
 			return w.undo(ctx, err)
 		}
+	}
+	if len(long) > 0 {
+		return long
 	}
 	return nil
 }

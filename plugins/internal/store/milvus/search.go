@@ -2,19 +2,16 @@ package milvus
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 
-	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // This file reads: the dense and the lexical leg of a search, entries by id,
@@ -30,22 +27,20 @@ import (
 // reads every row. Only among entries that tie with the last one of a list of more
 // than a hundred the server may choose.
 //
-// A hybrid search takes three calls: one for each leg, at once, and one for the
-// cosines of what the words found, which the scores of package support need. Of a small
-// collection the third call reads vectors, each once, and is left out when it would
-// read none.
+// A hybrid search takes one call for each leg, at once, and then one for the cosines of
+// what only the words found, of those entries that the fusion may keep. Texts are read
+// of what it does keep.
 //
-// The package does not fuse: the scores of a server's own hybrid search differ
-// between engines.
+// The fusion is the one of package support: the scores of a server's own hybrid search
+// differ between engines.
 
 // find reads as many rows as it takes to be sure of the best. Rows that are not
-// of the commit, such as those of a writer at work, can take the place of others;
-// then the server has to leave them out, and until the next commit from the start.
+// of the commit, such as those of a writer at work, can take the place of others; then
+// the server has to leave them out.
 func (l leg) find(ctx context.Context, queries []*query) error {
-	limit := l.firstLimit()
-	needs := &l.searcher.needsServerFilter
+	limit, serverFilter := l.firstLimit(), false
 	for len(queries) > 0 {
-		answers, err := l.ask(ctx, queries, limit, needs.Load() == l.Record.Commit)
+		answers, err := l.ask(ctx, queries, limit, serverFilter)
 		if err != nil {
 			return err
 		}
@@ -62,8 +57,7 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 		queries = unsure
 		switch {
 		case invisible > 0:
-			needs.Store(l.Record.Commit)
-			l.searcher.Log.Debug("rows that are not of the commit disturb the search: the server filters them from now on", "collection", l.Collection, "commit", l.Record.Commit)
+			serverFilter = true
 		case limit == table.MaxRows:
 			for _, q := range queries {
 				if err := l.readAll(ctx, q); err != nil {
@@ -100,18 +94,11 @@ func (l leg) ask(ctx context.Context, queries []*query, limit int, serverFilter 
 	if serverFilter {
 		expr = table.And(l.Expression(), expr)
 	}
-	vectors := make([]entity.Vector, len(queries))
-	for i, q := range queries {
-		vectors[i] = l.vector(q)
-	}
 	fields := []string{table.FieldDetails}
-	switch {
-	case l.texts:
-		fields = append(fields, table.FieldsTexts...)
-	case queries[0].filter != nil:
+	if queries[0].filter != nil {
 		fields = append(fields, table.FieldMeta)
 	}
-	lists, err := l.Search(ctx, expr, fields, vectors, l.field(), limit)
+	lists, err := l.Search(ctx, expr, fields, l.vectors(queries), l.field(), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -179,22 +166,13 @@ type hit struct {
 }
 
 func newQuery(s *Snapshot, given sdk.Query, needsVector bool) (*query, error) {
+	if err := table.CheckQuery(given, s.Schema.Dimension, needsVector); err != nil {
+		return nil, err
+	}
 	q := &query{filter: given.Filter}
-	switch x := given.Vector; {
-	case len(x) == 0 && needsVector:
-		return nil, errors.New("the query has no vector")
-	case len(x) > 0 && len(x) != s.Schema.Dimension:
-		return nil, fmt.Errorf("the query's vector has %d dimensions and the collection's have %d", len(x), s.Schema.Dimension)
-	case !table.Finite(x):
-		return nil, errors.New("the query's vector has NaN or an infinity in it")
-	case slices.ContainsFunc(x, func(v float32) bool { return v != 0 }):
+	if x := given.Vector; slices.ContainsFunc(x, func(v float32) bool { return v != 0 }) {
 		q.vector = make([]float32, table.FieldWidth(len(x)))
 		copy(q.vector, table.UnitVector(x))
-	}
-	if given.Filter != nil {
-		if err := given.Filter.Check(); err != nil {
-			return nil, err
-		}
 	}
 	q.condition = table.ConditionOf(given.Filter)
 	if s.Analyzer != nil {
@@ -206,41 +184,118 @@ func newQuery(s *Snapshot, given sdk.Query, needsVector bool) (*query, error) {
 // workers is how many calls of one search are on their way at a time.
 const workers = 4
 
-// Searcher reads one collection. It is safe for concurrent use.
-type Searcher struct {
-	View *View
-	Log  *slog.Logger
-	// VectorBytes is how much memory the vectors of found rows may take. Those of a
-	// collection that needs more are not kept.
-	VectorBytes int
-
-	// needsServerFilter is the number of a commit whose searches found too many
-	// rows that are not of it: until the next one the server leaves them out.
-	needsServerFilter atomic.Int64
-	vectors           searchVectors
+// Search finds the best entries of each leg. In a hybrid search dense hits carry their BM25
+// score too. Texts the SDK gets of what it keeps.
+func (v *View) Search(ctx context.Context, search sdk.Search, given []sdk.Query) ([]sdk.Hits, error) {
+	all := make([]sdk.Hits, len(given))
+	err := v.search(ctx, search, given, func(_ context.Context, _ leg, at []int, queries []*query) error {
+		clear(all)
+		for i, q := range queries {
+			q.unscored()
+			all[at[i]] = q.hits(search.Mode, !search.Texts)
+		}
+		return nil
+	})
+	return all, err
 }
 
-// Search finds the best entries of each leg. Where a query has a vector, lexical
-// hits carry their cosine too, and in a hybrid search dense hits their BM25 score.
-func (s *Searcher) Search(ctx context.Context, search sdk.Search, given []sdk.Query) ([]sdk.Hits, error) {
-	opened, err := s.View.Opened()
+// Retrieve implements sdk.Retriever: it asks for the cosines and texts of those entries
+// only that the fusion keeps.
+func (v *View) Retrieve(ctx context.Context, r sdk.Ranking, given []sdk.Query) ([][]sdk.Candidate, error) {
+	if r.Mode != sdk.ModeHybrid { // fusion leaves the order of a leg that stands alone as it is
+		r.NumCandidates = min(r.NumCandidates, r.TopK)
+	}
+	all := make([][]sdk.Candidate, len(given))
+	err := v.search(ctx, r.Search, given, func(ctx context.Context, l leg, at []int, queries []*query) error {
+		clear(all)
+		lists := make([][]*hit, len(queries)) // of the candidates
+		err := eachQuery(ctx, queries, func(ctx context.Context, q *query) (err error) {
+			i := slices.Index(queries, q)
+			all[at[i]], lists[i], err = l.fuse(ctx, q, r)
+			return err
+		})
+		if err != nil || !r.Texts {
+			return err
+		}
+		if err := l.addTexts(ctx, slices.Concat(lists...)); err != nil {
+			return err
+		}
+		for i, list := range lists {
+			for j, h := range list {
+				c := &all[at[i]][j]
+				c.Text, c.Context, c.Meta = h.Entry.Text, h.Entry.Context, h.Entry.Meta
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// fuse returns a query's candidates and the hits that they are. What only the words found
+// is not nearer than the last entry that the vectors found. The cosines are asked for of
+// what may be a candidate if it is as near as that, should all others be as far as can be.
+func (l leg) fuse(ctx context.Context, q *query, r sdk.Ranking) ([]sdk.Candidate, []*hit, error) {
+	byID := map[string]*hit{}
+	for _, h := range slices.Concat(pointers(q.lexical), pointers(q.dense)) {
+		byID[h.Entry.ID] = h
+	}
+	unscored := map[string]*hit{}
+	for _, h := range q.unscored() {
+		unscored[h.Entry.ID] = h
+	}
+	fuse := func(cosine float32, topK int) []sdk.Candidate {
+		for _, h := range unscored {
+			h.dense = cosine
+		}
+		return support.Fuse(q.hits(r.Mode, true), r.Fusion, topK)
+	}
+	if len(unscored) > 0 {
+		nearest := float32(1)
+		if n := len(q.dense); n > 0 && n == r.NumCandidates {
+			nearest = q.dense[n-1].dense + tolerance
+		}
+		least := float32(math.Inf(-1))
+		if sure := fuse(-1, r.TopK); len(sure) > 0 && len(sure) == r.TopK {
+			least = sure[r.TopK-1].Score
+		}
+		var ask []*hit
+		for _, c := range fuse(nearest, len(byID)) {
+			if h := unscored[c.ID]; h != nil && c.Score >= least {
+				ask = append(ask, h)
+				delete(unscored, c.ID)
+			}
+		}
+		if err := l.addCosines(ctx, q, ask); err != nil {
+			return nil, nil, err
+		}
+	}
+	candidates := fuse(-1, r.TopK)
+	list := make([]*hit, len(candidates))
+	for i, c := range candidates {
+		list[i] = byID[c.ID]
+	}
+	return candidates, list, nil
+}
+
+// search runs the legs and has finish complete what they found: of the queries that can
+// be searched, at their places among those that are given.
+func (v *View) search(ctx context.Context, search sdk.Search, given []sdk.Query, finish func(ctx context.Context, l leg, at []int, queries []*query) error) error {
+	opened, err := v.Opened()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	dense, lexical := search.Mode != sdk.ModeLexical, search.Mode != sdk.ModeDense
 	switch {
 	case dense && lexical && search.Mode != sdk.ModeHybrid:
-		return nil, sdk.Invalid(fmt.Errorf("unknown search mode %q", search.Mode))
+		return sdk.Invalid(fmt.Errorf("unknown search mode %q", search.Mode))
 	case dense && opened.Schema.Dimension == 0:
-		return nil, sdk.Invalid(fmt.Errorf("a %s search needs vectors and this collection has none: use mode %q", search.Mode, sdk.ModeLexical))
+		return sdk.Invalid(fmt.Errorf("a %s search needs vectors and this collection has none: use mode %q", search.Mode, sdk.ModeLexical))
 	case lexical && opened.Analyzer == nil:
-		return nil, sdk.Invalid(fmt.Errorf("a %s search needs an analyzer and this collection was built without: use mode %q", search.Mode, sdk.ModeDense))
+		return sdk.Invalid(fmt.Errorf("a %s search needs an analyzer and this collection was built without: use mode %q", search.Mode, sdk.ModeDense))
 	}
-	var hits []sdk.Hits
 	invalid := sdk.RowErrors{}
-	err = s.View.Read(ctx, func(snap *Snapshot) error {
+	err = v.Read(ctx, func(snap *Snapshot) error {
 		clear(invalid)
-		hits = make([]sdk.Hits, len(given))
 		at := make([]int, 0, len(given))
 		queries := make([]*query, 0, len(given))
 		for i, q := range given {
@@ -251,132 +306,141 @@ func (s *Searcher) Search(ctx context.Context, search sdk.Search, given []sdk.Qu
 			}
 			at, queries = append(at, i), append(queries, parsed)
 		}
+		l := leg{Snapshot: snap, wanted: search.NumCandidates, bm25: lexical, formula: snap.Formula()}
 		if search.NumCandidates > 0 && snap.Record.Entries > 0 {
-			l := leg{Snapshot: snap, searcher: s, wanted: search.NumCandidates, texts: search.Texts, bm25: lexical, formula: snap.Formula()}
-			if err := l.both(ctx, queries, dense, lexical); err != nil {
+			g, ctx := errgroup.WithContext(ctx)
+			if dense {
+				g.Go(func() error { return l.search(ctx, queries) })
+			}
+			if lexical {
+				words := l
+				words.lexical = true
+				g.Go(func() error { return words.search(ctx, queries) })
+			}
+			if err := g.Wait(); err != nil {
 				return err
 			}
 		}
-		for i, q := range queries {
-			if dense {
-				hits[at[i]].Dense = sdkHits(q.dense)
-			}
-			if lexical {
-				hits[at[i]].Lexical = sdkHits(q.lexical)
-			}
-		}
-		return nil
+		return finish(ctx, l, at, queries)
 	})
 	if err == nil && len(invalid) > 0 {
 		err = invalid
 	}
-	return hits, err
+	return err
 }
 
-// both searches with the legs at once. The lexical leg is on its way first: a server
-// that makes one search after the other then finds the cosines of its hits while the
-// dense leg, which takes it longer, is decoded here.
-func (l leg) both(ctx context.Context, queries []*query, dense, lexical bool) error {
-	if !lexical {
-		return l.search(ctx, queries)
-	}
+// eachQuery calls f with each query, some at a time.
+func eachQuery(ctx context.Context, queries []*query, f func(context.Context, *query) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		if dense { // another goroutine begins later than this one goes on
-			g.Go(func() error { return l.search(ctx, queries) })
-		}
-		lexical := l
-		lexical.lexical = true
-		if err := lexical.search(ctx, queries); err != nil {
-			return err
-		}
-		return lexical.addCosines(ctx, queries)
-	})
+	g.SetLimit(workers)
+	for _, q := range queries {
+		g.Go(func() error { return f(ctx, q) })
+	}
 	return g.Wait()
 }
 
-func sdkHits(all []hit) []sdk.Hit {
-	hits := make([]sdk.Hit, len(all))
-	for i := range all {
-		hits[i] = sdk.Hit{ID: all[i].Entry.ID, Dense: all[i].dense, Lexical: all[i].bm25, Entry: &all[i].Entry}
+func pointers(hits []hit) []*hit {
+	all := make([]*hit, len(hits))
+	for i := range hits {
+		all[i] = &hits[i]
+	}
+	return all
+}
+
+// unscored are the lexical hits whose cosine is not known from the dense ones, which give it to the others.
+func (q *query) unscored() (unscored []*hit) {
+	if q.vector == nil {
+		return nil
+	}
+	known := map[int64]float32{}
+	for _, h := range q.dense {
+		known[h.Sequence] = h.dense
+	}
+	for i := range q.lexical {
+		h := &q.lexical[i]
+		if cosine, ok := known[h.Sequence]; ok {
+			h.dense = cosine
+		} else {
+			unscored = append(unscored, h)
+		}
+	}
+	return unscored
+}
+
+// hits are what the legs of a mode found, as the SDK takes it.
+func (q *query) hits(mode sdk.Mode, entries bool) (hits sdk.Hits) {
+	convert := func(from []hit) []sdk.Hit {
+		to := make([]sdk.Hit, len(from))
+		for i := range from {
+			to[i] = sdk.Hit{ID: from[i].Entry.ID, Dense: from[i].dense, Lexical: from[i].bm25}
+			if entries {
+				to[i].Entry = &from[i].Entry
+			}
+		}
+		return to
+	}
+	if mode != sdk.ModeLexical {
+		hits.Dense = convert(q.dense)
+	}
+	if mode != sdk.ModeDense {
+		hits.Lexical = convert(q.lexical)
 	}
 	return hits
 }
 
-// searchVectors are those of rows that were found, by the numbers of the rows. No row is ever
-// changed, so that a vector that is known need not be read again.
-type searchVectors struct {
-	mu     sync.Mutex
-	table  *table.Table // of which they are; opening a collection again makes another
-	origin string       // of the collection; one that was dropped and made again has another
-	rows   map[int64][]float32
-}
-
-// of returns the vectors of the lexical hits that are known, and the keys of the others.
-func (v *searchVectors) of(s *Snapshot, queries []*query) (known map[int64][]float32, missing []string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.table != s.Table || v.origin != s.Record.Origin {
-		v.table, v.origin, v.rows = s.Table, s.Record.Origin, map[int64][]float32{}
+// addCosines has the server compute the cosines of hits. Asking for a few rows by their
+// keys costs a fraction of having their vectors sent. An index that is not exact may
+// miss some.
+func (l leg) addCosines(ctx context.Context, q *query, hits []*hit) error {
+	if len(hits) == 0 {
+		return nil
 	}
-	known = map[int64][]float32{}
-	for _, q := range queries {
-		for _, h := range q.lexical {
-			if _, seen := known[h.Sequence]; seen {
-				continue
-			}
-			known[h.Sequence] = v.rows[h.Sequence]
-			if known[h.Sequence] == nil {
-				missing = append(missing, h.Key)
-			}
+	keys := make([]string, len(hits))
+	for i, h := range hits {
+		keys[i] = h.Key
+	}
+	slices.Sort(keys) // neighbours are close to each other on the server too
+	lists, err := l.Search(ctx, table.Keys(keys), nil, table.Placeholders(schemapb.DataType_FloatVector, [][]float32{q.vector}), table.FieldVector, len(keys))
+	if err != nil {
+		return err
+	}
+	cosines := make(map[int64]float32, len(keys))
+	for _, r := range lists[0] {
+		cosines[r.Sequence] = r.Score
+	}
+	for _, h := range hits {
+		h.dense = sdk.Unscored
+		if cosine, ok := cosines[h.Sequence]; ok {
+			h.dense = cosine
 		}
 	}
-	return known, missing
+	return nil
 }
 
-// keep adds vectors. Rows that died leave theirs behind: where there is no room for
-// more, all that was kept is forgotten.
-func (v *searchVectors) keep(s *Snapshot, read []table.Found, limit int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.table != s.Table || v.origin != s.Record.Origin {
-		return // a newer search has begun with another collection
+// addTexts reads the texts, contexts and metadata of hits.
+func (l leg) addTexts(ctx context.Context, hits []*hit) error {
+	at := map[int64][]*hit{}
+	var keys []string
+	for _, h := range hits {
+		if at[h.Sequence] == nil {
+			keys = append(keys, h.Key)
+		}
+		at[h.Sequence] = append(at[h.Sequence], h)
 	}
-	if len(v.rows)+len(read) > limit {
-		clear(v.rows)
-	}
-	for _, r := range read {
-		v.rows[r.Sequence] = r.Entry.Vector
-	}
-}
-
-// readVectors returns the vectors of the lexical hits, by the numbers of their rows. An
-// index that is not exact may miss some.
-func (l leg) readVectors(ctx context.Context, queries []*query) (map[int64][]float32, error) {
-	known, missing := l.searcher.vectors.of(l.Snapshot, queries)
-	var mu sync.Mutex
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(workers)
-	for keys := range slices.Chunk(missing, table.VectorWindow) {
-		g.Go(func() error {
-			// A server sends vectors with a search in half the time that a query takes.
-			rows, err := l.byKey(ctx, queries[0], keys, table.FieldVector)
-			if err != nil {
-				return err
+	for part := range slices.Chunk(keys, table.LookUp) {
+		rows, err := l.Query(ctx, table.AsConfigured, table.Keys(part), slices.Concat([]string{table.FieldKey}, table.FieldsTexts)...)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			for _, h := range at[r.Sequence] {
+				h.Entry.Text, h.Entry.Context, h.Entry.Meta = r.Entry.Text, r.Entry.Context, r.Entry.Meta
 			}
-			l.searcher.vectors.keep(l.Snapshot, rows, l.mostVectors())
-			mu.Lock()
-			defer mu.Unlock()
-			for _, r := range rows {
-				known[r.Sequence] = r.Entry.Vector
-			}
-			return nil
-		})
+			delete(at, r.Sequence)
+		}
 	}
-	return known, g.Wait()
-}
-
-// mostVectors is how many vectors the searcher may keep.
-func (l leg) mostVectors() int {
-	return l.searcher.VectorBytes / (4 * table.FieldWidth(l.Schema.Dimension))
+	if len(at) > 0 {
+		return table.LostRows(len(keys)-len(at), len(keys))
+	}
+	return nil
 }

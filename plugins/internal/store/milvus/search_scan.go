@@ -4,86 +4,24 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
-	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
 
-// addCosines gives the lexical hits their cosines. The server computes them, unless
-// the vectors of all entries fit into memory: then each vector is read once, when
-// its entry is found for the first time.
-func (l leg) addCosines(ctx context.Context, queries []*query) error {
-	queries = slices.DeleteFunc(slices.Clone(queries), func(q *query) bool { return q.vector == nil || len(q.lexical) == 0 })
-	if l.Record.Entries > l.mostVectors() {
-		return l.askCosines(ctx, queries)
-	}
-	known, err := l.readVectors(ctx, queries)
-	if err != nil {
-		return err
-	}
-	for _, q := range queries {
-		for i := range q.lexical {
-			if h := &q.lexical[i]; known[h.Sequence] != nil {
-				h.dense = simd.Dot(q.vector, known[h.Sequence])
-			}
-		}
-	}
-	return nil
-}
-
-// askCosines has the server compute the cosines, for one query per call. Asking for
-// these few rows by their keys costs a fraction of having their vectors sent.
-func (l leg) askCosines(ctx context.Context, queries []*query) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(workers)
-	for _, q := range queries {
-		g.Go(func() error {
-			keys := make(map[int64]string, len(q.lexical))
-			for _, h := range q.lexical {
-				keys[h.Sequence] = h.Key
-			}
-			rows, err := l.byKey(ctx, q, slices.Collect(maps.Values(keys)))
-			cosines := make(map[int64]float32, len(rows))
-			for _, r := range rows {
-				cosines[r.Sequence] = r.Score
-			}
-			for i := range q.lexical {
-				if cosine, ok := cosines[q.lexical[i].Sequence]; ok {
-					q.lexical[i].dense = cosine
-				}
-			}
-			return err
-		})
-	}
-	return g.Wait()
-}
-
-// byKey searches among the rows with the keys.
-func (l leg) byKey(ctx context.Context, q *query, keys []string, fields ...string) ([]table.Found, error) {
-	slices.Sort(keys) // neighbours are close to each other on the server too
-	lists, err := l.Search(ctx, table.Keys(keys), fields, []entity.Vector{entity.FloatVector(q.vector)}, table.FieldVector, len(keys))
-	if err != nil {
-		return nil, err
-	}
-	return lists[0], nil
-}
-
 // leg is one leg of a search: the dense one unless it is lexical.
 type leg struct {
 	*Snapshot
-	searcher *Searcher
-	wanted   int // hits of each query
-	texts    bool
-	formula  table.Formula
-	bm25     bool // hits get a BM25 score
-	lexical  bool
+	wanted  int // hits of each query
+	formula table.Formula
+	bm25    bool // hits get a BM25 score
+	lexical bool
 }
 
 // rowsPerCall is about how many rows a call asks for: the time that Milvus Lite 2 takes
@@ -97,15 +35,28 @@ func (l leg) field() string {
 	return table.FieldVector
 }
 
-// vector is what a server is asked with; nil: nothing can match.
-func (l leg) vector(q *query) entity.Vector {
-	switch {
-	case l.lexical && len(q.terms) > 0:
-		return table.BM25Query(q.terms)
-	case !l.lexical && q.vector != nil:
-		return entity.FloatVector(q.vector)
+// matches reports whether anything can match a query.
+func (l leg) matches(q *query) bool {
+	if l.lexical {
+		return len(q.terms) > 0
 	}
-	return nil
+	return q.vector != nil
+}
+
+// vectors are what a server is asked with.
+func (l leg) vectors(queries []*query) *commonpb.PlaceholderValue {
+	if !l.lexical {
+		vectors := make([][]float32, len(queries))
+		for i, q := range queries {
+			vectors[i] = q.vector
+		}
+		return table.Placeholders(schemapb.DataType_FloatVector, vectors)
+	}
+	sparse := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_SparseFloatVector}
+	for _, q := range queries {
+		sparse.Values = append(sparse.Values, table.BM25Query(q.terms).Serialize())
+	}
+	return sparse
 }
 
 // errorBound is the factor by which a score of today's can be higher than the
@@ -121,7 +72,7 @@ func (l leg) errorBound() float32 {
 
 // accept scores a row unless it is dead or the filter does not select it.
 func (l leg) accept(q *query, r *table.Found) (hit, bool) {
-	if l.IsDead(r.Sequence) || !q.filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) {
+	if l.Dead[r.Sequence] || !q.filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) {
 		return hit{}, false
 	}
 	h := hit{Found: r, dense: r.Score, bm25: sdk.Unscored}
@@ -163,7 +114,7 @@ func (l leg) found(q *query, hits []hit) {
 func (l leg) search(ctx context.Context, queries []*query) error {
 	groups := map[string][]*query{}
 	for _, q := range queries {
-		if !q.condition.None && l.vector(q) != nil {
+		if !q.condition.None && l.matches(q) {
 			groups[q.condition.Expr] = append(groups[q.condition.Expr], q)
 		}
 	}
@@ -187,9 +138,9 @@ func (l leg) search(ctx context.Context, queries []*query) error {
 const pageBytes = 16 << 20
 
 // Get returns entries by their ids.
-func (s *Searcher) Get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
+func (v *View) Get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
 	entries := make([]sdk.Entry, len(ids))
-	err := s.View.Read(ctx, func(snap *Snapshot) error {
+	err := v.Read(ctx, func(snap *Snapshot) error {
 		clear(entries)
 		if snap.Record.Entries == 0 {
 			return nil
@@ -209,7 +160,7 @@ func (s *Searcher) Get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
 				return err
 			}
 			for _, r := range rows {
-				if snap.IsDead(r.Sequence) {
+				if snap.Dead[r.Sequence] {
 					continue
 				}
 				for _, i := range at[r.Entry.ID] {
@@ -225,8 +176,8 @@ func (s *Searcher) Get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
 // Scan returns the entries from a position on, in the order in which they were
 // put. An entry that is put again between two pages appears again, at the end;
 // none is missed.
-func (s *Searcher) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) {
-	opened, err := s.View.Opened()
+func (v *View) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) {
+	opened, err := v.Opened()
 	if err != nil {
 		return sdk.Page{}, err
 	}
@@ -251,12 +202,12 @@ func (s *Searcher) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) {
 		fields = append(fields, table.FieldVector)
 	}
 	var page sdk.Page
-	err = s.View.Read(ctx, func(snap *Snapshot) error {
+	err = v.Read(ctx, func(snap *Snapshot) error {
 		page = sdk.Page{}
 		size := 0
 		return walk(ctx, snap, filter, from, fields, func(r table.Found) bool {
 			if scan.Limit > 0 && len(page.Entries) == scan.Limit || size >= pageBytes {
-				page.Next = strconv.FormatInt(r.Position, 36)
+				page.Next = strconv.FormatInt(r.Sequence, 36)
 				return false
 			}
 			e := r.Entry
@@ -277,14 +228,14 @@ type errEnough struct{}
 func (errEnough) Error() string { return "enough" }
 
 // walk calls f with the rows of the entries that a filter selects, in the order of
-// their positions, until it returns false.
+// their numbers, until it returns false.
 func walk(ctx context.Context, s *Snapshot, filter *sdk.Filter, from int64, fields []string, f func(table.Found) bool) error {
 	condition := table.ConditionOf(filter)
 	if condition.None || s.Record.Entries == 0 {
 		return nil
 	}
 	err := s.Walk(ctx, table.AsConfigured, from, s.Record.Next, table.And(s.Expression(), condition.Expr), fields, func(r table.Found) error {
-		if !s.IsDead(r.Sequence) && filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) && !f(r) {
+		if !s.Dead[r.Sequence] && filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) && !f(r) {
 			return errEnough{}
 		}
 		return nil
@@ -311,9 +262,7 @@ func (l leg) readAll(ctx context.Context, q *query) error {
 		if l.bm25 {
 			r.Counts = table.CountWords(*l.Analyzer, r.Entry.Context, r.Entry.Text)
 		}
-		if !l.texts {
-			r.Entry.Text, r.Entry.Context = "", ""
-		}
+		r.Entry.Text, r.Entry.Context = "", ""
 		if h, ok := l.accept(q, &r); ok {
 			hits = append(hits, h)
 		}

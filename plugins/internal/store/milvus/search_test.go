@@ -45,7 +45,7 @@ func TestSettle(t *testing.T) {
 		"at the end of a list that is not longer": {100, 300, answerOf(0, many...), -1, 100, false},
 	} {
 		l := leg{Snapshot: EmptySnapshot(&table.Table{}, true), wanted: test.wanted}
-		l.Dead[test.dead] = struct{}{}
+		l.Dead[test.dead] = true
 		hits, sure := l.settle(&query{}, test.answer, test.limit)
 		if len(hits) != test.hits || sure != test.sure {
 			t.Errorf("%s: %d hits, sure %v; want %d, %v", name, len(hits), sure, test.hits, test.sure)

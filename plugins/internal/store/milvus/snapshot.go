@@ -3,7 +3,6 @@ package milvus
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,14 +12,14 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file is what a reader knows of the last commit: which one it is, by the
-// turns of writers (turn.go), its record, which says up to which sequence number rows
-// count, the note, the statistics of the
-// words, and the list of dead rows. It reads them from system rows of the table, and
-// a View looks for a newer commit every two seconds. It writes nothing.
+// This file is what a reader knows of the last commit: which one it is, by the turns of
+// writers (snapshot_turn.go), its record, which says up to which sequence number rows
+// count, the note, and the state: the statistics of the words and the dead rows. It reads
+// them from system rows of the table, and a View looks for a newer commit every two
+// seconds. It writes nothing.
 
-// ReadSnapshot reads the last commit. What it has in common with old, the snapshot before
-// or nil, is not read again.
+// ReadSnapshot reads the last commit; that of old, the snapshot before or nil, is not
+// read again.
 func ReadSnapshot(ctx context.Context, t *table.Table, old *Snapshot) (*Snapshot, error) {
 	return again(ctx, func() (*Snapshot, error) {
 		began := time.Now() // the reply may take its time
@@ -35,7 +34,7 @@ func ReadSnapshot(ctx context.Context, t *table.Table, old *Snapshot) (*Snapshot
 		}
 		s := EmptySnapshot(t, true)
 		s.Record, s.Seen = r, began
-		return s, s.readBlobs(ctx, old)
+		return s, s.readBlobs(ctx)
 	})
 }
 
@@ -74,41 +73,15 @@ func DescribeTurns(ctx context.Context, t *table.Table) (sdk.Collection, error) 
 }
 
 // readBlobs reads what the record refers to.
-func (s *Snapshot) readBlobs(ctx context.Context, old *Snapshot) (err error) {
-	if s.Note, err = readBlob(ctx, s.Table, KindNote, s.Record.Note); err != nil {
+func (s *Snapshot) readBlobs(ctx context.Context) (err error) {
+	if s.Note, err = readBlob(ctx, s.Table, KindNote, s.Record.Note); err != nil || s.Record.Commit == 0 {
 		return err
 	}
-	unread := s.Record.Statistics
-	if old != nil && old.Record.Origin == s.Record.Origin {
-		if n := len(old.Record.Statistics); n <= len(unread) && slices.Equal(old.Record.Statistics, unread[:n]) {
-			unread = unread[n:]
-			s.Frequencies = maps.Clone(old.Frequencies)
-		}
+	content, err := readBlob(ctx, s.Table, KindState, s.Record.State)
+	if err != nil {
+		return err
 	}
-	for _, b := range unread {
-		content, err := readBlob(ctx, s.Table, KindStatistics, b)
-		if err == nil {
-			err = decode(content, &s.Frequencies)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	maps.DeleteFunc(s.Frequencies, func(_, entries uint32) bool { return entries == 0 })
-	for _, b := range s.Record.Dead {
-		var numbers []int64
-		content, err := readBlob(ctx, s.Table, KindDead, b)
-		if err == nil {
-			err = decode(content, &numbers)
-		}
-		if err != nil {
-			return err
-		}
-		for _, n := range numbers {
-			s.Dead[n] = struct{}{}
-		}
-	}
-	return nil
+	return s.State.decode(content)
 }
 
 // Record is what a commit leaves behind: the one row that is the commit.
@@ -117,20 +90,16 @@ type Record struct {
 	// Origin is a random name that the first commit gives. A collection that was dropped
 	// and made again has another one, and the same numbers may mean other rows.
 	Origin string `json:"origin"`
-	Next   int64  `json:"next"`  // sequence number; no row counts from here on
-	Floor  int64  `json:"floor"` // rows with lower sequence numbers are dead
+	Next   int64  `json:"next"` // sequence number; no row counts from here on
 	// Gaps are the sequence numbers below Next of turns that did not commit.
-	Gaps    []Gap `json:"gaps,omitempty"`
-	Entries int   `json:"entries"`
-	Words   int64 `json:"words"` // of all entries together
-	// The average lengths that the words of the rows are weighed with.
-	Lowest  float64 `json:"lowest"`
-	Highest float64 `json:"highest"`
+	Gaps    []Gap   `json:"gaps,omitempty"`
+	Entries int     `json:"entries"`
+	Words   int64   `json:"words"`  // of all entries together
+	Lowest  float64 `json:"lowest"` // of the average lengths that the words of the rows are weighed with
 
-	Note       Blob   `json:"note"`
-	Statistics []Blob `json:"statistics"` // later ones replace what earlier ones say
-	Dead       []Blob `json:"dead"`
-	Time       int64  `json:"time"` // until when the record may have been sent, in seconds since 1970, by the writer's clock
+	Note  Blob  `json:"note"`
+	State Blob  `json:"state"`
+	Time  int64 `json:"time"` // until when the record may have been sent, in seconds since 1970, by the writer's clock
 }
 
 // Gap are the sequence numbers from From on and below To.
@@ -152,12 +121,8 @@ func (r *Record) Average() float64 {
 // Keys are the keys of the system rows that the commit consists of.
 func (r *Record) Keys() map[string]bool {
 	used := map[string]bool{TurnKey(r.Commit, "record"): true}
-	for kind, blobs := range map[string][]Blob{KindNote: {r.Note}, KindStatistics: r.Statistics, KindDead: r.Dead} {
-		for _, b := range blobs {
-			for _, key := range b.Keys(kind) {
-				used[key] = true
-			}
-		}
+	for _, key := range slices.Concat(r.Note.Keys(KindNote), r.State.Keys(KindState)) {
+		used[key] = true
 	}
 	return used
 }
@@ -165,22 +130,21 @@ func (r *Record) Keys() map[string]bool {
 // Snapshot is what is known of the last commit. It is never changed.
 type Snapshot struct {
 	*table.Table
-	Record      Record
-	Note        []byte
-	Frequencies map[uint32]uint32  // entries that have a word, by the word's number
-	Dead        map[int64]struct{} // sequence numbers
-	OnServer    bool               // else the table is yet to be created
-	Seen        time.Time          // when it was the last for certain
+	State
+	Record   Record
+	Note     []byte
+	OnServer bool      // else the table is yet to be created
+	Seen     time.Time // when it was the last for certain
 }
 
 // EmptySnapshot is a snapshot of a table without entries.
 func EmptySnapshot(t *table.Table, onServer bool) *Snapshot {
-	return &Snapshot{Table: t, Frequencies: map[uint32]uint32{}, Dead: map[int64]struct{}{}, OnServer: onServer, Seen: time.Now()}
+	return &Snapshot{Table: t, State: State{Frequencies: map[uint32]uint32{}, Dead: map[int64]bool{}}, OnServer: onServer, Seen: time.Now()}
 }
 
 // Expression selects the rows up to the commit, dead ones included.
 func (s *Snapshot) Expression() string {
-	expr := table.Between(s.Record.Floor, s.Record.Next)
+	expr := table.Between(0, s.Record.Next)
 	for _, g := range s.Record.Gaps {
 		expr = table.And(expr, table.Outside(g.From, g.To))
 	}
@@ -190,13 +154,12 @@ func (s *Snapshot) Expression() string {
 // Contains reports whether a row is up to the commit, dead or not.
 func (s *Snapshot) Contains(sequence int64) bool {
 	r := &s.Record
-	return r.Floor <= sequence && sequence < r.Next &&
+	return sequence < r.Next &&
 		!slices.ContainsFunc(r.Gaps, func(g Gap) bool { return g.From <= sequence && sequence < g.To })
 }
 
-// Walk is Table.Walk without what is below the floor and in gaps, which are wide.
+// Walk is Table.Walk without gaps, which are wide.
 func (s *Snapshot) Walk(ctx context.Context, l table.ReadLevel, from, to int64, expr string, fields []string, f func(table.Found) error) error {
-	from = max(from, s.Record.Floor)
 	for _, g := range s.Record.Gaps {
 		if err := s.Table.Walk(ctx, l, from, min(g.From, to), expr, fields, f); err != nil {
 			return err
@@ -204,12 +167,6 @@ func (s *Snapshot) Walk(ctx context.Context, l table.ReadLevel, from, to int64, 
 		from = max(from, g.To)
 	}
 	return s.Table.Walk(ctx, l, from, to, expr, fields, f)
-}
-
-// IsDead reports that a row was replaced or deleted.
-func (s *Snapshot) IsDead(sequence int64) bool {
-	_, dead := s.Dead[sequence]
-	return dead
 }
 
 // Formula weighs words by the average length.
@@ -282,7 +239,7 @@ func (v *View) current(ctx context.Context) (*Snapshot, error) {
 	return v.Opened()
 }
 
-// ReadSnapshot calls do with the last commit, and calls it again where do took so long
+// Read calls do with the last commit, and calls it again where do took so long
 // that rows of the commit may have been removed meanwhile.
 func (v *View) Read(ctx context.Context, do func(*Snapshot) error) error {
 	for {

@@ -20,14 +20,12 @@ import (
 type Blob struct {
 	Commit int64 `json:"commit"` // that wrote it
 	Parts  int   `json:"parts"`
-	Items  int   `json:"items,omitempty"`
 }
 
 // The kinds of blobs.
 const (
-	KindNote       = "note"
-	KindStatistics = "statistics"
-	KindDead       = "dead"
+	KindNote  = "note"
+	KindState = "state"
 )
 
 // partBytes is what fits into one row as base64.
@@ -72,18 +70,23 @@ func NewBlob(kind string, commit int64, content []byte) (Blob, []table.Row) {
 	return b, rows
 }
 
-// EncodeRecord writes the content of a blob that is not a note: a map[uint32]uint32 of
-// words and how many entries have each, or a []int64 of dead rows.
-func EncodeRecord(content any) []byte {
+// State is what a reader has to know of the rows that count.
+type State struct {
+	Frequencies map[uint32]uint32 // entries that have a word, by the word's number
+	Dead        map[int64]bool    // sequence numbers of rows that were replaced or deleted
+}
+
+// Encode writes the content of a blob.
+func (s State) Encode() []byte {
 	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(content); err != nil {
-		panic(err) // both types always encode
+	if err := gob.NewEncoder(&b).Encode(s); err != nil {
+		panic(err) // maps of numbers always encode
 	}
 	return b.Bytes()
 }
 
-func decode(b []byte, content any) error {
-	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(content); err != nil {
+func (s *State) decode(b []byte) error {
+	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(s); err != nil {
 		return fmt.Errorf("the statistics of the collection are damaged: build it anew under another prefix: %w", err)
 	}
 	return nil

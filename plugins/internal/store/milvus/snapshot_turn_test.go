@@ -28,24 +28,18 @@ func TestNewBlob(t *testing.T) {
 	}
 }
 
-// Later statistics replace what earlier ones say, word by word.
-func TestDecode(t *testing.T) {
-	frequencies := map[uint32]uint32{}
-	for _, content := range []map[uint32]uint32{{1: 5, 1 << 31: 6, 9: 1}, {1: 7, 9: 0}} {
-		if err := decode(EncodeRecord(content), &frequencies); err != nil {
-			t.Fatal(err)
-		}
+func TestState(t *testing.T) {
+	want := State{Frequencies: map[uint32]uint32{1: 7, 1 << 31: 6}, Dead: map[int64]bool{5: true, 1 << 62: true}}
+	encoded := want.Encode()
+	var got State
+	if err := got.decode(encoded); err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[uint32]uint32{1: 7, 1 << 31: 6, 9: 0}, frequencies); diff != "" {
-		t.Errorf("frequencies (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
-	var numbers []int64
-	if err := decode(EncodeRecord([]int64{5, 1 << 62}), &numbers); err != nil || len(numbers) != 2 || numbers[1] != 1<<62 {
-		t.Errorf("numbers %v, %v", numbers, err)
-	}
-	damaged := EncodeRecord(frequencies)
-	for _, b := range [][]byte{nil, damaged[:len(damaged)-1], []byte("text")} {
-		if err := decode(b, &frequencies); err == nil {
+	for _, b := range [][]byte{nil, encoded[:len(encoded)-1], []byte("text")} {
+		if err := got.decode(b); err == nil {
 			t.Errorf("%q is decoded", b)
 		}
 	}

@@ -141,16 +141,10 @@ type store struct {
 	collections map[string]*collection
 }
 
-// vectorBytes is the memory for the vectors of a collection that hybrid searches have
-// found: 5,461 of 384 dimensions. With more of them, reading each once takes longer than
-// a run gains by it.
-const vectorBytes = 8 << 20
-
 // collection is one collection as this process writes and reads it.
 type collection struct {
-	view     *View
-	writer   *Writer
-	searcher *Searcher
+	*View
+	writer *Writer
 }
 
 func (s *store) collection(name string) *collection {
@@ -159,7 +153,7 @@ func (s *store) collection(name string) *collection {
 	c, ok := s.collections[name]
 	if !ok {
 		view := &View{Collection: name}
-		c = &collection{view, &Writer{View: view, Log: s.log}, &Searcher{View: view, Log: s.log, VectorBytes: vectorBytes}}
+		c = &collection{view, &Writer{View: view, Log: s.log}}
 		s.collections[name] = c
 	}
 	return c
@@ -183,11 +177,7 @@ func (s *store) Open(ctx context.Context, name string, schema sdk.Schema) (sdk.C
 }
 
 func (s *store) Put(ctx context.Context, name string, entries []sdk.Entry) error {
-	fit, refused := table.WithoutLong(entries)
-	if err := s.collection(name).writer.Put(ctx, fit); err != nil || len(refused) == 0 {
-		return err
-	}
-	return refused
+	return s.collection(name).writer.Put(ctx, entries)
 }
 
 func (s *store) Delete(ctx context.Context, name string, ids []string) error {
@@ -199,15 +189,20 @@ func (s *store) Commit(ctx context.Context, name string, note []byte) error {
 }
 
 func (s *store) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
-	return s.collection(name).searcher.Search(ctx, search, queries)
+	return s.collection(name).Search(ctx, search, queries)
+}
+
+// Retrieve implements sdk.Retriever.
+func (s *store) Retrieve(ctx context.Context, name string, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, error) {
+	return s.collection(name).Retrieve(ctx, r, queries)
 }
 
 func (s *store) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {
-	return s.collection(name).searcher.Get(ctx, ids)
+	return s.collection(name).Get(ctx, ids)
 }
 
 func (s *store) Scan(ctx context.Context, name string, scan sdk.Scan) (sdk.Page, error) {
-	return s.collection(name).searcher.Scan(ctx, scan)
+	return s.collection(name).Scan(ctx, scan)
 }
 
 // List implements sdk.Store.

@@ -1,10 +1,8 @@
 package milvus
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math"
 	"os"
 	"os/exec"
@@ -32,7 +30,7 @@ func idsOf(t testing.TB, s *store) string {
 }
 
 // snapshotOf is what a store knows of the last commit.
-func snapshotOf(s *store) *Snapshot { return s.collection("c").view.Latest() }
+func snapshotOf(s *store) *Snapshot { return s.collection("c").Latest() }
 
 // sent makes batches of one row and returns how to wait until there are so many on
 // the server, whoever may see them.
@@ -139,11 +137,7 @@ func TestWriterAtWork(t *testing.T) {
 	busy.BatchRows = 50
 	writer := small(t, busy)
 	putAll(t, writer, entry("a", "one two"), entry("b", "one three"), entry("c", "one four"))
-	var log bytes.Buffer
-	opened, err := open(t.Context(), sdk.Setup{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, e.config())
-	must.Do(t, err)
-	reader := opened.(*store)
-	defer reader.Close()
+	reader := openStore(t, e.config())
 	mustOpen(t, reader)
 	search := func() {
 		t.Helper()
@@ -158,10 +152,6 @@ func TestWriterAtWork(t *testing.T) {
 		}
 	}
 	search()
-	const filtered = "the server filters them from now on"
-	if strings.Contains(log.String(), filtered) {
-		t.Error("the record and the lease take the place of entries")
-	}
 	many := make([]sdk.Entry, 200)
 	for i := range many {
 		many[i] = sdk.Entry{ID: fmt.Sprint("new ", i), Text: "one one", Vector: []float32{1, .2}}
@@ -171,9 +161,6 @@ func TestWriterAtWork(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	search()
-	if !strings.Contains(log.String(), filtered) {
-		t.Error("the rows of the writer were not in the way")
-	}
 }
 
 // Dead rows are removed once no reader can ask for them, and parts of old
@@ -191,24 +178,18 @@ func TestTidy(t *testing.T) {
 	must.Do(t, s.Delete(t.Context(), "c", []string{"no entry"})) // the beginning of a change
 	rows, err := snapshotOf(s).Query(t.Context(), table.NewestTable, fmt.Sprintf("%s == %d", table.FieldSequence, table.SystemSequence), table.FieldKey)
 	must.Do(t, err)
-	// A record, the note, the words twice, the dead row, and of the turn that has begun
-	// its claim and base.
-	if got := rowsOf(t, s); got != 3 || len(rows) != 7 {
+	// A record, the note, the state, and of the turn that has begun its claim and base.
+	if got := rowsOf(t, s); got != 3 || len(rows) != 5 {
 		t.Errorf("then %d rows, and %+v", got, rows)
 	}
 	mustOpen(t, s)
 	if got := idsOf(t, s); got != "b c a" {
 		t.Errorf("entries %q", got)
 	}
-	// All of it replaced at once: nothing is listed as dead, a floor is enough.
-	putAll(t, s, entry("a", "1"), entry("b", "2"), entry("c", "3"))
-	if r := snapshotOf(s).Record; r.Floor == 0 || len(r.Dead) != 0 || r.Entries != 3 || idsOf(t, s) != "a b c" {
-		t.Errorf("%+v, entries %q", r, idsOf(t, s))
-	}
 }
 
-// The average length may change so much that old rows are weighed anew. They
-// keep their places.
+// The average length may change so much that the server's order of old rows is far from
+// today's: the answers stay right.
 func TestDrift(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
@@ -227,13 +208,8 @@ func TestDrift(t *testing.T) {
 			must.Do(t, each.Commit(t.Context(), "c", []byte(entries[0].ID)))
 		}
 	}
-	r := snapshotOf(s).Record
-	const drift = 1.25
-	if average := r.Average(); r.Lowest*drift < average || average*drift < r.Highest || r.Entries != 600 {
-		t.Errorf("the average is %v and rows are weighed with %v to %v; %d entries", average, r.Lowest, r.Highest, r.Entries)
-	}
-	if got := strings.Fields(idsOf(t, s)); got[0] != "short" || got[1] != "000" || got[len(got)-1] != "299" || got[len(got)-2] != "long" {
-		t.Errorf("the order is %q ... %q", got[:4], got[len(got)-4:])
+	if r := snapshotOf(s).Record; r.Average() < 5*r.Lowest || r.Entries != 600 {
+		t.Errorf("the average is %v and rows are weighed with %v: no drift; %d entries", r.Average(), r.Lowest, r.Entries)
 	}
 	for _, text := range []string{"tea", "number7", "tea word3", "word5 word5 number9 nothing"} {
 		for _, depth := range []int{1, 10, 90} {

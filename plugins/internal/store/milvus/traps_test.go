@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
@@ -88,7 +89,7 @@ func TestNoMatch(t *testing.T) {
 	if rows, err := c.Query(t.Context(), table.NewestTable, "sequence == 77", table.FieldKey, table.FieldMeta, table.FieldVector); err != nil || len(rows) != 0 {
 		t.Errorf("query: %d rows, %v", len(rows), err)
 	}
-	lists, err := c.Search(t.Context(), "sequence == 77", []string{table.FieldID}, []entity.Vector{entity.FloatVector{1, 0}, entity.FloatVector{0, 1}}, table.FieldVector, 5)
+	lists, err := c.Search(t.Context(), "sequence == 77", []string{table.FieldID}, table.Placeholders(schemapb.DataType_FloatVector, [][]float32{{1, 0}, {0, 1}}), table.FieldVector, 5)
 	if err != nil || len(lists) != 2 || len(lists[0])+len(lists[1]) != 0 {
 		t.Errorf("search: %v, %v", lists, err)
 	}

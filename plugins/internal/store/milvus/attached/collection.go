@@ -27,6 +27,7 @@ type Arguments struct {
 	Collection string   `config:"collection" example:"docs" doc:"A collection that another program makes, or an alias of one: it is read and never written. The knowledge then has no source."`
 	Partitions []string `config:"partitions" requires:"collection" doc:"Partitions of that collection to read; all if not given."`
 	Fields     Fields   `config:"fields" requires:"collection" doc:"Where the parts of its entries are. What is not given is found by type and usual names; plan shows what was found."`
+	Normalized bool     `config:"normalized" requires:"collection" doc:"All vectors of that collection have norm 1: the server's scores by IP and L2 are read as cosines. Without, cosines are computed from vectors that the server sends."`
 	Load       bool     `config:"load" requires:"collection" affects_output:"false" doc:"Have the server load that collection into its memory if it is not there; else that is left to its owner."`
 }
 
@@ -41,8 +42,6 @@ type Collection struct {
 	*Mapping
 	dimension int
 	entries   int
-	rowBytes  int // of a whole row, about
-	scores    scores
 }
 
 // sampleRows is how many rows are read to see what they hold.
@@ -65,28 +64,25 @@ func Attach(ctx context.Context, call Caller, a Arguments, params map[string]str
 	if err := c.load(ctx); err != nil {
 		return nil, err
 	}
-	first, size, err := c.first(ctx)
+	first, err := c.first(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.rowBytes = max(1, size/max(1, len(first)))
 	if err := c.FindParts(d, a.Fields, first); err != nil {
 		return nil, err
 	}
 	if c.dimension, err = strconv.Atoi(Param(c.Vector.GetTypeParams(), "dim")); err != nil {
 		return nil, Wrong("collection", "the server gives field %s no dimension: %w", c.Vector.GetName(), err)
 	}
-	if c.entries, err = c.count(ctx); err != nil {
-		return nil, err
-	}
-	return c, c.calibrate(ctx, first)
+	c.entries, err = c.count(ctx)
+	return c, err
 }
 
 // Describe says what was found.
 func (c *Collection) Describe() sdk.Attached {
 	return sdk.Attached{
 		Name: c.Name, ID: c.Identity, Entries: c.entries, Dimension: c.dimension, Lexical: c.Words != "", Labels: c.Label != nil,
-		Fields: slices.Clone(c.Found), Notes: slices.Concat([]string{c.scores.note}, c.Notes),
+		Fields: slices.Clone(c.Found), Notes: slices.Concat([]string{c.scores(0).note()}, c.Notes),
 	}
 }
 
@@ -115,8 +111,7 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 // load makes sure that the collection is in the server's memory, which is its owner's
 // to decide. It waits where the server is loading it, which may take long.
 func (c *Collection) load(ctx context.Context) error {
-	asked, warned := false, false
-	for {
+	for asked := false; ; {
 		var state commonpb.LoadState
 		err := c.call(ctx, "ask for the load state", func(ctx context.Context, s Service) error {
 			reply, err := s.GetLoadState(ctx, &milvuspb.GetLoadStateRequest{CollectionName: c.Name, PartitionNames: c.arguments.Partitions})
@@ -130,9 +125,10 @@ func (c *Collection) load(ctx context.Context) error {
 			return nil
 		case state == commonpb.LoadState_LoadStateLoading || asked:
 		case !c.arguments.Load:
-			return c.notLoaded()
+			return Wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.Name)
 		default:
 			asked = true
+			c.log.Info("waiting until the server has loaded the collection into its memory", "collection", c.Name)
 			err := c.call(ctx, "load collection "+c.Name, func(ctx context.Context, s Service) error {
 				_, err := s.LoadCollection(ctx, &milvuspb.LoadCollectionRequest{CollectionName: c.Name})
 				return err
@@ -140,10 +136,6 @@ func (c *Collection) load(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-		}
-		if !warned {
-			warned = true
-			c.log.Info("waiting until the server has loaded the collection into its memory", "collection", c.Name)
 		}
 		if err := support.SleepFor(ctx, 100*time.Millisecond); err != nil {
 			return err
@@ -223,10 +215,6 @@ func noCollection(ctx context.Context, call Caller, name string) error {
 		there = "the server has " + List(names)
 	}
 	return Wrong("collection", "there is no collection %q and no alias of that name: %s", name, there)
-}
-
-func (c *Collection) notLoaded() error {
-	return Wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.Name)
 }
 
 // explainError says what a failure of a call means for an attached collection.

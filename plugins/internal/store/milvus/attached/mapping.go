@@ -11,6 +11,7 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -115,7 +116,7 @@ func NewMapping(d *Schema, given Fields) (*Mapping, error) {
 }
 
 // FindParts finds the others. The first rows show what members there are.
-func (m *Mapping) FindParts(d *Schema, given Fields, first []*ColumnRow) error {
+func (m *Mapping) FindParts(d *Schema, given Fields, first []*table.ReplyRow) error {
 	for _, part := range []struct {
 		name, given string
 		usual       []string
@@ -190,13 +191,13 @@ func (m *Mapping) findID(d *Schema, given Fields) error {
 }
 
 // findPart finds a field of its own, else a member that the first rows have.
-func (m *Mapping) findPart(d *Schema, part, given string, usual []string, types []schemapb.DataType, first []*ColumnRow) (*Place, string, error) {
+func (m *Mapping) findPart(d *Schema, part, given string, usual []string, types []schemapb.DataType, first []*table.ReplyRow) (*Place, string, error) {
 	if given != "" {
 		p, err := d.find("fields."+part, given)
 		if err == nil && len(p.path) == 0 && !p.Is(types...) {
 			err = Wrong("fields."+part, "field %s is of type %v, which is no %s", given, p.Field.GetDataType(), part)
 		}
-		if err == nil && len(p.path) > 0 && len(first) > 0 && !slices.ContainsFunc(first, func(r *ColumnRow) bool { return textOf(p.value(r)) != "" }) {
+		if err == nil && len(p.path) > 0 && len(first) > 0 && !slices.ContainsFunc(first, func(r *table.ReplyRow) bool { return textOf(p.value(r)) != "" }) {
 			m.note("None of the first %d rows has %s, which the file names for the %s.", len(first), given, part)
 		}
 		return &p, named, err
@@ -214,7 +215,7 @@ func (m *Mapping) findPart(d *Schema, part, given string, usual []string, types 
 	for _, name := range usual {
 		for _, f := range d.Fields {
 			p := Place{f, []string{name}}
-			if f.GetDataType() == schemapb.DataType_JSON && slices.ContainsFunc(first, func(r *ColumnRow) bool { return textOf(p.value(r)) != "" }) {
+			if f.GetDataType() == schemapb.DataType_JSON && slices.ContainsFunc(first, func(r *table.ReplyRow) bool { return textOf(p.value(r)) != "" }) {
 				return &p, "a member with a usual name, in the first rows", nil
 			}
 		}
@@ -333,7 +334,7 @@ func (p Place) Is(types ...schemapb.DataType) bool {
 }
 
 // value is what a row has there: a string, an int64, a float64, a bool or, for JSON, what it holds; nil: nothing.
-func (p Place) value(r *ColumnRow) any {
+func (p Place) value(r *table.ReplyRow) any {
 	v := r.Value(p.Field.GetName())
 	for _, key := range p.path {
 		object, ok := v.(map[string]any)

@@ -3,9 +3,7 @@ package attached
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
@@ -44,21 +42,16 @@ func (m *Mapping) Outputs(withTexts, withMeta, withVector bool) []string {
 	return names
 }
 
-// HasTexts reports whether a row came with what outputs(true, ...) names for.
-func (m *Mapping) HasTexts(r *ColumnRow) bool {
-	return !slices.ContainsFunc(m.Outputs(true, true, false), func(name string) bool { return !r.Has(name) })
-}
-
 // KeyOf is the primary key of a row, as text.
-func (m *Mapping) KeyOf(r *ColumnRow) string { return textOf(r.Value(m.Key.GetName())) }
+func (m *Mapping) KeyOf(r *table.ReplyRow) string { return textOf(r.Value(m.Key.GetName())) }
 
 // IDOf is the id of an entry; empty: the row has none, and is no entry.
-func (m *Mapping) IDOf(r *ColumnRow) string { return textOf(m.ID.value(r)) }
+func (m *Mapping) IDOf(r *table.ReplyRow) string { return textOf(m.ID.value(r)) }
 
 // LabelOf is the label of an entry; empty: it has none.
-func (m *Mapping) LabelOf(r *ColumnRow) string { return m.part(m.Label, r) }
+func (m *Mapping) LabelOf(r *table.ReplyRow) string { return m.part(m.Label, r) }
 
-func (m *Mapping) part(p *Place, r *ColumnRow) string {
+func (m *Mapping) part(p *Place, r *table.ReplyRow) string {
 	if p == nil {
 		return ""
 	}
@@ -66,7 +59,7 @@ func (m *Mapping) part(p *Place, r *ColumnRow) string {
 }
 
 // Entry makes an entry of a row.
-func (m *Mapping) Entry(r *ColumnRow, withTexts bool) sdk.Entry {
+func (m *Mapping) Entry(r *table.ReplyRow, withTexts bool) sdk.Entry {
 	e := sdk.Entry{ID: m.IDOf(r), Label: m.LabelOf(r)}
 	if withTexts {
 		e.Text, e.Context, e.Meta = m.part(m.text, r), m.part(m.context, r), m.ReadMeta(r)
@@ -76,15 +69,14 @@ func (m *Mapping) Entry(r *ColumnRow, withTexts bool) sdk.Entry {
 
 // OneOf selects rows by their keys or ids, and counts those that it can name: of a
 // number only its usual form, and no text that servers read in several ways.
-func OneOf(p Place, ids []string) (expr string, n int) {
+func OneOf[ID any](p Place, ids []ID) (expr string, n int) {
 	numbers := p.Is(Whole...)
 	var literals []string
 	for _, id := range ids {
-		if numbers {
-			if n, ok := WholeNumber(id); ok {
-				literals = append(literals, strconv.FormatInt(n, 10))
-			}
-		} else if literal, ok := table.Quote(id); ok {
+		text := fmt.Sprint(id)
+		if _, ok := WholeNumber(text); ok && numbers {
+			literals = append(literals, text)
+		} else if literal, ok := table.Quote(text); ok && !numbers {
 			literals = append(literals, literal)
 		}
 	}
@@ -139,7 +131,7 @@ func (m *Mapping) findMeta(d *Schema, given []string) error {
 
 // ReadMeta makes the metadata of a row; nil: none. Of two places with one key the first
 // with a value counts.
-func (m *Mapping) ReadMeta(r *ColumnRow) sdk.Meta {
+func (m *Mapping) ReadMeta(r *table.ReplyRow) sdk.Meta {
 	meta := sdk.Meta{}
 	set := func(key string, v any) {
 		switch v := v.(type) {
@@ -182,118 +174,6 @@ func (m *Mapping) takes(from metadata, key string) bool {
 		}
 	}
 	return true
-}
-
-// compareMeta asks every place that may have the key. A row where it is missing
-// matches no comparison.
-func (m *Mapping) compareMeta(f *sdk.Filter, negated bool) table.Condition {
-	var places []Place
-	for _, from := range m.meta {
-		switch {
-		case from.members && m.takes(from, f.Key):
-			places = append(places, Place{from.Field, append(slices.Clone(from.path), f.Key)})
-		case !from.members && from.key() == f.Key:
-			if places = append(places, from.Place); len(places) == 1 && len(from.path) == 0 && !from.Field.GetNullable() {
-				return compareField(from.Place, f, negated) // every row has it, so no other place counts
-			}
-		}
-	}
-	if negated && len(places) > 0 {
-		return all
-	}
-	var parts []table.Condition
-	for _, p := range places {
-		parts = append(parts, compareValue(p, f))
-	}
-	if len(places) == 0 {
-		return constant(negated)
-	}
-	return table.Or(parts...)
-}
-
-// compareField compares a field in which every row has a value.
-func compareField(p Place, f *sdk.Filter, negated bool) table.Condition {
-	switch {
-	case !negated:
-		return compareValue(p, f)
-	case p.Is(texts...):
-		return table.Text(p.Field.GetName(), only(f, isText), true)
-	}
-	return all
-}
-
-func compareValue(p Place, f *sdk.Filter) table.Condition {
-	name := p.Field.GetName()
-	switch {
-	case len(p.path) > 0:
-		member, ok := table.Path(name, p.path...)
-		if !ok {
-			return all
-		}
-		return table.Member(member, f, false)
-	case p.Is(texts...):
-		return table.Text(name, only(f, isText), false)
-	case p.Is(schemapb.DataType_Bool):
-		return table.Member(name, only(f, func(v any) bool { _, ok := v.(bool); return ok }), false)
-	case p.Is(schemapb.DataType_Float):
-		// Engines disagree whether they compare as 32 or 64 bits.
-		exact := only(f, func(v any) bool { x, ok := v.(float64); return ok && float64(float32(x)) == x })
-		if f.Op != sdk.FilterIn && len(exact.Values) < len(f.Values) {
-			return all
-		}
-		return table.Member(name, exact, false)
-	case p.Is(schemapb.DataType_Double):
-		return table.Member(name, only(f, isNumber), false)
-	}
-	return compareWhole(name, f)
-}
-
-func isNumber(v any) bool { _, ok := v.(float64); return ok }
-func isText(v any) bool   { _, ok := v.(string); return ok }
-
-// compareWhole compares a field of whole numbers, which some servers refuse to
-// compare with others.
-func compareWhole(name string, f *sdk.Filter) table.Condition {
-	var numbers []int64
-	for _, v := range f.Values {
-		x, ok := v.(float64)
-		switch {
-		case !ok:
-			continue
-		case math.Abs(x) >= 1<<31: // further numbers do not fit every type, or a float64
-			return all
-		case x == math.Trunc(x):
-			numbers = append(numbers, int64(x))
-		case f.Op == sdk.FilterLess || f.Op == sdk.FilterLessEqual:
-			return table.Condition{Expr: name + " <= " + strconv.FormatInt(int64(math.Floor(x)), 10)}
-		case f.Op == sdk.FilterGreater || f.Op == sdk.FilterGreaterEqual:
-			return table.Condition{Expr: name + " >= " + strconv.FormatInt(int64(math.Ceil(x)), 10)}
-		}
-	}
-	if len(numbers) == 0 {
-		return none
-	}
-	operator := map[sdk.FilterOp]string{sdk.FilterLess: " < ", sdk.FilterLessEqual: " <= ", sdk.FilterGreater: " > ", sdk.FilterGreaterEqual: " >= "}[f.Op]
-	if operator == "" {
-		return table.Condition{Expr: table.Numbers(name, numbers)}
-	}
-	return table.Condition{Expr: name + operator + strconv.FormatInt(numbers[0], 10)}
-}
-
-// only is a comparison with those of the values that a field can have. In nothing
-// is what it becomes where there are none: a comparison that is never true.
-func only(f *sdk.Filter, can func(any) bool) *sdk.Filter {
-	kept := *f
-	kept.Values = nil
-	for _, v := range f.Values {
-		if can(v) {
-			kept.Values = append(kept.Values, v)
-		}
-	}
-	if len(kept.Values) == 0 {
-		kept.Op = sdk.FilterIn
-	}
-	return &kept
 }
 
 // The metrics that can be read as cosines.

@@ -1,8 +1,12 @@
 package attached
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
+
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
@@ -16,14 +20,13 @@ var (
 // Condition translates a filter of entries into one of rows.
 func (m *Mapping) Condition(f *sdk.Filter) table.Condition {
 	return table.Translate(f, func(f *sdk.Filter, negated bool) table.Condition {
-		switch f.Field {
-		case sdk.FieldID:
-			return m.compareText(m.ID, f, negated)
-		case sdk.FieldLabel:
-			if m.Label == nil {
-				return constant(f.Match("", "", nil) != negated)
-			}
-			return m.compareText(*m.Label, f, negated)
+		switch {
+		case f.Field == sdk.FieldID:
+			return compareText(m.ID, f, negated)
+		case f.Field == sdk.FieldLabel && m.Label != nil:
+			return compareText(*m.Label, f, negated)
+		case f.Field == sdk.FieldLabel:
+			return constant(f.Match("", "", nil) != negated)
 		}
 		return m.compareMeta(f, negated)
 	})
@@ -37,49 +40,112 @@ func constant(selected bool) table.Condition {
 }
 
 // compareText compares an id or a label, which is the empty text where it is missing.
-func (m *Mapping) compareText(p Place, f *sdk.Filter, negated bool) table.Condition {
-	if p.Is(Whole...) {
-		return decimals(p, f, negated)
-	}
+func compareText(p Place, f *sdk.Filter, negated bool) table.Condition {
 	maybeMissing := p.Field.GetNullable() || len(p.path) > 0
-	if maybeMissing && (negated || f.Match("", "", nil)) {
+	switch {
+	case maybeMissing && (negated || f.Match("", "", nil)):
 		return all
-	}
-	if len(p.path) == 0 {
+	case p.Is(texts...):
 		return table.Text(p.Field.GetName(), f, negated)
+	case f.Op != sdk.FilterIn: // the order of numbers is another one than that of texts
+		return all
+	case p.Is(Whole...):
+		expr, n := OneOf(p, f.Values)
+		if n == 0 || negated {
+			return constant(negated)
+		}
+		return table.Condition{Expr: expr}
 	}
-	if member, ok := table.Path(p.Field.GetName(), p.path...); ok && f.Op == sdk.FilterIn && !slices.ContainsFunc(f.Values, isNumberText) {
-		return table.Member(member, f, negated)
+	// A member that is a number or a bool is a label, too, as text.
+	isScalar := func(v any) bool {
+		_, err := strconv.ParseFloat(v.(string), 64)
+		return err == nil || v == "true" || v == "false"
+	}
+	if member, ok := table.Path(p.Field.GetName(), p.path...); ok && !slices.ContainsFunc(f.Values, isScalar) {
+		return table.Member(member, f)
 	}
 	return all
 }
 
-// isNumberText: a member that is a number or a bool is a label, too, as text.
-func isNumberText(v any) bool {
-	text, _ := v.(string)
-	_, err := strconv.ParseFloat(text, 64)
-	return err == nil || text == "true" || text == "false"
-}
-
-// decimals compares a field of whole numbers with texts. Their order is another
-// one than that of the numbers.
-func decimals(p Place, f *sdk.Filter, negated bool) table.Condition {
-	if f.Op != sdk.FilterIn || p.Field.GetNullable() {
+// compareMeta asks every place that may have the key. A row where it is missing
+// matches no comparison.
+func (m *Mapping) compareMeta(f *sdk.Filter, negated bool) table.Condition {
+	var parts []table.Condition
+	for _, from := range m.meta {
+		switch {
+		case from.members && m.takes(from, f.Key):
+			parts = append(parts, compareMember(Place{from.Field, append(slices.Clone(from.path), f.Key)}, f))
+		case from.members || from.key() != f.Key:
+		case len(from.path) > 0:
+			parts = append(parts, compareMember(from.Place, f))
+		case len(parts) == 0 && !from.Field.GetNullable(): // every row has it, so no other place counts
+			return compareField(from.Field, f, negated)
+		default:
+			parts = append(parts, compareField(from.Field, f, false))
+		}
+	}
+	if negated {
 		return all
 	}
+	return table.Or(parts...)
+}
+
+func compareMember(p Place, f *sdk.Filter) table.Condition {
+	member, ok := table.Path(p.Field.GetName(), p.path...)
+	if !ok {
+		return all
+	}
+	return table.Member(member, f)
+}
+
+// compareField compares a field with those of the values that it can have.
+func compareField(field *schemapb.FieldSchema, f *sdk.Filter, negated bool) table.Condition {
+	p, name := Place{Field: field}, field.GetName()
+	if p.Is(texts...) {
+		return table.Text(name, only[string](f), negated)
+	}
+	switch {
+	case negated:
+		return all
+	case p.Is(schemapb.DataType_Bool):
+		return table.Member(name, only[bool](f))
+	case p.Is(schemapb.DataType_Double):
+		return table.Member(name, only[float64](f))
+	case p.Is(Whole...):
+		return compareWhole(name, only[float64](f))
+	}
+	return all // engines disagree whether they compare numbers of 32 bits as such
+}
+
+// compareWhole compares a field of whole numbers with others of a size that fits every type.
+func compareWhole(name string, f *sdk.Filter) table.Condition {
 	var numbers []int64
 	for _, v := range f.Values {
-		if n, ok := WholeNumber(v.(string)); ok {
-			numbers = append(numbers, n)
+		switch x := v.(float64); {
+		case x == math.Trunc(x) && math.Abs(x) < 1<<31:
+			numbers = append(numbers, int64(x))
+		case x == math.Trunc(x) || f.Op != sdk.FilterIn:
+			return all
 		}
 	}
 	switch {
 	case len(numbers) == 0:
-		return constant(negated)
-	case negated:
-		return all
+		return none
+	case f.Op == sdk.FilterIn:
+		return table.Condition{Expr: table.Numbers(name, numbers)}
 	}
-	return table.Condition{Expr: table.Numbers(p.Field.GetName(), numbers)}
+	return table.Condition{Expr: fmt.Sprintf("%s %s %d", name, table.Comparison(f.Op), numbers[0])}
+}
+
+// only is a comparison with those of the values that have a type. In nothing is what it
+// becomes where there are none: a comparison that is never true.
+func only[T any](f *sdk.Filter) *sdk.Filter {
+	kept := *f
+	kept.Values = slices.DeleteFunc(slices.Clone(f.Values), func(v any) bool { _, ok := v.(T); return !ok })
+	if len(kept.Values) == 0 {
+		kept.Op = sdk.FilterIn
+	}
+	return &kept
 }
 
 // WholeNumber reads a number as ids are written: not +5, not 05.

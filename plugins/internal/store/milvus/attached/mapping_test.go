@@ -7,13 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
 
 // jsonRow is a row with a JSON field.
-func jsonRow(field, text string) *ColumnRow {
+func jsonRow(field, text string) *table.ReplyRow {
 	data := &schemapb.FieldData{FieldName: field, Field: &schemapb.FieldData_Scalars{Scalars: &schemapb.ScalarField{Data: &schemapb.ScalarField_JsonData{JsonData: &schemapb.JSONArray{Data: [][]byte{[]byte(text)}}}}}}
-	r, err := ReadColumn([]*schemapb.FieldData{data}, 1)
+	r, err := table.ReplyRows([]*schemapb.FieldData{data}, nil, field)
 	if err != nil {
 		panic(err)
 	}
@@ -74,30 +75,6 @@ func TestParts(t *testing.T) {
 	}
 	if err := testMapping(t, testDescription(), Fields{}).findMeta(testDescription(), []string{"year", `origin["year"]`}); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("two places of one key give %v", err)
-	}
-}
-
-// Where a server leaves NULLs out of a column, each value is still that of its row.
-func TestNulls(t *testing.T) {
-	valid := []bool{false, true, false, true}
-	for _, values := range [][]int32{{0, 1, 0, 3}, {1, 3}} {
-		data := &schemapb.FieldData{FieldName: "year", ValidData: valid, Field: &schemapb.FieldData_Scalars{Scalars: &schemapb.ScalarField{Data: &schemapb.ScalarField_IntData{IntData: &schemapb.IntArray{Data: values}}}}}
-		r, err := ReadColumn([]*schemapb.FieldData{data}, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 4 {
-			want := any(nil)
-			if valid[i] {
-				want = int64(i)
-			}
-			if got := r[i].Value("year"); got != want {
-				t.Errorf("%v: row %d has %v, want %v", values, i, got, want)
-			}
-		}
-	}
-	if _, err := ReadColumn([]*schemapb.FieldData{{FieldName: "year", Field: &schemapb.FieldData_Scalars{Scalars: &schemapb.ScalarField{Data: &schemapb.ScalarField_IntData{IntData: &schemapb.IntArray{Data: []int32{1}}}}}}}, 4); err == nil {
-		t.Error("one value for four rows is taken")
 	}
 }
 

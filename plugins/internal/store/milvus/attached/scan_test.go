@@ -27,11 +27,3 @@ func TestScores(t *testing.T) {
 		t.Error("cosines of a vector without direction, and of one direction")
 	}
 }
-
-func TestBeginning(t *testing.T) {
-	for _, id := range []string{"a\nb", "\tx", "ü漢\x7f", "plain", ""} {
-		if got := beginning(id); len(got) > len(id) || id[:len(got)] != got || got == id && id != "plain" && id != "" {
-			t.Errorf("%q begins with %q", id, got)
-		}
-	}
-}

@@ -3,109 +3,130 @@ package attached
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
-	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
-	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
 
-// fillDense gives the lexical hits of a query their cosines.
-func (c *Collection) fillDense(ctx context.Context, q *query) error {
-	if q.vector == nil || !c.scores.exact {
-		return nil // there is none, or it came with the hits
-	}
-	known := scoresOf(q.dense, func(h hit) float32 { return h.dense })
-	more, err := c.ask(ctx, missing(q.lexical, known), func(expr string, n int) request {
-		return c.denseRequest([][]float32{q.vector}, expr, c.Outputs(false, false, false), n)
-	})
-	for i := range q.lexical {
-		h := &q.lexical[i]
-		if score, ok := known[h.key]; ok {
-			h.dense = score
-		} else if score, ok := more[h.key]; ok {
-			h.dense = c.scores.cosine(score)
-		}
-	}
-	return err
+// scores says how the scores of a server become cosines.
+type scores struct {
+	metric string
+	exact  bool    // they do; else cosines are computed from the vectors
+	norm   float64 // that the vectors have on average; 0: not known
 }
 
-// fillLexical gives the dense hits of a query their scores by words: 0 where the
-// server finds none of the words; Unscored where no literal can name their keys.
-func (c *Collection) fillLexical(ctx context.Context, q *query) error {
-	known := scoresOf(q.lexical, func(h hit) float32 { return h.lexical })
-	more, err := c.ask(ctx, missing(q.dense, known), func(expr string, n int) request {
-		return c.lexicalRequest([]string{q.Text}, expr, c.Outputs(false, false, false), n)
+// scores are those of searches in vectors of this mean norm; 0: of norm 1, or not known.
+func (c *Collection) scores(norm float64) scores {
+	metric := c.Metric(c.Schema)
+	return scores{metric: metric, exact: metric == MetricCosine || c.arguments.Normalized && norm == 0, norm: norm}
+}
+
+// note says so for people.
+func (s scores) note() string {
+	if s.exact {
+		return "The server's scores (" + s.metric + ") are read as cosines."
+	}
+	return "The server's scores (" + s.metric + ") are no cosines where vectors have not norm 1: it chooses twice the candidates by them, and racflow orders these by the cosine. If all have norm 1, normalized = true saves that."
+}
+
+// query is the vector that the server is asked for. By L2 a vector with norm 1 is near to short
+// vectors wherever they point, so it gets the norm that vectors of the collection have.
+func (s scores) query(x []float32) []float32 {
+	x = table.UnitVector(x)
+	if s.exact || s.norm == 0 {
+		return x
+	}
+	out := make([]float32, len(x))
+	for i, v := range x {
+		out[i] = float32(s.norm) * v
+	}
+	return out
+}
+
+// cosine makes a score of an entry whose vector has norm 1 the cosine.
+func (s scores) cosine(score float32) float32 {
+	if s.metric == MetricL2 { // the square of the distance, which is 2 - 2 cos
+		return ClipText(1 - float64(score)/2)
+	}
+	return ClipText(float64(score))
+}
+
+// fill gives each of the two legs of a query the scores that the other one knows, or that the
+// server computes: the cosines where they are the server's scores, else they came with the hits. By
+// words it finds nothing where an entry has none of them. A row whose key no expression can
+// name keeps no score.
+func (l leg) fill(ctx context.Context, q *query) error {
+	if q.vector != nil && l.scores.exact {
+		given, err := l.ask(ctx, q.lexical, q.dense, func(expr string, n int) table.SearchRequest {
+			return l.denseRequest([][]float32{q.vector}, expr, l.Outputs(false, false, false), n)
+		})
+		if err != nil {
+			return err
+		}
+		for i := range q.lexical {
+			if score, ok := given[q.lexical[i].key]; ok {
+				q.lexical[i].dense = l.scores.cosine(score)
+			}
+		}
+	}
+	given, err := l.ask(ctx, q.dense, q.lexical, func(expr string, n int) table.SearchRequest {
+		return l.lexicalRequest([]string{q.Text}, expr, l.Outputs(false, false, false), n)
 	})
 	for i := range q.dense {
 		h := &q.dense[i]
-		if score, ok := known[h.key]; ok {
-			h.lexical = score
-		} else if _, asked := OneOf(Place{Field: c.Key}, []string{h.key}); asked == 1 {
-			h.lexical = bm25(more[h.key])
+		score, ok := given[h.key]
+		if _, named := OneOf(Place{Field: l.Key}, []string{h.key}); ok || named == 1 {
+			h.lexical = bm25(score)
 		}
 	}
 	return err
 }
 
-func scoresOf(hits []hit, score func(hit) float32) map[string]float32 {
-	known := map[string]float32{}
-	for _, h := range hits {
-		known[h.key] = score(h)
+// ask returns the server's scores of hits by the keys: those that the other leg has found, and
+// those of a search among the rest.
+func (l leg) ask(ctx context.Context, hits, other []hit, search func(expr string, n int) table.SearchRequest) (map[string]float32, error) {
+	given := map[string]float32{}
+	for _, h := range other {
+		given[h.key] = h.Score
 	}
-	return known
-}
-
-func missing(hits []hit, known map[string]float32) (keys []string) {
+	var keys []string
 	for _, h := range hits {
-		if _, ok := known[h.key]; !ok {
+		if _, ok := given[h.key]; !ok {
 			keys = append(keys, h.key)
 		}
 	}
-	return keys
-}
-
-// ask searches among a few rows and returns the server's scores.
-func (c *Collection) ask(ctx context.Context, keys []string, make func(expr string, n int) request) (map[string]float32, error) {
-	found := map[string]float32{}
-	expr, n := OneOf(Place{Field: c.Key}, keys)
+	expr, n := OneOf(Place{Field: l.Key}, keys)
 	if n == 0 {
-		return found, nil
+		return given, nil
 	}
-	lists, err := c.search(ctx, make(expr, n))
+	lists, err := l.search(ctx, search(expr, n))
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range lists[0] {
-		found[r.key] = r.score
+		given[r.key] = r.Score
 	}
-	return found, nil
+	return given, nil
 }
 
 // leg is one leg of a search: the dense one unless it is lexical.
 type leg struct {
 	*Collection
+	scores  scores
 	asked   sdk.Search
 	lexical bool
 }
 
-// textRows is up to how many rows come with their texts; of more the SDK gets those
-// that it wants by their ids.
-const textRows = 1000
-
-// replyBytes is about how large the reply to several queries may become: of larger rows,
-// or more of them, fewer queries are sent together.
-const replyBytes = 64 << 20
+// rowsPerCall is about how many rows a call asks for: a reply has to fit a message, with a
+// vector or metadata in each row.
+const rowsPerCall = 4096
 
 // run finds the best entries of all queries. Those with one filter are sent together.
 func (l leg) run(ctx context.Context, queries []*query) error {
@@ -131,9 +152,9 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 	if !l.lexical && !l.scores.exact {
 		limit *= 2
 	}
-	for limit = min(limit, maxRows); ; limit = min(4*limit, maxRows) {
+	for limit = min(limit, table.MaxRows); ; limit = min(4*limit, table.MaxRows) {
 		var unsure []*query
-		for part := range slices.Chunk(queries, max(1, replyBytes/(limit*l.rowBytes))) {
+		for part := range slices.Chunk(queries, max(1, rowsPerCall/limit)) {
 			lists, err := l.lists(ctx, part, limit)
 			if err != nil {
 				return err
@@ -154,8 +175,8 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 		if queries = unsure; len(queries) == 0 {
 			return nil
 		}
-		if limit == maxRows {
-			l.log.Warn("a filter leaves too few of the rows that a server returns at most", "collection", l.Name, "rows", maxRows, "filter", queries[0].Filter.String())
+		if limit == table.MaxRows {
+			l.log.Warn("a filter leaves too few of the rows that a server returns at most", "collection", l.Name, "rows", table.MaxRows, "filter", queries[0].Filter.String())
 			return nil
 		}
 	}
@@ -164,7 +185,7 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 func (l leg) lists(ctx context.Context, queries []*query, limit int) ([][]scored, error) {
 	// A filter that the server cannot check gives the same expression as none.
 	filtered := slices.ContainsFunc(queries, func(q *query) bool { return q.Filter != nil })
-	fields := l.Outputs(l.asked.Texts && limit <= textRows, filtered, !l.scores.exact)
+	fields := l.Outputs(false, filtered, !l.scores.exact)
 	expr := queries[0].condition.Expr
 	if l.lexical {
 		texts := make([]string, len(queries))
@@ -186,15 +207,15 @@ func (l leg) accept(q *query, found []scored) []hit {
 	seen := map[string]bool{}
 	var hits []hit
 	for _, r := range found {
-		if r.id == "" || seen[r.id] || q.Filter != nil && !q.Filter.Match(r.id, l.LabelOf(r.ColumnRow), l.ReadMeta(r.ColumnRow)) {
+		if r.id == "" || seen[r.id] || q.Filter != nil && !q.Filter.Match(r.id, l.LabelOf(r.ReplyRow), l.ReadMeta(r.ReplyRow)) {
 			continue
 		}
 		seen[r.id] = true
 		h := hit{scored: r, dense: sdk.Unscored, lexical: sdk.Unscored}
 		if l.lexical {
-			h.lexical = bm25(r.score)
+			h.lexical = bm25(r.Score)
 		} else if l.scores.exact {
-			h.dense = l.scores.cosine(r.score)
+			h.dense = l.scores.cosine(r.Score)
 		}
 		if !l.scores.exact && q.vector != nil {
 			x, _ := r.Value(l.Vector.GetName()).([]float32)
@@ -212,108 +233,47 @@ func (l leg) accept(q *query, found []scored) []hit {
 	return hits
 }
 
-// entries are the hits as the SDK takes them. Where their texts did not come with
-// them, it gets those by their ids.
+// entries are the hits as the SDK takes them. It gets texts by the ids, of those that it keeps.
 func (l leg) entries(hits []hit) []sdk.Hit {
 	all := make([]sdk.Hit, len(hits))
 	for i, h := range hits {
 		all[i] = sdk.Hit{ID: h.id, Dense: h.dense, Lexical: h.lexical}
-		if !l.asked.Texts || l.HasTexts(h.ColumnRow) {
-			e := l.Entry(h.ColumnRow, l.asked.Texts)
-			all[i].Entry = &e
+		if !l.asked.Texts {
+			all[i].Entry = &sdk.Entry{ID: h.id, Label: l.LabelOf(h.ReplyRow)}
 		}
 	}
 	return all
 }
 
-// request is one search of the server.
-type request struct {
-	field   string
-	metric  string
-	queries *commonpb.PlaceholderValue
-	expr    string
-	fields  []string
-	limit   int
-}
-
 // scored is a row that a search found.
 type scored struct {
-	*ColumnRow
-	key   string
-	id    string
-	score float32
+	table.Scored
+	key, id string
 }
 
 // search returns what a server finds for each query, best first.
-func (c *Collection) search(ctx context.Context, q request) ([][]scored, error) {
-	group, err := proto.Marshal(&commonpb.PlaceholderGroup{Placeholders: []*commonpb.PlaceholderValue{q.queries}})
+func (c *Collection) search(ctx context.Context, q table.SearchRequest) ([][]scored, error) {
+	request, err := q.Message(c.Name)
 	if err != nil {
 		return nil, err
 	}
-	params, err := json.Marshal(c.searchParams(q.field, q.limit))
-	if err != nil {
-		return nil, err
-	}
-	n := len(q.queries.GetValues())
-	lists := make([][]scored, n)
+	request.PartitionNames, request.UseDefaultConsistency = c.arguments.Partitions, true
+	lists := make([][]scored, request.GetNq())
 	err = c.call(ctx, "search "+c.Name, func(ctx context.Context, s Service) error {
-		reply, err := s.Search(ctx, &milvuspb.SearchRequest{
-			CollectionName: c.Name, PartitionNames: c.arguments.Partitions, Dsl: q.expr, DslType: commonpb.DslType_BoolExprV1, PlaceholderGroup: group, Nq: int64(n),
-			OutputFields: q.fields, UseDefaultConsistency: true,
-			SearchParams: pairs(map[string]string{"anns_field": q.field, "metric_type": q.metric, "topk": strconv.Itoa(q.limit), "params": string(params), "round_decimal": "-1"}),
-		})
+		reply, err := s.Search(ctx, request)
 		if err != nil {
 			return err
 		}
-		return c.split(reply.GetResults(), lists)
+		found, err := table.Lists(reply.GetResults(), c.Key.GetName(), len(lists))
+		for i, list := range found {
+			lists[i] = make([]scored, len(list))
+			for j, r := range list {
+				lists[i][j] = scored{r, c.KeyOf(r.ReplyRow), c.IDOf(r.ReplyRow)}
+			}
+		}
+		return err
 	})
 	return lists, c.explainError(err)
-}
-
-// split makes a list of each query's rows.
-func (c *Collection) split(results *schemapb.SearchResultData, lists [][]scored) error {
-	clear(lists)
-	all, err := c.rows(results.GetFieldsData(), results.GetIds())
-	if err != nil {
-		return err
-	}
-	scores, lengths := results.GetScores(), results.GetTopks()
-	if len(scores) != len(all) || len(all) > 0 && len(lengths) != len(lists) {
-		return fmt.Errorf("the server returned %d scores, %d rows and %d lists for %d queries", len(scores), len(all), len(lengths), len(lists))
-	}
-	at := 0
-	for i := range min(len(lists), len(lengths)) {
-		for range lengths[i] {
-			if at == len(all) {
-				return fmt.Errorf("the server returned %d rows, fewer than it counts", len(all))
-			}
-			lists[i] = append(lists[i], scored{all[at], c.KeyOf(all[at]), c.IDOf(all[at]), scores[at]})
-			at++
-		}
-	}
-	return nil
-}
-
-// searchParams are those from the file, and what an index needs to find so many rows.
-func (c *Collection) searchParams(field string, limit int) map[string]any {
-	params := map[string]any{}
-	if field != c.Vector.GetName() {
-		return params
-	}
-	for name, text := range c.params {
-		params[name] = text
-		if n, err := strconv.ParseFloat(text, 64); err == nil {
-			params[name] = n
-		}
-	}
-	enough := map[string]string{"HNSW": "ef", "DISKANN": "search_list"}
-	for index, name := range enough {
-		given, _ := params[name].(float64)
-		if strings.HasPrefix(c.Indexes[field]["index_type"], index) {
-			params[name] = max(int(given), limit, 64)
-		}
-	}
-	return params
 }
 
 // workers is how many calls of one leg are on their way at a time.
@@ -336,7 +296,6 @@ type hit struct {
 
 // Search finds the best entries of each leg.
 func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.Query) ([]sdk.Hits, error) {
-	c = c.measured(search.Norm)
 	dense, lexical := search.Mode != sdk.ModeLexical, search.Mode != sdk.ModeDense
 	switch {
 	case dense && lexical && search.Mode != sdk.ModeHybrid:
@@ -345,19 +304,19 @@ func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.
 		return nil, sdk.Invalid(fmt.Errorf("no BM25 function fills a field of collection %q, so it cannot be searched by words: use mode %q", c.Name, sdk.ModeDense))
 	}
 	lexical = lexical && c.Words != ""
+	l := leg{Collection: c, scores: c.scores(search.Norm), asked: search}
 	hits := make([]sdk.Hits, len(given))
 	invalid := sdk.RowErrors{}
 	var at []int
 	var queries []*query
 	for i, q := range given {
-		parsed, err := c.newQuery(q, dense)
+		parsed, err := l.newQuery(q, dense)
 		if err != nil {
 			invalid[i] = sdk.Invalid(err)
 			continue
 		}
 		at, queries = append(at, i), append(queries, parsed)
 	}
-	l := leg{Collection: c, asked: search}
 	if search.NumCandidates > 0 {
 		if err := l.both(ctx, queries, dense, lexical); err != nil {
 			return nil, err
@@ -377,24 +336,14 @@ func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.
 	return hits, nil
 }
 
-func (c *Collection) newQuery(given sdk.Query, needsVector bool) (*query, error) {
-	q := &query{Query: given}
-	switch x := given.Vector; {
-	case len(x) == 0 && needsVector:
-		return nil, errors.New("the query has no vector")
-	case len(x) > 0 && len(x) != c.dimension:
-		return nil, fmt.Errorf("the query's vector has %d dimensions and those of collection %q have %d", len(x), c.Name, c.dimension)
-	case !table.Finite(x):
-		return nil, errors.New("the query's vector has NaN or an infinity in it")
-	case Cosine(x, x) != 0:
-		q.vector = c.scores.query(x)
+func (l leg) newQuery(given sdk.Query, needsVector bool) (*query, error) {
+	if err := table.CheckQuery(given, l.dimension, needsVector); err != nil {
+		return nil, err
 	}
-	if given.Filter != nil {
-		if err := given.Filter.Check(); err != nil {
-			return nil, err
-		}
+	q := &query{Query: given, condition: l.Condition(given.Filter)}
+	if x := given.Vector; Cosine(x, x) != 0 {
+		q.vector = l.scores.query(x)
 	}
-	q.condition = c.Condition(given.Filter)
 	return q, nil
 }
 
@@ -414,29 +363,52 @@ func (l leg) both(ctx context.Context, queries []*query, dense, lexical bool) er
 		return err
 	}
 	g, ctx = errgroup.WithContext(ctx)
-	g.SetLimit(2 * workers)
+	g.SetLimit(workers)
 	for _, q := range queries {
-		g.Go(func() error { return l.fillDense(ctx, q) })
-		if dense {
-			g.Go(func() error { return l.fillLexical(ctx, q) })
-		}
+		g.Go(func() error { return l.fill(ctx, q) })
 	}
 	return g.Wait()
 }
 
 // denseRequest and lexicalRequest are searches of one leg.
-func (c *Collection) denseRequest(vectors [][]float32, expr string, fields []string, limit int) request {
-	return request{field: c.Vector.GetName(), metric: c.scores.metric, queries: Placeholders(c.Vector.GetDataType(), vectors), expr: expr, fields: fields, limit: limit}
+func (l leg) denseRequest(vectors [][]float32, expr string, fields []string, limit int) table.SearchRequest {
+	field := l.Vector.GetName()
+	return table.SearchRequest{
+		Field: field, Metric: l.scores.metric, Queries: table.Placeholders(l.Vector.GetDataType(), vectors), Expr: expr, Fields: fields, Limit: limit,
+		Params: table.SearchParams(l.Indexes[field]["index_type"], l.params, limit),
+	}
 }
 
-func (c *Collection) lexicalRequest(texts []string, expr string, fields []string, limit int) request {
+func (c *Collection) lexicalRequest(texts []string, expr string, fields []string, limit int) table.SearchRequest {
 	v := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_VarChar}
 	for _, text := range texts {
 		// Milvus Lite 2 ends at a text that is not UTF-8.
 		v.Values = append(v.Values, []byte(strings.ToValidUTF8(text, "\uFFFD")))
 	}
-	return request{field: c.Words, metric: MetricBM25, queries: v, expr: expr, fields: fields, limit: limit}
+	return table.SearchRequest{Field: c.Words, Metric: MetricBM25, Queries: v, Params: map[string]any{}, Expr: expr, Fields: fields, Limit: limit}
 }
 
 // bm25 is a score of the server: Milvus Lite 3 gives it as a distance, below 0.
 func bm25(score float32) float32 { return max(score, -score) }
+
+// Cosine of two vectors; 0 where one has no direction.
+func Cosine(a, b []float32) float32 {
+	var product, squareA, squareB float64
+	for i := range min(len(a), len(b)) {
+		x, y := float64(a[i]), float64(b[i])
+		product, squareA, squareB = product+x*y, squareA+x*x, squareB+y*y
+	}
+	if squareA == 0 || squareB == 0 {
+		return 0
+	}
+	return ClipText(product / math.Sqrt(squareA*squareB))
+}
+
+// ClipText makes a score a cosine; NaN, which some servers give for a vector without
+// direction, is 0.
+func ClipText(x float64) float32 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return float32(max(-1, min(1, x)))
+}

@@ -42,8 +42,7 @@ type CountOf struct{ Word, Times uint32 }
 // hundreds and looks for a few words in each.
 type Counts struct {
 	Length int    // words in all
-	Words  []byte // 4 bytes each, little endian, rising
-	Times  []byte // a uvarint each
+	Packed []byte // of each word, rising, 4 bytes and how often it occurs in 2, little endian; no text of a row has more
 }
 
 // CountWords analyses the context and the text of an entry, one after the other:
@@ -61,52 +60,36 @@ func CountWords(a support.Analyzer, context, text string) Counts {
 		for at < len(numbers) && numbers[at] == numbers[first] {
 			at++
 		}
-		c.Words = binary.LittleEndian.AppendUint32(c.Words, numbers[first])
-		c.Times = binary.AppendUvarint(c.Times, uint64(at-first))
+		c.Packed = binary.LittleEndian.AppendUint32(c.Packed, numbers[first])
+		c.Packed = binary.LittleEndian.AppendUint16(c.Packed, uint16(min(at-first, math.MaxUint16)))
 	}
 	return c
 }
 
+const packed = 6 // bytes of a word
+
 // All unpacks the counts, in the order of the words' numbers.
 func (c Counts) All() []CountOf {
-	all := make([]CountOf, len(c.Words)/4)
-	times := c.Times
+	all := make([]CountOf, len(c.Packed)/packed)
 	for i := range all {
-		n, size := binary.Uvarint(times)
-		times = times[max(size, 0):]
-		all[i] = CountOf{c.word(i), uint32(n)}
+		all[i] = c.at(i)
 	}
 	return all
 }
 
-func (c Counts) word(i int) uint32 { return binary.LittleEndian.Uint32(c.Words[4*i:]) }
+func (c Counts) at(i int) CountOf {
+	p := c.Packed[packed*i:]
+	return CountOf{binary.LittleEndian.Uint32(p), uint32(binary.LittleEndian.Uint16(p[4:]))}
+}
 
 // count is how often the text has a word.
 func (c Counts) count(word uint32) uint32 {
-	n := len(c.Words) / 4
-	at := sort.Search(n, func(i int) bool { return c.word(i) >= word })
-	if at == n || c.word(at) != word {
+	n := len(c.Packed) / packed
+	at := sort.Search(n, func(i int) bool { return c.at(i).Word >= word })
+	if at == n || c.at(at).Word != word {
 		return 0
 	}
-	times := c.Times
-	for range at {
-		_, size := binary.Uvarint(times)
-		times = times[max(size, 0):]
-	}
-	found, _ := binary.Uvarint(times)
-	return uint32(found)
-}
-
-// Valid reports whether there are as many times as words, as in counts that were
-// read and not damaged.
-func (c Counts) Valid() bool {
-	n := 0
-	for _, b := range c.Times {
-		if b < 0x80 {
-			n++
-		}
-	}
-	return len(c.Words) == 4*n && (len(c.Times) == 0 || c.Times[len(c.Times)-1] < 0x80)
+	return c.at(at).Times
 }
 
 // Formula is BM25 as Lucene has it and with exact lengths; package local gives
@@ -133,7 +116,7 @@ func (f Formula) saturation(times uint32, length int) float32 {
 
 // Document is the sparse vector of a text.
 func (f Formula) Document(c Counts) entity.SparseEmbedding {
-	if len(c.Words) == 0 {
+	if len(c.Packed) == 0 {
 		return sparse([]uint32{noWords}, []float32{1})
 	}
 	words := c.All()

@@ -70,12 +70,13 @@ func prefixCondition(field, prefix string, negated bool) Condition {
 	return Condition{Expr: field + " >= " + literal}
 }
 
-// Member translates a comparison with a member of a JSON field. A row without it
-// differs from every value, which engines do not agree on.
-func Member(member string, f *sdk.Filter, negated bool) Condition {
-	if negated {
-		return all
-	}
+// Comparison is the operator of a comparison other than FilterIn and FilterPrefix.
+func Comparison(op sdk.FilterOp) string { return comparisons[op][0] }
+
+// Member translates a comparison with a member of a JSON field. One that is negated has
+// no translation: a row without the member differs from every value, which engines do
+// not agree on.
+func Member(member string, f *sdk.Filter) Condition {
 	if f.Op == sdk.FilterPrefix {
 		if prefix := f.Values[0].(string); plainPrefix.MatchString(prefix) {
 			return Condition{Expr: member + ` like "` + prefix + `%"`}
@@ -84,7 +85,7 @@ func Member(member string, f *sdk.Filter, negated bool) Condition {
 	}
 	operator := "=="
 	if f.Op != sdk.FilterIn {
-		operator = comparisons[f.Op][0]
+		operator = Comparison(f.Op)
 	}
 	// Not every engine takes a list here, or one of numbers and strings.
 	var exprs []string
@@ -128,10 +129,10 @@ func ConditionOf(f *sdk.Filter) Condition {
 			return none
 		}
 		member, ok := Path(FieldMeta, f.Key)
-		if !ok {
+		if !ok || negated {
 			return all
 		}
-		return Member(member, f, negated)
+		return Member(member, f)
 	})
 }
 

@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
+	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
@@ -35,32 +36,45 @@ const (
 	NewestTable  ReadLevel = true
 )
 
-var levels = map[string]entity.ConsistencyLevel{
-	"strong": entity.ClStrong, "session": entity.ClSession, "bounded": entity.ClBounded, "eventually": entity.ClEventually,
-}
-
-func (t *Table) option(l ReadLevel) client.SearchQueryOptionFunc {
-	if l == NewestTable {
-		return client.WithSearchQueryConsistencyLevel(entity.ClStrong)
+// consistency is what a call asks for, as the SDK says it.
+func (t *Table) consistency(l ReadLevel) (level commonpb.ConsistencyLevel, timestamp uint64) {
+	switch {
+	case l == NewestTable || t.Options.Consistency == "strong":
+		return commonpb.ConsistencyLevel_Strong, client.StrongTimestamp
+	case t.Options.Consistency == "bounded":
+		return commonpb.ConsistencyLevel_Bounded, client.BoundedTimestamp
+	case t.Options.Consistency == "session":
+		return commonpb.ConsistencyLevel_Session, max(t.Server.written.Load(), client.EventuallyTimestamp)
 	}
-	return client.WithSearchQueryConsistencyLevel(levels[t.Options.Consistency])
+	return commonpb.ConsistencyLevel_Eventually, client.EventuallyTimestamp
 }
 
 // Query returns the rows that an expression selects, at most MaxRows of them, in
 // no order.
 func (t *Table) Query(ctx context.Context, l ReadLevel, expr string, fields ...string) ([]Found, error) {
-	var rows []Found
-	err := t.call(ctx, "read rows", func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		// Without a limit of its own a server may fall back on a small one.
-		result, err := c.Query(ctx, t.Name, nil, expr, fields, t.option(l), client.WithLimit(MaxRows))
-		if err == nil {
-			rows, err = DecodeRows(result)
-		} else if IsEmpty(err) {
-			rows, err = nil, nil
+	// Without a limit of its own a server may fall back on a small one.
+	reply, err := t.query(ctx, l, &milvuspb.QueryRequest{Expr: expr, OutputFields: fields, QueryParams: Pairs("limit", strconv.Itoa(MaxRows))})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := ReplyRows(reply.GetFieldsData(), nil, FieldKey)
+	found := make([]Found, len(rows))
+	for i, r := range rows {
+		if found[i], err = decodeRow(r); err != nil {
+			return nil, err
 		}
+	}
+	return found, err
+}
+
+func (t *Table) query(ctx context.Context, l ReadLevel, r *milvuspb.QueryRequest) (reply *milvuspb.QueryResults, err error) {
+	r.CollectionName = t.Name
+	err = t.call(ctx, "read rows", func(ctx context.Context, c *client.GrpcClient, _ int) error {
+		r.ConsistencyLevel, r.GuaranteeTimestamp = t.consistency(l)
+		reply, err = c.Service.Query(ctx, r)
 		return err
 	})
-	return rows, err
+	return reply, err
 }
 
 // System reads system rows: key to text.
@@ -76,25 +90,26 @@ func (t *Table) System(ctx context.Context, keys ...string) (map[string]string, 
 // Count returns how many rows an expression selects. Milvus Lite 2 counts a row
 // again that was written twice.
 func (t *Table) Count(ctx context.Context, expr string) (int, error) {
-	n := 0
-	err := t.call(ctx, "count rows", func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		result, err := c.Query(ctx, t.Name, nil, expr, []string{"count(*)"}, t.option(NewestTable))
-		if err != nil {
-			return err
-		}
-		column, ok := result.GetColumn("count(*)").(*entity.ColumnInt64)
-		if !ok || column.Len() != 1 {
-			return errors.New("the server does not count")
-		}
-		n = int(column.Data()[0])
-		return nil
-	})
-	return n, err
+	reply, err := t.query(ctx, NewestTable, &milvuspb.QueryRequest{Expr: expr, OutputFields: []string{"count(*)"}})
+	if err != nil {
+		return 0, err
+	}
+	return CountOfReply(reply)
 }
 
-// Walk calls f with the rows whose positions are at least from and below to, and
-// that an expression selects, in the order of their positions. Windows of positions
-// need neither an order nor an iterator of the server.
+// CountOfReply is the number of rows that a server counted.
+func CountOfReply(reply *milvuspb.QueryResults) (int, error) {
+	for _, f := range reply.GetFieldsData() {
+		if counts := f.GetScalars().GetLongData().GetData(); len(counts) == 1 {
+			return int(counts[0]), nil
+		}
+	}
+	return 0, errors.New("the server does not count")
+}
+
+// Walk calls f with the rows whose sequence numbers are at least from and below to, and
+// that an expression selects, in the order of the numbers. Windows of numbers need
+// neither an order nor an iterator of the server.
 func (t *Table) Walk(ctx context.Context, l ReadLevel, from, to int64, expr string, fields []string, f func(Found) error) error {
 	smallest := int64(plainWindow)
 	if slices.Contains(fields, FieldVector) {
@@ -103,12 +118,12 @@ func (t *Table) Walk(ctx context.Context, l ReadLevel, from, to int64, expr stri
 	window := smallest
 	for from < to {
 		end := min(from+window, to)
-		positions := fmt.Sprintf(`%s >= "%s" and %s < "%s"`, FieldKey, Digits(from), FieldKey, Digits(end))
-		rows, err := t.Query(ctx, l, And(positions, expr), fields...)
+		keys := fmt.Sprintf(`%s >= "%s" and %s < "%s"`, FieldKey, RowKey(from), FieldKey, RowKey(end))
+		rows, err := t.Query(ctx, l, And(keys, expr), fields...)
 		if err != nil {
 			return err
 		}
-		SortByPosition(rows)
+		slices.SortFunc(rows, func(a, b Found) int { return cmp.Compare(a.Sequence, b.Sequence) })
 		rows = slices.CompactFunc(rows, func(a, b Found) bool { return a.Sequence == b.Sequence })
 		for _, r := range rows {
 			if err := f(r); err != nil {
@@ -123,13 +138,6 @@ func (t *Table) Walk(ctx context.Context, l ReadLevel, from, to int64, expr stri
 		}
 	}
 	return nil
-}
-
-// SortByPosition sorts rows as a scan returns them.
-func SortByPosition(rows []Found) {
-	slices.SortFunc(rows, func(a, b Found) int {
-		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.Sequence, b.Sequence))
-	})
 }
 
 // FillDetails reads what was left out of the details of rows.
@@ -174,81 +182,77 @@ func LostRows(have, want int) error {
 // Search returns for each vector the best rows that an expression selects, at
 // most limit of them, best first, with the fields and with scores by the inner
 // product.
-func (t *Table) Search(ctx context.Context, expr string, fields []string, vectors []entity.Vector, field string, limit int) ([][]Found, error) {
-	lists := make([][]Found, len(vectors))
-	err := t.call(ctx, "search", func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		results, err := c.Search(ctx, t.Name, nil, expr, fields, vectors, field, entity.IP, limit, t.params(field, limit), t.option(AsConfigured))
+func (t *Table) Search(ctx context.Context, expr string, fields []string, vectors *commonpb.PlaceholderValue, field string, limit int) ([][]Found, error) {
+	r := SearchRequest{Field: field, Metric: string(entity.IP), Queries: vectors, Expr: expr, Fields: fields, Limit: limit}
+	if r.Params = map[string]any{"drop_ratio_search": 0.0}; field == FieldVector {
+		r.Params = SearchParams(t.IndexType, t.Options.SearchParams, limit)
+	}
+	request, err := r.Message(t.Name)
+	if err != nil {
+		return nil, err
+	}
+	lists := make([][]Found, request.GetNq())
+	err = t.call(ctx, "search", func(ctx context.Context, c *client.GrpcClient, _ int) error {
+		request.ConsistencyLevel, request.GuaranteeTimestamp = t.consistency(AsConfigured)
+		reply, err := c.Service.Search(ctx, request)
 		if err != nil {
-			if IsEmpty(err) {
-				return nil
-			}
 			return err
 		}
-		// Some servers return no result at all where nothing matched.
-		if len(results) != len(vectors) && len(results) > 0 {
-			return fmt.Errorf("the server returned %d results for %d queries", len(results), len(vectors))
-		}
-		for i := range results {
-			if lists[i], err = decodeResult(&results[i]); err != nil {
-				return err
+		scored, err := Lists(reply.GetResults(), FieldKey, len(lists))
+		for i, list := range scored {
+			lists[i] = make([]Found, len(list))
+			for j, r := range list {
+				if lists[i][j], err = decodeRow(r.ReplyRow); err != nil {
+					return err
+				}
+				lists[i][j].Score = r.Score
 			}
 		}
-		return nil
+		return err
 	})
 	return lists, err
 }
 
-func decodeResult(r *client.SearchResult) ([]Found, error) {
-	if r.ResultCount == 0 || r.Err != nil && IsEmpty(r.Err) {
-		return nil, nil
-	}
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	keys, ok := r.IDs.(*entity.ColumnVarChar)
-	if !ok || keys.Len() != r.ResultCount || len(r.Scores) != r.ResultCount {
-		return nil, errors.New("the server returned scores without keys")
-	}
-	named := entity.NewColumnVarChar(FieldKey, keys.Data())
-	rows, err := DecodeRows(append([]entity.Column{named}, r.Fields...))
-	for i := range rows {
-		rows[i].Score = r.Scores[i]
-	}
-	return rows, err
-}
-
-// searchParams are the parameters of a search for the best limit rows.
-type searchParams map[string]any
-
-// Params implements entity.SearchParam; its other methods are for searches within
-// a radius, which this package does not make.
-func (p searchParams) Params() map[string]any      { return maps.Clone(p) }
-func (p searchParams) AddRadius(radius float64)    { p["radius"] = radius }
-func (p searchParams) AddRangeFilter(edge float64) { p["range_filter"] = edge }
-
-// params are those of a search in a vector field.
-func (t *Table) params(field string, limit int) searchParams {
-	p := searchParams{}
-	if field == FieldWords {
-		p["drop_ratio_search"] = 0.0
-		return p
-	}
-	switch t.IndexType {
+// SearchParams are the parameters of a search in an index for the best limit rows: those
+// that are given, and what finds so many.
+func SearchParams(index string, given map[string]string, limit int) map[string]any {
+	p := map[string]any{}
+	switch index {
 	case "HNSW":
-		p["ef"] = max(limit+limit/2, 128) // it may not be below the limit
+		p["ef"] = max(limit+limit/2, 128)
+	case "DISKANN":
+		p["search_list"] = max(limit+limit/2, 128)
 	case "IVF_FLAT", "IVF_SQ8":
 		p["nprobe"] = 16
 	}
-	for name, text := range t.Options.SearchParams {
+	for name, text := range given {
 		p[name] = text
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if n, err := strconv.Atoi(text); err == nil {
 			p[name] = n
 		} else if f, err := strconv.ParseFloat(text, 64); err == nil {
 			p[name] = f
 		}
 	}
-	if ef, ok := p["ef"].(int64); ok && int(ef) < limit {
-		p["ef"] = limit
+	for _, name := range []string{"ef", "search_list"} { // may not be below the limit
+		if n, ok := p[name].(int); ok {
+			p[name] = max(n, limit)
+		}
 	}
 	return p
+}
+
+// CheckQuery reports a query that cannot be searched in vectors of a dimension.
+func CheckQuery(q sdk.Query, dimension int, needsVector bool) error {
+	switch x := q.Vector; {
+	case len(x) == 0 && needsVector:
+		return errors.New("the query has no vector")
+	case len(x) > 0 && len(x) != dimension:
+		return fmt.Errorf("the query's vector has %d dimensions and the collection's have %d", len(x), dimension)
+	case !Finite(x):
+		return errors.New("the query's vector has NaN or an infinity in it")
+	}
+	if q.Filter == nil {
+		return nil
+	}
+	return q.Filter.Check()
 }

@@ -22,76 +22,54 @@ import (
 // of an entry is ever changed: an entry that is put again has another row. It
 // makes no calls.
 
-// CheckRows reports the first entry that Milvus cannot take, and returns the encoded
-// metadata of each. Some servers would take it, or a part of it, all the same.
-func CheckRows(s sdk.Schema, entries []sdk.Entry) ([][]byte, error) {
-	metas := make([][]byte, len(entries))
+// CheckRows returns the entries that Milvus can take as rows, of which the sequence numbers and
+// words are not set, and an error for each that is too long for it. It refuses all for an
+// entry that is wrong: some servers would take that, or a part of it, all the same.
+func CheckRows(s sdk.Schema, entries []sdk.Entry) ([]Row, sdk.RowErrors, error) {
+	rows := make([]Row, 0, len(entries))
+	var long sdk.RowErrors
 	for i, e := range entries {
-		var err error
-		switch metas[i], err = EncodeMeta(e.Meta); {
+		meta, err := EncodeMeta(e.Meta)
+		switch {
 		case e.ID == "":
-			return nil, fmt.Errorf("entry %d of the batch has no id", i)
+			err = fmt.Errorf("entry %d of the batch has no id", i)
 		case len(e.Vector) != s.Dimension:
-			return nil, fmt.Errorf("entry %q has a vector of %d dimensions and the collection's have %d", e.ID, len(e.Vector), s.Dimension)
+			err = fmt.Errorf("entry %q has a vector of %d dimensions and the collection's have %d", e.ID, len(e.Vector), s.Dimension)
 		case !Finite(e.Vector):
-			return nil, fmt.Errorf("entry %q has NaN or an infinity in its vector", e.ID)
+			err = fmt.Errorf("entry %q has NaN or an infinity in its vector", e.ID)
 		case err != nil:
-			return nil, fmt.Errorf("entry %q has %w", e.ID, err)
+			err = fmt.Errorf("entry %q has %w", e.ID, err)
 		}
+		if err != nil {
+			return nil, nil, sdk.Invalid(fmt.Errorf("%w; nothing of the batch was put", err))
+		}
+		if err := tooLong(e, meta); err != nil {
+			if long == nil {
+				long = sdk.RowErrors{}
+			}
+			long[i] = sdk.Invalid(err)
+			continue
+		}
+		e.Vector = UnitVector(e.Vector)
+		rows = append(rows, Row{Entry: e, Meta: meta})
 	}
-	return metas, nil
+	return rows, long, nil
 }
 
-// WithoutLong returns the entries that Milvus can take, and an error for each
-// that has a string which is too long for it.
-func WithoutLong(entries []sdk.Entry) ([]sdk.Entry, sdk.RowErrors) {
-	failed := sdk.RowErrors{}
-	for i, e := range entries {
-		if err := tooLong(e); err != nil {
-			failed[i] = sdk.Invalid(err)
-		}
-	}
-	if len(failed) == 0 {
-		return entries, nil
-	}
-	fit := make([]sdk.Entry, 0, len(entries)-len(failed))
-	for i, e := range entries {
-		if failed[i] == nil {
-			fit = append(fit, e)
-		}
-	}
-	return fit, failed
-}
-
-func tooLong(e sdk.Entry) error {
+func tooLong(e sdk.Entry, meta []byte) error {
 	for _, part := range []struct {
 		name   string
 		bytes  int
 		advice string
 	}{
 		{"id", len(e.ID), "shorten it"}, {"text", len(e.Text), "split it into several rows"}, {"label", len(e.Label), "shorten it"},
-		{"context", len(e.Context), "shorten it"}, {"metadata", metaSize(e.Meta), "keep fewer columns as metadata"}, {"hash", 2 * len(e.Hash), "shorten it"},
+		{"context", len(e.Context), "shorten it"}, {"metadata", len(meta), "keep fewer columns as metadata"}, {"hash", 2 * len(e.Hash), "shorten it"},
 	} {
 		if part.bytes > MaxBytes {
 			return fmt.Errorf("the %s of entry %.40q has %d bytes and Milvus takes %d: %s", part.name, e.ID, part.bytes, MaxBytes, part.advice)
 		}
 	}
 	return nil
-}
-
-// metaSize is the length of encoded metadata, or an upper bound that is short
-// enough.
-func metaSize(m sdk.Meta) int {
-	n := 2
-	for key, value := range m {
-		text, _ := value.(string)
-		n += 6*len(key) + 6*len(text) + 40 // JSON writes a byte as six at most
-	}
-	if n <= MaxBytes {
-		return n
-	}
-	encoded, _ := EncodeMeta(m) // CheckRows reports what is wrong with it
-	return len(encoded)
 }
 
 // UnitVector returns a vector with norm 1; one that has norm 1 already, as those of
@@ -122,29 +100,24 @@ func Finite(x []float32) bool {
 // reads, in one string: every field costs a server time, when it is written and
 // when it is read.
 type details struct {
-	hash    []byte
-	average float64 // length that the words were weighed with
+	hash []byte
 	// The rest is left out where it would be too long for a string.
 	complete  bool
 	id, label string
 	counts    Counts
 }
 
-var errDetails = errors.New("the details of a row are damaged: build the collection anew under another prefix")
-
-// encode writes in base64: a byte that says whether the details are complete, the
-// hash, the average, the id, the label, the length of the text, its words and how
-// often they occur, as protobuf writes such values.
+// encode writes in base64 the hash and, if there is room for them, the id, the label, the
+// length of the text and its words.
 func (d details) encode() string {
-	b := protowire.AppendBytes(make([]byte, 1, 256), d.hash)
-	b = protowire.AppendFixed64(b, math.Float64bits(d.average))
+	b := protowire.AppendBytes(nil, d.hash)
 	short := len(b)
-	b[0] = 1
-	b = protowire.AppendString(protowire.AppendString(b, d.id), d.label)
-	b = protowire.AppendVarint(b, uint64(d.counts.Length))
-	b = protowire.AppendBytes(protowire.AppendBytes(b, d.counts.Words), d.counts.Times)
+	length := binary.AppendUvarint(nil, uint64(d.counts.Length))
+	for _, part := range [][]byte{[]byte(d.id), []byte(d.label), length, d.counts.Packed} {
+		b = protowire.AppendBytes(b, part)
+	}
 	if base64.RawStdEncoding.EncodedLen(len(b)) > MaxBytes {
-		b[0], b = 0, b[:short]
+		b = b[:short]
 	}
 	return base64.RawStdEncoding.EncodeToString(b)
 }
@@ -152,42 +125,27 @@ func (d details) encode() string {
 // decodeDetails returns details that share memory.
 func decodeDetails(text string) (details, error) {
 	b, err := base64.RawStdEncoding.DecodeString(text)
-	if err != nil || len(b) == 0 {
-		return details{}, errDetails
+	parts := make([][]byte, 0, 5)
+	for err == nil && len(b) > 0 {
+		part, n := protowire.ConsumeBytes(b)
+		if err = protowire.ParseError(n); err == nil {
+			parts, b = append(parts, part), b[n:]
+		}
 	}
-	d := details{complete: b[0] == 1}
-	r := reader{b[1:], true}
-	d.hash, d.average = take(&r, protowire.ConsumeBytes), math.Float64frombits(take(&r, protowire.ConsumeFixed64))
-	if d.complete {
-		d.id, d.label = take(&r, protowire.ConsumeString), take(&r, protowire.ConsumeString)
-		d.counts.Length = int(take(&r, protowire.ConsumeVarint))
-		d.counts.Words, d.counts.Times = take(&r, protowire.ConsumeBytes), take(&r, protowire.ConsumeBytes)
+	switch {
+	case err == nil && len(parts) == 1:
+		return details{hash: parts[0]}, nil
+	case err == nil && len(parts) == 5 && len(parts[4])%packed == 0:
+		length, _ := binary.Uvarint(parts[3])
+		counts := Counts{Length: int(length), Packed: parts[4]}
+		return details{hash: parts[0], complete: true, id: string(parts[1]), label: string(parts[2]), counts: counts}, nil
 	}
-	if !r.ok || len(r.b) > 0 || !d.counts.Valid() {
-		return details{}, errDetails
-	}
-	return d, nil
-}
-
-// reader is what is left of details, and whether all of them were there.
-type reader struct {
-	b  []byte
-	ok bool
-}
-
-func take[T any](r *reader, consume func([]byte) (T, int)) T {
-	v, n := consume(r.b)
-	if n < 0 {
-		r.b, r.ok = nil, false
-		return v
-	}
-	r.b = r.b[n:]
-	return v
+	return details{}, errors.New("the details of a row are damaged: build the collection anew under another prefix")
 }
 
 // The fields of a row.
 const (
-	FieldKey      = "key"      // position and sequence number; of a system row another text
+	FieldKey      = "key"      // of an entry the sequence number as text; of a system row another one
 	FieldSequence = "sequence" // number of the row
 	FieldIDHash   = "id_hash"  // for finding a row by its id
 	FieldID       = "id"
@@ -223,33 +181,17 @@ func SystemKey(name string) string { return systemPrefix + name }
 // base 36, so that keys are in the order of the numbers.
 const keyDigits = 13
 
-// Digits writes a number as keys do.
-func Digits(n int64) string {
-	text := strconv.FormatInt(n, 36)
+// RowKey is the key of an entry's row.
+func RowKey(sequence int64) string {
+	text := strconv.FormatInt(sequence, 36)
 	return strings.Repeat("0", keyDigits-len(text)) + text
 }
 
-// RowKey is the key of an entry's row. The entry's position in a scan is the sequence
-// number of its first row; a row that replaces it unchanged has another number.
-func RowKey(position, sequence int64) string {
-	if position == sequence {
-		return Digits(position)
-	}
-	return Digits(position) + Digits(sequence)
-}
-
-func parseKey(key string) (position, sequence int64, err error) {
+func parseKey(key string) (sequence int64, err error) {
 	if strings.HasPrefix(key, systemPrefix) {
-		return SystemSequence, SystemSequence, nil
+		return SystemSequence, nil
 	}
-	if len(key) != keyDigits && len(key) != 2*keyDigits {
-		return 0, 0, fmt.Errorf("%q is no key of an entry", key)
-	}
-	position, err = strconv.ParseInt(key[:keyDigits], 36, 64)
-	if sequence = position; err == nil && len(key) > keyDigits {
-		sequence, err = strconv.ParseInt(key[keyDigits:], 36, 64)
-	}
-	return position, sequence, err
+	return strconv.ParseInt(key, 36, 64)
 }
 
 // IDHash is the hash by which an id is found. Two ids of a million share one
@@ -276,7 +218,7 @@ func System(key, text string) Row {
 // Size is about what a row takes in a message.
 func (r *Row) Size() int {
 	e := &r.Entry
-	words := len(r.Counts.Words) / 4
+	words := len(r.Counts.Packed) / packed
 	return 128 + len(e.ID) + len(e.Label) + len(e.Context) + len(e.Text) + len(r.Meta) + 4*len(e.Vector) + 14*words
 }
 
@@ -302,7 +244,7 @@ func Columns(rows []Row, s sdk.Schema, formula Formula) []entity.Column {
 			if r.Sequence == SystemSequence {
 				return ""
 			}
-			return details{hash: r.Entry.Hash, average: formula.Average, id: r.Entry.ID, label: r.Entry.Label, counts: r.Counts}.encode()
+			return details{hash: r.Entry.Hash, id: r.Entry.ID, label: r.Entry.Label, counts: r.Counts}.encode()
 		}),
 		entity.NewColumnFloatVector(FieldVector, FieldWidth(s.Dimension), each(rows, func(r *Row) []float32 {
 			if len(r.Entry.Vector) == FieldWidth(s.Dimension) {

@@ -9,84 +9,46 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/milvus-io/milvus-sdk-go/v2/entity"
-
 	"github.com/racflow/racflow/sdk"
 )
 
 // Found is a row as it is read; only the fields that were asked for are set.
 type Found struct {
-	Key                string
-	Position, Sequence int64
-	Score              float32
-	Average            float64 // length that its words are weighed with
-	Complete           bool    // Counts, id and label are known
-	Counts             Counts
-	Entry              sdk.Entry
+	Key      string
+	Sequence int64
+	Score    float32
+	Complete bool // Counts, id and label are known
+	Counts   Counts
+	Entry    sdk.Entry
 }
 
-// DecodeRows makes rows of columns. Columns that are not there are left out.
-func DecodeRows(columns []entity.Column) ([]Found, error) {
-	if len(columns) == 0 {
-		return nil, nil
+func decodeRow(r *ReplyRow) (f Found, err error) {
+	text := func(field string) string {
+		text, _ := r.Value(field).(string)
+		return text
 	}
-	rows := make([]Found, columns[0].Len())
-	for _, column := range columns {
-		if column.Len() != len(rows) {
-			return nil, fmt.Errorf("the server returned %d and %d values of the same rows", len(rows), column.Len())
-		}
-		for i := range rows {
-			if err := rows[i].set(column, i); err != nil {
-				return nil, err
-			}
-		}
+	f.Key = text(FieldKey)
+	if f.Sequence, err = parseKey(f.Key); err != nil {
+		return f, err
 	}
-	return rows, nil
-}
-
-func (f *Found) set(column entity.Column, i int) (err error) {
-	switch column := column.(type) {
-	case *entity.ColumnVarChar:
-		err = f.setText(column.Name(), column.Data()[i])
-	case *entity.ColumnJSONBytes:
-		if f.Entry.Meta, err = decodeMeta(column.Data()[i]); err != nil {
-			err = fmt.Errorf("metadata of a row: %w", err)
-		}
-	case *entity.ColumnFloatVector:
-		f.Entry.Vector = column.Data()[i]
-	}
-	return err
-}
-
-func (f *Found) setText(field, text string) (err error) {
 	e := &f.Entry
-	switch field {
-	case FieldKey:
-		f.Key = text
-		f.Position, f.Sequence, err = parseKey(text)
-	case FieldID:
-		e.ID = text
-	case FieldLabel:
-		e.Label = text
-	case FieldContext:
-		e.Context = text
-	case FieldText:
-		e.Text = text
-	case FieldDetails:
-		if text == "" {
-			return nil // a system row
-		}
-		var d details
-		d, err = decodeDetails(text)
-		f.Average, f.Complete = d.average, d.complete
-		if len(d.hash) > 0 {
-			e.Hash = bytes.Clone(d.hash)
-		}
-		if d.complete {
-			e.ID, e.Label, f.Counts = d.id, d.label, d.counts
-		}
+	e.ID, e.Label, e.Context, e.Text = text(FieldID), text(FieldLabel), text(FieldContext), text(FieldText)
+	e.Vector, _ = r.Value(FieldVector).([]float32)
+	if meta, _ := r.Value(FieldMeta).(map[string]any); len(meta) > 0 {
+		e.Meta = meta
 	}
-	return err
+	packed := text(FieldDetails)
+	if packed == "" { // of a system row, or not asked for
+		return f, nil
+	}
+	d, err := decodeDetails(packed)
+	if len(d.hash) > 0 {
+		e.Hash = bytes.Clone(d.hash)
+	}
+	if f.Complete = d.complete; d.complete {
+		e.ID, e.Label, f.Counts = d.id, d.label, d.counts
+	}
+	return f, err
 }
 
 // EncodeMeta writes metadata as JSON in which every number has a point or an
@@ -127,11 +89,4 @@ func FloatText(x float64) string {
 		text += ".0"
 	}
 	return text
-}
-
-func decodeMeta(encoded []byte) (m sdk.Meta, err error) {
-	if len(encoded) > 0 && string(encoded) != "{}" {
-		err = json.Unmarshal(encoded, &m)
-	}
-	return m, err
 }

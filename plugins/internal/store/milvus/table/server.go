@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
@@ -38,11 +39,9 @@ import (
 //
 //	engine    what is different                     found, and what is done
 //	Lite 2    an error is only in Status.Code       every reply is checked (checkStatus)
-//	Lite 2    errors are words, not codes           a table of them (refusal.go)
+//	Lite 2    errors are words, not codes           a table of them (server_errors.go)
 //	Lite 2    no databases, and ignores their name  ListDatabases at connect; the argument is refused
 //	Lite 2    no aliases, partitions                the call is Unimplemented (package attached)
-//	Lite 2,   a result without rows is an error     its words (IsEmpty)
-//	2.3       of the SDK
 //	Lite 2    no HNSW                               made with the first index that it takes (package table)
 //	Lite 3    an index cannot be made twice         asked for before (package table)
 //	Lite 3,   a restart unloads collections         the refusal; loaded, and asked again (package table)
@@ -204,6 +203,7 @@ type Server struct {
 	address string      // host:port
 	tls     *tls.Config // nil: not encrypted
 	silence silence
+	written atomic.Uint64 // the server's time of the last write
 
 	mu        sync.Mutex
 	connected *client.GrpcClient
@@ -270,12 +270,23 @@ func (s *Server) DialOptions() []grpc.DialOption {
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 3 * time.Second,
 		}),
-		grpc.WithChainUnaryInterceptor(checkStatus),
+		grpc.WithChainUnaryInterceptor(checkStatus, s.noteWrite),
 	)
 	if s.tls != nil {
 		options = append(options, grpc.WithTransportCredentials(credentials.NewTLS(s.tls)))
 	}
 	return options
+}
+
+// noteWrite keeps the time of a write, from which on reads of this process see it.
+func (s *Server) noteWrite(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, reply, cc, o...)
+	if r, ok := reply.(*milvuspb.MutationResult); ok && err == nil {
+		for last := s.written.Load(); r.GetTimestamp() > last && !s.written.CompareAndSwap(last, r.GetTimestamp()); {
+			last = s.written.Load()
+		}
+	}
+	return err
 }
 
 // connectError explains why there is no connection.

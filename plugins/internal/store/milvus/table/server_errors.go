@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grpc-ecosystem/go-grpc-middleware/retry"
+	grpc_retry "github.com/grpc-ecosystem/go-grpc-middleware/retry"
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -180,16 +180,4 @@ func IsNoIndex(err error) bool { return noIndex.is(err) }
 // isUnauthenticated reports that the server refuses the login, or the user's rights.
 func isUnauthenticated(err error) bool {
 	return unauthenticated.is(err) || status.Code(err) == codes.Unauthenticated
-}
-
-// wordsOfEmpty are those of the SDK where a server leaves out the columns of a result
-// without rows: the first two are met with Milvus Lite 2, the last with Milvus 2.3.
-var wordsOfEmpty = []string{"extra output fields", "unsupported element type None", "FieldData type not matched"}
-
-// IsEmpty reports that an error of the SDK means that no row matched.
-func IsEmpty(err error) bool {
-	if _, ok := status.FromError(err); ok || errors.As(err, new(*ServerError)) {
-		return false // of the server, not of the SDK
-	}
-	return contains(err.Error(), wordsOfEmpty)
 }

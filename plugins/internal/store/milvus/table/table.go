@@ -18,7 +18,7 @@ import (
 
 // Version is part of every table: raise it when rows or records are written in
 // another way.
-const Version = 4
+const Version = 5
 
 // identity says what a collection on the server is: in its description and in
 // a property, of which some servers keep only the one and some only the other.

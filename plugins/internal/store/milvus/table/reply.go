@@ -1,17 +1,23 @@
-package attached
+package table
 
 import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
+	"github.com/x448/float16"
+	"google.golang.org/protobuf/proto"
 )
 
-// This file decodes the replies of a server, which have a column for each
-// field, as rows; and vectors, of 32 or 16 bits, both ways.
+// This file makes searches and decodes replies, which have a column for each field, as
+// rows; and vectors, of 32 or 16 bits, both ways. It knows of no collection what its fields
+// mean: those of racflow and those that other programs make are read by it.
 
 // column is one field of rows.
 type column struct {
@@ -21,16 +27,25 @@ type column struct {
 	index []int  // where the value of a row is, if the server left out NULLs
 }
 
-// ColumnRow is one row. It keeps what it has parsed.
-type ColumnRow struct {
+// ReplyRow is one row. It keeps what it has parsed.
+type ReplyRow struct {
 	columns map[string]*column // of all rows of the reply, by the names of the fields
 	i       int
 	parsed  map[string]any // JSON fields
 }
 
-// ReadColumn decodes the fields of a reply of n rows; those of a type that has no place in an
-// entry are left out.
-func ReadColumn(fields []*schemapb.FieldData, n int) ([]*ColumnRow, error) {
+// ReplyRows decodes the fields of a reply, and the ids if it is one to a search, as rows; those of a
+// type that has no place in an entry are left out. key is the primary key.
+func ReplyRows(fields []*schemapb.FieldData, ids *schemapb.IDs, key string) ([]*ReplyRow, error) {
+	if ids != nil {
+		fields = slices.DeleteFunc(slices.Clone(fields), func(f *schemapb.FieldData) bool { return f.GetFieldName() == key })
+		fields = append(fields, idColumn(key, ids))
+	}
+	at := slices.IndexFunc(fields, func(f *schemapb.FieldData) bool { return f.GetFieldName() == key })
+	if at < 0 {
+		return nil, nil // no row matched
+	}
+	n := newColumn(fields[at]).n
 	columns := map[string]*column{}
 	for _, f := range fields {
 		c := newColumn(f)
@@ -49,23 +64,12 @@ func ReadColumn(fields []*schemapb.FieldData, n int) ([]*ColumnRow, error) {
 		}
 		columns[f.GetFieldName()] = c
 	}
-	all := make([]*ColumnRow, n)
+	all := make([]*ReplyRow, n)
 	for i := range all {
-		all[i] = &ColumnRow{columns: columns, i: i}
+		all[i] = &ReplyRow{columns: columns, i: i}
 	}
 	return all, nil
 }
-
-// VectorLength is how many values a field has.
-func VectorLength(f *schemapb.FieldData) int {
-	if c := newColumn(f); c != nil {
-		return c.n
-	}
-	return 0
-}
-
-// Has reports whether a field came with a row.
-func (r *ColumnRow) Has(field string) bool { return r.columns[field] != nil }
 
 func newColumn(f *schemapb.FieldData) *column {
 	c := &column{valid: f.GetValidData()}
@@ -98,8 +102,82 @@ func newColumn(f *schemapb.FieldData) *column {
 	return c
 }
 
+func idColumn(name string, ids *schemapb.IDs) *schemapb.FieldData {
+	s := &schemapb.ScalarField{}
+	switch ids := ids.GetIdField().(type) {
+	case *schemapb.IDs_IntId:
+		s.Data = &schemapb.ScalarField_LongData{LongData: ids.IntId}
+	case *schemapb.IDs_StrId:
+		s.Data = &schemapb.ScalarField_StringData{StringData: ids.StrId}
+	default: // no row matched
+		s.Data = &schemapb.ScalarField_StringData{}
+	}
+	return &schemapb.FieldData{FieldName: name, Field: &schemapb.FieldData_Scalars{Scalars: s}}
+}
+
+// Scored is a row that a search found.
+type Scored struct {
+	*ReplyRow
+	Score float32
+}
+
+// Lists returns what a server found for each of n queries, best first.
+func Lists(results *schemapb.SearchResultData, key string, n int) ([][]Scored, error) {
+	all, err := ReplyRows(results.GetFieldsData(), results.GetIds(), key)
+	if err != nil || len(all) == 0 {
+		return make([][]Scored, n), err
+	}
+	scores, lengths := results.GetScores(), results.GetTopks()
+	if len(scores) != len(all) || len(lengths) != n {
+		return nil, fmt.Errorf("the server returned %d scores, %d rows and %d lists for %d queries", len(scores), len(all), len(lengths), n)
+	}
+	lists := make([][]Scored, n)
+	for i, length := range lengths {
+		if int(length) > len(all) {
+			return nil, fmt.Errorf("the server returned %d rows, fewer than it counts", len(all))
+		}
+		for j, r := range all[:length] {
+			lists[i] = append(lists[i], Scored{r, scores[j]})
+		}
+		all, scores = all[length:], scores[length:]
+	}
+	return lists, nil
+}
+
+// SearchRequest is a search for the best rows of each of some queries.
+type SearchRequest struct {
+	Field   string // that is searched
+	Metric  string
+	Queries *commonpb.PlaceholderValue
+	Params  map[string]any
+	Expr    string // selects among the rows; empty: all
+	Fields  []string
+	Limit   int
+}
+
+// Message is the request as a server takes it, but for partitions and consistency.
+func (r SearchRequest) Message(collection string) (*milvuspb.SearchRequest, error) {
+	group, err := proto.Marshal(&commonpb.PlaceholderGroup{Placeholders: []*commonpb.PlaceholderValue{r.Queries}})
+	if err != nil {
+		return nil, err
+	}
+	params, err := json.Marshal(r.Params)
+	return &milvuspb.SearchRequest{
+		CollectionName: collection, Dsl: r.Expr, DslType: commonpb.DslType_BoolExprV1, PlaceholderGroup: group, Nq: int64(len(r.Queries.GetValues())), OutputFields: r.Fields,
+		SearchParams: Pairs("anns_field", r.Field, "metric_type", r.Metric, "topk", strconv.Itoa(r.Limit), "params", string(params), "round_decimal", "-1"),
+	}, err
+}
+
+// Pairs makes parameters of names and values in turn.
+func Pairs(list ...string) (pairs []*commonpb.KeyValuePair) {
+	for pair := range slices.Chunk(list, 2) {
+		pairs = append(pairs, &commonpb.KeyValuePair{Key: pair[0], Value: pair[1]})
+	}
+	return pairs
+}
+
 // Value is what a row has in a field, JSON parsed; nil: nothing.
-func (r *ColumnRow) Value(field string) any {
+func (r *ReplyRow) Value(field string) any {
 	c := r.columns[field]
 	if c == nil || len(c.valid) > r.i && !c.valid[r.i] {
 		return nil
@@ -156,39 +234,9 @@ func vectorColumn(c *column, v *schemapb.VectorField) *column {
 	return nil
 }
 
+func fromFloat16(h uint16) float32  { return float16.Frombits(h).Float32() }
+func toFloat16(x float32) uint16    { return float16.Fromfloat32(x).Bits() }
 func fromBFloat16(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
-
-// fromFloat16 reads the binary16 of IEEE 754.
-func fromFloat16(h uint16) float32 {
-	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&1023
-	switch exponent {
-	case 0: // subnormal, or 0
-		x := math.Float32bits(float32(fraction) * (1.0 / (1 << 24)))
-		return math.Float32frombits(sign | x)
-	case 31:
-		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
-	}
-	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
-}
-
-// toFloat16 rounds to the nearest number, ties to even ones. It is for parts of
-// vectors: what is too large becomes infinite.
-func toFloat16(x float32) uint16 {
-	b := math.Float32bits(x)
-	sign, exponent := uint16(b>>16)&0x8000, int(b>>23&0xff)-112
-	switch {
-	case exponent >= 31:
-		return sign | 0x7c00
-	case exponent <= 0:
-		// Subnormal: the multiple of 2 to the power of -24.
-		return sign | uint16(math.RoundToEven(math.Abs(float64(x))*(1<<24)))
-	}
-	half := uint32(exponent)<<10 | b&0x7fffff>>13
-	if rest := b & 0x1fff; rest > 0x1000 || rest == 0x1000 && half&1 == 1 {
-		half++ // may carry into the exponent, which is right
-	}
-	return sign | uint16(half)
-}
 
 func toBFloat16(x float32) uint16 {
 	b := math.Float32bits(x)
@@ -213,35 +261,4 @@ func Placeholders(typ schemapb.DataType, vectors [][]float32) *commonpb.Placehol
 		v.Values = append(v.Values, b)
 	}
 	return v
-}
-
-// Cosine of two vectors; 0 where one has no direction.
-func Cosine(a, b []float32) float32 {
-	var product, squareA, squareB float64
-	for i := range min(len(a), len(b)) {
-		x, y := float64(a[i]), float64(b[i])
-		product, squareA, squareB = product+x*y, squareA+x*x, squareB+y*y
-	}
-	if squareA == 0 || squareB == 0 {
-		return 0
-	}
-	return ClipText(product / math.Sqrt(squareA*squareB))
-}
-
-// Norm is the length of a vector.
-func Norm(x []float32) float64 {
-	var square float64
-	for _, v := range x {
-		square += float64(v) * float64(v)
-	}
-	return math.Sqrt(square)
-}
-
-// ClipText makes a score a cosine; NaN, which some servers give for a vector without
-// direction, is 0.
-func ClipText(x float64) float32 {
-	if math.IsNaN(x) {
-		return 0
-	}
-	return float32(max(-1, min(1, x)))
 }
