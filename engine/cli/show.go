@@ -31,7 +31,7 @@ import (
 
 // flagNames replaces names of options in the engine's texts by those of flags.
 var flagNames = strings.NewReplacer(
-	"Options.Pipeline", "--pipeline", "Options.Input", "--input", "Options.Plugins", "--plugins", "Options.Limit", "--limit", "Options.Debug", "--debug",
+	"Options.Pipeline", "--pipeline", "Options.Input", "--input", "Options.Share", "--part", "Options.Plugins", "--plugins", "Options.Limit", "--limit", "Options.Debug", "--debug",
 	"Options.Services.Budget.Cost", "--max-cost", "Options.Spend.Money", "--budget", "Options.Spend", "--calls or --budget", "Options.Goal.Cost", "--cost", "Options.Rows", "--rows", "Options.Promise", "--accuracy", "Options.Folds", "--folds", "without Options.Journal", "with --no-journal", "without Options.Resume", "without --resume", "Options.State", "--state", "Options.Again", "--again",
 )
 

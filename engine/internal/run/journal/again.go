@@ -40,7 +40,7 @@ func EarlierTermsOf(old, now Manifest, searchable bool) EarlierTerms {
 	attached := slices.ContainsFunc(now.Knowledge, func(k ManifestKnowledge) bool { return k.Attached }) // its rows may have changed nonetheless
 	same := slices.Equal(old.Knowledge, now.Knowledge) && !attached
 	before, after := old, now
-	before.Knowledge, after.Knowledge, before.Limit = nil, nil, after.Limit
+	before.Knowledge, after.Knowledge, before.Limit, before.Share = nil, nil, after.Limit, after.Share
 	t.Changed = before.Differences(after)
 	switch {
 	case len(t.Changed) > 0:

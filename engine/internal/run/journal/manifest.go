@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -48,6 +49,9 @@ func (m Manifest) Differences(other Manifest) []string {
 	}
 	if m.Limit != other.Limit {
 		add("Options.Limit, which was %d", m.Limit)
+	}
+	if m.Share != other.Share {
+		add("the part of the input, which was %s", cmp.Or(m.Share.String(), "the whole"))
 	}
 	before := map[string]ManifestKnowledge{}
 	for _, k := range m.Knowledge {
@@ -185,6 +189,7 @@ type Manifest struct {
 	Renames map[string]string `json:"renames,omitempty"`
 	Command *ManifestCommand  `json:"command,omitempty"` // nil: no command began the run, or an older racflow kept it
 	Limit   int               `json:"limit,omitempty"`   // items; 0: all
+	Share   Share             `json:"part,omitzero"`     // of the items up to Limit
 	Spend   spend.Limit       `json:"spend,omitzero"`    // limit for voters that call services, unless the resumed run has another
 	// Calibrating is what it took to ask voters about held-out rows before the first item.
 	Calibrating outcome.Bill        `json:"calibrating,omitzero"`
