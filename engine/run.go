@@ -207,7 +207,7 @@ func (p *Pipeline) command() *journal.ManifestCommand {
 	if given == nil {
 		return nil
 	}
-	kept, secrets := journal.ManifestCommand{Dir: given.Dir, Apart: given.Apart}, p.workspace.host.Secrets()
+	kept, secrets := journal.ManifestCommand{Dir: given.Dir}, p.workspace.host.Secrets()
 	for _, f := range given.Flags {
 		if secrets.Message(f.Value) == f.Value {
 			kept.Flags = append(kept.Flags, f)

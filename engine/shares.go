@@ -60,7 +60,7 @@ func (s *Shares) whole(input string) error {
 	m := &s.manifest
 	m.Share, m.Output = journal.Share{}, s.workspace.options.Output
 	if c := m.Command; c != nil {
-		m.Command = &journal.ManifestCommand{Dir: c.Dir, Withheld: c.Withheld, Apart: c.Apart}
+		m.Command = &journal.ManifestCommand{Dir: c.Dir, Withheld: c.Withheld}
 		for _, f := range c.Flags {
 			if f.Name != "part" && f.Name != "output" {
 				m.Command.Flags = append(m.Command.Flags, f)

@@ -46,7 +46,7 @@ func EarlierTermsOf(old, now Manifest, searchable bool) EarlierTerms {
 	case len(t.Changed) > 0:
 	case same:
 		t.All = true
-	case old.Labels == "" || old.Labels != now.Labels:
+	case old.Labels != now.Labels:
 		t.Changed = []string{"the labels of the knowledge"}
 	case !searchable:
 		t.Changed = []string{"the knowledge, and a search waits for other stages"}

@@ -132,7 +132,7 @@ func (j *Journal) Adopt(from *Journal, item Item) error {
 func (j *Journal) line(status Status, line int) *entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.files[status].entry(line, j.Manifest.Format)
+	return j.files[status].entry(line)
 }
 
 // answer sets what the stages made of an item.
@@ -358,15 +358,4 @@ func scoredOf(one []json.RawMessage, known *[]Scored) (c Scored, err error) {
 	}
 	*known = append(*known, c)
 	return c, nil
-}
-
-// UnmarshalJSON implements json.Unmarshaler: an older racflow kept an id and a score.
-func (s *Scored) UnmarshalJSON(text []byte) error {
-	var one []json.RawMessage
-	if err := json.Unmarshal(text, &one); err != nil {
-		return err
-	}
-	var err error
-	*s, err = scoredOf(one, new([]Scored))
-	return err
 }

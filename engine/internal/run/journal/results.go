@@ -89,7 +89,7 @@ func (j *Journal) Kept() iter.Seq[Item] {
 		j.mu.Unlock()
 		for _, line := range slices.Sorted(maps.Keys(statuses)) {
 			j.mu.Lock()
-			e := j.files[statuses[line]].entry(line, j.Manifest.Format)
+			e := j.files[statuses[line]].entry(line)
 			j.mu.Unlock()
 			if e == nil {
 				continue
