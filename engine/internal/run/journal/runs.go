@@ -201,7 +201,7 @@ func (r Runs) Last() (string, bool) {
 // numbered is the form of a run's name.
 var numbered = regexp.MustCompile(`^run-(\d{6,18})$`)
 
-// marker is the file with the highest number used.
+// marker is the file with the numbers used.
 const marker = "last"
 
 // IsRunID reports whether a text could name a run.
@@ -230,16 +230,24 @@ func (r Runs) list() (ids []string, highest int64) {
 }
 
 // marked returns the highest number that the marker records.
-func (r Runs) marked() int64 {
-	text, _ := os.ReadFile(filepath.Join(r.dir, marker)) // without it, no run was removed
-	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	return n
+func (r Runs) marked() (highest int64) {
+	text, _ := os.ReadFile(filepath.Join(r.dir, marker)) // without it, no run began
+	for line := range strings.FieldsSeq(string(text)) {
+		n, _ := strconv.ParseInt(line, 10, 64) // of a damaged line 0
+		highest = max(highest, n)
+	}
+	return highest
 }
 
-// mark records that a number is used.
+// mark records that a number is used. It adds a line, so that processes that do so at the same time lose none.
 func (r Runs) mark(n int64) error {
 	if n <= r.marked() {
 		return nil
 	}
-	return disk.WriteFile(filepath.Join(r.dir, marker), fmt.Appendln(nil, n), false)
+	f, err := os.OpenFile(filepath.Join(r.dir, marker), os.O_WRONLY|os.O_APPEND|os.O_CREATE, disk.FileMode)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, n)
+	return errors.Join(err, f.Close())
 }
