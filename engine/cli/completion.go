@@ -83,7 +83,7 @@ func arguments(c *cobra.Command) cobra.CompletionFunc {
 // named are the blocks of a type in the pipeline file on the command line, by their names. It reads syntax alone, so a
 // shell can ask it at every key; what cannot be read has none.
 func named(args []string, typ string) (blocks []*hclsyntax.Block) {
-	path := ""
+	var path string
 	if i := slices.IndexFunc(args, func(a string) bool { return filepath.Ext(a) == ".hcl" }); i >= 0 {
 		path = args[i]
 	} else if path, _ = usualFile("."); path == "" {
