@@ -31,6 +31,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/retry"
 	"github.com/racflow/racflow/engine/internal/run/spend"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Columns says what the rows of the input have beside their ids and texts, for output formats that
@@ -42,15 +43,21 @@ func (p *Pipeline) Columns(types bool) (result.Input, error) {
 	if err != nil {
 		return result.Input{}, err
 	}
-	names, known := rows.Fields()
 	if !p.rereadable() {
+		names, known := rows.Fields()
 		p.opened = rows
 		in := result.Input{Labels: true, Form: p.chosen.LabelForm(), Open: !known}
 		in.Add(source.Row{Fields: unknown(names)})
 		return in, nil
 	}
 	defer rows.Close() //nolint:errcheck // only read: no data can be lost
-	in := result.Input{Form: p.chosen.LabelForm()}
+	return inputOf(rows, p.chosen.LabelForm(), types)
+}
+
+// inputOf is Pipeline.Columns for rows that can be read again.
+func inputOf(rows *Rows, form sdk.LabelForm, types bool) (result.Input, error) {
+	names, known := rows.Fields()
+	in := result.Input{Form: form}
 	in.Add(source.Row{Fields: unknown(names)})
 	for types || !known || !in.Labels {
 		row, err := rows.Next()
@@ -91,13 +98,23 @@ func (p *Pipeline) Reaches(n int64) (bool, error) {
 type Rows struct {
 	*source.Reader
 	limit int
+	share journal.Share
 
-	read  atomic.Int64 // number of rows
+	read  atomic.Int64 // number of rows, of all shares
 	ended atomic.Bool
 }
 
-// Next returns the next row; io.EOF after the last one, or after Options.Limit.
+// Next returns the next row of Options.Share; io.EOF after the last one, or after Options.Limit.
 func (r *Rows) Next() (source.Row, error) {
+	for {
+		row, err := r.next()
+		if err != nil || r.share.Has(int(r.read.Load())-1) {
+			return row, err
+		}
+	}
+}
+
+func (r *Rows) next() (source.Row, error) {
 	if r.limit > 0 && r.read.Load() >= int64(r.limit) {
 		r.ended.Store(true)
 		return source.Row{}, io.EOF
@@ -114,6 +131,15 @@ func (r *Rows) Next() (source.Row, error) {
 // Total returns the number of rows when all are read. about: it is an estimate, from the share of the
 // files' bytes that the rows so far took. 0: it is unknown. Any goroutine may call it at any time.
 func (r *Rows) Total() (rows int64, about bool) {
+	rows, about = r.total()
+	if s := r.share; s.IsSet() {
+		rows = (rows + int64(s.Of-s.Number)) / int64(s.Of)
+	}
+	return rows, about
+}
+
+// total is Total for all shares.
+func (r *Rows) total() (rows int64, about bool) {
 	rows = r.read.Load()
 	if r.ended.Load() {
 		return rows, false
@@ -163,7 +189,7 @@ func (p *Pipeline) Rows() (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rows{Reader: r, limit: o.Limit}, nil
+	return &Rows{Reader: r, limit: o.Limit, share: o.Share}, nil
 }
 
 // InputPath returns the file of items, "-" for Options.Stdin; empty: there is none.
@@ -290,6 +316,9 @@ type Options struct {
 	Columns, KnowledgeColumns map[string]string
 	Limit                     int       // items; 0: all
 	Stdin                     io.Reader // content of "-"; nil: there is none
+	// Share is the part of the items up to Limit that this run answers; Workspace.OpenShares puts the runs together.
+	// It needs Journal, and an input that can be read again.
+	Share journal.Share
 
 	// Journal keeps the results of Run over the input in the state folder as they come, if the
 	// input can be read again. Resume is the ID of a run that left items unanswered, or Newest: its

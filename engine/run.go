@@ -131,7 +131,7 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 		return m, err
 	}
 	m.Limit, m.Output, m.Spend, m.Calibrating = p.workspace.options.Limit, p.workspace.options.Output, p.workspace.options.Spend, p.spent
-	m.Command = p.command()
+	m.Share, m.Command = p.workspace.options.Share, p.command()
 	if m.File, err = filepath.Abs(p.file.Path); err != nil {
 		return m, err
 	}
@@ -207,7 +207,7 @@ func (p *Pipeline) command() *journal.ManifestCommand {
 	if given == nil {
 		return nil
 	}
-	kept, secrets := journal.ManifestCommand{Dir: given.Dir, Apart: given.Apart}, p.workspace.host.Secrets()
+	kept, secrets := journal.ManifestCommand{Dir: given.Dir}, p.workspace.host.Secrets()
 	for _, f := range given.Flags {
 		if secrets.Message(f.Value) == f.Value {
 			kept.Flags = append(kept.Flags, f)

@@ -303,6 +303,12 @@ func (p *Pipeline) checkWork() error {
 		return optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
 	case o.Spend.IsSet() && again && !o.Journal:
 		return optionError("Spend", "%[1]s keeps first answers in a journal: it cannot be used without Options.Journal")
+	case o.Share.IsSet() && (!again || !o.Journal):
+		return optionError("Share", "the results of %[1]s are put together from journals, which need an input that can be read again: keep the items in a file, and do not run without Options.Journal")
+	case o.Share.IsSet() && o.Spend.IsSet():
+		return optionError("Share", "Options.Spend chooses among all items: it cannot be used together with %[1]s")
+	case o.Share.IsSet() && o.Remote != nil:
+		return optionError("Share", "other machines divide the items among themselves: %[1]s cannot be used with them")
 	case o.Again != "" && !again:
 		return optionError("Input", "standard input cannot be read again, so no run has answers to it: keep the items in a file and name it with %[1]s")
 	case o.Again != "" && !o.Journal:

@@ -205,52 +205,22 @@ func writeAsked(w io.Writer, p *engine.Pipeline, r outcome.Result, j eval.Judgem
 	return enc.Encode(one)
 }
 
-// missing says what a language model would add, and how to give one; nothing
-// where one answers.
+// missing says what a language model would add, and how to give one; nothing where one answers.
 func missing(p *engine.Pipeline) string {
-	definition := p.Definition()
-	var off []string
-	for _, k := range definition.Knowledge() {
-		for _, stage := range k.Enrich {
-			if !stage.Enabled && stage.Info.Network {
-				off = append(off, stage.Block+"."+stage.Name)
-			}
-		}
-	}
-	text := "no language model answers: one would write an answer from these passages and cite them"
-	if len(off) > 0 {
-		text += "; they are searched without what " + strings.Join(off, " and ") + " would add"
-	}
-	voter, searches := "", false
-	for _, stage := range definition.Stages {
+	searches := false
+	for _, stage := range p.Definition().Stages {
 		searches = searches || stage.Retrieve != nil
-		if stage.Block == "sample" && stage.Info.Network {
-			if stage.Enabled {
-				return ""
-			}
-			voter = stage.Block + "." + stage.Name
+		if stage.Block == "sample" && stage.Info.Network && stage.Enabled {
+			return ""
 		}
 	}
 	switch {
 	case !searches:
 		return ""
-	case voter == "":
-		text += "; an answer takes a prompt, a sample and an elect block, as pipelines/contextual.hcl has them"
-	default:
-		off = append(off, voter)
+	case slices.ContainsFunc(p.File().Variables, func(v pipeline.Variable) bool { return v.Name == "model" }):
+		return "no language model answers: one would write an answer from these passages and cite them; add -var model=NAME"
 	}
-	has := func(variable string) bool {
-		return slices.ContainsFunc(p.File().Variables, func(v pipeline.Variable) bool { return v.Name == variable })
-	}
-	switch {
-	case len(off) > 0 && has("model") && has("base_url"):
-		text += "; add -var model=NAME (and -var base_url=URL for a server of your own)"
-	case len(off) > 0 && has("model"):
-		text += "; add -var model=NAME"
-	case len(off) > 0:
-		text += "; turn on " + strings.Join(off, " and ")
-	}
-	return text
+	return "no language model answers: one would write an answer from these passages and cite them, as pipelines/contextual.hcl has it"
 }
 
 var consoleLong = `Evaluate expressions and rules with the values of a pipeline file. Each line of

@@ -1,14 +1,16 @@
 package cli
 
 import (
-	"context"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/spf13/cobra"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/scaffold"
 	"github.com/racflow/racflow/engine/internal/plugin/catalog"
 	"github.com/racflow/racflow/engine/internal/plugin/model"
@@ -78,53 +80,56 @@ func arguments(c *cobra.Command) cobra.CompletionFunc {
 	return nil
 }
 
-// fileOf reads the pipeline file that stands on the command line.
-func fileOf(args []string) *File {
-	i := slices.IndexFunc(args, func(a string) bool { return filepath.Ext(a) == ".hcl" })
-	if i < 0 {
-		path, err := usualFile(".")
-		if err != nil {
-			return &File{}
-		}
-		i, args = 0, []string{path}
+// named are the blocks of a type in the pipeline file on the command line, by their names. It reads syntax alone, so a
+// shell can ask it at every key; what cannot be read has none.
+func named(args []string, typ string) (blocks []*hclsyntax.Block) {
+	var path string
+	if i := slices.IndexFunc(args, func(a string) bool { return filepath.Ext(a) == ".hcl" }); i >= 0 {
+		path = args[i]
+	} else if path, _ = usualFile("."); path == "" {
+		return nil
 	}
-	known, err := catalog.New(context.Background(), nil, builtin.Stages(), nil) // without a host it starts nothing
+	src, err := bounded.ReadAny(path, bounded.MaxSource)
 	if err != nil {
-		return &File{}
+		return nil
 	}
-	return Read(args[i], known)
+	file, _ := bounded.Parse(src, path)
+	body, ok := file.Body.(*hclsyntax.Body)
+	if !ok {
+		return nil
+	}
+	for _, b := range body.Blocks {
+		if b.Type == typ && len(b.Labels) > 0 {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
 }
 
-// completeVariable completes NAME=VALUE.
+// completeVariable completes the NAME of NAME=VALUE, with what the file says of it; a VALUE may be a path.
 func completeVariable(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	var all []string
-	file, stop := fileOf(args), cobra.ShellCompDirectiveNoFileComp
-	name, _, named := strings.Cut(toComplete, "=")
-	if !named {
-		for _, v := range file.Variables {
-			all = append(all, cobra.CompletionWithDesc(v.Name+"=", v.Doc))
-		}
-		return all, stop | cobra.ShellCompDirectiveNoSpace
-	}
-	v := file.Variable(name)
-	switch {
-	case v == nil:
-	case v.Path && !v.Model:
+	if strings.Contains(toComplete, "=") {
 		return nil, cobra.ShellCompDirectiveDefault
-	default:
-		if v.Model { // a folder, or one of these
-			names, _ := model.Installed() // a shell has no use for the error
-			v.Values, stop = append(v.Values, names...), cobra.ShellCompDirectiveDefault
-		}
-		for _, value := range v.Values {
-			all = append(all, name+"="+value)
-		}
 	}
-	return all, stop
+	var all []string
+	for _, b := range named(args, "variable") {
+		doc := ""
+		if a := b.Body.Attributes["description"]; a != nil {
+			if value, diags := a.Expr.Value(nil); !diags.HasErrors() && value.Type() == cty.String && value.IsKnown() && !value.IsNull() {
+				doc = value.AsString()
+			}
+		}
+		all = append(all, cobra.CompletionWithDesc(b.Labels[0]+"=", doc))
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 func completePipeline(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return fileOf(args).Pipelines, cobra.ShellCompDirectiveNoFileComp
+	var all []string
+	for _, b := range named(args, "pipeline") {
+		all = append(all, b.Labels[0])
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeRun completes the runs of the state folder, the newest first.

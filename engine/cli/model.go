@@ -304,10 +304,7 @@ func writeModels(w io.Writer, all []plan.Model, asJSON bool) error {
 	if !asJSON {
 		return report.Models(w, all)
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(all)
+	return writeJSON(w, all)
 }
 
 const modelProfilesLong = `List what is known of the language models that were asked with the state folder,

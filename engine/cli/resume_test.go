@@ -272,7 +272,7 @@ func TestResumeRefuses(t *testing.T) {
 		"limit":            {"p.hcl", "", "", []string{"--limit", "3"}, "--limit"},
 		"standard input":   {"p.hcl", "", "", []string{"--input", "-"}, "standard input cannot be read again"},
 		"nothing is kept":  {"p.hcl", "", "", []string{"--no-journal"}, "--no-journal"},
-		"another run":      {"p.hcl", "", "", []string{"--resume=20260131-235959-0a1b2c"}, "there is no run"},
+		"another run":      {"p.hcl", "", "", []string{"--resume=run-990000"}, "there is no run"},
 		"no name of a run": {"p.hcl", "", "", []string{"--resume=yesterday"}, "is not the name of a run"},
 	}
 	before := p.output(t)

@@ -58,6 +58,10 @@ and nothing is missing. From standard input, which cannot be read twice, items a
 other voters answer. Such an answer is provisional: it names the missing voters, and --resume asks for
 them. Where no other voter remains, the run breaks off.
 
+--part I/N. The run answers every Nth row of the input, from row I on. Runs of all parts, on one machine or
+several, need the same files and no server. racflow runs merge writes what one run would have written. --max-cost
+and limits hold for each part.
+
 --on SERVERS. Every racflow worker at these NATS servers that has what the file needs answers items. This
 process reads the input, keeps the journal and writes the same output as without --on; it names what a
 worker lacks. Workers may come and go. --resume continues after the end of this process, --on
@@ -93,6 +97,9 @@ func newRun() *cobra.Command {
 	r.flags.registerSpend(c)
 	r.on.register(c)
 	r.flags.registerTelemetry(c)
+	for _, other := range []string{"no-journal", "calls", "budget", "on"} {
+		c.MarkFlagsMutuallyExclusive("part", other)
+	}
 	return c
 }
 
@@ -105,6 +112,7 @@ func (r *running) registerRuns(c *cobra.Command) {
 	c.Flags().BoolVar(&o.ResumeAnyway, "resume-anyway", false, "resume although the file, the input or the knowledge has changed: answers of both stand side by side")
 	c.Flags().Var((*keep)(&o.Keep), "keep", "note of which items what was seen: notable (flagged, failed, wrong, without an answer) or all, in place of the pipeline's keep")
 	c.Flags().BoolVar(&r.noJournal, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
+	c.Flags().TextVar(&o.Share, "part", journal.Share{}, "answer only the `I/N`th of N parts of the input, such as 2/3: racflow runs merge puts the runs of all parts together")
 }
 
 // fileAndRun checks the arguments: a file and, for --resume ID or --again ID, the run.

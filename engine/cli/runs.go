@@ -36,10 +36,10 @@ removes old ones says which.`
 func newRuns() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "runs",
-		Short: "List, show, compare, resume and remove runs",
+		Short: "List, show, compare, resume, merge and remove runs",
 		Long:  runsLong,
 	}
-	c.AddCommand(newRunsList(), newRunsShow(), newRunsDiff(), newRunsResume(), newRunsAttach(), newRunsRemove())
+	c.AddCommand(newRunsList(), newRunsShow(), newRunsDiff(), newRunsResume(), newRunsMerge(), newRunsAttach(), newRunsRemove())
 	return c
 }
 

@@ -163,7 +163,7 @@ func commandOf(c *cobra.Command) (*journal.ManifestCommand, error) {
 	if err != nil {
 		return nil, err
 	}
-	given := &journal.ManifestCommand{Dir: dir, Apart: true}
+	given := &journal.ManifestCommand{Dir: dir}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		values := []string{f.Value.String()}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
@@ -245,7 +245,7 @@ func resumable(state, name string) (journal.Manifest, error) {
 // resuming is the command line that resumes a run, with further flags.
 func resuming(m journal.Manifest, state string, more []string) ([]string, error) {
 	if m.Command == nil {
-		return nil, fmt.Errorf("run %s does not say with which command it began, since a program or an older racflow began it: give that command again with --resume=%[1]s", m.ID)
+		return nil, fmt.Errorf("run %s does not say with which command it began, since a program began it: give that command again with --resume=%[1]s", m.ID)
 	}
 	state, err := filepath.Abs(state)
 	if err != nil {

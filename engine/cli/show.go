@@ -31,7 +31,7 @@ import (
 
 // flagNames replaces names of options in the engine's texts by those of flags.
 var flagNames = strings.NewReplacer(
-	"Options.Pipeline", "--pipeline", "Options.Input", "--input", "Options.Plugins", "--plugins", "Options.Limit", "--limit", "Options.Debug", "--debug",
+	"Options.Pipeline", "--pipeline", "Options.Input", "--input", "Options.Share", "--part", "Options.Plugins", "--plugins", "Options.Limit", "--limit", "Options.Debug", "--debug",
 	"Options.Services.Budget.Cost", "--max-cost", "Options.Spend.Money", "--budget", "Options.Spend", "--calls or --budget", "Options.Goal.Cost", "--cost", "Options.Rows", "--rows", "Options.Promise", "--accuracy", "Options.Folds", "--folds", "without Options.Journal", "with --no-journal", "without Options.Resume", "without --resume", "Options.State", "--state", "Options.Again", "--again",
 )
 
@@ -55,90 +55,48 @@ func writeDiagnostics(w io.Writer, found *engine.DiagnosticsError) {
 		width = terminalWidth(w)
 	}
 	for _, d := range found.Diagnostics {
-		located, sources, first := *d, map[string]*hcl.File(nil), 1
+		located, sources := *d, map[string]*hcl.File(nil)
 		located.Detail = flagNames.Replace(d.Detail)
 		// The writer shows the line; editors and people without colour want the
 		// column too.
 		if at := d.Subject; at != nil {
 			located.Summary = fmt.Sprintf("%s at %s:%d:%d", d.Summary, at.Filename, at.Start.Line, at.Start.Column)
-			sources, first = excerpt(&located, found.Sources[at.Filename])
+			switch file := found.Sources[at.Filename]; {
+			case file == nil:
+			case excerpted(d, file.Bytes):
+				sources = map[string]*hcl.File{at.Filename: file}
+			default:
+				located.Subject, located.Context = nil, nil
+			}
 		}
 		var text strings.Builder
 		if err := hcl.NewDiagnosticTextWriter(&text, sources, width, colour).WriteDiagnostic(&located); err != nil {
 			continue // a Builder returns no errors
 		}
-		fmt.Fprint(w, renumber(text.String(), first)) // nowhere is left to report a broken standard error
+		fmt.Fprint(w, text.String()) // nowhere is left to report a broken standard error
 	}
 }
 
-// maxSnippet is how many bytes of a file are printed with a diagnostic.
-const maxSnippet = 4000
+const (
+	// maxSnippet is how many bytes of a file are printed with a diagnostic.
+	maxSnippet = 4000
+	// maxExcerpted is the longest file that lines are shown of: the writer reads it from its beginning, again for each
+	// diagnostic.
+	maxExcerpted = 64 << 10
+)
 
-// excerpt returns the source of a diagnostic with nothing but the lines that are printed, and
-// the number of the first of them, and moves the diagnostic's places there: the writer
-// reads a source from its beginning, again for each diagnostic, which takes seconds for a hundred
-// of them. Lines that are too long to print are left out, and so are the places.
-func excerpt(d *hcl.Diagnostic, file *hcl.File) (sources map[string]*hcl.File, line int) {
-	if file == nil {
-		return nil, 1
-	}
+// excerpted reports whether the lines of a diagnostic are shown.
+func excerpted(d *hcl.Diagnostic, src []byte) bool {
 	about := *d.Subject
 	if d.Context != nil {
 		about = hcl.RangeOver(about, *d.Context)
 	}
-	start, end := min(about.Start.Byte, len(file.Bytes)), min(about.End.Byte, len(file.Bytes))
-	first, last := bytes.LastIndexByte(file.Bytes[:start], '\n')+1, len(file.Bytes)
-	if n := bytes.IndexByte(file.Bytes[end:], '\n'); n >= 0 {
+	start, end := min(about.Start.Byte, len(src)), min(about.End.Byte, len(src))
+	first, last := bytes.LastIndexByte(src[:start], '\n')+1, len(src)
+	if n := bytes.IndexByte(src[end:], '\n'); n >= 0 {
 		last = end + n
 	}
-	if last-first > maxSnippet {
-		d.Subject, d.Context = nil, nil
-		return nil, 1
-	}
-	within := place{offset: d.Subject.Start.Byte}
-	within.names, _ = file.Nav.(contexts)
-	moved := func(r *hcl.Range) *hcl.Range {
-		if r == nil {
-			return nil
-		}
-		m := *r
-		m.Start.Byte, m.End.Byte = m.Start.Byte-first, m.End.Byte-first
-		return &m
-	}
-	d.Subject, d.Context = moved(d.Subject), moved(d.Context)
-	return map[string]*hcl.File{d.Subject.Filename: {Bytes: file.Bytes[first:last], Nav: within}}, about.Start.Line
-}
-
-// renumber gives the lines of an excerpt, which the writer counts from 1, their own
-// numbers.
-func renumber(text string, first int) string {
-	var b strings.Builder
-	for n := 1; first > 1; n++ {
-		head, rest, found := strings.Cut(text, fmt.Sprintf("\n%4d: ", n))
-		if !found {
-			break
-		}
-		fmt.Fprintf(&b, "%s\n%4d: ", head, first+n-1)
-		text = rest
-	}
-	return b.String() + text
-}
-
-// contexts is what the Nav of a source can say: the block that a byte stands in.
-type contexts interface{ ContextString(offset int) string }
-
-// place is the Nav of an excerpt.
-type place struct {
-	names  contexts // of the whole source; nil: it says nothing
-	offset int      // in there
-}
-
-// ContextString implements contexts.
-func (p place) ContextString(int) string {
-	if p.names == nil {
-		return ""
-	}
-	return p.names.ContextString(p.offset)
+	return len(src) <= maxExcerpted && last-first <= maxSnippet
 }
 
 func isTerminal(w any) bool {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,13 +20,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-const (
-	// linger is how long a batch waits for more rows after its first one, so that a slow input is
-	// answered soon.
-	linger = 100 * time.Millisecond
-	// glance replaces linger while no other batch is under way: then every wait delays the answer.
-	glance = 5 * time.Millisecond
-)
+// linger is how long a batch waits for more rows after its first one, so that a slow input is answered soon.
+const linger = 20 * time.Millisecond
 
 // read sends all rows, and closes the channel.
 func read(ctx context.Context, next func() (source.Row, error), rows chan<- source.Row) error {
@@ -48,38 +42,8 @@ func read(ctx context.Context, next func() (source.Row, error), rows chan<- sour
 	}
 }
 
-// underway counts the batches in work.
-type underway struct {
-	all     sync.WaitGroup
-	batches atomic.Int64
-	idle    chan struct{} // gets a value, perhaps late, when no batch is left
-}
-
-func (u *underway) begin() {
-	u.all.Add(1)
-	u.batches.Add(1)
-}
-
-func (u *underway) end() {
-	defer u.all.Done()
-	if u.batches.Add(-1) == 0 {
-		select {
-		case u.idle <- struct{}{}:
-		default: // nobody has received the last value yet
-		}
-	}
-}
-
-// patience returns a timer: how long a batch waits for more rows.
-func (u *underway) patience() <-chan time.Time {
-	if u.batches.Load() == 0 {
-		return time.After(glance)
-	}
-	return time.After(linger)
-}
-
 // gather makes a batch of the rows that are there or come soon. At the end it returns none.
-func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underway) []*stage.Record {
+func (r *Run) gather(ctx context.Context, rows <-chan source.Row) []*stage.Record {
 	var records []*stage.Record
 	var late <-chan time.Time
 	for len(records) < r.batch {
@@ -90,11 +54,7 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row, under *underwa
 			}
 			records = append(records, r.graph.NewRecord(row))
 			if late == nil && !r.gathers {
-				late = under.patience()
-			}
-		case <-under.idle:
-			if late != nil && under.batches.Load() == 0 {
-				late = time.After(glance)
+				late = time.After(linger)
 			}
 		case <-late:
 			return records
@@ -130,8 +90,8 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 	// for it.
 	go func() { readErr <- read(ctx, next, rows) }()
 	queue := make(chan chan answered, r.window)
-	under := underway{idle: make(chan struct{}, 1)}
-	defer under.all.Wait() // the journal is complete when Items returns
+	var under sync.WaitGroup
+	defer under.Wait() // the journal is complete when Items returns
 	g.Go(func() error {
 		defer close(queue)
 		if err := r.dispatch(ctx, rows, journal, queue, &under); err != nil {
@@ -155,9 +115,9 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 
 // dispatch starts work on batches of rows, as many at a time as queue holds, and queues their
 // results in the order of the input. It returns when the rows or the graph end.
-func (r *Run) dispatch(ctx context.Context, rows <-chan source.Row, journal Journal, queue chan<- chan answered, under *underway) error {
+func (r *Run) dispatch(ctx context.Context, rows <-chan source.Row, journal Journal, queue chan<- chan answered, under *sync.WaitGroup) error {
 	for {
-		records := r.gather(ctx, rows, under)
+		records := r.gather(ctx, rows)
 		if len(records) == 0 || r.graph.Err() != nil {
 			return ctx.Err()
 		}
@@ -167,11 +127,7 @@ func (r *Run) dispatch(ctx context.Context, rows <-chan source.Row, journal Jour
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		under.begin()
-		go func() {
-			defer under.end()
-			done <- r.answer(ctx, records, journal)
-		}()
+		under.Go(func() { done <- r.answer(ctx, records, journal) })
 	}
 }
 

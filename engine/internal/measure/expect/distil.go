@@ -57,7 +57,7 @@ func ReadAnswers(runs journal.Runs, run string, confident float64) (_ *AnswerExp
 	}
 	defer func() { err = errors.Join(err, records.Close(nil)) }()
 	m := records.Manifest
-	if m.Answers != journal.LabelAnswers && m.Answers != "" {
+	if m.Answers != journal.LabelAnswers {
 		return nil, fmt.Errorf("run %s answers with %s, and only labels can be exported", m.ID, m.Answers)
 	}
 	input, err := m.Rows()

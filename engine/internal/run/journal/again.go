@@ -40,13 +40,13 @@ func EarlierTermsOf(old, now Manifest, searchable bool) EarlierTerms {
 	attached := slices.ContainsFunc(now.Knowledge, func(k ManifestKnowledge) bool { return k.Attached }) // its rows may have changed nonetheless
 	same := slices.Equal(old.Knowledge, now.Knowledge) && !attached
 	before, after := old, now
-	before.Knowledge, after.Knowledge, before.Limit = nil, nil, after.Limit
+	before.Knowledge, after.Knowledge, before.Limit, before.Share = nil, nil, after.Limit, after.Share
 	t.Changed = before.Differences(after)
 	switch {
 	case len(t.Changed) > 0:
 	case same:
 		t.All = true
-	case old.Labels == "" || old.Labels != now.Labels:
+	case old.Labels != now.Labels:
 		t.Changed = []string{"the labels of the knowledge"}
 	case !searchable:
 		t.Changed = []string{"the knowledge, and a search waits for other stages"}

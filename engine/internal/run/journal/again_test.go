@@ -359,17 +359,16 @@ func TestTerms(t *testing.T) {
 		all     bool
 		changed []string
 	}{
-		"nothing":              {func(*journal.Manifest) {}, true, true, nil},
-		"the limit":            {func(m *journal.Manifest) { m.Limit = 0 }, false, true, nil},
-		"the knowledge":        {func(m *journal.Manifest) { m.Knowledge[0].Content = "y" }, false, false, nil},
-		"its generation":       {func(m *journal.Manifest) { m.Knowledge[0].Collection = "d" }, false, false, nil},
-		"a search that waits":  {func(m *journal.Manifest) { m.Knowledge[0].Content = "y" }, true, false, []string{"the knowledge, and a search waits for other stages"}},
-		"its labels":           {func(m *journal.Manifest) { m.Knowledge[0].Content, m.Labels = "y", "m" }, false, false, []string{"the labels of the knowledge"}},
-		"what a voter learnt":  {func(m *journal.Manifest) { m.Knowledge[0].Content, m.Stages[0].Learnt = "y", "o" }, false, false, []string{"what sample.v has learnt"}},
-		"the file":             {func(m *journal.Manifest) { m.Parts["sample.v"] = "b" }, false, false, []string{"sample.v of the file"}},
-		"the version":          {func(m *journal.Manifest) { m.Version = "2" }, false, false, []string{"racflow is version 2, it was 1"}},
-		"what it works with":   {func(m *journal.Manifest) { m.Stages[0].Fingerprint = "f" }, false, false, []string{"what sample.v works with, such as its model or template"}},
-		"labels of older runs": {func(m *journal.Manifest) { m.Knowledge[0].Content, m.Labels = "y", "" }, false, false, []string{"the labels of the knowledge"}},
+		"nothing":             {func(*journal.Manifest) {}, true, true, nil},
+		"the limit":           {func(m *journal.Manifest) { m.Limit = 0 }, false, true, nil},
+		"the knowledge":       {func(m *journal.Manifest) { m.Knowledge[0].Content = "y" }, false, false, nil},
+		"its generation":      {func(m *journal.Manifest) { m.Knowledge[0].Collection = "d" }, false, false, nil},
+		"a search that waits": {func(m *journal.Manifest) { m.Knowledge[0].Content = "y" }, true, false, []string{"the knowledge, and a search waits for other stages"}},
+		"its labels":          {func(m *journal.Manifest) { m.Knowledge[0].Content, m.Labels = "y", "m" }, false, false, []string{"the labels of the knowledge"}},
+		"what a voter learnt": {func(m *journal.Manifest) { m.Knowledge[0].Content, m.Stages[0].Learnt = "y", "o" }, false, false, []string{"what sample.v has learnt"}},
+		"the file":            {func(m *journal.Manifest) { m.Parts["sample.v"] = "b" }, false, false, []string{"sample.v of the file"}},
+		"the version":         {func(m *journal.Manifest) { m.Version = "2" }, false, false, []string{"racflow is version 2, it was 1"}},
+		"what it works with":  {func(m *journal.Manifest) { m.Stages[0].Fingerprint = "f" }, false, false, []string{"what sample.v works with, such as its model or template"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -124,30 +124,6 @@ func TestChangedFiles(t *testing.T) {
 	}
 }
 
-// TestOldFormat reads a run that an older racflow kept, without checksums and by another name.
-func TestOldFormat(t *testing.T) {
-	state, id := t.TempDir(), "20260131-235959-0a1b2c"
-	dir := filepath.Join(state, "runs", id)
-	must.Do(t, os.MkdirAll(dir, 0o700))
-	for name, text := range map[string]string{
-		"manifest.json": `{"id": "` + id + `", "racflow": "0", "file": "/p.hcl", "pipeline": "p"}`,
-		"journal.jsonl": `{"line":2,"id":"a","answer":"x","votes":[]}` + "\n" + `{"line":3,"id":"b","answer":"y","votes":[{"voter":"v","answer":"y","weight":null}]}` + "\n" + `{"line":4,"id":"c","stage":"s","error":"e"}` + "\n",
-	} {
-		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-	}
-	j := journalResume(t, state, id)
-	if j.Known() != 1 || j.Changed != 0 {
-		t.Errorf("%d known, %d changed", j.Known(), j.Changed)
-	}
-	must.Do(t, j.Keep([]outcome.Result{{Line: 3, ID: "b", Answer: "z"}}))
-	must.Do(t, j.Close(nil))
-	j = journalResume(t, state, id)
-	defer j.Close(nil)
-	if got := again(j, []outcome.Result{{Line: 2, ID: "a"}, {Line: 3, ID: "b"}}); len(got) != 2 || got[0].Answer != "x" || got[1].Answer != "z" {
-		t.Errorf("got %+v", got)
-	}
-}
-
 // TestResults yields what became of each row, of a run that is open and of one that ended.
 func TestResults(t *testing.T) {
 	state := t.TempDir()

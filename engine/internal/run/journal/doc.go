@@ -33,6 +33,9 @@
 // Every line and file is sealed (sealed.go). A line that was changed afterwards, or that a kill cut
 // off, is ignored: its item is answered again.
 //
+// A run may answer a part of the input (Share). CheckShares says whether runs are all parts of one, and Adopt
+// puts what they have into another run's journal.
+//
 // Sync says what a power failure leaves of a run; the end of the process never loses anything that
 // was kept. A run's folder is locked while it is written.
 //

@@ -94,9 +94,7 @@ func (j *Journal) Copy(from *Journal, results []outcome.Result) error {
 	var drafts [Failed + 1]draft
 	d := &drafts[Answered]
 	for i := range results {
-		from.mu.Lock()
-		e := from.files[Answered].entry(results[i].Line, from.Manifest.Format)
-		from.mu.Unlock()
+		e := from.line(Answered, results[i].Line)
 		if e == nil {
 			continue // the line was changed meanwhile: a resumed run answers the item
 		}
@@ -111,6 +109,30 @@ func (j *Journal) Copy(from *Journal, results []outcome.Result) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.add(&drafts)
+}
+
+// Adopt adds the line that another, open run over the same input has of an item, unchanged.
+func (j *Journal) Adopt(from *Journal, item Item) error {
+	e := from.line(item.Status, item.Row.Line)
+	if e == nil {
+		return nil // it is no item, or the line was changed meanwhile: a resumed run answers it
+	}
+	text, err := e.append(nil)
+	if err != nil {
+		return err
+	}
+	var drafts [Failed + 1]draft
+	drafts[item.Status].text = text
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.add(&drafts)
+}
+
+// line returns what the journal has of an item with this status; nil: nothing, or the line was changed.
+func (j *Journal) line(status Status, line int) *entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.files[status].entry(line)
 }
 
 // answer sets what the stages made of an item.
@@ -161,10 +183,10 @@ var errMissing = errors.New("it had to stop when the run was kept")
 
 // result returns the line as a result.
 func (e *entry) result() outcome.Result {
-	if e.Answer == nil {
-		return outcome.Result{Failure: &outcome.Failure{Stage: e.Stage, Err: errors.New(e.Error)}}
-	}
 	usage, cost := e.took()
+	if e.Answer == nil {
+		return outcome.Result{Failure: &outcome.Failure{Stage: e.Stage, Err: errors.New(e.Error)}, Usage: usage, Cost: cost}
+	}
 	if e.Tokens != [3]uint64{} || e.Cost != 0 {
 		usage, cost = sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]}, e.Cost
 	}
@@ -336,15 +358,4 @@ func scoredOf(one []json.RawMessage, known *[]Scored) (c Scored, err error) {
 	}
 	*known = append(*known, c)
 	return c, nil
-}
-
-// UnmarshalJSON implements json.Unmarshaler: an older racflow kept an id and a score.
-func (s *Scored) UnmarshalJSON(text []byte) error {
-	var one []json.RawMessage
-	if err := json.Unmarshal(text, &one); err != nil {
-		return err
-	}
-	var err error
-	*s, err = scoredOf(one, new([]Scored))
-	return err
 }

@@ -159,7 +159,7 @@ func (j *Journal) Answered(row source.Row) (outcome.Result, bool) {
 func (j *Journal) entry(status Status, row source.Row) *entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	e := j.files[status].entry(row.Line, j.Manifest.Format)
+	e := j.files[status].entry(row.Line)
 	if e == nil || e.ID != nameOf(row) || (e.Answer == nil) != (status == Failed) {
 		return nil // so it is answered again
 	}
@@ -237,9 +237,6 @@ type Seen struct {
 	Requests map[string][]string `json:"requests,omitempty"`
 	Rules    []outcome.Rule      `json:"rules,omitempty"`
 	Retries  []outcome.Retry     `json:"retries,omitempty"`
-
-	// Candidates are of the last list only; an older racflow kept them.
-	Candidates []Scored `json:"candidates,omitempty"`
 }
 
 // Notable reports whether a person may ask what led to a result. KeepNotable keeps Seen for such

@@ -385,14 +385,8 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// TestOlderSeen reads what an older racflow kept: the candidates of the last stage alone.
-func TestOlderSeen(t *testing.T) {
-	var seen journal.Seen
-	must.Do(t, json.Unmarshal([]byte(`{"candidates":[["a",0.5],["7",2]]}`), &seen))
-	want := []journal.Scored{{ID: "a", Score: 0.5, Dense: sdk.Unscored, Lexical: sdk.Unscored}, {ID: "7", Score: 2, Dense: sdk.Unscored, Lexical: sdk.Unscored}}
-	if d := cmp.Diff(want, seen.Candidates, cmpopts.EquateNaNs()); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
+// TestBadLists refuses lists that nothing wrote.
+func TestBadLists(t *testing.T) {
 	for _, bad := range []string{`[{"stage":"s","found":[[0,1]]}]`, `[{"stage":"s","found":[["a"]]}]`, `[{"stage":"s","found":[["a",1],[1,1]]}]`, `[{"stage":"s","found":[["a","x"]]}]`} {
 		if err := json.Unmarshal([]byte(bad), new(journal.Lists)); err == nil {
 			t.Errorf("%s is read", bad)

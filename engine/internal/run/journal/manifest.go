@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
@@ -49,16 +49,15 @@ func (m Manifest) Differences(other Manifest) []string {
 	if m.Limit != other.Limit {
 		add("Options.Limit, which was %d", m.Limit)
 	}
+	if m.Share != other.Share {
+		add("the part of the input, which was %s", cmp.Or(m.Share.String(), "the whole"))
+	}
 	before := map[string]ManifestKnowledge{}
 	for _, k := range m.Knowledge {
 		before[k.Name] = k
 	}
 	for _, k := range other.Knowledge {
-		b, ok := before[k.Name]
-		if ok && (b.Embedder == "" || k.Embedder == "") {
-			b.Embedder = k.Embedder
-		}
-		if ok && b != k {
+		if b, ok := before[k.Name]; ok && b != k {
 			add("knowledge %q", k.Name)
 		}
 	}
@@ -160,8 +159,7 @@ func (f SeenFile) Same(other SeenFile) bool {
 
 // Manifest describes what was run. It has no secrets.
 type Manifest struct {
-	// Format is the version of the run's folder: CurrentFormat, or 0 if an older racflow kept the
-	// run, whose files have no checksums.
+	// Format is the version of the run's folder: CurrentFormat, unless a newer racflow kept the run.
 	Format   int       `json:"format,omitempty"`
 	ID       string    `json:"id"`
 	Started  time.Time `json:"started"`
@@ -175,21 +173,20 @@ type Manifest struct {
 	Variables []ManifestVariable `json:"variables,omitempty"`
 	Input     SeenFile           `json:"input"`
 	Output    string             `json:"output,omitempty"` // absolute path of the file that results first went to; empty: a stream, or unknown
-	// Columns say where the input has ids and texts, so that it can be read again; nil: an older
-	// racflow kept the run.
-	Columns *ManifestColumns `json:"columns,omitempty"`
-	// Answers is the kind of the answers; empty: an older racflow kept the run.
-	Answers   AnswerKind    `json:"answers,omitempty"`
-	LabelForm sdk.LabelForm `json:"label_form,omitzero"` // of LabelAnswers
+	// Columns say where the input has ids and texts, so that it can be read again.
+	Columns   *ManifestColumns `json:"columns,omitempty"`
+	Answers   AnswerKind       `json:"answers,omitempty"`
+	LabelForm sdk.LabelForm    `json:"label_form,omitzero"` // of LabelAnswers
 	// Renames are labels of the input that count as others, by the table of the knowledge.
 	Renames map[string]string `json:"renames,omitempty"`
-	Command *ManifestCommand  `json:"command,omitempty"` // nil: no command began the run, or an older racflow kept it
+	Command *ManifestCommand  `json:"command,omitempty"` // nil: no command began the run
 	Limit   int               `json:"limit,omitempty"`   // items; 0: all
+	Share   Share             `json:"part,omitzero"`     // of the items up to Limit
 	Spend   spend.Limit       `json:"spend,omitzero"`    // limit for voters that call services, unless the resumed run has another
 	// Calibrating is what it took to ask voters about held-out rows before the first item.
 	Calibrating outcome.Bill        `json:"calibrating,omitzero"`
 	Knowledge   []ManifestKnowledge `json:"knowledge,omitempty"`
-	Labels      string              `json:"labels,omitempty"` // digest of all labels of the knowledge; empty: an older racflow kept the run
+	Labels      string              `json:"labels,omitempty"` // digest of all labels of the knowledge
 	Again       string              `json:"again,omitempty"`  // ID of the run whose answers are reused if they still hold; empty: none
 	Stages      []ManifestStage     `json:"stages"`
 	Cluster     *ManifestCluster    `json:"cluster,omitempty"` // set if other machines answered the items; nil: this one did
@@ -215,7 +212,7 @@ type ManifestColumns struct {
 	source.Form
 	ID    string `json:"id"`
 	Text  string `json:"text"`
-	Label string `json:"label,omitempty"` // empty: an older racflow kept the run
+	Label string `json:"label,omitempty"` // empty: none
 
 	Labels source.Labels `json:"labels,omitzero"`
 }
@@ -226,30 +223,6 @@ type ManifestCommand struct {
 	Flags []ManifestFlag `json:"flags,omitempty"`
 	// Withheld names secret variables given on the command line, whose values are not kept.
 	Withheld []string `json:"withheld,omitempty"`
-	// Apart says that the flag column is for the input only, and knowledge-column for the
-	// knowledge. Older commands have one flag for both, and are read as if both had been given.
-	Apart bool `json:"apart,omitempty"`
-}
-
-// UnmarshalJSON also reads the form of an older racflow.
-func (c *ManifestCommand) UnmarshalJSON(text []byte) error {
-	type plain ManifestCommand
-	if err := json.Unmarshal(text, (*plain)(c)); err != nil || c.Apart {
-		return err
-	}
-	c.Apart = true
-	var flags []ManifestFlag
-	for _, f := range c.Flags {
-		means, _, _ := strings.Cut(f.Value, "=")
-		if f.Name != "column" || means != "context" {
-			flags = append(flags, f)
-		}
-		if f.Name == "column" && means != "gold" {
-			flags = append(flags, ManifestFlag{Name: "knowledge-column", Value: f.Value})
-		}
-	}
-	c.Flags = flags
-	return nil
 }
 
 // ManifestFlag is a flag with its value as text.
@@ -273,7 +246,7 @@ type ManifestKnowledge struct {
 	Name       string `json:"name"`
 	Collection string `json:"collection"`
 	Content    string `json:"content"` // hash of its sources
-	// Embedder is a digest of how the embedder encodes texts; empty: an older racflow kept the run.
+	// Embedder is a digest of how the embedder encodes texts.
 	Embedder string `json:"embedder,omitempty"`
 	// Attached: another program makes the generation, and may change rows under the same Content.
 	Attached bool `json:"attached,omitempty"`
@@ -364,17 +337,16 @@ func ReadManifest(dir string) (Manifest, error) {
 	if err != nil {
 		return m, err
 	}
-	state := CheckSeal(text)
 	err = json.Unmarshal(text, &m)
 	switch {
-	case state == SealChanged || state == Unsealed && (err != nil || m.Format > 0):
+	case err != nil || !Sealed(text):
 		return Manifest{}, ErrChanged
-	case err == nil && m.Format > CurrentFormat:
+	case m.Format > CurrentFormat:
 		return Manifest{}, fmt.Errorf("a newer racflow kept it, in format %d; this one reads formats up to %d", m.Format, CurrentFormat)
-	case err == nil && m.ID != filepath.Base(dir):
+	case m.ID != filepath.Base(dir):
 		return Manifest{}, fmt.Errorf("its manifest is of run %q", m.ID)
 	}
-	return m, err
+	return m, nil
 }
 
 // HasManifest reports whether a folder is that of a run that came as far as writing its manifest.
@@ -386,9 +358,6 @@ func HasManifest(dir string) bool {
 // Rows opens the input of the run, because the journal has no texts. It fails if the file has
 // changed.
 func (m Manifest) Rows() (*source.Reader, error) {
-	if m.Columns == nil {
-		return nil, fmt.Errorf("run %s does not say how its input is read, since an older racflow kept it: run it again", m.ID)
-	}
 	same, err := m.Input.Unchanged()
 	if err != nil {
 		return nil, fmt.Errorf("run %s has no texts, and its input cannot be read again: %w; put the file back, or run it again", m.ID, err)

@@ -1,7 +1,6 @@
 package journal_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,28 +50,5 @@ func TestDifferences(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
-	}
-}
-
-// TestCommandOfBefore: --column was once of the input and the knowledge alike.
-func TestCommandOfBefore(t *testing.T) {
-	for text, want := range map[string][]journal.ManifestFlag{
-		`{"flags": [{"name": "column", "value": "text=a"}, {"name": "column", "value": "context=b"}, {"name": "column", "value": "gold=c"}, {"name": "limit", "value": "2"}]}`: {
-			{Name: "column", Value: "text=a"}, {Name: "knowledge-column", Value: "text=a"}, {Name: "knowledge-column", Value: "context=b"}, {Name: "column", Value: "gold=c"}, {Name: "limit", Value: "2"},
-		},
-		`{"flags": [{"name": "column", "value": "text=a"}], "apart": true}`: {{Name: "column", Value: "text=a"}},
-	} {
-		var c journal.ManifestCommand
-		if err := json.Unmarshal([]byte(text), &c); err != nil || !slices.Equal(c.Flags, want) {
-			t.Errorf("%s\nis read as %v, %v; want %v", text, c.Flags, err, want)
-		}
-		again, err := json.Marshal(c) // as it is read once more
-		if err != nil {
-			t.Fatal(err)
-		}
-		var once journal.ManifestCommand
-		if err := json.Unmarshal(again, &once); err != nil || !slices.Equal(once.Flags, want) {
-			t.Errorf("%s\nis read as %v, %v; want %v", again, once.Flags, err, want)
-		}
 	}
 }

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -31,7 +30,7 @@ func (j *Journal) scan() error {
 			}
 			s.file = f
 		}
-		changed, err := s.scan(j.Manifest.Format, Status(status) == Failed)
+		changed, err := s.scan()
 		if err != nil {
 			return err
 		}
@@ -44,7 +43,7 @@ func (j *Journal) scan() error {
 
 // scan indexes the lines of a file by line of the input, and finds the end of its last complete
 // line. It returns how many lines were changed and not written again.
-func (s *lineFile) scan(format int, failures bool) (changed int, err error) {
+func (s *lineFile) scan() (changed int, err error) {
 	s.known, s.size = map[int]span{}, 0
 	type lost struct {
 		line int
@@ -60,14 +59,11 @@ func (s *lineFile) scan(format int, failures bool) (changed int, err error) {
 			return 0, err
 		}
 		var e struct {
-			Line   int     `json:"line"`
-			Answer *string `json:"answer"`
+			Line int `json:"line"`
 		}
-		err = json.Unmarshal(text, &e)
-		switch state := CheckSeal(text); {
-		case state == SealChanged || state == Unsealed && format > 0:
+		if err = json.Unmarshal(text, &e); err != nil || !Sealed(text) {
 			all = append(all, lost{e.Line, s.size})
-		case err == nil && (e.Answer == nil) == failures && !unusable(text): // otherwise the line is damaged, or of a failed item: these once stood among the answers
+		} else {
 			s.known[e.Line] = span{s.size, len(text)}
 		}
 		s.size += int64(len(text))
@@ -81,21 +77,12 @@ func (s *lineFile) scan(format int, failures bool) (changed int, err error) {
 }
 
 // parse reads a line; nil: the line was changed.
-func parse(text []byte, format int) *entry {
-	if state := CheckSeal(text); state == SealChanged || state == Unsealed && format > 0 {
-		return nil
-	}
+func parse(text []byte) *entry {
 	e := new(entry)
-	if json.Unmarshal(text, e) != nil {
+	if !Sealed(text) || json.Unmarshal(text, e) != nil {
 		return nil
 	}
 	return e
-}
-
-// unusable reports whether an older racflow wrote a number that is not finite into an answer. The
-// item is then answered again.
-func unusable(line []byte) bool {
-	return bytes.Contains(line, []byte(`"weight":null`)) || bytes.Contains(line, []byte(`"agreement":null`))
 }
 
 // Busy reports whether a process works on the run in a folder.
@@ -109,16 +96,16 @@ func Busy(dir string) bool {
 
 // Count sums up the answers in a folder's journal, even while a process works on it: Items,
 // Answered, Undecided, Flagged, Usage and Cost.
-func Count(dir string, format int) (t outcome.Totals) {
+func Count(dir string) (t outcome.Totals) {
 	f, err := os.Open(filepath.Join(dir, journalFile))
 	if err != nil {
 		return t
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	s := lineFile{file: f}
-	_, _ = s.scan(format, false)                             // unreadable lines are skipped
+	_, _ = s.scan()                                          // unreadable lines are skipped
 	for _, line := range slices.Sorted(maps.Keys(s.known)) { // sorted, as floating-point sums depend on the order
-		if e := s.entry(line, format); e != nil {
+		if e := s.entry(line); e != nil {
 			r := e.result()
 			r.RetrievalOnly = len(r.Candidates) > 0
 			t.Add(r)
@@ -145,7 +132,7 @@ func Size(dir string) (bytes int64) {
 func End(dir string) *Totals {
 	text, err := os.ReadFile(filepath.Join(dir, totalsFile))
 	end := new(Totals)
-	if err != nil || CheckSeal(text) == SealChanged || json.Unmarshal(text, end) != nil {
+	if err != nil || !Sealed(text) || json.Unmarshal(text, end) != nil {
 		return nil
 	}
 	return end
@@ -201,7 +188,7 @@ func (s *lineFile) append(d draft, force bool) error {
 }
 
 // entry reads the line of an item; nil: there is none, or it was changed.
-func (s *lineFile) entry(line, format int) *entry {
+func (s *lineFile) entry(line int) *entry {
 	at, ok := s.known[line]
 	if !ok {
 		return nil
@@ -210,7 +197,7 @@ func (s *lineFile) entry(line, format int) *entry {
 	if _, err := s.file.ReadAt(text, at.from); err != nil {
 		return nil
 	}
-	return parse(text, format)
+	return parse(text)
 }
 
 func (s *lineFile) close() error {

@@ -54,7 +54,7 @@ type Item struct {
 }
 
 // Results yields the items of the run in the order of the input, up to the run's limit. next
-// returns the rows (io.EOF ends them; see Manifest.Rows). For a run that is being written, it
+// returns the rows of the whole input (io.EOF ends them; see Manifest.Rows). For a run that is being written, it
 // yields what is kept by then, if Index was called. It yields an error of next last, with an empty
 // Item.
 func (j *Journal) Results(next func() (source.Row, error)) iter.Seq2[Item, error] {
@@ -68,7 +68,7 @@ func (j *Journal) Results(next func() (source.Row, error)) iter.Seq2[Item, error
 				yield(Item{}, err)
 				return
 			}
-			if !yield(j.Item(row), nil) {
+			if j.Manifest.Share.Has(n) && !yield(j.Item(row), nil) {
 				return
 			}
 		}
@@ -89,7 +89,7 @@ func (j *Journal) Kept() iter.Seq[Item] {
 		j.mu.Unlock()
 		for _, line := range slices.Sorted(maps.Keys(statuses)) {
 			j.mu.Lock()
-			e := j.files[statuses[line]].entry(line, j.Manifest.Format)
+			e := j.files[statuses[line]].entry(line)
 			j.mu.Unlock()
 			if e == nil {
 				continue
@@ -126,7 +126,10 @@ func (j *Journal) complete(item *Item) {
 	if row.ID != "" {
 		r.ID = row.ID
 	}
-	r.Form = j.Manifest.LabelForm
+	if file, line := row.Place(); file != "" {
+		r.File, r.FileLine = file, line
+	}
+	r.Fields, r.Form = row.Fields, j.Manifest.LabelForm
 	r.RetrievalOnly, r.FreeText = j.Manifest.Answers == PassageAnswers, j.Manifest.Answers == TextAnswers
 	if item.Status == Failed && row.Err != nil {
 		r.Failure = &outcome.Failure{Err: row.Err}
@@ -252,6 +255,17 @@ type StageTime struct {
 	Rows  int     `json:"rows"`
 	Busy  float64 `json:"busy_seconds"` // sum over its calls, which overlap
 }
+
+// Times returns how long the run and its stages took.
+func (t *Totals) Times() outcome.Totals {
+	took := outcome.Totals{Elapsed: seconds(t.Seconds)}
+	for _, s := range t.Stages {
+		took.Stages = append(took.Stages, outcome.StageTime{Stage: s.Stage, Rows: s.Rows, Busy: seconds(s.Busy)})
+	}
+	return took
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // NewTotals sums up a run. It is complete if err is nil.
 func NewTotals(t outcome.Totals, err error) *Totals {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,11 +20,9 @@ import (
 // and removes old ones.
 //
 // Runs are numbered from run-000001. No number is used twice: a new run's is above every folder
-// that exists and above every one that was removed, which a marker (an empty file last-000123)
-// records. If two processes begin at once, the one that makes the folder gets the number. So
-// neither order nor age depends on the clock alone: a higher number is newer, and a run is no older
-// than those before it, whatever its manifest says. Names that an older racflow made from the time
-// (20260131-235959-0a1b2c) come before all numbers.
+// that exists and above every one that was removed, which the file last records. If two processes begin
+// at once, the one that makes the folder gets the number. So neither order nor age depends on the clock
+// alone: a higher number is newer, and a run is no older than those before it, whatever its manifest says.
 //
 // Beginning a run removes finished ones by Retention, the lowest number first, and reports them. A
 // run stays, until it is resumed or removed by name, if it owes something (see Totals.Owes): it was
@@ -201,28 +198,19 @@ func (r Runs) Last() (string, bool) {
 	return ids[len(ids)-1], true
 }
 
-// Names of runs: of this racflow, and of older ones, which are times.
-var (
-	numbered = regexp.MustCompile(`^run-(\d{6,18})$`)
-	timed    = regexp.MustCompile(`^\d{8}-\d{6}-[0-9a-f]{6}$`)
-)
+// numbered is the form of a run's name.
+var numbered = regexp.MustCompile(`^run-(\d{6,18})$`)
 
-// marker is the prefix of marker files, which record the highest number used.
-const marker = "last-"
+// marker is the file with the numbers used.
+const marker = "last"
 
 // IsRunID reports whether a text could name a run.
-func IsRunID(text string) bool { return numbered.MatchString(text) || timed.MatchString(text) }
+func IsRunID(text string) bool { return numbered.MatchString(text) }
 
-// number returns the number of a run; 0: an older racflow kept it.
+// number returns the number of a run.
 func number(id string) int64 {
-	digits, _ := strings.CutPrefix(id, "run-")
-	n, _ := strconv.ParseInt(digits, 10, 64) // a time has a dash
+	n, _ := strconv.ParseInt(strings.TrimPrefix(id, "run-"), 10, 64) // numbered lets only numbers pass
 	return n
-}
-
-// compare orders names of runs, oldest first.
-func compare(a, b string) int {
-	return cmp.Or(cmp.Compare(number(a), number(b)), strings.Compare(a, b))
 }
 
 func newID(n int64) string { return fmt.Sprintf("run-%06d", n) }
@@ -237,53 +225,29 @@ func (r Runs) list() (ids []string, highest int64) {
 			ids = append(ids, e.Name())
 		}
 	}
-	slices.SortFunc(ids, compare)
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
 	return ids, highest
 }
 
-// marked returns the highest number that a marker records.
+// marked returns the highest number that the marker records.
 func (r Runs) marked() (highest int64) {
-	for of := range r.markers() {
-		highest = max(highest, of)
+	text, _ := os.ReadFile(filepath.Join(r.dir, marker)) // without it, no run began
+	for line := range strings.FieldsSeq(string(text)) {
+		n, _ := strconv.ParseInt(line, 10, 64) // of a damaged line 0
+		highest = max(highest, n)
 	}
 	return highest
 }
 
-// markers yields the marker files by number.
-func (r Runs) markers() iter.Seq2[int64, string] {
-	return func(yield func(int64, string) bool) {
-		entries, _ := os.ReadDir(r.dir) // no entries: there are no runs
-		for _, e := range entries {
-			digits, ok := strings.CutPrefix(e.Name(), marker)
-			of, err := strconv.ParseInt(digits, 10, 64)
-			if ok && err == nil && !yield(of, filepath.Join(r.dir, e.Name())) {
-				return
-			}
-		}
-	}
-}
-
-// spareMarkers stay below the highest, so that a process that reads the changing folder sees one.
-const spareMarkers = 8
-
-// mark records that a number is used. It removes only markers far below it, so that concurrent
-// processes lose none.
+// mark records that a number is used. It adds a line, so that processes that do so at the same time lose none.
 func (r Runs) mark(n int64) error {
-	if n == 0 {
+	if n <= r.marked() {
 		return nil
 	}
-	own := fmt.Sprintf("%s%06d", marker, n)
-	f, err := os.OpenFile(filepath.Join(r.dir, own), os.O_WRONLY|os.O_CREATE, disk.FileMode)
-	if err == nil {
-		err = f.Close()
-	}
+	f, err := os.OpenFile(filepath.Join(r.dir, marker), os.O_WRONLY|os.O_APPEND|os.O_CREATE, disk.FileMode)
 	if err != nil {
 		return err
 	}
-	for of, path := range r.markers() {
-		if of < n-spareMarkers {
-			_ = os.Remove(path) // another process may have removed it
-		}
-	}
-	return nil
+	_, err = fmt.Fprintln(f, n)
+	return errors.Join(err, f.Close())
 }

@@ -68,7 +68,7 @@ func (r Runs) Info(id string) RunInfo {
 		info.Answered, info.Items = end.Items-end.Failed-end.Provisional, end.Items+end.Left
 		info.Tokens, info.Cost = end.InputTokens+end.OutputTokens, end.Cost
 	} else {
-		t := Count(dir, m.Format)
+		t := Count(dir)
 		info.Answered, info.Tokens, info.Cost = t.Items, t.Usage.InputTokens+t.Usage.OutputTokens, t.Cost
 	}
 	return info

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
@@ -12,16 +13,6 @@ import (
 //
 // The checksum is the object's last property, "sum": the CRC-32C of all text before it, as eight
 // hexadecimal digits.
-
-// SealState is the result of checking a text's checksum.
-type SealState int
-
-// States of a text.
-const (
-	Unsealed  SealState = iota // without a checksum
-	SealWhole                  // unchanged
-	SealChanged
-)
 
 // style is the text before and after an object's checksum.
 type style struct{ before, after string }
@@ -45,26 +36,15 @@ func (s style) seal(text []byte, from, end int) []byte {
 	return fmt.Appendf(text, "%s%08x%s", s.before, crc32.Checksum(text[from:], table), s.after)
 }
 
-// CheckSeal checks a text that SealLine or SealFile may have written.
-func CheckSeal(text []byte) SealState {
-	state := line.check(text)
-	if state == Unsealed {
-		state = pretty.check(text)
-	}
-	return state
-}
+// Sealed reports whether a text is as SealLine or SealFile wrote it.
+func Sealed(text []byte) bool { return line.sealed(text) || pretty.sealed(text) }
 
-func (s style) check(text []byte) SealState {
+func (s style) sealed(text []byte) bool {
 	at := len(text) - len(s.after) - 2*crc32.Size - len(s.before)
 	if at < 0 || !bytes.HasSuffix(text, []byte(s.after)) || !bytes.HasPrefix(text[at:], []byte(s.before)) {
-		return Unsealed
+		return false
 	}
 	var sum [crc32.Size]byte
-	if _, err := hex.Decode(sum[:], text[at+len(s.before):len(text)-len(s.after)]); err != nil {
-		return SealChanged
-	}
-	if want := crc32.Checksum(text[:at], table); want != uint32(sum[0])<<24|uint32(sum[1])<<16|uint32(sum[2])<<8|uint32(sum[3]) {
-		return SealChanged
-	}
-	return SealWhole
+	_, err := hex.Decode(sum[:], text[at+len(s.before):len(text)-len(s.after)])
+	return err == nil && binary.BigEndian.Uint32(sum[:]) == crc32.Checksum(text[:at], table)
 }

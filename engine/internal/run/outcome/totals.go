@@ -13,7 +13,7 @@ type Dropped struct {
 	Voter   string // the block's name: "llm"
 	Answers int    // all its answers
 	Dropped int    // of Answers: not accepted
-	Texts   []Text // refused texts, including the frequent ones; at most maxTexts
+	Texts   []Text // the first refused texts that differ; at most maxTexts
 
 	positions map[Text]int // indexes in Texts, by text without its count
 }
@@ -22,9 +22,7 @@ type Dropped struct {
 type Text struct {
 	Answer string
 	Reason string // why Answer is empty
-	Count  int    // occurrences; a lower bound if there are too many texts to count all
-
-	missed int // possible occurrences before it was counted
+	Count  int    // occurrences
 }
 
 // Limits, because a model may write another text each time, of any length.
@@ -77,34 +75,14 @@ func (d *Dropped) add(v *Vote) {
 		text.Reason = cut(v.Reason)
 	}
 	at, ok := d.positions[text]
-	switch {
-	case ok:
-	case len(d.Texts) < maxTexts:
-		at = len(d.Texts)
-		d.Texts = append(d.Texts, text)
-	default:
-		at = d.rarest()
-		rare := d.Texts[at]
-		text.missed = rare.Count + rare.missed
-		delete(d.positions, Text{Answer: rare.Answer, Reason: rare.Reason})
-		d.Texts[at] = text
-		text.missed = 0
-	}
-	d.positions[text] = at
-	d.Texts[at].Count++
-}
-
-// rarest returns the text that a new one replaces, by the Space-Saving algorithm: every text more
-// frequent than one in maxTexts is counted (Metwally, Agrawal, El Abbadi, "Efficient Computation of
-// Frequent and Top-k Elements in Data Streams", ICDT 2005).
-func (d *Dropped) rarest() int {
-	at := 0
-	for i := range d.Texts {
-		if d.Texts[i].Count+d.Texts[i].missed < d.Texts[at].Count+d.Texts[at].missed {
-			at = i
+	if !ok {
+		if len(d.Texts) == maxTexts {
+			return
 		}
+		at = len(d.Texts)
+		d.positions[text], d.Texts = at, append(d.Texts, text)
 	}
-	return at
+	d.Texts[at].Count++
 }
 
 // cut cuts a text to maxText.

@@ -66,24 +66,3 @@ func TestDroppedIsBounded(t *testing.T) {
 		t.Errorf("%d dropped, %d texts of %d bytes, %+v", d.Dropped, len(d.Texts), bytes, d.Texts[0])
 	}
 }
-
-// What a model begins to write late is counted, too, whatever else it wrote before.
-func TestDroppedCountsWhatIsFrequent(t *testing.T) {
-	var totals Totals
-	for i := range 20_000 {
-		text := fmt.Sprint(i)
-		if i > 10_000 && i%2 == 0 {
-			text = "late"
-		}
-		totals.Add(Result{Answer: "x", Votes: []Vote{{Voter: "llm", Answer: text, Weight: 1}}})
-	}
-	d, most := totals.Dropped()[0], Text{}
-	for _, text := range d.Texts {
-		if text.Count > most.Count {
-			most = text
-		}
-	}
-	if most.Answer != "late" || most.Count > 4999 || most.Count < 4900 {
-		t.Errorf("the most frequent is %+v", most)
-	}
-}

@@ -76,9 +76,6 @@ func (r *Run) list(k *kept) {
 		for _, l := range k.seen.Lists {
 			k.Lists = append(k.Lists, List{Stage: l.Stage, Whole: l.Whole, found: bare(l.Found)})
 		}
-		if older := k.seen.Candidates; len(older) > 0 {
-			k.Lists = append(k.Lists, List{Stage: r.lastList(), found: bare(older)})
-		}
 	}
 	if k.retrievalOnly() {
 		k.Lists = append(k.Lists, List{Stage: r.lastList(), Candidates: k.Candidates, found: k.found})
@@ -263,7 +260,7 @@ func (r *Run) decide(k *kept) {
 	}
 }
 
-// textOf returns a rule as it was written; empty: an older racflow kept the run.
+// textOf returns a rule as it was written; empty: it is on_error, which is no rule of the file.
 func (r *Run) textOf(one outcome.Rule) string {
 	all := r.journal.Manifest.Rules
 	at := slices.IndexFunc(all, func(m journal.ManifestRule) bool {

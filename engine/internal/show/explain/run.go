@@ -132,10 +132,6 @@ func (r *Run) rows() (reader, error) {
 }
 
 func briefOf(item *journal.Item) *Brief {
-	item.Result.Fields = item.Row.Fields
-	if file, line := item.Row.Place(); file != "" {
-		item.Result.File, item.Result.FileLine = file, line
-	}
 	b := &Brief{Result: result.Of(item.Result, nil), Line: item.Row.Line, Status: item.Status, Cost: item.Result.Costs, Seen: item.Seen != nil}
 	for voter, u := range item.Result.Usages {
 		if b.Usages == nil {

@@ -53,7 +53,7 @@ func OpenRun(ctx context.Context, o engine.Options, id string, r Options) (*Revi
 	}
 	defer run.Close()
 	m := run.Manifest()
-	if m.Answers != journal.LabelAnswers && m.Answers != "" {
+	if m.Answers != journal.LabelAnswers {
 		return nil, fmt.Errorf("run %s answers with %s, and only labels can be reviewed", run.ID(), m.Answers)
 	}
 	p := run.Definition()
