@@ -103,10 +103,7 @@ func arrivals(t *testing.T, urls string) (stop func() float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := conn.Watch(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := conn.Watch(ctx)
 	var at []time.Time
 	done := make(chan struct{})
 	go func() {

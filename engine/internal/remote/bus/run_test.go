@@ -35,7 +35,7 @@ func TestAnswersInOrder(t *testing.T) {
 	}
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	var all []Answer
+	var all []StoredAnswer
 	for a, err := range r.Answers(reading, 0) {
 		if err != nil {
 			t.Fatal(err)

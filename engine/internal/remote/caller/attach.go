@@ -60,17 +60,8 @@ func Attach(ctx context.Context, conn *bus.Conn, id, folder string, o Options) (
 		return nil, errors.Join(err, a.spool.close())
 	}
 	c.work, c.stop = context.WithCancelCause(ctx)
-	workers, err := c.run.Follow(c.work, WorkerPrefix)
-	var caller <-chan bus.Change
-	if err == nil {
-		caller, err = c.run.Follow(c.work, CallerKey)
-	}
-	if err != nil {
-		c.stop(err)
-		return nil, errors.Join(err, a.spool.close())
-	}
-	c.start(func() { c.crew.watch(c.work, workers, func() {}) })
-	c.start(func() { a.taken(caller) })
+	c.start(func() { c.crew.watch(c.work, c.run.Follow(c.work, WorkerPrefix), func() {}) })
+	c.start(func() { a.taken(c.run.Follow(c.work, CallerKey)) })
 	c.start(a.receive)
 	return a, nil
 }

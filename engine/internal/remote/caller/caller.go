@@ -248,10 +248,7 @@ func (c *Caller) serve(ctx context.Context) error {
 	if err := c.crew.synchronise(ctx, c.run, CallerKey); err != nil {
 		return err
 	}
-	changes, err := c.run.Follow(c.work, WorkerPrefix)
-	if err != nil {
-		return err
-	}
+	changes := c.run.Follow(c.work, WorkerPrefix)
 	after := c.after
 	c.start(func() { c.receive(after) })
 	c.start(func() { c.crew.watch(c.work, changes, c.widen) })

@@ -81,16 +81,15 @@ func (c *Caller) sweep(ctx context.Context, now time.Time) error {
 			failed = append(failed, c.conn.RemoveFile(ctx, f.Digest))
 		}
 	}
-	return errors.Join(append(failed, c.sweepUnlisted(ctx, now))...)
+	return errors.Join(append(failed, c.sweepUnfinished(ctx, now))...)
 }
 
-// sweepUnlisted removes streams of runs that the index does not list, because their callers crashed
-// while creating or removing them.
-func (c *Caller) sweepUnlisted(ctx context.Context, now time.Time) error {
-	all, err := c.conn.Unlisted(ctx)
+// sweepUnfinished removes runs whose callers crashed while creating or removing them.
+func (c *Caller) sweepUnfinished(ctx context.Context, now time.Time) error {
+	all, err := c.conn.Unfinished(ctx)
 	failed := []error{err}
 	for _, r := range all {
-		if IsRunID(r.ID()) && now.Sub(r.Made) > overKept {
+		if IsRunID(r.ID()) && now.Sub(r.At) > overKept {
 			failed = append(failed, r.Remove(ctx))
 		}
 	}
