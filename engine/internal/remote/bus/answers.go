@@ -248,16 +248,16 @@ func (s *AnswersServer) copy(ctx context.Context, last uint64) error {
 	if s.at >= last {
 		return nil
 	}
-	for stored, err := range s.run.Answers(ctx, s.at) {
+	for m, err := range s.run.contents(ctx, answersStream(s.run.id), answerSubject(s.run.id, ">"), s.at) {
 		if err != nil {
 			return err
 		}
 		var a answer
-		key, notHex := hex.DecodeString(stored.Key)
-		if notHex == nil && len(key) == len(sdk.Key{}) && cbor.Unmarshal(stored.Value, &a) == nil { // others are not a process's
+		key, notHex := hex.DecodeString(m.Subject[len(answerSubject(s.run.id, "")):])
+		if notHex == nil && len(key) == len(sdk.Key{}) && cbor.Unmarshal(m.Data, &a) == nil { // others are not a process's
 			copyTo(s.local, sdk.Key(key), a)
 		}
-		if s.at = stored.Sequence; s.at >= last {
+		if s.at = m.Sequence; s.at >= last {
 			return nil
 		}
 	}
@@ -267,7 +267,7 @@ func (s *AnswersServer) copy(ctx context.Context, last uint64) error {
 // Bring ends the server and copies the answers that workers have stored before the call.
 func (s *AnswersServer) Bring(ctx context.Context) error {
 	s.stop()
-	last, err := s.run.LastAnswer(ctx)
+	last, err := s.run.newest(ctx, answersStream(s.run.id), answerSubject(s.run.id, ">"))
 	if err != nil {
 		return fmt.Errorf("how many answers of the run there are: %w", err)
 	}

@@ -264,7 +264,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%d bytes, %v", got.Len(), err)
 		}
 		files := must.Get(c.Files(ctx))(t)
-		if len(files) != 1 || files[0].Digest != digest || files[0].Size != int64(len(data)) {
+		if len(files) != 1 || files[0].Digest != digest {
 			t.Error(files)
 		}
 		if err := c.RemoveFile(ctx, digest); err != nil || must.Get(c.HasFile(ctx, digest))(t) {

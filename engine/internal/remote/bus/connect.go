@@ -90,16 +90,10 @@ func (o Options) dialOptions() ([]nats.Option, error) {
 		nats.ReconnectBufSize(-1), // a message that cannot be sent fails; its sender decides whether to send it again
 	}
 	if o.CA != "" {
-		if err := readable("certificate authority", o.CA); err != nil {
-			return nil, err
-		}
 		options = append(options, nats.RootCAs(o.CA))
 	}
 	switch {
 	case o.Certificate != "" && o.Key != "":
-		if err := errors.Join(readable("certificate", o.Certificate), readable("key", o.Key)); err != nil {
-			return nil, err
-		}
 		options = append(options, nats.ClientCert(o.Certificate, o.Key))
 	case o.Certificate != "" || o.Key != "":
 		return nil, errors.New("a certificate for TLS and its key belong together: name both files")
@@ -119,14 +113,6 @@ func (o Options) dialOptions() ([]nats.Option, error) {
 		return nil, fmt.Errorf("credentials for the servers: %s is neither a .creds file nor the seed of a user's key: %w", o.Credentials, err)
 	}
 	return append(options, seed), nil
-}
-
-func readable(what, path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("%s for TLS: %w", what, err)
-	}
-	return file.Close()
 }
 
 // Conn is a connection to the servers. It reconnects until it is closed.

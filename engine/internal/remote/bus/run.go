@@ -192,20 +192,15 @@ func (c *Conn) Runs(ctx context.Context) ([]string, error) {
 	return ids, err
 }
 
-// Unfinished is a run whose creation or removal was interrupted, or is still in progress.
-type Unfinished struct {
-	*Run           // without its definition
-	At   time.Time // when that began, by the servers' clock
-}
-
-// Unfinished returns such runs.
-func (c *Conn) Unfinished(ctx context.Context) ([]Unfinished, error) {
+// Sweep removes runs whose creation or removal was interrupted before a time, by the servers' clock.
+func (c *Conn) Sweep(ctx context.Context, before time.Time) error {
 	all, err := c.runs(ctx, false)
-	found := make([]Unfinished, len(all))
-	for i, m := range all {
-		found[i] = Unfinished{&Run{c: c, id: indexed(m)}, m.Time}
+	for _, m := range all {
+		if m.Time.Before(before) {
+			err = errors.Join(err, (&Run{c: c, id: indexed(m)}).Remove(ctx))
+		}
 	}
-	return found, err
+	return err
 }
 
 // lookAgain is how often Watch checks whether a first run exists.
@@ -288,31 +283,28 @@ func (r *Run) Answer(ctx context.Context, at Position, data []byte) (first bool,
 // Results yields the answers of batches stored after a sequence number (0: all), each once, in the order of storage, and waits
 // for more until ctx ends. The end of ctx is no error; after any other error the iteration ends. ErrNoRun: the run was removed.
 func (r *Run) Results(ctx context.Context, after uint64) iter.Seq2[Result, error] {
-	return follow(ctx, r, resultsStream(r.id), subject(r.id, "results", ">"), after, func(m *jetstream.RawStreamMsg, data []byte) (Result, error) {
-		at, err := positionOf(m.Subject)
-		return Result{Position: at, Data: data, Sequence: m.Sequence, Worker: m.Header.Get(headerWorker)}, err
-	})
-}
-
-// follow yields what read makes of the messages of a stream.
-func follow[T any](ctx context.Context, r *Run, stream, filter string, after uint64, read func(m *jetstream.RawStreamMsg, data []byte) (T, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for m, err := range r.c.tail(ctx, stream, filter, after) {
-			var one T
-			var data []byte
+	return func(yield func(Result, error) bool) {
+		for m, err := range r.contents(ctx, resultsStream(r.id), subject(r.id, "results", ">"), after) {
+			var result Result
 			if err == nil {
-				data, err = r.unpack(ctx, m)
+				result = Result{Data: m.Data, Sequence: m.Sequence, Worker: m.Header.Get(headerWorker)}
+				result.Position, err = positionOf(m.Subject)
 			}
-			if err == nil {
-				one, err = read(m, data)
-			}
-			if err != nil {
-				if ctx.Err() == nil {
-					yield(one, fmt.Errorf("read %s: %w", stream, err))
-				}
+			if !yield(result, err) || err != nil {
 				return
 			}
-			if !yield(one, nil) {
+		}
+	}
+}
+
+// contents is tail with whole data in place of references to pieces.
+func (r *Run) contents(ctx context.Context, stream, filter string, after uint64) iter.Seq2[*jetstream.RawStreamMsg, error] {
+	return func(yield func(*jetstream.RawStreamMsg, error) bool) {
+		for m, err := range r.c.tail(ctx, stream, filter, after) {
+			if err == nil {
+				m.Data, err = r.unpack(ctx, m)
+			}
+			if err != nil && ctx.Err() != nil || !yield(m, err) || err != nil {
 				return
 			}
 		}
@@ -324,6 +316,7 @@ func (r *Run) Stored(ctx context.Context) (uint64, error) {
 	return r.newest(ctx, resultsStream(r.id), subject(r.id, "results", ">"))
 }
 
+// newest returns the sequence number of the newest message below a subject; 0: there is none.
 func (r *Run) newest(ctx context.Context, stream, filter string) (uint64, error) {
 	m, err := r.c.last(ctx, stream, filter)
 	if m == nil || err != nil {
@@ -332,30 +325,8 @@ func (r *Run) newest(ctx context.Context, stream, filter string) (uint64, error)
 	return m.Sequence, nil
 }
 
-// StoredAnswer is an answer of a service, as stored by KeepAnswer.
-type StoredAnswer struct {
-	Key      string
-	Value    []byte
-	Sequence uint64 // in the order of storage: growing
-}
-
-// Answers yields the answers of services as Results does those of batches.
-func (r *Run) Answers(ctx context.Context, after uint64) iter.Seq2[StoredAnswer, error] {
-	return follow(ctx, r, answersStream(r.id), answerSubject(r.id, ">"), after, func(m *jetstream.RawStreamMsg, data []byte) (StoredAnswer, error) {
-		return StoredAnswer{m.Subject[len(answerSubject(r.id, "")):], data, m.Sequence}, nil
-	})
-}
-
-// LastAnswer returns the sequence number of the newest answer of a service; 0: there is none.
-func (r *Run) LastAnswer(ctx context.Context) (uint64, error) {
-	return r.newest(ctx, answersStream(r.id), answerSubject(r.id, ">"))
-}
-
 // Answered returns the stored answer of a service; nil: there is none.
 func (r *Run) Answered(ctx context.Context, key string) (value []byte, err error) {
-	if err := checkKey(key); err != nil {
-		return nil, err
-	}
 	m, err := r.c.last(ctx, answersStream(r.id), answerSubject(r.id, key))
 	if m != nil && err == nil {
 		value, err = r.unpack(ctx, m)
@@ -369,9 +340,6 @@ func (r *Run) Answered(ctx context.Context, key string) (value []byte, err error
 // KeepAnswer stores an answer of a service, and waits until it is stored. It returns the answer
 // that counts: the first one of the key, for the life of the run.
 func (r *Run) KeepAnswer(ctx context.Context, key string, value []byte) (stands []byte, err error) {
-	if err := checkKey(key); err != nil {
-		return nil, err
-	}
 	first := false
 	m, err := r.pack(ctx, answerSubject(r.id, key), value)
 	if err == nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/errgroup"
 )
 
 // State is the value of a key.
@@ -134,26 +133,18 @@ func (c *Conn) all(ctx context.Context, stream, filter string) ([]*jetstream.Raw
 	if err != nil {
 		return nil, err
 	}
-	found := make(chan *jetstream.RawStreamMsg, len(subjects))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(16)
+	var all []*jetstream.RawStreamMsg
 	for subject := range subjects {
-		group.Go(func() error {
-			m, err := c.last(groupCtx, stream, subject)
-			if m != nil && m.Header.Get(headerKV) == "" {
-				found <- m
-			}
-			return err
-		})
-	}
-	err = group.Wait()
-	close(found)
-	all := make([]*jetstream.RawStreamMsg, 0, len(subjects))
-	for m := range found {
-		all = append(all, m)
+		m, err := c.last(ctx, stream, subject)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil && m.Header.Get(headerKV) == "" {
+			all = append(all, m)
+		}
 	}
 	slices.SortFunc(all, func(a, b *jetstream.RawStreamMsg) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	return all, err
+	return all, nil
 }
 
 // Change is a change of a key.

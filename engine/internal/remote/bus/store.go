@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,8 +18,7 @@ import (
 
 // File describes a file at the servers.
 type File struct {
-	Digest string // SHA-256, hexadecimal
-	Size   int64
+	Digest string    // SHA-256, hexadecimal
 	At     time.Time // when it was stored
 }
 
@@ -31,12 +31,9 @@ func checkDigest(digest string) error {
 	return nil
 }
 
-// A file has the keys DIGEST.NUMBER for its pieces, and DIGEST.file. That has the number of pieces and bytes, or nothing while
-// they are being stored.
-const (
-	fileKey  = ".file"
-	fileForm = "%d %d"
-)
+// A file has the keys DIGEST.NUMBER for its pieces, and DIGEST.file, which has the number of pieces, or nothing while they are
+// being stored.
+const fileKey = ".file"
 
 // file returns the number of pieces of a file; -1: it does not exist, or not all of it.
 func (c *Conn) file(ctx context.Context, digest string) (pieces int, err error) {
@@ -50,8 +47,7 @@ func (c *Conn) file(ctx context.Context, digest string) (pieces int, err error) 
 	case err != nil:
 		return -1, err
 	}
-	_, err = fmt.Sscanf(string(m.Data), "%d", &pieces)
-	return pieces, err
+	return strconv.Atoi(string(m.Data))
 }
 
 // HasFile reports whether a complete file with this digest exists.
@@ -79,23 +75,16 @@ func (c *Conn) putFile(ctx context.Context, digest string, r io.Reader) error {
 	if _, err := c.swap(ctx, files, digest+fileKey, nil, 0); err != nil && !errors.Is(err, ErrRevision) {
 		return err
 	}
-	sum, size := sha256.New(), new(counter)
-	pieces, err := c.cut(ctx, kvStream+files, keySubject(files, digest+"."), io.TeeReader(r, io.MultiWriter(sum, size)))
+	sum := sha256.New()
+	pieces, err := c.cut(ctx, kvStream+files, keySubject(files, digest+"."), io.TeeReader(r, sum))
 	if err != nil {
 		return err
 	}
 	if found := hex.EncodeToString(sum.Sum(nil)); found != digest {
 		return fmt.Errorf("what was read has the digest %s: it was changed meanwhile", found)
 	}
-	_, err = c.publish(ctx, kvStream+files, &nats.Msg{Subject: keySubject(files, digest+fileKey), Data: fmt.Appendf(nil, fileForm, pieces, *size)})
+	_, err = c.publish(ctx, kvStream+files, &nats.Msg{Subject: keySubject(files, digest+fileKey), Data: strconv.AppendInt(nil, int64(pieces), 10)})
 	return err
-}
-
-type counter int64
-
-func (c *counter) Write(b []byte) (int, error) {
-	*c += counter(len(b))
-	return len(b), nil
 }
 
 // GetFile writes a file to w and checks its digest; after an error, discard what was written. ErrNoFile: it does not exist.
@@ -129,7 +118,7 @@ func (c *Conn) RemoveFile(ctx context.Context, digest string) error {
 	return nil
 }
 
-// Files returns all files at the servers, also those that are being stored, whose size is 0.
+// Files returns all files at the servers, also those that are being stored.
 func (c *Conn) Files(ctx context.Context) ([]File, error) {
 	entries, err := c.all(ctx, kvStream+files, keySubject(files, "*"+fileKey))
 	if errors.Is(err, ErrNoRun) {
@@ -140,10 +129,7 @@ func (c *Conn) Files(ctx context.Context) ([]File, error) {
 	}
 	all := make([]File, len(entries))
 	for i, m := range entries {
-		all[i].Digest = strings.TrimSuffix(m.Subject[len(keySubject(files, "")):], fileKey)
-		all[i].At = m.Time
-		var pieces int
-		_, _ = fmt.Sscanf(string(m.Data), fileForm, &pieces, &all[i].Size)
+		all[i] = File{strings.TrimSuffix(m.Subject[len(keySubject(files, "")):], fileKey), m.Time}
 	}
 	return all, nil
 }

@@ -73,9 +73,6 @@ func (r *Run) Serve(on string, f func(data []byte) []byte) (stop func(), err err
 
 // Tell sends a message to all processes that currently Hear the subject in this run. There may be none.
 func (r *Run) Tell(on string, data []byte) error {
-	if len(data) > r.c.room() {
-		return fmt.Errorf("tell %s: %d bytes are too many for one message: %w", on, len(data), nats.ErrMaxPayload)
-	}
 	if err := r.c.nc.Publish(subject(r.id, "tell", on), data); err != nil {
 		return fmt.Errorf("tell %s: %w", on, err)
 	}

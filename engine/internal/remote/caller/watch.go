@@ -81,19 +81,7 @@ func (c *Caller) sweep(ctx context.Context, now time.Time) error {
 			failed = append(failed, c.conn.RemoveFile(ctx, f.Digest))
 		}
 	}
-	return errors.Join(append(failed, c.sweepUnfinished(ctx, now))...)
-}
-
-// sweepUnfinished removes runs whose callers crashed while creating or removing them.
-func (c *Caller) sweepUnfinished(ctx context.Context, now time.Time) error {
-	all, err := c.conn.Unfinished(ctx)
-	failed := []error{err}
-	for _, r := range all {
-		if IsRunID(r.ID()) && now.Sub(r.At) > overKept {
-			failed = append(failed, r.Remove(ctx))
-		}
-	}
-	return errors.Join(failed...)
+	return errors.Join(append(failed, c.conn.Sweep(ctx, now.Add(-overKept)))...)
 }
 
 // endedAt returns when a run was over; zero: it is not.

@@ -68,9 +68,10 @@ func TestSweepUnfinished(t *testing.T) {
 	w := newWorld(t, 10)
 	js := w.servers.JetStream(t)
 	index := must.Get(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "racflow_runs"}))(t)
-	for _, id := range []string{caller.NewRunID(), "settings"} { // the second is somebody else's
-		must.Get(index.PutString(t.Context(), id, "unfinished"))(t)
-		must.Get(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "racflow_" + id}))(t)
+	id := caller.NewRunID()
+	must.Get(index.PutString(t.Context(), id, "unfinished"))(t)
+	for _, bucket := range []string{"racflow_" + id, "racflow_settings"} { // the second is somebody else's
+		must.Get(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: bucket}))(t)
 	}
 	c, _ := w.caller(caller.Options{})
 	for _, test := range []struct {
