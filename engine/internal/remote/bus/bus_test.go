@@ -156,7 +156,7 @@ func TestState(t *testing.T) {
 		t.Error(change)
 	}
 	must.Do(t, r.Delete(ctx, "worker.a"))
-	all := must.Get(r.All(ctx, "work"))(t)
+	all := must.Get(r.All(ctx, "worker."))(t)
 	if len(all) != 1 || string(all["worker.b"].Value) != "b" || time.Since(all["worker.b"].At).Abs() > time.Hour {
 		t.Error(all)
 	}

@@ -98,25 +98,29 @@ func (c *Conn) swap(ctx context.Context, bucket, key string, value []byte, revis
 	return stored, err
 }
 
-// All returns the keys with a prefix, and their values.
+// All returns the keys that begin with a prefix, which ends in a dot or is empty, or the one key, and their values.
 func (r *Run) All(ctx context.Context, prefix string) (map[string]State, error) {
-	below := keySubject(stateBucket(r.id), "")
-	found, err := r.c.all(ctx, kvStream+stateBucket(r.id), below+words(prefix))
+	found, err := r.c.all(ctx, kvStream+stateBucket(r.id), keySubject(stateBucket(r.id), below(prefix)))
 	if err != nil {
 		return nil, fmt.Errorf("read %s*: %w", prefix, err)
 	}
 	all := map[string]State{}
 	for _, m := range found {
-		if key := m.Subject[len(below):]; strings.HasPrefix(key, prefix) {
-			all[key] = State{Value: notNil(m.Data), At: m.Time, Revision: m.Sequence}
-		}
+		all[r.keyOf(m)] = State{Value: notNil(m.Data), At: m.Time, Revision: m.Sequence}
 	}
 	return all, nil
 }
 
-// words returns a server-side filter for a prefix: servers match only whole words.
-func words(prefix string) string {
-	return prefix[:strings.LastIndex(prefix, ".")+1] + ">"
+func (r *Run) keyOf(m *jetstream.RawStreamMsg) string {
+	return m.Subject[len(keySubject(stateBucket(r.id), "")):]
+}
+
+// below returns a server-side filter for keys.
+func below(prefix string) string {
+	if prefix == "" || strings.HasSuffix(prefix, ".") {
+		return prefix + ">"
+	}
+	return prefix
 }
 
 // all returns the messages of a stream below a subject, in the order of storage and without deleted keys. It reads them one by
@@ -154,26 +158,21 @@ type Change struct {
 	Deleted bool
 }
 
-// Follow sends the keys with a prefix, first as they are and then each change, until ctx ends or the run is
-// removed; then it closes the channel. Of several quick changes it may send only the last.
+// Follow sends the keys that begin with a prefix, as of All, first as they are and then each change, until ctx ends or the run
+// is removed; then it closes the channel. Of several quick changes it may send only the last.
 func (r *Run) Follow(ctx context.Context, prefix string) <-chan Change {
 	changes := make(chan Change)
-	below := keySubject(stateBucket(r.id), "")
 	go func() {
 		defer close(changes)
-		for m, err := range r.c.tail(ctx, kvStream+stateBucket(r.id), below+words(prefix), 0) {
+		for m, err := range r.c.tail(ctx, kvStream+stateBucket(r.id), keySubject(stateBucket(r.id), below(prefix)), 0) {
 			if err != nil {
 				if !errors.Is(err, ErrNoRun) {
 					r.c.log.Warn("the run's state cannot be followed", "err", err)
 				}
 				return
 			}
-			change := Change{Key: m.Subject[len(below):], State: State{notNil(m.Data), m.Time, m.Sequence}, Deleted: m.Header.Get(headerKV) != ""}
-			if !strings.HasPrefix(change.Key, prefix) {
-				continue
-			}
 			select {
-			case changes <- change:
+			case changes <- Change{r.keyOf(m), State{notNil(m.Data), m.Time, m.Sequence}, m.Header.Get(headerKV) != ""}:
 			case <-ctx.Done():
 				return
 			}
