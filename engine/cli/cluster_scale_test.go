@@ -142,8 +142,8 @@ func TestClusterOverhead(t *testing.T) {
 	if os.Getenv("RACFLOW_RATE") == "" {
 		t.Skip("RACFLOW_RATE is not set: it compares long runs, on a machine that does nothing else")
 	}
-	const turns = 2
-	dir := clusterFolder(t, items)  // many, so that the start of processes is a small part
+	const items, turns = 20_000, 2 // so many that the start of processes is a small part
+	dir := clusterFolder(t, items)
 	used := map[int]time.Duration{} // by the number of workers; 0: without servers
 	for range turns {
 		local := begin(t, clusterRun(t, dir, "local", ""))
