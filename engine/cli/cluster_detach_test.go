@@ -18,7 +18,7 @@ func TestClusterDetach(t *testing.T) {
 	ends(t, racflow(t, dir, "run", "--state", "here.state", "--output", "here.tsv", "p.hcl"), slow)
 	said := ends(t, racflow(t, dir, "run", "--state", "left.state", "--on", servers.url(), "--detach", "p.hcl"), slow)
 	named := regexp.MustCompile(`racflow runs attach ([a-z0-9]+) --on `).FindStringSubmatch(said)
-	if named == nil || !strings.Contains(said, ": 400 items in 7 batches (") {
+	if named == nil || !strings.Contains(said, ": 400 items in 4 batches (") {
 		t.Fatalf("it does not say how to come back:\n%s", said)
 	}
 	far := t.TempDir()

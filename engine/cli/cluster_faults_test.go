@@ -133,10 +133,7 @@ func TestClusterOtherVersion(t *testing.T) {
 	dir := clusterFolder(t, 100)
 	p := begin(t, clusterRun(t, dir, "out", servers.url()))
 	conn := connect(t, servers.url())
-	ids, err := conn.Watch(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := conn.Watch(t.Context())
 	run, err := conn.Open(t.Context(), <-ids)
 	if err != nil {
 		t.Fatal(err)
@@ -159,11 +156,7 @@ func TestClusterOtherVersion(t *testing.T) {
 	}
 	startWorker(t, servers.url())
 	p.good(slow) // it works for the other
-	changes, err := another.Follow(t.Context(), caller.WorkerPrefix)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for c := range changes {
+	for c := range another.Follow(t.Context(), caller.WorkerPrefix) {
 		w := jsonLines[caller.WorkerState](t, string(c.Value))[0]
 		if w.State != caller.Lacks {
 			continue

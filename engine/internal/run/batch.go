@@ -213,6 +213,9 @@ const (
 	// networkBatchSize is the default if a stage asks other machines: a paid answer then does not
 	// wait for many others.
 	networkBatchSize = 8
+	// remoteBatchSize is the default if other machines run stages that ask no service: each batch
+	// costs several messages, which the servers store in replicas.
+	remoteBatchSize = 128
 )
 
 const (
@@ -241,6 +244,8 @@ func (r *Run) measure() {
 		return
 	case calls > 0:
 		r.batch = networkBatchSize
+	case r.remote != nil:
+		r.batch = remoteBatchSize
 	default:
 		r.batch = batchSize
 	}

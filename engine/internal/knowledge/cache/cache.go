@@ -270,49 +270,6 @@ func (c *Cache) Close() error {
 	return errors.Join(errs...)
 }
 
-// copiedPrefix begins the name of a file that says, as a decimal number, how far a source was copied.
-const copiedPrefix = "copied-"
-
-// Copied returns the last number given to KeepCopied for a source, such as a run on other machines:
-// how far its values were copied into the folder. 0: nothing was, or the folder was cleared since.
-func (c *Cache) Copied(source string) (uint64, error) {
-	text, err := os.ReadFile(filepath.Join(c.dir, copiedPrefix+source))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	n, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64) // 0 if unreadable: the source is copied again
-	return n, err
-}
-
-// KeepCopied stores how far a source was copied. The name of a source has letters and digits only.
-func (c *Cache) KeepCopied(source string, n uint64) error {
-	if err := disk.MakeFolder(c.dir); err != nil {
-		return err
-	}
-	path := filepath.Join(c.dir, copiedPrefix+source)
-	if err := os.WriteFile(path+draft, fmt.Appendln(nil, n), disk.FileMode); err != nil {
-		return err
-	}
-	return os.Rename(path+draft, path)
-}
-
-// ForgetCopied removes the number of a source that no longer exists.
-func ForgetCopied(dir, source string) error {
-	err := os.Remove(filepath.Join(dir, copiedPrefix+source))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// forgetCopied removes the numbers of all sources from a folder without values.
-func forgetCopied(dir string) {
-	paths, _ := filepath.Glob(filepath.Join(dir, copiedPrefix+"*")) // on failure they stay
-	for _, path := range paths {
-		_ = os.Remove(path)
-	}
-}
-
 // A group is a record of many values that were made together, so that a file can be indexed without
 // reading it all. Its key is empty, and its second checksum covers its directory, with which its
 // value begins:

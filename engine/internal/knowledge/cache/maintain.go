@@ -149,7 +149,6 @@ func Clear(dir string, before time.Time) (Cleared, error) {
 	}
 	if left, err := answers.list(dir); err == nil && len(left) == 0 {
 		forgetHits(dir)
-		forgetCopied(dir)
 	}
 	return c, errors.Join(errs...)
 }

@@ -3,12 +3,19 @@ package bus
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/cache"
+	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -31,349 +38,253 @@ import (
 // Workers that ask the same question before any of them has an answer all pay: none waits for the
 // call of another machine.
 
-// answer is an answer of a service, as it is sent.
+// answer is an answer of a service, as it is stored and sent.
 type answer struct {
-	about string // description for people
-	value []byte
+	About string `cbor:"1,keyasint"` // description for people
+	Value []byte `cbor:"2,keyasint"`
 }
 
-// maxAbout limits the bytes of answer.about in a message: a folder stores fewer.
-const maxAbout = 64
+// cacheSubject is the subject for questions to the caller about answers of earlier runs. A question is a
+// list of keys; the reply is a list with an answer or nothing for each.
+const cacheSubject = "answers"
 
-// encode returns the bytes for the bucket: the length of about in one byte, about, and the value.
-func (a answer) encode() []byte {
-	about := a.about[:min(len(a.about), maxAbout)]
-	b := make([]byte, 0, 1+len(about)+len(a.value))
-	b = append(b, byte(len(about)))
-	return append(append(b, about...), a.value...)
-}
-
-var errDamaged = errors.New("what the servers keep of an answer cannot be read: something else than racflow wrote it")
-
-func decode(data []byte) (answer, error) {
-	if len(data) < 1 || int(data[0]) > len(data)-1 {
-		return answer{}, errDamaged
-	}
-	n := 1 + int(data[0])
-	return answer{string(data[1:n]), data[n:]}, nil
-}
-
-// A question to the caller is a list of keys. The reply has one status byte for each key; after
-// found follow the length in four bytes, little-endian, and the answer.
 const (
-	nothing byte = iota // the caller has no answer
-	found               // the answer follows
-	kept                // the answer is in the run's bucket, since it is large
-	later               // the answer did not fit into the reply: ask again
-)
-
-// replyBytes limits the size of a reply: servers accept messages of 1 MiB by default.
-const replyBytes = 512 << 10
-
-// maxKeys limits the number of keys in a question.
-const maxKeys = 1024
-
-// replied is the reply for one key.
-type replied struct {
-	says byte
-	answer
-}
-
-// encodeQuestion encodes keys as a question.
-func encodeQuestion(keys []sdk.Key) []byte {
-	b := make([]byte, 0, len(keys)*len(sdk.Key{}))
-	for _, key := range keys {
-		b = append(b, key[:]...)
-	}
-	return b
-}
-
-func decodeQuestion(b []byte) (keys []sdk.Key) {
-	for ; len(b) >= len(sdk.Key{}) && len(keys) < maxKeys; b = b[len(sdk.Key{}):] {
-		keys = append(keys, sdk.Key(b))
-	}
-	return keys
-}
-
-// appendReply appends the reply for one key.
-func appendReply(b []byte, says byte, data []byte) []byte {
-	b = append(b, says)
-	if says == found {
-		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(data))), data...) //nolint:gosec // at most replyBytes
-	}
-	return b
-}
-
-// decodeReply decodes the reply for n keys.
-func decodeReply(b []byte, n int) ([]replied, error) {
-	all := make([]replied, 0, n)
-	for range n {
-		if len(b) == 0 {
-			return nil, errDamaged
-		}
-		r := replied{says: b[0]}
-		b = b[1:]
-		if r.says == found {
-			if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
-				return nil, errDamaged
-			}
-			end := 4 + int(binary.LittleEndian.Uint32(b))
-			var err error
-			if r.answer, err = decode(b[4:end]); err != nil {
-				return nil, err
-			}
-			b = b[end:]
-		}
-		all = append(all, r)
-	}
-	return all, nil
-}
-
-// Answered returns the stored answer of a service; nil: there is none.
-func (r *Run) Answered(ctx context.Context, key string) ([]byte, error) {
-	if err := checkKey(key); err != nil {
-		return nil, err
-	}
-	m, err := r.c.last(ctx, answersStream(r.id), answerSubject(r.id, key))
-	if err != nil {
-		return nil, fmt.Errorf("read answer %s: %w", key, err)
-	}
-	if m == nil {
-		return nil, nil
-	}
-	value, err := r.unpack(ctx, m.Header, m.Data)
-	if err != nil {
-		return nil, fmt.Errorf("read answer %s: %w", key, err)
-	}
-	return notNil(value), nil
-}
-
-// KeepAnswer stores an answer of a service, and waits until it is stored. It returns the answer
-// that counts: the first one of the key, for the life of the run.
-func (r *Run) KeepAnswer(ctx context.Context, key string, value []byte) (stands []byte, err error) {
-	if err := checkKey(key); err != nil {
-		return nil, err
-	}
-	m, err := r.pack(ctx, answerSubject(r.id, key), value)
-	if err != nil {
-		return nil, fmt.Errorf("keep answer %s: %w", key, err)
-	}
-	mine, err := r.c.once(ctx, answersStream(r.id), m)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("keep answer %s: %w", key, err)
-	case mine:
-		return notNil(value), nil
-	}
-	return r.Answered(ctx, key)
-}
-
-// answerPatience limits the wait for the caller's reply. After a timeout the caller, which may be
-// suspended, is not asked again for the duration leave, so that not every lookup waits that long.
-const (
+	// looks is how many keys one call looks up in the bucket at the same time.
+	looks = 16
+	// answerPatience limits the wait for the caller's reply. After a timeout the caller, which may be
+	// suspended, is not asked again for the duration leave, so that not every lookup waits that long.
 	answerPatience = 10 * time.Second
 	leave          = time.Minute
 )
 
-// question asks the caller for one key.
-type question struct {
-	key    sdk.Key
-	answer chan replied // receives one reply
+// AnswersCache is a worker's response cache. It implements governor.Shared.
+type AnswersCache struct {
+	ctx      context.Context
+	local    *cache.Cache
+	run      *Run
+	patience time.Duration             // with a caller that does not reply
+	absent   atomic.Pointer[time.Time] // the caller is not asked before this time
 }
 
-// askAll asks the caller for the keys that are still missing.
-func (c *AnswersCache) askAll(ctx context.Context, keys []sdk.Key, values [][]byte, missing []int) error {
-	asked := map[int]*question{}
-	for _, i := range missing {
-		if values[i] == nil {
-			asked[i] = &question{keys[i], make(chan replied, 1)}
-		}
+var _ governor.Shared = (*AnswersCache)(nil)
+
+// NewAnswersCache creates a worker's response cache; local is the cache of its state folder. After
+// ctx ends, no call waits for the servers.
+func NewAnswersCache(ctx context.Context, local *cache.Cache, run *Run) *AnswersCache {
+	return &AnswersCache{ctx: ctx, local: local, run: run, patience: answerPatience}
+}
+
+// name returns the name of a key in the bucket.
+func name(key sdk.Key) string { return hex.EncodeToString(key[:]) }
+
+// Get returns the value of a key.
+func (c *AnswersCache) Get(key sdk.Key) ([]byte, bool) {
+	values, err := c.GetAll(c.ctx, []sdk.Key{key}, false)
+	if err != nil {
+		return nil, false
 	}
-	c.enqueue(asked)
-	for i, q := range asked {
-		var r replied
-		select {
-		case r = <-q.answer:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		switch r.says {
-		case found:
-			values[i] = r.value
-			_ = c.have(q.key, r.answer) // if this fails, it is asked for again
-		case kept:
-			var err error
-			if values[i], err = c.look(ctx, q.key); err != nil {
-				return err
+	return values[0], values[0] != nil
+}
+
+// GetAll implements governor.Shared. It copies what it finds elsewhere into the folder.
+func (c *AnswersCache) GetAll(ctx context.Context, keys []sdk.Key, fresh bool) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	looking, within := errgroup.WithContext(ctx)
+	looking.SetLimit(looks)
+	for i, key := range keys {
+		if !fresh {
+			if value, ok := c.local.Get(key); ok {
+				values[i] = value
+				continue
 			}
 		}
+		looking.Go(func() (err error) {
+			values[i], err = c.look(within, key)
+			return err
+		})
 	}
+	if err := looking.Wait(); err != nil || fresh {
+		return values, err
+	}
+	c.ask(ctx, keys, values)
+	return values, ctx.Err()
+}
+
+// look looks a key up in the run's bucket.
+func (c *AnswersCache) look(ctx context.Context, key sdk.Key) ([]byte, error) {
+	a, err := c.run.answered(ctx, key)
+	if err != nil || a == nil {
+		return nil, err
+	}
+	return copyTo(c.local, key, *a), nil
+}
+
+// answered returns the stored answer of a service; nil: there is none that can be read, so the service is asked again.
+func (r *Run) answered(ctx context.Context, key sdk.Key) (*answer, error) {
+	data, err := r.Answered(ctx, name(key))
+	a := &answer{}
+	if err != nil || data == nil || cbor.Unmarshal(data, a) != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// keepAnswer stores an answer of a service, and returns the one that stands: the first of its key.
+func (r *Run) keepAnswer(ctx context.Context, key sdk.Key, a answer) (answer, error) {
+	data, err := cbor.Marshal(a)
+	if err == nil {
+		data, err = r.KeepAnswer(ctx, name(key), data)
+	}
+	if err == nil {
+		err = cbor.Unmarshal(data, &a)
+	}
+	return a, err
+}
+
+// copyTo copies another machine's answer into a folder, and returns its value.
+func copyTo(local *cache.Cache, key sdk.Key, a answer) []byte {
+	if value, ok := local.Get(key); !ok || !bytes.Equal(value, a.Value) {
+		_ = local.Put(key, a.About, a.Value) // if this fails, it is copied again
+	}
+	return notNil(a.Value)
+}
+
+// ask asks the caller for the values that are missing. If the caller does not reply, there are none.
+func (c *AnswersCache) ask(ctx context.Context, keys []sdk.Key, values [][]byte) {
+	var missing []int
+	var question []sdk.Key
+	for i, value := range values {
+		if value == nil {
+			missing, question = append(missing, i), append(question, keys[i])
+		}
+	}
+	if until := c.absent.Load(); len(missing) == 0 || until != nil && time.Now().Before(*until) {
+		return
+	}
+	data, err := cbor.Marshal(question)
+	if err != nil {
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	data, err = c.run.Ask(within, cacheSubject, data)
+	if within.Err() != nil && ctx.Err() == nil {
+		until := time.Now().Add(leave)
+		c.absent.Store(&until)
+	}
+	var all []*answer
+	if err != nil || cbor.Unmarshal(data, &all) != nil || len(all) != len(missing) {
+		return
+	}
+	for i, a := range all {
+		if a != nil {
+			values[missing[i]] = copyTo(c.local, question[i], *a)
+		}
+	}
+}
+
+// Add stores an answer of a service: in the folder at once, and in the run's bucket before Add
+// returns. If the bucket already has another worker's answer, that one counts for all from then on.
+func (c *AnswersCache) Add(key sdk.Key, about string, value []byte) error {
+	if err := c.local.Add(key, about, value); err != nil {
+		return err
+	}
+	return c.keep(key, answer{about, value})
+}
+
+// Put is like Add, but replaces answers of earlier runs. An answer of this run stays.
+func (c *AnswersCache) Put(key sdk.Key, about string, value []byte) error {
+	if err := c.local.Put(key, about, value); err != nil {
+		return err
+	}
+	return c.keep(key, answer{about, value})
+}
+
+func (c *AnswersCache) keep(key sdk.Key, a answer) error {
+	stands, err := c.run.keepAnswer(c.ctx, key, a)
+	if err != nil {
+		return fmt.Errorf("an answer is kept on this machine alone: %w", err)
+	}
+	copyTo(c.local, key, stands)
 	return nil
 }
 
-// enqueue queues questions. Questions that arrive while the caller is being asked are sent together
-// afterwards, so that a thousand goroutines cause only a few messages.
-func (c *AnswersCache) enqueue(asked map[int]*question) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, q := range asked {
-		c.queue = append(c.queue, q)
-	}
-	if !c.going && len(c.queue) > 0 {
-		c.going = true
-		go c.askQueued()
-	}
+// AnswersServer is the caller's side of a run's response cache.
+type AnswersServer struct {
+	local *cache.Cache
+	run   *Run
+	stop  func()
+	at    uint64 // sequence number of the last copied answer; read it after stop
 }
 
-// askQueued asks the caller until the queue is empty.
-func (c *AnswersCache) askQueued() {
-	for {
-		c.mu.Lock()
-		asking := c.queue
-		c.queue = nil
-		if len(asking) == 0 {
-			c.going = false
-			c.mu.Unlock()
-			return
-		}
-		c.mu.Unlock()
-		by := map[sdk.Key][]*question{} // equal keys are asked for once
-		var keys []sdk.Key
-		for _, q := range asking {
-			if by[q.key] == nil {
-				keys = append(keys, q.key)
-			}
-			by[q.key] = append(by[q.key], q)
-		}
-		for len(keys) > 0 {
-			now := keys[:min(len(keys), maxKeys)]
-			keys = keys[len(now):]
-			all := c.ask(now)
-			for i, r := range all {
-				if r.says == later && all[0].says != later { // the first answer always fits
-					keys = append(keys, now[i])
-					continue
-				}
-				for _, q := range by[now[i]] {
-					q.answer <- r
-				}
-			}
-		}
+// ServeAnswers answers the workers' questions from the caller's response cache, and copies their answers into
+// it. Close the returned server.
+func ServeAnswers(ctx context.Context, run *Run, local *cache.Cache, log *slog.Logger) (*AnswersServer, error) {
+	s := &AnswersServer{local: local, run: run}
+	silence, err := run.Serve(cacheSubject, s.reply)
+	if err != nil {
+		return nil, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var copying sync.WaitGroup
+	copying.Go(func() {
+		if err := s.copy(ctx, math.MaxUint64); err != nil && ctx.Err() == nil {
+			log.Warn("answers of workers do not come into this machine's response cache any more: a later run here may pay for them again", "error", err)
+		}
+	})
+	s.stop = func() {
+		silence()
+		cancel()
+		copying.Wait()
+	}
+	return s, nil
 }
 
-// ask asks the caller for keys. If the caller does not reply, there are no answers.
-func (c *AnswersCache) ask(keys []sdk.Key) []replied {
-	none := make([]replied, len(keys))
-	if time.Now().Before(c.absent) {
-		return none
-	}
-	ctx, cancel := context.WithTimeout(c.ctx, answerPatience)
-	defer cancel()
-	data, err := c.run.Ask(ctx, cacheSubject, encodeQuestion(keys))
-	if err == nil {
-		var all []replied
-		if all, err = decodeReply(data, len(keys)); err == nil {
-			return all
-		}
-	}
-	if ctx.Err() != nil {
-		c.absent = time.Now().Add(leave)
-	}
-	return none
-}
-
-// noteEvery is the number of answers after which the progress of copying is saved. After a crash,
-// answers behind that point are checked again and found to exist.
-const noteEvery = 256
-
-// bring copies the workers' answers into the folder until the server ends.
-func (s *AnswersServer) bring() {
-	n := 0
-	for a, err := range s.run.Answers(s.ctx, s.at) {
-		if err == nil {
-			err = s.take(a)
-		}
-		if err != nil {
-			if s.ctx.Err() == nil {
-				s.log.Warn("answers of workers do not come into this machine's response cache any more: a later run here may pay for them again", "error", err)
-			}
-			s.reach(s.at, err)
-			return
-		}
-		s.reach(a.Sequence, nil)
-		if n++; n%noteEvery == 0 {
-			s.note()
-		}
-	}
-	s.reach(s.at, context.Cause(s.ctx))
-}
-
-// take copies one answer into the folder.
-func (s *AnswersServer) take(a Answer) error {
-	got, err := decode(a.Value)
-	b, notHex := hex.DecodeString(a.Key)
-	if err != nil || notHex != nil || len(b) != len(sdk.Key{}) {
-		return nil //nolint:nilerr // no process could use it
-	}
-	key := sdk.Key(b)
-	if value, ok := s.local.Get(key); ok && bytes.Equal(value, got.value) {
+func (s *AnswersServer) reply(data []byte) []byte {
+	var keys []sdk.Key
+	if err := cbor.Unmarshal(data, &keys); err != nil {
 		return nil
 	}
-	return s.local.Put(key, got.about, got.value)
-}
-
-// reach records the last answer copied into the folder.
-func (s *AnswersServer) reach(at uint64, failed error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.at, s.failed = at, failed
-	close(s.more)
-	s.more = make(chan struct{})
-}
-
-// note saves the progress of copying.
-func (s *AnswersServer) note() {
-	s.mu.Lock()
-	at := s.at
-	s.mu.Unlock()
-	if err := s.local.KeepCopied(s.run.ID(), at); err != nil {
-		s.log.Debug("it is not noted how many answers of the run are here: they will be looked at again", "error", err)
+	all := make([]*answer, len(keys))
+	for i, key := range keys {
+		if value, ok := s.local.Get(key); ok {
+			all[i] = &answer{"from the caller", value}
+		}
 	}
+	reply, _ := cbor.Marshal(all) // these types have no errors
+	return reply
 }
 
-// Bring waits until the folder has all answers that workers have stored before the call.
+// copy copies the workers' answers into the folder, up to a sequence number or until ctx ends.
+func (s *AnswersServer) copy(ctx context.Context, last uint64) error {
+	if s.at >= last {
+		return nil
+	}
+	for m, err := range s.run.contents(ctx, answersStream(s.run.id), answerSubject(s.run.id, ">"), s.at) {
+		if err != nil {
+			return err
+		}
+		var a answer
+		key, notHex := hex.DecodeString(m.Subject[len(answerSubject(s.run.id, "")):])
+		if notHex == nil && len(key) == len(sdk.Key{}) && cbor.Unmarshal(m.Data, &a) == nil { // others are not a process's
+			copyTo(s.local, sdk.Key(key), a)
+		}
+		if s.at = m.Sequence; s.at >= last {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d of %d answers of the run are in this machine's response cache: %w", s.at, last, context.Cause(ctx))
+}
+
+// Bring ends the server and copies the answers that workers have stored before the call.
 func (s *AnswersServer) Bring(ctx context.Context) error {
-	last, err := s.run.LastAnswer(ctx)
+	s.stop()
+	last, err := s.run.newest(ctx, answersStream(s.run.id), answerSubject(s.run.id, ">"))
 	if err != nil {
 		return fmt.Errorf("how many answers of the run there are: %w", err)
 	}
-	for {
-		s.mu.Lock()
-		at, more, failed := s.at, s.more, s.failed
-		s.mu.Unlock()
-		switch {
-		case at >= last:
-			return nil
-		case failed != nil:
-			return failed
-		}
-		select {
-		case <-more:
-		case <-ctx.Done():
-			return fmt.Errorf("%d of %d answers of the run are in this machine's response cache: %w", at, last, ctx.Err())
-		}
-	}
+	return s.copy(ctx, last)
 }
 
-// Close ends the server. To copy the remaining answers, call Bring first.
-func (s *AnswersServer) Close() error {
-	s.stop()
-	s.end()
-	s.bringing.Wait()
-	s.note()
-	if s.failed != nil && !errors.Is(s.failed, context.Canceled) {
-		return s.failed
-	}
-	return nil
-}
+// Close ends the server. To copy the remaining answers, call Bring.
+func (s *AnswersServer) Close() { s.stop() }

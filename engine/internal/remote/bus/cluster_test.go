@@ -109,7 +109,7 @@ func TestThreeServers(t *testing.T) {
 		l.further(50)
 		s.Start(i)
 		s.Wait()
-		s.WaitStreams(ctx, itemsStream("a1"), resultsStream("a1"), stateStream("a1"))
+		s.WaitStreams(ctx, itemsStream("a1"), resultsStream("a1"), kvStream+stateBucket("a1"))
 	}
 	l.further(50)
 	waiting := newWaiting()
@@ -156,7 +156,7 @@ func TestReplicas(t *testing.T) {
 		c := connect(t, s.URL(), "c")
 		create(t, c, Config{ID: "a1"})
 		must.Do(t, c.PutFile(ctx, emptyDigest, strings.NewReader("")))
-		for _, name := range []string{indexStream, itemsStream("a1"), filesStream} {
+		for _, name := range []string{kvStream + index, itemsStream("a1"), kvStream + files} {
 			if got := must.Get(c.js.Stream(ctx, name))(t).CachedInfo().Config.Replicas; got != want {
 				t.Errorf("%d servers: %s has %d replicas", servers, name, got)
 			}

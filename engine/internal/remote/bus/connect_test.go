@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -310,7 +311,7 @@ func TestPermissionsSuffice(t *testing.T) {
 	s := restricted(t)
 	ctx := bounded(t)
 	c, w := connect(t, as(Caller, s), "c"), connect(t, as(Worker, s), "w")
-	ids := must.Get(w.Watch(ctx))(t)
+	ids := w.Watch(ctx)
 	data := strings.Repeat("file", 1<<18)
 	sum := sha256.Sum256([]byte(data))
 	digest := hex.EncodeToString(sum[:])
@@ -338,7 +339,7 @@ func TestPermissionsSuffice(t *testing.T) {
 	}
 	must.Get(theirs.KeepAnswer(ctx, "k", big))(t)
 	must.Get(theirs.KeepAnswer(ctx, "k", []byte("late")))(t)
-	changes := must.Get(theirs.Follow(ctx, ""))(t)
+	changes := theirs.Follow(ctx, "")
 	for _, key := range []string{"worker.w", "keeper", "ledger", "lease.w"} {
 		must.Get(theirs.Put(ctx, key, []byte("x")))(t)
 		if change := <-changes; change.Key != key {
@@ -363,9 +364,7 @@ func TestPermissionsSuffice(t *testing.T) {
 		<-heard
 		stop()
 	}
-	if all := must.Get(c.Unlisted(ctx))(t); len(all) != 0 {
-		t.Error(all)
-	}
+	must.Do(t, c.Sweep(ctx, time.Now()))
 	if err := mine.Drop(ctx, 3); err != nil {
 		t.Error(err)
 	}
@@ -396,14 +395,14 @@ func TestPermissionsAreLeast(t *testing.T) {
 		"delete":   func() error { return theirs.Delete(ctx, "end") },
 		"put file": func() error { return w.PutFile(ctx, strings.Repeat("0", 64), strings.NewReader("")) },
 		"define": func() error {
-			_, err := w.once(ctx, resultsStream("a1"), nats.NewMsg(subject("a1", "definition")))
+			_, err := w.publish(ctx, resultsStream("a1"), nats.NewMsg(subject("a1", "definition")))
 			return err
 		},
 		"queue": func() error {
-			return w.patient(ctx, operation{uses: []string{"$JS.API.CONSUMER"}, do: func(ctx context.Context, _ bool) error {
+			return w.try(ctx, "", func(ctx context.Context) error {
 				_, err := stream.UpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: consumer, AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: subject("a1", "items", ">")})
 				return err
-			}})
+			})
 		},
 	} {
 		err := f()
@@ -413,26 +412,38 @@ func TestPermissionsAreLeast(t *testing.T) {
 	}
 }
 
-// Streams of runs that nobody sees are found and can be removed; those of others are not among them.
-func TestUnlisted(t *testing.T) {
+// Runs whose creation or removal was interrupted are found and can be removed; nobody sees them.
+func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	s := natstest.Start(t, 1)
 	ctx := bounded(t)
 	c := connect(t, s.URL(), "c")
 	create(t, c, Config{ID: "a1"})
-	if all := must.Get(c.Unlisted(ctx))(t); len(all) != 0 {
-		t.Errorf("%d of one that is seen", len(all))
+	created, removed := create(t, c, Config{ID: "b1"}), create(t, c, Config{ID: "c1"})
+	must.Do(t, c.list(ctx, created.id, unfinished+"x"))
+	must.Do(t, c.list(ctx, removed.id, unfinished))
+	must.Do(t, c.js.DeleteStream(ctx, itemsStream(removed.id)))
+	if ids := must.Get(c.Runs(ctx))(t); !slices.Equal(ids, []string{"a1"}) {
+		t.Error(ids)
 	}
-	for _, stream := range append(streamsOf("b1", 1), bucket("KV_racflow_other_thing", "$KV.racflow_other_thing.", 1)) {
-		must.Do(t, c.createStream(ctx, stream))
+	if _, err := c.Open(ctx, "b1"); !errors.Is(err, ErrNoRun) {
+		t.Error(err)
 	}
-	all := must.Get(c.Unlisted(ctx))(t)
-	if len(all) != 1 || all[0].ID() != "b1" || all[0].Made.IsZero() {
-		t.Fatalf("%+v", all)
+	if _, err := c.Create(ctx, Config{ID: "b1"}); !errors.Is(err, ErrExists) {
+		t.Error(err)
 	}
-	must.Do(t, all[0].Remove(ctx))
-	if all := must.Get(c.Unlisted(ctx))(t); len(all) != 0 {
-		t.Errorf("%+v", all)
+	must.Do(t, c.Sweep(ctx, time.Now().Add(-time.Hour)))
+	if left := must.Get(c.runs(ctx, false))(t); len(left) != 2 || indexed(left[0]) != "b1" || indexed(left[1]) != "c1" {
+		t.Errorf("%v", left)
+	}
+	must.Do(t, c.Sweep(ctx, time.Now().Add(time.Hour)))
+	if left := must.Get(c.runs(ctx, false))(t); len(left) != 0 {
+		t.Errorf("%v", left)
+	}
+	for name := range c.js.StreamNames(ctx).Name() {
+		if strings.Contains(name, "b1") || strings.Contains(name, "c1") {
+			t.Errorf("stream %s stays", name)
+		}
 	}
 	must.Get(c.Open(ctx, "a1"))(t)
 }

@@ -15,20 +15,26 @@
 //	bucket racflow_ID             $KV.racflow_ID.KEY           state, one value for a key
 //	bucket racflow_ID_answers     $KV.racflow_ID_answers.answer.KEY   answers of services: the first of a key stands
 //	bucket racflow_runs           $KV.racflow_runs.ID          index; shared by all runs
-//	objects racflow_files         $O.racflow_files.C|M.>       files by digest; shared by all runs
+//	bucket racflow_files          $KV.racflow_files.DIGEST.>   files by digest, in pieces; shared by all runs
 //	no stream                     racflow.ID.ask.SUBJECT, racflow.ID.tell.SUBJECT
 //
 // What runs share under a NAME (Share) has the two buckets and the subjects of an ID shared-NAME.
 //
 // "The first stands" is enforced by the streams (one message per subject, new ones are discarded), so it holds for the
-// life of the run and even against somebody with a worker's key. Each message has a random publishing number (header
-// Racflow-Id): a process that repeats a message after losing the acknowledgement recognises its own by that number.
+// life of the run and even against somebody with a worker's key. A process that repeats an operation after losing the
+// acknowledgement needs no other care: what it finds stored is as good as its own.
 //
-// The package reads from the leader of a stream and not from replicas, which may lag. Only Results, Answers, Follow and
-// Watch read through consumers, because delays do not harm them. Such a consumer lives in the memory of one server and
-// may be lost with it; the package then creates another one that starts after the last message received. (nats.go's
-// ordered consumers do the same, but notice a lost message only when the next one arrives.) A batch may be acknowledged
-// twice, or after it was handed to another worker, because its answer is stored before.
+// The index lists a run as unfinished from before its first stream is created until all are, and while they are removed.
+// Only the caller's Sweep sees such a run.
+//
+// The package reads from the leader of a stream and not from replicas, which may lag: buckets have direct reads switched off.
+// Only Results, Follow and Watch read through consumers, because delays do not harm them. Such a consumer lives in the
+// memory of one server and may be lost with it; the package then creates another one that starts after the last message
+// received. Ordered consumers of nats.go do the same, but do not miss a message that is lost between two servers
+// until another one arrives, which a caller that waits for the last result would wait for in vain. The watchers and object
+// stores of nats.go read through push consumers, which do not reach the account of workers (examples/cluster).
+//
+// A batch may be acknowledged twice, or after it was handed to another worker, because its answer is stored before.
 //
 // Permissions lists the subjects that callers and workers need, by prefix; a test verifies it with a server.
 package bus

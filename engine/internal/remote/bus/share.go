@@ -19,12 +19,11 @@ import (
 func (c *Conn) Share(ctx context.Context, name string, role Role) (*Run, error) {
 	id := "shared-" + name // no ID of a run has a hyphen
 	if role == Caller {
-		shared := []string{stateStream(id), answersStream(id)}
-		for _, s := range streamsOf(id, c.replicas()) {
-			if !slices.Contains(shared, s.Name) {
+		for _, s := range streamsOf(id) {
+			if s.Name == itemsStream(id) {
 				continue
 			}
-			if err := c.createStream(ctx, s); err != nil {
+			if err := c.createStream(ctx, s, 0); err != nil {
 				return nil, fmt.Errorf("share %s: %w", name, err)
 			}
 		}
@@ -141,27 +140,19 @@ func (s *SharedAnswers) await(ctx context.Context, key sdk.Key) ([]byte, error) 
 }
 
 func (s *SharedAnswers) look(ctx context.Context, key sdk.Key) ([]byte, error) {
-	data, err := s.run.Answered(ctx, name(key))
-	if err != nil || data == nil {
+	a, err := s.run.answered(ctx, key)
+	if err != nil || a == nil {
 		return nil, err
 	}
-	a, err := decode(data)
-	if err != nil {
-		return nil, nil //nolint:nilerr // the service is asked again, as for a lost answer
-	}
-	return a.value, s.local.Add(key, a.about, a.value)
+	return notNil(a.Value), s.local.Add(key, a.About, a.Value)
 }
 
 // Add stores an answer of a service for all runs. The first one of a key counts.
 func (s *SharedAnswers) Add(key sdk.Key, about string, value []byte) error {
 	name := name(key)
-	stands, err := s.run.KeepAnswer(s.ctx, name, answer{about, value}.encode())
+	first, err := s.run.keepAnswer(s.ctx, key, answer{about, value})
 	if err != nil {
 		return fmt.Errorf("an answer is not shared: %w", err)
-	}
-	first, err := decode(stands)
-	if err != nil {
-		return err
 	}
 	s.mu.Lock()
 	mine := s.claims[name]
@@ -170,7 +161,7 @@ func (s *SharedAnswers) Add(key sdk.Key, about string, value []byte) error {
 	if mine {
 		_ = s.run.Delete(s.ctx, askingKey(name)) // nobody looks at it any more
 	}
-	return s.local.Add(key, about, first.value)
+	return s.local.Add(key, about, first.Value)
 }
 
 // Put implements governor.Responses. An answer that others read stays.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"strconv"
 	"strings"
@@ -22,20 +23,18 @@ type Position struct{ Part, Seq int }
 func (p Position) String() string { return fmt.Sprintf("%d.%d", p.Part, p.Seq) }
 
 const (
-	indexStream = "KV_racflow_runs"
-	indexPrefix = "$KV.racflow_runs."
-	filesBucket = "racflow_files"
-	consumer    = "workers"
+	index     = "racflow_runs"  // bucket
+	files     = "racflow_files" // bucket
+	consumer  = "workers"
+	keyPrefix = "$KV."
+	kvStream  = "KV_"
 
-	headerID     = "Racflow-Id"     // unique per publishing, so that a process recognises its own message when it retries
 	headerWorker = "Racflow-Worker" // name of the process that answered
 	headerPieces = "Racflow-Pieces" // "UNIQUE COUNT SIZE": the data is stored in pieces
 	headerKV     = "KV-Operation"   // of NATS buckets
 )
 
-const idPattern = `[A-Za-z0-9]{1,64}`
-
-var idForm = support.Pattern(`^` + idPattern + `$`)
+var idForm = support.Pattern(`^[A-Za-z0-9]{1,64}$`)
 
 func checkID(id string) error {
 	if !idForm().MatchString(id) {
@@ -46,13 +45,8 @@ func checkID(id string) error {
 
 func itemsStream(id string) string   { return "racflow_" + id + "_items" }
 func resultsStream(id string) string { return "racflow_" + id + "_results" }
-func stateStream(id string) string   { return "KV_racflow_" + id }
-func answersStream(id string) string { return "KV_racflow_" + id + "_answers" }
-
-// streamNames returns the names of the streams that belong to one run.
-func streamNames(id string) []string {
-	return []string{itemsStream(id), resultsStream(id), stateStream(id), answersStream(id)}
-}
+func stateBucket(id string) string   { return "racflow_" + id }
+func answersStream(id string) string { return kvStream + "racflow_" + id + "_answers" }
 
 func subject(id string, parts ...string) string {
 	return "racflow." + id + "." + strings.Join(parts, ".")
@@ -60,24 +54,18 @@ func subject(id string, parts ...string) string {
 
 func itemSubject(id string, p Position) string   { return subject(id, "items", p.String()) }
 func resultSubject(id string, p Position) string { return subject(id, "results", p.String()) }
-func statePrefix(id string) string               { return "$KV.racflow_" + id + "." }
-func answerSubject(id, key string) string        { return "$KV.racflow_" + id + "_answers.answer." + key }
+func keySubject(bucket, key string) string       { return keyPrefix + bucket + "." + key }
+func answerSubject(id, key string) string        { return keySubject("racflow_"+id+"_answers", "answer."+key) }
 
 // positionOf parses the end of a subject.
-func positionOf(subject string) (Position, error) {
+func positionOf(subject string) (p Position, err error) {
 	tokens := strings.Split(subject, ".")
-	if len(tokens) < 2 {
-		return Position{}, fmt.Errorf("subject %q has no position", subject)
+	if len(tokens) > 2 {
+		if _, err = fmt.Sscanf(strings.Join(tokens[len(tokens)-2:], " "), "%d %d", &p.Part, &p.Seq); err == nil {
+			return p, nil
+		}
 	}
-	part, err := strconv.Atoi(tokens[len(tokens)-2])
-	if err != nil {
-		return Position{}, fmt.Errorf("subject %q has no position: %w", subject, err)
-	}
-	seq, err := strconv.Atoi(tokens[len(tokens)-1])
-	if err != nil {
-		return Position{}, fmt.Errorf("subject %q has no position: %w", subject, err)
-	}
-	return Position{Part: part, Seq: seq}, nil
+	return p, fmt.Errorf("subject %q has no position", subject)
 }
 
 var keyForm = support.Pattern(`^[-/_=a-zA-Z0-9]+(\.[-/_=a-zA-Z0-9]+)*$`)
@@ -92,105 +80,157 @@ func checkKey(key string) error {
 // maxWaiting limits how many batches may be requested at the same time: every job of every worker requests one.
 const maxWaiting = 32768
 
-// bucket configures a NATS key-value bucket with one value per key, as nats kv shows it. It disables direct reads,
+// bucketConfig configures a NATS key-value bucket with one value per key. Unlike that of nats.go it disables direct reads,
 // which replicas that lag would answer, and rollups, with which a user who may write one key could clear all.
-func bucket(stream, prefix string, replicas int) jetstream.StreamConfig {
-	return jetstream.StreamConfig{Name: stream, Subjects: []string{prefix + ">"}, MaxMsgsPerSubject: 1,
-		Discard: jetstream.DiscardNew, DenyDelete: true, Replicas: replicas}
+func bucketConfig(bucket string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{Name: kvStream + bucket, Subjects: []string{keySubject(bucket, ">")}, MaxMsgsPerSubject: 1,
+		Discard: jetstream.DiscardNew, DenyDelete: true}
 }
 
-// createStreams creates the streams of a run. By default they have three replicas if the cluster has that many servers.
-func (c *Conn) createStreams(ctx context.Context, config Config) error {
-	replicas := config.Replicas
+// firstStands makes a stream reject a message to a subject that has one.
+func firstStands(config jetstream.StreamConfig) jetstream.StreamConfig {
+	config.MaxMsgsPerSubject, config.Discard, config.DiscardNewPerSubject = 1, jetstream.DiscardNew, true
+	return config
+}
+
+// streamsOf returns the streams of one run.
+func streamsOf(id string) []jetstream.StreamConfig {
+	return []jetstream.StreamConfig{
+		firstStands(jetstream.StreamConfig{Name: itemsStream(id), Subjects: []string{subject(id, "items", ">")}, Retention: jetstream.WorkQueuePolicy}),
+		firstStands(jetstream.StreamConfig{Name: resultsStream(id), DenyDelete: true,
+			Subjects: []string{subject(id, "definition"), subject(id, "results", ">"), subject(id, "pieces", ">")}}),
+		bucketConfig(stateBucket(id)),
+		firstStands(jetstream.StreamConfig{Name: answersStream(id), Subjects: []string{answerSubject(id, ">")}, DenyDelete: true}),
+	}
+}
+
+// createStream creates a stream unless it exists. Without a number of replicas it has three if the cluster has that many servers.
+func (c *Conn) createStream(ctx context.Context, config jetstream.StreamConfig, replicas int) error {
+	config.Replicas = replicas
 	if replicas <= 0 {
-		replicas = c.replicas()
-	}
-	for _, s := range streamsOf(config.ID, replicas) {
-		err := c.createStream(ctx, s)
-		if noPeers(err) && config.Replicas <= 0 && replicas > 1 {
-			config.Replicas = 1
-			return c.createStreams(ctx, config)
-		}
-		if err != nil {
-			return err
+		if config.Replicas = 1; c.nc.ConnectedClusterName() != "" {
+			config.Replicas = 3
 		}
 	}
-	return nil
-}
-
-func (c *Conn) replicas() int {
-	if c.nc.ConnectedClusterName() != "" {
-		return 3
-	}
-	return 1
-}
-
-func streamsOf(id string, replicas int) []jetstream.StreamConfig {
-	return []jetstream.StreamConfig{bucket(indexStream, indexPrefix, replicas), bucket(stateStream(id), statePrefix(id), replicas), {
-		Name: itemsStream(id), Subjects: []string{subject(id, "items", ">")}, Retention: jetstream.WorkQueuePolicy,
-		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, Replicas: replicas,
-	}, {
-		Name: resultsStream(id), Subjects: []string{subject(id, "definition"), subject(id, "results", ">"), subject(id, "pieces", ">")},
-		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, DenyDelete: true, Replicas: replicas,
-	}, {
-		Name: answersStream(id), Subjects: []string{answerSubject(id, ">")},
-		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, DenyDelete: true, Replicas: replicas,
-	}}
-}
-
-func noPeers(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == codeNoPeers
-}
-
-func (c *Conn) createStream(ctx context.Context, config jetstream.StreamConfig) error {
-	err := c.patient(ctx, operation{uses: []string{"$JS.API.STREAM.CREATE." + config.Name}, do: func(ctx context.Context, _ bool) error {
+	err := c.try(ctx, "", func(ctx context.Context) error {
 		_, err := c.js.CreateStream(ctx, config)
 		return err
-	}})
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // it exists with another number of replicas
+	})
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // it exists with another number of replicas
 		return nil
-	}
-	if noPeers(err) {
+	case noPeers(err) && replicas <= 0 && config.Replicas > 1:
+		return c.createStream(ctx, config, 1)
+	case noPeers(err):
 		return fmt.Errorf("%w: %d servers with JetStream are needed for as many replicas: start them, or ask for fewer replicas", err, config.Replicas)
 	}
 	return err
 }
 
-func (c *Conn) deleteStream(ctx context.Context, name string) error {
-	err := c.patient(ctx, operation{uses: []string{"$JS.API.STREAM.DELETE." + name}, do: func(ctx context.Context, _ bool) error {
-		err := c.js.DeleteStream(ctx, name)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return nil
+// handle returns a cached handle, because creating one asks the servers.
+func handle[T any](ctx context.Context, c *Conn, name string, create func(context.Context, string) (T, error)) (T, error) {
+	if kept, ok := c.handles.Load(name); ok {
+		return kept.(T), nil
+	}
+	made, err := create(ctx, name)
+	if err == nil {
+		c.handles.Store(name, made)
+	}
+	return made, err
+}
+
+// on carries out an operation on a stream.
+func (c *Conn) on(ctx context.Context, stream string, do func(context.Context, jetstream.Stream) error) error {
+	return c.try(ctx, stream, func(ctx context.Context) error {
+		s, err := handle(ctx, c, stream, c.js.Stream)
+		if err != nil {
+			return err
 		}
-		return err
-	}})
-	c.streams.Delete(name)
-	return err
+		return do(ctx, s)
+	})
+}
+
+// bucket carries out an operation on a bucket.
+func (c *Conn) bucket(ctx context.Context, name string, do func(context.Context, jetstream.KeyValue) error) error {
+	return c.try(ctx, kvStream+name, func(ctx context.Context) error {
+		kv, err := handle(ctx, c, name, c.js.KeyValue)
+		if err != nil {
+			return err
+		}
+		return do(ctx, kv)
+	})
 }
 
 // purge removes everything below a subject of a stream. A missing stream is not an error.
 func (c *Conn) purge(ctx context.Context, stream, below string) error {
-	err := c.patient(ctx, operation{stream: stream, uses: []string{"$JS.API.STREAM.PURGE." + stream, "$JS.API.STREAM.INFO." + stream}, do: func(ctx context.Context, _ bool) error {
-		s, err := c.stream(ctx, stream)
-		if err == nil {
-			err = s.Purge(ctx, jetstream.WithPurgeSubject(below))
-		}
-		return err
-	}})
+	err := c.on(ctx, stream, func(ctx context.Context, s jetstream.Stream) error {
+		return s.Purge(ctx, jetstream.WithPurgeSubject(below))
+	})
 	if errors.Is(err, ErrNoRun) {
 		return nil
 	}
 	return err
 }
 
-// stored is a message of a stream, as tail yields it.
-type stored struct {
-	subject  string
-	header   nats.Header
-	data     []byte
-	sequence uint64
-	at       time.Time
+// last returns the newest message of a subject, which may have wildcards; nil: there is none.
+func (c *Conn) last(ctx context.Context, stream, subject string) (found *jetstream.RawStreamMsg, err error) {
+	err = c.on(ctx, stream, func(ctx context.Context, s jetstream.Stream) (err error) {
+		found, err = s.GetLastMsgForSubject(ctx, subject)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			found, err = nil, nil
+		}
+		return err
+	})
+	return found, err
+}
+
+// publish stores a message. It returns false if the stream rejects it because its subject has one already, which may be
+// this very message if an acknowledgement was lost.
+func (c *Conn) publish(ctx context.Context, stream string, m *nats.Msg) (first bool, err error) {
+	err = c.try(ctx, stream, func(ctx context.Context) error {
+		_, err := c.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+		if first = err == nil; taken(err) {
+			return nil
+		}
+		return err
+	})
+	return first, err
+}
+
+// room returns how many bytes a message may hold beside its headers.
+func (c *Conn) room() int { return max(int(c.nc.MaxPayload())-1024, 128) }
+
+// cut stores what r yields in pieces, the subjects of which have the numbers from 0 behind the prefix, and returns their number.
+func (c *Conn) cut(ctx context.Context, stream, prefix string, r io.Reader) (count int, err error) {
+	for piece := make([]byte, c.room()); ; count++ {
+		n, err := io.ReadFull(r, piece)
+		if errors.Is(err, io.EOF) {
+			return count, nil
+		}
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return count, err
+		}
+		if _, err := c.publish(ctx, stream, &nats.Msg{Subject: prefix + strconv.Itoa(count), Data: piece[:n]}); err != nil {
+			return count, err
+		}
+	}
+}
+
+// join writes pieces to w.
+func (c *Conn) join(ctx context.Context, stream, prefix string, count int, w io.Writer) error {
+	for i := range count {
+		piece, err := c.last(ctx, stream, prefix+strconv.Itoa(i))
+		if err != nil {
+			return err
+		}
+		if piece == nil {
+			return fmt.Errorf("of %d pieces, number %d is not there: it was removed at the servers", count, i)
+		}
+		if _, err := w.Write(piece.Data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const (
@@ -203,45 +243,35 @@ const (
 )
 
 // tail yields the messages of a stream below a subject, after a sequence number, in order and each once, and waits for more until ctx ends.
-// It reads through an in-memory consumer that needs no acknowledgements and that the servers may lose at any time. When a sequence number is
-// missing, heartbeats stop or the connection is lost, it creates another consumer that starts after the last message.
-func (c *Conn) tail(ctx context.Context, stream, filter string, after uint64) iter.Seq2[stored, error] {
-	return func(yield func(stored, error) bool) {
-		for ctx.Err() == nil {
-			reader, err := c.reader(ctx, stream, filter, after)
+// It reads through an in-memory consumer that needs no acknowledgements and that the servers may lose at any time. When a message or the
+// consumer may be lost, it creates another one that starts after the last message.
+func (c *Conn) tail(ctx context.Context, stream, filter string, after uint64) iter.Seq2[*jetstream.RawStreamMsg, error] {
+	return func(yield func(*jetstream.RawStreamMsg, error) bool) {
+		for more := true; more && ctx.Err() == nil; {
+			var reader jetstream.Consumer
+			err := c.try(ctx, stream, func(ctx context.Context) (err error) {
+				reader, err = c.js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
+					Name: rand.Text(), AckPolicy: jetstream.AckNonePolicy, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1,
+					FilterSubject: filter, Replicas: 1, MemoryStorage: true, InactiveThreshold: forgotten, MaxDeliver: 1})
+				return err
+			})
 			if err != nil {
 				if ctx.Err() == nil {
-					yield(stored{}, err)
+					yield(nil, err)
 				}
 				return
 			}
-			before := after
-			if !c.read(ctx, reader, &after, yield) {
-				return
-			}
-			if after == before {
-				_ = support.SleepFor(ctx, firstPause)
-			}
+			more = c.read(ctx, reader, func(m *jetstream.RawStreamMsg) bool {
+				after = m.Sequence
+				return yield(m, nil)
+			}) && support.SleepFor(ctx, firstPause) == nil
 		}
 	}
 }
 
-func (c *Conn) reader(ctx context.Context, stream, filter string, after uint64) (reader jetstream.Consumer, err error) {
-	config := jetstream.ConsumerConfig{Name: rand.Text(), AckPolicy: jetstream.AckNonePolicy, DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq: after + 1, FilterSubject: filter, Replicas: 1, MemoryStorage: true, InactiveThreshold: forgotten, MaxDeliver: 1}
-	err = c.patient(ctx, operation{stream: stream, uses: []string{"$JS.API.CONSUMER.CREATE." + stream}, do: func(ctx context.Context, again bool) error {
-		if again {
-			config.Name = rand.Text()
-		}
-		reader, err = c.js.CreateConsumer(ctx, stream, config)
-		return err
-	}})
-	return reader, err
-}
-
 // read yields messages until some may be lost. It returns false when the caller wants no more.
-func (c *Conn) read(ctx context.Context, reader jetstream.Consumer, after *uint64, yield func(stored, error) bool) bool {
-	ctx, end := c.connected(ctx)
+func (c *Conn) read(ctx context.Context, reader jetstream.Consumer, yield func(*jetstream.RawStreamMsg) bool) bool {
+	ctx, end := c.interruptible(ctx)
 	defer end()
 	messages, err := reader.Messages(jetstream.PullMaxMessagesWithBytesLimit(readMost, readBytes), jetstream.PullExpiry(readTime),
 		jetstream.PullHeartbeat(readAlive), jetstream.WithMessagesErrOnMissingHeartbeat(true))
@@ -264,8 +294,7 @@ func (c *Conn) read(ctx context.Context, reader jetstream.Consumer, after *uint6
 			return true
 		}
 		n++
-		*after = meta.Sequence.Stream
-		if !yield(stored{m.Subject(), m.Headers(), m.Data(), meta.Sequence.Stream, meta.Timestamp}, nil) {
+		if !yield(&jetstream.RawStreamMsg{Subject: m.Subject(), Header: m.Headers(), Data: m.Data(), Sequence: meta.Sequence.Stream, Time: meta.Timestamp}) {
 			return false
 		}
 	}

@@ -189,7 +189,7 @@ func (w *world) worker(before func(*bus.Batch) bool) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	conn := w.connect("worker")
-	ids := must.Get(conn.Watch(ctx))(w.t)
+	ids := conn.Watch(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {
 		for id := range ids {

@@ -45,7 +45,8 @@ func (a *answering) close(ctx context.Context, all bool) error {
 	if all {
 		err = a.server.Bring(ctx)
 	}
-	return errors.Join(err, a.server.Close(), a.folder.Close())
+	a.server.Close()
+	return errors.Join(err, a.folder.Close())
 }
 
 // bring copies all answers of a run to this machine before the run is removed.
@@ -55,14 +56,6 @@ func (c *Caller) bring(ctx context.Context, run *bus.Run) error {
 		return err
 	}
 	return a.close(ctx, true)
-}
-
-// forgetAnswers deletes the record of how many answers of a run were copied.
-func (c *Caller) forgetAnswers(id string) error {
-	if c.o.State == "" {
-		return nil
-	}
-	return cache.ForgetCopied(filepath.Join(c.o.State, engine.CacheFolder), id)
 }
 
 const (
@@ -112,9 +105,6 @@ func (c *Caller) End(ctx context.Context, err error) error {
 	if err := c.run.Remove(ctx); err != nil {
 		c.remains(err)
 		return nil
-	}
-	if err := c.forgetAnswers(c.Run()); err != nil {
-		c.o.Log.Debug("a note about the run stays in the cache of answers", "error", err)
 	}
 	c.Sweep(ctx)
 	return nil

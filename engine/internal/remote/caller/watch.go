@@ -80,20 +80,7 @@ func (c *Caller) sweep(ctx context.Context, now time.Time) error {
 			failed = append(failed, c.conn.RemoveFile(ctx, f.Digest))
 		}
 	}
-	return errors.Join(append(failed, c.sweepUnlisted(ctx, now))...)
-}
-
-// sweepUnlisted removes streams of runs that the index does not list, because their callers crashed
-// while creating or removing them.
-func (c *Caller) sweepUnlisted(ctx context.Context, now time.Time) error {
-	all, err := c.conn.Unlisted(ctx)
-	failed := []error{err}
-	for _, r := range all {
-		if IsRunID(r.ID()) && now.Sub(r.Made) > overKept {
-			failed = append(failed, r.Remove(ctx))
-		}
-	}
-	return errors.Join(failed...)
+	return errors.Join(append(failed, c.conn.Sweep(ctx, now.Add(-overKept)))...)
 }
 
 // endedAt returns when a run was over; zero: it is not.

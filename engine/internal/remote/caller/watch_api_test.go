@@ -63,18 +63,21 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Streams go whose run was never entered, once they are old enough.
-func TestSweepUnlisted(t *testing.T) {
+// Streams go whose run was never whole, once they are old enough.
+func TestSweepUnfinished(t *testing.T) {
 	w := newWorld(t, 10)
 	js := w.servers.JetStream(t)
-	for _, bucket := range []string{"racflow_" + caller.NewRunID(), "racflow_settings"} { // the second is somebody else's
+	index := must.Get(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "racflow_runs"}))(t)
+	id := caller.NewRunID()
+	must.Get(index.PutString(t.Context(), id, "unfinished"))(t)
+	for _, bucket := range []string{"racflow_" + id, "racflow_settings"} { // the second is somebody else's
 		must.Get(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: bucket}))(t)
 	}
 	c, _ := w.caller(caller.Options{})
 	for _, test := range []struct {
 		after time.Duration
 		left  int
-	}{{23 * time.Hour, 2}, {25 * time.Hour, 1}} {
+	}{{23 * time.Hour, 3}, {25 * time.Hour, 2}} {
 		must.Do(t, c.SweepAt(t.Context(), time.Now().Add(test.after)))
 		left := 0
 		for range js.StreamNames(t.Context()).Name() {

@@ -154,35 +154,14 @@ func (s *Servers) JetStream(t testing.TB) jetstream.JetStream {
 // WaitStreams waits until all replicas of the streams are up to date. Before that, the loss of another server could lose data.
 func (s *Servers) WaitStreams(ctx context.Context, names ...string) {
 	s.t.Helper()
-	js := s.JetStream(s.t)
-	for _, name := range names {
-		for !current(ctx, js, name) {
-			if ctx.Err() != nil {
-				s.t.Fatalf("the replicas of %s do not catch up", name)
+	for _, srv := range s.servers {
+		for _, name := range names {
+			for !srv.JetStreamIsStreamCurrent(server.DEFAULT_GLOBAL_ACCOUNT, name) {
+				if ctx.Err() != nil {
+					s.t.Fatalf("a replica of %s does not catch up", name)
+				}
+				time.Sleep(50 * time.Millisecond)
 			}
-			time.Sleep(50 * time.Millisecond)
 		}
 	}
-}
-
-func current(ctx context.Context, js jetstream.JetStream, name string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	stream, err := js.Stream(ctx, name)
-	if err != nil {
-		return false
-	}
-	cluster := stream.CachedInfo().Cluster
-	if cluster == nil {
-		return true
-	}
-	if cluster.Leader == "" || len(cluster.Replicas) != stream.CachedInfo().Config.Replicas-1 {
-		return false
-	}
-	for _, replica := range cluster.Replicas {
-		if !replica.Current || replica.Offline {
-			return false
-		}
-	}
-	return true
 }

@@ -13,10 +13,11 @@ type Proxy struct {
 	target   string
 	ctx      context.Context // of the test
 
-	mu     sync.Mutex
-	cut    bool
-	frozen [2]chan struct{} // to the server and from it; closed: bytes flow
-	conns  map[net.Conn]bool
+	mu      sync.Mutex
+	changed sync.Cond
+	cut     bool
+	held    [2]bool // traffic to the server and from it
+	conns   map[net.Conn]bool
 }
 
 // Proxy starts a proxy for a server that lasts until the test ends. In a cluster, set NoAdvertise
@@ -31,10 +32,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 		t.Fatal(err)
 	}
 	p := &Proxy{listener: l, target: target, ctx: t.Context(), conns: map[net.Conn]bool{}}
-	for i := range p.frozen {
-		p.frozen[i] = make(chan struct{})
-		close(p.frozen[i])
-	}
+	p.changed.L = &p.mu
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -47,7 +45,6 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	t.Cleanup(func() {
 		_ = l.Close()
 		p.Cut()
-		p.thaw()
 	})
 	return p
 }
@@ -56,51 +53,26 @@ func NewProxy(t testing.TB, target string) *Proxy {
 func (p *Proxy) URL() string { return "nats://" + p.listener.Addr().String() }
 
 // Cut closes all connections and accepts no others until Heal.
-func (p *Proxy) Cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = true
-	for c := range p.conns {
-		_ = c.Close()
-	}
-}
+func (p *Proxy) Cut() { p.set(true, [2]bool{}) }
 
 // Freeze stops the traffic in both directions until Heal, but keeps connections open.
-func (p *Proxy) Freeze() { p.freeze(0, 1) }
+func (p *Proxy) Freeze() { p.set(false, [2]bool{true, true}) }
 
 // Mute stops the traffic from the server, but not that to it, until Heal.
-func (p *Proxy) Mute() { p.freeze(1) }
-
-func (p *Proxy) freeze(directions ...int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, i := range directions {
-		select {
-		case <-p.frozen[i]:
-			p.frozen[i] = make(chan struct{})
-		default:
-		}
-	}
-}
+func (p *Proxy) Mute() { p.set(false, [2]bool{false, true}) }
 
 // Heal ends Cut, Freeze and Mute; delayed traffic flows.
-func (p *Proxy) Heal() {
-	p.mu.Lock()
-	p.cut = false
-	p.mu.Unlock()
-	p.thaw()
-}
+func (p *Proxy) Heal() { p.set(false, [2]bool{}) }
 
-func (p *Proxy) thaw() {
+func (p *Proxy) set(cut bool, held [2]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, frozen := range p.frozen {
-		select {
-		case <-frozen:
-		default:
-			close(frozen)
+	if p.cut, p.held = cut, held; cut {
+		for c := range p.conns {
+			_ = c.Close()
 		}
 	}
+	p.changed.Broadcast()
 }
 
 func (p *Proxy) serve(in net.Conn) {
@@ -124,26 +96,27 @@ func (p *Proxy) serve(in net.Conn) {
 		delete(p.conns, out)
 	}()
 	done := make(chan struct{}, 2)
-	pass := func(to, from net.Conn, direction int) {
-		buffer := make([]byte, 32<<10)
-		for {
-			n, err := from.Read(buffer)
-			p.mu.Lock()
-			frozen := p.frozen[direction]
-			p.mu.Unlock()
-			<-frozen
-			if n > 0 {
-				if _, err := to.Write(buffer[:n]); err != nil {
-					break
-				}
-			}
-			if err != nil {
-				break
-			}
-		}
-		done <- struct{}{}
+	for direction, ends := range [2][2]net.Conn{{in, out}, {out, in}} {
+		go func() {
+			p.pass(ends[0], ends[1], direction)
+			done <- struct{}{}
+		}()
 	}
-	go pass(in, out, 1)
-	go pass(out, in, 0)
 	<-done
+}
+
+// pass passes traffic on until an end is closed.
+func (p *Proxy) pass(from, to net.Conn, direction int) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		p.mu.Lock()
+		for p.held[direction] {
+			p.changed.Wait()
+		}
+		p.mu.Unlock()
+		if _, failed := to.Write(buffer[:n]); err != nil || failed != nil {
+			return
+		}
+	}
 }

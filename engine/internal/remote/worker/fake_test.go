@@ -47,7 +47,7 @@ func alone(t *testing.T, test func(t *testing.T, p *place, r *fakeRoom)) {
 	})
 }
 
-func (p *place) Watch(context.Context) (<-chan string, error) { return p.ids, nil }
+func (p *place) Watch(context.Context) <-chan string { return p.ids }
 
 func (p *place) Room(_ context.Context, id string) (room, error) {
 	r := p.rooms[id]

@@ -291,7 +291,7 @@ const steady = 5 * time.Minute
 // servers lists runs and opens them; natsServers implements it.
 type servers interface {
 	// Watch sends the IDs of runs, oldest first, and then those of new runs. It may repeat some.
-	Watch(ctx context.Context) (<-chan string, error)
+	Watch(ctx context.Context) <-chan string
 	// Room opens a run; nil: it is over, or no longer exists.
 	Room(ctx context.Context, id string) (room, error)
 }
@@ -313,10 +313,7 @@ type worker struct {
 
 // run takes part in runs until ctx ends.
 func (w *worker) run(ctx context.Context) error {
-	ids, err := w.at.Watch(ctx)
-	if err != nil {
-		return err
-	}
+	ids := w.at.Watch(ctx)
 	var all sync.WaitGroup
 	defer all.Wait()
 	var followed sync.Map
