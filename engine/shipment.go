@@ -435,11 +435,13 @@ func (p *Pipeline) ship() ([]ShipFile, error) {
 	delete(learnt, "")
 	for i, k := range r.Graph().Knowledge() {
 		block := blocks[i]
-		switch collection, content := k.Generation(); {
+		switch collection, _ := k.Generation(); {
 		case k.Attached():
 			err = s.sample(attached.Kept(p.workspace.samples(), block))
 		case !block.Store.Info.Network:
-			err = s.collections(block, collection, content)
+			if err = s.collections(block, collection); err == nil {
+				err = k.Unchanged(ctx)
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("knowledge %q: take it to other machines: %w", block.Name, err)
@@ -513,48 +515,43 @@ func StorePaths(store *pipeline.Stage) (folders []string) {
 	return folders
 }
 
-// collections adds a generation and the centroids of its labels. If the form of the store is
-// unknown, it adds everything in the store's folder.
-func (s *shipment) collections(block *pipeline.Knowledge, collection, content string) error {
+// collections adds a generation and the centroids of its labels. Of another store than local it adds
+// everything in the store's folder.
+func (s *shipment) collections(block *pipeline.Knowledge, collection string) error {
 	name, dir := path.Join("knowledge", block.Name), filepath.Join(filepath.Dir(filepath.Dir(s.dir)), "knowledge", block.Name)
 	named := StorePaths(block.Store)
 	if len(named) > 0 {
 		name, dir = StoreFolder(named[0]), named[0]
 	}
-	note, err := s.collection(name, dir, collection)
-	switch {
-	case errors.Is(err, generation.ErrForeign) || errors.Is(err, fs.ErrNotExist) && !block.Store.Is("local"):
-		if err = s.folder(name, dir); errors.Is(err, fs.ErrNotExist) && len(named) == 0 {
+	if !block.Store.Is("local") {
+		err := s.folder(name, dir)
+		if errors.Is(err, fs.ErrNotExist) && len(named) == 0 {
 			return nil // the store keeps nothing in a folder
 		}
 		return err
-	case err != nil:
-		return err
 	}
-	if n, ok := generation.ReadNote(note); !ok || n.Content() != content {
-		return fmt.Errorf("another process has changed generation %s since this run began: run it again", collection)
+	for _, collection := range []string{collection, generation.Centroids(collection)} {
+		if err := s.collection(name, dir, generation.FolderName(collection)); err != nil {
+			return err
+		}
 	}
-	_, err = s.collection(name, dir, generation.Centroids(collection))
-	return err
+	return nil
 }
 
-// collection adds a collection of the store local.
-func (s *shipment) collection(name, dir, collection string) (note []byte, err error) {
-	inside := generation.FolderName(collection)
-	name = path.Join(name, inside)
+// collection adds a folder of a collection of the store local.
+func (s *shipment) collection(name, dir, folder string) error {
+	name = path.Join(name, folder)
 	to := filepath.Join(s.dir, filepath.FromSlash(name))
 	if err := disk.MakeBelow(s.dir, filepath.Dir(to)); err != nil {
-		return nil, err
+		return err
 	}
-	c, err := generation.CopyFolder(filepath.Join(dir, inside), to)
-	if err != nil {
-		return nil, err
+	files, err := generation.CopyFolder(filepath.Join(dir, folder), to)
+	for _, file := range files {
+		s.files = append(s.files, ShipFile{
+			Name: path.Join(name, file), Path: filepath.Join(to, file), Fixed: strings.HasSuffix(file, generation.SegmentSuffix),
+		})
 	}
-	for _, f := range c.Segments {
-		s.files = append(s.files, ShipFile{Name: path.Join(name, f.Name), Path: filepath.Join(to, f.Name), Fixed: true})
-	}
-	s.files = append(s.files, ShipFile{Name: path.Join(name, generation.LogName), Path: filepath.Join(to, generation.LogName)})
-	return c.Note, nil
+	return err
 }
 
 // folder adds all files of a folder, which others may change.

@@ -264,7 +264,7 @@ func TestShipmentChanged(t *testing.T) {
 	if again, err := opened[0].Shipment(); err != nil || cmp.Diff(before, again) != "" {
 		t.Errorf("another shipment of the same run: %v, %v", again, err)
 	}
-	if _, err := opened[1].Shipment(); err == nil || !strings.Contains(err.Error(), "another process has changed generation") {
+	if _, err := opened[1].Shipment(); err == nil || !strings.Contains(err.Error(), "was made from other rows or documents since") {
 		t.Errorf("%v", err)
 	}
 }

@@ -283,6 +283,12 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Sto
 	return k, nil
 }
 
+// Unchanged returns an error if the searched generation was removed or changed since Open.
+func (k *Knowledge) Unchanged(ctx context.Context) error {
+	_, _, err := find(ctx, k.store, Stand{k.entries, k.content})
+	return err
+}
+
 // find finds a generation that was made from the content of s.
 func find(ctx context.Context, store generation.Store, s Stand) (have sdk.Collection, note generation.Note, err error) {
 	all, err := store.List(ctx)
