@@ -348,8 +348,7 @@ type Services struct {
 	control  *governor.Governor // nil: no stage has called a service yet
 	profiles *governor.Profiles
 
-	cache   string // folder of the response cache; empty: no stage has called a service yet
-	counted int    // hits of the cache that are already recorded
+	cache string // folder of the response cache; empty: no stage has called a service yet
 
 	waits *terminal.WaitReporter // nil: nobody wants reports
 	users int                    // open workspaces that use waits
@@ -379,19 +378,8 @@ func (v *Services) reporter(report func(terminal.LongWait)) (waits *terminal.Wai
 		defer v.mu.Unlock()
 		if v.users--; v.users == 0 {
 			v.waits.Close()
-			v.countHits()
 		}
 	})
-}
-
-// countHits records how often the response cache had the answer. The caller holds v.mu.
-func (v *Services) countHits() {
-	if v.control == nil {
-		return
-	}
-	hits := v.control.Snapshot().Total.CacheHits
-	cache.CountHits(v.cache, int64(hits-v.counted))
-	v.counted = hits
 }
 
 // of returns what all calls share, and makes it for the first call.

@@ -88,12 +88,12 @@ func newCacheStats() *cobra.Command {
 
 // writeStats writes a table of one kind of entries.
 func writeStats(tw *tabwriter.Writer, head, all string, s cache.Stats) {
-	fmt.Fprintln(tw, head+"\tSIZE\tOLDEST\tNEWEST\tUSED AGAIN")
+	fmt.Fprintln(tw, head+"\tSIZE\tOLDEST\tNEWEST")
 	at := func(t time.Time) string { return t.Local().Format(time.DateTime) }
 	for _, a := range s.About {
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t\n", a.About, a.Entries, size(a.Bytes), at(a.Oldest), at(a.Newest))
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\n", a.About, a.Entries, size(a.Bytes), at(a.Oldest), at(a.Newest))
 	}
-	fmt.Fprintf(tw, "%s\t%d\t%s\t\t\t%s\n", all, s.Entries, size(s.Bytes), terminal.Plural(int(s.Hits), "time"))
+	fmt.Fprintf(tw, "%s\t%d\t%s\t\t\n", all, s.Entries, size(s.Bytes))
 }
 
 // kindsOfCache are what trim and clear work on.

@@ -36,12 +36,12 @@ func TestCacheCommand(t *testing.T) {
 		want string // what is printed, or the error; a regular expression
 		code int
 	}{
-		{"", `^STAGE +ANSWERS +SIZE +OLDEST +NEWEST +USED AGAIN\nsample.openai +3 +3.0 kB +20.*\nall, in 1 file +3 +3.3 kB +0 times\n\n` +
-			`EMBEDDER +VECTORS +.*\nminilm +2 +3.1 kB +20.*\nall vectors, in 1 file +2 +3.3 kB +0 times\n$`, 0},
+		{"", `^STAGE +ANSWERS +SIZE +OLDEST +NEWEST\nsample.openai +3 +3.0 kB +20.*\nall, in 1 file +3 +3.3 kB *\n\n` +
+			`EMBEDDER +VECTORS +.*\nminilm +2 +3.1 kB +20.*\nall vectors, in 1 file +2 +3.3 kB *\n$`, 0},
 		{"stats --json", `(?s)"entries": 3,.*"about": "sample.openai".*"vectors": \{\s+"entries": 2,.*"about": "minilm"`, 0},
 		{"clear vectors", `^removed 0 vectors, 0.0 kB\n$`, exitItemsFailed}, // a build writes them
 		{"end", "", 0},
-		{"stats", `all vectors, in 1 file +2 +3.3 kB +2 times`, 0},
+		{"stats", `all vectors, in 1 file +2 +3.3 kB *\n$`, 0},
 		{"trim", "give --bytes, --age or both", 1},
 		{"trim --bytes 1GB --age 720h", `^removed 0 answers, 0.0 kB\nremoved 0 vectors, 0.0 kB\n$`, 0},
 		{"trim --bytes 3kB vectors", `^removed 2 vectors, 3.3 kB\n$`, 0},
@@ -51,7 +51,7 @@ func TestCacheCommand(t *testing.T) {
 		{"trim --bytes 1 answer", `there is no "answer" in the cache: it holds answers and vectors`, 1},
 		{"clear everything", `there is no "everything" in the cache`, 1},
 		{"clear", `^removed 2 answers, 2.2 kB\nremoved 0 vectors, 0.0 kB\n$`, 0},
-		{"stats", `^STAGE.*\nall, in 0 files +0 +0.0 kB +0 times\n\nEMBEDDER.*\nall vectors, in 0 files +0 +0.0 kB +0 times\n$`, 0},
+		{"stats", `^STAGE.*\nall, in 0 files +0 +0.0 kB *\n\nEMBEDDER.*\nall vectors, in 0 files +0 +0.0 kB *\n$`, 0},
 	}
 	for _, step := range steps {
 		if step.args == "end" {

@@ -1,24 +1,19 @@
 package cache
 
 import (
-	"bufio"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/support"
 )
 
 // lookEvery is the shortest time between two looks for records of other processes.
@@ -100,7 +95,7 @@ func (c *Cache) Get(key sdk.Key) (value []byte, ok bool) {
 func (c *Cache) use(f *file) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.layout.groups && !f.used {
+	if c.layout.uses && !f.used {
 		f.used = true
 		_ = os.Chtimes(f.path, time.Time{}, time.Now()) // on failure a trim removes it earlier
 	}
@@ -196,26 +191,30 @@ func (c *Cache) put(key sdk.Key, about string, value []byte, replace bool) error
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if c.closed {
-		return errors.New("the response cache is closed")
-	}
-	if !replace && c.fresh(key) {
+	if !c.closed && !replace && c.fresh(key) {
 		return nil
 	}
-	r := record{key: key, at: c.now(key), about: about, offset: headerSize, length: uint32(len(value)), sum: crc32.Checksum(value, castagnoli)}
-	if err := c.write(r.encode(value), r); err != nil {
+	if err := c.write(about, []sdk.Key{key}, [][]byte{value}); err != nil {
 		return fmt.Errorf("cache a response: %w", err)
 	}
 	return nil
 }
 
-// write appends bytes to this process's file and indexes the records in them, whose offsets count
-// from the first of the bytes. The caller holds writing.
-func (c *Cache) write(b []byte, records ...record) error {
+// write appends records to this process's file, and indexes them. The caller holds writing.
+func (c *Cache) write(about string, keys []sdk.Key, values [][]byte) error {
+	if c.closed {
+		return errors.New("the cache is closed")
+	}
 	if c.own == nil {
 		if err := c.takeFile(); err != nil {
 			return err
 		}
+	}
+	b := make([]byte, 0, len(keys)*(headerSize+len(values[0])))
+	records := make([]record, len(keys))
+	for i, value := range values {
+		records[i] = record{key: keys[i], at: c.now(keys[i]), about: about, offset: int64(len(b)) + headerSize, length: uint32(len(value)), sum: crc32.Checksum(value, castagnoli)}
+		b = records[i].append(b, value)
 	}
 	start, err := c.own.append(b)
 	if err != nil {
@@ -269,97 +268,3 @@ func (c *Cache) Close() error {
 	c.closed, c.own, c.files, c.index = true, nil, nil, nil
 	return errors.Join(errs...)
 }
-
-// A group is a record of many values that were made together, so that a file can be indexed without
-// reading it all. Its key is empty, and its second checksum covers its directory, with which its
-// value begins:
-//
-//	0  4  number of values
-//	4 40  for each: key (32), length (4), CRC-32C (4)
-//
-// The values follow.
-const memberSize = 40
-
-// encodeGroup returns the bytes of a group and the records of its members, whose offsets count from
-// the first of the bytes.
-func encodeGroup(at int64, about string, keys []sdk.Key, values [][]byte) ([]byte, []record) {
-	directory := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+memberSize*len(keys)), uint32(len(keys)))
-	records := make([]record, len(keys))
-	offset := int64(headerSize + cap(directory))
-	for i, value := range values {
-		r := record{key: keys[i], at: at, about: about, offset: offset, length: uint32(len(value)), sum: crc32.Checksum(value, castagnoli)}
-		directory = append(directory, r.key[:]...)
-		directory = binary.LittleEndian.AppendUint32(directory, r.length)
-		directory = binary.LittleEndian.AppendUint32(directory, r.sum)
-		records[i], offset = r, r.end()
-	}
-	head := record{at: at, about: about, length: uint32(offset - headerSize), sum: crc32.Checksum(directory, castagnoli)}
-	b := make([]byte, 0, offset)
-	b = append(append(b, head.encode(nil)...), directory...)
-	for _, value := range values {
-		b = append(b, value...)
-	}
-	return b, records
-}
-
-// members reads the directory of a group and calls each with the record of each member.
-func members(in *bufio.Reader, path string, group record, each func(record)) error {
-	wrong := &damage{path, group.begin(), "a wrong checksum"}
-	var count [4]byte
-	if group.length < uint32(len(count)) {
-		return wrong
-	}
-	if _, err := io.ReadFull(in, count[:]); err != nil {
-		return err
-	}
-	n := int64(binary.LittleEndian.Uint32(count[:]))
-	if int64(len(count))+n*memberSize > int64(group.length) {
-		return wrong
-	}
-	directory := make([]byte, n*memberSize)
-	if _, err := io.ReadFull(in, directory); err != nil {
-		return err
-	}
-	if crc32.Update(crc32.Checksum(count[:], castagnoli), castagnoli, directory) != group.sum {
-		return wrong
-	}
-	r := record{at: group.at, about: group.about, offset: group.offset + int64(len(count)) + n*memberSize}
-	for entry := range int(n) {
-		m := directory[entry*memberSize:]
-		r.key = sdk.Key(m[:len(r.key)])
-		r.length, r.sum = binary.LittleEndian.Uint32(m[len(r.key):]), binary.LittleEndian.Uint32(m[len(r.key)+4:])
-		if r.end() > group.end() {
-			return wrong
-		}
-		each(r)
-		r.offset = r.end()
-	}
-	return nil
-}
-
-// hitsFile holds, as a decimal number, how often values were used again.
-const hitsFile = "hits"
-
-// CountHits adds n to the count of uses of cached values in a folder. The count is for people only:
-// it ignores errors, and processes that end at the same moment may lose some.
-func CountHits(dir string, n int64) {
-	if n <= 0 {
-		return
-	}
-	f, err := support.OpenLock(filepath.Join(dir, hitsFile), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return
-	}
-	_, _ = fmt.Fprintf(f, "%020d\n", readHits(dir)+n) // in place: the length never changes
-	_ = f.Close()
-}
-
-// readHits reads the count of CountHits.
-func readHits(dir string) int64 {
-	text, _ := os.ReadFile(filepath.Join(dir, hitsFile))
-	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // 0 if unreadable
-	return max(n, 0)
-}
-
-// forgetHits removes the count from a folder without values.
-func forgetHits(dir string) { _ = os.Remove(filepath.Join(dir, hitsFile)) }

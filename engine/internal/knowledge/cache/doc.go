@@ -19,8 +19,7 @@
 // is skipped. Lost responses are asked for again.
 //
 // Vectors have a folder for each embedder, whose name is a hash of everything that its vectors
-// depend on. Vectors that were embedded together are one record, a group (cache.go), so that a file
-// can be indexed without reading it all. A file ends at a thirtieth of the limit. Its modification
+// depend on. A file ends at a thirtieth of the limit. Its modification
 // time says when a build last used it; each build begins and ends by removing the least recently
 // used files until the rest is within the limits (maintain.go). In between, a build may write as
 // much as the limit. Responses were paid for: they have no limit unless somebody sets one, and the

@@ -24,14 +24,14 @@ import (
 type layout struct {
 	magic   string // first line of each file, readable for people
 	suffix  string
-	groups  bool   // its records are groups
+	uses    bool   // the time of a file says when it was last used
 	warning string // logged where a file cannot be read to its end
 }
 
 var (
 	answers = &layout{magic: "racflow cache 1\n", suffix: ".answers",
 		warning: "some cached responses are damaged and will be asked for again; racflow cache clear removes them"}
-	vectors = &layout{magic: "racflow vectors 1\n", suffix: ".vectors", groups: true,
+	vectors = &layout{magic: "racflow vectors 2\n", suffix: ".vectors", uses: true,
 		warning: "some cached vectors are damaged and will be made again; racflow cache clear vectors removes them"}
 )
 
@@ -226,16 +226,16 @@ func (r record) end() int64 { return r.offset + int64(r.length) }
 // begin returns the offset of the header.
 func (r record) begin() int64 { return r.offset - headerSize }
 
-// encode returns the bytes of a record.
-func (r record) encode(value []byte) []byte {
-	b := make([]byte, headerSize, headerSize+len(value))
+// append appends the bytes of a record to others.
+func (r record) append(to, value []byte) []byte {
+	b := make([]byte, headerSize)
 	binary.LittleEndian.PutUint32(b[4:], r.length)
 	binary.LittleEndian.PutUint32(b[8:], r.sum)
 	binary.LittleEndian.PutUint64(b[12:], uint64(r.at))
 	copy(b[20:], r.key[:])
 	copy(b[aboutAt:], r.about) // copy cuts it to the field
 	binary.LittleEndian.PutUint32(b, crc32.Checksum(b[4:], castagnoli))
-	return append(b, value...)
+	return append(append(to, b...), value...)
 }
 
 // damage says that the content of a file is not what was written.
@@ -251,7 +251,7 @@ func (d *damage) Error() string {
 
 // scan calls each with the complete records of a file of the given size, from an offset on, and
 // returns the offset of the next one. An incomplete record ends the scan without an error; any
-// other mismatch is damage. scan reads no values. For a group, each gets the members.
+// other mismatch is damage. scan reads no values.
 func (l *layout) scan(f io.ReaderAt, path string, from, size int64, each func(record)) (int64, error) {
 	if from == 0 {
 		head := make([]byte, min(size, int64(len(l.magic))))
@@ -283,17 +283,10 @@ func (l *layout) scan(f io.ReaderAt, path string, from, size int64, each func(re
 		if r.end() > size {
 			break
 		}
-		if l.groups {
-			if err := members(in, path, r, each); err != nil {
-				return from, cutOff(err)
-			}
-			in.Reset(io.NewSectionReader(f, r.end(), size-r.end())) // skip the values without reading them
-		} else {
-			if _, err := in.Discard(int(r.length)); err != nil {
-				return from, cutOff(err)
-			}
-			each(r)
+		if _, err := in.Discard(int(r.length)); err != nil {
+			return from, cutOff(err)
 		}
+		each(r)
 		from = r.end()
 	}
 	return from, nil

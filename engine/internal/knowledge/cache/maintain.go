@@ -24,7 +24,6 @@ type Stats struct {
 	Entries int     `json:"entries"` // keys with a value
 	Bytes   int64   `json:"bytes"`   // of all files
 	Files   int     `json:"files"`
-	Hits    int64   `json:"hits"`              // how often values were used again
 	About   []About `json:"about"`             // by description of the entries, sorted
 	Damaged []error `json:"-"`                 // errors of files that cannot be read to their end
 	Damages int     `json:"damaged,omitempty"` // number of damaged files
@@ -41,16 +40,12 @@ type About struct {
 
 // ReadStats counts the response cache in a folder. A folder that does not exist is empty.
 func ReadStats(dir string) (Stats, error) {
-	s, err := answers.stats(dir)
-	s.Hits = readHits(dir)
-	return s, err
+	return answers.stats(dir)
 }
 
 // ReadVectorStats counts the vectors of all embedders in a folder.
 func ReadVectorStats(root string) (Stats, error) {
-	s, err := vectors.stats(embedders(root)...)
-	s.Hits = readHits(root)
-	return s, err
+	return vectors.stats(embedders(root)...)
 }
 
 // stats counts the entries of folders: the same key in two folders is two entries.
@@ -145,15 +140,13 @@ func Clear(dir string, before time.Time) (Cleared, error) {
 	paths, err := answers.list(dir)
 	errs := []error{err}
 	for _, path := range paths {
-		errs = append(errs, c.clear(path, before))
-	}
-	if left, err := answers.list(dir); err == nil && len(left) == 0 {
-		forgetHits(dir)
+		errs = append(errs, c.clear(answers, path, before))
 	}
 	return c, errors.Join(errs...)
 }
 
-func (c *Cleared) clear(path string, before time.Time) error {
+// clear removes records of a file that were stored before a time, unless a process writes the file.
+func (c *Cleared) clear(l *layout, path string, before time.Time) error {
 	out, err := support.OpenLock(path, os.O_RDWR, 0)
 	switch {
 	case errors.Is(err, support.ErrBusy):
@@ -172,7 +165,7 @@ func (c *Cleared) clear(path string, before time.Time) error {
 	}
 	var stay []record
 	removed := 0
-	_, err = answers.scan(out, path, 0, info.Size(), func(r record) {
+	_, err = l.scan(out, path, 0, info.Size(), func(r record) {
 		if r.at < before.UnixNano() {
 			removed++
 		} else {
@@ -193,7 +186,7 @@ func (c *Cleared) clear(path string, before time.Time) error {
 	if removed == 0 {
 		return nil
 	}
-	size, err := rewrite(out, path, stay)
+	size, err := l.rewrite(out, path, stay)
 	if err != nil {
 		return fmt.Errorf("rewrite %s: %w", path, err)
 	}
@@ -206,14 +199,14 @@ const draft = ".new"
 
 // rewrite replaces a file by one with only the given records, under another name, so that processes
 // that have read the old file notice it. The caller holds the file's lock.
-func rewrite(f *os.File, path string, records []record) (size int64, err error) {
+func (l *layout) rewrite(f *os.File, path string, records []record) (size int64, err error) {
 	out, err := os.OpenFile(path+draft, os.O_RDWR|os.O_CREATE|os.O_TRUNC, disk.FileMode)
 	if err != nil {
 		return 0, err
 	}
 	w := bufio.NewWriterSize(out, 256<<10)
-	_, err = w.WriteString(answers.magic)
-	size = int64(len(answers.magic))
+	_, err = w.WriteString(l.magic)
+	size = int64(len(l.magic))
 	for _, r := range records {
 		if err == nil {
 			var n int64
@@ -228,7 +221,7 @@ func rewrite(f *os.File, path string, records []record) (size int64, err error) 
 		err = out.Sync() // the records that it replaces may be on the disk already
 	}
 	if err = errors.Join(err, out.Close()); err == nil {
-		err = os.Rename(path+draft, filepath.Join(filepath.Dir(path), answers.newName()))
+		err = os.Rename(path+draft, filepath.Join(filepath.Dir(path), l.newName()))
 	}
 	if err != nil {
 		return 0, errors.Join(err, os.Remove(path+draft))
@@ -325,45 +318,32 @@ func TrimVectors(root string, l Limits) (Cleared, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b segment) int { return a.used.Compare(b.used) })
-	before, left := l.before(), len(all)
+	before := l.before()
 	for _, s := range all {
-		if (l.Bytes <= 0 || size <= l.Bytes) && !s.used.Before(before) {
+		if (l.Bytes <= 0 || size <= l.Bytes) && !s.used.Before(before) && !outdated(s.path) {
 			continue
 		}
-		removed, err := c.remove(s.path)
-		if errs = append(errs, err); removed {
+		busy := c.Busy
+		err := c.clear(vectors, s.path, forever)
+		if errs = append(errs, err); err == nil && c.Busy == busy {
 			size -= s.size
-			left--
 		}
-	}
-	if left == 0 {
-		forgetHits(root)
 	}
 	return c, errors.Join(errs...)
 }
 
-// remove removes a file of vectors, unless a process writes it.
-func (c *Cleared) remove(path string) (bool, error) {
-	f, err := support.OpenLock(path, os.O_RDWR, 0)
-	switch {
-	case errors.Is(err, support.ErrBusy):
-		c.Busy++
-		return false, nil
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	defer f.Close() //nolint:errcheck // it was only read; this gives the lock back
-	info, err := f.Stat()
+// forever is after all times.
+var forever = time.Unix(0, math.MaxInt64)
+
+// outdated reports whether a file of vectors is one of an older racflow, which nobody reads any more.
+func outdated(path string) bool {
+	f, err := os.Open(path)
 	if err != nil {
-		return false, err
+		return false
 	}
-	count := 0
-	_, _ = vectors.scan(f, path, 0, info.Size(), func(record) { count++ }) // up to damage
-	if err := os.Remove(path); err != nil {
-		return false, err
-	}
-	c.Records, c.Bytes = c.Records+count, c.Bytes+info.Size()
-	return true, nil
+	defer f.Close() //nolint:errcheck // it was only read
+	const magic = "racflow vectors 1\n"
+	head := make([]byte, len(magic))
+	n, _ := io.ReadFull(f, head)
+	return string(head[:n]) == magic
 }

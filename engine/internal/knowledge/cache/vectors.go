@@ -2,14 +2,12 @@ package cache
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"time"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -44,7 +42,6 @@ type Vectors struct {
 	about     string
 	dimension int
 	room      int64 // bytes that may still be written; 0 after a failed write
-	hits      int64 // vectors that were found
 }
 
 // OpenVectors opens the vectors of an embedder. identity is a digest of everything but the text
@@ -79,7 +76,6 @@ func (v *Vectors) Get(texts []string) [][]float32 {
 		if !ok || len(value) != 4*v.dimension {
 			continue
 		}
-		v.hits++
 		found[i] = make([]float32, v.dimension)
 		for j := range found[i] {
 			found[i][j] = math.Float32frombits(binary.LittleEndian.Uint32(value[4*j:]))
@@ -110,21 +106,12 @@ func (v *Vectors) Put(texts []string, vectors [][]float32) {
 	if len(keys) == 0 {
 		return
 	}
-	if err := v.cache.putGroup(v.about, keys, values); err != nil {
+	v.cache.writing.Lock()
+	defer v.cache.writing.Unlock()
+	if err := v.cache.write(v.about, keys, values); err != nil {
 		v.room = 0
 		v.options.warn("vectors are not kept for later builds; this one is not affected", err)
 	}
-}
-
-// putGroup stores values that were made together.
-func (c *Cache) putGroup(about string, keys []sdk.Key, values [][]byte) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	if c.closed {
-		return errors.New("the cache is closed")
-	}
-	b, records := encodeGroup(time.Now().UnixNano(), about, keys, values)
-	return c.write(b, records...)
 }
 
 // Close releases the files and removes what exceeds the limits.
@@ -135,7 +122,6 @@ func (v *Vectors) Close() {
 	if err := v.cache.Close(); err != nil {
 		v.options.warn("close the cache of vectors", err)
 	}
-	CountHits(v.options.Root, v.hits)
 	v.trim()
 }
 
