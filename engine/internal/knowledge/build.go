@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/attached"
@@ -34,12 +33,12 @@ import (
 // twice. It caches the answers of services and remembers failures: apart from retries, it asks
 // about no passage twice. It frees texts once they are stored: only the batches under way hold any.
 //
-// A build leaves out each row that crashes or hangs a store, embedder or chunker; a row that does
+// A build leaves out each row that crashes or hangs an embedder or chunker; a row that does
 // so to an enricher is kept without the addition. Its document gets a hash that no content has, so
 // that the next build does the document again. Where a stage answers neither a batch nor its probe,
 // no row is to blame: the build ends, the store keeps its entries, and an ended first build commits
-// what is complete. A crash of a store loses what was not committed: the build finds the rows to
-// blame in a collection that it never commits (build_batch.go), and begins again without them.
+// what is complete. A crash of a store loses what was not committed: the build begins again, and
+// ends with the error if that does not help.
 //
 // A plan does the same without calling a service or writing; it counts the work and the questions.
 
@@ -61,8 +60,7 @@ type BuildJob struct {
 	Later      generation.LaterResults
 	Vectors    cache.VectorOptions // where vectors of earlier builds are kept
 
-	unstorable map[string]error // entries that end the store's process, by id
-	learnt     []byte           // state of an embedder that an earlier try fitted, perhaps noted nowhere else
+	learnt []byte // state of an embedder that an earlier try fitted, perhaps noted nowhere else
 }
 
 // BuildResult is the outcome of a build.
@@ -83,7 +81,6 @@ type builder struct {
 	cutting map[string]error // why the chunker failed on units, by id: it does not get them again
 	vectors *cache.Vectors   // nil: none are kept
 	looked  bool             // vectors were looked for
-	pace    pace             // of calls of the embedder
 }
 
 // probe is a text that every embedder and chunker can work on.
@@ -91,7 +88,7 @@ const probe = "a"
 
 func newBuilder(job *BuildJob) *builder {
 	b := &builder{
-		BuildJob: job, BuildResult: BuildResult{Report: reportOf(job.Block)}, cutting: map[string]error{}, pace: pace{now: time.Now},
+		BuildJob: job, BuildResult: BuildResult{Report: reportOf(job.Block)}, cutting: map[string]error{},
 		embeds: generation.Caller{Stage: job.Block.Embed, Name: "embed." + job.Block.Name, Waits: job.Later.Waits},
 		chunks: generation.Caller{Stage: job.Block.Chunk, Name: "chunk." + job.Block.Name, Waits: job.Later.Waits},
 	}
@@ -157,9 +154,6 @@ func (b *builder) build(ctx context.Context) error {
 		b.Report.Unchanged, b.Report.Documents = true, b.note.Documents
 		if b.Edition {
 			b.Report.Invalid, b.Report.InvalidCount = slices.Clone(b.Source.Invalid), b.note.Invalid
-		}
-		if err := b.noteResolved(ctx); err != nil {
-			return err
 		}
 	} else if labels, err = b.update(ctx, have); err != nil {
 		return err
@@ -247,19 +241,6 @@ func (b *builder) begin(ctx context.Context, fresh, refit bool) error {
 	return b.fit(ctx)
 }
 
-// noteResolved adds the embedder's choice to the note of a generation that was built before there
-// was one: a process that opens the generation without its source knows the note alone.
-func (b *builder) noteResolved(ctx context.Context) error {
-	if b.Plan || b.Origin.Resolved == nil || b.note.Resolved != nil {
-		return nil
-	}
-	if err := written("lock", b.Store.Delete(ctx, b.Collection, nil)); err != nil {
-		return err
-	}
-	b.note.Resolved = b.Origin.Resolved
-	return b.commit(ctx)
-}
-
 // Read reads the source once: standard input cannot be read again.
 func (j *BuildJob) Read(ctx context.Context) (err error) {
 	if j.Source == nil {
@@ -318,7 +299,6 @@ func (b *builder) commit(ctx context.Context) error {
 type BusyError struct {
 	err    error
 	Locked bool // another process, which the error names, holds the lock
-	Blamed bool // some entries crash the store's process; the next try leaves them out
 }
 
 func (e *BusyError) Error() string { return e.err.Error() }
@@ -400,8 +380,7 @@ type BuildReport struct {
 	InvalidCount            int                     // how many there are
 	Unenriched              int                     // passages that are kept without an addition that they should have
 	FirstUnenriched         generation.InvalidRow
-	Asks                    []Asks   // in a plan: what services would be asked, at most
-	Forecast                Forecast // in a plan
+	Asks                    []Asks // in a plan: what services would be asked, at most
 	Embedder, Store         string
 	Retired                 []generation.Generation // generations that this build replaces and removed
 	Kept                    []error                 // why it could not remove others that it replaces

@@ -108,71 +108,10 @@ func sizeOf(e sdk.Entry) int {
 	return size
 }
 
-// take puts the entries of a batch into the store, except those that crash its process or hang.
+// take puts the entries of a batch into the store, within a share of its timeout. It notes those that it refuses.
 func (w *walk) take(ctx context.Context, entries []sdk.Entry) error {
-	var storable []sdk.Entry
-	for _, e := range entries {
-		if why := w.unstorable[e.ID]; why != nil {
-			w.refused.add(e.ID, why)
-		} else {
-			storable = append(storable, e)
-		}
-	}
-	if len(storable) == 0 {
-		return nil
-	}
-	err := w.refused.take(storable, w.putInto(ctx, w.Collection, storable))
-	if isBlamable(err) && w.blame(ctx, storable) {
-		return &BusyError{err: err, Blamed: true}
-	}
-	return written("store", err)
-}
-
-// putInto puts entries into a collection, within a share of the store's timeout.
-func (w *walk) putInto(ctx context.Context, collection string, entries []sdk.Entry) error {
-	return retry.Bounded(ctx, w.Block.Store, len(entries), func(ctx context.Context) error { return w.Store.Put(ctx, collection, entries) })
-}
-
-// isBlamable reports whether an entry may be to blame for a failure of the store.
-func isBlamable(err error) bool { return errors.Is(err, sdk.ErrCrashed) || retry.TimedOut(err) }
-
-// blame notes which entries of a batch crash the store's process or hang, and reports whether there
-// are any. A crash loses all uncommitted entries, so blame puts the batch into a collection of its own,
-// which it never commits. The build then begins again without the noted entries.
-func (w *walk) blame(ctx context.Context, entries []sdk.Entry) (found bool) {
-	trial := generation.Trial(w.Collection)
-	schema := sdk.Schema{Dimension: w.Embedder.Dimension(), Analyzer: w.Block.Analyzer}
-	try := func(ctx context.Context, some []sdk.Entry) error {
-		_, err := w.Store.Open(ctx, trial, schema)
-		if err == nil {
-			err = w.putInto(ctx, trial, some)
-		}
-		return err
-	}
-	answered := false
-	errs := retry.Work{Stage: "store." + w.Block.Name, Waits: w.Later.Waits, Call: func(ctx context.Context, at []int) error {
-		some := make([]sdk.Entry, len(at))
-		for i, n := range at {
-			some[i] = entries[n]
-		}
-		err := try(ctx, some)
-		answered = answered || err == nil || errors.As(err, new(sdk.RowErrors))
-		return err
-	}}.Do(ctx, len(entries))
-	if !answered { // the store answered nothing: does it refuse every entry?
-		known := sdk.Entry{ID: probe, Text: probe, Vector: make([]float32, schema.Dimension)}
-		answered = try(ctx, []sdk.Entry{known}) == nil
-	}
-	for i, err := range errs {
-		if answered && isBlamable(err) {
-			if w.unstorable == nil {
-				w.unstorable = map[string]error{}
-			}
-			w.unstorable[entries[i].ID], found = err, true
-		}
-	}
-	_ = w.Store.Drop(ctx, trial) // otherwise it is dropped with its generation
-	return found
+	err := retry.Bounded(ctx, w.Block.Store, len(entries), func(ctx context.Context) error { return w.Store.Put(ctx, w.Collection, entries) })
+	return written("store", w.refused.take(entries, err))
 }
 
 const chunkBatch = 64 // documents per call of a chunker that states no batch size

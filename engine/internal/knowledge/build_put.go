@@ -144,17 +144,18 @@ func (w *walk) embed(ctx context.Context, m *batch, report func(n int)) error {
 		return nil
 	}
 	asked := generation.Pick(texts, missing)
+	most := embedBatch // a service divides it itself, and works on several parts at a time
+	if info := w.Block.Embed.Info; !info.Network && !info.Pends {
+		most = localBatch
+	}
 	var made [][]float32
 	var errs []error
-	for from := 0; from < len(asked); from = len(made) {
-		err := w.pace.call(w.Block.Embed, func(most int) error {
-			vectors, failed, err := w.ask(ctx, asked[from:min(from+most, len(asked))])
-			made, errs = append(made, vectors...), append(errs, failed...)
-			return err
-		})
+	for part := range slices.Chunk(asked, most) {
+		vectors, failed, err := w.ask(ctx, part)
 		if err != nil {
 			return err
 		}
+		made, errs = append(made, vectors...), append(errs, failed...)
 		report(missing[len(made)-1] + 1)
 	}
 	failed := map[int]bool{}
@@ -167,38 +168,6 @@ func (w *walk) embed(ctx context.Context, m *batch, report func(n int)) error {
 	w.vectors.Put(asked, made)
 	m.give(vectors, failed)
 	return nil
-}
-
-// pace chooses how many texts a local embedder gets in a call, so that a call takes a few seconds
-// at most: progress stays visible with a slow model.
-type pace struct {
-	now   func() time.Time
-	texts int // in the next call; 0: before the first
-}
-
-const (
-	firstTexts = 32 // in the first call of a build
-	leastTexts = 8
-	quickCall  = time.Second     // after a faster call, the next one gets twice as many texts
-	slowCall   = 4 * time.Second // after a slower call, the next one gets half as many
-)
-
-// call calls do with the most texts that it may embed. A service gets whole batches: it divides
-// them itself, and works on several parts at a time.
-func (p *pace) call(s *pipeline.Stage, do func(most int) error) error {
-	if s.Info.Network || s.Info.Pends {
-		return do(embedBatch)
-	}
-	texts, began := cmp.Or(p.texts, firstTexts), p.now()
-	err := do(texts)
-	switch took := p.now().Sub(began); {
-	case took < quickCall:
-		texts = min(2*texts, embedBatch)
-	case took > slowCall:
-		texts = max(texts/2, leastTexts)
-	}
-	p.texts = texts
-	return err
 }
 
 // embedded returns a function that reports progress: the first n entries of a batch are embedded,
@@ -258,10 +227,6 @@ type walk struct {
 	doing    string           // step of the progress reported per unit; empty: none
 	unusable map[string]error // why a unit cannot be used, by id
 	refused  refusals
-
-	paced     bool          // in a plan: the embedder was asked
-	textTime  time.Duration // that it took for a text
-	textBytes int64         // of the entries
 }
 
 // batches calls f with the entries of units, in batches of at most n entries and about
@@ -404,6 +369,7 @@ func (m batch) training() []sdk.TrainingRow {
 
 const (
 	embedBatch = 256             // rows per call of the embedder, at most
+	localBatch = 64              // the same of one on this machine: progress stays visible with a slow model
 	inFlight   = 2               // batches under way: one is embedded while another is stored
 	checkpoint = 5 * time.Second // a first build commits this often, to resume after a kill
 )
@@ -426,11 +392,7 @@ func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generati
 		return err
 	}
 	if w.Plan {
-		err = produce(ctx, func(m batch) error {
-			w.rehearse(ctx, m)
-			return nil
-		})
-		w.Report.Forecast = w.forecast(w.Report.Added + w.Report.Changed)
+		err = produce(ctx, func(batch) error { return nil })
 		return surplus, err
 	}
 	made, embedded := make(chan batch, inFlight), make(chan batch, inFlight)

@@ -1,15 +1,12 @@
 package knowledge_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var errCrash = fmt.Errorf("embed.k: %w", sdk.ErrCrashed)
@@ -127,63 +124,5 @@ func TestARowThatEndsTheEmbedderAgain(t *testing.T) {
 	same(t, "embedded", embedded, "a") // whether it works
 	if r := k.Report; r.Entries != 2 || r.InvalidCount != 3 {
 		t.Errorf("report %+v", r)
-	}
-}
-
-// fragile is a store whose process ends when a text is put, with what was not committed.
-type fragile struct {
-	generation.Store
-	poison string
-	lost   map[string]bool
-	ends   *int
-}
-
-func (f *fragile) Open(ctx context.Context, collection string, schema sdk.Schema) (sdk.Collection, error) {
-	delete(f.lost, collection)
-	return f.Store.Open(ctx, collection, schema)
-}
-
-func (f *fragile) Put(ctx context.Context, collection string, entries []sdk.Entry) error {
-	if f.lost[collection] {
-		return sdk.Transient(errors.New("what was not committed is lost"), 0)
-	}
-	for _, e := range entries {
-		if strings.Contains(e.Text, f.poison) {
-			*f.ends++
-			f.lost = map[string]bool{collection: true}
-			return sdk.Transient(fmt.Errorf("store.k: %w", sdk.ErrCrashed), 0)
-		}
-	}
-	return f.Store.Put(ctx, collection, entries)
-}
-
-// A row that ends the store is left out alone, in a first build and in later ones, and
-// nothing is left of the search for it. Where every row ends it, none is to blame.
-func TestARowThatEndsTheStore(t *testing.T) {
-	b := newBench(t)
-	ends, poison := 0, "poison"
-	b.stages.wrap = func(s generation.Store) generation.Store { return &fragile{Store: s, poison: poison, ends: &ends} }
-	rows := []string{"1\ta\tx"}
-	for i := range 600 {
-		rows = append(rows, fmt.Sprintf("n%d\tb %d\tx", i, i))
-	}
-	rows[77], rows[300], rows[555] = "77\tpoison\tx", "300\tpoison, too\tx", "555\tpoison, again\tx"
-	for range 2 {
-		k, _ := b.open(rows...)
-		if r := k.Report; r.Entries != 598 || r.InvalidCount != 3 || !errors.Is(r.Invalid[0].Err, sdk.ErrCrashed) || r.Invalid[0].Line != 79 {
-			t.Errorf("report %+v", r)
-		}
-	}
-	if ends == 0 || ends > 3*3*10 {
-		t.Errorf("the store ended %d times", ends)
-	}
-	store := must.Get(b.stages.Store(t.Context()))(t)
-	all, err := store.List(t.Context())
-	if err != nil || len(all) != 2 {
-		t.Errorf("got %v, %v", all, err)
-	}
-	poison = ""
-	if err := b.openFailing("id\ttext\tlabel\n1\tz\tx\n2\tzz\tx\n"); !errors.Is(err, sdk.ErrCrashed) {
-		t.Errorf("got %v", err)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -521,11 +520,6 @@ func TestPlanWritesNothing(t *testing.T) {
 		k := must.Get(knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Plan: true}))(t)
 		want := knowledge.BuildReport{Name: "k", Embedder: "letters", Store: "memory", Entries: 2, Added: 1, Changed: 1, Removed: 1}
 		must.Equal(t, "report", want, k.Report)
-	}
-	must.Do(t, os.WriteFile(b.block.Sources[0].Path, []byte("id\ttext\tlabel\n"+strings.Repeat("\ta\tx\n", 500)), 0o600))
-	k := must.Get(knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{Plan: true}))(t)
-	if f := k.Report.Forecast; f.Time < 500*100*time.Microsecond || f.Memory < 300_000_000 {
-		t.Errorf("of %d new rows: %v", k.Report.Added, f)
 	}
 }
 

@@ -322,10 +322,10 @@ func buildPatiently(ctx context.Context, job *BuildJob, waiting func(string, err
 		if err == nil {
 			return made, nil
 		}
-		if !errors.As(err, &busy) || !busy.Locked && !busy.Blamed && try >= maxTries {
+		if !errors.As(err, &busy) || !busy.Locked && try >= maxTries {
 			return made, fmt.Errorf("knowledge %q: %w", job.Block.Name, err)
 		}
-		if try == 1 && !busy.Blamed && waiting != nil {
+		if try == 1 && waiting != nil {
 			waiting(job.Block.Name, busy.Unwrap())
 		}
 		select {

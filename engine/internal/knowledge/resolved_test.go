@@ -128,43 +128,6 @@ func TestAnotherProcessSettles(t *testing.T) {
 	}
 }
 
-// A generation of a version whose embedder had nothing to choose is not replaced without a word.
-func TestAnEmbedderThatHadNoChoice(t *testing.T) {
-	b := newBench(t)
-	rows := []string{"1\ta\tx", "2\tb\ty"}
-	b.open(rows...)
-	b.embedder.machine = &machine{can: []string{"half"}, tells: true}
-	k, embedded := b.open(rows...)
-	same(t, "embedded", embedded, "a", "b")
-	same(t, "why", k.Report.Anew, `letters has chosen {"precision":"half"}, where the version before had no choice: embedding again`)
-}
-
-// A generation from before there was a choice stays in use as it was made, and says how from then on.
-func TestAGenerationFromBeforeTheChoice(t *testing.T) {
-	b := newBench(t)
-	b.block.Embed.Info.Arguments = []sdk.Argument{{Name: "speed", OneOf: []string{"low"}}, {Name: "precision", OneOf: []string{"double", "single", "half"}}}
-	b.embedder.machine = &machine{can: []string{"single"}, tells: true}
-	rows := []string{"1\ta\tx", "2\tb\ty"}
-	b.open(rows...)
-	b.rewrite(func(note map[string]any) { delete(note, "resolved") })
-	b.embedder.machine = &machine{can: []string{"half", "single"}, tells: true}
-	for range 2 {
-		k, embedded := b.open(rows...)
-		if !k.Report.Unchanged || len(embedded) > 0 || b.embedder.machine.precision != "single" {
-			t.Errorf("embedded %q in %s, report %+v", embedded, b.embedder.machine.precision, k.Report)
-		}
-		if all := b.history().Generations; len(all) != 1 || string(all[0].Resolved) != `{"precision":"single"}` {
-			t.Errorf("generations %+v", all)
-		}
-		b.embedder.machine.precision = ""
-		collection, content := k.Generation()
-		stands := knowledge.Options{Stands: &knowledge.Stand{Collection: collection, Content: content}}
-		if _, err := knowledge.Open(t.Context(), b.block, b.stages, stands); err != nil || b.embedder.machine.precision != "single" {
-			t.Errorf("as it stands it is searched in %q, %v", b.embedder.machine.precision, err)
-		}
-	}
-}
-
 // Two machines share a store. What the first has resolved for a generation holds for the
 // second one's work on it.
 func TestMachinesShareAGeneration(t *testing.T) {

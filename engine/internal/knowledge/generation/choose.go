@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,9 +19,7 @@ import (
 // generation holds for all work on that generation: if one exists that differs in nothing else,
 // Choose starts the embedder again with its values. So machines that share a store share its
 // generations, and one generation's vectors are all made alike. If this machine cannot work with
-// the values, and the fingerprint tells the vectors apart, it builds a generation of its own. A
-// generation of a version whose embedder left nothing open is used with the values that yield its
-// name.
+// the values, and the fingerprint tells the vectors apart, it builds a generation of its own.
 func Choose(ctx context.Context, block *pipeline.Knowledge, starter Starter, store Store, set *Stages) (name string, err error) {
 	name = Name(block, *set)
 	if set.Resolved == nil {
@@ -34,50 +31,27 @@ func Choose(ctx context.Context, block *pipeline.Knowledge, starter Starter, sto
 	}
 	definition, ended := OriginOf(block, *set).Definition, false
 	for _, g := range h.Generations { // the one with this name comes first
-		if g.Definition != definition {
+		if g.Definition != definition || g.Resolved == nil {
 			continue
 		}
 		if (g.Current || g.Base == name) && bytes.Equal(g.Resolved, set.Resolved) {
 			return name, nil
 		}
-		for _, resolved := range possible(block, g, set.Resolved) {
-			other := *set
-			other.Resolved, ended = resolved, true
-			other.Embedder, err = starter.Embedder(ctx, nil, resolved)
-			switch {
-			case err == nil && Name(block, other) == cmp.Or(g.Base, g.Collection):
-				*set = other
-				return cmp.Or(g.Base, g.Collection), nil
-			case err != nil && g.Current:
-				return "", fmt.Errorf("generation %s was made with %s, and %s cannot work with that here: name other values in the file to build another one: %w", name, resolved, block.Embed.Use, err)
-			}
+		other := *set
+		other.Resolved, ended = g.Resolved, true
+		other.Embedder, err = starter.Embedder(ctx, nil, g.Resolved)
+		switch {
+		case err == nil && Name(block, other) == cmp.Or(g.Base, g.Collection):
+			*set = other
+			return cmp.Or(g.Base, g.Collection), nil
+		case err != nil && g.Current:
+			return "", fmt.Errorf("generation %s was made with %s, and %s cannot work with that here: name other values in the file to build another one: %w", name, g.Resolved, block.Embed.Use, err)
 		}
 	}
 	if ended {
 		set.Embedder, err = starter.Embedder(ctx, nil, set.Resolved)
 	}
 	return name, err
-}
-
-// possible lists the values that an embedder may have resolved for a generation: those in its note
-// or, for a note from before there was a choice, each other value of an argument that is resolved
-// now.
-func possible(block *pipeline.Knowledge, g Generation, now json.RawMessage) (all []json.RawMessage) {
-	if g.Resolved != nil {
-		return []json.RawMessage{g.Resolved}
-	}
-	for _, a := range block.Embed.Info.Arguments {
-		for _, value := range a.OneOf {
-			var values map[string]any
-			if err := json.Unmarshal(now, &values); err != nil || g.Current || values[a.Name] == nil || values[a.Name] == value {
-				continue
-			}
-			values[a.Name] = value
-			other, _ := json.Marshal(values) // cannot fail: it was decoded from JSON
-			all = append(all, other)
-		}
-	}
-	return all
 }
 
 // State says how a generation relates to the block that lists it.
@@ -214,9 +188,6 @@ func (h *History) Current() *Generation {
 // origin, differs from the newest one that is otherwise equal; nil: there is none, or the store
 // cannot list it.
 func WhyAnew(ctx context.Context, block *pipeline.Knowledge, store Store, name string, o Origin) []string {
-	if !o.foreign() && o.Resolved == nil {
-		return nil
-	}
 	h, err := list(ctx, block, store, name)
 	if err != nil {
 		return nil
@@ -276,7 +247,7 @@ func Discard(ctx context.Context, block *pipeline.Knowledge, store Store, unwant
 func Drop(ctx context.Context, store Store, generation string) error {
 	// The generation itself goes last: if Drop is cut off, it is still listed, and makes its centroids
 	// again when used.
-	for _, collection := range []string{Trial(generation), Centroids(generation), generation} {
+	for _, collection := range []string{Centroids(generation), generation} {
 		if err := store.Drop(ctx, collection); err != nil {
 			return fmt.Errorf("remove generation %s: %w", generation, err)
 		}

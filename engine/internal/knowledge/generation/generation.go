@@ -48,10 +48,6 @@ func Name(block *pipeline.Knowledge, s Stages) string {
 // Centroids names the collection of the label centroids for a collection of entries.
 func Centroids(collection string) string { return collection + "-labels" }
 
-// Trial names the collection for trying entries that may crash the store's process: a build never
-// commits it.
-func Trial(collection string) string { return collection + "-trial" }
-
 // isName reports whether Name may have given a knowledge's collection this name.
 func isName(collection, knowledge string) bool {
 	hash, ok := strings.CutPrefix(collection, knowledge+"-")
@@ -192,12 +188,6 @@ func pluginOf(stage any) *Plugin {
 	return nil
 }
 
-// foreign reports whether a plugin of a third party takes part.
-func (o Origin) foreign() bool {
-	return o.EmbedderPlugin != nil || o.ChunkerPlugin != nil ||
-		slices.ContainsFunc(o.Enrich, func(e Enrichment) bool { return e.Plugin != nil })
-}
-
 // changes lists the plugins and the resolved values of the embedder that differ from an earlier
 // origin of the same definition, and the work that each makes necessary.
 func (o Origin) changes(was Origin) []string {
@@ -205,11 +195,7 @@ func (o Origin) changes(was Origin) []string {
 	for i, e := range o.Enrich {
 		why = append(why, e.Plugin.changes(was.Enrich[i].Plugin, "enriching and embedding")...)
 	}
-	switch {
-	case o.Resolved == nil || bytes.Equal(was.Resolved, o.Resolved):
-	case was.Resolved == nil:
-		why = append(why, fmt.Sprintf("%s has chosen %s, where the version before had no choice: embedding again", o.Embedder, o.Resolved))
-	default:
+	if o.Resolved != nil && was.Resolved != nil && !bytes.Equal(was.Resolved, o.Resolved) {
 		why = append(why, fmt.Sprintf("%s works with %s on this machine and cannot with %s, as before: embedding again", o.Embedder, o.Resolved, was.Resolved))
 	}
 	return append(why, o.EmbedderPlugin.changes(was.EmbedderPlugin, "embedding")...)
@@ -219,11 +205,7 @@ func (p *Plugin) changes(was *Plugin, again string) []string {
 	switch {
 	case p == nil || was != nil && *was == *p:
 		return nil
-	case was == nil:
-		return []string{fmt.Sprintf("plugin %s is version %s, was not recorded: %s again", p.Name, p.Version, again)}
-	case was.Name != p.Name:
-		return []string{fmt.Sprintf("the plugin is %s %s, was %s %s: %s again", p.Name, p.Version, was.Name, was.Version, again)}
-	case was.Version != p.Version:
+	case was != nil && was.Name == p.Name && was.Version != p.Version:
 		return []string{fmt.Sprintf("plugin %s is version %s, was %s: %s again", p.Name, p.Version, was.Version, again)}
 	}
 	return []string{fmt.Sprintf("plugin %s %s is not the same program as before: %s again", p.Name, p.Version, again)}

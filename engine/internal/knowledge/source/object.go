@@ -13,73 +13,6 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// header maps the columns of a file whose first row names them to positions.
-type header struct {
-	names           []string
-	id, text, label int // -1: no such column
-	context, gold   int
-	meta            []int
-	fields          []int // positions of unmapped columns; nil: not wanted
-	levels          []int // of the columns that hold the levels of a label
-	labels          Labels
-	look            bool
-}
-
-// errMissing says that there is no column with the text.
-var errMissing = errors.New("there is no column with the text")
-
-func (m Mapping) header(names []string) (header, error) {
-	for i, name := range names {
-		if slices.Index(names, name) < i {
-			return header{}, fmt.Errorf("two columns are named %q: rename one of them", name)
-		}
-	}
-	h := header{
-		names: names, look: m.look, labels: m.Labels,
-		id: position(names, m.ID), text: position(names, m.Text), label: position(names, m.Label),
-		context: position(names, m.Context), gold: position(names, m.Gold),
-	}
-	if h.text < 0 && !m.look {
-		return h, errMissing
-	}
-	if m.Context != "" && h.context < 0 {
-		return h, fmt.Errorf("there is no column %q, which context names; the columns are %s", m.Context, quoteAll(names))
-	}
-	for _, name := range m.Labels.Columns {
-		i := position(names, name)
-		if i < 0 && !m.look {
-			return h, fmt.Errorf("there is no column %q, which level_columns names; the columns are %s", name, quoteAll(names))
-		}
-		h.levels = append(h.levels, i)
-	}
-	for i := range names {
-		taken := i == h.id || i == h.text || i == h.label || slices.Contains(h.levels, i)
-		if m.Fields && !taken {
-			h.fields = append(h.fields, i)
-		}
-		if m.Meta == nil && !taken && i != h.context && i != h.gold {
-			h.meta = append(h.meta, i)
-		}
-	}
-	for _, name := range m.Meta {
-		i := position(names, name)
-		if i < 0 {
-			return h, fmt.Errorf("there is no column %q, which meta names; the columns are %s", name, quoteAll(names))
-		}
-		h.meta = append(h.meta, i)
-	}
-	return h, nil
-}
-
-// others returns the names of the unmapped columns.
-func (h header) others() []string {
-	all := make([]string, len(h.fields))
-	for to, i := range h.fields {
-		all[to] = h.names[i]
-	}
-	return all
-}
-
 // position returns the index of a column given by its name or, if no column has that name, by its
 // position from 1 on; -1: there is none, or none is given.
 func position(names []string, column string) int {
@@ -107,56 +40,10 @@ func quoteAll(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// row makes a Row from the fields of a record.
-func (h *header) row(line int, fields []string) (row Row) {
-	row.Line = line
-	if len(fields) != len(h.names) {
-		row.Err = fmt.Errorf("it has %d fields where the header has %d", len(fields), len(h.names))
-	}
-	at := func(i int) string {
-		if i < 0 || i >= len(fields) {
-			return ""
-		}
-		return fields[i]
-	}
-	row.ID, row.Text, row.Context = at(h.id), at(h.text), at(h.context)
-	var err error
-	if h.levels != nil {
-		levels := make([]string, len(h.levels))
-		for i, column := range h.levels {
-			levels[i] = at(column)
-		}
-		row.Label, err = h.labels.path(levels)
-	} else if h.label >= 0 {
-		row.Label, err = h.labels.text(h.names[h.label], at(h.label))
-	}
-	row.Err = cmp.Or(row.Err, err)
-	if gold, err := goldOf(at(h.gold)); err == nil {
-		row.Gold = gold
-	} else {
-		row.Err = cmp.Or(row.Err, fmt.Errorf("%q: %w", h.names[h.gold], err))
-	}
-	for _, i := range h.meta {
-		if v := at(i); v != "" {
-			if row.Meta == nil {
-				row.Meta = sdk.Meta{}
-			}
-			row.Meta[h.names[i]] = v
-		}
-	}
-	if len(h.fields) > 0 {
-		row.Fields = make([]Field, len(h.fields))
-		for to, i := range h.fields {
-			row.Fields[to] = Field{h.names[i], at(i)}
-		}
-	}
-	if !h.look {
-		check(&row)
-	}
-	return row
-}
+// errMissing says that there is no column with the text.
+var errMissing = errors.New("there is no column with the text")
 
-// object maps the members of rows that are objects, any of which may be missing.
+// object maps the members of rows: of objects, any of which may be missing, or the cells of a table.
 type object struct {
 	id, text, label, context, gold column
 	meta                           []column // columns kept as metadata; empty if all is set
@@ -165,6 +52,7 @@ type object struct {
 	labels                         Labels
 	levels                         []column
 	found                          bool // some row had the column with the text
+	cells                          bool // all rows have the same columns, whose values are texts; empty ones count as missing
 
 	columns []string // of the rows so far
 	known   map[string]bool
@@ -174,6 +62,7 @@ type object struct {
 type column struct {
 	name string
 	path rows.JSONPath
+	at   int // position of a cell; -1: the member is looked for by its name
 }
 
 func (m Mapping) object() *object {
@@ -190,8 +79,53 @@ func (m Mapping) object() *object {
 	return o
 }
 
+// cells maps the cells of a table with named columns.
+func (m Mapping) cells(names []string) (*object, error) {
+	for i, name := range names {
+		if slices.Index(names, name) < i {
+			return nil, fmt.Errorf("two columns are named %q: rename one of them", name)
+		}
+	}
+	o := m.object()
+	o.cells, o.columns = true, names
+	find := func(c *column, argument string) error {
+		if c.at = position(names, c.name); c.at >= 0 {
+			c.name = names[c.at]
+		} else if argument != "" && c.name != "" {
+			return fmt.Errorf("there is no column %q, which %s names; the columns are %s", c.name, argument, quoteAll(names))
+		}
+		return nil
+	}
+	for _, c := range []*column{&o.id, &o.text, &o.label, &o.gold} {
+		_ = find(c, "") // rows may lack all but the text
+	}
+	if o.text.at < 0 && !m.look {
+		return nil, errMissing
+	}
+	err := find(&o.context, "context")
+	for i := range o.levels {
+		err = cmp.Or(err, find(&o.levels[i], "level_columns"))
+	}
+	for i := range o.meta {
+		err = cmp.Or(err, find(&o.meta[i], "meta"))
+	}
+	return o, err
+}
+
+// others returns the names of the columns that Row.Fields has of each row.
+func (o *object) others() []string {
+	names := []string{}
+	for i, name := range o.columns {
+		is := func(c column) bool { return c.at == i }
+		if o.fields && !is(o.id) && !is(o.text) && !is(o.label) && !slices.ContainsFunc(o.levels, is) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 func columnOf(name string) column {
-	c := column{name: name}
+	c := column{name: name, at: -1}
 	if name != "" {
 		c.path = rows.ParseJSONPath(name)
 	}
@@ -203,6 +137,9 @@ func columnOf(name string) column {
 func (c column) of(row []Field) (value any, member int) {
 	if c.name == "" {
 		return nil, -1
+	}
+	if c.at >= 0 && c.at < len(row) {
+		return row[c.at].Value, c.at
 	}
 	at := func(name string) int { return slices.IndexFunc(row, func(f Field) bool { return f.Name == name }) }
 	if i := at(c.name); i >= 0 {
@@ -218,9 +155,10 @@ func (c column) of(row []Field) (value any, member int) {
 	return nil, -1
 }
 
-// row makes a Row from members: either strings, numbers and booleans, or all of them as JSON.
-func (o *object) row(line int, members []Field) Row {
-	row := Row{Line: line}
+// row makes a Row from members: either strings, numbers and booleans, or all of them as JSON. It keeps an
+// earlier error of the row.
+func (o *object) row(line int, members []Field, err error) Row {
+	row := Row{Line: line, Err: err}
 	taken := make([]int, 5, 5+len(o.levels))
 	take := func(n int, c column, numbers bool) (text string) {
 		var value any
@@ -242,7 +180,6 @@ func (o *object) row(line int, members []Field) Row {
 			taken = append(taken, 0)
 			levels[i] = take(len(taken)-1, c, true)
 		}
-		var err error
 		row.Label, err = o.labels.path(levels)
 		row.Err = cmp.Or(row.Err, err)
 	}
@@ -250,11 +187,13 @@ func (o *object) row(line int, members []Field) Row {
 	row.Context = take(3, o.context, false)
 	var gold any
 	gold, taken[4] = o.gold.of(members)
-	var err error
 	if row.Gold, err = goldOfAny(gold); err != nil {
 		row.Err = cmp.Or(row.Err, fmt.Errorf("%q: %w", o.gold.name, err))
 	}
 	keep := func(name string, value any) {
+		if o.cells && value == "" {
+			return
+		}
 		v, err := metaOf(value)
 		if err != nil {
 			row.Err = fmt.Errorf("%q cannot be kept as metadata: %w", name, err)
@@ -267,7 +206,7 @@ func (o *object) row(line int, members []Field) Row {
 		}
 	}
 	for i, m := range members {
-		if !o.known[m.Name] && len(o.columns) < maxColumns {
+		if !o.cells && !o.known[m.Name] && len(o.columns) < maxColumns {
 			name := strings.Clone(m.Name)
 			o.known[name], o.columns = true, append(o.columns, name)
 		}

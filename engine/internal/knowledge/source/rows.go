@@ -169,19 +169,28 @@ func (f *file) startCells(first rows.Record, next func() (rows.Record, error)) e
 	if where < 0 && f.form.Where[0] != "" {
 		return f.errorAt(first.Line, f.noWhere(names))
 	}
-	h, err := f.mapping.header(names)
+	o, err := f.mapping.cells(names)
 	if errors.Is(err, errMissing) {
 		err = f.missing(names)
 	}
 	if err != nil {
 		return f.errorAt(first.Line, err)
 	}
-	f.columns, f.fields = func() []string { return h.names }, h.others()
+	f.columns, f.fields = func() []string { return names }, o.others()
+	var cells []Field
 	row := func(r *rows.Record) (row Row) {
 		if r.Err != nil {
 			return Row{Line: r.Line, Err: r.Err}
 		}
-		row = h.row(r.Line, r.Fields)
+		var wrong error
+		if len(r.Fields) != len(names) {
+			wrong = fmt.Errorf("it has %d fields where the header has %d", len(r.Fields), len(names))
+		}
+		cells = cells[:0]
+		for i, value := range r.Fields[:min(len(r.Fields), len(names))] {
+			cells = append(cells, Field{names[i], value})
+		}
+		row = o.row(r.Line, cells, wrong)
 		row.out = where >= 0 && (where >= len(r.Fields) || strings.TrimSpace(r.Fields[where]) != f.form.Where[1])
 		f.checkDecoded(&row)
 		return row
@@ -247,7 +256,7 @@ func (f *file) startFields(next func() (line int, fields []Field, invalid, err e
 		if invalid != nil {
 			return Row{Line: line, Err: invalid}, nil //nolint:nilerr // the row fails alone
 		}
-		row := o.row(line, fields)
+		row := o.row(line, fields, nil)
 		if where.name != "" {
 			value, _ := where.of(fields)
 			text, _ := textOf(value, true)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/trust"
@@ -87,9 +86,6 @@ func (p planned) writeKnowledge(tw io.Writer) {
 			continue
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", k.Name, entries(k.Entries, k.Documents), k.Added+k.Changed, k.Removed, p.embedder(k), k.Store)
-		if f := k.Forecast; f.Time > time.Second {
-			fmt.Fprintf(tw, "\ttakes about %s, and %.1f GB of memory in all processes\n", duration(terminal.Roughly(f.Time.Seconds())), float64(f.Memory)/1e9)
-		}
 		for _, why := range k.Anew {
 			fmt.Fprintf(tw, "\t%s\n", terminal.Sanitize(why))
 		}
@@ -245,13 +241,11 @@ type (
 		Enabled bool   `json:"enabled"`
 	}
 	knowledgeJSON struct {
-		Name    string  `json:"name"`
-		Entries int     `json:"entries"`
-		ToEmbed int     `json:"to_embed"`
-		Tokens  int     `json:"tokens,omitempty"` // of texts that a service would embed: a rough upper limit
-		Removed int     `json:"to_remove"`
-		Seconds float64 `json:"seconds,omitempty"` // that building takes here, roughly
-		Memory  int64   `json:"memory,omitempty"`  // bytes of all processes then
+		Name    string `json:"name"`
+		Entries int    `json:"entries"`
+		ToEmbed int    `json:"to_embed"`
+		Tokens  int    `json:"tokens,omitempty"` // of texts that a service would embed: a rough upper limit
+		Removed int    `json:"to_remove"`
 
 		Attached *attached.Report `json:"attached,omitempty"` // for a collection that another program makes
 	}
@@ -295,7 +289,6 @@ func PlanJSON(w io.Writer, p *plan.Plan) error {
 	}
 	for _, k := range p.Knowledge {
 		one := knowledgeJSON{Name: k.Name, Entries: k.Entries, ToEmbed: k.Added + k.Changed, Removed: k.Removed, Attached: k.Attached}
-		one.Seconds, one.Memory = k.Forecast.Time.Seconds(), k.Forecast.Memory
 		if t, ok := p.Texts[k.Name]; ok {
 			one.Entries, one.ToEmbed, one.Tokens = t.Count, t.Count, t.Tokens
 		}
