@@ -86,7 +86,7 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 	if err != nil {
 		return err
 	}
-	weight := texts.AddTo(sums)
+	texts.AddTo(sums)
 	var gone []string
 	for label := range known {
 		if (all || labels[label]) && sums[label] == nil {
@@ -96,7 +96,7 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 	}
 	slices.Sort(gone)
 	collection := generation.Centroids(b.Collection)
-	entries := texts.Mark(sums.Entries(), weight)
+	entries := texts.Mark(sums.Entries())
 	for _, e := range entries {
 		known[e.Label] = true
 	}

@@ -2,7 +2,6 @@ package generation
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,48 +102,24 @@ func TestTableMistakes(t *testing.T) {
 	}
 }
 
-// describedRows are the rows of labels around random centres, few of each, and descriptions that lie nearer to the
-// centres than a row does by a factor.
-func describedRows(nearer float32) (d Descriptions, sums LabelSums) {
-	random := rand.New(rand.NewPCG(1, 2))
-	d, sums = Descriptions{Of: map[string]sdk.Described{}}, LabelSums{}
-	near := func(centre []float32, spread float32) []float32 {
-		v := slices.Clone(centre)
-		for i := range v {
-			v[i] += spread * float32(random.NormFloat64())
+// A description counts as two rows, and a label without rows has its description as the centroid.
+func TestDescriptions(t *testing.T) {
+	d, sums := Descriptions{Of: map[string]sdk.Described{"a": {Text: "x", Name: "n", Alone: true}, "b": {Text: "y"}}}, LabelSums{}
+	for _, e := range []sdk.Entry{
+		{ID: DescriptionID("a"), Label: "a", Vector: []float32{0, 1}}, {ID: DescriptionID("b"), Label: "b", Vector: []float32{0, 1}},
+		{ID: "1", Label: "b", Vector: []float32{1, 0}}, {ID: "2", Label: "b", Vector: []float32{1, 0}},
+	} {
+		if !d.Take(e) {
+			sums.Add(e.Label, e.Vector)
 		}
-		return v
 	}
-	for l := range 40 {
-		label := fmt.Sprint("label ", l)
-		d.Of[label] = sdk.Described{Text: "x", Name: "n", Alone: l == 0}
-		centre := near(make([]float32, 16), 1)
-		for i := range 6 {
-			if e := (sdk.Entry{ID: fmt.Sprint(label, i), Label: label, Vector: near(centre, 1.5)}); l > 0 && !d.Take(e) {
-				sums.Add(label, e.Vector)
-			}
-		}
-		d.Take(sdk.Entry{ID: DescriptionID(label), Label: label, Vector: near(centre, 1.5/nearer)})
+	d.AddTo(sums)
+	centroids := d.Mark(sums.Entries())
+	is, weight, ok := Marked(centroids[0])
+	if len(centroids) != 2 || !ok || weight != 2 || is != (sdk.Described{Name: "n", Text: "x", Alone: true}) {
+		t.Errorf("%d centroids, the first says %+v, weight %v", len(centroids), is, weight)
 	}
-	return d, sums
-}
-
-// A description counts more where the rows show that it is worth more, and a label without rows has its
-// description as the centroid.
-func TestWeightOfDescriptions(t *testing.T) {
-	for nearer, want := range map[float32]float64{1: 2, 50: 8} {
-		d, sums := describedRows(nearer)
-		if got := d.AddTo(sums); got != want {
-			t.Errorf("descriptions %v times as near: weight %v, want %v", nearer, got, want)
-		}
-		centroids := d.Mark(sums.Entries(), want)
-		is, weight, ok := Marked(centroids[0])
-		if len(centroids) != 40 || !ok || weight != want || is != (sdk.Described{Name: "n", Text: "x", Alone: true}) {
-			t.Errorf("%d centroids, the first says %+v, weight %v", len(centroids), is, weight)
-		}
-		alone := d.vectors["label 0"]
-		if cosine := NearestCentroids(centroids[:1], alone, 1)[0].Dense; cosine < .9999 {
-			t.Errorf("the centroid of a label without rows has the cosine %v to its description", cosine)
-		}
+	if a, b := centroids[0].Vector, centroids[1].Vector; a[0] != 0 || a[1] != 1 || b[0] != b[1] {
+		t.Errorf("centroids %v and %v", a, b)
 	}
 }
