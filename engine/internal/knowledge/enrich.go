@@ -1,7 +1,6 @@
 package knowledge
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -35,7 +34,7 @@ import (
 // text, and four groups are held: the service takes hours for a batch of any size. The other enrichers then
 // get such a group in parts.
 //
-// A passage whose addition fails alone stays unenriched, and one build asks about it once. A service that is
+// A passage whose addition fails alone stays unenriched until the next build. A service that is
 // down, or a spent budget, ends the build (EndedError).
 //
 // An enricher stands for a block; enrich_ask.go takes documents through them in groups and asks for the
@@ -113,8 +112,8 @@ func bounded(text string) string {
 	return strings.TrimSuffix(strings.TrimRightFunc(text[:end], unicode.IsSpace), "\n"+sdk.Delimiter)
 }
 
-// Enrichers are the enrichers of a knowledge, in the order of their blocks. They remember failures,
-// so they serve one build, with all its tries.
+// Enrichers are the enrichers of a knowledge, in the order of their blocks. They serve one build, with all its
+// tries.
 type Enrichers []*enricher
 
 // enricher asks for the additions of one enrich block.
@@ -124,10 +123,8 @@ type enricher struct {
 	slots   chan struct{}       // one for each call under way
 	later   *generation.LaterResults
 
-	mu     sync.Mutex
-	failed map[string]failure // by the document's id
-	first  error              // the first error noted in failed, which keeps no others: passages may be many
-	asks   Asks               // in a plan: what it would be asked
+	mu   sync.Mutex
+	asks Asks // in a plan: what it would be asked
 
 	forecaster sdk.EnrichForecaster // in a plan: forecasts its use of a service; nil: it cannot
 }
@@ -143,7 +140,7 @@ func NewEnrichers(block *pipeline.Knowledge, processes []generation.Enricher, la
 		later = &generation.LaterResults{}
 	}
 	for i, s := range block.Enrichers() {
-		e := &enricher{stage: s, slots: make(chan struct{}, slotsOf(s)), failed: map[string]failure{}, asks: Asks{Stage: s}, later: later}
+		e := &enricher{stage: s, slots: make(chan struct{}, slotsOf(s)), asks: Asks{Stage: s}, later: later}
 		if processes != nil {
 			e.process = processes[i]
 		}
@@ -243,45 +240,9 @@ func (e *enricher) named(err error) error {
 	return err
 }
 
-// failure lists the passages of a document for which an enricher was asked and gave no addition. A
-// build may see the document again, since the embedder has to learn from all entries first or since
-// the store's process ended. It does not ask about these passages again; the next build does.
-type failure struct {
-	hash    []byte // of the document's content
-	numbers []int  // ascending
-}
-
-// remember notes the passages of a document that failed.
-func (e *enricher) remember(d generation.Document, failed map[int]error) {
-	if len(failed) == 0 {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	numbers := slices.Sorted(maps.Keys(failed))
-	if e.first == nil {
-		e.first = failed[numbers[0]]
-	}
-	e.failed[d.ID] = failure{d.Hash, numbers}
-}
-
-// remembered returns the numbers of a document's failed passages, ascending, and the error to
-// report for them.
-func (e *enricher) remembered(d generation.Document) (numbers []int, why error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if f := e.failed[d.ID]; bytes.Equal(f.hash, d.Hash) {
-		return f.numbers, e.first
-	}
-	return nil, nil
-}
-
 // Unenriched returns how many passages of a document lack an addition, and the number and the error
 // of the first.
 func (all Enrichers) Unenriched(d generation.Document, added []Additions) (count, first int, why error) {
-	for n, a := range added {
-		all[n].remember(d, a.failed)
-	}
 	for i := range d.Chunks {
 		for n, a := range added {
 			if a.failed[i] == nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -80,22 +79,12 @@ func (e *enricher) retry(ctx context.Context, t turn, n int, call func(context.C
 	return w.Do(ctx, n)
 }
 
-// call asks for the additions of documents, without passages that have failed before. Its error has
-// errors of documents by position in at: those where another call may help a passage, and those
-// that end the build.
+// call asks for the additions of documents. Its error has errors of documents by position in at: those where
+// another call may help a passage, and those that end the build.
 func (e *enricher) call(ctx context.Context, t turn, documents []generation.Document, made []Additions, at []int) error {
 	var passages []sdk.Passage
-	asked := make([][]int, len(at)) // numbers of the passages asked about, by document
-	for i, n := range at {
-		made[n].failed = map[int]error{}
-		gone, why := e.remembered(documents[n])
-		for j, p := range documents[n].Passages() {
-			if _, is := slices.BinarySearch(gone, j); is {
-				made[n].failed[j] = why
-				continue
-			}
-			passages, asked[i] = append(passages, p), append(asked[i], j)
-		}
+	for _, n := range at {
+		passages = append(passages, documents[n].Passages()...)
 	}
 	if len(passages) == 0 {
 		return nil
@@ -106,31 +95,46 @@ func (e *enricher) call(ctx context.Context, t turn, documents []generation.Docu
 		found, err = e.divide(ctx, t, passages, err)
 	}
 	alone := errors.As(err, &rows)
-	worst, first := sdk.RowErrors{}, 0
+	worst, next := sdk.RowErrors{}, 0
 	for i, n := range at {
-		for k, j := range asked[i] {
+		made[n].failed = map[int]error{}
+		for j := range documents[n].Chunks {
 			why := err
 			if alone {
-				why = rows[first+k]
+				why = rows[next]
 			}
 			if why == nil {
-				made[n].passages[j] = found[first+k]
-				continue
+				made[n].passages[j] = found[next]
+			} else {
+				made[n].passages[j], made[n].failed[j] = sdk.Addition{}, why
 			}
-			made[n].passages[j], made[n].failed[j] = sdk.Addition{}, why
-			if alone && worse(why, worst[i]) {
+			if gravity(why) > gravity(worst[i]) {
 				worst[i] = why
 			}
+			next++
 		}
-		first += len(asked[i])
 	}
-	switch {
-	case alone && len(worst) == 0:
+	if !alone {
+		return err
+	}
+	if len(worst) == 0 {
 		return nil
-	case alone:
-		err = worst
 	}
-	return err
+	return worst
+}
+
+// gravity says what the error of a passage means for its document: 0: nothing, 1: another call may help, more: the
+// build ends.
+func gravity(err error) int {
+	switch sdk.CodeOf(err) {
+	case sdk.CodeTransient:
+		return 1
+	case sdk.CodeUnavailable:
+		return 2
+	case sdk.CodeStopped:
+		return 3
+	}
+	return 0
 }
 
 // nonsense reports whether a whole call failed through a fault of the stage itself: an invalid
@@ -214,29 +218,6 @@ func (e *enricher) divide(ctx context.Context, t turn, passages []sdk.Passage, w
 		return nil, failed[len(passages)-1]
 	}
 	return found, failed
-}
-
-// worse reports whether an error of a passage means more for its document than another error or
-// nil: one that ends the build ranks first, then one that asks for a retry, by how long it waits.
-func worse(err, than error) bool {
-	rank := func(err error) (rank int, wait time.Duration) {
-		coded := new(sdk.Error)
-		if !errors.As(err, &coded) {
-			return 0, 0
-		}
-		switch coded.Code {
-		case sdk.CodeStopped:
-			return 3, 0
-		case sdk.CodeUnavailable:
-			return 2, 0
-		case sdk.CodeTransient:
-			return 1, coded.RetryAfter
-		}
-		return 0, 0
-	}
-	a, wait := rank(err)
-	b, least := rank(than)
-	return a > b || a == b && wait > least
 }
 
 // ended returns the error to end the build with if err ends it, whichever document it came from;
