@@ -315,14 +315,11 @@ func written(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// measure tracks the progress of a walk through units: in rows or, for documents, in bytes, since
+// measure tracks the progress of a walk through units: in rows or, for documents, in bytes of their files, since
 // one document may be larger than all others together.
 type measure struct {
-	step  terminal.ProgressStep
-	size  func(id string) int64 // size of a unit
-	ended int64                 // sizes of the finished units
-	at    string                // id of the unit of the latest entry
-	open  int64                 // bytes of that unit's entries so far
+	step terminal.ProgressStep
+	size func(id string) int64 // size of a unit
 }
 
 func (b *builder) measure(doing string, of []generation.Unit) *measure {
@@ -338,30 +335,14 @@ func (b *builder) measure(doing string, of []generation.Unit) *measure {
 	return m
 }
 
-// add counts finished entries and units. A finished document counts as the bytes of its file,
-// however few of them are text; an unfinished one as the bytes of its entries so far, at most those
-// of its file.
-func (m *measure) add(entries []sdk.Entry, ended ...string) terminal.ProgressStep {
-	for _, e := range entries {
-		if id := generation.DocumentOf(e); id != m.at {
-			m.at, m.open = id, 0
-		}
-		m.open += int64(len(e.Text))
-	}
+// add counts finished entries and units.
+func (m *measure) add(entries int, ended ...string) terminal.ProgressStep {
 	for _, id := range ended {
-		m.ended += m.size(id)
-		if id == m.at {
-			m.at, m.open = "", 0
-		}
+		m.step.Done += m.size(id)
 	}
-	done := m.ended
 	if m.step.Unit == terminal.BytesUnit {
-		m.step.Passages += int64(len(entries))
-		if m.at != "" {
-			done += min(m.open, m.size(m.at))
-		}
+		m.step.Passages += int64(entries)
 	}
-	m.step.Done = max(m.step.Done, done)
 	return m.step
 }
 

@@ -20,13 +20,21 @@ type batch struct {
 	entries   []sdk.Entry
 	contexts  []string   // embedded in place of each entry's own context; nil: the own ones
 	units     []produced // units whose last entry is in the batch
-	whole     bool       // the last entry is the last of its unit
 }
 
 // produced is a unit with the number of its entries.
 type produced struct {
 	id      string
 	entries int
+}
+
+// ids returns the ids of the units.
+func (m batch) ids() []string {
+	all := make([]string, len(m.units))
+	for i, u := range m.units {
+		all[i] = u.id
+	}
+	return all
 }
 
 // texts returns the texts to embed: an entry's context, its text and its terms, in this order.
@@ -60,18 +68,9 @@ type batcher struct {
 // add takes the entries of a unit, and the contexts to embed in place of their own ones; nil: their
 // own.
 func (c *batcher) add(id string, entries []sdk.Entry, contexts []string) error {
-	bytes := 0
-	for _, e := range entries {
-		bytes += sizeOf(e)
-	}
-	if len(c.pending.entries)+len(entries) > c.n || c.size+bytes > generation.BatchBytes {
-		if err := c.flush(true); err != nil {
-			return err
-		}
-	}
 	for i, e := range entries {
 		if len(c.pending.entries) == c.n || c.size > 0 && c.size+sizeOf(e) > generation.BatchBytes {
-			if err := c.flush(false); err != nil {
+			if err := c.flush(); err != nil {
 				return err
 			}
 		}
@@ -84,11 +83,10 @@ func (c *batcher) add(id string, entries []sdk.Entry, contexts []string) error {
 	return nil
 }
 
-func (c *batcher) flush(whole bool) error {
+func (c *batcher) flush() error {
 	if len(c.pending.entries)+len(c.pending.units) == 0 {
 		return nil
 	}
-	c.pending.whole = whole
 	full := c.pending
 	full.delimiter = c.delimiter
 	c.pending, c.size = batch{}, 0

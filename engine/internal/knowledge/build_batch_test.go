@@ -17,20 +17,19 @@ func TestBatchesCountMetadata(t *testing.T) {
 		entries[i] = sdk.Entry{Text: "short", Meta: meta}
 	}
 	var sizes []int
-	var whole []bool
 	c := batcher{n: 100, f: func(m batch) error {
-		sizes, whole = append(sizes, len(m.entries)), append(whole, m.whole)
+		sizes = append(sizes, len(m.entries))
 		return nil
 	}}
 	if err := c.add("a", entries, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.flush(true); err != nil {
+	if err := c.flush(); err != nil {
 		t.Fatal(err)
 	}
 	for i, n := range sizes {
-		if n > 4 || whole[i] != (i == len(sizes)-1) {
-			t.Errorf("batch %d of %d has %d entries, whole: %t", i, len(sizes), n, whole[i])
+		if n > 4 {
+			t.Errorf("batch %d of %d has %d entries", i, len(sizes), n)
 		}
 	}
 	if sum(sizes) != len(entries) {

@@ -122,10 +122,8 @@ func (w *walk) openVectors() {
 	w.vectors = cache.OpenVectors(w.Vectors, made, w.Block.Embed.Use, w.Embedder.Dimension())
 }
 
-// embed gives the entries of a batch their vectors, and removes those that failed alone. It calls
-// report with the number of finished entries.
-func (w *walk) embed(ctx context.Context, m *batch, report func(n int)) error {
-	defer report(len(m.entries))
+// embed gives the entries of a batch their vectors, and removes those that failed alone.
+func (w *walk) embed(ctx context.Context, m *batch) error {
 	if len(m.entries) == 0 {
 		return nil
 	}
@@ -144,19 +142,9 @@ func (w *walk) embed(ctx context.Context, m *batch, report func(n int)) error {
 		return nil
 	}
 	asked := generation.Pick(texts, missing)
-	most := embedBatch // a service divides it itself, and works on several parts at a time
-	if info := w.Block.Embed.Info; !info.Network && !info.Pends {
-		most = localBatch
-	}
-	var made [][]float32
-	var errs []error
-	for part := range slices.Chunk(asked, most) {
-		vectors, failed, err := w.ask(ctx, part)
-		if err != nil {
-			return err
-		}
-		made, errs = append(made, vectors...), append(errs, failed...)
-		report(missing[len(made)-1] + 1)
+	made, errs, err := w.ask(ctx, asked)
+	if err != nil {
+		return err
 	}
 	failed := map[int]bool{}
 	for i, n := range missing {
@@ -168,28 +156,6 @@ func (w *walk) embed(ctx context.Context, m *batch, report func(n int)) error {
 	w.vectors.Put(asked, made)
 	m.give(vectors, failed)
 	return nil
-}
-
-// embedded returns a function that reports progress: the first n entries of a batch are embedded,
-// and the units that end there are finished.
-func (w *walk) embedded(far *measure, m batch) func(n int) {
-	last, from, units := map[string]int{}, 0, m.units // last is the index of each unit's last entry
-	for i, e := range m.entries {
-		last[generation.DocumentOf(e)] = i
-	}
-	return func(n int) {
-		var ended []string
-		for ; len(units) > 0; units = units[1:] {
-			if at, ok := last[units[0].id]; ok && at >= n {
-				break
-			}
-			ended = append(ended, units[0].id)
-		}
-		if w.doing == "" && n+len(ended) > from {
-			w.Progress.Report(far.add(m.entries[from:n], ended...))
-		}
-		from = n
-	}
 }
 
 // ask calls the embedder, and retries transient failures: one lost reply must not end a build of
@@ -230,7 +196,7 @@ type walk struct {
 }
 
 // batches calls f with the entries of units, in batches of at most n entries and about
-// generation.BatchBytes bytes of text. Only a larger unit spans several batches. batches notes and
+// generation.BatchBytes bytes of text. batches notes and
 // leaves out units that cannot be used. Where an enricher cannot continue, f still gets all that
 // was complete before.
 func (w *walk) batches(ctx context.Context, wanted []generation.Unit, n int, f func(batch) error) error {
@@ -255,14 +221,14 @@ func (w *walk) batches(ctx context.Context, wanted []generation.Unit, n int, f f
 			entries = d.Entries()
 		}
 		if w.doing != "" {
-			w.Progress.Report(far.add(entries, d.ID))
+			w.Progress.Report(far.add(len(entries), d.ID))
 		}
 		return b.add(d.ID, entries, w.Enrichers.Add(entries, added))
 	})
 	if ended := new(EndedError); err != nil && !errors.As(err, &ended) {
 		return err
 	}
-	return cmp.Or(b.flush(true), err)
+	return cmp.Or(b.flush(), err)
 }
 
 // unenriched counts passages that lack an addition, and reports whether there are any.
@@ -369,17 +335,24 @@ func (m batch) training() []sdk.TrainingRow {
 
 const (
 	embedBatch = 256             // rows per call of the embedder, at most
-	localBatch = 64              // the same of one on this machine: progress stays visible with a slow model
+	localBatch = 128             // the same of one on this machine: progress stays visible with a slow model
 	inFlight   = 2               // batches under way: one is embedded while another is stored
 	checkpoint = 5 * time.Second // a first build commits this often, to resume after a kill
 )
 
+func (w *walk) batchSize() int {
+	if info := w.Block.Embed.Info; info.Network || info.Pends {
+		return embedBatch // the embedder divides it itself, and works on several parts at a time
+	}
+	return localBatch
+}
+
 // put makes the entries of units, embeds and stores them; a plan only makes them. It returns the
-// ids of entries that the units no longer have. A first build commits now and then, never in the
-// middle of a unit; later changes appear all at once.
+// ids of entries that the units no longer have. A first build commits now and then; later changes
+// appear all at once.
 func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generation.Unit, first bool) (surplus []string, err error) {
 	produce := func(ctx context.Context, f func(batch) error) error {
-		err := w.batches(ctx, todo, embedBatch, func(m batch) error {
+		err := w.batches(ctx, todo, w.batchSize(), func(m batch) error {
 			for _, u := range m.units {
 				changed, gone := stock.Replace(u.id, u.entries)
 				w.Report.Changed += changed
@@ -411,8 +384,12 @@ func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generati
 		defer close(embedded)
 		far := w.measure("embedding", todo)
 		for m := range made {
-			if err := w.embed(ctx, &m, w.embedded(far, m)); err != nil {
+			n := len(m.entries)
+			if err := w.embed(ctx, &m); err != nil {
 				return fmt.Errorf("embed: %w", err)
+			}
+			if w.doing == "" {
+				w.Progress.Report(far.add(n, m.ids()...))
 			}
 			if err := send(ctx, embedded, m); err != nil {
 				return err
@@ -440,7 +417,7 @@ func (w *walk) store(ctx context.Context, batches <-chan batch, first bool) erro
 				return err
 			}
 		}
-		if first && m.whole && time.Since(committed) > checkpoint {
+		if first && time.Since(committed) > checkpoint {
 			if err := w.commit(ctx); err != nil {
 				return err
 			}

@@ -260,7 +260,7 @@ func TestChunksGoOn(t *testing.T) {
 	}
 }
 
-// Rows are cut, too; from a file they are read again, from standard input kept.
+// Rows are cut, too, of a file and of standard input.
 func TestRowsAreCut(t *testing.T) {
 	s := newShelf(t, nil)
 	path := filepath.Join(t.TempDir(), "rows.jsonl")

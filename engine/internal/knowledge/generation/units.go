@@ -32,8 +32,7 @@ import (
 // redoes it where a kill or a refusal left out a part. The text of an entry is the header of its
 // chunk, if any, and the chunk; its lines, pages and bytes are the chunk's.
 //
-// The texts of documents, and of rows with a chunker, are read when they are needed: the rows' file
-// is read a second time. Rows without a chunker, and standard input, stay in memory.
+// The texts of documents are read when they are needed. Rows stay in memory.
 //
 // The file makes no entries of its own accord and writes nothing.
 
@@ -42,21 +41,8 @@ const HashBytes = source.HashBytes
 
 func readRows(_ context.Context, block *pipeline.Knowledge, stdin io.Reader) (*Source, error) {
 	s := &Source{places: map[string]InvalidRow{}, load: loadHeld}
-	again := false
-	if block.Chunk != nil && !block.Stdin() {
-		again = true
-		for _, one := range block.Sources {
-			again = again && (one.Reviewed || source.Regular(one.Path))
-		}
-	}
-	if again {
-		s.load = loadRows(block)
-	}
 	var err error
 	s.Digest, s.Described, err = eachUnit(block, stdin, s.places, s.reject, func(u Unit) error {
-		if again {
-			u.Text, u.Meta, u.Context = "", nil, ""
-		}
 		s.Units = append(s.Units, u)
 		return nil
 	})
@@ -70,23 +56,6 @@ func loadHeld(ctx context.Context, wanted []Unit, f func(Unit, error) error) err
 		}
 	}
 	return nil
-}
-
-// loadRows reads the files again.
-func loadRows(block *pipeline.Knowledge) loader {
-	return func(ctx context.Context, wanted []Unit, f func(Unit, error) error) error {
-		ids := make(map[string]bool, len(wanted))
-		for _, u := range wanted {
-			ids[u.ID] = true
-		}
-		_, _, err := eachUnit(block, nil, map[string]InvalidRow{}, func(InvalidRow) {}, func(u Unit) error {
-			if err := ctx.Err(); err != nil || !ids[u.ID] {
-				return err
-			}
-			return f(u, nil)
-		})
-		return err
-	}
 }
 
 // eachUnit calls f with each unit of a knowledge made of rows, and reject with unusable rows. It
@@ -191,7 +160,7 @@ func named(path string, err error) error {
 }
 
 // Unit is a row or a document. Its hash depends on its content alone. Source.Load adds the text and
-// metadata of a unit that is read only when needed.
+// metadata of a document.
 type Unit = sdk.Entry
 
 // Document is a unit with its chunks: without a chunker one, the whole text; without text none.
@@ -259,8 +228,7 @@ func (e *SourceError) Error() string { return e.Err.Error() }
 
 func (e *SourceError) Unwrap() error { return e.Err }
 
-// ReadSource reads the source of a block. Of rows with a chunker it keeps only the hashes, unless
-// they can be read only once.
+// ReadSource reads the source of a block.
 func ReadSource(ctx context.Context, block *pipeline.Knowledge, stdin io.Reader) (*Source, error) {
 	read, nothing := readRows, "%s holds no usable row: below the header a row needs a text"
 	if block.Documents() != nil {
