@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/attached"
@@ -80,6 +81,7 @@ type builder struct {
 	cutting map[string]error // why the chunker failed on units, by id: it does not get them again
 	vectors *cache.Vectors   // nil: none are kept
 	looked  bool             // vectors were looked for
+	pace    pace             // of calls of the embedder
 }
 
 // probe is a text that every embedder and chunker can work on.
@@ -87,7 +89,7 @@ const probe = "a"
 
 func newBuilder(job *BuildJob) *builder {
 	b := &builder{
-		BuildJob: job, BuildResult: BuildResult{Report: reportOf(job.Block)}, cutting: map[string]error{},
+		BuildJob: job, BuildResult: BuildResult{Report: reportOf(job.Block)}, cutting: map[string]error{}, pace: pace{now: time.Now},
 		embeds: generation.Caller{Stage: job.Block.Embed, Name: "embed." + job.Block.Name, Waits: job.Later.Waits},
 		chunks: generation.Caller{Stage: job.Block.Chunk, Name: "chunk." + job.Block.Name, Waits: job.Later.Waits},
 	}

@@ -122,8 +122,9 @@ func (w *walk) openVectors() {
 	w.vectors = cache.OpenVectors(w.Vectors, made, w.Block.Embed.Use, w.Embedder.Dimension())
 }
 
-// embed gives the entries of a batch their vectors, and removes those that failed alone.
-func (w *walk) embed(ctx context.Context, m *batch) error {
+// embed gives the entries of a batch their vectors, and removes those that failed alone. It calls
+// report with the number of entries of each step.
+func (w *walk) embed(ctx context.Context, m *batch, report func(n int)) error {
 	if len(m.entries) == 0 {
 		return nil
 	}
@@ -137,14 +138,26 @@ func (w *walk) embed(ctx context.Context, m *batch) error {
 		}
 	}
 	w.Report.Reused += len(texts) - len(missing)
+	if len(missing) < len(texts) {
+		report(len(texts) - len(missing))
+	}
 	if len(missing) == 0 {
 		m.give(vectors, nil)
 		return nil
 	}
 	asked := generation.Pick(texts, missing)
-	made, errs, err := w.ask(ctx, asked)
-	if err != nil {
-		return err
+	var made [][]float32
+	var errs []error
+	for from := 0; from < len(asked); from = len(made) {
+		err := w.pace.call(w.Block.Embed, func(most int) error {
+			vectors, failed, err := w.ask(ctx, asked[from:min(from+most, len(asked))])
+			made, errs = append(made, vectors...), append(errs, failed...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		report(len(made) - from)
 	}
 	failed := map[int]bool{}
 	for i, n := range missing {
@@ -156,6 +169,38 @@ func (w *walk) embed(ctx context.Context, m *batch) error {
 	w.vectors.Put(asked, made)
 	m.give(vectors, failed)
 	return nil
+}
+
+// pace chooses how many texts a local embedder gets in a call, so that a call takes a few seconds
+// at most: progress stays visible with a slow model.
+type pace struct {
+	now   func() time.Time
+	texts int // in the next call; 0: before the first
+}
+
+const (
+	firstTexts = 32 // in the first call of a build
+	leastTexts = 8
+	quickCall  = time.Second     // after a faster call, the next one gets twice as many texts
+	slowCall   = 4 * time.Second // after a slower call, the next one gets half as many
+)
+
+// call calls do with the most texts that it may embed. A service gets whole batches: it divides
+// them itself, and works on several parts at a time.
+func (p *pace) call(s *pipeline.Stage, do func(most int) error) error {
+	if s.Info.Network || s.Info.Pends {
+		return do(embedBatch)
+	}
+	texts, began := cmp.Or(p.texts, firstTexts), p.now()
+	err := do(texts)
+	switch took := p.now().Sub(began); {
+	case took < quickCall:
+		texts = min(2*texts, embedBatch)
+	case took > slowCall:
+		texts = max(texts/2, leastTexts)
+	}
+	p.texts = texts
+	return err
 }
 
 // ask calls the embedder, and retries transient failures: one lost reply must not end a build of
@@ -335,24 +380,16 @@ func (m batch) training() []sdk.TrainingRow {
 
 const (
 	embedBatch = 256             // rows per call of the embedder, at most
-	localBatch = 128             // the same of one on this machine: progress stays visible with a slow model
 	inFlight   = 2               // batches under way: one is embedded while another is stored
 	checkpoint = 5 * time.Second // a first build commits this often, to resume after a kill
 )
-
-func (w *walk) batchSize() int {
-	if info := w.Block.Embed.Info; info.Network || info.Pends {
-		return embedBatch // the embedder divides it itself, and works on several parts at a time
-	}
-	return localBatch
-}
 
 // put makes the entries of units, embeds and stores them; a plan only makes them. It returns the
 // ids of entries that the units no longer have. A first build commits now and then; later changes
 // appear all at once.
 func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generation.Unit, first bool) (surplus []string, err error) {
 	produce := func(ctx context.Context, f func(batch) error) error {
-		err := w.batches(ctx, todo, w.batchSize(), func(m batch) error {
+		err := w.batches(ctx, todo, embedBatch, func(m batch) error {
 			for _, u := range m.units {
 				changed, gone := stock.Replace(u.id, u.entries)
 				w.Report.Changed += changed
@@ -384,13 +421,15 @@ func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generati
 		defer close(embedded)
 		far := w.measure("embedding", todo)
 		for m := range made {
-			n := len(m.entries)
-			if err := w.embed(ctx, &m); err != nil {
+			report := func(entries int, ended ...string) {
+				if w.doing == "" {
+					w.Progress.Report(far.add(entries, ended...))
+				}
+			}
+			if err := w.embed(ctx, &m, func(n int) { report(n) }); err != nil {
 				return fmt.Errorf("embed: %w", err)
 			}
-			if w.doing == "" {
-				w.Progress.Report(far.add(n, m.ids()...))
-			}
+			report(0, m.ids()...)
 			if err := send(ctx, embedded, m); err != nil {
 				return err
 			}

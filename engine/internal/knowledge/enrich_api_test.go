@@ -702,7 +702,7 @@ func TestProgress(t *testing.T) {
 	}
 	same(t, "enriched and embedded", told(), "enriching and embedding 3 of 4 bytes, 2 passages", "enriching and embedding 4 of 4 bytes, 3 passages")
 	e.embedder.fits = true
-	same(t, "with an embedder that learns", told(), "enriching 3 of 4 bytes, 2 passages", "enriching 4 of 4 bytes, 3 passages", "embedding 4 of 4 bytes, 3 passages")
+	same(t, "with an embedder that learns", told(), "enriching 3 of 4 bytes, 2 passages", "enriching 4 of 4 bytes, 3 passages", "embedding 0 of 4 bytes, 3 passages", "embedding 4 of 4 bytes, 3 passages")
 	e.block.Enrich, e.embedder.fingerprint = nil, "other"
-	same(t, "not enriched", told(), "fitting 3 of 4 bytes, 2 passages", "fitting 4 of 4 bytes, 3 passages", "embedding 4 of 4 bytes, 3 passages")
+	same(t, "not enriched", told(), "fitting 3 of 4 bytes, 2 passages", "fitting 4 of 4 bytes, 3 passages", "embedding 0 of 4 bytes, 3 passages", "embedding 4 of 4 bytes, 3 passages")
 }

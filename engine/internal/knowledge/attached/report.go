@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
@@ -87,14 +85,9 @@ func (c *Collection) cosine(ctx context.Context, of []sdk.Entry, texts []string)
 	return mean / float64(compared), compared, ctx.Err()
 }
 
-// choose returns at most n entries with a text and a vector: random, but always the same ones, by a
-// hash of their ids.
+// choose returns at most n entries with a text and a vector, from all of the sample, and always the same ones.
 func (s *sample) choose(n int) (chosen []sdk.Entry, err error) {
-	type ticket struct {
-		hash  uint64
-		entry sdk.Entry
-	}
-	var drawn []ticket
+	seen, every := 0, max(s.Entries/n, 1)
 	for page, err := range s.pages(sdk.Scan{Texts: true, Vectors: true}) {
 		if err != nil {
 			return nil, err
@@ -103,18 +96,11 @@ func (s *sample) choose(n int) (chosen []sdk.Entry, err error) {
 			if len(e.Context)+len(e.Text) > longest {
 				continue
 			}
-			h := fnv.New64a()
-			h.Write([]byte(e.ID))
-			one := ticket{h.Sum64(), e}
-			at, _ := slices.BinarySearchFunc(drawn, one, func(a, b ticket) int { return cmp.Compare(a.hash, b.hash) })
-			if at < n {
-				drawn = slices.Insert(drawn, at, one)
-				drawn = drawn[:min(n, len(drawn))]
+			if seen%every == 0 && len(chosen) < n {
+				chosen = append(chosen, e)
 			}
+			seen++
 		}
-	}
-	for _, t := range drawn {
-		chosen = append(chosen, t.entry)
 	}
 	return chosen, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -17,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/encoding/protodelim"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
@@ -128,8 +127,8 @@ func hasDirection(v []float32) bool {
 	return square > 0 && !math.IsInf(square, 0) // false for NaN, too
 }
 
-// A file of rows is a sequence of pages of entries: the length of a page in bytes (4 bytes,
-// little-endian), and the page in the encoding of entries between processes.
+// A file of rows is a sequence of pages of entries, each a message of the wire between processes with its size in
+// front.
 
 // rowsWriter writes a file of rows.
 type rowsWriter struct {
@@ -150,14 +149,8 @@ func (w *rowsWriter) write(page []sdk.Entry) error {
 	if err != nil {
 		return err
 	}
-	encoded, err := proto.Marshal(rows)
-	if err != nil {
-		return err
-	}
-	if err = binary.Write(w.to, binary.LittleEndian, uint32(len(encoded))); err == nil {
-		_, err = w.to.Write(encoded)
-	}
-	w.size += 4 + int64(len(encoded))
+	n, err := protodelim.MarshalTo(w.to, rows)
+	w.size += int64(n)
 	return err
 }
 
@@ -192,20 +185,11 @@ func readPages(f io.ReaderAt, from, size int64) iter.Seq2[[]sdk.Entry, error] {
 }
 
 // readPage reads a page of at most so many bytes; io.EOF after the last one.
-func readPage(r io.Reader, most int64) ([]sdk.Entry, error) {
-	var length uint32
-	if err := binary.Read(r, binary.LittleEndian, &length); err != nil {
-		return nil, err
-	}
-	if int64(length) > most {
-		return nil, fmt.Errorf("a page of %d bytes in a file of %d", length, most)
-	}
-	encoded := make([]byte, length)
-	if _, err := io.ReadFull(r, encoded); err != nil {
-		return nil, fmt.Errorf("read a page: %w", err)
-	}
+func readPage(r *bufio.Reader, most int64) ([]sdk.Entry, error) {
 	rows := &stagepb.Rows{}
-	if err := proto.Unmarshal(encoded, rows); err != nil {
+	if err := (protodelim.UnmarshalOptions{MaxSize: most}).UnmarshalFrom(r, rows); err == io.EOF {
+		return nil, err
+	} else if err != nil {
 		return nil, fmt.Errorf("read a page: %w", err)
 	}
 	return wire.DecodeEntries(rows, int(rows.GetN()))
@@ -218,7 +202,7 @@ const (
 )
 
 // layout is the version of a sample's files: raise it when their format changes.
-const layout = 2
+const layout = 3
 
 // moved is the divisor that gives a fifth: a sample is read again when the number of entries has
 // changed by more.

@@ -33,7 +33,7 @@ type Text struct {
 }
 
 // Decode returns the text of a stream in an encoding, given by its IANA name. Without a name it
-// detects the encoding: by a byte order mark; by zero bytes, which mean UTF-16; and if the first
+// detects the encoding: by a byte order mark; and if the first
 // character beyond ASCII is not UTF-8, it assumes windows-1252. It may read a patient stream ahead.
 // Standard input is not patient, since the program that writes to it may wait for an answer.
 func Decode(in *bufio.Reader, name string, patient bool) (*Text, error) {
@@ -56,15 +56,8 @@ func Decode(in *bufio.Reader, name string, patient bool) (*Text, error) {
 	if err := Refuse(head); err != nil {
 		return nil, err
 	}
-	switch first, _, _ := bytes.Cut(head, []byte("\n")); wide(first) {
-	case 0:
-		return decoded(in, "utf-16be", utf16(unicode.BigEndian)), nil
-	case 1:
-		return decoded(in, "utf-16le", utf16(unicode.LittleEndian)), nil
-	default:
-		if bytes.IndexByte(first, 0) >= 0 {
-			return nil, errBinary
-		}
+	if first, _, _ := bytes.Cut(head, []byte("\n")); bytes.IndexByte(first, 0) >= 0 {
+		return nil, errBinary
 	}
 	g := &guess{in: in, patient: patient}
 	return &Text{Reader: bufio.NewReaderSize(g, BufferSize), guess: g}, nil
@@ -162,23 +155,6 @@ func line(in *bufio.Reader) []byte {
 			return head
 		}
 	}
-}
-
-// wide returns the byte of each pair that is zero in a text in UTF-16: 0 or 1; -1: it is not UTF-16.
-func wide(text []byte) int {
-	text = text[:min(len(text), 1024)]
-	var zeros [2]int
-	for i, b := range text {
-		if b == 0 {
-			zeros[i%2]++
-		}
-	}
-	for at, n := range zeros {
-		if pairs := len(text) / 2; n*2 > pairs && zeros[1-at] == 0 {
-			return at
-		}
-	}
-	return -1
 }
 
 // guessed is the encoding assumed for texts that are not UTF-8 and have no byte order mark.

@@ -61,51 +61,6 @@ func consistent(head []byte, end byte, s Style) (fields int, share float64) {
 	return fields, float64(same) / float64(all)
 }
 
-// quoting is the state of quotes at the end of a line.
-type quoting int
-
-const (
-	closed      quoting = iota
-	open                // inside a quoted field
-	brokenQuote         // a quote stands where none may be: the record ends here
-)
-
-// scan returns the state at the end of a line, given the state before it, and whether this line
-// opens the quoted field in which it ends.
-func (s Style) scan(line []byte, before quoting) (after quoting, anew bool) {
-	for state := before; ; {
-		if state == closed {
-			if !bytes.HasPrefix(line, s.Quote) {
-				field, rest, more := bytes.Cut(line, s.Delimiter)
-				if bytes.Contains(field, s.Quote) {
-					return brokenQuote, false
-				}
-				if !more {
-					return closed, false
-				}
-				line = rest
-				continue
-			}
-			line, anew = line[len(s.Quote):], true
-		}
-		end := bytes.Index(line, s.Quote)
-		if end < 0 {
-			return open, anew
-		}
-		line = line[end+len(s.Quote):]
-		switch {
-		case len(line) == 0:
-			return closed, false
-		case bytes.HasPrefix(line, s.Quote):
-			state, line = open, line[len(s.Quote):]
-		case bytes.HasPrefix(line, s.Delimiter):
-			state, line = closed, line[len(s.Delimiter):]
-		default:
-			return brokenQuote, false
-		}
-	}
-}
-
 // unquote splits a whole record into its fields, which share one string.
 func (r *Delimited) unquote(record []byte) ([]string, error) {
 	q, d := r.style.Quote, r.style.Delimiter
@@ -161,8 +116,7 @@ type Record struct {
 	Err    error    // not nil: the row is unusable
 }
 
-// Delimited splits a stream into records. An unclosed quote costs one record, not the rest of the
-// file.
+// Delimited splits a stream into records. A quote in the wrong place costs its line, not the rest of the file.
 type Delimited struct {
 	style   Style
 	in      *Lines
@@ -238,36 +192,38 @@ func (r *Delimited) quoted() (Record, error) {
 		record.Err = ErrLineTooLong
 		return record, nil
 	}
+	// A record ends where the number of its quotes is even: those in a field are doubled.
+	open := r.opens(first.text)
 	whole := first.text
-	state, _ := r.style.scan(first.text, closed)
-	if state == open {
+	if open {
 		whole = bytes.Clone(whole) // the next line may overwrite it
 	}
-	var ahead []physical // lines after the one on which the quote opened
-	opened := first.line
-	for state == open {
+	var ahead []physical // lines after the first
+	for open {
 		p, err := r.read()
 		if err != nil {
 			return record, err
 		}
 		p.text = bytes.Clone(p.text)
 		ahead = append(ahead, p)
-		var anew bool
-		state, anew = r.style.scan(p.text, open)
-		if p.tooLong || p.end || state == brokenQuote || len(whole)+len(p.text) > MaxLine {
-			// The quote that would close it may open a field of another row.
-			r.pending = append(ahead, r.pending...)
-			record.Err = NeverClosed(opened)
-			return record, nil
+		if p.tooLong || p.end || len(whole)+len(p.text) > MaxLine {
+			record.Err = NeverClosed(first.line)
+			break
 		}
 		whole = append(append(whole, '\n'), p.text...)
-		if anew {
-			opened, ahead = p.line, nil
-		}
+		open = open != r.opens(p.text)
 	}
-	record.Fields, record.Err = r.unquote(whole)
+	if record.Err == nil {
+		record.Fields, record.Err = r.unquote(whole)
+	}
+	if record.Err != nil { // the quote that would close it may open a field of another row
+		r.pending = append(ahead, r.pending...)
+	}
 	return record, nil
 }
+
+// opens reports whether a line opens a quoted field that it does not close, or closes one that it does not open.
+func (r *Delimited) opens(line []byte) bool { return bytes.Count(line, r.style.Quote)%2 == 1 }
 
 // NeverClosed is the error of a row with an unclosed quote that opens on a line.
 func NeverClosed(line int) error {

@@ -81,13 +81,14 @@ func TestRows(t *testing.T) {
 			{Line: 5, ID: "4", Text: "fine"},
 			{Line: 6, ID: "5", Err: errors.New("it has 1 fields where the header has 2")}}},
 		{"bad csv rows", "text,label\na\"b,x\n" + long + "," + long + "\nfine,y\n", CSV, columns, []Row{
-			{Line: 2, Err: errors.New(`bare " in non-quoted-field; quote the whole field and double each quote in it`)},
+			{Line: 2, Err: rows.NeverClosed(2)},
 			{Line: 3, Err: rows.ErrLineTooLong},
 			{Line: 4, Text: "fine", Label: "y"}}},
 		{"quotes that stay open", "text,label\n\"a,x\nb,y\n\"c\n\nd\",\"z\nfine,\"y\"\n\"e\n", CSV, columns, []Row{
-			{Line: 2, Err: rows.NeverClosed(2)},
+			{Line: 2, Err: errors.New(`extraneous or missing " in quoted-field; double each quote in it`)},
 			{Line: 3, Text: "b", Label: "y"},
-			{Line: 4, Err: rows.NeverClosed(6)},
+			{Line: 4, Err: errors.New(`extraneous or missing " in quoted-field; double each quote in it`)},
+			{Line: 6, Err: errors.New(`bare " in non-quoted-field; quote the whole field and double each quote in it`)},
 			{Line: 7, Text: "fine", Label: "y"},
 			{Line: 8, Err: rows.NeverClosed(8)}}},
 		{"a quote open over more than a row", "text\n\"a\n" + strings.Repeat("more text\n", MaxRow/10) + "\"b\"\n" + "\"\n", CSV, columns,
