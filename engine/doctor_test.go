@@ -31,7 +31,7 @@ func TestEqualRowsOfTwoFiles(t *testing.T) {
 	if err != nil || len(set.Rows) != 2 || set.Rows[0].Entry == set.Rows[1].Entry {
 		t.Fatalf("%+v, %v", set, err)
 	}
-	if err := reviewed.Write(decisions, []reviewed.Row{{Text: "my card", Replaces: set.Rows[1].Entry}}); err != nil {
+	if err := reviewed.Write(decisions, nil, []reviewed.Row{{Text: "my card", Replaces: set.Rows[1].Entry}}); err != nil {
 		t.Fatal(err)
 	}
 	if set, err = readKnowledge("k", block, false); err != nil || len(set.Rows) != 1 || set.Rows[0].File != block.Sources[0].Path {

@@ -39,17 +39,7 @@ func (e *enricher) enrich(ctx context.Context, t turn, documents []generation.Do
 		n := e.portion(rest)
 		part, its := rest[:n], result[:n]
 		rest, result = rest[n:], result[n:]
-		calls.Go(func() error {
-			for _, err := range e.retry(ctx, t, n, func(ctx context.Context, at []int) error { return e.call(ctx, t, part, its, at) }) {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				if ended := e.ended(err); ended != nil {
-					return ended
-				}
-			}
-			return nil
-		})
+		calls.Go(func() error { return e.work(ctx, t, part, its) })
 	}
 	if err := calls.Wait(); err != nil {
 		return nil, err
@@ -69,79 +59,42 @@ func (e *enricher) portion(documents []generation.Document) int {
 	return len(documents)
 }
 
-// retry makes a call for n rows, and repeats it where that may help, until the build ends.
-func (e *enricher) retry(ctx context.Context, t turn, n int, call func(context.Context, []int) error) []error {
-	w := retry.Work{
-		Retries: e.stage.Retries, Call: call,
-		Stage: "enrich." + e.stage.Name, Waits: e.later.Waits,
-		Ended: t.ended.Done(), Cause: func() error { return context.Cause(t.ended) },
-	}
-	return w.Do(ctx, n)
-}
-
-// call asks for the additions of documents. Its error has errors of documents by position in at: those where
-// another call may help a passage, and those that end the build.
-func (e *enricher) call(ctx context.Context, t turn, documents []generation.Document, made []Additions, at []int) error {
+// work asks for the additions of documents, again where that may help, until the build ends. It divides a call that
+// a passage spoils, so that only that one is lost; the stage then does not see the whole document.
+func (e *enricher) work(ctx context.Context, t turn, documents []generation.Document, made []Additions) error {
 	var passages []sdk.Passage
-	for _, n := range at {
-		passages = append(passages, documents[n].Passages()...)
+	for _, d := range documents {
+		passages = append(passages, d.Passages()...)
 	}
-	if len(passages) == 0 {
-		return nil
+	found := make([]sdk.Addition, len(passages))
+	w := retry.Work{
+		Retries: e.stage.Retries, Stage: "enrich." + e.stage.Name, Waits: e.later.Waits,
+		Ended: t.ended.Done(), Cause: func() error { return context.Cause(t.ended) },
+		Call: func(ctx context.Context, at []int) error {
+			got, err := e.ask(ctx, t, generation.Pick(passages, at))
+			return generation.Spread(found, at, got, err)
+		},
 	}
-	found, err := e.ask(ctx, t, passages)
-	var rows sdk.RowErrors
-	if len(at) == 1 && len(passages) > 1 && (errors.Is(err, sdk.ErrCrashed) || retry.TimedOut(err) || nonsense(err)) {
-		found, err = e.divide(ctx, t, passages, err)
-	}
-	alone := errors.As(err, &rows)
-	worst, next := sdk.RowErrors{}, 0
-	for i, n := range at {
-		made[n].failed = map[int]error{}
-		for j := range documents[n].Chunks {
-			why := err
-			if alone {
-				why = rows[next]
-			}
-			if why == nil {
-				made[n].passages[j] = found[next]
-			} else {
-				made[n].passages[j], made[n].failed[j] = sdk.Addition{}, why
-			}
-			if gravity(why) > gravity(worst[i]) {
-				worst[i] = why
+	errs := w.Do(ctx, len(passages))
+	next := 0
+	for i, d := range documents {
+		made[i].failed = map[int]error{}
+		for j := range d.Chunks {
+			err := errs[next]
+			switch ended := e.ended(err); {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case ended != nil:
+				return ended
+			case err != nil:
+				made[i].failed[j] = err
+			default:
+				made[i].passages[j] = found[next]
 			}
 			next++
 		}
 	}
-	if !alone {
-		return err
-	}
-	if len(worst) == 0 {
-		return nil
-	}
-	return worst
-}
-
-// gravity says what the error of a passage means for its document: 0: nothing, 1: another call may help, more: the
-// build ends.
-func gravity(err error) int {
-	switch sdk.CodeOf(err) {
-	case sdk.CodeTransient:
-		return 1
-	case sdk.CodeUnavailable:
-		return 2
-	case sdk.CodeStopped:
-		return 3
-	}
-	return 0
-}
-
-// nonsense reports whether a whole call failed through a fault of the stage itself: an invalid
-// reply, a panic.
-func nonsense(err error) bool {
-	coded := new(sdk.Error)
-	return errors.As(err, &coded) && coded.Code == sdk.CodeInternal || errors.As(err, new(*wire.StatusError))
+	return nil
 }
 
 // ask calls the process. An error that is not sdk.RowErrors concerns all passages.
@@ -191,33 +144,6 @@ func seen(passages []sdk.Passage) [][]string {
 		all[i] = []string{document, string(chunk)}
 	}
 	return all
-}
-
-// divide asks again, in parts, about passages of one document that failed together with error why,
-// so that only the passage to blame is lost. The stage then does not see the whole document, as
-// where a passage is left out.
-func (e *enricher) divide(ctx context.Context, t turn, passages []sdk.Passage, why error) ([]sdk.Addition, error) {
-	found, failed := make([]sdk.Addition, len(passages)), sdk.RowErrors{}
-	errs := e.retry(ctx, t, len(passages), func(ctx context.Context, at []int) error {
-		if err := why; err != nil { // the call with all of them was made
-			why = nil
-			return err
-		}
-		got, err := e.ask(ctx, t, generation.Pick(passages, at))
-		return generation.Spread(found, at, got, err)
-	})
-	for i, err := range errs {
-		if err != nil {
-			failed[i] = err
-		}
-	}
-	switch len(failed) {
-	case 0:
-		return found, nil
-	case len(passages): // no passage is to blame
-		return nil, failed[len(passages)-1]
-	}
-	return found, failed
 }
 
 // ended returns the error to end the build with if err ends it, whichever document it came from;

@@ -60,7 +60,7 @@ func TestSources(t *testing.T) {
 	decide := func(r reviewed.Row) func() {
 		return func() {
 			r.Reviewer, r.ReviewedAt = "Ada", at
-			must.Do(t, reviewed.Write(decisions, []reviewed.Row{r}))
+			must.Do(t, reviewed.Write(decisions, nil, []reviewed.Row{r}))
 		}
 	}
 	added := reviewed.ID("ca", "") + " ca z Ada"
@@ -122,7 +122,7 @@ func TestSourcesAreLoadedAgain(t *testing.T) {
 	b.stages.chunker = &words{}
 	b.block.Chunk = &pipeline.Stage{Block: "chunk", Use: "words"}
 	for _, r := range []reviewed.Row{{Text: "c a", Label: "z"}, {Text: "b", Label: "z", Replaces: "2"}, {Replaces: "s1"}} {
-		must.Do(t, reviewed.Write(decisions, []reviewed.Row{r}))
+		must.Do(t, reviewed.Write(decisions, nil, []reviewed.Row{r}))
 	}
 	k, embedded := b.open("1\ta\tx", "2\tab\tx")
 	if want := []string{"a", "a", "b", "c"}; !slices.Equal(embedded, want) {

@@ -39,7 +39,7 @@ func TestDecided(t *testing.T) {
   }
   sample "v" { use = "counts" }
   elect "e" { use = "soft" }`, withDecisions...))
-	must.Do(t, reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), []reviewed.Row{
+	must.Do(t, reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), nil, []reviewed.Row{
 		{Text: "a Flying  saucer", Label: "vehicle", Reviewer: "Ada", ReviewedAt: at},
 		{Text: "fast car", Label: "toy", ReviewedAt: at, Replaces: "none"}, // it is gone, and what was decided holds
 		{Text: "old train", Replaces: "none too"},
@@ -83,7 +83,7 @@ func TestDecisionsAreHeldOut(t *testing.T) {
   retrieve "near" { from = knowledge.k }
   sample "v" { use = "neighbours" }
   elect "e" { use = "witness" }`, withDecisions...))
-	must.Do(t, reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), []reviewed.Row{{Text: "slow car", Label: "vehicle"}}))
+	must.Do(t, reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), nil, []reviewed.Row{{Text: "slow car", Label: "vehicle"}}))
 	o := run.Options{Launch: runtest.Launch(t, dir)}
 	o.Fitted = t.TempDir()
 	r := must.Get(run.Open(t.Context(), runtest.Load(t, enginetest.Stages(), dir).Pipelines[0], o))(t)

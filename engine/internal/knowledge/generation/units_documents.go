@@ -133,14 +133,6 @@ func (d Document) Entries() []sdk.Entry {
 // chunkID names a chunk after its document and its number in it, from 0.
 func chunkID(document string, number int) string { return document + "#" + strconv.Itoa(number) }
 
-// DocumentOf returns the id of a chunk's document; for an entry that is no chunk, its own id.
-func DocumentOf(e sdk.Entry) string {
-	if document, ok := e.Meta[metaDocument].(string); ok {
-		return document
-	}
-	return e.ID
-}
-
 // InOrder compares candidates by their documents' ids, and within a document by place. A row counts
 // as a document.
 func InOrder(a, b sdk.Candidate) int {

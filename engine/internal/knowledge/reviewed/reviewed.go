@@ -93,12 +93,9 @@ func readLines(path string) ([]line, error) {
 
 // Write adds decisions to a file, each in place of an earlier one about the same subject. Other
 // lines stay as they are. It creates a missing file and folder. When it returns without an error,
-// the decisions are on the disk. The replacement is atomic.
-func Write(path string, rows []Row) error { return WriteIf(path, nil, rows) }
-
-// WriteIf is Write, unless check returns an error: then it returns that error. Nobody else writes
-// the file between check and the write.
-func WriteIf(path string, check func() error, rows []Row) error {
+// the decisions are on the disk. The replacement is atomic. If check is not nil and returns an
+// error, Write writes nothing and returns that error; nobody else writes the file between both.
+func Write(path string, check func() error, rows []Row) error {
 	lines := make(map[string][]byte, len(rows))
 	var order []string
 	for _, r := range rows {
@@ -136,11 +133,8 @@ func WriteIf(path string, check func() error, rows []Row) error {
 }
 
 // Remove removes the decisions with these ids from a file. Other lines stay as they are. An id that
-// the file does not have is no error.
-func Remove(path string, ids ...string) error { return RemoveIf(path, nil, ids...) }
-
-// RemoveIf is to Remove what WriteIf is to Write.
-func RemoveIf(path string, check func() error, ids ...string) error {
+// the file does not have is no error. check is as in Write.
+func Remove(path string, check func() error, ids ...string) error {
 	return change(path, check, func(all []line) (after []byte) {
 		for _, l := range all {
 			if l.err != nil || l.blank() || !slices.Contains(ids, l.row.ID) {

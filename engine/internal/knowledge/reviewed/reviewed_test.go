@@ -60,7 +60,7 @@ func TestLine(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "reviewed.jsonl")
-			if err := reviewed.Write(path, []reviewed.Row{test.row}); err != nil {
+			if err := reviewed.Write(path, nil, []reviewed.Row{test.row}); err != nil {
 				t.Fatal(err)
 			}
 			if got := content(t, path); got != test.line+"\n" {
@@ -77,7 +77,7 @@ func TestLine(t *testing.T) {
 			}
 		})
 	}
-	if err := reviewed.Write(filepath.Join(t.TempDir(), "f"), []reviewed.Row{{Text: "a"}}); err == nil || !strings.Contains(err.Error(), `"a" cannot be kept: it has no label`) {
+	if err := reviewed.Write(filepath.Join(t.TempDir(), "f"), nil, []reviewed.Row{{Text: "a"}}); err == nil || !strings.Contains(err.Error(), `"a" cannot be kept: it has no label`) {
 		t.Errorf("a row without a label: %v", err)
 	}
 }
@@ -118,13 +118,13 @@ func TestByHand(t *testing.T) {
 					t.Fatalf("got %+v, %v", rows, errs)
 				}
 			}
-			if err := reviewed.Write(path, []reviewed.Row{{Text: "new", Label: "z"}}); err != nil {
+			if err := reviewed.Write(path, nil, []reviewed.Row{{Text: "new", Label: "z"}}); err != nil {
 				t.Fatal(err)
 			}
 			if got := content(t, path); !strings.HasPrefix(got, before+"\n") || strings.Count(got, "\n") != 4 {
 				t.Errorf("the other lines are %q", got)
 			}
-			if err := reviewed.Remove(path, reviewed.ID("new", "")); err != nil || content(t, path) != before+"\n" {
+			if err := reviewed.Remove(path, nil, reviewed.ID("new", "")); err != nil || content(t, path) != before+"\n" {
 				t.Errorf("after the new one was removed: %q, %v", content(t, path), err)
 			}
 		})
@@ -143,7 +143,7 @@ func TestLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "below", "reviewed.jsonl")
 	put := func(rows ...reviewed.Row) {
 		t.Helper()
-		if err := reviewed.Write(path, rows); err != nil {
+		if err := reviewed.Write(path, nil, rows); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestTwoWriters(t *testing.T) {
 	for p := range people {
 		all.Go(func() {
 			for n := range each {
-				if err := reviewed.Write(path, []reviewed.Row{{Text: fmt.Sprint(p, " ", n), Label: "x"}}); err != nil {
+				if err := reviewed.Write(path, nil, []reviewed.Row{{Text: fmt.Sprint(p, " ", n), Label: "x"}}); err != nil {
 					t.Error(err)
 				}
 				if _, errs := reviewed.Read(path, sdk.LabelForm{}); len(errs) > 0 { // never half a file

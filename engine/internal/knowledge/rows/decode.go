@@ -95,9 +95,6 @@ func named(in *bufio.Reader, name string) (*Text, error) {
 // FindEncoding finds an encoding by its name.
 func FindEncoding(name string) (encoding.Encoding, error) {
 	spelt := strings.ToLower(strings.TrimSpace(name))
-	if page, ok := strings.CutPrefix(strings.ReplaceAll(spelt, "_", "-"), "cp"); ok && strings.HasPrefix(page, "125") {
-		spelt = "windows-" + page
-	}
 	e, err := htmlindex.Get(spelt)
 	if err != nil {
 		e, err = htmlindex.Get(strings.NewReplacer("_", "-", " ", "-").Replace(spelt))

@@ -219,7 +219,7 @@ func (b *bench) run(earlier string) (id string, results []outcome.Result, totals
 
 func (b *bench) decide(rows ...reviewed.Row) {
 	b.t.Helper()
-	if err := reviewed.Write(filepath.Join(b.dir, "reviewed.jsonl"), rows); err != nil {
+	if err := reviewed.Write(filepath.Join(b.dir, "reviewed.jsonl"), nil, rows); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -390,9 +390,9 @@ func (q *Queue) write(c Case, before, after *reviewed.Row) error {
 	}
 	switch {
 	case after != nil:
-		return reviewed.WriteIf(q.path, same, []reviewed.Row{*after})
+		return reviewed.Write(q.path, same, []reviewed.Row{*after})
 	case before != nil:
-		return reviewed.RemoveIf(q.path, same, before.ID)
+		return reviewed.Remove(q.path, same, before.ID)
 	}
 	return nil
 }
