@@ -213,7 +213,10 @@ func (c *Cache) write(about string, keys []sdk.Key, values [][]byte) error {
 	b := make([]byte, 0, len(keys)*(headerSize+len(values[0])))
 	records := make([]record, len(keys))
 	for i, value := range values {
-		records[i] = record{key: keys[i], at: c.now(keys[i]), about: about, offset: int64(len(b)) + headerSize, length: uint32(len(value)), sum: crc32.Checksum(value, castagnoli)}
+		records[i] = record{
+			key: keys[i], at: c.now(keys[i]), about: about,
+			offset: int64(len(b)) + headerSize, length: uint32(len(value)), sum: crc32.Checksum(value, castagnoli),
+		}
 		b = records[i].append(b, value)
 	}
 	start, err := c.own.append(b)
