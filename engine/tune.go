@@ -41,11 +41,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 		return nil, optionError("Goal.Cost", "%[1]s needs to know what is paid: %[2]s has no price; %[3]s", unpriced[0], pipeline.PriceAdvice)
 	}
 	subject, flag, diags := p.subject(o)
-	targets := tune.NamedTargets(p.file, p.chosen, o.Over)
-	if len(targets) == 0 && o.Rows == 0 && (o.Promise == nil || o.Threshold != flag.Variable) {
-		targets = tune.FoundTargets(p.file, p.chosen, append(subject.Taken(), flag.Variable)...)
-	}
-	if diags.HasErrors() && (len(targets) == 0 || o.Rows > 0 || o.Promise != nil || !subject.Nothing()) {
+	if diags.HasErrors() && (len(o.Over) == 0 || o.Rows > 0 || o.Promise != nil || !subject.Nothing()) {
 		return nil, &DiagnosticsError{diags, p.file.Sources}
 	}
 	if o.Rows > 0 {
@@ -54,7 +50,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	if p.workspace.options.Input == "" {
 		return nil, optionError("Input", "name the rows to tune on with %[1]s: others than those that you will report on")
 	}
-	split := o.Promise != nil && (!subject.Nothing() || len(targets) > 0)
+	split := o.Promise != nil && (!subject.Nothing() || len(o.Over) > 0)
 	metric, digest, folds, err := p.tunable(o, split)
 	if err != nil {
 		return nil, err
@@ -69,7 +65,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	}
 	t := trial{Pipeline: p, subject: subject, metric: metric, split: split, folds: folds, set: subject.Everything()}
 	found := &Tuned{Subject: subject, Metric: metric}
-	if found.Values, err = t.try(ctx, targets); err != nil {
+	if found.Values, err = t.try(ctx, o.Over); err != nil {
 		return nil, err
 	}
 	items := len(folds.All())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -64,7 +63,7 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 			continue
 		}
 		s.doubts[stage.Name] = d
-		s.values[d.variable] = number(f, d.variable)
+		s.values[d.variable], _ = strconv.ParseFloat(ValueOf(f, d.variable), 64) // the rule was checked: the value is a number
 		if !slices.Contains(names, d.variable) {
 			names = append(names, d.variable)
 		}
@@ -82,7 +81,7 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 		s.Variable = names[0]
 	case s.Weights == "":
 		return s, append(missed, diagnostic(p.Range, "Nothing to tune",
-			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in accuracy = var.y in the config of the election, or in weights = var.y where the election learns them. This pipeline has neither.`)...)
+			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in accuracy = var.y in the config of the election, or in weights = var.y where the election learns them. This pipeline has neither. It tries other values only of arguments that are named.`)...)
 	}
 	for _, n := range names {
 		if n != s.Variable {
@@ -158,15 +157,6 @@ func (s *Subject) Sends(voter string) bool {
 	return ok
 }
 
-// Taken returns the variables of thresholds and of the election's arguments, tuned or not.
-func (s *Subject) Taken() []string {
-	all := slices.Sorted(maps.Keys(s.values))
-	for _, variable := range s.arguments() {
-		all = append(all, variable)
-	}
-	return all
-}
-
 // Everything returns overrides with which every threshold sends all items.
 func (s *Subject) Everything() []pipeline.Override {
 	var all []pipeline.Override
@@ -201,16 +191,6 @@ func (d doubt) of(margin, agreement float64) float64 {
 	return margin
 }
 
-func number(f *pipeline.File, name string) float64 {
-	for _, v := range f.Variables {
-		if v.Name == name {
-			n, _ := strconv.ParseFloat(v.Value, 64) // the rule was checked: the value is a number
-			return n
-		}
-	}
-	return 0
-}
-
 func diagnostic(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }
@@ -220,7 +200,7 @@ type Options struct {
 	Goal      Goal
 	Folds     int           // parts of the items, each held out once; at least 2
 	Threshold string        // the variable to find, if the file has several thresholds
-	Over      []eval.Target // arguments and variables whose values are tried; nil: those that cost nothing
+	Over      []eval.Target // arguments and variables whose values are tried
 	Metric    Metric        // by which values are chosen
 	// Promise is the goal for the flag rule's threshold (flagging.go); nil: it stays.
 	Promise *eval.PromiseGoal
@@ -438,19 +418,20 @@ type work struct {
 	all     []int // the items
 	counter *eval.Counter
 	plain   *Election // with the weights of the file
-	kinds   []*Ballots
-	signals [][]float64 // by item: values that the tuned variable is compared with
+	// kinds say whom the elections ask that weights must suit: everything is sent and, if a threshold is
+	// tuned, nothing is, because a cascade holds both.
+	kinds   []func(AskRule) bool
+	signals [][]float64    // by item: values that the tuned variable is compared with
+	samples [][]sdk.Sample // by item: what an election that learns reads
 }
 
-// begin starts the election with the weights of the file. It prepares the ballots of the kinds of
-// elections that weights must suit: with everything sent and, if a threshold is tuned, with nothing
-// sent, because a cascade holds both.
+// begin starts the election with the weights of the file.
 func (w *work) begin(ctx context.Context) (err error) {
 	if w.plain, err = w.Election(ctx, nil); err != nil {
 		return err
 	}
 	w.signals = make([][]float64, len(w.Results))
-	sent, err := w.plain.Prepare(ctx, w.Results, func(a AskRule) bool {
+	_, err = w.plain.Elect(ctx, w.Results, func(a AskRule) bool {
 		if d, ok := w.doubts[a.Stage.Name]; ok && d.variable == w.Variable {
 			w.signals[a.Item] = append(w.signals[a.Item], d.of(a.Margin, a.Agreement))
 		}
@@ -459,11 +440,13 @@ func (w *work) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if w.kinds = []*Ballots{sent}; w.Variable == "" {
-		return nil
+	w.kinds = append(w.kinds, func(AskRule) bool { return true })
+	if w.Variable != "" {
+		w.kinds = append(w.kinds, func(a AskRule) bool { return w.asks(a.Stage.Name, a.Margin, a.Agreement, -1) })
 	}
-	none, err := w.plain.Prepare(ctx, w.Results, func(a AskRule) bool { return w.asks(a.Stage.Name, a.Margin, a.Agreement, -1) })
-	w.kinds = append(w.kinds, none)
+	if w.Learns {
+		w.samples, err = w.plain.Samples(ctx, w.Results)
+	}
 	return err
 }
 
@@ -515,8 +498,8 @@ func (s score) scope() float64 {
 // score holds elections of all kinds over some items.
 func (w *work) score(ctx context.Context, e *Election, items []int) (scores, error) {
 	all := make(scores, len(items))
-	for _, ballots := range w.kinds {
-		results, err := e.Hold(ctx, ballots, items)
+	for _, asked := range w.kinds {
+		results, err := e.Elect(ctx, w.pick(items), asked)
 		if err != nil {
 			return nil, err
 		}

@@ -337,7 +337,7 @@ func (w *work) fit(ctx context.Context, items []int) (Found, error) {
 					if w.counter.Outside(r) {
 						label = ""
 					}
-					rows = append(rows, sdk.TrainingRow{ID: r.ID, Text: r.Text, Label: label, Samples: w.kinds[0].Samples(i), HeldOut: w.Rows > 0})
+					rows = append(rows, sdk.TrainingRow{ID: r.ID, Text: r.Text, Label: label, Samples: w.samples[i], HeldOut: w.Rows > 0})
 				}
 				if !yield(rows, ctx.Err()) {
 					return
