@@ -62,6 +62,9 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 		}
 		d.Knowledge = append(d.Knowledge, set)
 		from := doctor.Source{Set: set}
+		if block.LabelForm().Many && votes > 0 {
+			d.Skipped = append(d.Skipped, fmt.Sprintf("knowledge %q: its rows have several labels, which were not checked by votes", block.Name))
+		}
 		if !block.Embed.Info.Network {
 			if block.Chunk == nil { // else the embedded texts are shorter
 				from.Embed = p.embedding(block)
@@ -85,7 +88,7 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 	return d, err
 }
 
-// voted averages the voters' distributions. Of sets, each label has a probability of its own.
+// voted averages the voters' distributions.
 func voted(one outcome.Result) doctor.VotedRow {
 	row := doctor.VotedRow{Text: one.Text, Label: one.Expected, Votes: map[string]float64{}}
 	totals := map[string]float64{}
@@ -93,11 +96,7 @@ func voted(one outcome.Result) doctor.VotedRow {
 		totals[v.Voter] += v.Weight
 	}
 	for _, v := range one.Votes {
-		share := v.Weight / totals[v.Voter]
-		if one.Form.Many {
-			share = v.Weight
-		}
-		row.Votes[v.Answer] += share / float64(len(totals))
+		row.Votes[v.Answer] += v.Weight / totals[v.Voter] / float64(len(totals))
 	}
 	return row
 }

@@ -183,8 +183,8 @@ func TestDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "id,text,label,from,doctor_action,doctor_label,doctor_why\n" +
-		"1,where is it,order,,review,,\"the same text has the label \"\"card\"\" in reviewed.jsonl:2\"\n" +
-		"2,the card went,card,,,,copies removed: more.tsv:2\n"
+		"1,where is it,order,,review,card,\"the same text has the label \"\"card\"\" in reviewed.jsonl:2\"\n" +
+		"2,the card went,card,,,,\n"
 	if b.String() != want {
 		t.Errorf("a corrected copy:\n%s", b.String())
 	}
