@@ -272,7 +272,7 @@ func (p *Pipeline) adviseTuned() error {
 	if len(files) == 0 || !p.rereadable() {
 		return nil
 	}
-	digest, err := tune.Digest(p.InputPath())
+	digest, err := source.Digest(p.InputPath())
 	if err != nil {
 		return err
 	}

@@ -158,15 +158,15 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 	}
 	last := len(v.chosen.Knowledge()) - 1
 	block := v.chosen.Knowledge()[last]
-	source := block.Main().Path
+	path := block.Main().Path
 	var digest string
 	if block.Attached() { // the collection's sample replaces a file
-		source = block.Collection()
+		path = block.Collection()
 		_, digest, _ = r.Graph().Knowledge()[last].Learnt()
-	} else if digest, err = tune.Digest(source); err != nil {
+	} else if digest, err = source.Digest(path); err != nil {
 		return nil, err
 	}
-	found.Variables = found.write(len(results), source, digest)
+	found.Variables = found.write(len(results), path, digest)
 	return found, nil
 }
 
@@ -204,12 +204,12 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (metric tune.Metric, dige
 	if err := p.adviseTuned(); err != nil {
 		return metric, "", folds, err
 	}
-	if digest, err = tune.Digest(p.InputPath()); err != nil {
+	if digest, err = source.Digest(p.InputPath()); err != nil {
 		return metric, "", folds, err
 	}
 	for _, k := range p.chosen.Knowledge() {
 		for _, s := range k.Sources {
-			if other, err := tune.Digest(s.Path); err == nil && other == digest && s.Form.Shares(p.input().Form) {
+			if other, err := source.Digest(s.Path); err == nil && other == digest && s.Form.Shares(p.input().Form) {
 				p.advise("%s is what knowledge %q is made of: every row finds itself there, so the margins are too good; tune on other rows", p.InputPath(), k.Name)
 			}
 		}

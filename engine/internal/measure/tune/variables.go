@@ -2,11 +2,8 @@ package tune
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"os"
@@ -20,7 +17,6 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
@@ -171,23 +167,6 @@ func best(curve []Point, allowed func(Point) bool) int {
 // SHA-256 of that file follows in hex.
 const mark = "# tuned on sha256 "
 
-// Digest returns the SHA-256 of a file, in hex; for a glob, source.Digest.
-func Digest(path string) (string, error) {
-	if source.IsGlob(path) {
-		return source.Digest(path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
 // TunedOn returns the digests of the files on which the variables in a file were tuned.
 func TunedOn(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
@@ -207,15 +186,6 @@ func TunedOn(path string) ([]string, error) {
 // Found holds values of the election's arguments, by name: weights of voters and, if the election
 // learns, the other arguments that it resolved.
 type Found map[string]any
-
-// weights returns the weights of the voters; nil: none were found.
-func (f Found) weights(argument string) map[string]float64 {
-	var all map[string]float64
-	if raw, err := json.Marshal(f[argument]); err != nil || json.Unmarshal(raw, &all) != nil {
-		return nil
-	}
-	return all
-}
 
 // Weighed returns the election stage of a pipeline with the found values instead of the file's;
 // nil: with neither. An argument without a variable in the file keeps its value, because nobody
@@ -273,7 +243,7 @@ func (s *Subject) Variables(o Outcome, kept []Assignment, items int, input, dige
 
 // writeFound writes the found values of arguments that have variables.
 func (s *Subject) writeFound(b *strings.Builder, found Found) {
-	fmt.Fprintf(b, "%s = %s\n", s.Weights, hclOf(found.weights(s.Argument)))
+	fmt.Fprintf(b, "%s = %s\n", s.Weights, hclOf(found[s.Argument]))
 	for _, name := range slices.Sorted(maps.Keys(s.More)) {
 		if value, ok := found[name]; ok {
 			fmt.Fprintf(b, "%s = %s\n", s.More[name], hclOf(value))

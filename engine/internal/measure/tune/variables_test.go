@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
 )
 
 func TestTuneChoose(t *testing.T) {
@@ -62,7 +64,7 @@ func TestTuneNote(t *testing.T) {
 		}
 		return path
 	}
-	digest, err := Digest(write("rows.tsv", "abc"))
+	digest, err := source.Digest(write("rows.tsv", "abc"))
 	if want := "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; err != nil || digest != want {
 		t.Fatalf("digest %s, error %v", digest, err)
 	}
