@@ -134,8 +134,7 @@ func (e *Election) record(r outcome.Result) (*stage.Record, error) {
 // ElectionsWithout holds elections again, once without each voter, batch by batch while a run
 // answers the items. It belongs to one goroutine.
 type ElectionsWithout struct {
-	run    *run.Run
-	again  *stage.Election
+	*Election
 	voters []string // in file order; none: no election is held again
 }
 
@@ -145,7 +144,7 @@ const mostVoters = 64
 // NewElectionsWithout starts the election stage of p, the pipeline of r, which keeps ballots. A
 // pipeline with one voter, or with more than 64, gets no elections.
 func NewElectionsWithout(ctx context.Context, r *run.Run, p *pipeline.Pipeline, start stage.Launch) (*ElectionsWithout, error) {
-	w := &ElectionsWithout{run: r}
+	w := &ElectionsWithout{Election: &Election{run: r}}
 	elects := false
 	for _, s := range p.Stages {
 		switch {
@@ -168,43 +167,24 @@ func NewElectionsWithout(ctx context.Context, r *run.Run, p *pipeline.Pipeline, 
 // Elect calls each, for every wanted result and voter, with the result without the voter. For an
 // unusable row, that is the result itself. It makes the run forget the ballots of all results.
 func (w *ElectionsWithout) Elect(ctx context.Context, results []outcome.Result, wanted func(outcome.Result) bool, each func(voter string, answered, without outcome.Result)) error {
-	var answered, unusable []outcome.Result
-	var ballots []*stage.Record
+	var answered []outcome.Result
 	for _, r := range results {
-		old := w.run.Take(r.Line)
-		switch {
-		case old == nil || !wanted(r):
-		case old.Row.Err != nil:
-			unusable = append(unusable, r)
-		default:
-			answered, ballots = append(answered, r), append(ballots, old)
+		if wanted(r) && w.run.Record(r.Line) != nil {
+			answered = append(answered, r)
 		}
 	}
-	without := make([][]outcome.Result, len(w.voters))
-	g, gctx := errgroup.WithContext(ctx)
-	for n, voter := range w.voters {
-		g.Go(func() error {
-			records := make([]*stage.Record, len(ballots))
-			for i, old := range ballots {
-				var err error
-				if records[i], _, err = w.again.Record(old, func(v stage.Voter) bool { return v.Stage.Name != voter }); err != nil {
-					return err
-				}
-			}
-			without[n] = w.again.Elect(gctx, records)
-			return gctx.Err()
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	for n, voter := range w.voters {
+	for _, voter := range w.voters {
+		w.held = map[ballots]outcome.Result{} // each election is held once
+		without, err := w.Election.Elect(ctx, answered, func(a AskRule) bool { return a.Stage.Name != voter })
+		if err != nil {
+			return err
+		}
 		for i := range answered {
-			each(voter, answered[i], without[n][i])
+			each(voter, answered[i], without[i])
 		}
-		for _, r := range unusable {
-			each(voter, r, r)
-		}
+	}
+	for _, r := range results {
+		w.run.Forget(r.Line)
 	}
 	return nil
 }
