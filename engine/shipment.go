@@ -60,13 +60,7 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 	if finish != nil {
 		err = finish(err)
 	}
-	why := err
-	if errors.Is(err, context.Canceled) {
-		why = errors.New("interrupted")
-	}
-	if closed := records.Close(journal.NewTotals(out.Totals, why)); closed != nil {
-		err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
-	}
+	err = closeJournal(records, out.Totals, err)
 	ended := err
 	if ended == nil && (out.Totals.Left > 0 || out.Totals.Provisional > 0) { // a resumed run asks about them again
 		ended = errors.New("some items lack an answer, or a voter")
@@ -75,7 +69,11 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 	out.Evaluation = counter.Report(out.Totals)
 	out.Evaluation.Cost = cost
 	out.Evaluation.Dropped = eval.DroppedAnswers(out.Totals, &pipeline.Pipeline{}, from.Labels)
-	askedOver(&out.Evaluation, out.Totals, from.Manifest.Stages)
+	for _, s := range from.Manifest.Stages { // nothing else says which voters are asked over the network
+		if name, ok := strings.CutPrefix(s.Stage, "sample."); ok && s.Price != nil {
+			askedOver(&out.Evaluation, out.Totals, name)
+		}
+	}
 	if out.Err = err; w.options.Events.Ended != nil {
 		w.options.Events.Ended(out)
 	}
@@ -95,9 +93,11 @@ func (w *Workspace) collect(ctx context.Context, from Elsewhere, records *journa
 			break
 		}
 		batch := results(a)
-		if err = keepAttached(records, batch, &out.Totals); err != nil {
+		var fresh int
+		if fresh, err = keepLacking(records, batch); err != nil {
 			break
 		}
+		out.Totals.Earlier += len(batch) - fresh
 		for _, one := range batch {
 			out.Totals.Add(one)
 			counter.Add(one)
@@ -157,21 +157,6 @@ func (w *Workspace) attached(from Elsewhere) (*journal.Journal, error) {
 	return records, err
 }
 
-// keepAttached keeps those results that are not in the journal yet, and counts the others.
-func keepAttached(records *journal.Journal, batch []outcome.Result, t *outcome.Totals) error {
-	var fresh []outcome.Result
-	for _, one := range batch {
-		if one.Failure == nil && len(one.Missing) == 0 {
-			if _, has := records.Answered(source.Row{Line: one.Line, ID: one.ID}); has {
-				t.Earlier++
-				continue
-			}
-		}
-		fresh = append(fresh, one)
-	}
-	return records.Keep(fresh)
-}
-
 // worked adds the times of stages, and which stages had to stop.
 func worked(t *outcome.Totals, a run.Answers) {
 	for _, f := range a.Halted {
@@ -190,25 +175,6 @@ func worked(t *outcome.Totals, a run.Answers) {
 		}
 		t.Stages[at].Rows += s.Rows
 		t.Stages[at].Busy += s.Busy
-	}
-}
-
-// askedOver counts the items of voters with a price, since nothing else says which voters are asked over
-// the network.
-func askedOver(r *eval.Report, t outcome.Totals, stages []journal.ManifestStage) {
-	for _, s := range stages {
-		name, ok := strings.CutPrefix(s.Stage, "sample.")
-		if !ok || s.Price == nil {
-			continue
-		}
-		for i := range r.Voters {
-			r.Voters[i].Network = r.Voters[i].Network || r.Voters[i].Name == name
-		}
-		for _, worked := range t.Stages {
-			if worked.Stage == s.Stage {
-				r.Asked += worked.Rows
-			}
-		}
 	}
 }
 
@@ -343,7 +309,7 @@ func (p *Pipeline) begin(ctx context.Context, records *journal.Journal, resumed,
 	}
 	if records != nil && resumed && !twice {
 		records.Index() // an answer kept from now on is found when its row is read
-		b.Keep = lacking(records)
+		b.Keep = func(all []outcome.Result) (int, error) { return keepLacking(records, all) }
 	}
 	return remote.Begin(ctx, b)
 }
@@ -357,15 +323,13 @@ func (p *Pipeline) begun(ctx context.Context, kept journal.Manifest) (journal.Ma
 	return kept, err
 }
 
-// lacking returns a function that adds results to a journal, except those already there.
-func lacking(records *journal.Journal) func([]outcome.Result) (int, error) {
-	return func(all []outcome.Result) (int, error) {
-		fresh := slices.DeleteFunc(slices.Clone(all), func(r outcome.Result) bool {
-			_, has := records.Answered(source.Row{Line: r.Line, ID: r.ID})
-			return has
-		})
-		return len(fresh), records.Keep(fresh)
-	}
+// keepLacking adds results to a journal, except those already there, and returns how many it added.
+func keepLacking(records *journal.Journal, all []outcome.Result) (int, error) {
+	fresh := slices.DeleteFunc(slices.Clone(all), func(r outcome.Result) bool {
+		_, has := records.Answered(source.Row{Line: r.Line, ID: r.ID})
+		return has
+	})
+	return len(fresh), records.Keep(fresh)
 }
 
 // settle updates in a resumed run's manifest where other machines answer its items, if that has

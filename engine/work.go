@@ -431,16 +431,22 @@ func (w *work) sink() func([]outcome.Result) error {
 // close closes the journal and ends the work of other machines; err says why the run ended early.
 func (w *work) close(ctx context.Context, err error) error {
 	if w.records != nil {
-		why := err
-		if errors.Is(err, context.Canceled) {
-			why = errors.New("interrupted")
-		}
-		if closed := w.records.Close(journal.NewTotals(w.out.Totals, why)); closed != nil {
-			err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
-		}
+		err = closeJournal(w.records, w.out.Totals, err)
 	}
 	if remote := w.workspace.options.Remote; remote != nil {
 		err = errors.Join(err, remote.End(ctx, err))
+	}
+	return err
+}
+
+// closeJournal closes the journal of a run that ended with err, and adds to it why that failed.
+func closeJournal(records *journal.Journal, t outcome.Totals, err error) error {
+	why := err
+	if errors.Is(err, context.Canceled) {
+		why = errors.New("interrupted")
+	}
+	if closed := records.Close(journal.NewTotals(t, why)); closed != nil {
+		err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
 	}
 	return err
 }
@@ -458,7 +464,11 @@ func (w *work) report() {
 	out.Evaluation = w.counter.Report(totals)
 	out.Evaluation.Cost = w.cost
 	out.Evaluation.Dropped = eval.DroppedAnswers(totals, w.chosen, out.Labels)
-	w.asked(&out.Evaluation, totals)
+	for _, s := range w.chosen.Stages {
+		if s.Block == "sample" && s.Info.Network {
+			askedOver(&out.Evaluation, totals, s.Name)
+		}
+	}
 	for _, id := range w.run.Graph().Identities() {
 		if w.pooled == nil && strings.HasPrefix(id.Stage, "elect.") {
 			out.Evaluation.Weigh(w.chosen.WeightsOf(id.Resolved))
@@ -470,19 +480,14 @@ func (w *work) report() {
 	}
 }
 
-// asked marks the voters that are asked over the network, and counts their items.
-func (p *Pipeline) asked(r *eval.Report, t outcome.Totals) {
-	for _, s := range p.chosen.Stages {
-		if s.Block != "sample" || !s.Info.Network {
-			continue
-		}
-		for i := range r.Voters {
-			r.Voters[i].Network = r.Voters[i].Network || r.Voters[i].Name == s.Name
-		}
-		for _, worked := range t.Stages {
-			if worked.Stage == "sample."+s.Name {
-				r.Asked += worked.Rows
-			}
+// askedOver marks a voter that is asked over the network, and counts its items.
+func askedOver(r *eval.Report, t outcome.Totals, voter string) {
+	for i := range r.Voters {
+		r.Voters[i].Network = r.Voters[i].Network || r.Voters[i].Name == voter
+	}
+	for _, worked := range t.Stages {
+		if worked.Stage == "sample."+voter {
+			r.Asked += worked.Rows
 		}
 	}
 }
