@@ -33,7 +33,7 @@ severe first:
   merge          warning  voters confuse two labels by chance, which may mean the same
   near           warning  texts are nearly the same, and their labels differ
   near_leak      warning  rows of the input are nearly the same as rows of the knowledge; info below 1 %
-  few, long      warning  labels with fewer than 5 rows; labels that look like texts
+  few            warning  labels with fewer than 5 rows
   cut            warning  texts whose ends the embedder does not see
   invalid        warning  rows that cannot be used, such as those without a text
   copies         info     several rows have one text and one label

@@ -104,7 +104,7 @@ func (k Source) look(ctx context.Context, o Options, labels map[string]int, r *R
 	if o.Quick {
 		return nil
 	}
-	for _, f := range k.few(labels) {
+	if f, found := k.few(labels); found {
 		r.add(f)
 	}
 	k.texts(r)

@@ -44,11 +44,7 @@ func Doubts(s *Set) []Doubt {
 		}
 	}
 	for _, found := range s.suspected {
-		severity := Warning
-		if s.siblings(found.Label, s.Rows[found.row].Label) {
-			severity = Info
-		}
-		d := all.add(found.row, severity, "voters that have not seen it: "+found.why(), found.Label)
+		d := all.add(found.row, Warning, "voters that have not seen it: "+found.why(), found.Label)
 		if d.Sure = found.Share; found.Relabel && !contrary[found.row] && len(s.disputed[found.row]) == 0 {
 			d.Relabel = s.respelt(found.Label, to)
 		}
@@ -128,7 +124,6 @@ func (l doubts) copies(to map[string]string) (contrary map[int]bool) {
 const (
 	fewRows   = 5  // a label with fewer has few examples
 	fewLabels = 20 // labelled rows below which shares say nothing
-	longLabel = 60 // bytes from which on a label looks like a text
 )
 
 // counts returns the number of rows of each label.
@@ -236,36 +231,23 @@ func unified(groups [][]string) map[string]string {
 	return to
 }
 
-// few finds labels with few rows, and labels that look like texts.
-func (s *Set) few(labels map[string]int) (all []Finding) {
-	var rare, long []string
+// few finds labels with few rows.
+func (s *Set) few(labels map[string]int) (f Finding, found bool) {
+	var rare []string
 	for label, n := range labels {
 		if n < fewRows {
 			rare = append(rare, label)
 		}
-		if len(label) >= longLabel || len(strings.Fields(label)) > 8 {
-			long = append(long, label)
-		}
 	}
-	sorted := func(labels []string, counts map[string]int) []string {
-		slices.SortFunc(labels, func(a, b string) int { return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(a, b)) })
-		return labels
+	if len(rare) == 0 {
+		return f, false
 	}
-	if len(rare) > 0 {
-		all = append(all, Finding{
-			Check: "few", Severity: Warning, Count: len(rare), Rows: s.having(sorted(rare, labels)),
-			Message: fmt.Sprintf("%s: %s fewer than %d rows, the least %q with %d", s.Name, many(len(rare), "label has", "labels have"), fewRows, short(rare[0]), labels[rare[0]]),
-			Advice:  "add examples, or put labels together that need not be told apart",
-		})
-	}
-	if len(long) > 0 && 10*len(long) < len(labels) || len(long) > 0 && len(labels) < 10 {
-		all = append(all, Finding{
-			Check: "long", Severity: Warning, Count: len(long), Rows: s.having(sorted(long, labels)),
-			Message: fmt.Sprintf("%s: %s like a text", s.Name, many(len(long), "label looks", "labels look")),
-			Advice:  "see whether columns have slipped in these rows",
-		})
-	}
-	return all
+	slices.SortFunc(rare, func(a, b string) int { return cmp.Or(cmp.Compare(labels[a], labels[b]), cmp.Compare(a, b)) })
+	return Finding{
+		Check: "few", Severity: Warning, Count: len(rare), Rows: s.having(rare),
+		Message: fmt.Sprintf("%s: %s fewer than %d rows, the least %q with %d", s.Name, many(len(rare), "label has", "labels have"), fewRows, short(rare[0]), labels[rare[0]]),
+		Advice:  "add examples, or put labels together that need not be told apart; see whether columns have slipped where a label looks like a text",
+	}, true
 }
 
 // having returns the first row of each of some labels.

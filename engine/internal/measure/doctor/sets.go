@@ -39,9 +39,3 @@ func (s *Set) apart(before, a, b string) string {
 	}
 	return before + strings.Join(names, ", ")
 }
-
-// siblings reports whether two labels of a tree have the same node above them.
-func (s *Set) siblings(a, b string) bool {
-	of, with := s.Form().Path(a), s.Form().Path(b)
-	return len(of) > 1 && len(of) == len(with) && of[len(of)-2] == with[len(with)-2]
-}

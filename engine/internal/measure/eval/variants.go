@@ -326,10 +326,10 @@ func (c *Counter) votes(name string) *voter {
 	return c.byVoter[name]
 }
 
-// topAnswers returns each voter's heaviest accepted answer (the first, if several are equal), in
+// TopAnswers returns each voter's heaviest accepted answer (the first, if several are equal), in
 // the order of the voters. Where answers are sets, it has all labels with at least half the weight of
 // that one.
-func topAnswers(f sdk.LabelForm, votes []outcome.Vote) []outcome.Vote {
+func TopAnswers(f sdk.LabelForm, votes []outcome.Vote) []outcome.Vote {
 	type answer struct{ voter, label string }
 	place := make(map[answer]int, len(votes))   // in sums
 	sums := make([]outcome.Vote, 0, len(votes)) // one per voter and answer

@@ -108,7 +108,7 @@ var labelled = []string{"accuracy", "f1", "recall", "precision", "answered", "re
 // single names the figures that need no evaluation of the input.
 var single = []string{"answer", "found", "leaked"}
 
-func (m *measurement) measure(ctx context.Context, v *engine.Examined) error {
+func (m *measurement) measure(ctx context.Context, v *engine.Pipeline) error {
 	whole := m.baseline != nil || slices.ContainsFunc(m.wanted, func(f rule.Figure) bool { return !slices.Contains(single, f.Name) })
 	if whole {
 		if err := m.evaluate(ctx, v); err != nil {
@@ -135,7 +135,7 @@ func (m *measurement) measure(ctx context.Context, v *engine.Examined) error {
 }
 
 // evaluate takes the input through the pipeline.
-func (m *measurement) evaluate(ctx context.Context, v *engine.Examined) error {
+func (m *measurement) evaluate(ctx context.Context, v *engine.Pipeline) error {
 	if m.baseline != nil || slices.ContainsFunc(m.wanted, func(f rule.Figure) bool { return slices.Contains(labelled, f.Name) }) {
 		if err := v.Check(); err != nil {
 			return err
@@ -277,7 +277,7 @@ func Test(ctx context.Context, p *engine.Pipeline, baseline *journal.Journal) (*
 	r := &Report{File: p.File().Path, Pipeline: def.Name}
 	of := map[*pipeline.Expect]*measurement{}
 	for _, m := range measurements(def, baseline) {
-		err := p.Examine(ctx, m.set, m.input, func(v *engine.Examined) error { return m.measure(ctx, v) })
+		err := p.Examine(ctx, m.set, m.input, func(v *engine.Pipeline) error { return m.measure(ctx, v) })
 		if err != nil {
 			return nil, m.explain(err)
 		}

@@ -26,7 +26,7 @@ func (m *measurement) f1() Figure {
 }
 
 // figure measures one figure of a rule. An error means that nothing more can be measured.
-func (m *measurement) figure(ctx context.Context, v *engine.Examined, f rule.Figure) (Figure, error) {
+func (m *measurement) figure(ctx context.Context, v *engine.Pipeline, f rule.Figure) (Figure, error) {
 	switch f.Name {
 	case "accuracy":
 		return m.accuracy(), nil
@@ -168,7 +168,7 @@ func (m *measurement) cost(p *pipeline.Pipeline) Figure {
 }
 
 // leaked returns how many rows of the input are in the knowledge.
-func leaked(ctx context.Context, v *engine.Examined) (Figure, error) {
+func leaked(ctx context.Context, v *engine.Pipeline) (Figure, error) {
 	switch v.InputPath() {
 	case "":
 		return impossible("the pipeline has no input block"), nil
@@ -192,7 +192,7 @@ func leaked(ctx context.Context, v *engine.Examined) (Figure, error) {
 }
 
 // answer returns the pipeline's answer to a text.
-func answer(ctx context.Context, v *engine.Examined, text string) (Figure, error) {
+func answer(ctx context.Context, v *engine.Pipeline, text string) (Figure, error) {
 	r, err := v.Answer(ctx, engine.Item{Text: text})
 	if failed := r.Error; failed != nil {
 		return impossible("%v", failed), nil
@@ -214,7 +214,7 @@ func answer(ctx context.Context, v *engine.Examined, text string) (Figure, error
 const amongFirst = 20
 
 // found returns whether a passage is among the first candidates for a question.
-func found(ctx context.Context, v *engine.Examined, args []any) (Figure, error) {
+func found(ctx context.Context, v *engine.Pipeline, args []any) (Figure, error) {
 	question, passage, k := args[0].(string), args[1].(string), amongFirst
 	if len(args) > 2 {
 		k = whole(args[2])

@@ -275,33 +275,38 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return o, err
 	}
-	sums := make([][]sum, t.Folds) // by fold and share
-	var present sum
+	cells := make([][]cell, len(shares)) // by share and item
+	for k := range cells {
+		cells[k] = make([]cell, len(w.all))
+	}
+	present, choice := make([]cell, len(w.all)), make([]cell, len(w.all))
 	for f := range t.Folds {
 		w.progress("drawing the curve", f, t.Folds)
 		train, test := w.folds.Of(f)
-		if sums[f], err = w.points(ctx, elections[f], train, test, shares); err != nil {
+		for k, share := range shares {
+			if err := w.measure(ctx, elections[f], test, w.threshold(train, share), cells[k]); err != nil {
+				return o, err
+			}
+		}
+		if err := w.measure(ctx, elections[f], test, w.Now(), present); err != nil {
 			return o, err
 		}
-		now, err := w.measure(ctx, elections[f], test, w.Now())
-		if err != nil {
-			return o, err
-		}
-		present = present.add(now)
 	}
-	o.Curve = curve(sums, -1)
+	o.Curve = curve(cells, w.all)
 	if o.Chosen, err = t.Goal.choose(o.Curve); err != nil {
 		return o, err
 	}
-	var choice sum
 	for f := range t.Folds {
-		k, err := t.Goal.choose(curve(sums, f))
+		train, test := w.folds.Of(f)
+		k, err := t.Goal.choose(curve(cells, train))
 		if err != nil {
 			k = o.Chosen // the other folds alone miss the goal
 		}
-		choice = choice.add(sums[f][k])
+		for _, i := range test {
+			choice[i] = cells[k][i]
+		}
 	}
-	o.Choice, o.Present = choice.point(t.Folds), present.point(t.Folds)
+	o.Choice, o.Present = point(choice, w.all), point(present, w.all)
 	o.Threshold = w.threshold(w.all, shares[o.Chosen])
 	o.Against = w.folds.Compare(o.Curve[len(o.Curve)-1].right, o.Choice.right)
 	o.Better = w.folds.Compare(o.Present.right, o.Choice.right)
