@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,7 +21,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/process/disk"
-	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
@@ -542,29 +540,19 @@ func (s *shipment) models(ctx context.Context, p *Pipeline) error {
 	if profiles == nil {
 		return nil
 	}
-	looker := governor.New(ctx, governor.Options{Mode: governor.Offline, Log: slog.New(slog.DiscardHandler)})
 	seen := map[string]bool{}
-	for _, a := range plan.Askings(p.chosen) {
-		if a.Stage.Program != nil {
-			continue
-		}
-		err := p.models(ctx, a, looker.Stage(governor.Stage{Name: a.Name}), func(m sdk.Model) error {
-			file, err := profiles.File(m.Endpoint(), m.Name())
-			if errors.Is(err, fs.ErrNotExist) || err == nil && seen[file] { // no profile yet, or already added for another stage
-				return nil
-			} else if err != nil {
-				return err
-			}
-			seen[file] = true
-			to := filepath.Join(s.dir, filepath.Base(file))
-			s.files = append(s.files, ShipFile{Name: path.Join(ProfilesFolder, filepath.Base(file)), Path: to})
-			return generation.LinkFile(file, to)
-		})
-		if err != nil {
+	return p.models(ctx, plan.Askings(p.chosen), p.looking, func(_ plan.Asking, m sdk.Model) error {
+		file, err := profiles.File(m.Endpoint(), m.Name())
+		if errors.Is(err, fs.ErrNotExist) || err == nil && seen[file] { // no profile yet, or already added for another stage
+			return nil
+		} else if err != nil {
 			return err
 		}
-	}
-	return nil
+		seen[file] = true
+		to := filepath.Join(s.dir, filepath.Base(file))
+		s.files = append(s.files, ShipFile{Name: path.Join(ProfilesFolder, filepath.Base(file)), Path: to})
+		return generation.LinkFile(file, to)
+	})
 }
 
 // sample adds the files of a sample. A new sample replaces each file as a whole.

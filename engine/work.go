@@ -114,37 +114,34 @@ func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, erro
 	})
 }
 
-// forecaster opens a stage that forecasts what it would send; nil: it cannot. It only opens
+// forecaster opens a stage that forecasts what it would send, as a T; nil: it cannot. It only opens
 // built-in stages, which call no service for this.
-func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, by knowing) (any, error) {
-	if s.Program != nil {
-		return nil, nil
-	}
-	looker, err := p.workspace.looker(s, by)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Labels: p.chosen.LabelForm(), Host: looker, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
-	if err != nil {
-		return nil, &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
-	}
-	return opened, nil
-}
-
-// voterForecaster returns a forecaster for voters.
-func (p *Pipeline) voterForecaster(by knowing) func(context.Context, *pipeline.Stage) (sdk.Forecaster, error) {
-	return func(ctx context.Context, s *pipeline.Stage) (sdk.Forecaster, error) {
-		opened, err := p.forecaster(ctx, s, by)
-		asked, _ := opened.(sdk.Forecaster)
+func forecaster[T any](p *Pipeline, by knowing) func(context.Context, *pipeline.Stage) (T, error) {
+	return func(ctx context.Context, s *pipeline.Stage) (asked T, err error) {
+		if s.Program != nil {
+			return asked, nil
+		}
+		looker, err := p.workspace.looker(s, by)
+		if err != nil {
+			return asked, err
+		}
+		opened, err := p.openBuiltin(ctx, s, looker)
+		asked, _ = opened.(T)
 		return asked, err
 	}
 }
 
-// enrichForecaster returns the forecaster of an enricher.
-func (p *Pipeline) enrichForecaster(ctx context.Context, s *pipeline.Stage) (sdk.EnrichForecaster, error) {
-	opened, err := p.forecaster(ctx, s, knowing{models: true, cache: true})
-	asked, _ := opened.(sdk.EnrichForecaster)
-	return asked, err
+// openBuiltin opens a stage that comes with racflow in this process.
+func (p *Pipeline) openBuiltin(ctx context.Context, s *pipeline.Stage, h sdk.Host) (any, error) {
+	setup := sdk.Setup{Block: s.Name, Samples: s.N, Host: h, Log: slog.New(slog.DiscardHandler)}
+	if p.chosen != nil {
+		setup.Labels = p.chosen.LabelForm()
+	}
+	opened, err := s.Info.Open(ctx, setup, s.Config.Open)
+	if err != nil {
+		return nil, &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
+	}
+	return opened, nil
 }
 
 // launchHere opens a built-in election in this process, which has the same code: many are needed,
