@@ -116,13 +116,10 @@ func readDoubt(r *rule.Rule) (doubt, bool) {
 
 // advise says how a network stage's rule must change so that tune can find its threshold.
 func advise(s *pipeline.Stage) hcl.Diagnostics {
-	switch {
-	case !s.Info.Network:
+	if !s.Info.Network {
 		return nil
-	case s.When == nil:
-		return diagnostic(s.Range, "No threshold", `sample.%s is asked about every item. With when = "margin < var.margin_below", and a variable "margin_below" { default = 0.1 }, it is asked about the doubtful ones only, and tune finds which are.`, s.Name)
 	}
-	return diagnostic(s.Range, "No threshold", `The rule %q compares with no variable: write when = "margin < var.margin_below", alone, and a variable "margin_below" { default = 0.1 }.`, s.When.Text())
+	return diagnostic(s.Range, "No threshold", `No rule of sample.%s compares with a variable alone. With when = "margin < var.margin_below", and a variable "margin_below" { default = 0.1 }, it is asked about the doubtful items only, and tune finds which are.`, s.Name)
 }
 
 // findWeights finds the variables that set the voters' weights in an enabled election.
