@@ -174,7 +174,7 @@ func (w *ElectionsWithout) Elect(ctx context.Context, results []outcome.Result, 
 		}
 	}
 	for _, voter := range w.voters {
-		w.held = map[ballots]outcome.Result{} // each election is held once
+		w.held = map[ballots]outcome.Result{} // no election is held twice, so nothing is to be kept
 		without, err := w.Election.Elect(ctx, answered, func(a AskRule) bool { return a.Stage.Name != voter })
 		if err != nil {
 			return err

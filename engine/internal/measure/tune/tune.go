@@ -27,9 +27,7 @@ type Subject struct {
 	Learns   bool   // the election finds its weights itself, from votes on labelled rows
 	// More are the variables of other arguments of an election that learns, by argument: tune
 	// writes what it learns besides its weights, too.
-	More      map[string]string
-	Voters    []string
-	Undecided []string // variables of other thresholds, which keep their values
+	More map[string]string
 
 	doubts map[string]doubt   // by stage
 	values map[string]float64 // of the variables of all thresholds
@@ -56,7 +54,6 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 		if !stage.Enabled || stage.Block != "sample" {
 			continue
 		}
-		s.Voters = append(s.Voters, stage.Name)
 		d, ok := readDoubt(stage.When)
 		if !ok {
 			missed = append(missed, advise(stage)...)
@@ -82,11 +79,6 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 	case s.Weights == "":
 		return s, append(missed, diagnostic(p.Range, "Nothing to tune",
 			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in accuracy = var.y in the config of the election, or in weights = var.y where the election learns them. This pipeline has neither. It tries other values only of arguments that are named.`)...)
-	}
-	for _, n := range names {
-		if n != s.Variable {
-			s.Undecided = append(s.Undecided, n)
-		}
 	}
 	return s, nil
 }
