@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"log/slog"
 	"path/filepath"
 	"slices"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/process/governor"
-	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/engine/internal/show/plan"
@@ -62,6 +60,9 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 		}
 		d.Knowledge = append(d.Knowledge, set)
 		from := doctor.Source{Set: set}
+		if block.LabelForm().Many && votes > 0 {
+			d.Skipped = append(d.Skipped, fmt.Sprintf("knowledge %q: its rows have several labels, which were not checked by votes", block.Name))
+		}
 		if !block.Embed.Info.Network {
 			if block.Chunk == nil { // else the embedded texts are shorter
 				from.Embed = p.embedding(block)
@@ -85,7 +86,7 @@ func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diag
 	return d, err
 }
 
-// voted averages the voters' distributions. Of sets, each label has a probability of its own.
+// voted averages the voters' distributions.
 func voted(one outcome.Result) doctor.VotedRow {
 	row := doctor.VotedRow{Text: one.Text, Label: one.Expected, Votes: map[string]float64{}}
 	totals := map[string]float64{}
@@ -93,11 +94,7 @@ func voted(one outcome.Result) doctor.VotedRow {
 		totals[v.Voter] += v.Weight
 	}
 	for _, v := range one.Votes {
-		share := v.Weight / totals[v.Voter]
-		if one.Form.Many {
-			share = v.Weight
-		}
-		row.Votes[v.Answer] += share / float64(len(totals))
+		row.Votes[v.Answer] += v.Weight / totals[v.Voter] / float64(len(totals))
 	}
 	return row
 }
@@ -367,71 +364,73 @@ func (w *Workspace) ProbeModel(ctx context.Context, use string, config []byte) (
 
 func (p *Pipeline) probe(ctx context.Context, all []plan.Asking) (found []plan.Model, err error) {
 	seen := map[string]bool{}
-	for _, a := range all {
-		shared, err := p.share(a.Stage, a.Stage.Name)
-		if err != nil {
-			return found, err
-		}
-		err = p.models(ctx, a, shared, func(m sdk.Model) error {
-			key := m.Endpoint() + "\x00" + m.Name()
-			if seen[key] {
-				return nil
-			}
-			seen[key] = true
-			raw, err := m.Probe(ctx)
-			if err != nil {
-				return fmt.Errorf("%s at %s cannot be probed: %w", m.Name(), m.Endpoint(), err)
-			}
-			found = append(found, plan.Model{Stage: a.Name, Endpoint: m.Endpoint(), Name: m.Name(), Profile: raw})
+	host := func(a plan.Asking) (sdk.Host, error) { return p.share(a.Stage, a.Stage.Name) }
+	err = p.models(ctx, all, host, func(a plan.Asking, m sdk.Model) error {
+		key := m.Endpoint() + "\x00" + m.Name()
+		if seen[key] {
 			return nil
-		})
-		if err != nil {
-			return found, err
 		}
-	}
-	return found, nil
+		seen[key] = true
+		raw, err := m.Probe(ctx)
+		if err != nil {
+			return fmt.Errorf("%s at %s cannot be probed: %w", m.Name(), m.Endpoint(), err)
+		}
+		found = append(found, plan.Model{Stage: a.Name, Endpoint: m.Endpoint(), Name: m.Name(), Profile: raw})
+		return nil
+	})
+	return found, err
 }
 
 // known returns the profiles of the models that the pipeline's stages ask. It calls no service.
 func (p *Pipeline) known(ctx context.Context) (all []plan.Model, err error) {
-	looker := governor.New(p.workspace.ctx, governor.Options{Profiles: p.workspace.profiles(), Mode: governor.Offline, Log: p.workspace.log})
-	for _, a := range plan.Askings(p.chosen) {
+	err = p.models(ctx, plan.Askings(p.chosen), p.looking, func(a plan.Asking, m sdk.Model) error {
+		raw, err := m.Profile(ctx)
+		all = append(all, plan.Model{Stage: a.Name, Endpoint: m.Endpoint(), Name: m.Name(), Profile: raw})
+		return err
+	})
+	return all, err
+}
+
+// looking returns the host of a stage that only looks up what is known of its models.
+func (p *Pipeline) looking(a plan.Asking) (sdk.Host, error) {
+	return p.workspace.looker(a.Stage, knowing{models: true})
+}
+
+// models opens the built-in stages among these in this process, one after the other, and calls do with each
+// model that a stage asks.
+func (p *Pipeline) models(ctx context.Context, all []plan.Asking, host func(plan.Asking) (sdk.Host, error), do func(plan.Asking, sdk.Model) error) error {
+	for _, a := range all {
 		if a.Stage.Program != nil {
 			continue
 		}
-		err := p.models(ctx, a, looker.Stage(governor.Stage{Name: a.Name}), func(m sdk.Model) error {
-			raw, err := m.Profile(ctx)
-			all = append(all, plan.Model{Stage: a.Name, Endpoint: m.Endpoint(), Name: m.Name(), Profile: raw})
+		h, err := host(a)
+		if err != nil {
 			return err
+		}
+		err = p.withStage(ctx, a.Stage, h, func(opened any) error {
+			prober, ok := opened.(sdk.Prober)
+			if !ok {
+				return nil
+			}
+			for _, m := range prober.Models() {
+				if err := do(a, m); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return all, nil
-}
-
-// models opens a built-in stage in this process and calls do with each model that the stage asks.
-func (p *Pipeline) models(ctx context.Context, a plan.Asking, h sdk.Host, do func(sdk.Model) error) error {
-	return p.withStage(ctx, a.Stage, h, func(opened any) error {
-		prober, ok := opened.(sdk.Prober)
-		if !ok {
-			return nil
-		}
-		for _, m := range prober.Models() {
-			if err := do(m); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return nil
 }
 
 // withStage opens a stage that comes with racflow in this process, for as long as do takes.
 func (p *Pipeline) withStage(ctx context.Context, s *pipeline.Stage, h sdk.Host, do func(any) error) error {
-	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Host: h, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
+	opened, err := p.openBuiltin(ctx, s, h)
 	if err != nil {
-		return &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
+		return err
 	}
 	if c, ok := opened.(io.Closer); ok {
 		defer c.Close() //nolint:errcheck // closes idle connections

@@ -10,7 +10,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/sdk"
 )
 
 // TestEqualRowsOfTwoFiles: rows without ids that two files have alike are two entries of the knowledge,
@@ -39,19 +38,12 @@ func TestEqualRowsOfTwoFiles(t *testing.T) {
 	}
 }
 
-// TestVotedSets: of sets, each label keeps the probability that voters give it; of single labels, the
-// shares of a voter sum to 1.
-func TestVotedSets(t *testing.T) {
-	one := outcome.Result{Text: "x", Expected: "a; b", Votes: []outcome.Vote{
+// TestVoted: the shares of a voter sum to 1.
+func TestVoted(t *testing.T) {
+	one := outcome.Result{Text: "x", Expected: "a", Votes: []outcome.Vote{
 		{Voter: "near", Answer: "a", Weight: .9}, {Voter: "near", Answer: "b", Weight: .7}, {Voter: "linear", Answer: "a", Weight: .5},
 	}}
-	for form, want := range map[sdk.LabelForm]map[string]float64{
-		{Many: true}: {"a": .7, "b": .35},
-		{}:           {"a": .78125, "b": .21875},
-	} {
-		one.Form = form
-		if got := voted(one).Votes; len(got) != 2 || math.Abs(got["a"]-want["a"]) > 1e-9 || math.Abs(got["b"]-want["b"]) > 1e-9 {
-			t.Errorf("%+v: %v, want %v", form, got, want)
-		}
+	if got := voted(one).Votes; len(got) != 2 || math.Abs(got["a"]-.78125) > 1e-9 || math.Abs(got["b"]-.21875) > 1e-9 {
+		t.Errorf("the shares are %v", got)
 	}
 }

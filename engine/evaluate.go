@@ -77,7 +77,7 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 				to.Events.Begun, to.Events.Knowledge = nil, nil // as in the first
 			}
 		}
-		err := p.examine(ctx, set, nil, ofFold, func(v *Examined) error {
+		err := p.examine(ctx, set, nil, ofFold, func(v *Pipeline) error {
 			v.opened, p.opened = p.opened, nil
 			if fold > 0 && len(v.chosen.Input.Rows) == 0 {
 				return nil
@@ -107,18 +107,15 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 	return r, incomplete, nil
 }
 
-// Examined is a pipeline that keeps what figures need. It can also answer single items: its stages
-// start only once.
-type Examined struct{ *Pipeline }
-
 // Examine opens the pipeline again to measure it, and calls do with it: with some arguments set
 // and, unless input is nil, with that input. Its processes end when do returns. A stage that has to
-// stop ends the measurement, as in Evaluate. Examine does not measure what each voter adds.
-func (p *Pipeline) Examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, do func(*Examined) error) error {
+// stop ends the measurement, as in Evaluate. The pipeline keeps what figures need, and can also answer single
+// items: its stages start only once. Examine does not measure what each voter adds.
+func (p *Pipeline) Examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, do func(*Pipeline) error) error {
 	return p.examine(ctx, set, input, func(*Options) {}, do)
 }
 
-func (p *Pipeline) examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, change func(*Options), do func(*Examined) error) (err error) {
+func (p *Pipeline) examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, change func(*Options), do func(*Pipeline) error) (err error) {
 	v, err := p.variant(ctx, set, func(o *Options) {
 		o.Lists = true
 		if input != nil {
@@ -137,22 +134,22 @@ func (p *Pipeline) examine(ctx context.Context, set []pipeline.Override, input *
 		chosen := *v.chosen
 		chosen.Input, v.chosen = input, &chosen
 	}
-	return do(&Examined{v})
+	return do(v)
 }
 
 // Check rejects an input on which nothing can be measured, before any voter is asked, and advises
 // against an input that a file of variables was tuned on.
-func (v *Examined) Check() error {
-	if err := v.measurable(); err != nil {
+func (p *Pipeline) Check() error {
+	if err := p.measurable(); err != nil {
 		return err
 	}
-	return v.adviseTuned()
+	return p.adviseTuned()
 }
 
 // Measure takes the input through the pipeline, and reports how good the answers and lists are, and
 // whether items or rows failed. If nothing is known about the items, Scored is 0 and Retrieval nil.
-func (v *Examined) Measure(ctx context.Context, o eval.Options) (r eval.Report, incomplete bool, err error) {
-	return v.gather(ctx, o, &figures{})
+func (p *Pipeline) Measure(ctx context.Context, o eval.Options) (r eval.Report, incomplete bool, err error) {
+	return p.gather(ctx, o, &figures{})
 }
 
 // figures are what Measure counts beside Work, of one run or of several that count as one.
@@ -166,7 +163,7 @@ type figures struct {
 }
 
 // begin prepares to count. The labels are the knowledge's.
-func (f *figures) begin(v *Examined, o eval.Options, labels []string) (err error) {
+func (f *figures) begin(v *Pipeline, o eval.Options, labels []string) (err error) {
 	f.counter = eval.NewCounter(labels...).Of(v.chosen)
 	f.passages, f.confidences, f.additions = eval.NewPassages(o.Cuts), eval.NewConfidences(labels...), eval.NewAdditions(eval.NewCounter(labels...).Of(v.chosen))
 	f.mistakes = eval.NewMistakes(o.Errors, labels...)
@@ -189,31 +186,31 @@ func (f *figures) add(ctx context.Context, batch []outcome.Result, elections *tu
 }
 
 // gather is Measure that adds to what was counted before.
-func (v *Examined) gather(ctx context.Context, o eval.Options, f *figures) (r eval.Report, incomplete bool, err error) {
-	started, err := v.start(ctx, true)
+func (p *Pipeline) gather(ctx context.Context, o eval.Options, f *figures) (r eval.Report, incomplete bool, err error) {
+	started, err := p.start(ctx, true)
 	if err != nil {
 		return r, false, err
 	}
-	start := v.launchHere
-	if at, err := v.elects(); err == nil && v.chosen.Stages[at].Info.Fits { // a process can use what it has learned
-		start = v.launch
+	start := p.launchHere
+	if at, err := p.elects(); err == nil && p.chosen.Stages[at].Info.Fits { // a process can use what it has learned
+		start = p.launch
 	}
 	var elections *tune.ElectionsWithout
-	if v.workspace.options.ballots {
-		if elections, err = tune.NewElectionsWithout(ctx, started, v.chosen, start); err != nil {
+	if p.workspace.options.ballots {
+		if elections, err = tune.NewElectionsWithout(ctx, started, p.chosen, start); err != nil {
 			return r, false, err
 		}
 	}
 	labels := started.Labels()
-	if v.folds != nil {
-		labels, v.pooled = v.folds.labels, &f.sums
+	if p.folds != nil {
+		labels, p.pooled = p.folds.labels, &f.sums
 	}
 	if f.counter == nil {
-		if err := f.begin(v, o, labels); err != nil {
+		if err := f.begin(p, o, labels); err != nil {
 			return r, false, err
 		}
 	}
-	out, err := v.Work(ctx, func(batch []outcome.Result) error {
+	out, err := p.Work(ctx, func(batch []outcome.Result) error {
 		if o.Results != nil {
 			if err := o.Results(batch); err != nil {
 				return err
@@ -224,13 +221,13 @@ func (v *Examined) gather(ctx context.Context, o eval.Options, f *figures) (r ev
 	if err != nil {
 		return r, false, err
 	}
-	absent, err := v.ready.Absent(ctx, f.passages.Unseen())
+	absent, err := p.ready.Absent(ctx, f.passages.Unseen())
 	if err != nil {
 		return r, false, err
 	}
 	r = out.Evaluation
 	r.Retrieval, r.Calibration = f.passages.Report(absent), f.confidences.Report()
-	r.Promised, r.Errors, r.Folds = f.promised, f.mistakes.Report(), v.workspace.options.Folds
+	r.Promised, r.Errors, r.Folds = f.promised, f.mistakes.Report(), p.workspace.options.Folds
 	if elections != nil {
 		f.additions.Report(r.Voters)
 	}
@@ -272,7 +269,7 @@ func (p *Pipeline) adviseTuned() error {
 	if len(files) == 0 || !p.rereadable() {
 		return nil
 	}
-	digest, err := tune.Digest(p.InputPath())
+	digest, err := source.Digest(p.InputPath())
 	if err != nil {
 		return err
 	}
@@ -303,13 +300,11 @@ func (p *Pipeline) subject(o tune.Options) (tune.Subject, tune.FlagRule, hcl.Dia
 	switch {
 	case o.Promise == nil && named && diags.HasErrors():
 		return s, flag, flag.Diagnostic(p.chosen, "is found for an accuracy that is to be promised, such as --accuracy 0.95")
-	case o.Promise == nil:
-		return s, flag, diags
-	case missed.HasErrors():
+	case o.Promise != nil && missed.HasErrors():
 		return s, flag, missed
-	case s.Compares(flag.Variable):
+	case o.Promise != nil && s.Compares(flag.Variable):
 		return s, flag, flag.Diagnostic(p.chosen, "is also that of a when rule, so it cannot serve a promise: give the flag rule a variable of its own")
-	case named || o.Threshold == "" && s.Nothing():
+	case o.Promise != nil && (named || o.Threshold == "" && s.Nothing()):
 		return tune.Subject{}, flag, nil
 	}
 	return s, flag, diags

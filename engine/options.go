@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -476,25 +477,26 @@ type trial struct {
 
 // try tries the values of each target. A better value of a variable stays set for later targets, and
 // is written. A better value of an argument is not kept, because the file would still say otherwise.
-func (t *trial) try(ctx context.Context, targets []tune.ValueTarget) (all []tune.ValueTried, err error) {
+func (t *trial) try(ctx context.Context, targets []eval.Target) (all []tune.ValueTried, err error) {
 	now := map[bool][]float64{} // scores with t.set, by whether some stages are off
 	for _, target := range targets {
-		off := t.off(target)
+		tried := tune.ValueTried{ValueTarget: tune.ValueTarget{Target: target}}
+		if variable := tried.Variable(); variable != "" {
+			tried.Now = tune.ValueOf(t.file, variable)
+		}
+		values, off, err := t.changing(target)
+		if err != nil {
+			return nil, err
+		}
 		if now[off != nil] == nil {
 			if now[off != nil], err = t.scores(ctx, "as it is", off); err != nil {
 				return nil, err
 			}
 		}
-		tried, scores := tune.ValueTried{ValueTarget: target, Values: []string{target.Now}}, [][]float64{now[off != nil]}
-		for _, value := range target.Values {
+		tried.Values = []string{tried.Now}
+		scores := [][]float64{now[off != nil]}
+		for _, value := range values {
 			set := pipeline.Override{Target: target.Name, Value: value}
-			same, err := t.same(off, set)
-			if unsuitable := new(DiagnosticsError); same || target.Unnamed && errors.As(err, &unsuitable) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
 			of, err := t.scores(ctx, set.String(), append(slices.Clip(off), set))
 			if err != nil {
 				return nil, err
@@ -503,7 +505,7 @@ func (t *trial) try(ctx context.Context, targets []tune.ValueTarget) (all []tune
 		}
 		tried.Choice = t.folds.Choose(scores)
 		all = append(all, tried)
-		if best, ok := tried.Best(); ok && target.Variable() != "" {
+		if best, ok := tried.Best(); ok && tried.Variable() != "" {
 			t.set = overridden(t.set, []pipeline.Override{{Target: target.Name, Value: best}})
 			now = map[bool][]float64{off != nil: scores[tried.Choice.Best]}
 		}
@@ -511,51 +513,63 @@ func (t *trial) try(ctx context.Context, targets []tune.ValueTarget) (all []tune
 	return all, nil
 }
 
-// off turns off the stages that are not needed while a target varies. Without votes to score, these
-// are all voters. Otherwise these are voters that ask services or get only the doubtful items, if
-// the target does not change what they are asked, and others remain. nil: none.
-func (t *trial) off(target tune.ValueTarget) []pipeline.Override {
-	var off []pipeline.Override
-	others := false
+// changing returns the values of a target that change the pipeline, and what turns off the stages that are
+// not needed meanwhile. If lists are scored, these are all voters. Otherwise these are voters that ask
+// services or get only the doubtful items, if only other voters, searches and rerankers change; nil: none.
+func (t *trial) changing(target eval.Target) (values []string, off []pipeline.Override, err error) {
+	before, err := t.parts(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	paid, needed, others := map[string]bool{}, false, false
 	for _, s := range t.chosen.Stages {
+		name := s.Block + "." + s.Name
 		votes := slices.Contains([]string{"prompt", "sample", "elect"}, s.Block)
 		switch {
-		case !s.Enabled || !votes:
-		case t.metric.Searches() || s.Block == "sample" && (s.Info.Network || t.subject.Sends(s.Name)):
-			off = append(off, pipeline.Override{Target: s.Block + "." + s.Name + ".enabled", Value: "false"})
+		case !s.Enabled:
+		case votes && t.metric.Searches() || s.Block == "sample" && (s.Info.Network || t.subject.Sends(s.Name)):
+			paid[name] = true
+			off = append(off, pipeline.Override{Target: name + ".enabled", Value: "false"})
 		case s.Block == "sample":
 			others = true
 		}
 	}
-	if !t.metric.Searches() && (target.Calls() || !others) {
-		return nil
+	for _, value := range target.Values {
+		after, err := t.parts([]pipeline.Override{{Target: target.Name, Value: value}})
+		if err != nil {
+			return nil, nil, err
+		}
+		if maps.Equal(before, after) {
+			continue
+		}
+		values = append(values, value)
+		for part := range after {
+			block, _, _ := strings.Cut(part, ".")
+			votes := paid[part] || !slices.Contains([]string{"retrieve", "rerank", "sample"}, block)
+			needed = needed || before[part] != after[part] && votes
+		}
 	}
-	return off
+	if !t.metric.Searches() && (needed || !others) {
+		off = nil
+	}
+	return values, off, nil
 }
 
-// same reports whether setting an argument leaves the pipeline unchanged.
-func (t *trial) same(off []pipeline.Override, set pipeline.Override) (bool, error) {
-	parts := func(set []pipeline.Override) (map[string]string, error) {
-		o := t.workspace.options
-		file, diags, err := t.workspace.read(t.file.Path, o.Input, overridden(o.Set, slices.Concat(t.set, set)))
-		if err != nil {
-			return nil, err
-		}
-		if diags.HasErrors() {
-			return nil, &DiagnosticsError{diags, file.Sources}
-		}
-		chosen, err := t.workspace.Choose(file)
-		if err != nil {
-			return nil, err
-		}
-		return pipeline.PartDigests(chosen), nil
-	}
-	before, err := parts(off)
+// parts identifies the parts of the pipeline with arguments set.
+func (t *trial) parts(set []pipeline.Override) (map[string]string, error) {
+	o := t.workspace.options
+	file, diags, err := t.workspace.read(t.file.Path, o.Input, overridden(o.Set, slices.Concat(t.set, set)))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	after, err := parts(append(slices.Clip(off), set))
-	return maps.Equal(before, after), err
+	if diags.HasErrors() {
+		return nil, &DiagnosticsError{diags, file.Sources}
+	}
+	chosen, err := t.workspace.Choose(file)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.PartDigests(chosen), nil
 }
 
 // scores runs the pipeline with arguments set, and returns the scores of its items.

@@ -153,7 +153,7 @@ func capitalize(text string) string {
 func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	w := p.workspace
 	o := plan.Options{
-		Launch: p.launch, Stage: w.catalog.Stage, Fitted: w.fitted(), Samples: w.samples(), Forecaster: p.voterForecaster(knowing{models: true, cache: true}), Spending: p.spendForecast, Enricher: p.enrichForecaster, Spend: w.options.Spend, Models: p.known,
+		Launch: p.launch, Stage: w.catalog.Stage, Fitted: w.fitted(), Samples: w.samples(), Forecaster: forecaster[sdk.Forecaster](p, knowing{models: true, cache: true}), Spending: p.spendForecast, Enricher: forecaster[sdk.EnrichForecaster](p, knowing{models: true, cache: true}), Spend: w.options.Spend, Models: p.known,
 		Knowledge: w.options.Events.Knowledge, Progress: w.progress,
 		Calibrating: p.calibrating,
 	}
@@ -247,11 +247,11 @@ func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 // usage, which orders the items, depends only on the file, so that runs are repeatable. The most,
 // which enforces a limit of money, also uses the profiles of models where the file does not say it.
 func (p *Pipeline) spendForecast(ctx context.Context, l spend.Limit) (func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error), error) {
-	plain, err := plan.Forecasts(ctx, p.chosen, p.voterForecaster(knowing{}))
+	plain, err := plan.Forecasts(ctx, p.chosen, forecaster[sdk.Forecaster](p, knowing{}))
 	if err != nil || l.Money == nil {
 		return plain, err
 	}
-	known, err := plan.Forecasts(ctx, p.chosen, p.voterForecaster(knowing{models: true}))
+	known, err := plan.Forecasts(ctx, p.chosen, forecaster[sdk.Forecaster](p, knowing{models: true}))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,25 +49,23 @@ func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
 	if err != nil {
 		return nil, err
 	}
-	left, begun := &Detached{}, Begun{Pipeline: p.chosen}
-	var records *journal.Journal
-	var kept run.Journal
-	if o.Journal && p.rereadable() {
-		if records, _, err = p.journal(ctx, last, &begun); err != nil {
-			return nil, err
-		}
-		kept, left.Run, begun.Run = records, records.ID(), records.ID()
+	w := &work{Pipeline: p, run: r, rows: rows, out: &Outcome{Labels: r.Labels()}}
+	begun, release, err := w.open(ctx, last)
+	if err != nil {
+		return nil, err
 	}
+	defer release()
 	if o.Events.Begun != nil {
 		o.Events.Begun(begun)
 	}
-	if err = p.begin(ctx, records, begun.Resumed, false, r.Labels()); err == nil {
-		if left.Items, err = r.Send(ctx, rows.Next, kept, &sending{to, p.workspace, rows, 0}); err == nil {
+	left := &Detached{Run: begun.Run}
+	if err = p.begin(ctx, w.records, begun.Resumed, false, w.out.Labels); err == nil {
+		if left.Items, err = r.Send(ctx, rows.Next, w.kept, &sending{to, p.workspace, rows, 0}); err == nil {
 			err = to.Leave(ctx, left.Items)
 		}
 	}
-	if records != nil {
-		err = errors.Join(err, records.Close(journal.NewTotals(outcome.Totals{}, ending(err))))
+	if w.records != nil {
+		err = errors.Join(err, w.records.Close(journal.NewTotals(outcome.Totals{}, cmp.Or(err, errDetached))))
 	}
 	for _, note := range rows.Notes() {
 		p.advise("%s", note)
@@ -132,14 +131,6 @@ func (s *sending) sent(rows int) {
 }
 
 var errDetached = errors.New("its caller has left it to other machines")
-
-// ending says why the journal of a run that was left has no answers.
-func ending(err error) error {
-	if err == nil {
-		return errDetached
-	}
-	return err
-}
 
 // resume finds the run of Options.Resume and gives the stages what it began with: values that they
 // chose when they started, and prices. It is called before stages start.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,7 +21,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/process/disk"
-	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
@@ -60,13 +58,7 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 	if finish != nil {
 		err = finish(err)
 	}
-	why := err
-	if errors.Is(err, context.Canceled) {
-		why = errors.New("interrupted")
-	}
-	if closed := records.Close(journal.NewTotals(out.Totals, why)); closed != nil {
-		err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
-	}
+	err = closeJournal(records, out.Totals, err)
 	ended := err
 	if ended == nil && (out.Totals.Left > 0 || out.Totals.Provisional > 0) { // a resumed run asks about them again
 		ended = errors.New("some items lack an answer, or a voter")
@@ -75,7 +67,11 @@ func (w *Workspace) Attach(ctx context.Context, from Elsewhere, write func([]out
 	out.Evaluation = counter.Report(out.Totals)
 	out.Evaluation.Cost = cost
 	out.Evaluation.Dropped = eval.DroppedAnswers(out.Totals, &pipeline.Pipeline{}, from.Labels)
-	askedOver(&out.Evaluation, out.Totals, from.Manifest.Stages)
+	for _, s := range from.Manifest.Stages { // nothing else says which voters are asked over the network
+		if name, ok := strings.CutPrefix(s.Stage, "sample."); ok && s.Price != nil {
+			askedOver(&out.Evaluation, out.Totals, name)
+		}
+	}
 	if out.Err = err; w.options.Events.Ended != nil {
 		w.options.Events.Ended(out)
 	}
@@ -95,9 +91,11 @@ func (w *Workspace) collect(ctx context.Context, from Elsewhere, records *journa
 			break
 		}
 		batch := results(a)
-		if err = keepAttached(records, batch, &out.Totals); err != nil {
+		var fresh int
+		if fresh, err = keepLacking(records, batch); err != nil {
 			break
 		}
+		out.Totals.Earlier += len(batch) - fresh
 		for _, one := range batch {
 			out.Totals.Add(one)
 			counter.Add(one)
@@ -157,21 +155,6 @@ func (w *Workspace) attached(from Elsewhere) (*journal.Journal, error) {
 	return records, err
 }
 
-// keepAttached keeps those results that are not in the journal yet, and counts the others.
-func keepAttached(records *journal.Journal, batch []outcome.Result, t *outcome.Totals) error {
-	var fresh []outcome.Result
-	for _, one := range batch {
-		if one.Failure == nil && len(one.Missing) == 0 {
-			if _, has := records.Answered(source.Row{Line: one.Line, ID: one.ID}); has {
-				t.Earlier++
-				continue
-			}
-		}
-		fresh = append(fresh, one)
-	}
-	return records.Keep(fresh)
-}
-
 // worked adds the times of stages, and which stages had to stop.
 func worked(t *outcome.Totals, a run.Answers) {
 	for _, f := range a.Halted {
@@ -190,25 +173,6 @@ func worked(t *outcome.Totals, a run.Answers) {
 		}
 		t.Stages[at].Rows += s.Rows
 		t.Stages[at].Busy += s.Busy
-	}
-}
-
-// askedOver counts the items of voters with a price, since nothing else says which voters are asked over
-// the network.
-func askedOver(r *eval.Report, t outcome.Totals, stages []journal.ManifestStage) {
-	for _, s := range stages {
-		name, ok := strings.CutPrefix(s.Stage, "sample.")
-		if !ok || s.Price == nil {
-			continue
-		}
-		for i := range r.Voters {
-			r.Voters[i].Network = r.Voters[i].Network || r.Voters[i].Name == name
-		}
-		for _, worked := range t.Stages {
-			if worked.Stage == s.Stage {
-				r.Asked += worked.Rows
-			}
-		}
 	}
 }
 
@@ -343,7 +307,7 @@ func (p *Pipeline) begin(ctx context.Context, records *journal.Journal, resumed,
 	}
 	if records != nil && resumed && !twice {
 		records.Index() // an answer kept from now on is found when its row is read
-		b.Keep = lacking(records)
+		b.Keep = func(all []outcome.Result) (int, error) { return keepLacking(records, all) }
 	}
 	return remote.Begin(ctx, b)
 }
@@ -357,15 +321,13 @@ func (p *Pipeline) begun(ctx context.Context, kept journal.Manifest) (journal.Ma
 	return kept, err
 }
 
-// lacking returns a function that adds results to a journal, except those already there.
-func lacking(records *journal.Journal) func([]outcome.Result) (int, error) {
-	return func(all []outcome.Result) (int, error) {
-		fresh := slices.DeleteFunc(slices.Clone(all), func(r outcome.Result) bool {
-			_, has := records.Answered(source.Row{Line: r.Line, ID: r.ID})
-			return has
-		})
-		return len(fresh), records.Keep(fresh)
-	}
+// keepLacking adds results to a journal, except those already there, and returns how many it added.
+func keepLacking(records *journal.Journal, all []outcome.Result) (int, error) {
+	fresh := slices.DeleteFunc(slices.Clone(all), func(r outcome.Result) bool {
+		_, has := records.Answered(source.Row{Line: r.Line, ID: r.ID})
+		return has
+	})
+	return len(fresh), records.Keep(fresh)
 }
 
 // settle updates in a resumed run's manifest where other machines answer its items, if that has
@@ -575,29 +537,19 @@ func (s *shipment) models(ctx context.Context, p *Pipeline) error {
 	if profiles == nil {
 		return nil
 	}
-	looker := governor.New(ctx, governor.Options{Mode: governor.Offline, Log: slog.New(slog.DiscardHandler)})
 	seen := map[string]bool{}
-	for _, a := range plan.Askings(p.chosen) {
-		if a.Stage.Program != nil {
-			continue
-		}
-		err := p.models(ctx, a, looker.Stage(governor.Stage{Name: a.Name}), func(m sdk.Model) error {
-			file, err := profiles.File(m.Endpoint(), m.Name())
-			if errors.Is(err, fs.ErrNotExist) || err == nil && seen[file] { // no profile yet, or already added for another stage
-				return nil
-			} else if err != nil {
-				return err
-			}
-			seen[file] = true
-			to := filepath.Join(s.dir, filepath.Base(file))
-			s.files = append(s.files, ShipFile{Name: path.Join(ProfilesFolder, filepath.Base(file)), Path: to})
-			return generation.LinkFile(file, to)
-		})
-		if err != nil {
+	return p.models(ctx, plan.Askings(p.chosen), p.looking, func(_ plan.Asking, m sdk.Model) error {
+		file, err := profiles.File(m.Endpoint(), m.Name())
+		if errors.Is(err, fs.ErrNotExist) || err == nil && seen[file] { // no profile yet, or already added for another stage
+			return nil
+		} else if err != nil {
 			return err
 		}
-	}
-	return nil
+		seen[file] = true
+		to := filepath.Join(s.dir, filepath.Base(file))
+		s.files = append(s.files, ShipFile{Name: path.Join(ProfilesFolder, filepath.Base(file)), Path: to})
+		return generation.LinkFile(file, to)
+	})
 }
 
 // sample adds the files of a sample. A new sample replaces each file as a whole.

@@ -41,11 +41,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 		return nil, optionError("Goal.Cost", "%[1]s needs to know what is paid: %[2]s has no price; %[3]s", unpriced[0], pipeline.PriceAdvice)
 	}
 	subject, flag, diags := p.subject(o)
-	targets := tune.NamedTargets(p.file, p.chosen, o.Over)
-	if len(targets) == 0 && o.Rows == 0 && (o.Promise == nil || o.Threshold != flag.Variable) {
-		targets = tune.FoundTargets(p.file, p.chosen, append(subject.Taken(), flag.Variable)...)
-	}
-	if diags.HasErrors() && (len(targets) == 0 || o.Rows > 0 || o.Promise != nil || !subject.Nothing()) {
+	if diags.HasErrors() && (len(o.Over) == 0 || o.Rows > 0 || o.Promise != nil || !subject.Nothing()) {
 		return nil, &DiagnosticsError{diags, p.file.Sources}
 	}
 	if o.Rows > 0 {
@@ -54,7 +50,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	if p.workspace.options.Input == "" {
 		return nil, optionError("Input", "name the rows to tune on with %[1]s: others than those that you will report on")
 	}
-	split := o.Promise != nil && (!subject.Nothing() || len(targets) > 0)
+	split := o.Promise != nil && (!subject.Nothing() || len(o.Over) > 0)
 	metric, digest, folds, err := p.tunable(o, split)
 	if err != nil {
 		return nil, err
@@ -69,7 +65,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	}
 	t := trial{Pipeline: p, subject: subject, metric: metric, split: split, folds: folds, set: subject.Everything()}
 	found := &Tuned{Subject: subject, Metric: metric}
-	if found.Values, err = t.try(ctx, targets); err != nil {
+	if found.Values, err = t.try(ctx, o.Over); err != nil {
 		return nil, err
 	}
 	items := len(folds.All())
@@ -162,15 +158,15 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 	}
 	last := len(v.chosen.Knowledge()) - 1
 	block := v.chosen.Knowledge()[last]
-	source := block.Main().Path
+	path := block.Main().Path
 	var digest string
 	if block.Attached() { // the collection's sample replaces a file
-		source = block.Collection()
+		path = block.Collection()
 		_, digest, _ = r.Graph().Knowledge()[last].Learnt()
-	} else if digest, err = tune.Digest(source); err != nil {
+	} else if digest, err = source.Digest(path); err != nil {
 		return nil, err
 	}
-	found.Variables = found.write(len(results), source, digest)
+	found.Variables = found.write(len(results), path, digest)
 	return found, nil
 }
 
@@ -208,12 +204,12 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (metric tune.Metric, dige
 	if err := p.adviseTuned(); err != nil {
 		return metric, "", folds, err
 	}
-	if digest, err = tune.Digest(p.InputPath()); err != nil {
+	if digest, err = source.Digest(p.InputPath()); err != nil {
 		return metric, "", folds, err
 	}
 	for _, k := range p.chosen.Knowledge() {
 		for _, s := range k.Sources {
-			if other, err := tune.Digest(s.Path); err == nil && other == digest && s.Form.Shares(p.input().Form) {
+			if other, err := source.Digest(s.Path); err == nil && other == digest && s.Form.Shares(p.input().Form) {
 				p.advise("%s is what knowledge %q is made of: every row finds itself there, so the margins are too good; tune on other rows", p.InputPath(), k.Name)
 			}
 		}

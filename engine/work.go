@@ -114,37 +114,34 @@ func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, erro
 	})
 }
 
-// forecaster opens a stage that forecasts what it would send; nil: it cannot. It only opens
+// forecaster opens a stage that forecasts what it would send, as a T; nil: it cannot. It only opens
 // built-in stages, which call no service for this.
-func (p *Pipeline) forecaster(ctx context.Context, s *pipeline.Stage, by knowing) (any, error) {
-	if s.Program != nil {
-		return nil, nil
-	}
-	looker, err := p.workspace.looker(s, by)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := s.Info.Open(ctx, sdk.Setup{Block: s.Name, Samples: s.N, Labels: p.chosen.LabelForm(), Host: looker, Log: slog.New(slog.DiscardHandler)}, s.Config.Open)
-	if err != nil {
-		return nil, &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
-	}
-	return opened, nil
-}
-
-// voterForecaster returns a forecaster for voters.
-func (p *Pipeline) voterForecaster(by knowing) func(context.Context, *pipeline.Stage) (sdk.Forecaster, error) {
-	return func(ctx context.Context, s *pipeline.Stage) (sdk.Forecaster, error) {
-		opened, err := p.forecaster(ctx, s, by)
-		asked, _ := opened.(sdk.Forecaster)
+func forecaster[T any](p *Pipeline, by knowing) func(context.Context, *pipeline.Stage) (T, error) {
+	return func(ctx context.Context, s *pipeline.Stage) (asked T, err error) {
+		if s.Program != nil {
+			return asked, nil
+		}
+		looker, err := p.workspace.looker(s, by)
+		if err != nil {
+			return asked, err
+		}
+		opened, err := p.openBuiltin(ctx, s, looker)
+		asked, _ = opened.(T)
 		return asked, err
 	}
 }
 
-// enrichForecaster returns the forecaster of an enricher.
-func (p *Pipeline) enrichForecaster(ctx context.Context, s *pipeline.Stage) (sdk.EnrichForecaster, error) {
-	opened, err := p.forecaster(ctx, s, knowing{models: true, cache: true})
-	asked, _ := opened.(sdk.EnrichForecaster)
-	return asked, err
+// openBuiltin opens a stage that comes with racflow in this process.
+func (p *Pipeline) openBuiltin(ctx context.Context, s *pipeline.Stage, h sdk.Host) (any, error) {
+	setup := sdk.Setup{Block: s.Name, Samples: s.N, Host: h, Log: slog.New(slog.DiscardHandler)}
+	if p.chosen != nil {
+		setup.Labels = p.chosen.LabelForm()
+	}
+	opened, err := s.Info.Open(ctx, setup, s.Config.Open)
+	if err != nil {
+		return nil, &host.ConfigError{Kind: s.Kind, Block: s.Name, Errors: sdk.ArgumentErrors(err)}
+	}
+	return opened, nil
 }
 
 // launchHere opens a built-in election in this process, which has the same code: many are needed,
@@ -431,16 +428,22 @@ func (w *work) sink() func([]outcome.Result) error {
 // close closes the journal and ends the work of other machines; err says why the run ended early.
 func (w *work) close(ctx context.Context, err error) error {
 	if w.records != nil {
-		why := err
-		if errors.Is(err, context.Canceled) {
-			why = errors.New("interrupted")
-		}
-		if closed := w.records.Close(journal.NewTotals(w.out.Totals, why)); closed != nil {
-			err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
-		}
+		err = closeJournal(w.records, w.out.Totals, err)
 	}
 	if remote := w.workspace.options.Remote; remote != nil {
 		err = errors.Join(err, remote.End(ctx, err))
+	}
+	return err
+}
+
+// closeJournal closes the journal of a run that ended with err, and adds to it why that failed.
+func closeJournal(records *journal.Journal, t outcome.Totals, err error) error {
+	why := err
+	if errors.Is(err, context.Canceled) {
+		why = errors.New("interrupted")
+	}
+	if closed := records.Close(journal.NewTotals(t, why)); closed != nil {
+		err = errors.Join(err, fmt.Errorf("journal of the run: %w", closed))
 	}
 	return err
 }
@@ -458,7 +461,11 @@ func (w *work) report() {
 	out.Evaluation = w.counter.Report(totals)
 	out.Evaluation.Cost = w.cost
 	out.Evaluation.Dropped = eval.DroppedAnswers(totals, w.chosen, out.Labels)
-	w.asked(&out.Evaluation, totals)
+	for _, s := range w.chosen.Stages {
+		if s.Block == "sample" && s.Info.Network {
+			askedOver(&out.Evaluation, totals, s.Name)
+		}
+	}
 	for _, id := range w.run.Graph().Identities() {
 		if w.pooled == nil && strings.HasPrefix(id.Stage, "elect.") {
 			out.Evaluation.Weigh(w.chosen.WeightsOf(id.Resolved))
@@ -470,19 +477,14 @@ func (w *work) report() {
 	}
 }
 
-// asked marks the voters that are asked over the network, and counts their items.
-func (p *Pipeline) asked(r *eval.Report, t outcome.Totals) {
-	for _, s := range p.chosen.Stages {
-		if s.Block != "sample" || !s.Info.Network {
-			continue
-		}
-		for i := range r.Voters {
-			r.Voters[i].Network = r.Voters[i].Network || r.Voters[i].Name == s.Name
-		}
-		for _, worked := range t.Stages {
-			if worked.Stage == "sample."+s.Name {
-				r.Asked += worked.Rows
-			}
+// askedOver marks a voter that is asked over the network, and counts its items.
+func askedOver(r *eval.Report, t outcome.Totals, voter string) {
+	for i := range r.Voters {
+		r.Voters[i].Network = r.Voters[i].Network || r.Voters[i].Name == voter
+	}
+	for _, worked := range t.Stages {
+		if worked.Stage == "sample."+voter {
+			r.Asked += worked.Rows
 		}
 	}
 }

@@ -134,10 +134,15 @@ func (w *Workspace) Failed() error { return w.host.Failed() }
 // denied their calls. It reports whether there were any: a pipeline that is opened anew with the
 // same Services then asks them again.
 func (w *Workspace) Again() bool {
-	w.mu.Lock()
-	control := w.control
-	w.mu.Unlock()
+	control := w.governor()
 	return control != nil && control.Again()
+}
+
+// governor returns what the calls of the workspace's stages share; nil: no stage calls a service.
+func (w *Workspace) governor() *governor.Governor {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.control
 }
 
 // Spent returns the usage and cost of calls of services so far; false: no stage calls a service.
@@ -507,9 +512,7 @@ func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) 
 // relax lets embedders fail at once if items can be searched for without them, which is so once the
 // knowledge is built.
 func (p *Pipeline) relax() {
-	p.workspace.mu.Lock()
-	control := p.workspace.control
-	p.workspace.mu.Unlock()
+	control := p.workspace.governor()
 	for _, s := range p.chosen.Stages {
 		if control != nil && s.Retrieve != nil && (len(s.Fallbacks) > 0 || s.OnError != pipeline.FailItem) {
 			control.Relax("embed." + s.Retrieve.From.Name)
@@ -520,9 +523,7 @@ func (p *Pipeline) relax() {
 // cover lets items be answered at once without services that are down, if other voters call none. It
 // reports whether that may happen: the caller asks again later, or has only one question.
 func (p *Pipeline) cover(r *run.Run) bool {
-	p.workspace.mu.Lock()
-	control := p.workspace.control
-	p.workspace.mu.Unlock()
+	control := p.workspace.governor()
 	names := r.Graph().Covered()
 	if control != nil {
 		control.Cover(names...)
@@ -532,9 +533,7 @@ func (p *Pipeline) cover(r *run.Run) bool {
 
 // refuses reports whether no call of a stage is permitted any more.
 func (p *Pipeline) refuses(stage *pipeline.Stage) bool {
-	p.workspace.mu.Lock()
-	control := p.workspace.control
-	p.workspace.mu.Unlock()
+	control := p.workspace.governor()
 	return control != nil && control.Refuses(stage.Block+"."+stage.Name)
 }
 

@@ -36,8 +36,9 @@ const askLong = `The question goes through the pipeline, and the answer comes wi
 language model, the passages that were found are shown, the best first, with those lines that match the
 question best; --whole and --around 1 show more of them.
 
-Where no model reads the passages, a line says if it is likely that none of them answers the question. It goes
-by how near they are and by shared words, so it catches questions about something else altogether.
+Where no model reads the passages, and minilm embeds them, a line says if it is likely that none of them answers
+the question. It goes by how near they are and by shared words, so it catches questions about something else
+altogether.
 
 - reads the question from standard input. --format json writes the result as run does, and whether an answer
 is unlikely.

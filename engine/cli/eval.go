@@ -33,7 +33,7 @@ severe first:
   merge          warning  voters confuse two labels by chance, which may mean the same
   near           warning  texts are nearly the same, and their labels differ
   near_leak      warning  rows of the input are nearly the same as rows of the knowledge; info below 1 %
-  few, long      warning  labels with fewer than 5 rows; labels that look like texts
+  few            warning  labels with fewer than 5 rows
   cut            warning  texts whose ends the embedder does not see
   invalid        warning  rows that cannot be used, such as those without a text
   copies         info     several rows have one text and one label
@@ -45,9 +45,8 @@ copies, languages and cut texts.
 For suspect, the voters neighbours, prototype and linear vote on rows that they have not seen. A row is named
 where its label is rather wrong than right, and the share of these that is expected to be wrong is printed.
 With 5 % of the labels of public sets swapped at random, 81 to 96 % of the rows that it named had been swapped
-(it expected 73 to 98 %), and it named 40 to 100 % of those. Of sets it doubts each label, as rather wrong or
-rather missing, and proposes the set without these doubts; it expects too many errors where voters are weak
-(80 % of what it named, of which 46 to 82 % were changed). Of more than ` + fmt.Sprint(votedRows) + ` rows it takes a sample.
+(it expected 73 to 98 %), and it named 40 to 100 % of those. Of more than ` + fmt.Sprint(votedRows) + ` rows it takes a sample.
+Rows with several labels are not voted on.
 
 For merge, the same votes are counted for each two labels. A pair is named where the votes choose between the two no
 better than a coin, and surely worse than 3 times in 4: at 0.05, divided by the number of pairs. So it takes some 15

@@ -244,9 +244,8 @@ were not found on. It finds
     chance, or where not certainly fewer are right and rows out of scope are found better by more than chance
   z in flag = "confidence < var.z", with --accuracy 0.98: at least 98 % of what is not flagged is right, with the
     confidence of --confidence. Half of the rows serve this promise, all of them with --variable z
-  k in top_k = var.k and the like, of searches, rerankers and statistical voters, or what --over names:
-    --over neighbours.top_k=15,30,120. Targets are those of eval --sweep. Rows with gold passages and without
-    labels choose by nDCG@10, or by --metric
+  the best of the values that --over names: --over neighbours.top_k=15,30,120, or var.k=5,10. Targets are those of
+    eval --sweep. Rows with gold passages and without labels choose by nDCG@10, or by --metric
 
 An answer to a row out of scope is wrong, and flagging it is right: the knowledge does not have its label, such as
 none. The election learned learns from such rows, and a promise says up to which share of them it holds. Without

@@ -295,13 +295,11 @@ func (r *Run) Record(line int) *stage.Record {
 	return r.records[line]
 }
 
-// Take returns Record and makes the run forget the item, so that a long run need not hold all.
-func (r *Run) Take(line int) *stage.Record {
+// Forget makes the run forget what Record returns, so that a long run need not hold all items.
+func (r *Run) Forget(line int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rec := r.records[line]
 	delete(r.records, line)
-	return rec
 }
 
 // Hold prevents other processes from removing the editions that the run searches, for some minutes

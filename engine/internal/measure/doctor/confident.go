@@ -5,8 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-
-	"github.com/racflow/racflow/sdk"
 )
 
 // This file finds rows whose label is probably wrong, from the votes of voters that have not seen them, and
@@ -42,25 +40,24 @@ import (
 // HWU64 with hashing; one in CLINC and in SNIPS, and three in HWU64 with minilm.
 //
 // The model assumes that errors are as likely for one label as for another. If labels are confused because
-// they mean nearly the same, voters confuse them too, and no row is named.
+// they mean nearly the same, voters confuse them too, and no row is named. It takes rows with one label.
 //
 // This file asks no voter, and changes no row.
 
 // VotedRow is a row of the knowledge with the votes of voters that have not seen it.
 type VotedRow struct {
 	Text, Label string
-	Votes       map[string]float64 // probability by label; they sum to 1 or less, but of sets
+	Votes       map[string]float64 // probability by label; they sum to 1 or less
 }
 
 // Suspect is a row whose label is probably wrong.
 type Suspect struct {
-	Row     int          // index among the rows given
-	Label   string       // the likeliest, which the row may have instead; or the likeliest set
-	Share   float64      // of the votes, for Label; of sets, against what the row says of the first of Doubts
-	Self    float64      // of the votes, for the row's own label
-	Wrong   float64      // probability that the row's own label is wrong, at least minWrong
-	Relabel bool         // Label is so surely right that it can replace the row's own
-	Doubts  []LabelDoubt // of a set, the surest first
+	Row     int     // index among the rows given
+	Label   string  // the likeliest, which the row may have instead
+	Share   float64 // of the votes, for Label
+	Self    float64 // of the votes, for the row's own label
+	Wrong   float64 // probability that the row's own label is wrong, at least minWrong
+	Relabel bool    // Label is so surely right that it can replace the row's own
 }
 
 const (
@@ -70,11 +67,8 @@ const (
 
 // Suspects returns rows whose label is probably wrong, the surest first. The sum of Wrong is the
 // number expected to be wrong.
-func Suspects(rows []VotedRow, form sdk.LabelForm) []Suspect {
-	if form.Many {
-		return suspectSets(rows, form)
-	}
-	n := noiseOf(rows, nil)
+func Suspects(rows []VotedRow) []Suspect {
+	n := noiseOf(rows)
 	var all []Suspect
 	for i, row := range rows {
 		best := n.likeliest[i]
@@ -84,19 +78,13 @@ func Suspects(rows []VotedRow, form sdk.LabelForm) []Suspect {
 		}
 		all = append(all, Suspect{Row: i, Label: best, Share: row.Votes[best], Self: row.Votes[row.Label], Wrong: wrong, Relabel: instead >= minSure})
 	}
-	sortSuspects(all)
-	return all
-}
-
-func sortSuspects(all []Suspect) {
 	slices.SortFunc(all, func(a, b Suspect) int { return cmp.Or(cmp.Compare(b.Wrong, a.Wrong), cmp.Compare(a.Row, b.Row)) })
+	return all
 }
 
 // noise is the model of labels that this file describes, fitted to rows.
 type noise struct {
-	labels      float64   // number of labels
-	times       []float64 // how often each row counts
-	all         float64   // their sum
+	labels      float64 // number of labels
 	logs        [][]float64
 	likeliest   []string // each row's label by the votes
 	logOwn, top []float64
@@ -109,8 +97,8 @@ type noise struct {
 const least = 1e-6
 
 // noiseOf fits the model to rows: the exponent by ternary search, the rate for each exponent by
-// expectation maximization. times says how often each row counts; nil: once.
-func noiseOf(rows []VotedRow, times []float64) *noise {
+// expectation maximization.
+func noiseOf(rows []VotedRow) *noise {
 	labels := map[string]bool{}
 	for _, row := range rows {
 		labels[row.Label] = true
@@ -118,12 +106,8 @@ func noiseOf(rows []VotedRow, times []float64) *noise {
 			labels[label] = true
 		}
 	}
-	if times == nil {
-		times = slices.Repeat([]float64{1}, len(rows))
-	}
-	n := &noise{labels: float64(len(labels)), times: times, self: make([]float64, len(rows)), other: make([]float64, len(rows))}
-	for i, row := range rows {
-		n.all += times[i]
+	n := &noise{labels: float64(len(labels)), self: make([]float64, len(rows)), other: make([]float64, len(rows))}
+	for _, row := range rows {
 		best, most, logs := row.Label, 0., make([]float64, 0, len(row.Votes))
 		for _, label := range slices.Sorted(maps.Keys(row.Votes)) { // sorted, as floating-point sums depend on the order
 			p := max(row.Votes[label], least)
@@ -161,15 +145,15 @@ func (n *noise) fit(exponent float64) (likelihood float64) {
 	for range 200 {
 		random := 0.
 		for i := range n.self {
-			random += n.times[i] * n.rate / n.labels / n.probability(i)
+			random += n.rate / n.labels / n.probability(i)
 		}
 		before := n.rate
-		if n.rate = random / n.all; math.Abs(n.rate-before) < 1e-6 {
+		if n.rate = random / float64(len(n.self)); math.Abs(n.rate-before) < 1e-6 {
 			break
 		}
 	}
 	for i := range n.self {
-		likelihood += n.times[i] * math.Log(n.probability(i))
+		likelihood += math.Log(n.probability(i))
 	}
 	return likelihood
 }

@@ -6,7 +6,7 @@
 // (confident.go) and of its embedder need stages, which the caller starts. The quick look before
 // each run keeps a hash of each text instead of the text, and reports only certain findings.
 //
-// A Proposal is a corrected copy of a knowledge's rows: copies removed, one spelling for each label,
-// labels replaced where votes are nearly certain. Each row that was changed, or that a person should
-// look at, says why. The original is never written.
+// Doubts are the findings by row, for a person who corrects rows. A Proposal is a copy that is corrected by
+// them: copies removed, one spelling for each label, labels replaced where votes are nearly certain. Each
+// row that was changed, or that a person should look at, says why. The original is never written.
 package doctor

@@ -28,7 +28,7 @@ type Options struct {
 type Source struct {
 	*Set
 	// Votes returns votes on labelled rows by voters that have not seen them; nil: no voters are
-	// asked.
+	// asked. They are not asked about sets of labels.
 	Votes func(context.Context) ([]VotedRow, error)
 	// Embed returns the vectors of texts; nil: no embedder is asked.
 	Embed func(context.Context, []string) ([][]float32, error)
@@ -104,7 +104,7 @@ func (k Source) look(ctx context.Context, o Options, labels map[string]int, r *R
 	if o.Quick {
 		return nil
 	}
-	for _, f := range k.few(labels) {
+	if f, found := k.few(labels); found {
 		r.add(f)
 	}
 	k.texts(r)
@@ -122,7 +122,7 @@ func (k Source) look(ctx context.Context, o Options, labels map[string]int, r *R
 	if k.Embed != nil {
 		k.cut(ctx, r)
 	}
-	if k.Votes != nil && len(labels) > 1 {
+	if k.Votes != nil && len(labels) > 1 && !k.Form().Many {
 		k.suspects(ctx, r)
 	}
 	return nil

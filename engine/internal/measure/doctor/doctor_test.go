@@ -95,10 +95,6 @@ func TestLook(t *testing.T) {
 		},
 		{name: "few examples", knowledge: plenty("zebra", "animal"), want: []string{"warning few 1: 22"}},
 		{
-			name: "a label like a text", knowledge: plenty("x", "my parcel has not come and it should have been here on Monday of last week"),
-			want: []string{"warning few 1: 22", "warning long 1: 22"},
-		},
-		{
 			name: "test rows in the knowledge", knowledge: plenty(), input: []string{"AAA parcel not  come", "order", "something else", "card"},
 			want: []string{"error leak 1: 2"}, quick: []string{"error leak 1:"},
 		},
@@ -183,8 +179,8 @@ func TestDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "id,text,label,from,doctor_action,doctor_label,doctor_why\n" +
-		"1,where is it,order,,review,,\"the same text has the label \"\"card\"\" in reviewed.jsonl:2\"\n" +
-		"2,the card went,card,,,,copies removed: more.tsv:2\n"
+		"1,where is it,order,,review,card,\"the same text has the label \"\"card\"\" in reviewed.jsonl:2\"\n" +
+		"2,the card went,card,,,,\n"
 	if b.String() != want {
 		t.Errorf("a corrected copy:\n%s", b.String())
 	}

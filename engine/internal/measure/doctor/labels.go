@@ -18,35 +18,35 @@ type Doubt struct {
 	Row      int      // of the set
 	Severity Severity // of the worst finding
 	Why      []string // a sentence for each finding, without a full stop
-	Labels   []string // that the row may have instead, the likeliest first
+	Labels   []string // that the row may have instead
 	Copy     bool     // an earlier row has the same text and label
-	Sure     float64  // share of the votes for the first of Labels, from 0 to 1; 0: voters were not asked
+	Sure     float64  // share of the votes for another label, from 0 to 1; 0: voters were not asked
+	Relabel  string   // what replaces the row's label with hardly a doubt; empty: a person should decide
 }
 
 // Doubts returns the rows of a checked set whose label or presence a person can correct, in the
 // order of the set. It leaves out rows that people decided.
 func Doubts(s *Set) []Doubt {
 	all := doubts{s, map[int]*Doubt{}}
-	for _, found := range s.suspected {
-		severity := Warning
-		if s.siblings(found.Label, s.Rows[found.row].Label) {
-			severity = Info
-		}
-		all.add(found.row, severity, "voters that have not seen it: "+found.why(), found.Label).Sure = found.Share
-	}
 	to := unified(spellings(s.counts()))
 	for i, row := range s.Rows {
 		for _, label := range s.Form().Split(row.Label) {
 			if usual, ok := to[label]; ok {
-				all.add(i, Error, fmt.Sprintf("the label is spelt %q in more rows", usual), usual)
+				all.add(i, Error, fmt.Sprintf("the label is spelt %q in more rows", usual), usual).Relabel = s.respelt(row.Label, to)
 			}
 		}
 	}
-	all.copies()
+	contrary := all.copies(to)
 	for i, others := range s.disputed {
 		for _, other := range others {
 			of := s.Rows[other]
 			all.add(i, Warning, fmt.Sprintf("nearly the same as %s:%d %q, which has the label %q%s", of.File, of.Line, short(of.Text), of.Label, s.apart(", which differs in ", s.Rows[i].Label, of.Label)), of.Label)
+		}
+	}
+	for _, found := range s.suspected {
+		d := all.add(found.row, Warning, "voters that have not seen it: "+found.why(), found.Label)
+		if d.Sure = found.Share; found.Relabel && !contrary[found.row] && len(s.disputed[found.row]) == 0 {
+			d.Relabel = s.respelt(found.Label, to)
 		}
 	}
 	var list []Doubt
@@ -90,35 +90,40 @@ func (l doubts) add(row int, severity Severity, why string, labels ...string) *D
 	return d
 }
 
-// copies adds rows whose text others have.
-func (l doubts) copies() {
+// copies adds rows whose text others have, and returns those whose text has another label, too. Labels that
+// are spelt in several ways are one.
+func (l doubts) copies(to map[string]string) (contrary map[int]bool) {
+	contrary = map[int]bool{}
 	for _, group := range l.set.copies() {
 		first := map[string]int{} // rows, by label
 		var labels []string
 		for _, i := range group {
-			if label := l.set.Rows[i].Label; first[label] == 0 {
-				first[label] = i + 1
+			label := l.set.respelt(l.set.Rows[i].Label, to)
+			if _, seen := first[label]; !seen {
+				first[label] = i
 				labels = append(labels, label)
 			}
 		}
 		for _, i := range group {
+			own := l.set.respelt(l.set.Rows[i].Label, to)
 			for _, label := range labels {
-				at := first[label] - 1
-				switch of := l.set.Rows[at]; {
-				case label != l.set.Rows[i].Label:
-					l.add(i, Error, l.set.contradicts(l.set.Rows[i].Label, label, of), label)
-				case at != i:
+				switch of := l.set.Rows[first[label]]; {
+				case label != own:
+					contrary[i] = true
+					why := fmt.Sprintf("the same text has the label %q in %s:%d%s", label, of.File, of.Line, l.set.apart(", which differs in ", own, label))
+					l.add(i, Error, why, label)
+				case first[label] != i:
 					l.add(i, Info, fmt.Sprintf("a copy of %s:%d", of.File, of.Line)).Copy = true
 				}
 			}
 		}
 	}
+	return contrary
 }
 
 const (
 	fewRows   = 5  // a label with fewer has few examples
 	fewLabels = 20 // labelled rows below which shares say nothing
-	longLabel = 60 // bytes from which on a label looks like a text
 )
 
 // counts returns the number of rows of each label.
@@ -226,36 +231,23 @@ func unified(groups [][]string) map[string]string {
 	return to
 }
 
-// few finds labels with few rows, and labels that look like texts.
-func (s *Set) few(labels map[string]int) (all []Finding) {
-	var rare, long []string
+// few finds labels with few rows.
+func (s *Set) few(labels map[string]int) (f Finding, found bool) {
+	var rare []string
 	for label, n := range labels {
 		if n < fewRows {
 			rare = append(rare, label)
 		}
-		if len(label) >= longLabel || len(strings.Fields(label)) > 8 {
-			long = append(long, label)
-		}
 	}
-	sorted := func(labels []string, counts map[string]int) []string {
-		slices.SortFunc(labels, func(a, b string) int { return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(a, b)) })
-		return labels
+	if len(rare) == 0 {
+		return f, false
 	}
-	if len(rare) > 0 {
-		all = append(all, Finding{
-			Check: "few", Severity: Warning, Count: len(rare), Rows: s.having(sorted(rare, labels)),
-			Message: fmt.Sprintf("%s: %s fewer than %d rows, the least %q with %d", s.Name, many(len(rare), "label has", "labels have"), fewRows, short(rare[0]), labels[rare[0]]),
-			Advice:  "add examples, or put labels together that need not be told apart",
-		})
-	}
-	if len(long) > 0 && 10*len(long) < len(labels) || len(long) > 0 && len(labels) < 10 {
-		all = append(all, Finding{
-			Check: "long", Severity: Warning, Count: len(long), Rows: s.having(sorted(long, labels)),
-			Message: fmt.Sprintf("%s: %s like a text", s.Name, many(len(long), "label looks", "labels look")),
-			Advice:  "see whether columns have slipped in these rows",
-		})
-	}
-	return all
+	slices.SortFunc(rare, func(a, b string) int { return cmp.Or(cmp.Compare(labels[a], labels[b]), cmp.Compare(a, b)) })
+	return Finding{
+		Check: "few", Severity: Warning, Count: len(rare), Rows: s.having(rare),
+		Message: fmt.Sprintf("%s: %s fewer than %d rows, the least %q with %d", s.Name, many(len(rare), "label has", "labels have"), fewRows, short(rare[0]), labels[rare[0]]),
+		Advice:  "add examples, or put labels together that need not be told apart; see whether columns have slipped where a label looks like a text",
+	}, true
 }
 
 // having returns the first row of each of some labels.
@@ -340,13 +332,9 @@ func (k *Source) suspects(ctx context.Context, r *Report) {
 	for _, s := range found {
 		expected += s.Wrong / float64(len(found))
 	}
-	wrong, labels := "a wrong label", "labels"
-	if k.Form().Many {
-		wrong, labels = "a wrong or a missing label", "rows"
-	}
 	f := Finding{
 		Check: "suspect", Severity: Warning, Count: len(found), Expected: expected,
-		Message: fmt.Sprintf("%s: %s probably %s, of %d that were checked: voters that have not seen the row contradict it; %.0f %% of these %s are expected to be wrong", k.Name, many(len(found), "row has", "rows have"), wrong, len(votes), 100*expected, labels),
+		Message: fmt.Sprintf("%s: %s probably a wrong label, of %d that were checked: voters that have not seen the row contradict it; %.0f %% of these labels are expected to be wrong", k.Name, many(len(found), "row has", "rows have"), len(votes), 100*expected),
 		Advice:  "look at them; --fix FILE writes a copy in which each is marked, and those that are nearly certain are relabelled",
 	}
 	for _, s := range found[:min(maxPlaces, len(found))] {
@@ -359,14 +347,7 @@ func (k *Source) suspects(ctx context.Context, r *Report) {
 }
 
 func (s suspect) why() string {
-	if len(s.Doubts) == 0 {
-		return fmt.Sprintf("%s %.2f, its own label %.2f, %.0f %% likely wrong", s.Label, s.Share, s.Self, 100*s.Wrong)
-	}
-	var all []string
-	for _, d := range s.Doubts {
-		all = append(all, d.String())
-	}
-	return strings.Join(all, ", ")
+	return fmt.Sprintf("%s %.2f, its own label %.2f, %.0f %% likely wrong", s.Label, s.Share, s.Self, 100*s.Wrong)
 }
 
 // join finds the rows that votes are about.
@@ -376,7 +357,7 @@ func (s *Set) join(votes []VotedRow) []suspect {
 		at[[2]string{row.Text, s.Renames.In(s.Form(), row.Label)}] = i
 	}
 	var all []suspect
-	for _, found := range Suspects(votes, s.Form()) {
+	for _, found := range Suspects(votes) {
 		v := votes[found.Row]
 		if i, ok := at[[2]string{v.Text, v.Label}]; ok {
 			all = append(all, suspect{found, i})

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -10,12 +9,13 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Columns that a proposal adds. They are empty in unchanged rows.
 const (
 	ColumnAction = "doctor_action" // Relabel or Review
-	ColumnLabel  = "doctor_label"  // the label before, or the one it may have instead
+	ColumnLabel  = "doctor_label"  // the label before, or those it may have instead
 	ColumnWhy    = "doctor_why"
 )
 
@@ -41,96 +41,29 @@ type proposed struct {
 // Propose corrects a checked set.
 func Propose(s *Set) *Proposal {
 	p := &Proposal{set: s}
-	to := unified(spellings(s.counts()))
-	suspected := map[int]suspect{}
-	for _, found := range s.suspected {
-		suspected[found.row] = found
+	doubts := map[int]Doubt{}
+	for _, d := range Doubts(s) {
+		doubts[d.Row] = d
 	}
-	removed, notes := s.removed(to)
 	for i, row := range s.Rows {
-		if row.added {
-			continue // a decision stays in its own file
-		}
-		if removed[i] {
+		d, doubted := doubts[i]
+		switch one := (proposed{Row: row, why: strings.Join(d.Why, "; ")}); {
+		case row.added: // a decision stays in its own file
+		case d.Copy:
 			p.Removed++
-			continue
-		}
-		one := proposed{Row: row}
-		one.why = notes[i]
-		if label := s.respelt(row.Label, to); label != row.Label {
-			one.action, one.Label, one.label = Relabel, label, row.Label
-			one.because("another spelling is commoner")
-		}
-		found, ok := suspected[i]
-		if label := s.respelt(found.Label, to); ok && label != one.Label {
-			one.because("voters that have not seen it: " + found.why())
-			if found.Relabel && len(s.disputed[i]) == 0 && !strings.Contains(one.why, contrary) {
-				one.action, one.Label, one.label = Relabel, label, row.Label
-			} else if one.action == "" {
-				one.action, one.label = Review, label
-			}
-		}
-		if one.action == "" && strings.Contains(one.why, contrary) {
-			one.action = Review
-		}
-		switch one.action {
-		case Relabel:
+		case d.Relabel != "":
 			p.Relabelled++
-		case Review:
-			p.Marked++
+			one.action, one.Label, one.label = Relabel, d.Relabel, row.Label
+			p.rows = append(p.rows, one)
+		default:
+			if doubted {
+				p.Marked++
+				one.action, one.label = Review, sdk.JoinLabels(d.Labels)
+			}
+			p.rows = append(p.rows, one)
 		}
-		p.rows = append(p.rows, one)
 	}
 	return p
-}
-
-func (p *proposed) because(why string) {
-	if p.why != "" {
-		why = p.why + "; " + why
-	}
-	p.why = why
-}
-
-const contrary = "the same text has the label"
-
-// contradicts says that the text of a row has another label in another row.
-func (s *Set) contradicts(own, label string, other Row) string {
-	return fmt.Sprintf("%s %q in %s:%d%s", contrary, label, other.File, other.Line, s.apart(", which differs in ", own, label))
-}
-
-// removed returns the copies of rows with the same text and label to remove, and notes about the
-// rows that stay.
-func (s *Set) removed(to map[string]string) (map[int]bool, map[int]string) {
-	removed, notes := map[int]bool{}, map[int]string{}
-	for _, group := range s.copies() {
-		first, gone := map[string]int{}, map[string][]string{}
-		var labels []string
-		for _, i := range group {
-			label := s.respelt(s.Rows[i].Label, to)
-			if _, seen := first[label]; seen && s.Rows[i].added {
-				continue
-			} else if seen {
-				removed[i] = true
-				gone[label] = append(gone[label], fmt.Sprintf("%s:%d", s.Rows[i].File, s.Rows[i].Line))
-				continue
-			}
-			first[label] = i
-			labels = append(labels, label)
-		}
-		for _, label := range labels {
-			var notesOf []string
-			for _, other := range labels {
-				if other != label {
-					notesOf = append(notesOf, s.contradicts(label, other, s.Rows[first[other]]))
-				}
-			}
-			if len(gone[label]) > 0 {
-				notesOf = append(notesOf, "copies removed: "+strings.Join(gone[label], ", "))
-			}
-			notes[first[label]] = strings.Join(notesOf, "; ")
-		}
-	}
-	return removed, notes
 }
 
 // Write writes the remaining rows, with the columns of their file and those of the proposal.
@@ -146,17 +79,22 @@ func (p *Proposal) Write(w io.Writer, format source.Format) error {
 		columns = append(columns, label)
 	}
 	columns = append(columns, ColumnAction, ColumnLabel, ColumnWhy)
-	var write func([]any) error
-	var flush func() error
-	switch format {
-	case source.TSV:
-		write, flush = tsvWriter(w)
-	case source.CSV:
-		write, flush = csvWriter(w)
-	case source.JSONL:
-		write, flush = jsonWriter(w, columns)
-	default:
+	if !slices.Contains([]source.Format{source.TSV, source.CSV, source.JSONL}, format) {
 		return fmt.Errorf("a proposal is written as tsv, csv or jsonl, not as %s: name the file so", format)
+	}
+	out := csv.NewWriter(w)
+	write := func(cells []any) error {
+		if format == source.JSONL {
+			return writeObject(w, columns, cells)
+		}
+		texts := make([]string, len(cells))
+		for i, v := range cells {
+			texts[i] = cell(v)
+		}
+		if format == source.CSV {
+			return out.Write(texts)
+		}
+		return writeTSV(w, texts)
 	}
 	if format != source.JSONL {
 		if err := write(anyOf(columns)); err != nil {
@@ -178,7 +116,8 @@ func (p *Proposal) Write(w io.Writer, format source.Format) error {
 			return fmt.Errorf("%s:%d: %w", row.File, row.Line, err)
 		}
 	}
-	return flush()
+	out.Flush()
+	return out.Error()
 }
 
 // names returns the names of the columns for the id, the text and the label.
@@ -213,55 +152,33 @@ func cell(v any) string {
 	return fmt.Sprint(v)
 }
 
-func tsvWriter(w io.Writer) (func([]any) error, func() error) {
-	return func(values []any) error {
-		line := make([]string, len(values))
-		for i, v := range values {
-			if line[i] = cell(v); strings.ContainsAny(line[i], "\t\r\n") {
-				return fmt.Errorf("%.60q holds a tab or the end of a line, which TSV cannot: name a file that ends in .csv or .jsonl", line[i])
-			}
+func writeTSV(w io.Writer, cells []string) error {
+	for _, text := range cells {
+		if strings.ContainsAny(text, "\t\r\n") {
+			return fmt.Errorf("%.60q holds a tab or the end of a line, which TSV cannot: name a file that ends in .csv or .jsonl", text)
 		}
-		_, err := io.WriteString(w, strings.Join(line, "\t")+"\n")
-		return err
-	}, func() error { return nil }
+	}
+	_, err := io.WriteString(w, strings.Join(cells, "\t")+"\n")
+	return err
 }
 
-func csvWriter(w io.Writer) (func([]any) error, func() error) {
-	out := csv.NewWriter(w)
-	return func(values []any) error {
-			line := make([]string, len(values))
-			for i, v := range values {
-				line[i] = cell(v)
-			}
-			return out.Write(line)
-		}, func() error {
-			out.Flush()
-			return out.Error()
+// writeObject writes the cells that have a value as a JSON object, in the order of the columns.
+func writeObject(w io.Writer, columns []string, cells []any) error {
+	var members []string
+	for i, v := range cells {
+		if v == nil || v == "" {
+			continue
 		}
-}
-
-func jsonWriter(w io.Writer, columns []string) (func([]any) error, func() error) {
-	return func(values []any) error {
-		var line bytes.Buffer
-		for i, v := range values {
-			if v == nil || v == "" {
-				continue
-			}
-			name, err := json.Marshal(columns[i])
-			if err != nil {
-				return err
-			}
-			value, err := json.Marshal(v)
-			if err != nil {
-				return err
-			}
-			line.WriteByte(map[bool]byte{true: '{', false: ','}[line.Len() == 0])
-			line.Write(name)
-			line.WriteByte(':')
-			line.Write(value)
+		name, err := json.Marshal(columns[i])
+		if err != nil {
+			return err
 		}
-		line.WriteString("}\n")
-		_, err := w.Write(line.Bytes())
-		return err
-	}, func() error { return nil }
+		value, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		members = append(members, string(name)+":"+string(value))
+	}
+	_, err := io.WriteString(w, "{"+strings.Join(members, ",")+"}\n")
+	return err
 }

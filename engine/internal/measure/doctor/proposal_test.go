@@ -22,28 +22,29 @@ const rowsToCorrect = "id\ttext\tlabel\tfrom\n" +
 
 func TestProposal(t *testing.T) {
 	const why = "voters that have not seen it: order 0.90, its own label 0.01, 97 % likely wrong"
+	const near = `nearly the same as k.tsv:9 "as it was", which has the label "order"`
 	for _, c := range []struct {
 		format source.Format
 		want   string
 	}{
 		{source.TSV, "id\ttext\tlabel\tfrom\tdoctor_action\tdoctor_label\tdoctor_why\n" +
-			"1\tMy card is lost\tcard_lost\tmail\t\t\tcopies removed: k.tsv:3\n" +
-			"3\tit was stolen\tcard_lost\t\trelabel\tCard Lost\tanother spelling is commoner\n" +
-			"4\twhere is my parcel\torder\t\treview\t\tthe same text has the label \"card_lost\" in k.tsv:6\n" +
+			"1\tMy card is lost\tcard_lost\tmail\t\t\t\n" +
+			"3\tit was stolen\tcard_lost\t\trelabel\tCard Lost\tthe label is spelt \"card_lost\" in more rows\n" +
+			"4\twhere is my parcel\torder\t\treview\tcard_lost\tthe same text has the label \"card_lost\" in k.tsv:6\n" +
 			"5\twhere is my parcel\tcard_lost\t\treview\torder\tthe same text has the label \"order\" in k.tsv:5; " + why + "\n" +
 			"6\tanother parcel, please\torder\t\trelabel\tcard_lost\t" + why + "\n" +
 			"7\tperhaps a parcel\tcard_lost\t\treview\torder\tvoters that have not seen it: order 0.60, its own label 0.20, 60 % likely wrong\n" +
 			"8\tas it was\torder\t\t\t\t\n" +
-			"9\tas it was, nearly the same\torder\t\treview\tcard_lost\tvoters that have not seen it: card_lost 0.95, its own label 0.01, 98 % likely wrong\n"},
+			"9\tas it was, nearly the same\torder\t\treview\tcard_lost\t" + near + "; voters that have not seen it: card_lost 0.95, its own label 0.01, 98 % likely wrong\n"},
 		{source.CSV, "id,text,label,from,doctor_action,doctor_label,doctor_why\n" +
-			"1,My card is lost,card_lost,mail,,,copies removed: k.tsv:3\n" +
-			"3,it was stolen,card_lost,,relabel,Card Lost,another spelling is commoner\n" +
-			"4,where is my parcel,order,,review,,\"the same text has the label \"\"card_lost\"\" in k.tsv:6\"\n" +
+			"1,My card is lost,card_lost,mail,,,\n" +
+			"3,it was stolen,card_lost,,relabel,Card Lost,\"the label is spelt \"\"card_lost\"\" in more rows\"\n" +
+			"4,where is my parcel,order,,review,card_lost,\"the same text has the label \"\"card_lost\"\" in k.tsv:6\"\n" +
 			"5,where is my parcel,card_lost,,review,order,\"the same text has the label \"\"order\"\" in k.tsv:5; " + why + "\"\n" +
 			"6,\"another parcel, please\",order,,relabel,card_lost,\"" + why + "\"\n" +
 			"7,perhaps a parcel,card_lost,,review,order,\"voters that have not seen it: order 0.60, its own label 0.20, 60 % likely wrong\"\n" +
 			"8,as it was,order,,,,\n" +
-			"9,\"as it was, nearly the same\",order,,review,card_lost,\"voters that have not seen it: card_lost 0.95, its own label 0.01, 98 % likely wrong\"\n"},
+			"9,\"as it was, nearly the same\",order,,review,card_lost,\"" + strings.ReplaceAll(near, `"`, `""`) + "; voters that have not seen it: card_lost 0.95, its own label 0.01, 98 % likely wrong\"\n"},
 	} {
 		s := read(t, "k", source.TSV, rowsToCorrect, false)
 		s.suspected = []suspect{
@@ -97,13 +98,13 @@ func TestDoubts(t *testing.T) {
 	s.disputed = map[int][]int{4: {8}}
 	want := []Doubt{
 		{Row: 1, Severity: Info, Why: []string{"a copy of k.tsv:2"}, Copy: true},
-		{Row: 2, Severity: Error, Why: []string{`the label is spelt "card_lost" in more rows`}, Labels: []string{"card_lost"}},
+		{Row: 2, Severity: Error, Why: []string{`the label is spelt "card_lost" in more rows`}, Labels: []string{"card_lost"}, Relabel: "card_lost"},
 		{Row: 3, Severity: Error, Why: []string{`the same text has the label "card_lost" in k.tsv:6`}, Labels: []string{"card_lost"}},
 		{Row: 4, Severity: Error, Why: []string{
 			`the same text has the label "order" in k.tsv:5`,
 			`nearly the same as k.tsv:10 "as it was, nearly the same", which has the label "order"`,
 		}, Labels: []string{"order"}},
-		{Row: 5, Severity: Warning, Why: []string{"voters that have not seen it: order 0.90, its own label 0.01, 97 % likely wrong"}, Labels: []string{"order"}, Sure: .9},
+		{Row: 5, Severity: Warning, Why: []string{"voters that have not seen it: order 0.90, its own label 0.01, 97 % likely wrong"}, Labels: []string{"order"}, Sure: .9, Relabel: "order"},
 	}
 	if d := cmp.Diff(want, Doubts(s)); d != "" {
 		t.Errorf("-want +got:\n%s", d)

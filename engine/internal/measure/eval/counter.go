@@ -90,7 +90,7 @@ func (c *Counter) Add(r outcome.Result) {
 	for _, name := range asked(r) {
 		c.voter(name).ask(right)
 	}
-	for _, top := range topAnswers(r.Form, r.Votes) {
+	for _, top := range TopAnswers(r.Form, r.Votes) {
 		alone := top.Answer == r.Expected || outside && top.Answer == ""
 		c.voter(top.Voter).score(alone, right)
 	}

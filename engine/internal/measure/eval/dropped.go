@@ -14,102 +14,52 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file explains why many answers of a voter were refused, and advises arguments of the voter
-// or of its prompt that would make them acceptable. The advice depends on the answers and on the
-// file's arguments; whether it helps accuracy, it cannot know.
+// This file explains why many answers of a voter were refused, and advises arguments of the voter that
+// would make them acceptable. Whether that helps accuracy, it cannot know.
 
-// advice returns changes that would make answers acceptable.
+// advice returns the argument of a voter that would read most of its refused answers; nil: none reads any.
 func advice(d outcome.Dropped, p *pipeline.Pipeline, labels []string) []string {
-	var all []string
-	say := func(n int, format string, args ...any) {
-		if n > 0 {
-			all = append(all, fmt.Sprintf(format, args...))
-		}
-	}
-	voter, prompt := stagesOf(p, d.Voter)
-	endpoint, _ := argument(voter, "endpoint")
-	reads, has := argument(voter, "read")
-	plain := 0
+	voter := voterOf(p, d.Voter)
+	reads, read := argument(voter, "read")
+	_, nearest := argument(voter, "nearest")
+	setting, has := `read = "plain"`, read
+	n := 0
 	if reads != "plain" {
-		plain = readable(d.Texts, labels, support.AnswerOptions{})
+		n = readable(d.Texts, labels, support.AnswerOptions{})
 	}
-	nearest := readable(d.Texts, labels, support.AnswerOptions{Exact: true, Nearest: 1})
-	switch _, knows := argument(voter, "nearest"); {
-	case plain >= nearest && has:
-		say(plain, `read = "plain" would read %d of them as labels`, plain)
-	case plain >= nearest:
-		say(plain, `a voter with read = "plain" would read %d of them as labels`, plain)
-	case knows: // only 1, where nothing but a label's words counts: less may confuse labels
-		say(nearest, "nearest = 1 would read %d of them as labels", nearest)
-	default:
-		say(nearest, "a voter with nearest = 1 would read %d of them as labels", nearest)
+	// Only 1, where nothing but a label's words counts: less may confuse labels.
+	if more := readable(d.Texts, labels, support.AnswerOptions{Exact: true, Nearest: 1}); more > n {
+		n, setting, has = more, "nearest = 1", nearest
 	}
-	cut := count(d.Texts, func(t outcome.Text) bool { return t.Reason == support.CutOff })
-	say(cut, "%d were cut off: a larger max_tokens lets them end", cut)
-	empty := count(d.Texts, func(t outcome.Text) bool { return t.Reason == support.NoAnswer })
-	switch endpoint {
-	case "completions":
-		say(empty, `%d are empty: a chat model needs endpoint = "chat"`, empty)
-	case "chat":
-		say(empty, `%d are empty: a model that is not made for chats needs endpoint = "completions", and one that thinks first more max_tokens`, empty)
-	default:
-		say(empty, "%d are empty: see whether the voter's service is asked as its model wants it", empty)
+	switch {
+	case n == 0:
+		return nil
+	case !has:
+		setting = "a voter with " + setting
 	}
-	if stop, _ := argument(voter, "stop"); stop != "[]" && (stop != "" || endpoint == "completions") { // by default, completions end at a line break
-		first := count(d.Texts, func(t outcome.Text) bool { return begins(t.Answer) })
-		say(first, "%d are but the beginning of an answer: stop = [] lets them go on", first)
-	}
-	if none, ok := argument(prompt, "none"); ok && none == "" && len(d.Texts) > 0 {
-		if t := d.Texts[0]; 2*t.Count > d.Dropped && t.Answer != "" && len(strings.Fields(t.Answer)) <= mostWords && !begins(t.Answer) && !slices.Contains(labels, t.Answer) && readable(d.Texts[:1], labels, support.AnswerOptions{Nearest: 1}) == 0 {
-			say(t.Count, "if %q says that no label fits, none = %[1]q in the config of prompt.%s makes it an answer", t.Answer, prompt.Name)
-		}
-	}
-	return all
+	return []string{fmt.Sprintf("%s would read %d of them as labels", setting, n)}
 }
 
-// mostWords limits the words of a text that means that no label fits.
-const mostWords = 4
-
-// begins reports whether an answer is only the opening of a longer one: a fence, or a tag.
-func begins(text string) bool {
-	return strings.HasPrefix(text, "```") && !strings.HasSuffix(strings.TrimLeft(text, "`"), "```") || strings.HasPrefix(text, "<") && strings.HasSuffix(text, ">") && strings.Count(text, "<") == 1
-}
-
-func count(texts []outcome.Text, is func(outcome.Text) bool) (n int) {
+// readable counts the answers that these options read as a label, and that are no label without
+// them.
+func readable(texts []outcome.Text, labels []string, o support.AnswerOptions) (n int) {
 	for _, t := range texts {
-		if is(t) {
+		read := support.ReadAnswer(t.Answer, sdk.Prompt{Labels: labels}, o).Label
+		if t.Answer != "" && !slices.Contains(labels, t.Answer) && slices.Contains(labels, read) {
 			n += t.Count
 		}
 	}
 	return n
 }
 
-// readable counts the answers that these options read as a label, and that are no label without
-// them.
-func readable(texts []outcome.Text, labels []string, o support.AnswerOptions) int {
-	known := map[string]bool{}
-	for _, l := range labels {
-		known[l] = true
-	}
-	return count(texts, func(t outcome.Text) bool {
-		return t.Answer != "" && !known[t.Answer] && known[support.ReadAnswer(t.Answer, sdk.Prompt{Labels: labels}, o).Label]
-	})
-}
-
-// stagesOf returns a voter and the prompt stage that it reads; nil: there is none.
-func stagesOf(p *pipeline.Pipeline, name string) (voter, prompt *pipeline.Stage) {
+// voterOf returns the stage of a voter; nil: there is none.
+func voterOf(p *pipeline.Pipeline, name string) *pipeline.Stage {
 	for _, s := range p.Stages {
-		switch {
-		case s.Block == "prompt" && s.Enabled:
-			prompt = s
-		case s.Block == "sample" && s.Name == name:
-			if !s.Info.Reads.Has(sdk.ColumnPrompts) {
-				prompt = nil
-			}
-			return s, prompt
+		if s.Block == "sample" && s.Name == name {
+			return s
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // argument returns the value of a stage's argument, texts without quotes; ok: the stage has it.

@@ -11,13 +11,10 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// model is a voter with the arguments that matter, and a prompt above it.
+// model is a voter with the arguments that matter.
 func model(config string) *pipeline.Pipeline {
-	voter := sdk.Stage{Reads: sdk.Of(sdk.ColumnPrompts), Arguments: []sdk.Argument{
-		{Name: "read", Default: []byte(`"plain"`)}, {Name: "nearest", Default: []byte("0")}, {Name: "stop"}, {Name: "endpoint", Default: []byte(`"chat"`)},
-	}}
+	voter := sdk.Stage{Arguments: []sdk.Argument{{Name: "read", Default: []byte(`"plain"`)}, {Name: "nearest", Default: []byte("0")}}}
 	return &pipeline.Pipeline{Stages: []*pipeline.Stage{
-		{Block: "prompt", Name: "shots", Enabled: true, Info: sdk.Stage{Arguments: []sdk.Argument{{Name: "none", Default: []byte(`""`)}}}},
 		{Block: "sample", Name: "llm", Enabled: true, Info: voter, Config: pipeline.Config{Public: json.RawMessage(config)}},
 	}}
 }
@@ -43,22 +40,14 @@ func TestDropped(t *testing.T) {
 			`"lost! card!" (9); nearest = 1 would read 9 of them as labels`},
 		"what is not allowed is not read": {plain, []outcome.Text{{Answer: "**card_lost**, or another", Count: 4}, {Answer: "a b c d e", Count: 5}},
 			`"a b c d e" (5), "**card_lost**, or another" (4)`},
-		"a fence of a chat": {plain, []outcome.Text{{Answer: "```json", Count: 9}}, "\"```json\" (9)"},
-		"a fence": {model(`{"endpoint": "completions"}`), []outcome.Text{{Answer: "```json", Count: 9}},
-			"\"```json\" (9); 9 are but the beginning of an answer: stop = [] lets them go on"},
-		"a tag": {model(`{"stop": ["\n"]}`), []outcome.Text{{Answer: "<answer>", Count: 9}},
-			`"<answer>" (9); 9 are but the beginning of an answer: stop = [] lets them go on`},
-		"a tag and no stop": {model(`{"stop": [], "endpoint": "completions"}`), []outcome.Text{{Answer: "<answer>", Count: 9}}, `"<answer>" (9)`},
 		"a label that a rule drops": {exact, []outcome.Text{{Answer: "card_lost", Count: 9}},
 			`"card_lost" (9)`},
 		"a word for none": {plain, []outcome.Text{{Answer: "Unknown", Count: 8}, {Answer: "weather", Count: 1}},
-			`"Unknown" (8), "weather" (1); if "Unknown" says that no label fits, none = "Unknown" in the config of prompt.shots makes it an answer`},
+			`"Unknown" (8), "weather" (1)`},
 		"no answers": {plain, []outcome.Text{{Reason: support.NoAnswer, Count: 9}},
-			`"" (9: the model wrote nothing); 9 are empty: a model that is not made for chats needs endpoint = "completions", and one that thinks first more max_tokens`},
-		"no completions": {model(`{"endpoint": "completions"}`), []outcome.Text{{Reason: support.NoAnswer, Count: 9}},
-			`"" (9: the model wrote nothing); 9 are empty: a chat model needs endpoint = "chat"`},
+			`"" (9: the model wrote nothing)`},
 		"cut off": {plain, []outcome.Text{{Reason: support.CutOff, Count: 9}},
-			`"" (9: the answer was cut off; raise max_tokens); 9 were cut off: a larger max_tokens lets them end`},
+			`"" (9: the answer was cut off; raise max_tokens)`},
 		"a voter that reads what is written": {other, []outcome.Text{{Answer: "Card lost", Count: 9}},
 			`"Card lost" (9); a voter with read = "plain" would read 9 of them as labels`},
 		"three, legible": {plain, []outcome.Text{{Answer: "\x1b[31m\u202e", Count: 3}, {Answer: "x y", Count: 3}, {Answer: strings.Repeat("é", 100), Count: 2}, {Answer: "x", Count: 1}},

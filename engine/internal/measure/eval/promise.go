@@ -112,37 +112,14 @@ func (g PromiseGoal) Check(rows int) error {
 	return nil
 }
 
-// refusal says why the first test failed, and what would help.
+// refusal says why the first test failed.
 func (g PromiseGoal) refusal(n, wrong, answers int) error {
 	allowed := 0
 	for g.holds(n, allowed+1) {
 		allowed++
 	}
-	advice := fmt.Sprintf("They show no more than %.3f", math.Floor(1e3*AtLeast(n-wrong, n, g.Confidence))/1e3)
-	if rows := g.enough(float64(wrong) / float64(n)); rows > 0 {
-		advice += fmt.Sprintf("; if the surest err as rarely among more rows, about %d are enough", rows)
-	}
-	return fmt.Errorf("no threshold shows %s: of the %d surest of %d answers %d are wrong, and at most %d may be. %s", g, n, answers, wrong, allowed, advice)
-}
-
-// enough estimates how many answers are needed if this share of the surest is wrong; 0: no number
-// is enough.
-func (g PromiseGoal) enough(rate float64) int {
-	if rate >= 1-g.Accuracy {
-		return 0
-	}
-	for wrong := 1; ; wrong += wrong/10 + 1 {
-		n := g.Needs(wrong)
-		if rate*float64(n) > float64(wrong) {
-			continue
-		}
-		rows := float64(n) / startLeast
-		if wrong <= startErrors {
-			rows = float64(n) / startMost
-		}
-		unit := math.Pow(10, math.Floor(math.Log10(rows))-1) // two digits
-		return int(math.Ceil(rows/unit) * unit)
-	}
+	return fmt.Errorf("no threshold shows %s: of the %d surest of %d answers %d are wrong, and at most %d may be. They show no more than %.3f",
+		g, n, answers, wrong, allowed, math.Floor(1e3*AtLeast(n-wrong, n, g.Confidence))/1e3)
 }
 
 // missedAtMost is an upper bound of the share of out-of-scope rows that get an answer from the

@@ -33,94 +33,51 @@ import (
 //	  nine codebases         .96     1.00   .91            0       93    19
 //	  CLINC150               .92     1.00   .83            0       73     2   out of scope: .92, 7
 //	  SciFact                .83      .96   .70            0       44     0
-//	another embedder, by words alone (candidates of hashing and of minilm)
-//	  documentation          .81      .95   .68            6       72    10
-//	  nine codebases         .95      .99   .90            0       57    10
-//	  CLINC150               .83      .95   .73           10       87    33   out of scope: .81, 38
-//	  SciFact                .76      .82   .69            2       19     4
 //
 // So Judge recognises a question about something else, but mostly not one that the documents come
-// close to. By words alone the probability does not carry over well enough to be shown (an AUC of
-// .76), and a question in other words than the answer's may seem to have none. All collections are
-// English: in another language only its analyzer's own stop words are left out.
+// close to. It judges by minilm's cosines alone: those of another embedder have another distribution, and
+// words alone do not carry over well enough (an AUC of .76). All collections are English: in another
+// language only its analyzer's own stop words are left out.
 //
 // The judgement changes nothing: passages are shown all the same.
 
 // inspected is the number of best candidates whose coverage counts.
 const inspected = 5
 
-// relevanceModel is a logistic regression (Platt, "Probabilistic outputs for support vector
-// machines", 1999) over the features.
-type relevanceModel struct {
-	offset, cosine, covered float64
-	unlikely                float64 // a person is warned below this probability
-	calibrated              bool    // the probability is reliable enough to show
-}
-
-// The models as fitted to the collections that the comment above names.
-var (
-	// byMiniLM fits the distribution of minilm's cosines.
-	byMiniLM = relevanceModel{offset: -4.16, cosine: 5.29, covered: 3.66, unlikely: .15, calibrated: true}
-	// byWords uses words alone, because another embedder's cosines have another distribution.
-	byWords = relevanceModel{offset: -2.33, covered: 5.03, unlikely: .2}
+// The logistic regression (Platt, "Probabilistic outputs for support vector machines", 1999) as fitted to
+// the collections that the comment above names, by the cosines of minilm.
+const (
+	offset        = -4.16
+	cosineWeight  = 5.29
+	coveredWeight = 3.66
+	unlikely      = .15 // a person is warned below this probability
 )
-
-// RelevanceFeatures are the features of a question's best candidates.
-type RelevanceFeatures struct {
-	Cosine  float64 // of the nearest candidate; NaN: no vectors were compared
-	Covered float64 // highest share of the question's words, by weight, in one of the first five candidates
-}
-
-// Features computes the features of candidates, best first as a pipeline left them. It returns
-// false if there is no basis: nothing was searched, or no word of the question tells passages
-// apart.
-func (t *QuestionTerms) Features(best []sdk.Candidate) (RelevanceFeatures, bool) {
-	f, scored := RelevanceFeatures{Cosine: math.NaN()}, false
-	for i, c := range best {
-		if dense := float64(c.Dense); !math.IsNaN(dense) && !(f.Cosine >= dense) {
-			f.Cosine = dense
-		}
-		scored = scored || !math.IsNaN(float64(c.Dense)) || !math.IsNaN(float64(c.Lexical))
-		if i < inspected && t.total > 0 {
-			f.Covered = max(f.Covered, t.covered(searched(c)))
-		}
-	}
-	return f, scored && t.total > 0
-}
 
 // Judgement says whether any candidate is likely to answer the question.
 type Judgement struct {
 	Unlikely bool // probably none answers it
-	// Probability that one answers it, if half of all questions have an answer; NaN: too unreliable
-	// to show.
+	// Probability that one answers it, if half of all questions have an answer; NaN: nothing was judged.
 	Probability float64
 }
 
-// Judge judges a question's best candidates. embedder is its name in the file. Without a basis,
-// Unlikely is false.
+// Judge judges a question's best candidates, best first as a pipeline left them. embedder is its name in
+// the file. It judges nothing if no vectors of minilm were compared, or no word of the question tells
+// passages apart.
 func (t *QuestionTerms) Judge(embedder string, best []sdk.Candidate) Judgement {
-	f, ok := t.Features(best)
-	if !ok {
+	cosine, covered := math.NaN(), 0.
+	for i, c := range best {
+		if dense := float64(c.Dense); !math.IsNaN(dense) && !(cosine >= dense) {
+			cosine = dense
+		}
+		if i < inspected && t.total > 0 {
+			covered = max(covered, t.covered(searched(c)))
+		}
+	}
+	if embedder != "minilm" || math.IsNaN(cosine) || t.total == 0 {
 		return Judgement{Probability: math.NaN()}
 	}
-	m := byWords
-	if embedder == "minilm" && !math.IsNaN(f.Cosine) {
-		m = byMiniLM
-	}
-	p := m.probability(f)
-	j := Judgement{Unlikely: p < m.unlikely, Probability: p}
-	if !m.calibrated {
-		j.Probability = math.NaN()
-	}
-	return j
-}
-
-func (m relevanceModel) probability(f RelevanceFeatures) float64 {
-	z := m.offset + m.covered*f.Covered
-	if m.cosine != 0 {
-		z += m.cosine * f.Cosine
-	}
-	return 1 / (1 + math.Exp(-z))
+	p := 1 / (1 + math.Exp(-(offset + cosineWeight*cosine + coveredWeight*covered)))
+	return Judgement{Unlikely: p < unlikely, Probability: p}
 }
 
 // QuestionTerms are the words of a question that tell passages apart, each with a weight.

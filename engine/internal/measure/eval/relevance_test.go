@@ -21,15 +21,15 @@ func TestJudge(t *testing.T) {
 		unlikely           bool
 		probability        float64
 	}{
-		"it is there, by its vector":     {"how long does the gateway wait?", "minilm", []sdk.Candidate{answer, other}, false, .758},
-		"it is there, by its words":      {"how long does the gateway wait?", "openai", []sdk.Candidate{other, answer}, false, 0},
-		"something else, by its vector":  {"who reigns Mongolia?", "minilm", []sdk.Candidate{other, other}, true, .026},
-		"something else, by its words":   {"who reigns Mongolia?", "hashing", []sdk.Candidate{answer, other}, true, 0},
-		"words alone were searched for":  {"how long does the gateway wait?", "minilm", []sdk.Candidate{found(sdk.Unscored, 3, answer.Text)}, false, 0},
-		"no word tells passages apart":   {"what is it?", "minilm", []sdk.Candidate{answer}, false, 0},
-		"nothing was searched for":       {"how long does the gateway wait?", "minilm", []sdk.Candidate{found(sdk.Unscored, sdk.Unscored, answer.Text)}, false, 0},
-		"nothing was found":              {"how long does the gateway wait?", "minilm", nil, false, 0},
-		"a word that the analyzer lacks": {"宇宙", "hashing", []sdk.Candidate{other}, true, 0},
+		"it is there, by its vector":       {"how long does the gateway wait?", "minilm", []sdk.Candidate{answer, other}, false, .758},
+		"another embedder":                 {"how long does the gateway wait?", "openai", []sdk.Candidate{other, answer}, false, 0},
+		"something else, by its vector":    {"who reigns Mongolia?", "minilm", []sdk.Candidate{other, other}, true, .026},
+		"something else, another embedder": {"who reigns Mongolia?", "hashing", []sdk.Candidate{answer, other}, false, 0},
+		"words alone were searched for":    {"how long does the gateway wait?", "minilm", []sdk.Candidate{found(sdk.Unscored, 3, answer.Text)}, false, 0},
+		"no word tells passages apart":     {"what is it?", "minilm", []sdk.Candidate{answer}, false, 0},
+		"nothing was searched for":         {"how long does the gateway wait?", "minilm", []sdk.Candidate{found(sdk.Unscored, sdk.Unscored, answer.Text)}, false, 0},
+		"nothing was found":                {"how long does the gateway wait?", "minilm", nil, false, 0},
+		"a word that the analyzer lacks":   {"宇宙", "hashing", []sdk.Candidate{other}, false, 0},
 	} {
 		j := QuestionTermsOf(test.question, "english", test.found).Judge(test.embedder, test.found)
 		if j.Unlikely != test.unlikely {

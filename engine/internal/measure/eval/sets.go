@@ -61,65 +61,111 @@ func except(labels, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(others, l) })
 }
 
-const resamples = 1000
-
 func (c *Counter) reportSets() *Sets {
 	if len(c.sets) == 0 {
 		return nil
 	}
-	number := map[string]int{}
-	items := make([][2][]int, len(c.sets))
+	var d draws
 	s := &Sets{}
-	for i, set := range c.sets {
-		for side, labels := range [2][]string{set.expected, set.answered} {
-			for _, label := range labels {
-				if _, ok := number[label]; !ok {
-					number[label] = len(number)
-				}
-				items[i][side] = append(items[i][side], number[label])
-				if side == 0 && len(c.known) > 0 && !c.known[label] {
-					s.LabelsOutOfScope++
-				}
+	right, expected, answered := 0, 0, 0
+	for _, set := range c.sets {
+		both := 0
+		var item []labelTally
+		for _, label := range set.expected {
+			one := labelTally{d.number(label), tally{support: 1}}
+			if slices.Contains(set.answered, label) {
+				both++
+				one.right = 1
+			}
+			item = append(item, one)
+			if len(c.known) > 0 && !c.known[label] {
+				s.LabelsOutOfScope++
 			}
 		}
-	}
-	right, expected, answered := 0, 0, 0
-	for _, item := range items {
-		both := common(item)
-		right, expected, answered = right+both, expected+len(item[0]), answered+len(item[1])
-		s.ExampleF1 += share(2*both, len(item[0])+len(item[1])) / float64(len(items))
+		for _, label := range set.answered {
+			item = append(item, labelTally{d.number(label), tally{answered: 1}})
+		}
+		d.items = append(d.items, item)
+		right, expected, answered = right+both, expected+len(set.expected), answered+len(set.answered)
+		s.ExampleF1 += share(2*both, len(item)) / float64(len(c.sets))
 	}
 	s.MicroF1, s.Precision, s.Recall = share(2*right, expected+answered), share(right, answered), share(right, expected)
-	s.ExpectedPerItem, s.AnsweredPerItem = share(expected, len(items)), share(answered, len(items))
-	micro, macro := make([]float64, resamples), make([]float64, resamples)
-	random := rand.New(rand.NewPCG(1, uint64(len(items))))
-	for n := range resamples {
-		tallies := make([]tally, len(number))
-		for range items {
-			item := items[random.IntN(len(items))]
-			for _, l := range item[0] {
-				tallies[l].support++
-				if slices.Contains(item[1], l) {
-					tallies[l].right++
-				}
-			}
-			for _, l := range item[1] {
-				tallies[l].answered++
-			}
-		}
-		micro[n], macro[n] = f1(tallies)
-	}
-	s.MicroF1Interval, s.MacroF1Interval = percentiles(micro), percentiles(macro)
+	s.ExpectedPerItem, s.AnsweredPerItem = share(expected, len(c.sets)), share(answered, len(c.sets))
+	s.MicroF1Interval, s.MacroF1Interval = d.intervals()
 	return s
 }
 
-func common(item [2][]int) (n int) {
-	for _, l := range item[0] {
-		if slices.Contains(item[1], l) {
-			n++
+// F1Interval returns the interval of Report.MacroF1 over results with one label each, like that of Sets.
+func (c *Counter) F1Interval(results []outcome.Result) Interval {
+	var d draws
+	for _, r := range results {
+		if !Scored(r) {
+			continue
 		}
+		var item []labelTally
+		if !c.Outside(r) {
+			item = append(item, labelTally{d.number(r.Expected), tally{support: 1}})
+		}
+		if r.Failure == nil && r.Answer != "" {
+			one := labelTally{d.number(r.Answer), tally{answered: 1}}
+			if c.Right(r) { // in a tree, the answer may be above what is expected
+				one.right = 1
+			}
+			item = append(item, one)
+		}
+		d.items = append(d.items, item)
+	}
+	_, macro := d.intervals()
+	return macro
+}
+
+// draws draws samples of items, for the intervals of their F1.
+type draws struct {
+	numbers map[string]int // of labels
+	items   [][]labelTally
+}
+
+// labelTally is what an item adds to the tally of a label.
+type labelTally struct {
+	label int
+	tally
+}
+
+func (d *draws) number(label string) int {
+	if d.numbers == nil {
+		d.numbers = map[string]int{}
+	}
+	n, ok := d.numbers[label]
+	if !ok {
+		n = len(d.numbers)
+		d.numbers[label] = n
 	}
 	return n
+}
+
+// Samples: fewer of many items, whose F1 varies less.
+const (
+	resamples      = 1000
+	leastResamples = 100
+	mostDrawn      = 200_000_000 // items in all
+)
+
+// intervals returns the percentiles of the F1 of samples of the items.
+func (d *draws) intervals() (micro, macro Interval) {
+	random := rand.New(rand.NewPCG(1, uint64(len(d.items)))) // the same items have the same intervals
+	n := max(leastResamples, min(resamples, mostDrawn/max(len(d.items), 1)))
+	micros, macros := make([]float64, n), make([]float64, n)
+	for i := range n {
+		tallies := make([]tally, len(d.numbers))
+		for range d.items {
+			for _, one := range d.items[random.IntN(len(d.items))] {
+				t := &tallies[one.label]
+				t.support, t.answered, t.right = t.support+one.support, t.answered+one.answered, t.right+one.right
+			}
+		}
+		micros[i], macros[i] = f1(tallies)
+	}
+	return percentiles(micros), percentiles(macros)
 }
 
 // f1 returns the F1 of all labels together, and the mean of those of the labels that occur.

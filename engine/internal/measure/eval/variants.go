@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,20 +75,6 @@ func oneLeg(p *pipeline.Pipeline, mode sdk.Mode, without string) []pipeline.Over
 	return set
 }
 
-// off names the first block of a part that the file has but does not enable.
-func off(p *pipeline.Pipeline, part string) string {
-	stages := p.Stages
-	for _, k := range p.Knowledge() {
-		stages = append(slices.Clip(stages), k.Enrich...)
-	}
-	for _, s := range stages {
-		if !s.Enabled && s.Block == part {
-			return s.Block + "." + s.Name
-		}
-	}
-	return ""
-}
-
 // without returns the pipeline whole, and without each of the named parts.
 func without(p *pipeline.Pipeline, names []string) ([]Variant, error) {
 	var has []string
@@ -99,22 +86,13 @@ func without(p *pipeline.Pipeline, names []string) ([]Variant, error) {
 	all := []Variant{{Values: []string{"nothing"}, Name: "whole"}}
 	for _, name := range names {
 		v := Variant{Values: []string{name}, Name: "without " + name}
-		why := ""
 		switch {
 		case !slices.Contains(Parts, name):
-			why = fmt.Sprintf("there is no such part; parts are %s.%s", strings.Join(Parts, ", "), rule.DidYouMean(name, has))
-		case slices.Contains(has, name):
-			v.Set = withoutPart(p, name)
-		case off(p, name) != "":
-			why = off(p, name) + " is off already; turn it on to measure what it is worth"
-		case len(has) == 0:
-			why = fmt.Sprintf("pipeline %q does not have this part, or nothing else, so there is nothing to leave out", p.Name)
-		default:
-			why = fmt.Sprintf("pipeline %q does not have this part, or has nothing else; it has %s", p.Name, strings.Join(has, ", "))
+			return nil, &PartError{name, fmt.Sprintf("there is no such part; parts are %s.%s", strings.Join(Parts, ", "), rule.DidYouMean(name, has))}
+		case !slices.Contains(has, name):
+			return nil, &PartError{name, fmt.Sprintf("pipeline %q does not have this part turned on, or nothing else; it can do without: %s", p.Name, cmp.Or(strings.Join(has, ", "), "nothing"))}
 		}
-		if why != "" {
-			return nil, &PartError{name, why}
-		}
+		v.Set = withoutPart(p, name)
 		for _, o := range v.Set {
 			if strings.HasSuffix(o.Target, ".keep") {
 				v.Name += fmt.Sprintf("\n%s reads a score that is not there then, or is another one: it is left out too", o.Target)
@@ -348,10 +326,10 @@ func (c *Counter) votes(name string) *voter {
 	return c.byVoter[name]
 }
 
-// topAnswers returns each voter's heaviest accepted answer (the first, if several are equal), in
+// TopAnswers returns each voter's heaviest accepted answer (the first, if several are equal), in
 // the order of the voters. Where answers are sets, it has all labels with at least half the weight of
 // that one.
-func topAnswers(f sdk.LabelForm, votes []outcome.Vote) []outcome.Vote {
+func TopAnswers(f sdk.LabelForm, votes []outcome.Vote) []outcome.Vote {
 	type answer struct{ voter, label string }
 	place := make(map[answer]int, len(votes))   // in sums
 	sums := make([]outcome.Vote, 0, len(votes)) // one per voter and answer

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
@@ -220,24 +221,12 @@ func provenance(m journal.Manifest) func(outcome.Result) AnswerRow {
 	}
 }
 
-// agreeing names the voters whose votes weigh no other label more than the answer.
+// agreeing names the voters whose first answer is the item's.
 func agreeing(r outcome.Result) (agreed []string) {
-	for from := 0; from < len(r.Votes); {
-		voter, to := r.Votes[from].Voter, from
-		weights := map[string]float64{}
-		for ; to < len(r.Votes) && r.Votes[to].Voter == voter; to++ {
-			if v := r.Votes[to]; v.Accepted && v.Answer != "" {
-				weights[v.Answer] += v.Weight
-			}
+	for _, top := range eval.TopAnswers(r.Form, r.Votes) {
+		if top.Answer == r.Answer {
+			agreed = append(agreed, top.Voter)
 		}
-		most := 0.0
-		for _, w := range weights {
-			most = max(most, w)
-		}
-		if w := weights[r.Answer]; w > 0 && w == most {
-			agreed = append(agreed, voter)
-		}
-		from = to
 	}
 	return agreed
 }

@@ -3,7 +3,6 @@ package expect
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -12,14 +11,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/sdk"
-)
-
-// Draws for the interval of f1: how many samples, at least and at most, and how many items they may
-// draw in all.
-const (
-	draws     = 1000
-	mostDrawn = 200_000_000
-	fewest    = 100
 )
 
 // f1 returns the mean F1 of the labels that were expected or answered, without those out of scope,
@@ -31,85 +22,11 @@ func (m *measurement) f1() Figure {
 	if sets := m.report.Sets; sets != nil {
 		return Figure{Value: m.report.MacroF1, Interval: &sets.MacroF1Interval}
 	}
-	var items []pair
-	number := map[string]int{}
-	of := func(label string) int {
-		n, ok := number[label]
-		if !ok {
-			n = len(number)
-			number[label] = n
-		}
-		return n
-	}
-	for _, r := range m.results {
-		if !eval.Scored(r) {
-			continue
-		}
-		one := pair{expected: -1, answered: -1}
-		if !m.counter.Outside(r) {
-			one.expected = of(r.Expected)
-			one.right = r.Answer != "" && m.counter.Right(r)
-		}
-		if r.Failure == nil && r.Answer != "" {
-			one.answered = of(r.Answer)
-		}
-		items = append(items, one)
-	}
-	return Figure{Value: m.report.MacroF1, Interval: new(bootstrap(items, len(number)))}
-}
-
-// pair is an item with the numbers of its two labels; -1: none.
-type pair struct {
-	expected, answered int
-	right              bool // in a tree, answered may be above expected
-}
-
-// bootstrap returns the range of the middle F1s of samples drawn from the items.
-func bootstrap(items []pair, labels int) eval.Interval {
-	random := rand.New(rand.NewPCG(1, uint64(len(items)))) //nolint:gosec // the same figures give the same interval
-	values := make([]float64, max(fewest, min(draws, mostDrawn/len(items))))
-	sample := make([]pair, len(items))
-	for i := range values {
-		for j := range sample {
-			sample[j] = items[random.IntN(len(items))]
-		}
-		values[i] = macroF1(sample, labels)
-	}
-	slices.Sort(values)
-	tail := (1 - eval.IntervalLevel) / 2
-	return eval.Interval{Low: values[int(tail*float64(len(values)))], High: values[len(values)-1-int(tail*float64(len(values)))]}
-}
-
-// macroF1 returns the mean F1 of the labels that are expected or answered.
-func macroF1(items []pair, labels int) float64 {
-	type tally struct{ right, expected, answered int }
-	all := make([]tally, labels)
-	for _, i := range items {
-		if i.expected >= 0 {
-			all[i.expected].expected++
-		}
-		if i.answered >= 0 {
-			all[i.answered].answered++
-		}
-		if i.right {
-			all[i.answered].right++
-		}
-	}
-	sum, seen := 0., 0
-	for _, t := range all {
-		if t.expected+t.answered > 0 {
-			seen++
-			sum += 2 * float64(t.right) / float64(t.expected+t.answered)
-		}
-	}
-	if seen == 0 {
-		return 0
-	}
-	return sum / float64(seen)
+	return Figure{Value: m.report.MacroF1, Interval: new(m.counter.F1Interval(m.results))}
 }
 
 // figure measures one figure of a rule. An error means that nothing more can be measured.
-func (m *measurement) figure(ctx context.Context, v *engine.Examined, f rule.Figure) (Figure, error) {
+func (m *measurement) figure(ctx context.Context, v *engine.Pipeline, f rule.Figure) (Figure, error) {
 	switch f.Name {
 	case "accuracy":
 		return m.accuracy(), nil
@@ -251,7 +168,7 @@ func (m *measurement) cost(p *pipeline.Pipeline) Figure {
 }
 
 // leaked returns how many rows of the input are in the knowledge.
-func leaked(ctx context.Context, v *engine.Examined) (Figure, error) {
+func leaked(ctx context.Context, v *engine.Pipeline) (Figure, error) {
 	switch v.InputPath() {
 	case "":
 		return impossible("the pipeline has no input block"), nil
@@ -275,7 +192,7 @@ func leaked(ctx context.Context, v *engine.Examined) (Figure, error) {
 }
 
 // answer returns the pipeline's answer to a text.
-func answer(ctx context.Context, v *engine.Examined, text string) (Figure, error) {
+func answer(ctx context.Context, v *engine.Pipeline, text string) (Figure, error) {
 	r, err := v.Answer(ctx, engine.Item{Text: text})
 	if failed := r.Error; failed != nil {
 		return impossible("%v", failed), nil
@@ -297,7 +214,7 @@ func answer(ctx context.Context, v *engine.Examined, text string) (Figure, error
 const amongFirst = 20
 
 // found returns whether a passage is among the first candidates for a question.
-func found(ctx context.Context, v *engine.Examined, args []any) (Figure, error) {
+func found(ctx context.Context, v *engine.Pipeline, args []any) (Figure, error) {
 	question, passage, k := args[0].(string), args[1].(string), amongFirst
 	if len(args) > 2 {
 		k = whole(args[2])

@@ -145,12 +145,12 @@ func FindFlagRule(p *pipeline.Pipeline) (FlagRule, hcl.Diagnostics) {
 		if !stage.Enabled || stage.Block != "elect" {
 			continue
 		}
-		if stage.Flag == nil {
-			return FlagRule{}, flagDiagnostic(stage.Range, "elect.%s flags nothing, so no answers can be left out of a promise: %s", stage.Name, advice)
+		var m []string
+		if stage.Flag != nil {
+			m = flagRule().FindStringSubmatch(stage.Flag.Text())
 		}
-		m := flagRule().FindStringSubmatch(stage.Flag.Text())
 		if m == nil {
-			return FlagRule{}, flagDiagnostic(stage.Range, "The rule %q of elect.%s does not compare with a variable alone: %s", stage.Flag.Text(), stage.Name, advice)
+			return FlagRule{}, flagDiagnostic(stage.Range, "No flag rule of elect.%s compares with a variable alone, so no answers can be left out of a promise: %s", stage.Name, advice)
 		}
 		return FlagRule{Variable: m[3], signal: m[1], inclusive: m[2] == "<="}, nil
 	}

@@ -19,82 +19,6 @@ import (
 //
 // Packages tune and eval decide which items to compare, and measure the gain.
 
-// Ballots are the samples of voters for items. The election's rules are already evaluated, so that
-// elections with many weights cost little more than counting.
-type Ballots struct {
-	results []outcome.Result
-	items   stage.Items
-	places  []int // indexes in items, by position among the results; -1: the row could not be read
-}
-
-// Prepare returns the ballots of items, from the voters for which asked returns true.
-func (e *Election) Prepare(ctx context.Context, results []outcome.Result, asked func(AskRule) bool) (*Ballots, error) {
-	b := &Ballots{results: results, places: make([]int, len(results))}
-	var records []*stage.Record
-	for i := range results {
-		old, err := e.record(results[i])
-		if err != nil {
-			return nil, err
-		}
-		if b.places[i] = -1; old.Row.Err != nil {
-			continue
-		}
-		rec, _, err := e.again.Record(old, func(v stage.Voter) bool { return asked(AskRule{i, v}) })
-		if err != nil {
-			return nil, err
-		}
-		b.places[i] = len(records)
-		records = append(records, rec)
-	}
-	b.items = e.again.Prepare(ctx, records)
-	return b, ctx.Err()
-}
-
-// Samples returns the samples that the election reads for an item.
-func (b *Ballots) Samples(i int) []sdk.Sample {
-	if b.places[i] < 0 {
-		return nil
-	}
-	return b.items.Batch.Items[b.places[i]].Samples
-}
-
-// Hold holds the election over some of the items, by position. Its results have no votes, and it
-// asks no fallback of the election.
-func (e *Election) Hold(ctx context.Context, b *Ballots, at []int) ([]outcome.Result, error) {
-	out := make([]outcome.Result, len(at))
-	err := batches(ctx, len(at), func(ctx context.Context, from, to int) error {
-		batch := sdk.Batch{Labels: b.items.Batch.Labels}
-		var places []int
-		for n := from; n < to; n++ {
-			place := b.places[at[n]]
-			if decided, ok := b.items.Decided[place]; ok {
-				out[n] = decided
-			} else if place < 0 {
-				out[n] = b.results[at[n]]
-			} else {
-				batch.Items, places = append(batch.Items, b.items.Batch.Items[place]), append(places, n)
-			}
-		}
-		verdicts, err := e.again.Verdicts(ctx, batch)
-		rows := sdk.RowErrors{}
-		if err != nil && (!errors.As(err, &rows) || len(verdicts) != len(places)) {
-			return err
-		}
-		for i, n := range places {
-			of := b.results[at[n]]
-			out[n] = outcome.Result{Line: of.Line, ID: of.ID, Text: of.Text, Expected: of.Expected}
-			if rows[i] != nil {
-				out[n].Failure = &outcome.Failure{Err: rows[i]}
-				continue
-			}
-			v := verdicts[i]
-			out[n].Answer, out[n].Agreement, out[n].Confidence, out[n].Unknown, out[n].Reason = v.Answer, v.Agreement, v.Confidence, v.Unknown, v.Reason
-		}
-		return ctx.Err()
-	})
-	return out, err
-}
-
 // batchSize is how many items are elected together.
 const batchSize = 64
 
@@ -152,19 +76,51 @@ func (e *Election) Elect(ctx context.Context, results []outcome.Result, asked fu
 		}
 		records, keys, at = append(records, rec), append(keys, key), append(at, i)
 	}
-	err := batches(ctx, len(records), func(ctx context.Context, from, to int) error {
-		for n, result := range e.again.Elect(ctx, records[from:to]) {
-			out[at[from+n]] = result
-		}
-		return ctx.Err()
-	})
+	elected, err := e.elect(ctx, records)
 	if err != nil {
 		return nil, err
 	}
 	for n, key := range keys {
-		e.held[key] = out[at[n]]
+		out[at[n]], e.held[key] = elected[n], elected[n]
 	}
 	return out, nil
+}
+
+// elect holds the election over records, some of them at a time.
+func (e *Election) elect(ctx context.Context, records []*stage.Record) ([]outcome.Result, error) {
+	out := make([]outcome.Result, len(records))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for from := 0; from < len(records); from += batchSize {
+		g.Go(func() error {
+			copy(out[from:], e.again.Elect(ctx, records[from:min(from+batchSize, len(records))]))
+			return ctx.Err()
+		})
+	}
+	return out, g.Wait()
+}
+
+// Samples returns the samples that the election reads of items if all voters are asked; nil: of an item that
+// fails.
+func (e *Election) Samples(ctx context.Context, results []outcome.Result) ([][]sdk.Sample, error) {
+	all := make([][]sdk.Sample, len(results))
+	for i := range results {
+		old, err := e.record(results[i])
+		if err != nil {
+			return nil, err
+		}
+		if old.Row.Err != nil {
+			continue
+		}
+		rec, _, err := e.again.Record(old, func(stage.Voter) bool { return true })
+		if err != nil {
+			return nil, err
+		}
+		if held := e.again.Elect(ctx, []*stage.Record{rec}); held[0].Failure == nil {
+			all[i] = e.again.Samples(rec)
+		}
+	}
+	return all, ctx.Err()
 }
 
 func (e *Election) record(r outcome.Result) (*stage.Record, error) {
@@ -175,21 +131,10 @@ func (e *Election) record(r outcome.Result) (*stage.Record, error) {
 	return old, nil
 }
 
-// batches calls do with parts of n items, some of them at a time.
-func batches(ctx context.Context, n int, do func(ctx context.Context, from, to int) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for from := 0; from < n; from += batchSize {
-		g.Go(func() error { return do(ctx, from, min(from+batchSize, n)) })
-	}
-	return g.Wait()
-}
-
 // ElectionsWithout holds elections again, once without each voter, batch by batch while a run
 // answers the items. It belongs to one goroutine.
 type ElectionsWithout struct {
-	run    *run.Run
-	again  *stage.Election
+	*Election
 	voters []string // in file order; none: no election is held again
 }
 
@@ -199,7 +144,7 @@ const mostVoters = 64
 // NewElectionsWithout starts the election stage of p, the pipeline of r, which keeps ballots. A
 // pipeline with one voter, or with more than 64, gets no elections.
 func NewElectionsWithout(ctx context.Context, r *run.Run, p *pipeline.Pipeline, start stage.Launch) (*ElectionsWithout, error) {
-	w := &ElectionsWithout{run: r}
+	w := &ElectionsWithout{Election: &Election{run: r}}
 	elects := false
 	for _, s := range p.Stages {
 		switch {
@@ -222,43 +167,24 @@ func NewElectionsWithout(ctx context.Context, r *run.Run, p *pipeline.Pipeline, 
 // Elect calls each, for every wanted result and voter, with the result without the voter. For an
 // unusable row, that is the result itself. It makes the run forget the ballots of all results.
 func (w *ElectionsWithout) Elect(ctx context.Context, results []outcome.Result, wanted func(outcome.Result) bool, each func(voter string, answered, without outcome.Result)) error {
-	var answered, unusable []outcome.Result
-	var ballots []*stage.Record
+	var answered []outcome.Result
 	for _, r := range results {
-		old := w.run.Take(r.Line)
-		switch {
-		case old == nil || !wanted(r):
-		case old.Row.Err != nil:
-			unusable = append(unusable, r)
-		default:
-			answered, ballots = append(answered, r), append(ballots, old)
+		if wanted(r) && w.run.Record(r.Line) != nil {
+			answered = append(answered, r)
 		}
 	}
-	without := make([][]outcome.Result, len(w.voters))
-	g, gctx := errgroup.WithContext(ctx)
-	for n, voter := range w.voters {
-		g.Go(func() error {
-			records := make([]*stage.Record, len(ballots))
-			for i, old := range ballots {
-				var err error
-				if records[i], err = w.again.Without(old, voter); err != nil {
-					return err
-				}
-			}
-			without[n] = w.again.Elect(gctx, records)
-			return gctx.Err()
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	for n, voter := range w.voters {
+	for _, voter := range w.voters {
+		w.held = map[ballots]outcome.Result{} // no election is held twice, so nothing is to be kept
+		without, err := w.Election.Elect(ctx, answered, func(a AskRule) bool { return a.Stage.Name != voter })
+		if err != nil {
+			return err
+		}
 		for i := range answered {
-			each(voter, answered[i], without[n][i])
+			each(voter, answered[i], without[i])
 		}
-		for _, r := range unusable {
-			each(voter, r, r)
-		}
+	}
+	for _, r := range results {
+		w.run.Forget(r.Line)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -28,9 +27,7 @@ type Subject struct {
 	Learns   bool   // the election finds its weights itself, from votes on labelled rows
 	// More are the variables of other arguments of an election that learns, by argument: tune
 	// writes what it learns besides its weights, too.
-	More      map[string]string
-	Voters    []string
-	Undecided []string // variables of other thresholds, which keep their values
+	More map[string]string
 
 	doubts map[string]doubt   // by stage
 	values map[string]float64 // of the variables of all thresholds
@@ -57,14 +54,13 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 		if !stage.Enabled || stage.Block != "sample" {
 			continue
 		}
-		s.Voters = append(s.Voters, stage.Name)
 		d, ok := readDoubt(stage.When)
 		if !ok {
 			missed = append(missed, advise(stage)...)
 			continue
 		}
 		s.doubts[stage.Name] = d
-		s.values[d.variable] = number(f, d.variable)
+		s.values[d.variable], _ = strconv.ParseFloat(ValueOf(f, d.variable), 64) // the rule was checked: the value is a number
 		if !slices.Contains(names, d.variable) {
 			names = append(names, d.variable)
 		}
@@ -82,12 +78,7 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 		s.Variable = names[0]
 	case s.Weights == "":
 		return s, append(missed, diagnostic(p.Range, "Nothing to tune",
-			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in accuracy = var.y in the config of the election, or in weights = var.y where the election learns them. This pipeline has neither.`)...)
-	}
-	for _, n := range names {
-		if n != s.Variable {
-			s.Undecided = append(s.Undecided, n)
-		}
+			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in accuracy = var.y in the config of the election, or in weights = var.y where the election learns them. This pipeline has neither. It tries other values only of arguments that are named.`)...)
 	}
 	return s, nil
 }
@@ -117,13 +108,10 @@ func readDoubt(r *rule.Rule) (doubt, bool) {
 
 // advise says how a network stage's rule must change so that tune can find its threshold.
 func advise(s *pipeline.Stage) hcl.Diagnostics {
-	switch {
-	case !s.Info.Network:
+	if !s.Info.Network {
 		return nil
-	case s.When == nil:
-		return diagnostic(s.Range, "No threshold", `sample.%s is asked about every item. With when = "margin < var.margin_below", and a variable "margin_below" { default = 0.1 }, it is asked about the doubtful ones only, and tune finds which are.`, s.Name)
 	}
-	return diagnostic(s.Range, "No threshold", `The rule %q compares with no variable: write when = "margin < var.margin_below", alone, and a variable "margin_below" { default = 0.1 }.`, s.When.Text())
+	return diagnostic(s.Range, "No threshold", `No rule of sample.%s compares with a variable alone. With when = "margin < var.margin_below", and a variable "margin_below" { default = 0.1 }, it is asked about the doubtful items only, and tune finds which are.`, s.Name)
 }
 
 // findWeights finds the variables that set the voters' weights in an enabled election.
@@ -156,15 +144,6 @@ func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
 func (s *Subject) Sends(voter string) bool {
 	_, ok := s.doubts[voter]
 	return ok
-}
-
-// Taken returns the variables of thresholds and of the election's arguments, tuned or not.
-func (s *Subject) Taken() []string {
-	all := slices.Sorted(maps.Keys(s.values))
-	for _, variable := range s.arguments() {
-		all = append(all, variable)
-	}
-	return all
 }
 
 // Everything returns overrides with which every threshold sends all items.
@@ -201,16 +180,6 @@ func (d doubt) of(margin, agreement float64) float64 {
 	return margin
 }
 
-func number(f *pipeline.File, name string) float64 {
-	for _, v := range f.Variables {
-		if v.Name == name {
-			n, _ := strconv.ParseFloat(v.Value, 64) // the rule was checked: the value is a number
-			return n
-		}
-	}
-	return 0
-}
-
 func diagnostic(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }
@@ -220,7 +189,7 @@ type Options struct {
 	Goal      Goal
 	Folds     int           // parts of the items, each held out once; at least 2
 	Threshold string        // the variable to find, if the file has several thresholds
-	Over      []eval.Target // arguments and variables whose values are tried; nil: those that cost nothing
+	Over      []eval.Target // arguments and variables whose values are tried
 	Metric    Metric        // by which values are chosen
 	// Promise is the goal for the flag rule's threshold (flagging.go); nil: it stays.
 	Promise *eval.PromiseGoal
@@ -295,33 +264,38 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return o, err
 	}
-	sums := make([][]sum, t.Folds) // by fold and share
-	var present sum
+	cells := make([][]cell, len(shares)) // by share and item
+	for k := range cells {
+		cells[k] = make([]cell, len(w.all))
+	}
+	present, choice := make([]cell, len(w.all)), make([]cell, len(w.all))
 	for f := range t.Folds {
 		w.progress("drawing the curve", f, t.Folds)
 		train, test := w.folds.Of(f)
-		if sums[f], err = w.points(ctx, elections[f], train, test, shares); err != nil {
+		for k, share := range shares {
+			if err := w.measure(ctx, elections[f], test, w.threshold(train, share), cells[k]); err != nil {
+				return o, err
+			}
+		}
+		if err := w.measure(ctx, elections[f], test, w.Now(), present); err != nil {
 			return o, err
 		}
-		now, err := w.measure(ctx, elections[f], test, w.Now())
-		if err != nil {
-			return o, err
-		}
-		present = present.add(now)
 	}
-	o.Curve = curve(sums, -1)
+	o.Curve = curve(cells, w.all)
 	if o.Chosen, err = t.Goal.choose(o.Curve); err != nil {
 		return o, err
 	}
-	var choice sum
 	for f := range t.Folds {
-		k, err := t.Goal.choose(curve(sums, f))
+		train, test := w.folds.Of(f)
+		k, err := t.Goal.choose(curve(cells, train))
 		if err != nil {
 			k = o.Chosen // the other folds alone miss the goal
 		}
-		choice = choice.add(sums[f][k])
+		for _, i := range test {
+			choice[i] = cells[k][i]
+		}
 	}
-	o.Choice, o.Present = choice.point(t.Folds), present.point(t.Folds)
+	o.Choice, o.Present = point(choice, w.all), point(present, w.all)
 	o.Threshold = w.threshold(w.all, shares[o.Chosen])
 	o.Against = w.folds.Compare(o.Curve[len(o.Curve)-1].right, o.Choice.right)
 	o.Better = w.folds.Compare(o.Present.right, o.Choice.right)
@@ -438,19 +412,20 @@ type work struct {
 	all     []int // the items
 	counter *eval.Counter
 	plain   *Election // with the weights of the file
-	kinds   []*Ballots
-	signals [][]float64 // by item: values that the tuned variable is compared with
+	// kinds say whom the elections ask that weights must suit: everything is sent and, if a threshold is
+	// tuned, nothing is, because a cascade holds both.
+	kinds   []func(AskRule) bool
+	signals [][]float64    // by item: values that the tuned variable is compared with
+	samples [][]sdk.Sample // by item: what an election that learns reads
 }
 
-// begin starts the election with the weights of the file. It prepares the ballots of the kinds of
-// elections that weights must suit: with everything sent and, if a threshold is tuned, with nothing
-// sent, because a cascade holds both.
+// begin starts the election with the weights of the file.
 func (w *work) begin(ctx context.Context) (err error) {
 	if w.plain, err = w.Election(ctx, nil); err != nil {
 		return err
 	}
 	w.signals = make([][]float64, len(w.Results))
-	sent, err := w.plain.Prepare(ctx, w.Results, func(a AskRule) bool {
+	_, err = w.plain.Elect(ctx, w.Results, func(a AskRule) bool {
 		if d, ok := w.doubts[a.Stage.Name]; ok && d.variable == w.Variable {
 			w.signals[a.Item] = append(w.signals[a.Item], d.of(a.Margin, a.Agreement))
 		}
@@ -459,11 +434,13 @@ func (w *work) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if w.kinds = []*Ballots{sent}; w.Variable == "" {
-		return nil
+	w.kinds = append(w.kinds, func(AskRule) bool { return true })
+	if w.Variable != "" {
+		w.kinds = append(w.kinds, func(a AskRule) bool { return w.asks(a.Stage.Name, a.Margin, a.Agreement, -1) })
 	}
-	none, err := w.plain.Prepare(ctx, w.Results, func(a AskRule) bool { return w.asks(a.Stage.Name, a.Margin, a.Agreement, -1) })
-	w.kinds = append(w.kinds, none)
+	if w.Learns {
+		w.samples, err = w.plain.Samples(ctx, w.Results)
+	}
 	return err
 }
 
@@ -515,8 +492,8 @@ func (s score) scope() float64 {
 // score holds elections of all kinds over some items.
 func (w *work) score(ctx context.Context, e *Election, items []int) (scores, error) {
 	all := make(scores, len(items))
-	for _, ballots := range w.kinds {
-		results, err := e.Hold(ctx, ballots, items)
+	for _, asked := range w.kinds {
+		results, err := e.Elect(ctx, w.pick(items), asked)
 		if err != nil {
 			return nil, err
 		}

@@ -2,11 +2,8 @@ package tune
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"os"
@@ -20,7 +17,6 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
@@ -28,7 +24,7 @@ import (
 
 // Point measures a threshold on rows that it was not found on.
 type Point struct {
-	Threshold float64 `json:"threshold"` // mean over the folds
+	Threshold float64 `json:"threshold"` // mean over the items
 	Sent      float64 `json:"sent"`      // share of the items that the threshold sends
 	Accuracy  float64 `json:"accuracy"`
 	Cost      float64 `json:"cost"` // of a thousand items
@@ -36,82 +32,60 @@ type Point struct {
 	right []float64 // by item: 1 or 0
 }
 
-// sum is a fold's part of a point, which can be added up.
-type sum struct {
-	items, sent     int
-	right           []float64 // by item: 1 or 0
-	cost, threshold float64
+// cell is the result of an item under a threshold that was found without the item's fold.
+type cell struct {
+	threshold, right, cost float64
+	sent                   bool
 }
 
-func (s sum) add(o sum) sum {
-	return sum{s.items + o.items, s.sent + o.sent, slices.Concat(s.right, o.right), s.cost + o.cost, s.threshold + o.threshold}
-}
-
-func (s sum) point(folds int) Point {
-	n, right := float64(max(s.items, 1)), 0.0
-	for _, r := range s.right {
-		right += r
-	}
-	return Point{
-		Threshold: s.threshold / float64(max(folds, 1)), Sent: float64(s.sent) / n, Accuracy: right / n,
-		Cost: 1000 * s.cost / n, right: s.right,
-	}
-}
-
-// curve adds up the points of all folds but one; -1: of all folds.
-func curve(sums [][]sum, without int) []Point {
-	points := make([]Point, len(sums[0]))
-	for k := range points {
-		var s sum
-		folds := 0
-		for f := range sums {
-			if f != without {
-				s = s.add(sums[f][k])
-				folds++
-			}
+// point sums up the results of some items.
+func point(cells []cell, items []int) Point {
+	var p Point
+	for _, i := range items {
+		c := cells[i]
+		if c.sent {
+			p.Sent++
 		}
-		points[k] = s.point(folds)
+		p.Threshold, p.Accuracy, p.Cost = p.Threshold+c.threshold, p.Accuracy+c.right, p.Cost+c.cost
+		p.right = append(p.right, c.right)
 	}
-	return points
+	n := float64(max(len(items), 1))
+	p.Threshold, p.Sent, p.Accuracy, p.Cost = p.Threshold/n, p.Sent/n, p.Accuracy/n, 1000*p.Cost/n
+	return p
 }
 
-// points measures on test, for each share, the threshold that sends this share of train.
-func (w *work) points(ctx context.Context, election *Election, train, test []int, shares []float64) ([]sum, error) {
-	sums := make([]sum, len(shares))
-	for k, share := range shares {
-		var err error
-		if sums[k], err = w.measure(ctx, election, test, w.threshold(train, share)); err != nil {
-			return nil, err
-		}
+// curve sums up the results of some items for each share.
+func curve(cells [][]cell, items []int) (all []Point) {
+	for _, of := range cells {
+		all = append(all, point(of, items))
 	}
-	return sums, nil
+	return all
 }
 
-// measure counts the items that a threshold sends and those that are then right.
-func (w *work) measure(ctx context.Context, election *Election, items []int, at float64) (sum, error) {
-	s := sum{items: len(items), threshold: at, right: make([]float64, len(items))}
-	sent := make([]bool, len(items))
+// measure sets the results of items under a threshold.
+func (w *work) measure(ctx context.Context, election *Election, items []int, at float64, cells []cell) error {
+	for _, i := range items {
+		cells[i] = cell{threshold: at}
+	}
 	results, err := election.Elect(ctx, w.pick(items), func(a AskRule) bool {
 		if !w.asks(a.Stage.Name, a.Margin, a.Agreement, at) {
 			return false
 		}
+		c := &cells[items[a.Item]]
 		if d, ok := w.doubts[a.Stage.Name]; ok && d.variable == w.Variable {
-			sent[a.Item] = true
+			c.sent = true
 		}
 		if w.Cost != nil {
-			s.cost += w.Cost(a.Stage.Name, a.Usage)
+			c.cost += w.Cost(a.Stage.Name, a.Usage)
 		}
 		return true
 	})
-	for i := range results {
-		if sent[i] {
-			s.sent++
-		}
-		if w.counter.Right(results[i]) {
-			s.right[i] = 1
+	for n, r := range results {
+		if w.counter.Right(r) {
+			cells[items[n]].right = 1
 		}
 	}
-	return s, err
+	return err
 }
 
 func (w *work) pick(items []int) []outcome.Result {
@@ -171,23 +145,6 @@ func best(curve []Point, allowed func(Point) bool) int {
 // SHA-256 of that file follows in hex.
 const mark = "# tuned on sha256 "
 
-// Digest returns the SHA-256 of a file, in hex; for a glob, source.Digest.
-func Digest(path string) (string, error) {
-	if source.IsGlob(path) {
-		return source.Digest(path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
 // TunedOn returns the digests of the files on which the variables in a file were tuned.
 func TunedOn(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
@@ -207,15 +164,6 @@ func TunedOn(path string) ([]string, error) {
 // Found holds values of the election's arguments, by name: weights of voters and, if the election
 // learns, the other arguments that it resolved.
 type Found map[string]any
-
-// weights returns the weights of the voters; nil: none were found.
-func (f Found) weights(argument string) map[string]float64 {
-	var all map[string]float64
-	if raw, err := json.Marshal(f[argument]); err != nil || json.Unmarshal(raw, &all) != nil {
-		return nil
-	}
-	return all
-}
 
 // Weighed returns the election stage of a pipeline with the found values instead of the file's;
 // nil: with neither. An argument without a variable in the file keeps its value, because nobody
@@ -273,7 +221,7 @@ func (s *Subject) Variables(o Outcome, kept []Assignment, items int, input, dige
 
 // writeFound writes the found values of arguments that have variables.
 func (s *Subject) writeFound(b *strings.Builder, found Found) {
-	fmt.Fprintf(b, "%s = %s\n", s.Weights, hclOf(found.weights(s.Argument)))
+	fmt.Fprintf(b, "%s = %s\n", s.Weights, hclOf(found[s.Argument]))
 	for _, name := range slices.Sorted(maps.Keys(s.More)) {
 		if value, ok := found[name]; ok {
 			fmt.Fprintf(b, "%s = %s\n", s.More[name], hclOf(value))
@@ -337,7 +285,7 @@ func (w *work) fit(ctx context.Context, items []int) (Found, error) {
 					if w.counter.Outside(r) {
 						label = ""
 					}
-					rows = append(rows, sdk.TrainingRow{ID: r.ID, Text: r.Text, Label: label, Samples: w.kinds[0].Samples(i), HeldOut: w.Rows > 0})
+					rows = append(rows, sdk.TrainingRow{ID: r.ID, Text: r.Text, Label: label, Samples: w.samples[i], HeldOut: w.Rows > 0})
 				}
 				if !yield(rows, ctx.Err()) {
 					return

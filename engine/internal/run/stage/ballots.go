@@ -38,9 +38,8 @@ func clone(samples []sdk.Sample) []sdk.Sample {
 
 // Election is a graph's election with other values of variables.
 type Election struct {
-	graph   *Graph
-	elect   *stage
-	elector sdk.Elector
+	graph *Graph
+	elect *stage
 }
 
 // Election starts the election stage of p, the graph's own pipeline with other values of variables.
@@ -49,12 +48,7 @@ func (g *Graph) Election(ctx context.Context, p *pipeline.Pipeline, start Launch
 		return nil, errors.New("the pipeline has no election")
 	}
 	s := &stage{Stage: p.Stages[g.elect], graph: g, name: g.stages[g.elect].name, index: g.elect, in: g.stages[g.elect].in, ending: newEnding()}
-	e := &Election{graph: g, elect: s}
-	return e, g.connect(ctx, s, nil, func(ctx context.Context, l LaunchRequest) (any, error) {
-		process, err := start(ctx, l)
-		e.elector, _ = process.(sdk.Elector)
-		return process, err
-	})
+	return &Election{graph: g, elect: s}, g.connect(ctx, s, nil, start)
 }
 
 // Voter is a voter of an election, with figures of its ballot for an item.
@@ -95,23 +89,6 @@ func (e *Election) Record(old *Record, asked func(Voter) bool) (rec *Record, ask
 	return rec, asks, nil
 }
 
-// Without copies an answered item with the ballots of all voters but one.
-func (e *Election) Without(old *Record, voter string) (*Record, error) {
-	if old.ballots == nil {
-		return nil, errNoBallots
-	}
-	rec := &Record{Row: old.Row, id: old.id, outputs: slices.Clone(old.outputs)}
-	rec.outputs[e.elect.index] = output{}
-	for _, v := range e.graph.voters {
-		if e.graph.stages[v].Name == voter {
-			rec.outputs[v] = output{}
-		} else {
-			rec.outputs[v].samples = clone(old.ballots[v])
-		}
-	}
-	return rec, nil
-}
-
 // Elect holds the election for a batch. Its results have no votes and candidates.
 func (e *Election) Elect(ctx context.Context, records []*Record) []outcome.Result {
 	e.elect.run(ctx, records)
@@ -123,51 +100,8 @@ func (e *Election) Elect(ctx context.Context, records []*Record) []outcome.Resul
 	return all
 }
 
-// Items are answered items as an election reads them: their voters' samples, narrowed by the accept
-// rules. Elections with other weights can be held over them.
-type Items struct {
-	Batch sdk.Batch
-	// Decided has, by position, the items without an election: they failed, or its when rule does
-	// not hold.
-	Decided map[int]outcome.Result
-}
-
-// Prepare returns the Items of a batch. It evaluates the election's rules once; they do not depend
-// on its arguments.
-func (e *Election) Prepare(ctx context.Context, records []*Record) Items {
-	s := e.elect
-	items := Items{Batch: sdk.Batch{Items: make([]sdk.Item, len(records))}, Decided: map[int]outcome.Result{}}
-	if s.knowledge != nil && s.Info.Reads.Has(sdk.ColumnLabels) {
-		items.Batch.Labels = s.knowledge.Labels
-	}
-	held := map[*Record]bool{}
-	for _, rec := range s.when(ctx, records) {
-		held[rec] = true
-	}
-	for i, rec := range records {
-		if held[rec] {
-			if err := s.accept(ctx, rec, rec.samples(s.in.voters)); err != nil {
-				rec.fail(s, err)
-				held[rec] = false
-			}
-		}
-		if held[rec] {
-			items.Batch.Items[i] = s.item(rec)
-		} else {
-			items.Decided[i], _ = e.graph.Result(rec)
-		}
-	}
-	return items
-}
-
-// Verdicts holds the bare election over a batch, without its fallbacks and its flag rule.
-func (e *Election) Verdicts(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
-	verdicts, err := e.elector.Elect(ctx, b)
-	if err == nil && len(verdicts) != len(b.Items) {
-		err = fmt.Errorf("%s returned %d results for %d items", e.elect, len(verdicts), len(b.Items))
-	}
-	return verdicts, err
-}
+// Samples returns what the election has read of a record: its voters' samples, narrowed by the accept rules.
+func (e *Election) Samples(rec *Record) []sdk.Sample { return rec.samples(e.elect.in.voters) }
 
 // Searchable reports whether search results depend only on the knowledge: all searches can then
 // precede the other stages.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -217,11 +216,8 @@ func Ask(w io.Writer, r outcome.Result, a Asking) error {
 	case len(r.Candidates) == 0:
 		fmt.Fprintln(out, "No passage was found.")
 	case a.Judgement.Unlikely:
-		warning := "Probably nothing here answers this"
-		if p := a.Judgement.Probability; !math.IsNaN(p) {
-			warning += fmt.Sprintf(" (the probability that something does is %.0f %%)", 100*p)
-		}
-		for _, line := range terminal.Wrap(warning+". The nearest passages:", a.Width) {
+		warning := fmt.Sprintf("Probably nothing here answers this (the probability that something does is %.0f %%). The nearest passages:", 100*a.Judgement.Probability)
+		for _, line := range terminal.Wrap(warning, a.Width) {
 			fmt.Fprintln(out, line)
 		}
 		fmt.Fprintln(out)
