@@ -23,29 +23,18 @@ func (p Profile) Estimate(r dialect.Request) uint64 {
 func (p Profile) Tokens(text string) int { return int(math.Ceil(p.tokens("", text))) }
 
 // MostInput is how many tokens the prompt of a request has at most, which Apply has changed
-// and whose body has so many bytes. No token of a text is shorter than a byte. What the
-// template adds is what was measured or, where nothing was, as much as the frame of the
-// body has bytes.
-func (p Profile) MostInput(r dialect.Request, body int) uint64 {
-	most := body
-	if p.TemplateTokens > 0 && r.Messages != nil {
-		most = len(asked(r)) + len(r.Schema) + p.TemplateTokens + slack + leastFrame*(len(r.Messages)-1)
-	}
+// and whose body has so many bytes: no token of a text is shorter than a byte, and the frame of
+// the body has more bytes than a template adds tokens.
+func (Profile) MostInput(r dialect.Request, body int) uint64 {
 	if r.Schema != nil && r.Form == dialect.FormTool {
-		most += preamble
+		body += preamble
 	}
-	return uint64(most)
+	return uint64(body)
 }
 
 const (
 	// frame is about how many tokens a chat template adds to each message.
 	frame = 4
-	// leastFrame is how many bytes {"role":"user","content":""} has: more than any template
-	// adds tokens to a message.
-	leastFrame = 27
-	// slack is how many tokens too few the template may be measured: the question of the probe
-	// is counted by bytes, and a token of it may be half as long as those of other texts.
-	slack = 16
 	// preamble is more than the tokens by which services explain tools to a model.
 	preamble = 512
 )
