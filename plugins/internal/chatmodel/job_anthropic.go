@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -64,38 +63,25 @@ func (b messageBatch) job() Job {
 
 // Find implements Service. A batch that has not ended may belong to another program.
 func (a Anthropic) Find(ctx context.Context, mark string, requests int) (job Job, found bool, err error) {
-	after := ""
-	for range maxPages {
-		var page struct {
-			Data    []messageBatch `json:"data"`
-			HasMore bool           `json:"has_more"`
+	var newest struct {
+		Data []messageBatch `json:"data"`
+	}
+	if _, err := (api.Transfer{Client: a.Client, Method: http.MethodGet, Path: batchesPath + lately, Reply: &newest}).Do(ctx); err != nil {
+		return Job{}, false, err
+	}
+	for _, b := range newest.Data {
+		job := b.job()
+		if job.Requests != requests || b.Status == "canceling" || job.Failed != "" || b.Counts.Expired == requests {
+			continue
 		}
-		query := url.Values{"limit": {fmt.Sprint(pageSize)}}
-		if after != "" {
-			query.Set("after_id", after)
-		}
-		t := api.Transfer{Client: a.Client, Method: http.MethodGet, Path: batchesPath + "?" + query.Encode(), Reply: &page}
-		if _, err := t.Do(ctx); err != nil {
-			return Job{}, false, err
-		}
-		for _, b := range page.Data {
-			after = b.ID
-			job := b.job()
-			if job.Requests != requests || b.Status == "canceling" || job.Failed != "" || b.Counts.Expired == requests {
-				continue
-			}
-			ours := !job.Ended
-			if job.Ended {
-				if ours, err = a.bears(ctx, job, mark); err != nil {
-					return Job{}, false, err
-				}
-			}
-			if ours {
-				return job, true, nil
+		ours := !job.Ended
+		if job.Ended {
+			if ours, err = a.bears(ctx, job, mark); err != nil {
+				return Job{}, false, err
 			}
 		}
-		if !page.HasMore || len(page.Data) == 0 {
-			break
+		if ours {
+			return job, true, nil
 		}
 	}
 	return Job{}, false, nil

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -33,8 +32,8 @@ const (
 	markName = "racflow"
 	// maxLine is the size of the longest reply.
 	maxLine = 64 << 20
-	// pageSize and maxPages bound the list that a lost batch is looked for in.
-	pageSize, maxPages = 100, 20
+	// lately asks for the batches among which a lost one is looked for, the newest first.
+	lately = "?limit=100"
 )
 
 // Limits implements Service.
@@ -89,28 +88,15 @@ func (b batch) job() Job {
 
 // Find implements Service.
 func (o OpenAI) Find(ctx context.Context, mark string, _ int) (job Job, found bool, err error) {
-	after := ""
-	for range maxPages {
-		var page struct {
-			Data    []batch `json:"data"`
-			HasMore bool    `json:"has_more"`
-		}
-		query := url.Values{"limit": {fmt.Sprint(pageSize)}}
-		if after != "" {
-			query.Set("after", after)
-		}
-		t := api.Transfer{Client: o.Client, Method: http.MethodGet, Path: "/batches?" + query.Encode(), Reply: &page}
-		if _, err := t.Do(ctx); err != nil {
-			return Job{}, false, err
-		}
-		for _, b := range page.Data {
-			if b.Metadata[markName] == mark && b.Status != "failed" && b.Status != "cancelled" && b.Status != "cancelling" {
-				return b.job(), true, nil
-			}
-			after = b.ID
-		}
-		if !page.HasMore || len(page.Data) == 0 {
-			break
+	var newest struct {
+		Data []batch `json:"data"`
+	}
+	if _, err := (api.Transfer{Client: o.Client, Method: http.MethodGet, Path: "/batches" + lately, Reply: &newest}).Do(ctx); err != nil {
+		return Job{}, false, err
+	}
+	for _, b := range newest.Data {
+		if b.Metadata[markName] == mark && b.Status != "failed" && b.Status != "cancelled" && b.Status != "cancelling" {
+			return b.job(), true, nil
 		}
 	}
 	return Job{}, false, nil
