@@ -2,6 +2,7 @@ package chatmodel
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -116,37 +117,21 @@ func shown(mark string) string { return mark[max(0, len(mark)-shownMark):] }
 func resultsPath(id string) string { return batchesPath + "/" + url.PathEscape(id) + "/results" }
 
 // Submit implements Service.
-func (a Anthropic) Submit(ctx context.Context, mark string, requests JobRequests) (Job, error) {
-	body, err := newScratch()
-	if err != nil {
-		return Job{}, err
+func (a Anthropic) Submit(ctx context.Context, mark string, requests []JobLine) (Job, error) {
+	type message struct {
+		ID     string          `json:"custom_id"`
+		Params json.RawMessage `json:"params"`
 	}
-	defer body.Close() //nolint:errcheck // it is gone then
-	w := bufio.NewWriter(body)
-	separator := `{"requests":[`
-	for line, err := range requests.Each {
-		if err != nil {
-			return Job{}, err
-		}
-		text, err := json.Marshal(map[string]any{"custom_id": shown(mark) + markEnd + line.ID, "params": line.Body})
-		if err == nil {
-			_, err = w.WriteString(separator + string(text))
-		}
-		if err != nil {
-			return Job{}, err
-		}
-		separator = ",\n"
+	all := make([]message, len(requests))
+	for i, line := range requests {
+		all[i] = message{shown(mark) + markEnd + line.ID, line.Body}
 	}
-	_, err = w.WriteString("]}")
-	size := int64(0)
-	if err = errors.Join(err, w.Flush()); err == nil {
-		size, err = rewind(body)
-	}
+	body, err := json.Marshal(map[string]any{"requests": all})
 	if err != nil {
 		return Job{}, err
 	}
 	var b messageBatch
-	header, err := api.Transfer{Client: a.Client, Method: http.MethodPost, Path: batchesPath, Body: io.NopCloser(body), Size: size, Reply: &b}.Do(ctx)
+	header, err := api.Transfer{Client: a.Client, Method: http.MethodPost, Path: batchesPath, Body: bytes.NewReader(body), Size: int64(len(body)), Reply: &b}.Do(ctx)
 	if err == nil && b.ID == "" {
 		err = sdk.Invalid(errors.New("the server made a batch and did not name it; check base_url"))
 	}

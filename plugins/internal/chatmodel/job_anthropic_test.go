@@ -181,9 +181,9 @@ func TestFindByMark(t *testing.T) {
 	c := api.New(api.Config{BaseURL: server.URL, Key: dialect.Anthropic{}.Header, Service: api.Service{Timeout: time.Minute}})
 	service := chatmodel.Anthropic{Client: c}
 	send := func(mark string) string {
-		job, err := service.Submit(t.Context(), mark, chatmodel.JobRequests{Count: 1, Each: func(yield func(chatmodel.JobLine, error) bool) {
-			yield(chatmodel.JobLine{ID: "only", Path: "/messages", Body: []byte(`{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "q"}]}`)}, nil)
-		}})
+		job, err := service.Submit(t.Context(), mark, []chatmodel.JobLine{
+			{ID: "only", Path: "/messages", Body: []byte(`{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "q"}]}`)},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

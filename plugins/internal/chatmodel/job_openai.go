@@ -103,7 +103,7 @@ func (o OpenAI) Find(ctx context.Context, mark string, _ int) (job Job, found bo
 }
 
 // Submit implements Service.
-func (o OpenAI) Submit(ctx context.Context, mark string, requests JobRequests) (Job, error) {
+func (o OpenAI) Submit(ctx context.Context, mark string, requests []JobLine) (Job, error) {
 	file, path, err := o.upload(ctx, requests)
 	if err != nil {
 		return Job{}, err
@@ -134,14 +134,9 @@ type request struct {
 
 // upload uploads a file of requests and returns its name, and the address that all of them
 // are for.
-func (o OpenAI) upload(ctx context.Context, requests JobRequests) (name, path string, err error) {
-	form, err := newScratch()
-	if err != nil {
-		return "", "", err
-	}
-	defer form.Close() //nolint:errcheck // it is gone then
-	w := bufio.NewWriter(form)
-	parts := multipart.NewWriter(w)
+func (o OpenAI) upload(ctx context.Context, requests []JobLine) (name, path string, err error) {
+	var form bytes.Buffer
+	parts := multipart.NewWriter(&form)
 	err = parts.WriteField("purpose", "batch")
 	var content io.Writer
 	if err == nil {
@@ -150,30 +145,22 @@ func (o OpenAI) upload(ctx context.Context, requests JobRequests) (name, path st
 	if err != nil {
 		return "", "", err
 	}
-	for line, err := range requests.Each {
-		if err != nil {
-			return "", "", err
-		}
+	lines := json.NewEncoder(content)
+	for _, line := range requests {
 		path = version + line.Path
-		text, err := json.Marshal(request{line.ID, http.MethodPost, path, line.Body})
-		if err == nil {
-			_, err = content.Write(append(text, '\n'))
-		}
-		if err != nil {
+		if err := lines.Encode(request{line.ID, http.MethodPost, path, line.Body}); err != nil {
 			return "", "", err
 		}
 	}
-	if err := errors.Join(parts.Close(), w.Flush()); err != nil {
-		return "", "", err
-	}
-	size, err := rewind(form)
-	if err != nil {
+	if err := parts.Close(); err != nil {
 		return "", "", err
 	}
 	var reply struct {
 		ID string `json:"id"`
 	}
-	t := api.Transfer{Client: o.Client, Method: http.MethodPost, Path: "/files", Type: parts.FormDataContentType(), Body: io.NopCloser(form), Size: size, Reply: &reply}
+	t := api.Transfer{
+		Client: o.Client, Method: http.MethodPost, Path: "/files", Type: parts.FormDataContentType(), Body: &form, Size: int64(form.Len()), Reply: &reply,
+	}
 	if _, err = t.Do(ctx); err == nil && reply.ID == "" {
 		err = sdk.Invalid(errors.New("the server took a file and did not name it; check base_url"))
 	}
