@@ -274,7 +274,8 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 		return sdk.Invalid(fmt.Errorf("base_url: %w", err))
 	}
 	c.setHeaders(req, r.Header)
-	r.asked = r.called(ctx, text)
+	r.asked = r.call(text)
+	r.asked.Alternative, _ = ctx.Value(alternativeKey{}).(bool)
 	release, err := c.config.Host.Acquire(ctx, r.asked)
 	if err != nil {
 		return err
@@ -315,26 +316,11 @@ func (r *Request) Key(path string, body any, parts ...string) sdk.Key {
 	return sdk.KeyOf(append([]string{"request", r.Client.config.BaseURL, path, string(text)}, parts...)...)
 }
 
-// Call is what Post would ask the Host to permit.
-func (r *Request) Call(body any) (sdk.Call, error) {
-	text, err := r.encode(body)
-	if err != nil {
-		return sdk.Call{}, sdk.Invalid(err)
-	}
-	return r.call(text), nil
-}
-
 type alternativeKey struct{}
 
 // WithAlternative returns a context whose requests another service can answer as well.
 func WithAlternative(ctx context.Context) context.Context {
 	return context.WithValue(ctx, alternativeKey{}, true)
-}
-
-func (r *Request) called(ctx context.Context, body []byte) sdk.Call {
-	call := r.call(body)
-	call.Alternative, _ = ctx.Value(alternativeKey{}).(bool)
-	return call
 }
 
 func (r *Request) call(body []byte) sdk.Call {
