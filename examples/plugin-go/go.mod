@@ -5,6 +5,7 @@ go 1.26.0
 require github.com/racflow/racflow v0.0.0
 
 require (
+	github.com/blevesearch/go-porterstemmer v1.0.3 // indirect
 	github.com/blevesearch/snowballstem v0.9.0 // indirect
 	github.com/fatih/color v1.13.0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect

@@ -68,7 +68,8 @@ func Fuse(hits sdk.Hits, f sdk.Fusion, topK int) []sdk.Candidate {
 	default:
 		panic("fuse: unknown method " + f.Method)
 	}
-	union = best(union, topK)
+	slices.SortFunc(union, compare)
+	union = union[:min(max(topK, 0), len(union))]
 	candidates := make([]sdk.Candidate, len(union))
 	for i, u := range union {
 		c := sdk.Candidate{ID: u.id, Score: u.score, Dense: u.dense, Lexical: u.lexical}
@@ -171,49 +172,5 @@ func compare(a, b foundEntry) int {
 	if c := cmp.Compare(b.score, a.score); c != 0 {
 		return c
 	}
-	if c := cmp.Compare(b.dense, a.dense); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(b.lexical, a.lexical); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.id, b.id)
-}
-
-// best moves the k best to the front, best first, and returns them. It keeps
-// them in a heap with the worst on top while it passes over the rest.
-func best(all []foundEntry, k int) []foundEntry {
-	k = min(max(k, 0), len(all))
-	heap := all[:k]
-	if 0 < k && k < len(all) {
-		for i := k/2 - 1; i >= 0; i-- {
-			sink(heap, i)
-		}
-		for _, f := range all[k:] {
-			if compare(f, heap[0]) < 0 {
-				heap[0] = f
-				sink(heap, 0)
-			}
-		}
-	}
-	slices.SortFunc(heap, compare)
-	return heap
-}
-
-// sink restores the heap below i: no entry is better than one above it.
-func sink(heap []foundEntry, i int) {
-	for {
-		worst := 2*i + 1
-		if worst >= len(heap) {
-			return
-		}
-		if r := worst + 1; r < len(heap) && compare(heap[r], heap[worst]) > 0 {
-			worst = r
-		}
-		if compare(heap[worst], heap[i]) <= 0 {
-			return
-		}
-		heap[i], heap[worst] = heap[worst], heap[i]
-		i = worst
-	}
+	return cmp.Or(cmp.Compare(b.dense, a.dense), cmp.Compare(b.lexical, a.lexical), cmp.Compare(a.id, b.id))
 }

@@ -440,8 +440,8 @@ func TestMost(t *testing.T) {
 			if test.known {
 				want = sdk.Usage{InputTokens: uint64(sent), OutputTokens: 50}
 			}
-			if call, err := r.Call(map[string]any{"text": "a question"}); err != nil || call != host.Calls()[0] || call.Most != want {
-				t.Errorf("%+v, %v, asked for %+v, want at most %+v", call, err, host.Calls()[0], want)
+			if call := host.Calls()[0]; call.Most != want {
+				t.Errorf("asked for %+v, want at most %+v", call, want)
 			}
 		})
 	}

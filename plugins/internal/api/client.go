@@ -18,6 +18,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -272,7 +274,8 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 		return sdk.Invalid(fmt.Errorf("base_url: %w", err))
 	}
 	c.setHeaders(req, r.Header)
-	r.asked = r.called(ctx, text)
+	r.asked = r.call(text)
+	r.asked.Alternative, _ = ctx.Value(alternativeKey{}).(bool)
 	release, err := c.config.Host.Acquire(ctx, r.asked)
 	if err != nil {
 		return err
@@ -297,7 +300,7 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 	result.Usage, err = r.accept(answer, reply)
 	result.Status = c.statusOf(err)
 	if !r.asked.Believes(result.Usage) {
-		result.Reason = c.excerpt(usageText(answer))
+		result.Reason = c.excerpt(gjson.GetBytes(answer, "usage").Raw)
 	}
 	return err
 }
@@ -313,26 +316,11 @@ func (r *Request) Key(path string, body any, parts ...string) sdk.Key {
 	return sdk.KeyOf(append([]string{"request", r.Client.config.BaseURL, path, string(text)}, parts...)...)
 }
 
-// Call is what Post would ask the Host to permit.
-func (r *Request) Call(body any) (sdk.Call, error) {
-	text, err := r.encode(body)
-	if err != nil {
-		return sdk.Call{}, sdk.Invalid(err)
-	}
-	return r.call(text), nil
-}
-
 type alternativeKey struct{}
 
 // WithAlternative returns a context whose requests another service can answer as well.
 func WithAlternative(ctx context.Context) context.Context {
 	return context.WithValue(ctx, alternativeKey{}, true)
-}
-
-func (r *Request) called(ctx context.Context, body []byte) sdk.Call {
-	call := r.call(body)
-	call.Alternative, _ = ctx.Value(alternativeKey{}).(bool)
-	return call
 }
 
 func (r *Request) call(body []byte) sdk.Call {
@@ -448,30 +436,13 @@ func (c *Client) setHeaders(req *http.Request, further http.Header) {
 // Usage reads what a reply says of its cost in OpenAI's form; zero where it says nothing.
 // An impossible number stays one, so that whoever counts can tell that it is wrong.
 func Usage(reply []byte) sdk.Usage {
-	var r struct {
-		Usage struct {
-			Prompt     float64 `json:"prompt_tokens"`
-			Completion float64 `json:"completion_tokens"`
-			Total      float64 `json:"total_tokens"`
-			Details    struct {
-				Cached float64 `json:"cached_tokens"`
-			} `json:"prompt_tokens_details"`
-		} `json:"usage"`
+	u := gjson.GetBytes(reply, "usage")
+	prompt, completion := u.Get("prompt_tokens").Num, u.Get("completion_tokens").Num
+	if prompt == 0 && completion == 0 { // some services for embeddings
+		prompt = u.Get("total_tokens").Num
 	}
-	_ = json.Unmarshal(reply, &r) // another form: zero
-	u := r.Usage
-	if u.Prompt == 0 && u.Completion == 0 { // some services for embeddings
-		u.Prompt = u.Total
-	}
-	input := Count(u.Prompt)
-	return sdk.Usage{InputTokens: input, CachedTokens: min(Count(max(u.Details.Cached, 0)), input), OutputTokens: Count(u.Completion)}
-}
-
-// usageText is what a reply says of its cost, as it stands there.
-func usageText(reply []byte) string {
-	var r struct{ Usage json.RawMessage }
-	_ = json.Unmarshal(reply, &r) // another form: nothing
-	return string(r.Usage)
+	input, cached := Count(prompt), Count(max(u.Get("prompt_tokens_details.cached_tokens").Num, 0))
+	return sdk.Usage{InputTokens: input, CachedTokens: min(cached, input), OutputTokens: Count(completion)}
 }
 
 // Count is a number of tokens as a service reports it: one that cannot be stays one.

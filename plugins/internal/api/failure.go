@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
@@ -87,47 +90,24 @@ func (c *Client) resultOf(res *http.Response, body []byte, now time.Time) (sdk.R
 // errorStatus is the status of an error that came with status 200, as gateways send
 // it that had begun to answer; 0: there is none.
 func errorStatus(body []byte) int {
-	var reply struct {
-		Error                  json.RawMessage
-		Choices, Data, Results json.RawMessage
-	}
-	if json.Unmarshal(body, &reply) != nil {
-		return 0
-	}
-	for _, answer := range []json.RawMessage{reply.Choices, reply.Data, reply.Results} {
-		if text := string(answer); text != "" && text != "null" && text != "[]" {
+	for _, answer := range gjson.GetManyBytes(body, "choices", "data", "results") {
+		if answer.Type != gjson.Null && answer.Raw != "[]" {
 			return 0
 		}
 	}
-	e, text := readError(reply.Error)
-	status, ok := e.Code.(float64)
+	e := gjson.GetBytes(body, "error")
+	code, kind := e.Get("code"), e.Get("type").Str
 	switch {
-	case e.Message == "" && text == "":
+	case e.Str == "" && e.Get("message").Str == "" || !gjson.ValidBytes(body):
 		return 0
-	case ok && status >= 400 && status < 600:
-		return int(status)
-	case e.Type == "overloaded_error": // as Anthropic's streams say it
+	case code.Type == gjson.Number && code.Num >= 400 && code.Num < 600:
+		return int(code.Num)
+	case kind == "overloaded_error": // as Anthropic's streams say it
 		return overloaded
-	case e.Type == "rate_limit_error":
+	case kind == "rate_limit_error":
 		return http.StatusTooManyRequests
 	}
 	return http.StatusBadGateway
-}
-
-// errorObject is an error in a reply that is more than a text.
-type errorObject struct {
-	Message string `json:"message"`
-	Code    any    `json:"code"`
-	Type    string `json:"type"`
-	Param   any    `json:"param"` // the field that is wrong
-}
-
-// readError reads the error in a reply: an object with a message, or a text.
-func readError(value json.RawMessage) (e errorObject, text string) {
-	if json.Unmarshal(value, &text) != nil {
-		_ = json.Unmarshal(value, &e) // another form: nothing
-	}
-	return e, text
 }
 
 // failure is the result of a reply whose status is not a success.
@@ -152,7 +132,7 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 	case res.StatusCode == http.StatusPaymentRequired || code == noQuota:
 		text += "; the account has insufficient quota"
 	}
-	err := &statusError{Refusal{res.StatusCode, c.hide(parameter(body)), c.hide(code), c.hide(message)}, text, why, false}
+	err := &statusError{Refusal{res.StatusCode, c.hide(gjson.GetBytes(body, "error.param").Str), c.hide(code), c.hide(message)}, text, why, false}
 	if why != nothing {
 		return sdk.Result{Status: sdk.StatusRefused}, sdk.Refused(err)
 	}
@@ -199,28 +179,18 @@ const (
 // {"error": {"message", "code" or "type"}}, {"error": "..."}, {"message": "..."},
 // {"detail": "..."}, or a plain text. Standard says that it is the first form.
 func errorMessage(body []byte) (message, code string, standard bool) {
-	var reply struct {
-		Error, Message, Detail json.RawMessage
-	}
-	if json.Unmarshal(body, &reply) != nil {
+	if !gjson.ValidBytes(body) {
 		return string(body), "", false
 	}
-	e, text := readError(reply.Error)
-	if e.Message != "" {
-		if code, ok := e.Code.(string); ok && code != "" {
-			return e.Message, code, true
-		}
-		return e.Message, e.Type, true
+	if e := gjson.GetBytes(body, "error"); e.Get("message").Str != "" {
+		return e.Get("message").Str, cmp.Or(e.Get("code").Str, e.Get("type").Str), true
 	}
-	for _, other := range []json.RawMessage{reply.Message, reply.Detail} {
-		if text == "" {
-			_, text = readError(other)
+	for _, text := range gjson.GetManyBytes(body, "error", "message", "detail") {
+		if text.Str != "" {
+			return text.Str, "", false
 		}
 	}
-	if text == "" {
-		text = string(body)
-	}
-	return text, "", false
+	return string(body), "", false
 }
 
 // location is where a redirect leads, without what may be secret in it.
@@ -265,17 +235,6 @@ func Denied(err error) bool {
 }
 
 func (e *statusError) Error() string { return e.text }
-
-// parameter is the field that an error reply in OpenAI's form names.
-func parameter(body []byte) string {
-	var reply struct{ Error json.RawMessage }
-	if json.Unmarshal(body, &reply) != nil {
-		return ""
-	}
-	e, _ := readError(reply.Error)
-	name, _ := e.Param.(string)
-	return name
-}
 
 // BadRequest reports whether an error is a server's that refuses the request's fields,
 // its size or its text.
@@ -453,40 +412,23 @@ func refused(status int, body []byte) cause {
 	default:
 		return nothing
 	}
-	var reply struct {
-		Error   json.RawMessage
-		Message json.RawMessage
-		Detail  json.RawMessage
-		Code    any
-		Type    any
-	}
-	if json.Unmarshal(body, &reply) != nil {
-		if status == http.StatusRequestEntityTooLarge { // a proxy says so with a page
-			return tooLong
-		}
+	switch {
+	case !gjson.ValidBytes(body) && status == http.StatusRequestEntityTooLarge: // a proxy says so with a page
+		return tooLong
+	case !gjson.ValidBytes(body):
 		return nothing
-	}
-	var e struct {
-		Code, Type, Status any
-		Param              any
-		Inner              struct{ Code any } `json:"innererror"`
-		Metadata           struct {
-			Flagged json.RawMessage `json:"flagged_input"` // OpenRouter
-		}
-	}
-	_ = json.Unmarshal(reply.Error, &e) // a text: nothing
-	if e.Metadata.Flagged != nil {
+	case gjson.GetBytes(body, "error.metadata.flagged_input").Exists(): // OpenRouter
 		return filtered
 	}
-	for _, code := range []any{e.Inner.Code, e.Code, e.Type, reply.Code, reply.Type} {
-		if c := causes[plain(code)]; c != nothing {
+	for _, code := range gjson.GetManyBytes(body, "error.innererror.code", "error.code", "error.type", "code", "type") {
+		if c := causes[plain.Replace(strings.ToLower(code.String()))]; c != nothing {
 			return c
 		}
 	}
 	if status == http.StatusRequestEntityTooLarge {
 		return tooLong
 	}
-	if param, _ := e.Param.(string); param != "" && !aboutText(param) {
+	if param := gjson.GetBytes(body, "error.param").Str; param != "" && !aboutText(param) {
 		return nothing
 	}
 	message, _, _ := errorMessage(body)
@@ -509,15 +451,8 @@ func aboutText(param string) bool {
 	return false
 }
 
-// plain is a code as causes have it.
-func plain(code any) string {
-	text, _ := code.(string)
-	if n, ok := code.(float64); ok {
-		raw, _ := json.Marshal(n)
-		text = string(raw)
-	}
-	return strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(strings.ToLower(text))
-}
+// plain makes of a code in lower case what causes have.
+var plain = strings.NewReplacer("_", "", "-", "", ".", "", " ", "")
 
 // TooLong reports whether an error is a refusal of a text that does not fit the model:
 // there is no other way to ask for the same.

@@ -91,13 +91,13 @@ type Model struct {
 	blank   dialect.Request // with what the config says of every request
 	keeper  *profile.Keeper
 	obeyed  atomic.Bool // a structured answer has come
-	turns   turns
-	jobs    *Jobs // nil: it is asked by single calls
+	turns   sync.Map    // keys that somebody works on: each has a channel that is closed when it is free again
+	jobs    *Jobs       // nil: it is asked by single calls
 }
 
 // New returns the model of a config that Check finds no error in.
 func New(c Config, setup sdk.Setup) *Model {
-	m := &Model{Client: api.New(c.service(setup)), dialect: c.dialect(), turns: turns{taken: map[sdk.Key]chan struct{}{}}}
+	m := &Model{Client: api.New(c.service(setup)), dialect: c.dialect()}
 	m.blank = dialect.Request{Model: c.Model, CacheMarks: c.CacheControl, PromptCacheKey: c.PromptCacheKey, Extra: m.Fields()}
 	if c.MaxTokensField != "auto" {
 		m.blank.MaxTokensField = c.MaxTokensField
@@ -147,53 +147,27 @@ func (m *Model) Key(r dialect.Request, parts ...string) sdk.Key {
 // Turn waits until nobody works on any of the keys, and has them until leave is
 // called: who asks the same at the same time finds what the first one kept.
 func (m *Model) Turn(ctx context.Context, keys ...sdk.Key) (leave func(), err error) {
-	return m.turns.take(ctx, keys)
-}
-
-// turns lets those who work on the same wait for each other.
-type turns struct {
-	mu    sync.Mutex
-	taken map[sdk.Key]chan struct{} // closed when it is free again
-}
-
-// take waits until nobody has any of the keys.
-func (t *turns) take(ctx context.Context, keys []sdk.Key) (leave func(), err error) {
 	keys = slices.Clone(keys)
 	// All in one order, so that nobody waits for one who waits for him.
 	slices.SortFunc(keys, func(a, b sdk.Key) int { return bytes.Compare(a[:], b[:]) })
 	keys = slices.Compact(keys)
-	for i, key := range keys {
-		if err := t.takeOne(ctx, key); err != nil {
-			t.leave(keys[:i])
-			return nil, err
+	mine, taken := make(chan struct{}), 0
+	leave = func() {
+		for _, key := range keys[:taken] {
+			m.turns.Delete(key)
 		}
+		close(mine)
 	}
-	return func() { t.leave(keys) }, nil
-}
-
-func (t *turns) takeOne(ctx context.Context, key sdk.Key) error {
-	for {
-		t.mu.Lock()
-		busy, ok := t.taken[key]
-		if !ok {
-			t.taken[key] = make(chan struct{})
-			t.mu.Unlock()
-			return nil
-		}
-		t.mu.Unlock()
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-func (t *turns) leave(keys []sdk.Key) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	for _, key := range keys {
-		close(t.taken[key])
-		delete(t.taken, key)
+		for other, busy := m.turns.LoadOrStore(key, mine); busy; other, busy = m.turns.LoadOrStore(key, mine) {
+			select {
+			case <-other.(chan struct{}):
+			case <-ctx.Done():
+				leave()
+				return nil, ctx.Err()
+			}
+		}
+		taken++
 	}
+	return leave, nil
 }

@@ -422,7 +422,7 @@ func TestForecast(t *testing.T) {
 	}{
 		`{}`: {in: 200 + 4, out: 2 * 5, low: 2 * 5, high: 2 * (5 + 4*600), requests: 1, unknown: "it is not known whether the model thinks"},
 		`{"thinking": "no", "n": "no", "bytes_per_token": 8}`: {in: 2 * (100 + 4), out: 2 * 5, low: 2 * 5, high: 2 * 5, most: 2 * 879, mostOut: 2 * 9, requests: 2},
-		`{"thinking": "no", "template_tokens": 30}`:           {in: 200 + 30, out: 2 * 5, low: 2 * 5, high: 2 * 5, most: 2 * (800 + 30 + 16), mostOut: 2 * 9, requests: 1},
+		`{"thinking": "no", "template_tokens": 30}`:           {in: 200 + 30, out: 2 * 5, low: 2 * 5, high: 2 * 5, most: 2 * 879, mostOut: 2 * 9, requests: 1},
 		`{"thinking": "yes"}`:                                 {in: 200 + 4, out: 2 * 605, low: 2 * 155, high: 2 * 2405, most: 2 * 882, mostOut: 2 * 4105, requests: 1},
 		// The toy question of a probe took 70 tokens.
 		`{"thinking": "yes", "thoughts": 70}`: {in: 200 + 4, out: 2 * 110, low: 63, high: 2 * 425, most: 2 * 882, mostOut: 2 * 4105, requests: 1},

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"sync"
@@ -42,9 +40,6 @@ import (
 // file that was uploaded and never used is harmless. What a job may cost is reserved from
 // before it is sent until its replies are read, and again by a process that comes later
 // (sdk.Call.Batch).
-//
-// JobRequests and replies lie in temporary files meanwhile, since there may be hundreds of
-// megabytes of them: for each of them some 200 bytes are held in memory.
 //
 // The package does not wait, and keeps no handle on the disk: package retry of the engine
 // does both.
@@ -173,17 +168,15 @@ func (j *Jobs) do(ctx context.Context, text string, work func(context.Context) e
 		return sdk.Invalid(fmt.Errorf("a handle that is none of a batch: %w", err))
 	}
 	if len(h.Jobs) == 0 {
-		r := &round{seen: map[short]bool{}}
-		defer r.close()
-		return j.pass(ctx, r, h, work)
+		return j.pass(ctx, newRound(), h, work)
 	}
 	for _, digest := range h.Digests {
 		j.forget(digest)
 	}
 	if !j.holds(text) {
 		// Another process may have read the replies, and was killed before that was noted.
-		r := &round{probes: true, seen: map[short]bool{}}
-		if err := work(api.Through(ctx, r)); !r.missing {
+		r := newRound()
+		if err := work(api.Through(ctx, r)); len(r.lines) == 0 {
 			return err
 		}
 		if err := j.hold(ctx, text, h.call()); err != nil {
@@ -194,8 +187,8 @@ func (j *Jobs) do(ctx context.Context, text string, work func(context.Context) e
 	if later != nil || err != nil {
 		return either(later, err)
 	}
-	r := &round{number: h.Round, good: map[string]string{}}
-	defer r.close()
+	r := newRound()
+	r.number = h.Round
 	if err := j.read(ctx, r, h, jobs); err != nil {
 		return j.unreachable(ctx, h, err)
 	}
@@ -212,7 +205,7 @@ func (j *Jobs) pass(ctx context.Context, r *round, h handle, work func(context.C
 		return err
 	}
 	j.release(h, sdk.Result{Status: sdk.StatusOK, Usage: r.usage})
-	if len(r.lines.at) == 0 {
+	if len(r.lines) == 0 {
 		return err
 	}
 	later, failed := j.send(ctx, r, h)
@@ -322,10 +315,8 @@ func (j *Jobs) read(ctx context.Context, r *round, h handle, jobs []Job) error {
 	if err != nil {
 		return err
 	}
-	if r.seen = seen; seen != nil {
-		r.known = true
-	} else {
-		r.seen = map[short]bool{}
+	if seen != nil {
+		r.seen, r.known = seen, true
 	}
 	for i, job := range jobs {
 		latest := i >= len(jobs)-h.Latest
@@ -336,86 +327,14 @@ func (j *Jobs) read(ctx context.Context, r *round, h handle, jobs []Job) error {
 			if reply.Status >= 200 && reply.Status < 300 && len(reply.ID) > answerBytes {
 				r.good[reply.ID[:answerBytes]] = reply.ID
 			}
-			return r.replies.put(reply.ID, reply.Body, answered{status: reply.Status, latest: latest})
+			r.replies[reply.ID] = &answered{text: reply.Body, status: reply.Status, latest: latest}
+			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// newScratch is a temporary file that is gone when it is closed, or when the process ends.
-func newScratch() (*os.File, error) {
-	f, err := os.CreateTemp("", "racflow-batch-")
-	if err != nil {
-		return nil, fmt.Errorf("a file for a batch: %w", err)
-	}
-	_ = os.Remove(f.Name()) // where the system does not allow that, it stays until somebody tidies up
-	return f, nil
-}
-
-// rewind goes back to the beginning of a file, and returns its size.
-func rewind(f *os.File) (size int64, err error) {
-	if size, err = f.Seek(0, io.SeekEnd); err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	return size, err
-}
-
-// store keeps texts by name in a temporary file. Its methods may be called by several
-// goroutines at once.
-type store[T any] struct {
-	mu   sync.Mutex
-	file *os.File // nil: nothing was put yet
-	end  int64
-	at   map[string]*kept[T]
-}
-
-// kept is where a text lies, and what is known of it.
-type kept[T any] struct {
-	offset int64
-	size   int
-	about  T
-}
-
-// put keeps a text, in the place of one of the same name.
-func (s *store[T]) put(name string, text []byte, about T) (err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.file == nil {
-		if s.file, err = newScratch(); err != nil {
-			return err
-		}
-		s.at = map[string]*kept[T]{}
-	}
-	if _, err = s.file.WriteAt(text, s.end); err != nil {
-		return fmt.Errorf("a file for a batch: %w", err)
-	}
-	s.at[name] = &kept[T]{s.end, len(text), about}
-	s.end += int64(len(text))
-	return nil
-}
-
-// get returns a text and what is known of it; nil: there is none of that name.
-func (s *store[T]) get(name string) (text []byte, about *T, err error) {
-	s.mu.Lock()
-	k, file := s.at[name], s.file
-	s.mu.Unlock()
-	if k == nil {
-		return nil, nil, nil
-	}
-	text = make([]byte, k.size)
-	if _, err = file.ReadAt(text, k.offset); err != nil {
-		return nil, nil, fmt.Errorf("a file for a batch: %w", err)
-	}
-	return text, &k.about, nil
-}
-
-func (s *store[T]) close() {
-	if s.file != nil {
-		_ = s.file.Close() // it is gone then
-	}
 }
 
 // send sends what has no reply, in as few jobs as the service takes.
@@ -435,7 +354,7 @@ func (j *Jobs) send(ctx context.Context, r *round, h handle) (*sdk.Pending, erro
 		}
 	}
 	for _, p := range parts {
-		job, err := j.sendPart(ctx, r, p)
+		job, err := j.sendPart(ctx, p)
 		if err != nil {
 			release(resultOf(err))
 			return nil, refused(ctx, err)
@@ -443,24 +362,24 @@ func (j *Jobs) send(ctx context.Context, r *round, h handle) (*sdk.Pending, erro
 		ids, digests = append(ids, job.ID), append(digests, p.digest)
 		sum.add(job)
 	}
-	h = h.next(ids, digests, len(r.lines.at), call)
+	h = h.next(ids, digests, len(r.lines), call)
 	j.mu.Lock()
 	j.held[h.String()] = release
 	j.mu.Unlock()
 	return j.pending(h, sum), nil
 }
 
-func (j *Jobs) sendPart(ctx context.Context, r *round, p part) (Job, error) {
+func (j *Jobs) sendPart(ctx context.Context, p part) (Job, error) {
 	mark, before, err := j.intend(p.digest)
 	if err != nil {
 		return Job{}, fmt.Errorf("note that a batch is sent: %w", err)
 	}
 	if before {
-		if job, found, err := j.service.Find(ctx, mark, len(p.ids)); found || err != nil {
+		if job, found, err := j.service.Find(ctx, mark, len(p.lines)); found || err != nil {
 			return job, err
 		}
 	}
-	return j.service.Submit(ctx, mark, r.requests(p))
+	return j.service.Submit(ctx, mark, p.lines)
 }
 
 // resultOf is that of a reservation whose job could not be sent.
@@ -589,7 +508,7 @@ type JobService interface {
 	// requests that may be it. What it has no reply to is asked for again.
 	Find(ctx context.Context, mark string, requests int) (job Job, found bool, err error)
 	// Submit sends a job.
-	Submit(ctx context.Context, mark string, requests JobRequests) (Job, error)
+	Submit(ctx context.Context, mark string, requests []JobLine) (Job, error)
 	// Status asks how far a job is.
 	Status(ctx context.Context, id string) (Job, error)
 	// Replies calls each with the replies of a job that has ended, in any order.
@@ -607,12 +526,6 @@ type JobLine struct {
 	ID   string // at most 28 letters, digits, hyphens and underscores; one of its own in the job
 	Path string // where a single call would go, below the base address
 	Body json.RawMessage
-}
-
-// JobRequests are those of a job, which can be gone through several times.
-type JobRequests struct {
-	Count int
-	Each  iter.Seq2[JobLine, error] // an error is the last
 }
 
 // Job is a job as its service describes it.

@@ -2,11 +2,11 @@ package chatmodel
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -64,38 +64,25 @@ func (b messageBatch) job() Job {
 
 // Find implements Service. A batch that has not ended may belong to another program.
 func (a Anthropic) Find(ctx context.Context, mark string, requests int) (job Job, found bool, err error) {
-	after := ""
-	for range maxPages {
-		var page struct {
-			Data    []messageBatch `json:"data"`
-			HasMore bool           `json:"has_more"`
+	var newest struct {
+		Data []messageBatch `json:"data"`
+	}
+	if _, err := (api.Transfer{Client: a.Client, Method: http.MethodGet, Path: batchesPath + lately, Reply: &newest}).Do(ctx); err != nil {
+		return Job{}, false, err
+	}
+	for _, b := range newest.Data {
+		job := b.job()
+		if job.Requests != requests || b.Status == "canceling" || job.Failed != "" || b.Counts.Expired == requests {
+			continue
 		}
-		query := url.Values{"limit": {fmt.Sprint(pageSize)}}
-		if after != "" {
-			query.Set("after_id", after)
-		}
-		t := api.Transfer{Client: a.Client, Method: http.MethodGet, Path: batchesPath + "?" + query.Encode(), Reply: &page}
-		if _, err := t.Do(ctx); err != nil {
-			return Job{}, false, err
-		}
-		for _, b := range page.Data {
-			after = b.ID
-			job := b.job()
-			if job.Requests != requests || b.Status == "canceling" || job.Failed != "" || b.Counts.Expired == requests {
-				continue
-			}
-			ours := !job.Ended
-			if job.Ended {
-				if ours, err = a.bears(ctx, job, mark); err != nil {
-					return Job{}, false, err
-				}
-			}
-			if ours {
-				return job, true, nil
+		ours := !job.Ended
+		if job.Ended {
+			if ours, err = a.bears(ctx, job, mark); err != nil {
+				return Job{}, false, err
 			}
 		}
-		if !page.HasMore || len(page.Data) == 0 {
-			break
+		if ours {
+			return job, true, nil
 		}
 	}
 	return Job{}, false, nil
@@ -130,37 +117,21 @@ func shown(mark string) string { return mark[max(0, len(mark)-shownMark):] }
 func resultsPath(id string) string { return batchesPath + "/" + url.PathEscape(id) + "/results" }
 
 // Submit implements Service.
-func (a Anthropic) Submit(ctx context.Context, mark string, requests JobRequests) (Job, error) {
-	body, err := newScratch()
-	if err != nil {
-		return Job{}, err
+func (a Anthropic) Submit(ctx context.Context, mark string, requests []JobLine) (Job, error) {
+	type message struct {
+		ID     string          `json:"custom_id"`
+		Params json.RawMessage `json:"params"`
 	}
-	defer body.Close() //nolint:errcheck // it is gone then
-	w := bufio.NewWriter(body)
-	separator := `{"requests":[`
-	for line, err := range requests.Each {
-		if err != nil {
-			return Job{}, err
-		}
-		text, err := json.Marshal(map[string]any{"custom_id": shown(mark) + markEnd + line.ID, "params": line.Body})
-		if err == nil {
-			_, err = w.WriteString(separator + string(text))
-		}
-		if err != nil {
-			return Job{}, err
-		}
-		separator = ",\n"
+	all := make([]message, len(requests))
+	for i, line := range requests {
+		all[i] = message{shown(mark) + markEnd + line.ID, line.Body}
 	}
-	_, err = w.WriteString("]}")
-	size := int64(0)
-	if err = errors.Join(err, w.Flush()); err == nil {
-		size, err = rewind(body)
-	}
+	body, err := json.Marshal(map[string]any{"requests": all})
 	if err != nil {
 		return Job{}, err
 	}
 	var b messageBatch
-	header, err := api.Transfer{Client: a.Client, Method: http.MethodPost, Path: batchesPath, Body: io.NopCloser(body), Size: size, Reply: &b}.Do(ctx)
+	header, err := api.Transfer{Client: a.Client, Method: http.MethodPost, Path: batchesPath, Body: bytes.NewReader(body), Size: int64(len(body)), Reply: &b}.Do(ctx)
 	if err == nil && b.ID == "" {
 		err = sdk.Invalid(errors.New("the server made a batch and did not name it; check base_url"))
 	}

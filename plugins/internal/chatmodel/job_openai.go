@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -33,8 +32,8 @@ const (
 	markName = "racflow"
 	// maxLine is the size of the longest reply.
 	maxLine = 64 << 20
-	// pageSize and maxPages bound the list that a lost batch is looked for in.
-	pageSize, maxPages = 100, 20
+	// lately asks for the batches among which a lost one is looked for, the newest first.
+	lately = "?limit=100"
 )
 
 // Limits implements Service.
@@ -89,35 +88,22 @@ func (b batch) job() Job {
 
 // Find implements Service.
 func (o OpenAI) Find(ctx context.Context, mark string, _ int) (job Job, found bool, err error) {
-	after := ""
-	for range maxPages {
-		var page struct {
-			Data    []batch `json:"data"`
-			HasMore bool    `json:"has_more"`
-		}
-		query := url.Values{"limit": {fmt.Sprint(pageSize)}}
-		if after != "" {
-			query.Set("after", after)
-		}
-		t := api.Transfer{Client: o.Client, Method: http.MethodGet, Path: "/batches?" + query.Encode(), Reply: &page}
-		if _, err := t.Do(ctx); err != nil {
-			return Job{}, false, err
-		}
-		for _, b := range page.Data {
-			if b.Metadata[markName] == mark && b.Status != "failed" && b.Status != "cancelled" && b.Status != "cancelling" {
-				return b.job(), true, nil
-			}
-			after = b.ID
-		}
-		if !page.HasMore || len(page.Data) == 0 {
-			break
+	var newest struct {
+		Data []batch `json:"data"`
+	}
+	if _, err := (api.Transfer{Client: o.Client, Method: http.MethodGet, Path: "/batches" + lately, Reply: &newest}).Do(ctx); err != nil {
+		return Job{}, false, err
+	}
+	for _, b := range newest.Data {
+		if b.Metadata[markName] == mark && b.Status != "failed" && b.Status != "cancelled" && b.Status != "cancelling" {
+			return b.job(), true, nil
 		}
 	}
 	return Job{}, false, nil
 }
 
 // Submit implements Service.
-func (o OpenAI) Submit(ctx context.Context, mark string, requests JobRequests) (Job, error) {
+func (o OpenAI) Submit(ctx context.Context, mark string, requests []JobLine) (Job, error) {
 	file, path, err := o.upload(ctx, requests)
 	if err != nil {
 		return Job{}, err
@@ -148,14 +134,9 @@ type request struct {
 
 // upload uploads a file of requests and returns its name, and the address that all of them
 // are for.
-func (o OpenAI) upload(ctx context.Context, requests JobRequests) (name, path string, err error) {
-	form, err := newScratch()
-	if err != nil {
-		return "", "", err
-	}
-	defer form.Close() //nolint:errcheck // it is gone then
-	w := bufio.NewWriter(form)
-	parts := multipart.NewWriter(w)
+func (o OpenAI) upload(ctx context.Context, requests []JobLine) (name, path string, err error) {
+	var form bytes.Buffer
+	parts := multipart.NewWriter(&form)
 	err = parts.WriteField("purpose", "batch")
 	var content io.Writer
 	if err == nil {
@@ -164,30 +145,22 @@ func (o OpenAI) upload(ctx context.Context, requests JobRequests) (name, path st
 	if err != nil {
 		return "", "", err
 	}
-	for line, err := range requests.Each {
-		if err != nil {
-			return "", "", err
-		}
+	lines := json.NewEncoder(content)
+	for _, line := range requests {
 		path = version + line.Path
-		text, err := json.Marshal(request{line.ID, http.MethodPost, path, line.Body})
-		if err == nil {
-			_, err = content.Write(append(text, '\n'))
-		}
-		if err != nil {
+		if err := lines.Encode(request{line.ID, http.MethodPost, path, line.Body}); err != nil {
 			return "", "", err
 		}
 	}
-	if err := errors.Join(parts.Close(), w.Flush()); err != nil {
-		return "", "", err
-	}
-	size, err := rewind(form)
-	if err != nil {
+	if err := parts.Close(); err != nil {
 		return "", "", err
 	}
 	var reply struct {
 		ID string `json:"id"`
 	}
-	t := api.Transfer{Client: o.Client, Method: http.MethodPost, Path: "/files", Type: parts.FormDataContentType(), Body: io.NopCloser(form), Size: size, Reply: &reply}
+	t := api.Transfer{
+		Client: o.Client, Method: http.MethodPost, Path: "/files", Type: parts.FormDataContentType(), Body: &form, Size: int64(form.Len()), Reply: &reply,
+	}
 	if _, err = t.Do(ctx); err == nil && reply.ID == "" {
 		err = sdk.Invalid(errors.New("the server took a file and did not name it; check base_url"))
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,20 +27,22 @@ var errLater = errors.New("its answer comes with the batch that it is sent in")
 // round is one time that a stage does its work: what it sees of the cache, the replies that
 // there are, and the requests that have none.
 type round struct {
-	number int  // of jobs one after the other so far
-	probes bool // requests without a reply are not kept
+	number int // of jobs one after the other so far
 	// seen are the answers that were cached when the rows were first asked about; where
 	// they are known, no others are seen.
 	known bool
 	mu    sync.Mutex
 	seen  map[short]bool
 
-	replies store[answered]
+	replies map[string]*answered
 	good    map[string]string // by the answer that it is for: the latest reply that is a success
-	lines   store[asked]
-	missing bool   // a request had no reply
-	failed  string // why jobs have no replies
+	lines   map[string]asked  // requests without a reply
+	failed  string            // why jobs have no replies
 	usage   sdk.Usage
+}
+
+func newRound() *round {
+	return &round{seen: map[short]bool{}, replies: map[string]*answered{}, good: map[string]string{}, lines: map[string]asked{}}
 }
 
 // short is enough of a cache key to tell it from others.
@@ -47,13 +50,14 @@ type short [16]byte
 
 // asked is what is known of a request, and answered of a reply.
 type asked struct {
-	path   string
+	JobLine
 	order  string // puts what begins alike side by side
 	tokens int
 	most   sdk.Usage // zero: unknown
 }
 
 type answered struct {
+	text    []byte
 	status  int
 	latest  bool // of the latest jobs
 	counted bool // its usage
@@ -77,16 +81,13 @@ const beginning = 4 << 10
 
 // Deliver implements api.Courier.
 func (r *round) Deliver(d api.Delivery, read func(int, []byte) (sdk.Usage, error)) error {
-	text, about, err := r.reply(d)
-	if err != nil {
-		return err
-	}
-	if about != nil {
-		failed := sdk.Transient(fmt.Errorf("the service did not work on it: %s", text), 0)
-		if about.status != 0 {
+	reply := r.reply(d)
+	if reply != nil {
+		failed := sdk.Transient(fmt.Errorf("the service did not work on it: %s", reply.text), 0)
+		if reply.status != 0 {
 			var used sdk.Usage
-			used, failed = read(about.status, text)
-			r.count(about, used)
+			used, failed = read(reply.status, reply.text)
+			r.count(reply, used)
 		}
 		switch {
 		case sdk.CodeOf(failed) != sdk.CodeTransient:
@@ -95,22 +96,16 @@ func (r *round) Deliver(d api.Delivery, read func(int, []byte) (sdk.Usage, error
 			return sdk.Invalid(fmt.Errorf("%w; so it was in %d batches", failed, r.number))
 		}
 	}
-	if about == nil && r.failed != "" {
+	if reply == nil && r.failed != "" {
 		return sdk.Invalid(errors.New(r.failed))
 	}
 	if r.number >= maxRounds {
 		return sdk.Invalid(fmt.Errorf("it has no answer after %d batches", r.number))
 	}
+	order, id := sha256.Sum256(d.Body[:min(len(d.Body), beginning)]), idOf(d)
 	r.mu.Lock()
-	r.missing = true
-	r.mu.Unlock()
-	if r.probes {
-		return errLater
-	}
-	order := sha256.Sum256(d.Body[:min(len(d.Body), beginning)])
-	if err := r.lines.put(idOf(d), d.Body, asked{d.Path, string(order[:8]), d.Call.Tokens, d.Call.Most}); err != nil {
-		return err
-	}
+	defer r.mu.Unlock()
+	r.lines[id] = asked{JobLine{id, d.Path, d.Body}, string(order[:8]), d.Call.Tokens, d.Call.Most}
 	return errLater
 }
 
@@ -139,13 +134,12 @@ func idOf(d api.Delivery) string {
 // reply returns the reply to a request. What is known of a model changes how it is asked, so
 // the same may have been asked in another way when the batch was sent: a reply to that is one, unless
 // the stage has read it and asks again.
-func (r *round) reply(d api.Delivery) ([]byte, *answered, error) {
+func (r *round) reply(d api.Delivery) *answered {
 	id := idOf(d)
-	text, about, err := r.replies.get(id)
-	if about == nil && err == nil && !d.Again {
-		return r.replies.get(r.good[id[:answerBytes]])
+	if reply := r.replies[id]; reply != nil || d.Again {
+		return reply
 	}
-	return text, about, err
+	return r.replies[r.good[id[:answerBytes]]]
 }
 
 // count adds what a reply cost, once.
@@ -160,7 +154,7 @@ func (r *round) count(of *answered, used sdk.Usage) {
 
 // part is the requests of one job.
 type part struct {
-	ids    []string
+	lines  []JobLine
 	digest string
 }
 
@@ -169,63 +163,40 @@ const wrapped = 256
 
 // parts divides the requests among jobs, always in the same way.
 func (r *round) parts(most JobLimits) (all []part) {
-	ids := make([]string, 0, len(r.lines.at))
-	for id := range r.lines.at {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b string) int {
-		x, y := r.lines.at[a].about, r.lines.at[b].about
-		return cmp.Or(strings.Compare(x.path, y.path), strings.Compare(x.order, y.order), strings.Compare(a, b))
+	lines := slices.SortedFunc(maps.Values(r.lines), func(a, b asked) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.order, b.order), strings.Compare(a.ID, b.ID))
 	})
 	var bytes int64
-	for i, id := range ids {
-		size := int64(r.lines.at[id].size) + wrapped
-		if i == 0 || r.lines.at[id].about.path != r.lines.at[ids[i-1]].about.path ||
-			len(all[len(all)-1].ids) == most.Requests || bytes+size > most.Bytes {
+	for i, line := range lines {
+		size := int64(len(line.Body)) + wrapped
+		if i == 0 || line.Path != lines[i-1].Path || len(all[len(all)-1].lines) == most.Requests || bytes+size > most.Bytes {
 			all, bytes = append(all, part{}), 0
 		}
 		last := &all[len(all)-1]
-		last.ids, bytes = append(last.ids, id), bytes+size
+		last.lines, bytes = append(last.lines, line.JobLine), bytes+size
 	}
-	for i := range all {
-		sum := sha256.Sum256([]byte(strings.Join(all[i].ids, " ")))
+	for i, p := range all {
+		ids := make([]string, len(p.lines))
+		for k, line := range p.lines {
+			ids[k] = line.ID
+		}
+		sum := sha256.Sum256([]byte(strings.Join(ids, " ")))
 		all[i].digest = hex.EncodeToString(sum[:16])
 	}
 	return all
 }
 
-// requests are those of a part.
-func (r *round) requests(p part) JobRequests {
-	return JobRequests{Count: len(p.ids), Each: func(yield func(JobLine, error) bool) {
-		for _, id := range p.ids {
-			body, about, err := r.lines.get(id)
-			if err != nil {
-				yield(JobLine{}, err)
-				return
-			}
-			if !yield(JobLine{ID: id, Path: about.path, Body: body}, nil) {
-				return
-			}
-		}
-	}}
-}
-
 // call is what all requests together take.
 func (r *round) call() (c sdk.Call) {
 	bounded := true
-	for _, k := range r.lines.at {
-		c.Tokens += k.about.tokens
-		c.Most.Add(k.about.most)
-		bounded = bounded && k.about.most != sdk.Usage{}
+	for _, line := range r.lines {
+		c.Tokens += line.tokens
+		c.Most.Add(line.most)
+		bounded = bounded && line.most != sdk.Usage{}
 	}
 	if !bounded {
 		c.Most = sdk.Usage{}
 	}
 	c.Batch = true
 	return c
-}
-
-func (r *round) close() {
-	r.lines.close()
-	r.replies.close()
 }

@@ -120,7 +120,7 @@ func (m *Model) Send(ctx context.Context, r dialect.Request, onReply OnReply) er
 
 // Applied is a request as the model takes it, as far as that is known.
 func (m *Model) Applied(ctx context.Context, r dialect.Request) (dialect.Request, error) {
-	p, err := m.keeper.Get(ctx, r)
+	p, err := m.keeper.Get(ctx)
 	return p.Apply(r), err
 }
 

@@ -13,10 +13,9 @@ import (
 // This file counts the tokens of texts, and cuts texts into spans within a
 // number of tokens, for the chunkers.
 //
-// A document is tokenized once, into a bit for each byte, set where a token begins, with
-// a count every 64 bytes. So the tokens of any part are counted in constant time, and
-// all chunkers are linear in the length of their documents. A token that a cut would
-// divide belongs to the part in which it begins.
+// A document is tokenized once, into the places where tokens begin, so that those of any
+// part are counted by two searches. A token that a cut would divide belongs to the part
+// in which it begins.
 //
 // The spans of a document, where they do not overlap, follow each other without
 // a gap: white space between them belongs to the one before it. Joined they are

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/bits"
 	"sort"
 	"strings"
 	"unicode"
@@ -168,25 +167,22 @@ func words(text string, at func(int)) {
 // SpanText is a document with its tokens counted.
 type SpanText struct {
 	String string
-	begins []uint64 // a bit for each byte
-	before []int    // tokens that begin before each word of begins
+	begins []int // of the tokens, as bytes: rising
 }
 
-// Read counts the tokens of a text.
+// Read counts the tokens of a text. Those that begin at the same byte are one.
 func (t *Tokenizer) Read(text string) *SpanText {
-	x := &SpanText{String: text, begins: make([]uint64, len(text)/64+1)}
-	t.begin(text, func(i int) { x.begins[i/64] |= 1 << (i % 64) })
-	x.before = make([]int, len(x.begins)+1)
-	for i, w := range x.begins {
-		x.before[i+1] = x.before[i] + bits.OnesCount64(w)
-	}
+	x := &SpanText{String: text}
+	t.begin(text, func(i int) {
+		if n := len(x.begins); n == 0 || x.begins[n-1] < i {
+			x.begins = append(x.begins, i)
+		}
+	})
 	return x
 }
 
 // upTo is the number of tokens that begin before byte i.
-func (x *SpanText) upTo(i int) int {
-	return x.before[i/64] + bits.OnesCount64(x.begins[i/64]&(1<<(i%64)-1))
-}
+func (x *SpanText) upTo(i int) int { return sort.SearchInts(x.begins, i) }
 
 // Tokens is the number of tokens that begin in the bytes from start up to end.
 func (x *SpanText) Tokens(start, end int) int { return x.upTo(end) - x.upTo(start) }
@@ -194,15 +190,10 @@ func (x *SpanText) Tokens(start, end int) int { return x.upTo(end) - x.upTo(star
 // token is the byte at which the token of a number begins, or the text's length where
 // there are fewer.
 func (x *SpanText) token(number int) int {
-	w := sort.SearchInts(x.before, number+1) - 1
-	if w >= len(x.begins) {
+	if number >= len(x.begins) {
 		return len(x.String)
 	}
-	rest := x.begins[w]
-	for range number - x.before[w] {
-		rest &= rest - 1
-	}
-	return w*64 + bits.TrailingZeros64(rest)
+	return x.begins[number]
 }
 
 // inside reports whether i is inside a character.

@@ -29,7 +29,7 @@ import (
 //     ruled out with a confidence of 95 % (TestQuality). It is a resolved value (sdk.Resolver), so
 //     a generation that an earlier version made in float32 stays in use in float32.
 //   - encoder: it depends on the model, so int8 is compared with float32 on some of the
-//     knowledge's own texts before anything is embedded (sdk.Fitter; auto.go). Where a
+//     knowledge's own texts before anything is embedded (sdk.Fitter; encoder_auto.go). Where a
 //     comparison was made once, the stage learns no more, however the knowledge changes.
 //
 // The package fetches no models: `racflow model pull` does. It ranks nothing.

@@ -1,10 +1,7 @@
 package embed
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +9,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/racflow/racflow/plugins/internal/encoder"
@@ -21,18 +17,15 @@ import (
 )
 
 const (
-	sampled  = 200  // texts that precisions are compared on
-	fewest   = 50   // with fewer, a comparison says too little
-	surveyed = 4096 // texts of a knowledge that those are drawn from
-	nearest  = 10   // of each text, that two precisions should agree on
+	sampled = 200 // texts that precisions are compared on
+	fewest  = 50  // with fewer, a comparison says too little
 )
 
 // What int8 has to reach. MiniLM, whose loss was measured (TestQuality), has a mean cosine of
-// .9993, a lowest of .995 and an overlap of .97.
+// .9993 and a lowest of .995.
 const (
-	leastMean    = .998
-	leastCosine  = .99
-	leastOverlap = .95
+	leastMean   = .998
+	leastCosine = .99
 )
 
 // undecided is an embedder that has to compare precisions first. Until then it embeds in
@@ -104,42 +97,30 @@ func (u *undecided) Fit(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, e
 	return nil
 }
 
-// sample draws texts from the first rows, the same ones in whatever order those come: the
-// ones with the lowest hashes.
+// sample returns the first texts that differ.
 func sample(rows iter.Seq2[[]sdk.TrainingRow, error]) ([]string, error) {
-	type drawn struct {
-		hash [sha256.Size]byte
-		text string
-	}
-	var all []drawn
-	seen := 0
+	var texts []string
+	seen := map[string]bool{"": true}
 	for batch, err := range rows {
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range batch {
-			if r.Text != "" {
-				all = append(all, drawn{sha256.Sum256([]byte(r.Text)), r.Text})
+			if seen[r.Text] {
+				continue
+			}
+			seen[r.Text] = true
+			if texts = append(texts, r.Text); len(texts) == sampled {
+				return texts, nil
 			}
 		}
-		slices.SortFunc(all, func(a, b drawn) int { return bytes.Compare(a.hash[:], b.hash[:]) })
-		all = slices.CompactFunc(all, func(a, b drawn) bool { return a.hash == b.hash })
-		all = all[:min(len(all), sampled)]
-		if seen += len(batch); seen >= surveyed {
-			break
-		}
-	}
-	texts := make([]string, len(all))
-	for i, d := range all {
-		texts[i] = d.text
 	}
 	return texts, nil
 }
 
-// compare decides between float32 and int8 by the vectors of texts: how alike both are, and
-// whether the same texts are near to each other.
+// compare decides between float32 and int8 by how alike both make the vectors of texts.
 func compare(ctx context.Context, exact, small sdk.Embedder, texts []string) (decision, error) {
-	d := decision{Precision: encoder.Float32, Texts: len(texts)}
+	d := decision{Precision: encoder.Float32}
 	if len(texts) < fewest {
 		d.Reason = fmt.Sprintf("%d texts are too few to compare int8 with float32", len(texts))
 		return d, nil
@@ -152,59 +133,24 @@ func compare(ctx context.Context, exact, small sdk.Embedder, texts []string) (de
 	if err != nil {
 		return d, err
 	}
-	d.Lowest = 1
+	mean, lowest := 0.0, 1.0
 	for i := range a {
 		cosine := float64(simd.Best().Dot(a[i], b[i]))
-		d.Mean += cosine / float64(len(texts))
-		d.Lowest = min(d.Lowest, cosine)
-		d.Overlap += overlap(around(a, i), around(b, i)) / float64(len(texts))
+		mean += cosine / float64(len(texts))
+		lowest = min(lowest, cosine)
 	}
-	d.Reason = fmt.Sprintf("int8 has a mean cosine of %.4f with float32 (%.3f wanted), a lowest of %.4f (%.2f), and %.3f of the %d nearest texts (%.2f), on %d texts of the knowledge",
-		d.Mean, leastMean, d.Lowest, leastCosine, d.Overlap, nearest, leastOverlap, d.Texts)
-	if d.Mean >= leastMean && d.Lowest >= leastCosine && d.Overlap >= leastOverlap {
+	d.Reason = fmt.Sprintf("int8 has a mean cosine of %.4f with float32 (%.3f wanted) and a lowest of %.4f (%.2f), on %d texts of the knowledge",
+		mean, leastMean, lowest, leastCosine, len(texts))
+	if mean >= leastMean && lowest >= leastCosine {
 		d.Precision = encoder.Int8
 	}
 	return d, nil
-}
-
-// around returns the vectors nearest to the one at i.
-func around(vectors [][]float32, i int) []int {
-	type neighbour struct {
-		at    int
-		score float32
-	}
-	var all []neighbour
-	for at, v := range vectors {
-		if at != i {
-			all = append(all, neighbour{at, simd.Best().Dot(vectors[i], v)})
-		}
-	}
-	slices.SortFunc(all, func(a, b neighbour) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.at, b.at)) })
-	found := make([]int, 0, nearest)
-	for _, n := range all[:min(nearest, len(all))] {
-		found = append(found, n.at)
-	}
-	return found
-}
-
-func overlap(a, b []int) float64 {
-	both := 0
-	for _, at := range a {
-		if slices.Contains(b, at) {
-			both++
-		}
-	}
-	return float64(both) / float64(len(a))
 }
 
 // decision is what was decided, and why.
 type decision struct {
 	Precision encoder.Precision `json:"precision"`
 	Reason    string            `json:"reason"`
-	Texts     int               `json:"texts,omitempty"`
-	Mean      float64           `json:"mean,omitempty"`
-	Lowest    float64           `json:"lowest,omitempty"`
-	Overlap   float64           `json:"overlap,omitempty"`
 }
 
 // decisionFile is its file in the folder of what a stage has learnt.

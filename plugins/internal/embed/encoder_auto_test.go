@@ -68,16 +68,15 @@ func TestCompare(t *testing.T) {
 		turned func(i int) float64
 		want   encoder.Precision
 	}{
-		"the same vectors":            {200, exact.turned, encoder.Int8},
-		"too few texts":               {fewest - 1, exact.turned, encoder.Float32},
-		"just enough":                 {fewest, exact.turned, encoder.Int8},
-		"all turned a little":         {200, func(int) float64 { return .05 }, encoder.Int8},
-		"all turned too far":          {200, func(int) float64 { return .08 }, encoder.Float32},
-		"one of them far off":         {200, func(i int) float64 { return map[int]float64{7: .2}[i] }, encoder.Float32},
-		"other texts are the nearest": {200, func(i int) float64 { return .05 * math.Sin(float64(i*i)) }, encoder.Float32},
+		"the same vectors":    {200, exact.turned, encoder.Int8},
+		"too few texts":       {fewest - 1, exact.turned, encoder.Float32},
+		"just enough":         {fewest, exact.turned, encoder.Int8},
+		"all turned a little": {200, func(int) float64 { return .05 }, encoder.Int8},
+		"all turned too far":  {200, func(int) float64 { return .08 }, encoder.Float32},
+		"one of them far off": {200, func(i int) float64 { return map[int]float64{7: .2}[i] }, encoder.Float32},
 	} {
 		d, err := compare(t.Context(), exact, fake{turned: test.turned}, numbered(test.texts))
-		if err != nil || d.Precision != test.want || d.Texts != test.texts || d.Reason == "" {
+		if err != nil || d.Precision != test.want || d.Reason == "" {
 			t.Errorf("%s: got %+v, %v, want %s", name, d, err, test.want)
 		}
 	}
@@ -91,24 +90,9 @@ func TestCompare(t *testing.T) {
 
 func TestSample(t *testing.T) {
 	texts := numbered(1000)
-	want, err := sample(given(texts))
-	if err != nil || len(want) != sampled {
-		t.Fatalf("%d texts, %v", len(want), err)
-	}
-	slices.Reverse(texts)
-	if got, err := sample(given(append(texts, texts[:300]...))); err != nil || !slices.Equal(got, want) {
-		t.Errorf("in another order, some twice: other texts, %v", err)
-	}
-	read := 0
-	_, err = sample(func(yield func([]sdk.TrainingRow, error) bool) {
-		for batch := range given(numbered(100_000)) {
-			if read += len(batch); !yield(batch, nil) {
-				return
-			}
-		}
-	})
-	if err != nil || read < surveyed || read > surveyed+64 {
-		t.Errorf("%d rows were read, %v", read, err)
+	got, err := sample(given(append(texts[:10:10], texts...)))
+	if err != nil || !slices.Equal(got, texts[:sampled]) {
+		t.Errorf("%d texts, %v", len(got), err)
 	}
 	lost := errors.New("lost")
 	_, err = sample(func(yield func([]sdk.TrainingRow, error) bool) { yield(nil, lost) })
@@ -164,11 +148,8 @@ func TestFitMeasures(t *testing.T) {
 	first.fast = true
 	must.Do(t, first.Fit(t.Context(), given(numbered(300))))
 	d, ok, err := readDecision(setup.StateDir)
-	if err != nil || !ok || d.Texts != sampled || d.Mean < .9 || d.Mean >= 1 || d.Lowest > d.Mean || d.Overlap <= 0 || d.Overlap > 1 {
-		t.Errorf("decision %+v, %v, %v", d, ok, err)
-	}
-	if want := d.Mean >= leastMean && d.Lowest >= leastCosine && d.Overlap >= leastOverlap; want != (d.Precision == encoder.Int8) || first.decided.precision != d.Precision {
-		t.Errorf("decision %+v, and it works in %s", d, first.decided.precision)
+	if err != nil || !ok || !strings.Contains(d.Reason, "on 200 texts of the knowledge") || first.decided.precision != d.Precision {
+		t.Errorf("decision %+v, %v, %v; it works in %s", d, ok, err, first.decided.precision)
 	}
 }
 

@@ -46,10 +46,9 @@ import (
 //
 // Usable answers are cached by their requests. Each of those holds the document, so that a
 // change anywhere in a document asks about all its passages again (of a long one, about those
-// in the windows that show the change). A passage fails alone. Where three
-// passages in turn get no answer, or the document is too long for the model, the others
-// that share its beginning are not asked about. Retries, limits and budgets are the
-// engine's.
+// in the windows that show the change). A passage fails alone. Where the document is too long
+// for the model, the other passages that share its beginning are not asked about. Retries, limits
+// and budgets are the engine's.
 
 type contextConfig struct {
 	chatmodel.Config
@@ -194,7 +193,7 @@ func (w *contextWork) document(ctx context.Context, groups *errgroup.Group, from
 				calls.Go(func() error {
 					err := w.failed.Over()
 					if err == nil {
-						_, err = g.ask(ctx, row)
+						err = g.ask(ctx, row)
 					}
 					if err != nil {
 						w.failed.Add(err, row)

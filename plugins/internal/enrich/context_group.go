@@ -18,8 +18,6 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-const maxLeaders = 3 // passages that may fail before the others are given up
-
 // acknowledged is the assistant's turn between the document and the passage: some models
 // want the user and the assistant to take turns.
 const acknowledged = "I have read it. Which passage is the note for?"
@@ -96,57 +94,48 @@ func (g *group) take(row int, cached []byte) bool {
 	return err == nil
 }
 
-// lead asks about one passage after the other until the service has answered one, and so
-// has cached what they share. It leaves the others in g.rows; its error is theirs. Nobody leads where
-// answers come later.
+// lead asks about the first passage alone, so that the service has cached what they share for
+// the others, which it leaves in g.rows. Its error is theirs. Nobody leads where answers come later.
 func (g *group) lead(ctx context.Context) error {
-	if api.Later(ctx) {
+	if len(g.rows) == 0 || api.Later(ctx) {
 		return nil
 	}
-	for tried := 0; len(g.rows) > 0; {
-		first := g.rows[0]
-		g.rows = g.rows[1:]
-		answered, err := g.ask(ctx, first)
-		if err != nil {
-			g.failed.Add(err, first)
-			tried++
-		}
-		if answered {
-			return nil
-		}
-		if err != nil && (tried == maxLeaders || ctx.Err() != nil || api.TooLong(err) || api.Over(err)) {
-			return fmt.Errorf("other passages of the document got no answer: %w", err)
-		}
+	first := g.rows[0]
+	g.rows = g.rows[1:]
+	err := g.ask(ctx, first)
+	if err == nil {
+		return nil
+	}
+	if g.failed.Add(err, first); ctx.Err() != nil || api.TooLong(err) || api.Over(err) {
+		return fmt.Errorf("other passages of the document got no answer: %w", err)
 	}
 	return nil
 }
 
-// ask gets the context of a passage. Answered says that the model has replied, even
-// where the reply is of no use.
-func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
+// ask gets the context of a passage.
+func (g *group) ask(ctx context.Context, row int) error {
 	select {
 	case g.room <- struct{}{}:
 		defer func() { <-g.room }()
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
-		return false, ctx.Err()
+		return ctx.Err()
 	}
 	q, key, err := g.question(row)
 	if err != nil {
-		return false, err
+		return err
 	}
 	leave, err := g.Turn(ctx, key)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer leave()
 	found, err := g.CacheGet(ctx, []sdk.Key{key}) // an equal passage may have been asked about
 	if err != nil || g.take(row, found[0]) {
-		return false, err
+		return err
 	}
 	err = g.Send(api.For(ctx, key), q, func(reply dialect.Reply, _ dialect.Request) error {
-		answered = true
 		r := reply.Choices[0]
 		text, err := contextOf(r)
 		if err != nil {
@@ -159,7 +148,7 @@ func (g *group) ask(ctx context.Context, row int) (answered bool, err error) {
 	if api.TooLong(err) {
 		err = fmt.Errorf("%w; a smaller context_tokens shows less of the document", err)
 	}
-	return answered, err
+	return err
 }
 
 // maxCharacters bounds an answer of a server that ignores limits.

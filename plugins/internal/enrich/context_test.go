@@ -259,7 +259,7 @@ func TestContextFailures(t *testing.T) {
 		{name: "refused by the model", o: modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Refusal, Calls: []int{0}}}}, calls: 4, failed: map[int]sdk.Code{0: sdk.CodeInvalid}, want: "the model refused"},
 		{name: "refused by the server", o: modelserver.Options{Refuse: refuse("b")}, calls: 4, failed: map[int]sdk.Code{1: sdk.CodeInvalid}, want: "400"},
 		{name: "the first fails", o: status(500, 0), calls: 4, failed: map[int]sdk.Code{0: sdk.CodeTransient}, want: "500"},
-		{name: "all fail", o: status(500, 0, 1, 2, 3, 4), calls: 3, failed: map[int]sdk.Code{0: sdk.CodeTransient, 1: sdk.CodeTransient, 2: sdk.CodeTransient, 3: sdk.CodeTransient}, want: "500"},
+		{name: "all fail", o: status(500, 0, 1, 2, 3, 4), calls: 4, failed: map[int]sdk.Code{0: sdk.CodeTransient, 1: sdk.CodeTransient, 2: sdk.CodeTransient, 3: sdk.CodeTransient}, want: "500"},
 		{name: "too long", o: status(413, 0, 1, 2, 3), calls: 1, failed: map[int]sdk.Code{0: sdk.CodeRefused, 1: sdk.CodeRefused, 2: sdk.CodeRefused, 3: sdk.CodeRefused}, want: "context_tokens"},
 		{name: "the budget is spent", stop: &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent")},
 			failed: map[int]sdk.Code{0: sdk.CodeStopped, 1: sdk.CodeStopped, 2: sdk.CodeStopped, 3: sdk.CodeStopped}, want: "the budget is spent"},

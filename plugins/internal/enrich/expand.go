@@ -28,9 +28,9 @@ import (
 // at a time. Passages of a pack are of one batch; one that the answer lacks is asked
 // about alone.
 //
-// Models answer in many forms, whatever the prompt asks for, and all of these are read:
-// lists with numbers or bullets, lines, commas, JSON; inside a code fence, behind a
-// sentence, or truncated. Terms lose quotes and emphasis. Of those that differ only in
+// Models answer about a passage in many forms, whatever the prompt asks for, and all of these
+// are read: lists with numbers or bullets, lines, commas, JSON; inside a code fence, behind a
+// sentence, or truncated. About several, they answer with the object that they are asked for. Terms lose quotes and emphasis. Of those that differ only in
 // case one is taken, at most n in all, and none that is longer than its kind allows.
 //
 // The terms of each passage are cached by the request that would ask about it alone,

@@ -2,159 +2,77 @@ package enrich
 
 import (
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/racflow/racflow/plugins/internal/fewshot"
 )
-
-// found is a JSON value in an answer: a string, a number, a list or an object; nil for
-// others. Whole is false for a truncated value, of which the beginning counts.
-type found struct {
-	value any
-	whole bool
-}
-
-// pairs are the properties of an object, in their order.
-type pairs []pair
-
-type pair struct {
-	key   string
-	value found
-}
 
 // opening is where a list or an object may begin: at the beginning of a line.
 var opening = regexp.MustCompile(`(?m)^\s*[\[{]`)
 
-// object reads the first list or object of a text that holds a string.
-func object(text string) (found, bool) {
+// object returns the first list or object of a text that holds a string, up to where it is
+// truncated or no JSON.
+func object(text string) (value gjson.Result, found bool) {
 	const maxObjects = 8
 	for range maxObjects {
 		m := opening.FindStringIndex(text)
 		if m == nil {
 			break
 		}
-		d := json.NewDecoder(strings.NewReader(text[m[1]-1:]))
-		if f := read(d, 0); len(texts(f.value)) > 0 {
-			return f, true
+		text = text[m[1]-1:]
+		end := len(text)
+		d := json.NewDecoder(strings.NewReader(text))
+		wrong := new(json.SyntaxError)
+		switch err := d.Decode(new(json.RawMessage)); {
+		case err == nil:
+			end = int(d.InputOffset())
+		case errors.As(err, &wrong):
+			end = max(int(wrong.Offset)-1, 1)
 		}
-		text = text[m[1]:]
+		if value = gjson.Parse(text[:end]); len(texts(value, 0)) > 0 {
+			return value, true
+		}
+		text = text[1:]
 	}
-	return found{}, false
+	return gjson.Result{}, false
 }
 
 // maxDepth bounds the nesting of values.
 const maxDepth = 6
 
-func read(d *json.Decoder, depth int) found {
-	token, err := d.Token()
-	if err != nil || depth > maxDepth {
-		return found{}
-	}
-	switch token := token.(type) {
-	case string, float64:
-		return found{token, true}
-	case json.Delim:
-		if token == '[' {
-			return list(d, depth)
-		}
-		return fields(d, depth)
-	}
-	return found{nil, true}
-}
-
-func list(d *json.Decoder, depth int) found {
-	all := []found{}
-	for d.More() {
-		f := read(d, depth+1)
-		if f.value != nil {
-			all = append(all, f)
-		}
-		if !f.whole {
-			return found{all, false}
-		}
-	}
-	_, err := d.Token()
-	return found{all, err == nil}
-}
-
-func fields(d *json.Decoder, depth int) found {
-	all := pairs{}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return found{all, false}
-		}
-		f := read(d, depth+1)
-		if f.value != nil {
-			name, _ := key.(string) // it always is one
-			all = append(all, pair{name, f})
-		}
-		if !f.whole {
-			return found{all, false}
-		}
-	}
-	_, err := d.Token()
-	return found{all, err == nil}
-}
-
-// texts are all the strings in a value, in order.
-func texts(value any) (all []string) {
-	switch v := value.(type) {
-	case string:
-		return []string{v}
-	case []found:
-		for _, f := range v {
-			all = append(all, texts(f.value)...)
-		}
-	case pairs:
-		for _, p := range v {
-			all = append(all, texts(p.value.value)...)
-		}
+// texts are all the strings in a value, in order, but for a truncated one.
+func texts(value gjson.Result, depth int) (all []string) {
+	switch {
+	case value.Type == gjson.String && gjson.Valid(value.Raw):
+		return []string{value.Str}
+	case value.Type == gjson.JSON && depth < maxDepth:
+		value.ForEach(func(_, v gjson.Result) bool {
+			all = append(all, texts(v, depth+1)...)
+			return true
+		})
 	}
 	return all
 }
 
-// numbers fills in the parts that a value numbers, and reports whether there are any:
-// {"1": [...]}, [{"chunk": 1, "keywords": [...]}], or as many lists as there are parts.
-// Truncated values are left out.
-func (k Expansion) numbers(value any, parts [][]string) bool {
-	switch v := value.(type) {
-	case pairs:
-		any := false
-		for _, p := range v {
-			if i := index(digits(p.key), len(parts)); i >= 0 && p.value.whole {
-				parts[i], any = k.part(p.value.value), true
-			}
+// numbers fills in the parts that an object numbers, {"1": [...]}. Truncated values are left out.
+func (k Expansion) numbers(value gjson.Result, parts [][]string) {
+	value.ForEach(func(name, v gjson.Result) bool {
+		if i := index(digits(name.Str), len(parts)); i >= 0 && gjson.Valid(v.Raw) {
+			parts[i] = k.part(v)
 		}
-		return any || len(v) == 1 && k.numbers(v[0].value.value, parts)
-	case []found:
-		any := false
-		for i, f := range v {
-			switch of := f.value.(type) {
-			case pairs:
-				for _, p := range of {
-					number, ok := p.value.value.(float64)
-					if ok && number >= 1 && number <= float64(len(parts)) && f.whole {
-						parts[int(number)-1], any = k.part(of), true
-					}
-				}
-			case []found:
-				if len(v) == len(parts) && f.whole {
-					parts[i], any = k.part(of), true
-				}
-			}
-		}
-		return any
-	}
-	return false
+		return true
+	})
 }
 
 // part returns the terms in a value. A single text may hold them all.
-func (k Expansion) part(value any) []string {
-	all := texts(value)
+func (k Expansion) part(value gjson.Result) []string {
+	all := texts(value, 0)
 	if len(all) == 1 {
 		return k.lines(all[0])
 	}
@@ -169,33 +87,21 @@ func digits(name string) string {
 var (
 	// item is a line of a list: behind a bullet or a number.
 	item = regexp.MustCompile(`^\s*(?:[-*•–+]|\(?\d{1,3}[.):\]]|\[\d{1,3}\])\s+`)
-	// heading begins the terms of one of several passages.
-	heading = regexp.MustCompile(`(?i)^\W*(?:(?:chunk|passage|text)\s*#?(\d{1,3})\b\W*|[\[(<]?(\d{1,3})[\])>]?\s*:\s*)`)
-	// numbered is a line with a number.
-	numbered = regexp.MustCompile(`^\W*(\d{1,3})[.)]\s+`)
 	// codeFence is a line that begins or ends code.
 	codeFence = regexp.MustCompile("(?m)^\\s*```.*$")
 )
 
-// maxAnswer is the part of an answer that is read, in characters.
-const maxAnswer = 1 << 18
-
-// begins matches the beginning of a line and returns the groups and the rest. Only the
-// first characters are matched: expressions are slow, and a line may be long.
-func begins(line string, with *regexp.Regexp) (groups []string, rest string) {
-	const most = 80
-	if groups = with.FindStringSubmatch(fewshot.Clip(line, most)); groups != nil {
-		rest = line[len(groups[0]):]
-	}
-	return groups, rest
-}
+const (
+	maxAnswer = 1 << 18 // characters of an answer that are read
+	maxMark   = 80      // of a line, that may be its bullet or number: expressions are slow, and a line may be long
+)
 
 // list reads the terms of an answer. The last of a truncated one, which may be half a
 // term, is left out.
 func (k Expansion) list(text string, cut bool) []string {
 	text = codeFence.ReplaceAllString(fewshot.Clip(text, maxAnswer), "")
-	if found, ok := object(text); ok { // without a truncated text
-		return k.part(found.value)
+	if value, ok := object(text); ok {
+		return k.part(value)
 	}
 	all := k.lines(text)
 	if cut && len(all) > 0 {
@@ -209,8 +115,8 @@ func (k Expansion) lines(text string) []string {
 	var listed, plain []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		if m, rest := begins(line, item); m != nil {
-			listed = append(listed, rest)
+		if mark := item.FindString(fewshot.Clip(line, maxMark)); mark != "" {
+			listed = append(listed, line[len(mark):])
 		}
 		if line == "" || strings.HasSuffix(line, ":") { // an introduction
 			continue
@@ -236,35 +142,19 @@ func (k Expansion) lines(text string) []string {
 	return all
 }
 
-// packed reads the terms of n passages; empty for a passage that the answer lacks.
+// packed reads the terms of n passages from the object that was asked for; empty for a passage
+// that the answer lacks.
 func (k Expansion) packed(text string, n int) [][]string {
 	parts := make([][]string, n)
 	text = codeFence.ReplaceAllString(fewshot.Clip(text, maxAnswer), "")
-	if found, ok := object(text); ok && k.numbers(found.value, parts) {
-		return parts
-	}
-	at, byNumber := -1, 0
-	bodies, lines := make([]string, n), make([]string, n)
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		if m, rest := begins(line, heading); m != nil {
-			at = index(m[1]+m[2], n)
-			line = rest
-		} else if m, rest := begins(line, numbered); m != nil {
-			if i := index(m[1], n); i >= 0 {
-				lines[i] = rest
+	if value, ok := object(text); ok && value.IsObject() {
+		k.numbers(value, parts)
+		value.ForEach(func(_, inside gjson.Result) bool { // it may be the value of the only property
+			if inside.IsObject() {
+				k.numbers(inside, parts)
 			}
-			byNumber++
-		}
-		if at >= 0 {
-			bodies[at] += line + "\n"
-		}
-	}
-	if strings.Join(bodies, "") == "" && byNumber == n && !k.Sentences { // a line of keywords for each
-		bodies = lines
-	}
-	for i, body := range bodies {
-		parts[i] = k.lines(body)
+			return false
+		})
 	}
 	return parts
 }

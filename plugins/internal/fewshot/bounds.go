@@ -18,27 +18,22 @@ import (
 const (
 	maxTemplate = 256 << 10 // bytes of its source
 	maxBytes    = 16 << 20  // of a prompt, and of all texts that are made for it
-	maxParts    = 2 << 20   // parts of the template that are executed for a prompt
-	perTick     = 8         // parts that a loop or a call counts as in addition
-	maxCalls    = 100       // templates that have called each other
+	maxTicks    = 1 << 18   // times that its loops go round, and that templates are called, for a prompt
 	maxTime     = 10 * time.Second
 )
 
-// The functions that guard puts into a template. No template can name them: they are not
-// known yet when it is parsed.
-const (
-	tickName  = "__tick"
-	leaveName = "__leave"
-)
+// tickName is the function that guard puts into a template. No template can name it: it is not
+// known yet when that is parsed.
+const tickName = "__tick"
 
 // budget is what is left for one prompt.
 type budget struct {
-	bytes, parts, calls int
-	deadline            time.Time
+	bytes, ticks int
+	deadline     time.Time
 }
 
 func newBudget() *budget {
-	return &budget{bytes: maxBytes, parts: maxParts, calls: maxCalls, deadline: time.Now().Add(maxTime)}
+	return &budget{bytes: maxBytes, ticks: maxTicks, deadline: time.Now().Add(maxTime)}
 }
 
 // boundError says which bound of a template was exceeded.
@@ -46,15 +41,12 @@ type boundError struct{ text string }
 
 func (e *boundError) Error() string { return e.text }
 
-// tick takes the parts of a loop's body, or of a template that is called, at a place.
-func (b *budget) tick(parts, calls int, at string) (string, error) {
-	b.parts -= parts + perTick
-	b.calls -= calls
+// tick counts a round of a loop, or a call of a template, at a place.
+func (b *budget) tick(at string) (string, error) {
+	b.ticks--
 	switch {
-	case b.parts < 0:
-		return "", &boundError{fmt.Sprintf("%s: the loops of a template execute at most %d of its parts for a prompt; range over less", at, maxParts)}
-	case b.calls < 0:
-		return "", &boundError{fmt.Sprintf("%s: more than %d templates call each other; let none call itself without an end", at, maxCalls)}
+	case b.ticks < 0:
+		return "", &boundError{fmt.Sprintf("%s: the loops of a template go round at most %d times for a prompt; range over less", at, maxTicks)}
 	case time.Now().After(b.deadline):
 		return "", &boundError{fmt.Sprintf("%s: writing a prompt takes longer than %v; let the template do less", at, maxTime)}
 	}
@@ -98,8 +90,7 @@ func (b *budget) functions() text.FuncMap {
 			return b.make(formatted(format, args), func() string { return fmt.Sprintf(format, args...) })
 		},
 		"html": escaped(template.HTMLEscaper), "js": escaped(template.JSEscaper), "urlquery": escaped(template.URLQueryEscaper),
-		tickName:  b.tick,
-		leaveName: func() string { b.calls++; return "" },
+		tickName: b.tick,
 	}
 }
 
@@ -147,24 +138,18 @@ func guard(t *text.Template) error {
 		if one.Tree == nil || one.Root == nil {
 			continue
 		}
-		if err := guardList(one.Tree, one.Root, 1); err != nil {
+		if err := guardList(one.Tree, one.Root, true); err != nil {
 			return err
 		}
-		leave, err := call("%s", leaveName)
-		if err != nil {
-			return err
-		}
-		one.Root.Nodes = append(one.Root.Nodes, leave)
 	}
 	return nil
 }
 
-// guardList puts a tick before a list and before the body of each loop in it.
-func guardList(tree *parse.Tree, list *parse.ListNode, calls int) error {
+// guardList puts a tick before a list that is repeated, and before the body of each loop in it.
+func guardList(tree *parse.Tree, list *parse.ListNode, repeated bool) error {
 	if list == nil {
 		return nil
 	}
-	parts := count(list)
 	for _, node := range list.Nodes {
 		var branch *parse.BranchNode
 		loops := false
@@ -178,64 +163,20 @@ func guardList(tree *parse.Tree, list *parse.ListNode, calls int) error {
 		default:
 			continue
 		}
-		inside := -1 // no tick: the list around it has counted it
-		if loops {
-			inside = 0
-		}
-		if err := errors.Join(guardList(tree, branch.List, inside), guardList(tree, branch.ElseList, -1)); err != nil {
+		if err := errors.Join(guardList(tree, branch.List, loops), guardList(tree, branch.ElseList, false)); err != nil {
 			return err
 		}
 	}
-	if calls < 0 {
+	if !repeated {
 		return nil
 	}
 	at, _ := tree.ErrorContext(list)
-	tick, err := call("%s %d %d %q", tickName, parts, calls, at)
-	list.Nodes = append([]parse.Node{tick}, list.Nodes...)
+	stub := text.FuncMap{tickName: (&budget{}).tick}
+	tick, err := text.New("").Funcs(stub).Parse(fmt.Sprintf("{{%s %q}}", tickName, at))
+	if err == nil {
+		list.Nodes = append([]parse.Node{tick.Root.Nodes[0]}, list.Nodes...)
+	}
 	return err
-}
-
-// call is the part of a template that calls a function.
-func call(format string, args ...any) (parse.Node, error) {
-	stubs := text.FuncMap{tickName: (&budget{}).tick, leaveName: func() string { return "" }}
-	t, err := text.New("").Funcs(stubs).Parse("{{" + fmt.Sprintf(format, args...) + "}}")
-	if err != nil {
-		return nil, err
-	}
-	return t.Root.Nodes[0], nil
-}
-
-// count is how many parts a template has.
-func count(node parse.Node) int {
-	branch := func(b *parse.BranchNode) int {
-		n := 1 + count(b.Pipe) + count(b.List)
-		if b.ElseList != nil {
-			n += count(b.ElseList)
-		}
-		return n
-	}
-	n := 1
-	switch node := node.(type) {
-	case *parse.ListNode:
-		for _, one := range node.Nodes {
-			n += count(one)
-		}
-	case *parse.ActionNode:
-		n += count(node.Pipe)
-	case *parse.PipeNode:
-		for _, c := range node.Cmds {
-			for _, arg := range c.Args {
-				n += count(arg)
-			}
-		}
-	case *parse.RangeNode:
-		n = branch(&node.BranchNode)
-	case *parse.IfNode:
-		n = branch(&node.BranchNode)
-	case *parse.WithNode:
-		n = branch(&node.BranchNode)
-	}
-	return n
 }
 
 // bounded is a text that may become only so long.

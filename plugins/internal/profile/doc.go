@@ -3,13 +3,10 @@
 // takes, and how texts become tokens. No model is known by its name.
 //
 // A Profile is found by a probe of at most four short calls. The first has every field
-// that a stage may send; where it is answered, it shows most. The second asks for a
-// structured answer, with room for thoughts. A call with n asks for as many choices as the
-// stage will; where that is too many, the next ones ask for fewer, by powers of two, and
-// have the text of another length. A further one has another length, so that two
-// lengths give the bytes of a token and the tokens that the chat template adds. What a
-// call was refused for is left out of the next one, and of the forms of structured answers
-// the next is tried. What four calls cannot tell stays unknown.
+// that a stage may send, and as many choices as the stage will ask for; what it is refused for
+// is left out of the next one. The last ones ask for a structured answer, with room for
+// thoughts, in one form after the other until the model obeys. What four calls cannot tell stays
+// unknown, and the requests of the stage find it out.
 //
 // Apply changes a request by a profile before it is sent: it leaves out what the model
 // refuses, gives the limit the name that the server has for it, adds room for thoughts,

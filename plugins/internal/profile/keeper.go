@@ -1,13 +1,13 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
 	"sync"
-	"time"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/dialect"
@@ -23,29 +23,18 @@ func (p Profile) Estimate(r dialect.Request) uint64 {
 func (p Profile) Tokens(text string) int { return int(math.Ceil(p.tokens("", text))) }
 
 // MostInput is how many tokens the prompt of a request has at most, which Apply has changed
-// and whose body has so many bytes. No token of a text is shorter than a byte. What the
-// template adds is what was measured or, where nothing was, as much as the frame of the
-// body has bytes.
-func (p Profile) MostInput(r dialect.Request, body int) uint64 {
-	most := body
-	if p.TemplateTokens > 0 && r.Messages != nil {
-		most = len(asked(r)) + len(r.Schema) + p.TemplateTokens + slack + leastFrame*(len(r.Messages)-1)
-	}
+// and whose body has so many bytes: no token of a text is shorter than a byte, and the frame of
+// the body has more bytes than a template adds tokens.
+func (Profile) MostInput(r dialect.Request, body int) uint64 {
 	if r.Schema != nil && r.Form == dialect.FormTool {
-		most += preamble
+		body += preamble
 	}
-	return uint64(most)
+	return uint64(body)
 }
 
 const (
 	// frame is about how many tokens a chat template adds to each message.
 	frame = 4
-	// leastFrame is how many bytes {"role":"user","content":""} has: more than any template
-	// adds tokens to a message.
-	leastFrame = 27
-	// slack is how many tokens too few the template may be measured: the question of the probe
-	// is counted by bytes, and a token of it may be half as long as those of other texts.
-	slack = 16
 	// preamble is more than the tokens by which services explain tools to a model.
 	preamble = 512
 )
@@ -114,23 +103,19 @@ type Config struct {
 // methods may be called by several goroutines.
 type Keeper struct {
 	config Config
-	store  sync.Mutex // held while the profile is given to the Host
+	turn   chan struct{} // holds an element while somebody probes
+	store  sync.Mutex    // held while the profile is given to the Host
 
-	mu       sync.Mutex
-	changed  chan struct{}   // closed, and replaced, when any of the following changes
-	busy     bool            // somebody looks for the profile, or probes
-	cancel   func()          // the probe that is under way; nil: none is
-	looked   bool            // the Host was asked
-	failures int             // probes that failed
-	served   bool            // a call was answered since
-	seen     map[string]Seen // by replies so far, of which the profile has what was due
-	known    *Profile        // nil: nothing is known
-	enough   Enough          // for which requests
+	mu     sync.Mutex
+	looked bool            // the Host was asked
+	probed bool            // whether the probe found anything or not
+	seen   map[string]Seen // by replies so far, of which the profile has what was due
+	known  *Profile        // nil: nothing is known
 }
 
 // NewKeeper returns a keeper that knows nothing yet.
 func NewKeeper(c Config) *Keeper {
-	return &Keeper{config: c, changed: make(chan struct{}), seen: map[string]Seen{}}
+	return &Keeper{config: c, turn: make(chan struct{}, 1), seen: map[string]Seen{}}
 }
 
 // Endpoint is the name of the service under which the profile is kept: its address, and
@@ -143,166 +128,87 @@ func (k *Keeper) Endpoint() string {
 }
 
 // Get returns the profile before a request is sent: the one that is kept, or else what a
-// probe finds, for which all wait who ask meanwhile, until it has found what they need. Where
-// it fails, the profile is what the file gives: the request itself fails with the reason.
-func (k *Keeper) Get(ctx context.Context, r dialect.Request) (Profile, error) {
-	need := EnoughForTexts
-	if r.Schema != nil {
-		need = EnoughForAll
+// probe finds, for which all wait who ask meanwhile. Where the service is down, or the run must
+// end, the error is the probe's. Where the probe fails otherwise, the profile is what the file
+// gives: the request itself fails with the reason.
+func (k *Keeper) Get(ctx context.Context) (Profile, error) {
+	p, known, err := k.Kept(ctx)
+	if known || err != nil || !k.config.Probe {
+		return p, err
 	}
-	p, _, err := k.get(ctx, need)
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return Profile{}, ctx.Err()
+	}
+	if err := k.probe(ctx); err != nil {
+		return Profile{}, err
+	}
+	p, _, err = k.Kept(ctx)
 	return p, err
 }
 
 // Kept returns the profile and whether anything is kept; it calls nobody.
-func (k *Keeper) Kept(ctx context.Context) (Profile, bool, error) { return k.get(ctx, EnoughForNone) }
-
-// get returns what is known when that is enough; for none: when the Host was asked.
-func (k *Keeper) get(ctx context.Context, need Enough) (Profile, bool, error) {
-	for {
-		k.mu.Lock()
-		known, changed := k.known != nil, k.changed
-		p := k.current()
-		// After a failure there is one more probe, when the service serves calls again.
-		idle := k.failures > 1 || k.failures == 1 && !k.served
-		switch {
-		case known && k.enough >= need, k.looked && (need == EnoughForNone || !k.config.Probe || idle):
-			k.mu.Unlock()
-			return p, known, nil
-		case k.busy:
-			k.mu.Unlock()
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return Profile{}, false, ctx.Err()
-			}
-			continue
-		}
-		k.busy = true
-		looked := k.looked
-		k.mu.Unlock()
-		if looked {
-			k.begin(ctx)
-		} else if err := k.look(ctx); err != nil {
-			return Profile{}, false, err
-		}
+func (k *Keeper) Kept(ctx context.Context) (p Profile, known bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.look(ctx); err != nil {
+		return p, false, err
 	}
-}
-
-// current is what is known, with what the file gives. The caller holds mu.
-func (k *Keeper) current() Profile {
-	var p Profile
 	if k.known != nil {
 		p = *k.known
 	}
-	return k.config.Given.over(p)
+	return k.config.Given.over(p), k.known != nil, nil
 }
 
-// announce wakes those who wait: something has changed. The caller holds mu.
-func (k *Keeper) announce() {
-	close(k.changed)
-	k.changed = make(chan struct{})
-}
-
-// look asks the Host for the profile.
+// look asks the Host for the profile, once. The caller holds mu.
 func (k *Keeper) look(ctx context.Context) error {
+	if k.looked {
+		return nil
+	}
 	raw, err := k.config.Host.Profile(ctx, k.Endpoint(), k.config.Model)
-	var p Profile
-	if err == nil && raw != nil {
-		if err = json.Unmarshal(raw, &p); err != nil {
-			err = sdk.Invalid(fmt.Errorf("the profile of %s that is kept cannot be read: %w; racflow model profiles names its file: mend or remove that", k.config.Model, err))
+	if err != nil {
+		return err
+	}
+	if raw != nil {
+		var p Profile
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return sdk.Invalid(fmt.Errorf("the profile of %s that is kept cannot be read: %w; racflow model profiles names its file: mend or remove that", k.config.Model, err))
 		}
+		k.known = &p
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.busy, k.looked = false, err == nil
-	if err == nil && raw != nil && k.known == nil {
-		k.known, k.enough = &p, EnoughForAll
-	}
-	k.announce()
-	return err
+	k.looked = true
+	return nil
 }
 
-// grace is how long Close waits for a probe whose calls are under way.
-const grace = 10 * time.Second
-
-// begin starts a probe. It does not end with the call that needs it first: what it finds is
-// for all of them.
-func (k *Keeper) begin(ctx context.Context) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+// probe probes the model, unless that was done. The caller has the turn.
+func (k *Keeper) probe(ctx context.Context) error {
 	k.mu.Lock()
-	k.cancel = cancel
+	done := k.probed
 	k.mu.Unlock()
-	go func() {
-		defer cancel()
-		var earlier Profile
-		p, err := k.config.Run(ctx, func(p Profile, enough Enough) {
-			k.found(&earlier, p, enough)
-		})
-		if err == nil {
-			k.keep(ctx, true, func(now Profile) Profile { return merged(earlier, now, p) })
-		}
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.busy, k.cancel = false, nil
-		if err == nil {
-			k.enough = EnoughForAll
-		} else {
-			k.failures++
-			k.served = false
-		}
-		k.announce()
-	}()
-}
-
-// found takes what a probe has found so far.
-func (k *Keeper) found(earlier *Profile, p Profile, enough Enough) {
+	if done {
+		return nil
+	}
+	p, err := k.config.Run(ctx)
+	if ctx.Err() != nil || sdk.CodeOf(err) == sdk.CodeTransient || api.Over(err) {
+		return cmp.Or(ctx.Err(), err)
+	}
+	if err == nil {
+		k.keep(ctx, true, func(Profile) Profile { return p })
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if enough == EnoughForNone {
-		return
-	}
-	now := p
-	if k.known != nil {
-		now = merged(*earlier, *k.known, p)
-	}
-	*earlier, k.known, k.enough = p, &now, enough
-	k.announce()
+	k.probed = true
+	return nil
 }
 
-// merged is what is known after a probe has found more: what calls have shown since it last
-// said something stays.
-func merged(earlier, now, found Profile) Profile {
-	was, is, to := reflect.ValueOf(earlier), reflect.ValueOf(now), reflect.ValueOf(&found).Elem()
-	for i := range to.NumField() {
-		if !reflect.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
-			to.Field(i).Set(is.Field(i))
-		}
-	}
-	return found
-}
-
-// Close ends the probe that is under way, after a while, and keeps all that was seen.
+// Close keeps all that was seen.
 func (k *Keeper) Close() {
-	defer k.keep(context.Background(), false, func(p Profile) Profile {
+	k.keep(context.Background(), false, func(p Profile) Profile {
 		p.Asked = with(p.Asked, k.seen)
 		return p
 	})
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	for {
-		k.mu.Lock()
-		cancel, changed := k.cancel, k.changed
-		k.mu.Unlock()
-		if cancel == nil {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timer.C:
-			cancel()
-		}
-	}
 }
 
 // keep changes the profile, and gives it to the Host where that made it another one, or
@@ -363,9 +269,6 @@ func (k *Keeper) Refused(ctx context.Context, sent dialect.Request, err error) {
 
 // Saw learns from a reply.
 func (k *Keeper) Saw(ctx context.Context, sent dialect.Request, reply dialect.Reply) {
-	k.mu.Lock()
-	k.served = true
-	k.mu.Unlock()
 	k.keep(ctx, false, func(p Profile) Profile {
 		after := p.Saw(sent, reply)
 		s, ok := k.seen[sent.About]
@@ -420,7 +323,7 @@ func (k *Keeper) warn(before, after Profile) {
 
 // Probe implements sdk.Model. Its error is that of a call.
 func (k *Keeper) Probe(ctx context.Context) (json.RawMessage, error) {
-	p, err := k.config.Run(ctx, func(Profile, Enough) {})
+	p, err := k.config.Run(ctx)
 	if err != nil {
 		return nil, err
 	}

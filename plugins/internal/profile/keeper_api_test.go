@@ -49,7 +49,7 @@ func TestOneProbeForAll(t *testing.T) {
 	var all sync.WaitGroup
 	for range 32 {
 		all.Go(func() {
-			if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || p.Thinks != profile.Yes || p.Temperature != profile.No {
+			if p, err := k.Get(t.Context()); err != nil || p.Thinks != profile.Yes || p.Temperature != profile.No {
 				t.Errorf("%+v, error %v", p, err)
 			}
 		})
@@ -61,7 +61,7 @@ func TestOneProbeForAll(t *testing.T) {
 	}
 	calls.Store(0)
 	next := keeper(t, host, counted)
-	if p, err := next.Get(t.Context(), dialect.Request{}); err != nil || p.Thinks != profile.Yes || calls.Load() != 0 {
+	if p, err := next.Get(t.Context()); err != nil || p.Thinks != profile.Yes || calls.Load() != 0 {
 		t.Errorf("the next process: %+v, error %v, %d calls", p, err, calls.Load())
 	}
 	if raw, err := next.Probe(t.Context()); err != nil || calls.Load() == 0 || !strings.Contains(string(raw), `"thinking":"yes"`) {
@@ -69,113 +69,54 @@ func TestOneProbeForAll(t *testing.T) {
 	}
 }
 
-// A probe that fails is no error: the call itself tells. There is one more when calls are
-// served again.
+// A probe that fails is the call's error where the service is down, and then there is another one.
+// Otherwise the call itself tells.
 func TestProbeFails(t *testing.T) {
-	calls := 0
+	calls, failure := 0, sdk.Transient(errors.New("down"), 0)
 	k := keeper(t, &apitest.Host{Probes: true}, func(context.Context, dialect.Request) (dialect.Reply, error) {
 		calls++
-		return dialect.Reply{}, sdk.Transient(errors.New("down"), 0)
+		return dialect.Reply{}, failure
 	})
-	get := func(want int) {
-		t.Helper()
-		if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || (!reflect.DeepEqual(p, profile.Profile{})) || calls != want {
-			t.Errorf("%+v, error %v, %d calls, want %d", p, err, calls, want)
+	for want := range 2 {
+		if _, err := k.Get(t.Context()); sdk.CodeOf(err) != sdk.CodeTransient || calls != want+1 {
+			t.Errorf("error %v, %d calls", err, calls)
 		}
 	}
-	served := func() { k.Saw(t.Context(), dialect.Request{}, dialect.Reply{}) }
-	get(1)
-	get(1)
-	served()
-	get(2)
-	served()
-	get(2)
-	if _, err := k.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "down") {
+	failure = sdk.Invalid(errors.New("denied"))
+	for range 2 {
+		if p, err := k.Get(t.Context()); err != nil || !reflect.DeepEqual(p, profile.Profile{}) || calls != 3 {
+			t.Errorf("%+v, error %v, %d calls", p, err, calls)
+		}
+	}
+	if _, err := k.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "denied") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// blocked is an Ask whose calls from a number on wait until they may go on.
-type blocked struct {
-	ask     profile.Ask
-	from    int32
-	calls   atomic.Int32
-	waits   chan bool // has an element for each that waits
-	proceed chan bool // closed: they go on
-}
-
-func (b *blocked) Ask(ctx context.Context, r dialect.Request) (dialect.Reply, error) {
-	if b.calls.Add(1) >= b.from {
-		b.waits <- true
-		select {
-		case <-b.proceed:
-		case <-ctx.Done():
+// A probe ends with the call that began it, and the next one that waits makes another.
+func TestCallerLeaves(t *testing.T) {
+	ask, calls, waits := reasoner(t), atomic.Int32{}, make(chan bool)
+	k := keeper(t, &apitest.Host{Probes: true}, func(ctx context.Context, r dialect.Request) (dialect.Reply, error) {
+		if calls.Add(1) == 1 {
+			waits <- true
+			<-ctx.Done()
 			return dialect.Reply{}, ctx.Err()
 		}
-	}
-	return b.ask(ctx, r)
-}
-
-func block(t *testing.T, from int32, behaviours ...string) *blocked {
-	server := modelserver.Serve(t, modelserver.Named(behaviours...))
-	return &blocked{ask: target(t, server.URL, &apitest.Host{Probes: true}).Ask, from: from, waits: make(chan bool, profile.MaxCalls), proceed: make(chan bool)}
-}
-
-// A probe does not end with the call that began it.
-func TestCallerLeaves(t *testing.T) {
-	b := block(t, 1)
-	k := keeper(t, &apitest.Host{Probes: true}, b.Ask)
+		return ask(ctx, r)
+	})
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() {
-		_, err := k.Get(ctx, dialect.Request{})
+		_, err := k.Get(ctx)
 		left <- err
 	}()
-	<-b.waits
+	<-waits
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	close(b.proceed)
-	if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || p.Thinks != profile.No || b.calls.Load() > profile.MaxCalls {
-		t.Errorf("%+v, error %v, %d calls", p, err, b.calls.Load())
-	}
-}
-
-// A request for a text waits for what it needs alone, a structured one for the form of its
-// answer, and Close for all of the probe. What calls tell meanwhile is not forgotten.
-func TestEnough(t *testing.T) {
-	host, b := &apitest.Host{Probes: true}, block(t, 2)
-	k := keeper(t, host, b.Ask)
-	if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || p.Temperature != profile.Yes || p.Structured != "" {
+	if p, err := k.Get(t.Context()); err != nil || p.Thinks != profile.Yes {
 		t.Errorf("%+v, error %v", p, err)
-	}
-	structured := make(chan profile.Profile)
-	go func() {
-		p, err := k.Get(t.Context(), dialect.Request{Schema: json.RawMessage(`{}`)})
-		if err != nil {
-			t.Error(err)
-		}
-		structured <- p
-	}()
-	<-b.waits
-	if raw, err := host.Profile(t.Context(), k.Endpoint(), "some-model"); raw != nil || err != nil {
-		t.Errorf("kept before the end: %s, error %v", raw, err)
-	}
-	seen := dialect.Reply{Choices: []dialect.Choice{{Text: "yes", Thoughts: "hm"}}, ThoughtTokens: 5000, Usage: sdk.Usage{CachedTokens: 7}}
-	k.Saw(t.Context(), dialect.Request{}, seen)
-	close(b.proceed)
-	if p := <-structured; p.Structured != profile.StructureSchema {
-		t.Errorf("%+v", p)
-	}
-	k.Close()
-	var kept profile.Profile
-	raw, err := host.Profile(t.Context(), k.Endpoint(), "some-model")
-	if err == nil {
-		err = json.Unmarshal(raw, &kept)
-	}
-	if err != nil || kept.BytesPerToken != 4 || kept.Thoughts != 5000 || kept.Thinks != profile.Yes || kept.CachedUsage != profile.Yes || kept.Structured != profile.StructureSchema {
-		t.Errorf("kept %+v, error %v", kept, err)
 	}
 }
 
@@ -187,7 +128,7 @@ func TestGiven(t *testing.T) {
 		c.Given = profile.Given{Temperature: new(true), Thinks: new(false), Structured: "tool", Room: new(100), BytesPerToken: new(2.5), TemplateTokens: new(0), Effort: "high"}
 	}
 	k := keeper(t, host, ask, given)
-	p, err := k.Get(t.Context(), dialect.Request{})
+	p, err := k.Get(t.Context())
 	if err != nil || p.Temperature != profile.Yes || p.Thinks != profile.No || p.Structured != profile.StructureTool || p.Room != 100 || p.BytesPerToken != 2.5 || p.TemplateTokens != 0 || p.Seed != profile.Yes {
 		t.Errorf("%+v, error %v", p, err)
 	}
@@ -200,21 +141,21 @@ func TestGiven(t *testing.T) {
 	if err := host.KeepProfile(t.Context(), k.Endpoint(), "some-model", json.RawMessage(edited)); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := keeper(t, host, nil).Get(t.Context(), dialect.Request{}); err != nil || p.Seed != profile.No || p.Temperature != profile.No {
+	if p, err := keeper(t, host, nil).Get(t.Context()); err != nil || p.Seed != profile.No || p.Temperature != profile.No {
 		t.Errorf("edited: %+v, error %v", p, err)
 	}
 	wrong := strings.Replace(edited, `"seed":"no"`, `"seed":"maybe"`, 1)
 	if err := host.KeepProfile(t.Context(), k.Endpoint(), "some-model", json.RawMessage(wrong)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keeper(t, host, nil).Get(t.Context(), dialect.Request{}); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), `"maybe" is none of`) {
+	if _, err := keeper(t, host, nil).Get(t.Context()); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), `"maybe" is none of`) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestNoProbe(t *testing.T) {
 	k := keeper(t, &apitest.Host{Probes: true}, nil, func(c *profile.Config) { c.Probe, c.Completion = false, true })
-	if p, err := k.Get(t.Context(), dialect.Request{}); err != nil || !reflect.DeepEqual(p, profile.Profile{}) {
+	if p, err := k.Get(t.Context()); err != nil || !reflect.DeepEqual(p, profile.Profile{}) {
 		t.Errorf("%+v, error %v", p, err)
 	}
 	if k.Endpoint() != "http://127.0.0.1:1/v1/completions" || k.Name() != "some-model" {

@@ -19,7 +19,7 @@ func TestRealServer(t *testing.T) {
 		host := &apitest.Host{}
 		to := target(t, address, host)
 		to.Completion, to.Choices = completion, 6
-		p, err := to.Run(t.Context(), func(profile.Profile, profile.Enough) {})
+		p, err := to.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,45 +34,17 @@ type Target struct {
 	Ask        Ask
 }
 
-// Enough says which requests a profile is enough for.
-type Enough uint8
-
-// The kinds of requests.
-const (
-	EnoughForNone Enough = iota
-	EnoughForTexts
-	EnoughForAll // structured ones, too
-)
-
-func (p *probe) enough() Enough {
-	switch {
-	case !p.answered || p.found.Thinks == "" || len(p.remaining()) > 0:
-		return EnoughForNone
-	case !p.structured:
-		return EnoughForTexts
-	}
-	return EnoughForAll
-}
-
 // probe is one that is under way.
 type probe struct {
 	Target
 	found    Profile
-	answered bool // a call was
-
-	untested []field // that the next calls have
-	suspects []field // that stood in a call which was refused without a reason
-	halve    bool    // the next call has half of the untested ones
-	cautious bool    // the next call has none of them
-	bare     bool    // the next call has nothing that could be refused
-	last     bool    // the next call is the last one
-	choices  int     // that the next call with n asks for
-	fewer    bool    // than were refused before
-
-	structured bool         // the form of structured answers is found
-	form       dialect.Form // to try next
-
-	short, schema, long uint64 // tokens of prompts; 0: not known
+	fields   []field // that the dialect sends
+	calls    int
+	sent     dialect.Request // last
+	answered bool            // a call was
+	tested   bool            // one that had all fields
+	formed   bool            // the form of structured answers is found
+	named    bool            // the server said what it refused last
 }
 
 // The limits of answers to a probe, in tokens: of a word or two, and of one before which
@@ -82,13 +54,8 @@ const (
 	manyTokens = 2048
 )
 
-// question is what a probe asks.
-const question = "Is ice cold? Answer with yes or no."
-
-// The texts of prompts. The long one reads like what stages send.
-const (
-	shortText = question
-	longText  = `Here are some messages that customers have sent, each with the name of what it is about.
+// text is long enough to tell how many bytes a token has, and reads like what stages send.
+const text = `Here are some messages that customers have sent, each with the name of what it is about.
 
 Text: I still have not received the card that I ordered two weeks ago.
 Label: card_arrival
@@ -101,24 +68,22 @@ Label: edit_personal_details
 Text: My transfer of 250.00 has been pending since Monday morning.
 Label: pending_transfer
 
-` + question
-)
+Is ice cold? Answer with yes or no.`
 
-// schema is that of a structured answer; its description makes its tokens noticeable.
-var schema = json.RawMessage(`{"type":"object","properties":{"label":{"type":"string","enum":["yes","no"],"description":"Whether it is so, in one word."}},"required":["label"],"additionalProperties":false}`)
+// schema is that of a structured answer.
+var schema = json.RawMessage(`{"type":"object","properties":{"label":{"type":"string","enum":["yes","no"]}},"required":["label"],"additionalProperties":false}`)
 
-// call is one of a probe.
-type call struct {
-	dialect.Request
-	text   string
-	fields []field // that it has
-}
-
-// request asks for an answer to a text.
-func (p *probe) request(text string) dialect.Request {
+// request asks for an answer to the text, with room for thoughts where there may be any.
+func (p *probe) request(structured bool) dialect.Request {
 	r := dialect.Request{Model: p.Model, MaxTokens: fewTokens, MaxTokensField: string(p.found.Limit), Stream: p.found.Streaming == Yes}
-	if p.found.Limit == LimitNone {
+	if structured {
+		r.Schema, r.Form = schema, p.found.Structured.form()
+	}
+	switch {
+	case p.found.Limit == LimitNone:
 		r.MaxTokens, r.MaxTokensField = 0, ""
+	case p.found.Thinks == Yes || structured && p.found.Thinks != No:
+		r.MaxTokens = manyTokens
 	}
 	if p.Completion {
 		r.Prompt = text
@@ -128,120 +93,99 @@ func (p *probe) request(text string) dialect.Request {
 	return r
 }
 
-// next is the call that shows most now; false: none shows anything more.
-func (p *probe) next() (call, bool) {
-	c := call{text: shortText, Request: p.request(shortText)}
-	switch fields := p.remaining(); {
-	case p.bare:
-		if !p.answered {
-			c.MaxTokens = 0
-		}
-		return c, !p.answered || p.found.Limit == ""
-	case p.last && !p.answered && p.fewer: // a further refusal would leave nothing known
-		c.text, c.Request = longText, p.request(longText)
-	case len(fields) > 0 && !p.cautious:
-		if p.fewer { // no call may be left for the long text alone
-			c.text, c.Request = longText, p.request(longText)
-		}
-		c.fields = fields
-		for _, f := range fields {
-			f.add(&c.Request)
-		}
-		if c.N > 1 {
-			c.N = p.choices
-		}
-		if p.form != dialect.FormSchema && !p.structured {
-			p.structure(&c)
-		}
-	case !p.structured:
-		p.structure(&c)
-	case p.found.Usage == Yes && p.long == 0, p.tries():
-		c.text, c.Request = longText, p.request(longText)
-		if p.tries() {
-			c.Effort = probeEffort
-			c.MaxTokens = min(c.MaxTokens*16, manyTokens)
-		}
-	case p.found.Usage == Yes && p.short == 0:
-	default:
-		return c, false
-	}
-	return c, true
-}
-
-// remaining are the fields to try in one call.
-func (p *probe) remaining() []field {
-	all := slices.Clone(p.untested)
-	if p.found.Thinks == Yes { // no stop is sent to such a model, and hardly one gives logprobs
-		all = slices.DeleteFunc(all, func(f field) bool { return f.name == "stop" || f.name == "logprobs" })
-	}
-	if p.halve {
-		all = all[:(len(all)+1)/2]
-	}
-	return all
-}
-
-// structure makes a call ask for a structured answer, with room for thoughts.
-func (p *probe) structure(c *call) {
-	c.Schema, c.Form = schema, p.form
-	if c.MaxTokens > 0 && p.found.Thinks != No {
-		c.MaxTokens = manyTokens
-	}
-}
-
-// probeEffort is an effort of thinking that every model has which has any.
-const probeEffort = "low"
-
-// tries reports whether an effort of thinking is to be tried.
-func (p *probe) tries() bool {
-	return p.found.Thinks == Yes && p.found.Effort == "" && p.sends(field{add: func(r *dialect.Request) { r.Effort = probeEffort }})
-}
-
-// Run probes a model: it returns what at most MaxCalls calls show of it. After each, found
-// is given what is known so far, and which requests that is enough for. An error is that of
-// a call, where no call before was answered: the server is down, denies, or refuses whatever
-// it is asked.
-func (t Target) Run(ctx context.Context, found func(Profile, Enough)) (Profile, error) {
-	p := &probe{Target: t, found: Profile{Probed: time.Now().UTC().Truncate(time.Second)}, structured: t.Completion, choices: max(2, t.Choices)}
+// Run probes a model: it returns what at most MaxCalls calls show of it. An error is that of
+// a call, where none was answered: the server is down, denies, or refuses whatever it is asked.
+func (t Target) Run(ctx context.Context) (Profile, error) {
+	p := &probe{Target: t, formed: t.Completion, found: Profile{Probed: time.Now().UTC().Truncate(time.Second)}}
 	for _, f := range fields {
 		switch {
 		case f.add == nil:
 		case p.sends(f):
-			p.untested = append(p.untested, f)
+			p.fields = append(p.fields, f)
 		case f.name == "stop": // it leaves out this text, and may send others
 		default:
 			*f.of(&p.found) = No
 		}
 	}
 	var err error
-	for i := range MaxCalls {
-		p.last = i == MaxCalls-1
-		c, more := p.next()
-		if !more {
-			break
+	for more := true; more && p.calls < MaxCalls && !(p.tested && p.formed); {
+		// A model that refuses one field after the other is asked without them meanwhile, so that
+		// something is known in the end.
+		if !p.formed && (p.tested || p.named && !p.answered) {
+			err = p.askStructured(ctx)
+		} else {
+			err = p.askText(ctx)
 		}
-		var reply dialect.Reply
-		reply, err = t.Ask(ctx, c.Request)
-		refused, is := api.RefusalOf(err)
-		switch {
-		case err == nil:
-			p.read(c, reply)
-		case is && api.BadRequest(err) && !p.refused(c, refusal(refused)):
-		case p.answered && ctx.Err() == nil: // what is found is worth keeping
-			return p.conclude(), nil
-		default:
-			return p.found, err
-		}
-		found(p.found, p.enough())
+		more = err == nil || p.refused(err)
 	}
-	if !p.answered {
+	if err != nil && (!p.answered || ctx.Err() != nil) {
 		return p.found, err
 	}
-	return p.conclude(), nil
+	if p.found.Thinks == Yes {
+		p.found.Room = max(p.found.Room, LeastRoom, roomier*p.found.Thoughts)
+	}
+	return p.found, nil
+}
+
+// askText asks for a text with all fields that the model may take.
+func (p *probe) askText(ctx context.Context) error {
+	r := p.request(false)
+	var asked []field
+	last := p.calls == MaxCalls-1 && !p.answered // a further refusal would leave nothing known
+	for _, f := range p.fields {
+		// No stop is sent to a model that thinks, and hardly one gives logprobs.
+		useless := p.found.Thinks == Yes && (f.name == "stop" || f.name == "logprobs")
+		if !useless && !last && *f.of(&p.found) != No {
+			asked = append(asked, f)
+			f.add(&r)
+		}
+	}
+	if r.N > 1 {
+		r.N = max(2, p.Choices)
+	}
+	if p.found.Choices > 0 {
+		r.N = min(r.N, p.found.Choices)
+	}
+	reply, err := p.ask(ctx, r)
+	if err == nil {
+		p.tested = true
+		p.readFields(asked, reply)
+	}
+	return err
+}
+
+// askStructured asks for a structured answer in the strictest form that the model may obey.
+func (p *probe) askStructured(ctx context.Context) error {
+	reply, err := p.ask(ctx, p.request(true))
+	if err == nil {
+		p.readStructured(visible(reply))
+	}
+	return err
+}
+
+// ask makes a call, and learns from its reply what every reply shows.
+func (p *probe) ask(ctx context.Context, r dialect.Request) (dialect.Reply, error) {
+	p.calls++
+	p.sent = r
+	reply, err := p.Ask(ctx, r)
+	if err != nil {
+		return reply, err
+	}
+	p.answered = true
+	p.found = p.found.Saw(r, reply)
+	if r.MaxTokens > 0 {
+		p.found.Limit = limitOf(r)
+	}
+	p.found.Streaming = finding(r.Stream)
+	if p.found.Usage != Yes {
+		p.found.Usage = finding(reply.Usage.InputTokens > 0 && reply.Usage.Plausible())
+	}
+	return reply, nil
 }
 
 // sends reports whether the dialect has a field.
 func (p *probe) sends(f field) bool {
-	without := p.request(shortText)
+	without := p.request(false)
 	with := without
 	f.add(&with)
 	return !bytes.Equal(p.body(without), p.body(with))
@@ -256,85 +200,50 @@ func (p *probe) body(r dialect.Request) []byte {
 	return text
 }
 
-// refused learns from a refusal, and reports whether that ends the probe.
-func (p *probe) refused(c call, r refusal) bool {
-	before := p.found
-	var learned bool
-	p.found, learned = p.found.Refused(c.Request, api.Refusal(r))
-	p.untested = slices.DeleteFunc(p.untested, func(f field) bool { return *f.of(&p.found) == No })
-	if len(c.fields) > 0 {
-		p.cautious = !p.structured && p.found.Streaming != Yes
+// refused learns from the error of the last call, and reports whether to ask in another way. Where
+// the server does not say what it refuses, the next call has nothing of the kind.
+func (p *probe) refused(err error) bool {
+	said, is := api.RefusalOf(err)
+	if !is || !api.BadRequest(err) {
+		return false
 	}
-	if p.found.Choices != before.Choices { // the number was refused, and no field
-		p.choices, p.fewer, p.cautious = p.found.Choices, true, false
-	}
-	switch {
-	case unfinished(r):
-		p.answered = true
-		p.tested(c.fields)
-	case learned && c.Schema != nil && p.found.Structured != "":
-		p.weaken()
-	case learned:
-	case p.bare && c.MaxTokens > 0:
-		p.found.Limit = LimitNone
-	case p.bare:
+	if p.found, p.named = p.found.Refused(p.sent, said); p.named {
+		p.answered = p.answered || unfinished(refusal(said))
+		p.formed = p.formed || p.found.Structured == StructureText
 		return true
-	case c.Effort != "":
-		p.found.Effort = No
-	case !p.answered && p.suspects != nil:
-		p.bare = true
-	default:
-		p.suspect(c)
 	}
-	return false
-}
-
-// weaken makes the form that was found last the one to try next.
-func (p *probe) weaken() {
-	p.form, p.structured, p.cautious = p.found.Structured.form(), p.found.Structured == StructureText, false
-}
-
-// suspect notes what a call had that was refused without a reason.
-func (p *probe) suspect(c call) {
-	if c.Schema != nil {
-		p.found.Structured = next(structureOf(c.Form))
-		p.weaken()
-	}
-	p.choices = 2 // more may be what was refused
-	switch {
-	case len(c.fields) == 0:
-	case p.halve: // one of them is refused: do without all
-		for _, f := range c.fields {
-			*f.of(&p.found) = No
+	suspected := false
+	for _, f := range fields {
+		if f.has(p.sent) {
+			*f.of(&p.found), suspected = No, true
 		}
-		p.tested(c.fields)
-		p.suspects, p.halve = nil, false
-	default:
-		p.suspects, p.halve = c.fields, true
 	}
+	switch {
+	case suspected:
+	case p.sent.Schema != nil:
+		p.weaken()
+	case p.sent.MaxTokens > 0:
+		p.found.Limit = LimitNone
+	default:
+		return false
+	}
+	return true
 }
 
-// read learns from the reply to a call.
-func (p *probe) read(c call, reply dialect.Reply) {
-	p.answered, p.cautious = true, false
-	p.tested(c.fields)
-	p.found = p.found.Saw(c.Request, reply)
-	if c.MaxTokens > 0 {
-		p.found.Limit = limitOf(c.Request)
-	}
-	p.found.Streaming = finding(c.Stream)
-	if p.found.Usage != Yes {
-		p.found.Usage = finding(reply.Usage.InputTokens > 0 && reply.Usage.Plausible())
-	}
-	if c.Effort != "" {
-		p.found.Effort = Yes
-	}
+// weaken takes the next form of structured answers.
+func (p *probe) weaken() {
+	p.found.Structured = next(structureOf(p.sent.Form))
+	p.formed = p.found.Structured == StructureText
+}
+
+// readFields finds out which of the fields that a call had the server obeyed.
+func (p *probe) readFields(asked []field, reply dialect.Reply) {
 	texts := visible(reply)
 	written := slices.ContainsFunc(texts, func(text string) bool { return text != "" })
-	for _, f := range c.fields {
+	for _, f := range asked {
 		switch f.name {
 		case "n":
-			if p.found.N = finding(len(reply.Choices) > 1); len(reply.Choices) < c.N {
+			if p.found.N = finding(len(reply.Choices) > 1); len(reply.Choices) < p.sent.N {
 				p.found = p.found.atMost(len(reply.Choices))
 			}
 		case "logprobs":
@@ -351,29 +260,14 @@ func (p *probe) read(c call, reply dialect.Reply) {
 			*f.of(&p.found) = Yes
 		}
 	}
-	p.count(c, reply.Usage)
-	if c.Schema != nil {
-		p.readStructured(c, texts)
-	}
 }
 
-// tested says that fields were in a call that was not refused.
-func (p *probe) tested(tested []field) {
-	remove := func(f field) bool {
-		return slices.ContainsFunc(tested, func(t field) bool { return t.name == f.name })
-	}
-	p.untested = slices.DeleteFunc(p.untested, remove)
-	p.suspects = slices.DeleteFunc(slices.Clone(p.suspects), remove)
-}
-
-// readStructured finds out whether a model obeys the form in which a structured answer was
-// asked for.
-func (p *probe) readStructured(c call, texts []string) {
-	// Where its thoughts left no room, the server has taken the form.
-	obeyed := len(texts) > 0 && (texts[0] == "" || isLabelled(texts[0]))
-	p.found.Structured, p.structured = structureOf(c.Form), true
-	if !obeyed {
-		p.found.Structured = next(p.found.Structured)
+// readStructured finds out whether the model obeyed the form in which a structured answer was asked
+// for. Where its thoughts left no room, the server has taken the form.
+func (p *probe) readStructured(texts []string) {
+	if len(texts) > 0 && (texts[0] == "" || isLabelled(texts[0])) {
+		p.found.Structured, p.formed = structureOf(p.sent.Form), true
+	} else {
 		p.weaken()
 	}
 }
@@ -384,49 +278,6 @@ func isLabelled(text string) bool {
 	var object struct{ Label string }
 	return from >= 0 && from < to && json.Unmarshal([]byte(text[from:to+1]), &object) == nil && object.Label != ""
 }
-
-// count notes the tokens of a prompt.
-func (p *probe) count(c call, u sdk.Usage) {
-	switch {
-	case !u.Plausible():
-	case c.Schema != nil && c.Form == dialect.FormSchema:
-		p.schema = u.InputTokens
-	case c.Schema != nil:
-	case c.text == longText:
-		p.long = u.InputTokens
-	default:
-		p.short = u.InputTokens
-	}
-}
-
-// conclude returns what all calls show together.
-func (p *probe) conclude() Profile {
-	for _, f := range p.suspects { // of which one is refused at least
-		*f.of(&p.found) = No
-	}
-	if p.bare {
-		p.found.Structured = StructureText
-	}
-	if p.found.Thinks == Yes {
-		p.found.Room = max(p.found.Room, LeastRoom, roomier*p.found.Thoughts)
-	}
-	switch {
-	case p.long > p.short && p.short > 0:
-		p.found.BytesPerToken = rounded(float64(len(longText)-len(shortText)) / float64(p.long-p.short))
-		if !p.Completion {
-			p.found.TemplateTokens = max(0, int(math.Ceil(float64(p.short)-float64(len(shortText))/p.found.BytesPerToken)))
-		}
-	case p.long > 0:
-		p.found.BytesPerToken = rounded(float64(len(longText)) / float64(p.long))
-	}
-	if p.schema > 0 && p.short > 0 && p.found.Structured == StructureSchema {
-		p.found.SchemaCounted = finding(p.schema > p.short+leastSchema)
-	}
-	return p.found
-}
-
-// leastSchema is fewer tokens than the schema has in any tokenizer.
-const leastSchema = 10
 
 func rounded(x float64) float64 { return math.Round(100*x) / 100 }
 

@@ -2,7 +2,6 @@ package profile_test
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -47,7 +46,7 @@ func good() profile.Profile {
 	return profile.Profile{
 		Temperature: profile.Yes, Stop: profile.Yes, N: profile.Yes, Seed: profile.Yes, Logprobs: profile.Yes,
 		Limit: profile.LimitTokens, Structured: profile.StructureSchema, Streaming: profile.No, Thinks: profile.No,
-		Usage: profile.Yes, BytesPerToken: 4, TemplateTokens: 3, SchemaCounted: profile.Yes,
+		Usage: profile.Yes, BytesPerToken: 3.94,
 	}
 }
 
@@ -67,15 +66,10 @@ func TestProbe(t *testing.T) {
 		logprobs    = func(p *profile.Profile) *profile.Finding { return &p.Logprobs }
 	)
 	structured := func(s profile.Structure) func(*profile.Profile) {
-		return func(p *profile.Profile) {
-			p.Structured, p.SchemaCounted = s, ""
-			if s != profile.StructureObject { // no call is left for the long text
-				p.BytesPerToken, p.TemplateTokens = 0, 0
-			}
-		}
+		return func(p *profile.Profile) { p.Structured = s }
 	}
 	thinks := func(p *profile.Profile) {
-		p.Thinks, p.Effort, p.Thoughts, p.Room = profile.Yes, profile.Yes, 100, profile.LeastRoom
+		p.Thinks, p.Thoughts, p.Room = profile.Yes, 100, profile.LeastRoom
 		p.Logprobs = "" // of an answer that was not reached
 	}
 	thinksAloud := func(p *profile.Profile) {
@@ -83,36 +77,34 @@ func TestProbe(t *testing.T) {
 		p.Logprobs = profile.Yes
 	}
 	uncounted := func(p *profile.Profile) {
-		p.Usage, p.BytesPerToken, p.TemplateTokens, p.SchemaCounted = profile.No, 0, 0, ""
+		p.Usage, p.BytesPerToken = profile.No, 0
 	}
 	tests := []struct {
 		behaviours string
 		want       func(*profile.Profile) // changes good
 		calls      int
 	}{
-		{"", func(*profile.Profile) {}, 3},
-		{"refuses-temperature", no(temperature), 4},
-		{"refuses-namelessly", no(temperature), 4},
-		{"refuses-stop", no(stop), 4},
-		{"refuses-n", no(n), 4},
-		{"refuses-seed", no(seed), 4},
-		{"refuses-logprobs", no(logprobs), 4},
-		{"refuses-max-tokens", func(p *profile.Profile) { p.Limit = profile.LimitCompletion }, 4},
-		{"refuses-max-completion-tokens", func(*profile.Profile) {}, 3},
-		// Of fields that are refused one after the other, four calls find those of three.
+		{"", func(*profile.Profile) {}, 2},
+		{"refuses-temperature", no(temperature), 3},
+		{"refuses-namelessly", no(temperature), 3},
+		{"refuses-stop", no(stop), 3},
+		{"refuses-n", no(n), 3},
+		{"refuses-seed", no(seed), 3},
+		{"refuses-logprobs", no(logprobs), 3},
+		{"refuses-max-tokens", func(p *profile.Profile) { p.Limit = profile.LimitCompletion }, 3},
+		{"refuses-max-completion-tokens", func(*profile.Profile) {}, 2},
+		// Of fields that are refused one after the other, four calls find three.
 		{"refuses-temperature refuses-stop refuses-n refuses-seed refuses-max-tokens refuses-logprobs", func(p *profile.Profile) {
 			no(temperature, stop)(p)
-			p.N, p.Seed, p.Logprobs, p.Limit = "", "", "", profile.LimitCompletion
-			p.BytesPerToken, p.TemplateTokens, p.SchemaCounted = 0, 0, ""
+			p.N, p.Seed, p.Logprobs, p.Limit, p.BytesPerToken = "", "", "", profile.LimitCompletion, 0
 		}, 4},
 		{"reasons-like-openai", func(p *profile.Profile) {
 			thinks(p)
 			no(temperature, n)(p)
-			p.Effort, p.Stop, p.Seed, p.Logprobs, p.Limit = "", "", "", "", profile.LimitCompletion
-			p.BytesPerToken, p.TemplateTokens, p.SchemaCounted = 0, 0, ""
+			p.Stop, p.Seed, p.Logprobs, p.Limit, p.BytesPerToken = "", "", "", profile.LimitCompletion, 0
 		}, 4},
-		{"ignores-n", no(n), 3},
-		{"refuses-schema", structured(profile.StructureObject), 4},
+		{"ignores-n", no(n), 2},
+		{"refuses-schema", structured(profile.StructureObject), 3},
 		{"refuses-schema refuses-object", structured(profile.StructureTool), 4},
 		{"refuses-schema refuses-object refuses-tools", structured(profile.StructureText), 4},
 		{"ignores-formats", structured(profile.StructureTool), 4},
@@ -120,33 +112,32 @@ func TestProbe(t *testing.T) {
 		{"refuses-temperature refuses-schema", func(p *profile.Profile) {
 			no(temperature)(p)
 			structured(profile.StructureObject)(p)
-			p.BytesPerToken, p.TemplateTokens = 3.94, 0 // of the long text alone
 		}, 4},
-		{"answers-in-a-fence", no(stop), 3}, // the answers have several lines
-		{"answers-in-parts", func(*profile.Profile) {}, 3},
-		{"answers-by-tool-call", no(logprobs), 3},
-		{"thinks-in-a-field", thinks, 3},
-		{"thinks-in-tags", thinksAloud, 3},
-		{"thinks-in-other-tags", thinksAloud, 3},
-		{"thinks-in-channels", thinksAloud, 3},
-		{"thinks-silently", thinks, 3},
-		{"stops-in-thoughts", thinksAloud, 3},
-		{"streams-only", func(p *profile.Profile) { p.Streaming = profile.Yes }, 4},
+		{"answers-in-a-fence", no(stop), 2}, // the answers have several lines
+		{"answers-in-parts", func(*profile.Profile) {}, 2},
+		{"answers-by-tool-call", no(logprobs), 2},
+		{"thinks-in-a-field", thinks, 2},
+		{"thinks-in-tags", thinksAloud, 2},
+		{"thinks-in-other-tags", thinksAloud, 2},
+		{"thinks-in-channels", thinksAloud, 2},
+		{"thinks-silently", thinks, 2},
+		{"stops-in-thoughts", thinksAloud, 2},
+		{"streams-only", func(p *profile.Profile) { p.Streaming = profile.Yes }, 3},
 		{"streams-only thinks-silently", func(p *profile.Profile) {
 			thinks(p)
-			p.Streaming = profile.Yes
-		}, 4},
+			p.Streaming, p.Stop = profile.Yes, "" // which is not sent to a model that thinks
+		}, 3},
 		{"counts-nothing", uncounted, 2},
 		{"counts-nonsense", uncounted, 2},
 		{"counts-nothing thinks-in-a-field", func(p *profile.Profile) {
 			thinks(p)
 			uncounted(p)
-		}, 3},
+		}, 2},
 	}
 	for _, test := range tests {
 		t.Run(test.behaviours, func(t *testing.T) {
 			server, host := modelserver.Serve(t, modelserver.Named(strings.Fields(test.behaviours)...)), &apitest.Host{}
-			got, err := target(t, server.URL, host).Run(t.Context(), func(profile.Profile, profile.Enough) {})
+			got, err := target(t, server.URL, host).Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,15 +165,15 @@ func TestProbeAnthropic(t *testing.T) {
 	for behaviours, want := range map[string]profile.Profile{
 		"": {
 			Temperature: profile.Yes, N: profile.No, Seed: profile.No, Logprobs: profile.No, Limit: profile.LimitTokens, Structured: profile.StructureSchema,
-			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 4, TemplateTokens: 3, SchemaCounted: profile.Yes,
+			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 3.94,
 		},
 		"refuses-temperature": {
 			Temperature: profile.No, N: profile.No, Seed: profile.No, Logprobs: profile.No, Limit: profile.LimitTokens, Structured: profile.StructureSchema,
-			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 4, TemplateTokens: 3, SchemaCounted: profile.Yes,
+			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 3.94,
 		},
 	} {
 		server := modelserver.Serve(t, modelserver.Named(strings.Fields(behaviours)...))
-		got, err := targetOf(t, dialect.Anthropic{}, server.URL, &apitest.Host{}).Run(t.Context(), func(profile.Profile, profile.Enough) {})
+		got, err := targetOf(t, dialect.Anthropic{}, server.URL, &apitest.Host{}).Run(t.Context())
 		if err != nil {
 			t.Errorf("%s: %v", behaviours, err)
 		}
@@ -197,19 +188,16 @@ func TestProbeAnthropic(t *testing.T) {
 func TestRefusedWithoutAReason(t *testing.T) {
 	none := good()
 	none.Temperature, none.N, none.Seed, none.Stop, none.Logprobs = profile.No, profile.No, profile.No, profile.No, profile.No
-	none.Limit, none.Structured = profile.LimitNone, profile.StructureText
-	half := good()
-	half.Temperature, half.N, half.Seed = profile.No, profile.No, profile.No
-	rest := half
-	rest.Temperature, rest.N, rest.Seed, rest.Stop, rest.Logprobs = profile.Yes, profile.Yes, profile.Yes, profile.Yes, profile.No
+	plain := none
+	none.Limit, none.Structured = profile.LimitNone, profile.StructureObject // or weaker: that is not known yet
 	limited := none
-	limited.Limit = profile.LimitTokens
+	limited.Limit, limited.Structured = profile.LimitTokens, profile.StructureTool
 	tests := map[string]struct {
 		refused string // with any of these
 		want    profile.Profile
 	}{
-		"temperature":             {`"temperature"`, half},
-		"logprobs":                {`"logprobs"`, rest},
+		"temperature":             {`"temperature"`, plain},
+		"logprobs":                {`"logprobs"`, plain},
 		"all but a limit":         {`"temperature" "stop" "response_format"`, limited},
 		"all but the chat itself": {`"temperature" "stop" "response_format" "max_tokens"`, none},
 	}
@@ -222,17 +210,17 @@ func TestRefusedWithoutAReason(t *testing.T) {
 			}
 			return false
 		}})
-		got, err := target(t, server.URL, host).Run(t.Context(), func(profile.Profile, profile.Enough) {})
+		got, err := target(t, server.URL, host).Run(t.Context())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		tokens := cmpopts.IgnoreFields(profile.Profile{}, "Probed", "BytesPerToken", "TemplateTokens", "SchemaCounted")
+		tokens := cmpopts.IgnoreFields(profile.Profile{}, "Probed", "BytesPerToken", "CachedUsage")
 		if diff := cmp.Diff(test.want, got, tokens); diff != "" || server.Calls() > profile.MaxCalls {
 			t.Errorf("%s: %d calls (-want +got):\n%s", name, server.Calls(), diff)
 		}
 	}
 	server := modelserver.Serve(t, modelserver.Options{Probes: true, Refuse: func(modelserver.Ask) bool { return true }})
-	if _, err := target(t, server.URL, &apitest.Host{}).Run(t.Context(), func(profile.Profile, profile.Enough) {}); !api.BadRequest(err) || server.Calls() > profile.MaxCalls {
+	if _, err := target(t, server.URL, &apitest.Host{}).Run(t.Context()); !api.BadRequest(err) || server.Calls() > profile.MaxCalls {
 		t.Errorf("a server that refuses everything: error %v after %d calls", err, server.Calls())
 	}
 }
@@ -242,11 +230,11 @@ func TestProbeCompletions(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Named("refuses-seed"))
 	to := target(t, server.URL, &apitest.Host{})
 	to.Completion = true
-	got, err := to.Run(t.Context(), func(profile.Profile, profile.Enough) {})
+	got, err := to.Run(t.Context())
 	want := good()
-	want.Seed, want.Structured, want.TemplateTokens, want.SchemaCounted = profile.No, "", 0, ""
+	want.Seed, want.Structured, want.BytesPerToken = profile.No, "", 3.99
 	got.Probed = time.Time{}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil || len(server.Probes()) != 3 {
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || len(server.Probes()) != 2 {
 		t.Errorf("error %v after %d calls (-want +got):\n%s", err, len(server.Probes()), diff)
 	}
 }
@@ -277,24 +265,12 @@ func TestProbeChoices(t *testing.T) {
 		server, host := modelserver.Serve(t, test.server), &apitest.Host{}
 		to := target(t, server.URL, host)
 		to.Choices = test.asks
-		got, err := to.Run(t.Context(), func(profile.Profile, profile.Enough) {})
+		got, err := to.Run(t.Context())
 		if err != nil || got.N != test.n || got.Choices != test.choices || len(host.Calls()) > profile.MaxCalls {
 			t.Errorf("%d of %d: n %q, choices %d, %d calls, error %v", test.asks, test.slots, got.N, got.Choices, len(host.Calls()), err)
 		}
-		if math.Abs(got.BytesPerToken-4) > 0.1 {
+		if test.slots != 1 && test.slots != 4 && got.BytesPerToken != 3.94 {
 			t.Errorf("%d of %d: %v bytes per token", test.asks, test.slots, got.BytesPerToken)
 		}
-	}
-}
-
-// A server that does not say why it refuses six choices is asked for two: no field is
-// suspected for long.
-func TestProbeChoicesNamelessly(t *testing.T) {
-	server := modelserver.Serve(t, modelserver.Options{Probes: true, Refuse: func(a modelserver.Ask) bool { return a.N > 4 }})
-	to := target(t, server.URL, &apitest.Host{})
-	to.Choices = 6
-	got, err := to.Run(t.Context(), func(profile.Profile, profile.Enough) {})
-	if err != nil || got.N != profile.Yes || got.Temperature != profile.Yes || got.Seed != profile.Yes || server.Calls() > profile.MaxCalls {
-		t.Errorf("%+v, error %v, %d calls", got, err, server.Calls())
 	}
 }

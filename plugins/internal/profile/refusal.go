@@ -125,27 +125,12 @@ func (r refusal) names(fields ...string) bool {
 		parts := strings.FieldsFunc(r.Param, func(c rune) bool { return c == '.' || c == '[' || c == ']' })
 		return slices.ContainsFunc(fields, func(f string) bool { return slices.Contains(parts, f) })
 	}
-	text := strings.ToLower(r.Message)
-	return slices.ContainsFunc(fields, func(f string) bool { return isWord(text, f) })
+	words := strings.FieldsFunc(strings.ToLower(r.Message), func(c rune) bool { return c != '\\' && !inName(c) })
+	return slices.ContainsFunc(words, func(word string) bool { return slices.Contains(fields, strings.TrimRight(word, `\`)) })
 }
 
-// isWord reports whether a field's name stands in a text by itself: not within another name,
-// and not behind a backslash.
-func isWord(text, name string) bool {
-	for from := 0; ; {
-		at := strings.Index(text[from:], name)
-		if at < 0 {
-			return false
-		}
-		at += from
-		end := at + len(name)
-		if (at == 0 || !inName(text[at-1]) && text[at-1] != '\\') && (end == len(text) || !inName(text[end])) {
-			return true
-		}
-		from = end
-	}
-}
-
-func inName(c byte) bool {
+// inName reports whether a character may stand in a field's name, or in a word of another language. A
+// name behind a backslash is none.
+func inName(c rune) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 0x80
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -160,8 +161,12 @@ func (r *httpReranker) document(c *sdk.Candidate) string {
 // score fills in the scores of the documents of one request: not a number for
 // those that the service leaves out.
 func (r *httpReranker) score(ctx context.Context, query string, documents []string, scores []float32) error {
-	body, answer := r.shape.body(r.config.Model, query, documents), r.shape.reply()
-	request := api.Request{Client: r.Client}
+	body := r.shape.body(r.config.Model, query, documents)
+	var answer []scored
+	request := api.Request{Client: r.Client, Read: func(reply []byte) (usage sdk.Usage, err error) {
+		answer, err = r.shape.read(reply)
+		return api.Usage(reply), err
+	}}
 	keys := []sdk.Key{request.Key(r.config.Path, body, r.config.API)}
 	cached, err := r.CacheGet(ctx, keys)
 	if err != nil {
@@ -174,7 +179,7 @@ func (r *httpReranker) score(ctx context.Context, query string, documents []stri
 		return nil
 	}
 	request.OnReply = func() error {
-		if err := r.take(answer.scores(), scores); err != nil {
+		if err := r.take(answer, scores); err != nil {
 			return err
 		}
 		value := make([]byte, 0, 4*len(scores))
@@ -184,7 +189,7 @@ func (r *httpReranker) score(ctx context.Context, query string, documents []stri
 		r.CachePut(ctx, keys, [][]byte{value})
 		return nil
 	}
-	err = request.Post(ctx, r.config.Path, body, answer)
+	err = request.Post(ctx, r.config.Path, body, nil)
 	if api.BadRequest(err) {
 		return fmt.Errorf("%w; if documents are too long for the model, lower max_characters, if they are too many, max_documents", err)
 	}
@@ -223,11 +228,8 @@ type shape struct {
 	model   bool   // the request names a model
 	most    int    // documents per request
 	fields  func(query string, documents []string) map[string]any
-	reply   func() reply
+	scores  string // what a reply has them in; empty: it is their list
 }
-
-// reply is what a service answers.
-type reply interface{ scores() []scored }
 
 // scored is the score of one document. A service writes null for what is not a
 // number.
@@ -244,24 +246,20 @@ func (s scored) value() *float64 {
 	return s.Score
 }
 
-// results is the reply of Cohere, Jina, vLLM and llama.cpp.
-type results struct {
-	Results []scored `json:"results"`
+// read reads the scores of a reply.
+func (s shape) read(reply json.RawMessage) (all []scored, err error) {
+	if s.scores != "" {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(reply, &object); err != nil {
+			return nil, err
+		}
+		reply = object[s.scores]
+	}
+	if reply != nil {
+		err = json.Unmarshal(reply, &all)
+	}
+	return all, err
 }
-
-func (r *results) scores() []scored { return r.Results }
-
-// data is the reply of Voyage.
-type data struct {
-	Data []scored `json:"data"`
-}
-
-func (r *data) scores() []scored { return r.Data }
-
-// httpList is the reply of TEI.
-type httpList []scored
-
-func (r *httpList) scores() []scored { return *r }
 
 // Cohere and Voyage recommend or allow 1,000 documents per request; TEI takes 32
 // where it was not started with another --max-client-batch-size.
@@ -271,12 +269,9 @@ const (
 )
 
 var shapes = map[string]shape{
-	"cohere": {
-		address: "https://api.cohere.com/v2", model: true, most: mostDocuments, fields: topN,
-		reply: func() reply { return &results{} },
-	},
+	"cohere": {address: "https://api.cohere.com/v2", model: true, most: mostDocuments, fields: topN, scores: "results"},
 	"jina": {
-		address: "https://api.jina.ai/v1", model: true, most: mostDocuments, reply: func() reply { return &results{} },
+		address: "https://api.jina.ai/v1", model: true, most: mostDocuments, scores: "results",
 		fields: func(query string, documents []string) map[string]any {
 			fields := topN(query, documents)
 			fields["return_documents"] = false
@@ -284,19 +279,19 @@ var shapes = map[string]shape{
 		},
 	},
 	"voyage": {
-		address: "https://api.voyageai.com/v1", model: true, most: mostDocuments, reply: func() reply { return &data{} },
+		address: "https://api.voyageai.com/v1", model: true, most: mostDocuments, scores: "data",
 		fields: func(query string, documents []string) map[string]any {
 			return map[string]any{"query": query, "documents": documents, "top_k": len(documents), "return_documents": false, "truncation": true}
 		},
 	},
 	"tei": {
-		most: teiDocuments, reply: func() reply { return &httpList{} },
+		most: teiDocuments,
 		fields: func(query string, documents []string) map[string]any {
 			return map[string]any{"query": query, "texts": documents, "truncate": true, "return_text": false}
 		},
 	},
-	"vllm":     {model: true, most: mostDocuments, fields: topN, reply: func() reply { return &results{} }},
-	"llamacpp": {most: mostDocuments, fields: topN, reply: func() reply { return &results{} }},
+	"vllm":     {model: true, most: mostDocuments, fields: topN, scores: "results"},
+	"llamacpp": {most: mostDocuments, fields: topN, scores: "results"},
 }
 
 // topN asks for the scores of all documents.

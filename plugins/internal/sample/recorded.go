@@ -2,7 +2,6 @@ package sample
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -40,91 +41,39 @@ import (
 // weights.
 //
 // A row that cannot be read is an error that names the line, and the stage does not
-// open. The answers of the voter are kept in memory: with ids of 12 characters, 89 bytes
-// for an item with one answer and 16 for each further one. More than 5 million are
-// refused.
+// open. The answers of the voter are kept in memory. More than 5 million are refused.
 
 // maxAnswers bounds the memory of the stage's process.
 const maxAnswers = 5_000_000
 
-// answers are those of one voter, by item. Each label is stored once.
-type answers struct {
-	items  map[string]span
-	all    []entry
-	labels []string
-	number map[string]int32 // of a label
-}
-
-// span is the first and the last of an item's answers.
-type span struct{ first, last int32 }
-
-type entry struct {
+// recordedAnswer is an answer of the voter to an item.
+type recordedAnswer struct {
+	label  string // stored once for all items
 	weight float64
-	label  int32
-	next   int32 // of the same item; 0: none
-}
-
-func (a *answers) add(id, label string, weight float64) error {
-	if len(a.all) == maxAnswers {
-		return fmt.Errorf("it has more than %d answers of one voter; split it, and the input with it", maxAnswers)
-	}
-	if a.items == nil {
-		a.items, a.number = map[string]span{}, map[string]int32{}
-	}
-	n, ok := a.number[label]
-	if !ok {
-		n = int32(len(a.labels))
-		label = strings.Clone(label) // it is part of a line
-		a.number[label] = n
-		a.labels = append(a.labels, label)
-	}
-	at := int32(len(a.all))
-	a.all = append(a.all, entry{weight: weight, label: n})
-	s, ok := a.items[id]
-	if ok {
-		a.all[s.last].next = at
-	} else {
-		s.first, id = at, strings.Clone(id)
-	}
-	s.last = at
-	a.items[id] = s
-	return nil
-}
-
-// of returns an item's answers in the order of the file.
-func (a *answers) of(id string) []sdk.Answer {
-	s, ok := a.items[id]
-	if !ok {
-		return nil
-	}
-	var list []sdk.Answer
-	for at := s.first; ; at = a.all[at].next {
-		list = append(list, sdk.Answer{Label: a.labels[a.all[at].label], Weight: a.all[at].weight})
-		if at == s.last {
-			return list
-		}
-	}
 }
 
 // object reads a line of JSONL: one answer, or the votes of a run's result.
 func (f *file) object(line []byte) ([]recordedRow, error) {
-	var top map[string]json.RawMessage
-	if json.Unmarshal(line, &top) != nil || top == nil {
+	top := gjson.ParseBytes(line)
+	if !gjson.ValidBytes(line) || !top.IsObject() {
 		return nil, errors.New("it is not a JSON object")
 	}
-	id, err := text(top, "id")
+	properties := top.Map()
+	id, err := text(properties, "id")
 	if err != nil {
 		return nil, err
 	}
-	var votes []map[string]json.RawMessage
-	if raw, ok := top["votes"]; !ok {
-		votes = append(votes, top)
-	} else if json.Unmarshal(raw, &votes) != nil {
-		return nil, errors.New(`"votes" is not a list of objects`)
+	votes := []gjson.Result{top}
+	if all, ok := properties["votes"]; ok {
+		votes = all.Array()
+		if !all.IsArray() || slices.ContainsFunc(votes, func(v gjson.Result) bool { return !v.IsObject() }) {
+			return nil, errors.New(`"votes" is not a list of objects`)
+		}
 	}
-	rows := make([]recordedRow, 0, len(votes))
-	for _, vote := range votes {
-		r := recordedRow{id: id, voter: f.Voter}
+	rows := make([]recordedRow, len(votes))
+	for i := range rows {
+		vote, r := votes[i].Map(), &rows[i]
+		r.id, r.voter = id, f.Voter
 		if _, ok := vote["voter"]; ok {
 			if r.voter, err = text(vote, "voter"); err != nil {
 				return nil, err
@@ -139,22 +88,20 @@ func (f *file) object(line []byte) ([]recordedRow, error) {
 		if r.weight, err = text(vote, "weight"); err != nil {
 			return nil, err
 		}
-		r.none = r.answer == "" && string(vote["accepted"]) == "true" // a run's vote for none of the labels
-		rows = append(rows, r)
+		r.none = r.answer == "" && vote["accepted"].Type == gjson.True // a run's vote for none of the labels
 	}
 	return rows, nil
 }
 
 // text returns a property: a string, or a number as it is written.
-func text(object map[string]json.RawMessage, name string) (value string, err error) {
-	raw := string(object[name])
-	switch {
-	case raw == "" || raw == "null":
+func text(object map[string]gjson.Result, name string) (string, error) {
+	switch value := object[name]; value.Type {
+	case gjson.Null:
 		return "", nil
-	case raw[0] == '"' && json.Unmarshal([]byte(raw), &value) == nil:
-		return strings.TrimSpace(value), nil
-	case strings.ContainsAny(raw[:1], "-0123456789"):
-		return raw, nil
+	case gjson.String:
+		return strings.TrimSpace(value.Str), nil
+	case gjson.Number:
+		return value.Raw, nil
 	}
 	return "", fmt.Errorf("%q is neither a text nor a number", name)
 }
@@ -183,7 +130,7 @@ func openRecorded(_ context.Context, setup sdk.Setup, c recordedConfig) (sdk.Sam
 }
 
 type recordedVoter struct {
-	answers answers
+	answers map[string][]recordedAnswer // by item
 	digest  string
 	none    string
 	path    string
@@ -210,7 +157,7 @@ func (v *recordedVoter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, 
 
 // note records whether the ids are those of the file.
 func (v *recordedVoter) note(id string) {
-	_, ok := v.answers.items[id]
+	_, ok := v.answers[id]
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.known = v.known || ok; !ok && v.missing == "" {
@@ -222,27 +169,27 @@ func (v *recordedVoter) note(id string) {
 func (v *recordedVoter) Close() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.log == nil || v.known || v.missing == "" || len(v.answers.items) == 0 {
+	if v.log == nil || v.known || v.missing == "" || len(v.answers) == 0 {
 		return nil
 	}
 	v.log.Warn("no item has a recorded answer: are the ids of the input those of the file?",
-		"path", v.path, "input", v.missing, "file", slices.Min(slices.Collect(maps.Keys(v.answers.items))))
+		"path", v.path, "input", v.missing, "file", slices.Min(slices.Collect(maps.Keys(v.answers))))
 	return nil
 }
 
 // samples returns everything that is recorded for an item.
 func (v *recordedVoter) samples(id string) []sdk.Sample {
-	given := v.answers.of(id)
-	if !slices.ContainsFunc(given, func(a sdk.Answer) bool { return a.Weight != 1 }) {
+	given := v.answers[id]
+	if !slices.ContainsFunc(given, func(a recordedAnswer) bool { return a.weight != 1 }) {
 		samples := make([]sdk.Sample, len(given))
 		for i, a := range given {
-			samples[i].Answers = []sdk.Answer{v.answer(a)}
+			samples[i].Answers = []sdk.Answer{{Label: v.label(a), Weight: 1}}
 		}
 		return samples
 	}
 	var sum ballot.Tally
 	for _, a := range given {
-		sum.Add(v.answer(a).Label, a.Weight)
+		sum.Add(v.label(a), a.weight)
 	}
 	shares := sum.Shares()
 	if len(shares) == 0 { // every weight is 0
@@ -251,10 +198,10 @@ func (v *recordedVoter) samples(id string) []sdk.Sample {
 	return []sdk.Sample{{Answers: shares}}
 }
 
-// answer is a recorded answer as a vote.
-func (v *recordedVoter) answer(a sdk.Answer) sdk.Answer {
-	if v.none != "" && a.Label == v.none {
-		a.Label = ""
+// label is the one that an answer is a vote for; empty: none of them.
+func (v *recordedVoter) label(a recordedAnswer) string {
+	if v.none != "" && a.label == v.none {
+		return ""
 	}
-	return a
+	return a.label
 }

@@ -34,8 +34,10 @@ type recordedRow struct {
 // file is a file that is being read.
 type file struct {
 	recordedConfig
-	answers answers
-	others  map[string]bool // voters whose answers are not read
+	answers map[string][]recordedAnswer // by item
+	count   int
+	labels  map[string]string // the one text of each
+	others  map[string]bool   // voters whose answers are not read
 	digest  string
 }
 
@@ -48,13 +50,13 @@ func read(c recordedConfig) (*file, error) {
 		return nil, err
 	}
 	defer in.Close() //nolint:errcheck // nothing was written
-	f := &file{recordedConfig: c, others: map[string]bool{}}
+	f := &file{recordedConfig: c, answers: map[string][]recordedAnswer{}, labels: map[string]string{}, others: map[string]bool{}}
 	digest := sha256.New()
 	if err := f.lines(io.TeeReader(in, digest)); err != nil {
 		return nil, err
 	}
 	f.digest = fmt.Sprintf("%x", digest.Sum(nil))
-	if len(f.answers.all) == 0 && len(f.others) > 0 {
+	if f.count == 0 && len(f.others) > 0 {
 		return nil, fmt.Errorf("%s holds no answer of a voter %q; it has those of %s. Write voter = \"...\" in config",
 			c.Path, c.Voter, strings.Join(some(slices.Sorted(maps.Keys(f.others))), ", "))
 	}
@@ -131,11 +133,25 @@ func (f *file) take(line []byte, parse parser) error {
 		case r.voter != f.Voter:
 			f.others[r.voter] = true
 		case r.answer != "" || r.none:
-			if err := f.answers.add(r.id, r.answer, weight); err != nil {
+			if err := f.add(r.id, r.answer, weight); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// add adds an answer of the voter.
+func (f *file) add(id, label string, weight float64) error {
+	if f.count++; f.count > maxAnswers {
+		return fmt.Errorf("it has more than %d answers of one voter; split it, and the input with it", maxAnswers)
+	}
+	if _, ok := f.labels[label]; !ok {
+		label = strings.Clone(label) // it is part of a line
+		f.labels[label] = label
+	}
+	id = strings.Clone(id)
+	f.answers[id] = append(f.answers[id], recordedAnswer{f.labels[label], weight})
 	return nil
 }
 
