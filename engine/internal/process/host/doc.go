@@ -20,7 +20,7 @@
 //
 // Memory bounds can be set for each stage and for all together (package memory). A process above
 // its bound is ended, then restarted as after a crash; the error names the bound and the size.
-// After a SIGKILL the error says whether the kernel has ended processes for lack of memory.
+// After a SIGKILL the error says that the system may have ended the process for lack of memory.
 //
 // A single row is blamed only if its process had answered nothing else before it ended. The request
 // with that row is saved for the plugin's author (replay.go).

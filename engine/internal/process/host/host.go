@@ -60,18 +60,6 @@ func (h *Host) bounded(running *runningProcess, bytes int64, of string) {
 	}
 }
 
-// explainKill says whether the kernel has ended processes for lack of memory since the count was before.
-func explainKill(before int64) string {
-	switch now, known := memory.Kills(); {
-	case !known:
-		return ", which is also what the system does when memory ends"
-	case now > before:
-		return fmt.Sprintf(", most likely by the kernel for lack of memory (its count of such ends rose by %d while this process ran); "+
-			"give the machine or the container more, or bound what stages hold: memory = \"2GiB\"", now-before)
-	}
-	return ", and not by the kernel for lack of memory"
-}
-
 // noBytecode stops Python from writing bytecode beside the modules that it loads: racflow refuses an
 // installed plugin with more files than were locked, and root can write there whatever the permissions are.
 const noBytecode = "PYTHONDONTWRITEBYTECODE=1"

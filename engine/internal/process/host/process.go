@@ -28,7 +28,6 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/process/confine"
 	"github.com/racflow/racflow/engine/internal/process/disk"
-	"github.com/racflow/racflow/engine/internal/process/memory"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 	"github.com/racflow/racflow/sdk"
@@ -366,7 +365,6 @@ type runningProcess struct {
 	exit     confine.Exit   // exit status or signal
 	exited   chan struct{}  // closed after its output has been read, too
 	begun    func(*confine.Control) (ended func())
-	kills    int64 // the kernel's count of processes ended for lack of memory, at the start
 
 	mu     sync.Mutex
 	pid    int   // 0: not started
@@ -449,7 +447,6 @@ func (p *runningProcess) begin() error {
 	if killed {
 		return os.ErrProcessDone
 	}
-	p.kills, _ = memory.Kills()
 	if err := p.control.Start(); err != nil { // without the lock: it waits for a launcher, and Kill must not block
 		return err
 	}
@@ -710,7 +707,7 @@ func (c *process) explain(err error) error {
 	select {
 	case <-c.running.exited:
 		if c.running.exit.Signal == 0 || errors.Is(reason, errNotReady) { // otherwise racflow has ended it
-			reason = fmt.Errorf("%w (%s)", reason, describeExit(c.running.exit, c.running.kills))
+			reason = fmt.Errorf("%w (%s)", reason, describeExit(c.running.exit))
 		}
 	default:
 	}

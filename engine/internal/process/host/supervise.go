@@ -124,7 +124,7 @@ func (c *process) exit(grace time.Duration) string {
 	default:
 		return "it does not even end when it is killed"
 	}
-	how := describeExit(running.exit, running.kills)
+	how := describeExit(running.exit)
 	if at := running.out.panicked(); at != "" {
 		how += ", " + at
 	}
@@ -152,17 +152,16 @@ func (c *process) call(ctx context.Context, method string, request, reply proto.
 	return wire.Explain(ctx, c.conn, method, c.conn.Invoke(ctx, method, request, reply))
 }
 
-// describeExit says how a process ended. kills is the kernel's count of processes ended for lack of
-// memory, taken before the start.
-func describeExit(exit confine.Exit, kills int64) string {
+// describeExit says how a process ended.
+func describeExit(exit confine.Exit) string {
 	if exit.Signal == 0 {
 		return fmt.Sprintf("exit status %d", exit.Status)
 	}
 	how := fmt.Sprintf("killed by signal %d (%s)", exit.Signal, unix.SignalName(exit.Signal))
-	if exit.Signal != syscall.SIGKILL {
-		return how
+	if exit.Signal == syscall.SIGKILL {
+		how += ", which is also what the system does when memory ends: give it more, or bound what stages hold with memory = \"2GiB\""
 	}
-	return how + explainKill(kills)
+	return how
 }
 
 // settle runs after a request has exceeded its time limit. It waits until the process has noticed,

@@ -86,7 +86,7 @@ func TestEndIsExplained(t *testing.T) {
 	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir())})
 	const ended = `^sample\.it: plugin test 0\.1\.0: the stage's process ended while it worked on this, 3 times: `
 	for text, want := range map[string]string{
-		"crash":       `killed by signal 9 \(SIGKILL\), and not by the kernel for lack of memory; its last words:\n`,
+		"crash":       `killed by signal 9 \(SIGKILL\), which is also what the system does when memory ends: .* memory = "2GiB"; its last words:\n`,
 		"panic-aside": `exit status 2, panic: out of cheese, aside at \S*/main_test\.go:\d+; its last words:\n(?s:.*)created by`,
 		"exit":        `exit status 3; its last words:\n(?s:.*)no more cheese$`,
 	} {
