@@ -149,7 +149,6 @@ type Host struct {
 	id      *identity
 	shared  services
 	secrets redact.Secrets
-	said    warnings
 	replays Replays
 	memory  *memory.Watch
 	sockets string // parent folder of temp
@@ -205,7 +204,7 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
 	h := &Host{
-		options: o, id: id, shared: services{identity: id}, sockets: disk.SocketRoot(), processes: map[*Process]bool{}, said: warnings{first: map[string]*warning{}},
+		options: o, id: id, shared: services{identity: id}, sockets: disk.SocketRoot(), processes: map[*Process]bool{},
 		limits: limits{
 			start: o.StartTimeout, describe: 10 * time.Second, stop: o.StopTimeout,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
@@ -245,7 +244,6 @@ func (h *Host) Close() {
 		all.Go(func() { _ = p.Close() })
 	}
 	all.Wait()
-	h.said.close(h.options.Log)
 	h.shared.close()
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,10 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -32,72 +29,9 @@ const (
 type output struct {
 	log     *slog.Logger
 	secrets *redact.Secrets
-	stage   string    // such as "embed.k"; empty: no stage
-	said    *warnings // shared by all stages; nil: each stage logs its own warnings
 	mu      sync.Mutex
-	starts  int // of the process so far
 	last    []string
 	trace   trace
-}
-
-// warnings remembers the warnings of all plugin processes. It lets a warning through only from the
-// first process that writes it.
-type warnings struct {
-	mu    sync.Mutex
-	first map[string]*warning // by message
-}
-
-// warning is one message with the stages that wrote it.
-type warning struct {
-	message string
-	by      string // the process that wrote it first
-	stages  []string
-}
-
-// maxWarnings limits how many different warnings are remembered.
-const maxWarnings = 1000
-
-// repeats records a warning of a process and reports whether another process has written it before.
-func (w *warnings) repeats(o *output, message string, attrs []slog.Attr) bool {
-	if w == nil {
-		return false
-	}
-	parts := []string{message}
-	for _, a := range attrs {
-		parts = append(parts, a.String())
-	}
-	slices.Sort(parts[1:])
-	key := strings.Join(parts, "\n")
-	o.mu.Lock()
-	by := fmt.Sprint(o.stage, " ", o.starts)
-	o.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	known := w.first[key]
-	switch {
-	case known != nil:
-	case len(w.first) < maxWarnings:
-		known = &warning{message: message, by: by}
-		w.first[key] = known
-	default:
-		return false
-	}
-	if !slices.Contains(known.stages, o.stage) {
-		known.stages = append(known.stages, o.stage)
-	}
-	return known.by != by
-}
-
-// close logs which stages wrote each warning that came from several.
-func (w *warnings) close(log *slog.Logger) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(w.first)) {
-		if one := w.first[key]; len(one.stages) > 1 {
-			log.Warn("a warning above concerns several stages", "stages", strings.Join(slices.Sorted(slices.Values(one.stages)), ", "), "warning", one.message)
-		}
-	}
-	clear(w.first)
 }
 
 // lines returns a writer that splits a stream into lines for o.
@@ -144,11 +78,7 @@ func (o *output) forward(stream, line string) {
 					attrs = append(attrs, slog.Any(o.secrets.Message(key), o.masked(value)))
 				}
 			}
-			message = o.secrets.Message(message)
-			if level == slog.LevelWarn && o.log.Enabled(context.Background(), level) && o.said.repeats(o, message, attrs) {
-				return
-			}
-			o.log.LogAttrs(context.Background(), level, message, attrs...)
+			o.log.LogAttrs(context.Background(), level, o.secrets.Message(message), attrs...)
 			return
 		}
 	}
@@ -200,7 +130,6 @@ func (o *output) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last, o.trace = nil, trace{}
-	o.starts++
 }
 
 // lineWriter splits its input into lines and drops bytes over the limit, so that a line of any

@@ -156,14 +156,14 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 		spec.StateDir = dir
 	}
 	h.secrets.Add(spec.Secrets...)
-	log, said := h.options.Log, &h.said
+	log := h.options.Log
 	if spec.Quiet {
-		log, said = slog.New(slog.DiscardHandler), nil
+		log = slog.New(slog.DiscardHandler)
 	}
 	stage := fmt.Sprintf("%s.%s", spec.Kind, spec.Block)
 	p := &Process{
 		host: h, spec: spec, replay: newReplayLog(),
-		out:  &output{log: log.With("stage", stage), secrets: &h.secrets, stage: stage, said: said},
+		out:  &output{log: log.With("stage", stage), secrets: &h.secrets},
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
 	p.ctx, p.end = context.WithCancel(h.ctx)
