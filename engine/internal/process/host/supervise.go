@@ -34,17 +34,14 @@ func (p caller) blame(ctx context.Context, method string, request any, why error
 
 // Nonsense implements wire.Witness.
 func (p caller) Nonsense(method string, request proto.Message, why error) {
-	files, secrets := &p.host.replays, p.out.secrets
-	if files.Full() {
-		return
-	}
+	secrets := p.out.secrets
 	mask := func(text string) string { return redactJSON(text, secrets.Result) }
 	kept, err := NewReplayRequest(method, request, mask)
 	if err == nil {
 		name, version, _ := strings.Cut(strings.TrimPrefix(p.title, p.name()+": plugin "), " ")
 		config := cmp.Or(string(p.spec.Config), "{}")
 		var path string
-		path, err = files.Add(p.name(), ReplayFile{
+		path, err = p.host.replays.Add(p.name(), ReplayFile{
 			Plugin: name, Version: version, Hash: p.plugin.hash, Kind: p.spec.Kind, Stage: p.spec.Use[strings.LastIndex(p.spec.Use, "/")+1:],
 			Config: json.RawMessage(mask(config)), Request: kept, How: secrets.Message(why.Error()),
 		})

@@ -30,7 +30,7 @@ import (
 func TestReplay(t *testing.T) {
 	h, _ := newHost(t)
 	dir := t.TempDir()
-	must.Do(t, h.Replays().Into(dir))
+	h.Replays().Into(dir)
 	p := start(t, h, Spec{Config: []byte(`{"token": "hush-hush", "dir": "` + t.TempDir() + `"}`), Secrets: []string{"hush-hush"}})
 	blamed := wire.Blamed(t.Context())
 	for n, text := range []string{"exit hush-hush", "panic", "negative"} {
