@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -79,7 +80,7 @@ func EncodeEntries(entries []sdk.Entry) (*stagepb.Rows, error) {
 
 // DecodeEntries returns the n entries in rows.
 func DecodeEntries(rows *stagepb.Rows, n int) ([]sdk.Entry, error) {
-	for _, err := range []error{
+	if err := cmp.Or(
 		few("entries", n, MaxRecords),
 		whole("entries", int(rows.GetN()), n),
 		whole("id", len(rows.GetId()), n),
@@ -88,10 +89,8 @@ func DecodeEntries(rows *stagepb.Rows, n int) ([]sdk.Entry, error) {
 		optional("context", len(rows.GetContext()), n),
 		optional("meta", len(rows.GetMeta()), n),
 		optional("hash", len(rows.GetHash()), n),
-	} {
-		if err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
 	vectors, err := unpackVectors(rows)
 	if err != nil {
