@@ -180,7 +180,7 @@ func TestFailuresAreSigned(t *testing.T) {
 	third := start(t, h, Spec{Program: acting(t, "plugin"), Use: "test/echo", Kind: sdk.KindSample})
 	for stage, sign := range map[*Process]string{third: "sample.it: plugin test 0.1.0: ", start(t, h, Spec{}): "sample.it: "} {
 		_, err := ask(t, stage, "panic")
-		want := regexp.MustCompile("^" + sign + `panic in the plugin: out of cheese; its log has the whole stack:\n  .*Sample.*\n  \t\S*/main_test\.go:\d+$`)
+		want := regexp.MustCompile("^" + sign + `panic in the plugin: out of cheese; its log has the whole stack:\n  .*Sample.*\n  \t\S*/main_test\.go:\d+`)
 		if err == nil || !want.MatchString(err.Error()) {
 			t.Errorf("got %v", err)
 		}
