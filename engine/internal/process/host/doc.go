@@ -36,7 +36,7 @@
 // authenticates with the certificate and the token from Configure. When it ends, everything that it
 // holds there is released.
 //
-// All sockets and folders of a host's processes are in one temporary folder (disk.TempFolder). If a stage's
+// All sockets and folders of a host's processes are in one temporary folder. If a stage's
 // state folder cannot be created or written, a folder in there replaces it, except for stores.
 //
 // The package knows neither pipelines nor records: the engine decides what to ask a stage, in which

@@ -129,9 +129,6 @@ type Options struct {
 	StateDir string
 	// Log receives the log lines of plugins, with the attribute "stage"; nil: nothing.
 	Log *slog.Logger
-	// StartTimeout limits the time until a process answers; 0: 30 s. The time that a stage takes to
-	// open does not count.
-	StartTimeout time.Duration
 	// StopTimeout limits how long a process may run after it was asked to end; 0: 500 ms.
 	StopTimeout time.Duration
 	// Debugging is called with the process id of a stage with Spec.Debug before the stage opens, so
@@ -153,7 +150,6 @@ type Host struct {
 	memory  *memory.Watch
 	sockets string // parent folder of temp
 	temp    string // the host's own folder, for sockets and other temporary files; empty: not made yet
-	forget  func() // removes temp
 
 	ctx       context.Context // ends with Close
 	end       context.CancelFunc
@@ -165,7 +161,7 @@ type Host struct {
 
 // limits are the times and counts of supervision; tests shorten them.
 type limits struct {
-	start        time.Duration // until the process answers
+	start        time.Duration // until the process answers, without the time that its stage takes to open
 	describe     time.Duration // until a process that starts only for Describe or Validate has answered
 	stop         time.Duration // until a process ends after it was asked to
 	healthEvery  time.Duration
@@ -193,9 +189,6 @@ func New(o Options) (*Host, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.StartTimeout == 0 {
-		o.StartTimeout = 30 * time.Second
-	}
 	if o.StopTimeout == 0 {
 		o.StopTimeout = 500 * time.Millisecond
 	}
@@ -206,7 +199,7 @@ func New(o Options) (*Host, error) {
 	h := &Host{
 		options: o, id: id, shared: services{identity: id}, sockets: disk.SocketRoot(), processes: map[*Process]bool{},
 		limits: limits{
-			start: o.StartTimeout, describe: 10 * time.Second, stop: o.StopTimeout,
+			start: 30 * time.Second, describe: 10 * time.Second, stop: o.StopTimeout,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
 			backoff: support.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}, restarts: 5, attempts: 3,
 			// If the first row of a batch of 256 ends the process, the process ends 11 times until
@@ -248,7 +241,7 @@ func (h *Host) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.temp != "" {
-		h.forget()
+		_ = os.RemoveAll(h.temp)
 	}
 }
 
@@ -260,7 +253,7 @@ func (h *Host) temporary() (dir string, err error) {
 		return "", ErrClosed
 	}
 	if h.temp == "" {
-		h.temp, h.forget, err = disk.TempFolder(h.sockets)
+		h.temp, err = os.MkdirTemp(h.sockets, "racflow-")
 	}
 	return h.temp, err
 }
