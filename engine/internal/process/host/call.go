@@ -63,7 +63,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		case err == nil:
 			p.hide(answer)
 			p.sign(answer)
-			p.blame(ctx, method, request, failed(answer.(failing)))
+			p.blame(ctx, method, request, mistake(answer))
 			if answer.(failing).GetFailure() == nil {
 				p.replay.after(request, reply)
 			}
@@ -149,15 +149,9 @@ func (p *Process) by() string {
 // sign adds by to the failures of a third party's stage, and to those of a built-in one that are its
 // own mistakes.
 func (p *Process) sign(answer proto.Message) {
-	sign := func(f *stagepb.Failure) {
-		if f != nil && (p.plugin.name != "" || isInternal(f)) {
+	for _, f := range failures(answer) {
+		if p.plugin.name != "" || isInternal(f) {
 			f.Message = p.by() + ": " + f.GetMessage()
-		}
-	}
-	sign(answer.(failing).GetFailure())
-	if rows, ok := answer.(interface{ GetErrors() []*stagepb.RowError }); ok {
-		for _, e := range rows.GetErrors() {
-			sign(e.GetFailure())
 		}
 	}
 }

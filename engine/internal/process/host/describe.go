@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -257,10 +256,7 @@ func writeDescription(path string, reply *stagepb.DescribeReply) error {
 // After they end a process, the host restarts it as after any other end.
 
 // PID returns the system's process id of the current process.
-func (p *Process) PID() int {
-	pid, _ := strconv.Atoi(p.now().process.running.ID())
-	return pid
-}
+func (p *Process) PID() int { return p.now().process.running.plugin() }
 
 // Kill kills the current process without notice, as the system would, and waits until it has ended.
 func (p *Process) Kill(ctx context.Context) error {

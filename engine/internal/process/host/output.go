@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 
@@ -178,23 +179,15 @@ func (w *lineWriter) flush() {
 // hide replaces the secrets of all stages in a reply: every secret in failures, and only long
 // enough ones in results.
 func (p *Process) hide(reply proto.Message) {
-	failures := []*stagepb.Failure{reply.(failing).GetFailure()}
-	if r, ok := reply.(interface{ GetErrors() []*stagepb.RowError }); ok {
-		for _, e := range r.GetErrors() {
-			failures = append(failures, e.GetFailure())
+	for _, f := range failures(reply) {
+		f.Message = p.out.secrets.Message(f.GetMessage())
+	}
+	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil {
+		r.Pending.Note = p.out.secrets.Message(r.Pending.GetNote()) // people read it, as they read a failure
+		if handle := r.Pending.GetHandle(); p.out.secrets.Result(handle) != handle {
+			r.Pending = nil // its handle would be written to disk
+			r.Failure = wire.EncodeFailure(sdk.Invalid(errors.New("a secret stands in the handle of results that come later; the plugin has to name its work in another way")))
 		}
-	}
-	for _, f := range failures {
-		if f != nil {
-			f.Message = p.out.secrets.Message(f.GetMessage())
-		}
-	}
-	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil && p.out.secrets.Result(r.GetPending().GetHandle()) != r.GetPending().GetHandle() {
-		r.Pending = nil // its handle would be written to disk
-		r.Failure = wire.EncodeFailure(sdk.Invalid(errors.New("a secret stands in the handle of results that come later; the plugin has to name its work in another way")))
-	}
-	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil { // people read the note, as they read a failure
-		r.Pending.Note = p.out.secrets.Message(r.Pending.GetNote())
 	}
 	if r, ok := reply.(*stagepb.AttachReply); ok { // people read all of it
 		redactMessage(r, p.out.secrets.Message)
@@ -208,6 +201,17 @@ func (p *Process) hide(reply proto.Message) {
 
 // failing is implemented by every reply to work.
 type failing interface{ GetFailure() *stagepb.Failure }
+
+// failures returns those of a reply as a whole and of single rows.
+func failures(reply proto.Message) []*stagepb.Failure {
+	all := []*stagepb.Failure{reply.(failing).GetFailure()}
+	if rows, ok := reply.(interface{ GetErrors() []*stagepb.RowError }); ok {
+		for _, e := range rows.GetErrors() {
+			all = append(all, e.GetFailure())
+		}
+	}
+	return slices.DeleteFunc(all, func(f *stagepb.Failure) bool { return f == nil })
+}
 
 // exact names fields that are not text, and fields that the engine sends back unchanged.
 var exact = map[protoreflect.FullName]bool{

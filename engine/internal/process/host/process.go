@@ -572,23 +572,13 @@ func (p *runningProcess) Stderr() io.ReadCloser { return io.NopCloser(strings.Ne
 func (p *runningProcess) Name() string { return p.path }
 
 // ID implements runner.Runner.
-func (p *runningProcess) ID() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return strconv.Itoa(p.pid)
-}
+func (p *runningProcess) ID() string { return strconv.Itoa(p.plugin()) }
 
-// plugin returns the process id of the plugin itself, not of its launcher.
+// plugin returns the process id of the plugin itself, not of its launcher; 0: it has not started.
 func (p *runningProcess) plugin() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pid
-}
-
-func (p *runningProcess) started() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.pid != 0
 }
 
 // Diagnose implements runner.Runner.
@@ -701,7 +691,7 @@ func (c *process) explain(err error) error {
 	if reason == nil {
 		reason = errors.New(c.running.out.secrets.Message(err.Error()))
 	}
-	if !c.running.started() {
+	if c.running.plugin() == 0 {
 		return reason
 	}
 	select {
@@ -742,7 +732,7 @@ func (c *process) kill() {
 	_ = c.running.Kill(context.Background())
 	cleaned := make(chan struct{})
 	go func() {
-		if c.running.started() {
+		if c.running.plugin() != 0 {
 			<-c.running.exited
 		}
 		c.client.Kill()

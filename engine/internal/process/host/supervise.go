@@ -54,16 +54,11 @@ func (p caller) Nonsense(method string, request proto.Message, why error) {
 	}
 }
 
-// failed returns the failure in a reply if it is the stage's own mistake; otherwise nil.
-func failed(answer failing) error {
-	if f := answer.GetFailure(); isInternal(f) {
-		return errFailed(f.GetMessage())
-	}
-	if rows, ok := answer.(interface{ GetErrors() []*stagepb.RowError }); ok {
-		for _, e := range rows.GetErrors() {
-			if f := e.GetFailure(); isInternal(f) {
-				return errFailed(f.GetMessage())
-			}
+// mistake returns the failure in a reply that is the stage's own mistake; nil: there is none.
+func mistake(answer proto.Message) error {
+	for _, f := range failures(answer) {
+		if isInternal(f) {
+			return errors.New(f.GetMessage())
 		}
 	}
 	return nil
@@ -71,12 +66,8 @@ func failed(answer failing) error {
 
 // isInternal reports whether a failure has sdk.CodeInternal: a mistake of the stage, or no code given.
 func isInternal(f *stagepb.Failure) bool {
-	return f != nil && sdk.CodeOf(wire.DecodeFailure(f)) == sdk.CodeInternal
+	return sdk.CodeOf(wire.DecodeFailure(f)) == sdk.CodeInternal
 }
-
-type errFailed string
-
-func (e errFailed) Error() string { return string(e) }
 
 // ended describes the end of one process to its callers.
 type ended struct {
