@@ -99,7 +99,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 			}
 		})
 	}
-	if left, err := os.ReadDir(h.temp); err != nil || len(left) != 1 { // its lock
+	if left, err := os.ReadDir(h.temp); err != nil || len(left) > 0 {
 		t.Errorf("socket folders are left: %v, %v", left, err)
 	}
 	start(t, h, Spec{})
