@@ -76,7 +76,7 @@ func (o *output) forward(stream, line string) {
 			var attrs []slog.Attr
 			for key, value := range record {
 				if key != "msg" && key != "level" && key != "time" && key != "stage" {
-					attrs = append(attrs, slog.Any(o.secrets.Message(key), o.masked(value)))
+					attrs = append(attrs, slog.Any(o.secrets.Message(key), replaced(value, o.secrets.Message)))
 				}
 			}
 			o.log.LogAttrs(context.Background(), level, o.secrets.Message(message), attrs...)
@@ -84,25 +84,6 @@ func (o *output) forward(stream, line string) {
 		}
 	}
 	o.log.Info(line, "stream", stream)
-}
-
-// masked masks secrets in a decoded value, since JSON's quoting may have hidden them before.
-func (o *output) masked(value any) any {
-	switch v := value.(type) {
-	case string:
-		return o.secrets.Message(v)
-	case []any:
-		for i := range v {
-			v[i] = o.masked(v[i])
-		}
-	case map[string]any:
-		all := make(map[string]any, len(v))
-		for key, value := range v {
-			all[o.secrets.Message(key)] = o.masked(value)
-		}
-		return all
-	}
-	return value
 }
 
 // tail returns the last lines, or the stack of a panic, for the end of an error message.
@@ -289,35 +270,38 @@ func redactJSON(text string, replace func(string) string) string {
 		return plain
 	}
 	changed := false
-	var walk func(v any) any
-	walk = func(v any) any {
-		switch v := v.(type) {
-		case string:
-			changed = changed || replace(v) != v
-			return replace(v)
-		case json.Number:
-			if number := v.String(); replace(number) != number {
-				changed = true
-				return replace(number)
-			}
-		case []any:
-			for i := range v {
-				v[i] = walk(v[i])
-			}
-		case map[string]any:
-			all := make(map[string]any, len(v))
-			for key, value := range v {
-				all[walk(key).(string)] = walk(value)
-			}
-			return all
-		}
-		return v
-	}
-	redacted, err := json.Marshal(walk(object))
+	redacted, err := json.Marshal(replaced(object, func(before string) string {
+		after := replace(before)
+		changed = changed || after != before
+		return after
+	}))
 	if err != nil || !changed {
 		return plain
 	}
 	return string(redacted)
+}
+
+// replaced replaces each string and number in a value that was decoded from JSON.
+func replaced(value any, replace func(string) string) any {
+	switch v := value.(type) {
+	case string:
+		return replace(v)
+	case json.Number:
+		if after := replace(v.String()); after != v.String() {
+			return after
+		}
+	case []any:
+		for i := range v {
+			v[i] = replaced(v[i], replace)
+		}
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for key, value := range v {
+			all[replace(key)] = replaced(value, replace)
+		}
+		return all
+	}
+	return value
 }
 
 // redactIDs replaces each id separately, because the message also holds the length of each.
