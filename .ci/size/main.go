@@ -6,15 +6,18 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/scanner"
 	"go/token"
 	"log"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -31,6 +34,7 @@ func main() {
 		}
 	}
 	packages, importable := map[string]bool{}, map[string]bool{}
+	rooms := map[string]int{} // lines
 	var files, lines, tests, tokens, exported, long int
 	for _, name := range strings.Fields(string(listed)) {
 		source, err := os.ReadFile(name)
@@ -44,6 +48,7 @@ func main() {
 		}
 		dir := path.Dir(name)
 		files, lines, tokens, packages[dir] = files+1, lines+n, tokens+countTokens(source), true
+		rooms[room(dir)] += n
 		set := token.NewFileSet()
 		f, err := parser.ParseFile(set, name, source, parser.SkipObjectResolution)
 		if err != nil {
@@ -68,6 +73,20 @@ func main() {
 	} {
 		fmt.Printf("%8d  %s\n", row.n, row.what)
 	}
+	fmt.Println("\nlines by room:")
+	for _, r := range slices.SortedFunc(maps.Keys(rooms), func(a, b string) int { return cmp.Or(rooms[b]-rooms[a], strings.Compare(a, b)) }) {
+		fmt.Printf("%8d  %s\n", rooms[r], r)
+	}
+}
+
+// room returns the folder that a package belongs to: one below internal, or else one below the top.
+func room(dir string) string {
+	depth := 2
+	if strings.Contains(dir, "/internal/") {
+		depth = 3
+	}
+	parts := strings.Split(dir, "/")
+	return strings.Join(parts[:min(depth, len(parts))], "/")
 }
 
 func inside(name string, dirs []string) bool {

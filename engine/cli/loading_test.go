@@ -79,7 +79,7 @@ func TestLoadingIsBounded(t *testing.T) {
 		"a long heredoc":    {file: "locals {\n  a = <<E\n" + again(again("x", 99)+"\n", 1<<20) + "E\n}\n", want: []string{"p.hcl:1:1", "at most 256 KiB", "files of their own"}},
 		"a long text":       {file: "locals {\n  a = \"" + again("x", 100<<20) + "\"\n}\n", want: []string{"p.hcl:1:1", "files of their own"}},
 		"a million blocks":  {file: numbered(1_000_000, "knowledge \"k%d\" {}\n"), want: []string{"p.hcl:1:1", "at most 256 KiB"}},
-		"many errors":       {file: numbered(20_000, "a%d = 1\n"), want: []string{"p.hcl:1:1", "p.hcl:100:1", " 100: a99 = 1", "Only the first 100 are shown"}},
+		"many errors":       {file: numbered(20_000, "a%d = 1\n"), want: []string{"p.hcl:1:1", "p.hcl:100:1", "Only the first 100 are shown"}},
 		"deep nesting":      {file: "locals {\n  a = " + again("[", 30_000) + again("]", 30_000) + "\n}\n", want: []string{"p.hcl:2:", "stand in each other", "names of their own"}},
 		"a costly pattern":  {file: "locals {\n  a = regex(\"(a?){900}a{900}\", \"" + again("a", 100_000) + "\")\n}\n", want: []string{"p.hcl:2:", "a simpler pattern"}},
 		"a file of variables": {file: "variable \"v\" {}\n", vars: "v = \"" + again("x", 50<<20) + "\"\n", args: "validate -var-file v.hclvars p.hcl",

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -90,11 +91,10 @@ func TestRunsAtServers(t *testing.T) {
 	state := t.TempDir()
 	for n, cluster := range []*journal.ManifestCluster{{Run: "k3v9q2"}, nil} {
 		name := fmt.Sprintf("run-%06d", n+1)
-		data, err := json.Marshal(journal.Manifest{ID: name, Cluster: cluster})
-		if err != nil {
+		dir := filepath.Join(state, "runs", name)
+		if err := errors.Join(os.MkdirAll(dir, 0o700), journal.Manifest{Format: journal.CurrentFormat, ID: name, Cluster: cluster}.Write(dir, false)); err != nil {
 			t.Fatal(err)
 		}
-		write(t, state, filepath.Join("runs", name, "manifest.json"), string(data))
 	}
 	if _, err := verb(t, "runs", "show", "run-000002", "--state", state, "--on", s.URL()); err == nil || !strings.Contains(err.Error(), "leave out --on") {
 		t.Errorf("a run of this machine: %v", err)

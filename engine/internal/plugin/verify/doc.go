@@ -17,7 +17,7 @@
 //
 // A secret that begins with $ comes from the environment. "without" leaves a check out, and shows the reason;
 // "dense_only" is for stores. "network", "read" and "write" are what required_plugins allows the plugin. A stage that
-// is not listed is checked with its Example, and with the example or the first choice of each required argument.
+// is not listed is checked with its Example, and with the example, the first choice or a word for each required argument.
 //
 // Replay sends a request that a run has kept (package host) to the stage once more.
 //

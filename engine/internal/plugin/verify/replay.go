@@ -30,6 +30,9 @@ func example(s sdk.Stage) ([]byte, error) {
 		if text == "" && len(a.OneOf) > 0 {
 			text = a.OneOf[0]
 		}
+		if text == "" && a.Type == sdk.TypeString {
+			text = "example"
+		}
 		if !a.Required || values[a.Name] != nil || text == "" {
 			continue
 		}

@@ -287,16 +287,16 @@ func TestFullStore(t *testing.T) {
 		}
 	}()
 	done := make(chan error, 4)
-	// Only once it is full.
-	for n := 0; ; n++ {
-		short, cancel := context.WithTimeout(ctx, 2*time.Second)
-		err := r.Publish(short, Position{1, n + 1}, make([]byte, 64<<10))
-		cancel()
-		if err != nil {
-			break
+	writing, cancel := context.WithCancel(ctx)
+	wrote := make(chan struct{})
+	go func() {
+		defer close(wrote)
+		for n := 1; r.Publish(writing, Position{1, n}, make([]byte, 64<<10)) == nil; n++ {
 		}
-	}
-	t.Log(waiting.next(t, true))
+	}()
+	t.Log(waiting.next(t, true)) // it is full
+	cancel()
+	<-wrote
 	go func() { done <- r.Publish(ctx, Position{2, 1}, make([]byte, 64<<10)) }()
 	go func() { _, err := r.Answer(ctx, Position{2, 1}, make([]byte, 64<<10)); done <- err }()
 	go func() { _, err := r.Put(ctx, "k", make([]byte, 64<<10)); done <- err }()

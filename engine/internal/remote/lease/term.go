@@ -369,7 +369,7 @@ func (t *term) answer(data []byte) []byte {
 	return data
 }
 
-// join adds a holder. What it spent counts only if the earlier keeper knew it and this part of the run has not just begun.
+// join adds a holder. What it spent counts only if the earlier keeper knew it.
 func (t *term) join(r report) *holder {
 	h := &holder{id: r.Holder, base: r.Spent, calls: map[uint64]*admission{}}
 	if base, known := t.former[r.Holder]; known {

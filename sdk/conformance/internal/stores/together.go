@@ -299,6 +299,12 @@ func (c *collection) givesUp(many int, call func(ctx context.Context, n int) err
 	if err := harness.GivesUp(c.T, c.Options, many, 1, call); err != nil {
 		c.Errorf("%v", err)
 	}
+	settled, cancel := context.WithTimeout(c.Context(), c.Options.Promptly)
+	defer cancel()
+	conn, ok := c.process.Stage.Conn.(interface{ Settle(context.Context) bool }) // the host's own waits by itself
+	if ok && !conn.Settle(settled) {
+		c.Errorf("it works on a cancelled call for longer than %v", c.Options.Promptly)
+	}
 	c.open() // nobody can know what is pending
 }
 

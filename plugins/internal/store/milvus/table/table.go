@@ -65,7 +65,7 @@ func Names(ctx context.Context, s *Server, o Options) ([]string, error) {
 		reply, err := c.Service.ShowCollections(ctx, &milvuspb.ShowCollectionsRequest{})
 		names = nil
 		for _, name := range reply.GetCollectionNames() {
-			if strings.HasPrefix(name, o.TableName("")) {
+			if strings.HasPrefix(name, o.Prefix+"_") && strings.HasSuffix(name, versionSuffix()) {
 				names = append(names, name)
 			}
 		}
@@ -144,10 +144,8 @@ func (t *Table) recognize(have *entity.Collection) error {
 	switch {
 	case id.Version == 0 || id.Collection != t.Collection:
 		return refuse("collection %s on the server was not made by racflow and is left as it is: use another prefix or database", t.Name)
-	case id.Version > Version:
-		return refuse("collection %s was made by a newer racflow (schema %d, this one knows %d): use that, or build it anew under another prefix", t.Name, id.Version, Version)
-	case id.Version < Version:
-		return refuse("collection %s was made by an older racflow (schema %d, this one writes %d): build it anew under another prefix", t.Name, id.Version, Version)
+	case id.Version != Version:
+		return refuse("collection %s was not made by this version of racflow (schema %d, this one writes %d): build it anew under another prefix", t.Name, id.Version, Version)
 	case id.Dimension != want.Dimension:
 		return refuse("collection %q has vectors of %d dimensions and the embedder gives %d: build it anew, under another name or prefix", t.Collection, id.Dimension, want.Dimension)
 	case id.Analyzer != want.Analyzer:
@@ -251,6 +249,7 @@ func New(s *Server, o Options, collection string, schema sdk.Schema) (*Table, er
 // TableName is a collection's name on the server, with what Milvus takes in one:
 // letters, digits and underscores. Other bytes are two hexadecimal digits after an
 // underscore; capitals too, which Milvus Lite 2 takes for small letters now and then.
+// It ends with Version, so that another version of racflow builds a collection of its own.
 func (o *Options) TableName(collection string) string {
 	b := []byte(o.Prefix + "_")
 	for i := range len(collection) {
@@ -260,8 +259,10 @@ func (o *Options) TableName(collection string) string {
 			b = fmt.Appendf(b, "_%02x", c)
 		}
 	}
-	return string(b)
+	return string(b) + versionSuffix()
 }
+
+func versionSuffix() string { return fmt.Sprintf("_v%d", Version) }
 
 // call is for what needs the collection in the server's memory: it loads it where
 // the server has forgotten that, as some do at a restart.
