@@ -137,6 +137,7 @@ func TestSizes(t *testing.T) {
 	}
 	serve(t, r, callers)
 	worker := NewAnswersCache(t.Context(), machine(t), r)
+	worker.patience = patience
 	for i, v := range must.Get(worker.GetAll(t.Context(), keys, false))(t) {
 		if v == nil || len(v) != sizes[i] || bytes.Count(v, []byte{byte(i)}) != sizes[i] {
 			t.Errorf("value %d has %d bytes, want %d", i, len(v), sizes[i])

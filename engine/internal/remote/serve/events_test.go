@@ -37,9 +37,11 @@ func TestPulse(t *testing.T) {
 		rec := httptest.NewRecorder()
 		w := NewEventWriter(rec, func() { t.Error("the client took all") })
 		time.Sleep(pulse - time.Second)
+		w.mu.Lock()
 		if rec.Body.Len() > 0 {
 			t.Errorf("begun early: %q", rec.Body)
 		}
+		w.mu.Unlock()
 		time.Sleep(2*pulse + 2*time.Second)
 		if !w.End() {
 			t.Error("it has not begun")
