@@ -360,9 +360,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, re
 		release()
 		return begun, nil, errors.Join(err, records.Close(nil))
 	}
-	if err := w.workspace.host.Replays().Into(filepath.Join(records.Folder(), "replay")); err != nil {
-		w.workspace.log.Warn("requests that stages failed on could not be kept", "error", err)
-	}
+	w.workspace.host.Replays().Into(filepath.Join(records.Folder(), "replay"))
 	w.out.Run, begun.Run = records.ID(), records.ID()
 	// Items that lack a service's answers wait for the service until the end of the input.
 	if w.spender == nil && o.Remote == nil && !o.strict && o.Services.Mode != governor.Offline && w.cover(w.run) {

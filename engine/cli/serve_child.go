@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -36,11 +37,11 @@ func serveChild(c *cobra.Command, set *live.Set, server *serve.Server) error {
 		}
 		return err
 	}
-	dir, remove, err := disk.TempFolder(disk.SocketRoot())
+	dir, err := os.MkdirTemp(disk.SocketRoot(), "racflow-")
 	if err != nil {
 		return fmt.Errorf("no folder for the socket: %w", err)
 	}
-	defer remove()
+	defer os.RemoveAll(dir)
 	var listening net.ListenConfig
 	l, err := listening.Listen(ctx, "unix", filepath.Join(dir, "socket"))
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -343,35 +342,18 @@ func (s *Server) guard(what string, call func() error) (err error) {
 		if r := recover(); r != nil {
 			stack := string(debug.Stack())
 			s.log.Error("panic", "call", what, "panic", fmt.Sprint(r), "stack", stack)
-			err = &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("panic in the plugin: %v; its log has the whole stack:\n  %s", r, stageFrames(stack))}
+			err = &sdk.Error{Code: sdk.CodeInternal, Err: fmt.Errorf("panic in the plugin: %v; its log has the whole stack:\n  %s", r, topFrames(stack))}
 		}
 	}()
 	return call()
 }
 
-// caller matches the functions of this package that call a stage.
-var caller = regexp.MustCompile(`/sdk/serve\.(\(\*Server\)|batch\[|work\[)`)
-
 // maxFrames bounds the frames of a stack that an error shows.
-const maxFrames = 6
+const maxFrames = 4
 
-// stageFrames are the frames of the stage's own code at the top of the stack of a
-// panic: those between the runtime's, which panicked, and this package's, which
-// called the stage.
-func stageFrames(stack string) string {
+// topFrames are the frames that panicked, with their places: those above the runtime's function panic.
+func topFrames(stack string) string {
 	_, stack, _ = strings.Cut(stack, "\npanic(")
 	lines := strings.Split(stack, "\n")
-	var frames []string
-	for i := 2; i+1 < len(lines) && len(frames) < 2*maxFrames; i += 2 { // a function, and its place
-		function, place := lines[i], lines[i+1]
-		switch {
-		case strings.HasPrefix(function, "runtime."):
-			continue
-		case caller.MatchString(function):
-			return strings.Join(frames, "\n  ")
-		}
-		place, _, _ = strings.Cut(place, " +0x")
-		frames = append(frames, function, place)
-	}
-	return strings.Join(frames, "\n  ")
+	return strings.Join(lines[min(2, len(lines)):min(2+2*maxFrames, len(lines))], "\n  ")
 }

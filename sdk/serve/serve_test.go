@@ -196,7 +196,7 @@ func TestPanicInOpen(t *testing.T) {
 	client, _ := connect(t, sdk.PromptStage("gate", "Panics.",
 		func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { panic("no model") }))
 	reply, err := client.Configure(t.Context(), &stagepb.ConfigureRequest{Kind: stagepb.Kind_KIND_PROMPT, Name: "gate"})
-	want := regexp.MustCompile(`^panic in the plugin: no model; its log has the whole stack:\n  .*TestPanicInOpen.*\n  \t\S*/serve_test\.go:\d+\n`)
+	want := regexp.MustCompile(`^panic in the plugin: no model; its log has the whole stack:\n  .*TestPanicInOpen.*\n  \t\S*/serve_test\.go:\d+`)
 	if err != nil || len(reply.Errors) != 1 || !want.MatchString(reply.Errors[0].Message) || strings.Contains(reply.Errors[0].Message, "grpc") {
 		t.Errorf("got %v, %v", reply, err)
 	}

@@ -210,20 +210,13 @@ type missing struct {
 
 // note takes in the candidates of one query that came without an entry.
 func (m *missing) note(h sdk.Hits, list []sdk.Candidate) {
-	carrying := 0
+	carried := map[string]bool{}
 	for _, side := range [][]sdk.Hit{h.Dense, h.Lexical} {
 		for i := range side {
 			if side[i].Entry != nil {
-				carrying++
+				carried[side[i].ID] = true
 			}
 		}
-	}
-	if carrying == len(h.Dense)+len(h.Lexical) {
-		return
-	}
-	var carried map[string]bool
-	if carrying > 0 {
-		carried = carriers(h)
 	}
 	if m.place == nil {
 		m.place = make(map[string]int, 4*len(list)) // neighbours of many queries are the same
@@ -235,19 +228,6 @@ func (m *missing) note(h sdk.Hits, list []sdk.Candidate) {
 			m.ids = append(m.ids, id)
 		}
 	}
-}
-
-// carriers are the ids of the hits that brought their entry.
-func carriers(h sdk.Hits) map[string]bool {
-	carried := map[string]bool{}
-	for _, side := range [][]sdk.Hit{h.Dense, h.Lexical} {
-		for _, hit := range side {
-			if hit.Entry != nil {
-				carried[hit.ID] = true
-			}
-		}
-	}
-	return carried
 }
 
 // complete fills in the entries that were asked for. A candidate is left out whose entry has been

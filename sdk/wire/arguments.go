@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/support"
 )
 
 func encodeArguments(all []sdk.Argument) []*stagepb.Argument {
@@ -82,7 +82,7 @@ func EncodePlugin(p sdk.Plugin) *stagepb.DescribeReply {
 	reply := &stagepb.DescribeReply{Name: Valid(p.Name), Version: Valid(p.Version), Minor: Minor, LeastMinor: LeastMinor}
 	for _, s := range p.Stages {
 		info := &stagepb.StageInfo{
-			Kind: kinds[s.Kind], Name: Valid(s.Name), Doc: Valid(s.Doc),
+			Kind: EncodeKind(s.Kind), Name: Valid(s.Name), Doc: Valid(s.Doc),
 			Network: s.Network, PreferredBatch: uint32(max(s.Batch, 0)), Filters: s.Filters, Validates: s.Validates, Example: Valid(s.Example),
 			Reads: encodeColumns(s.Reads), Fits: s.Fits, FitReads: encodeColumns(s.FitReads), Pends: s.Pends, PendsIf: Valid(s.PendsIf),
 			Attaches: Valid(s.Attaches), Arguments: encodeArguments(s.Arguments),
@@ -159,16 +159,6 @@ func decodeStage(info *stagepb.StageInfo) (sdk.Stage, error) {
 
 // The names of the SDK and their numbers on the wire.
 var (
-	kinds = map[sdk.Kind]stagepb.Kind{
-		sdk.KindEmbed:  stagepb.Kind_KIND_EMBED,
-		sdk.KindStore:  stagepb.Kind_KIND_STORE,
-		sdk.KindPrompt: stagepb.Kind_KIND_PROMPT,
-		sdk.KindSample: stagepb.Kind_KIND_SAMPLE,
-		sdk.KindElect:  stagepb.Kind_KIND_ELECT,
-		sdk.KindRerank: stagepb.Kind_KIND_RERANK,
-		sdk.KindChunk:  stagepb.Kind_KIND_CHUNK,
-		sdk.KindEnrich: stagepb.Kind_KIND_ENRICH,
-	}
 	argumentTypes = map[sdk.ArgumentType]stagepb.ArgumentType{
 		sdk.TypeString:     stagepb.ArgumentType_ARGUMENT_TYPE_STRING,
 		sdk.TypeInt:        stagepb.ArgumentType_ARGUMENT_TYPE_INT,
@@ -183,15 +173,6 @@ var (
 		sdk.TypeListMap:    stagepb.ArgumentType_ARGUMENT_TYPE_LIST_MAP,
 		sdk.TypeBlock:      stagepb.ArgumentType_ARGUMENT_TYPE_BLOCK,
 	}
-	modes = map[sdk.Mode]stagepb.Mode{
-		sdk.ModeHybrid:  stagepb.Mode_MODE_HYBRID,
-		sdk.ModeDense:   stagepb.Mode_MODE_DENSE,
-		sdk.ModeLexical: stagepb.Mode_MODE_LEXICAL,
-	}
-	fusions = map[string]stagepb.Fusion{
-		support.Weighted: stagepb.Fusion_FUSION_WEIGHTED,
-		support.RRF:      stagepb.Fusion_FUSION_RRF,
-	}
 	errorCodes = map[sdk.Code]stagepb.Code{
 		sdk.CodeInternal:  stagepb.Code_CODE_INTERNAL,
 		sdk.CodeInvalid:   stagepb.Code_CODE_INVALID,
@@ -202,15 +183,6 @@ var (
 		sdk.CodeUnavailable: stagepb.Code_CODE_UNAVAILABLE,
 		sdk.CodeStopped:     stagepb.Code_CODE_STOPPED,
 		sdk.CodeRefused:     stagepb.Code_CODE_REFUSED,
-	}
-	statuses = map[sdk.Status]stagepb.Status{
-		sdk.StatusOK:   stagepb.Status_STATUS_OK,
-		sdk.StatusBusy: stagepb.Status_STATUS_BUSY,
-		sdk.StatusDown: stagepb.Status_STATUS_DOWN,
-		sdk.StatusLeft: stagepb.Status_STATUS_LEFT,
-
-		sdk.StatusRefused: stagepb.Status_STATUS_REFUSED,
-		sdk.StatusDenied:  stagepb.Status_STATUS_DENIED,
 	}
 )
 
@@ -225,8 +197,20 @@ func key[K, V comparable](names map[K]V, number V) (K, bool) {
 	return none, false
 }
 
+// named returns the number of an enum's value that is called as a name of the SDK is, but for a prefix: KIND_EMBED for
+// "embed".
+func named[T ~string](values map[string]int32, prefix string, name T) int32 {
+	return values[prefix+strings.ToUpper(string(name))]
+}
+
+// nameOf is the inverse of named; false for a value that is unknown or unspecified.
+func nameOf[T ~string](value fmt.Stringer, prefix string) (T, bool) {
+	name, ok := strings.CutPrefix(value.String(), prefix)
+	return T(strings.ToLower(name)), ok && name != "UNSPECIFIED"
+}
+
 // EncodeKind returns the number of a kind.
-func EncodeKind(k sdk.Kind) stagepb.Kind { return kinds[k] }
+func EncodeKind(k sdk.Kind) stagepb.Kind { return stagepb.Kind(named(stagepb.Kind_value, "KIND_", k)) }
 
 // DecodeKind returns the kind of a number, or false for one that is unknown.
-func DecodeKind(k stagepb.Kind) (sdk.Kind, bool) { return key(kinds, k) }
+func DecodeKind(k stagepb.Kind) (sdk.Kind, bool) { return nameOf[sdk.Kind](k, "KIND_") }

@@ -65,12 +65,7 @@ func EncodeBatch(b sdk.Batch, reads sdk.Columns) (*stagepb.Rows, error) {
 	}
 	rows.Rejected = packRejected(items)
 	for i := range items {
-		if items[i].Drawn > 0 && rows.Drawn == nil {
-			rows.Drawn = make([]uint32, n)
-		}
-		if rows.Drawn != nil {
-			rows.Drawn[i] = uint32(max(items[i].Drawn, 0))
-		}
+		set(&rows.Drawn, i, n, uint32(max(items[i].Drawn, 0)))
 	}
 	return rows, nil
 }
@@ -78,15 +73,13 @@ func EncodeBatch(b sdk.Batch, reads sdk.Columns) (*stagepb.Rows, error) {
 // DecodeBatch returns the batch in rows.
 func DecodeBatch(rows *stagepb.Rows) (sdk.Batch, error) {
 	n := len(rows.GetId())
-	for _, err := range []error{
+	if err := cmp.Or(
 		whole("id", n, int(rows.GetN())),
 		optional("text", len(rows.GetText()), n),
 		optional("meta", len(rows.GetMeta()), n),
 		optional("drawn", len(rows.GetDrawn()), n),
-	} {
-		if err != nil {
-			return sdk.Batch{}, err
-		}
+	); err != nil {
+		return sdk.Batch{}, err
 	}
 	vectors, err := unpackVectors(rows)
 	if err != nil {
@@ -229,18 +222,10 @@ func EncodeTraining(rows []sdk.TrainingRow, reads sdk.Columns) (*stagepb.Rows, e
 	if err != nil {
 		return nil, err
 	}
-	out.Label = column(rows, func(r *sdk.TrainingRow) string { return r.Label })
-	if slices.ContainsFunc(rows, func(r sdk.TrainingRow) bool { return r.Description }) {
-		out.Description = make([]bool, len(rows))
-		for i, r := range rows {
-			out.Description[i] = r.Description
-		}
-	}
-	if slices.ContainsFunc(rows, func(r sdk.TrainingRow) bool { return r.HeldOut }) {
-		out.HeldOut = make([]bool, len(rows))
-		for i, r := range rows {
-			out.HeldOut[i] = r.HeldOut
-		}
+	for i, r := range rows {
+		set(&out.Label, i, len(rows), Valid(r.Label))
+		set(&out.Description, i, len(rows), r.Description)
+		set(&out.HeldOut, i, len(rows), r.HeldOut)
 	}
 	return out, nil
 }
@@ -251,10 +236,11 @@ func DecodeTraining(rows *stagepb.Rows) ([]sdk.TrainingRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := optional("label", len(rows.GetLabel()), len(b.Items)); err != nil {
-		return nil, err
-	}
-	if err := cmp.Or(optional("held_out", len(rows.GetHeldOut()), len(b.Items)), optional("description", len(rows.GetDescription()), len(b.Items))); err != nil {
+	if err := cmp.Or(
+		optional("label", len(rows.GetLabel()), len(b.Items)),
+		optional("held_out", len(rows.GetHeldOut()), len(b.Items)),
+		optional("description", len(rows.GetDescription()), len(b.Items)),
+	); err != nil {
 		return nil, err
 	}
 	out := make([]sdk.TrainingRow, len(b.Items))
@@ -291,14 +277,12 @@ func DecodeRankings(rows *stagepb.Rows, candidates []int) ([][]sdk.Ranked, error
 	if n > 0 && in == nil {
 		return nil, fmt.Errorf("column rankings is missing")
 	}
-	for _, err := range []error{
+	if err := cmp.Or(
 		whole("rankings", int(rows.GetN()), n),
 		spans("rankings", in.GetOffsets(), n, len(in.GetCandidate())),
 		whole("rankings.score", len(in.GetScore()), len(in.GetCandidate())),
-	} {
-		if err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
 	all := make([]sdk.Ranked, len(in.GetCandidate()))
 	lists := make([][]sdk.Ranked, n)

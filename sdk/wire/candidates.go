@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -105,19 +106,18 @@ func unpackCandidates(name string, in *stagepb.Candidates, n int) ([][]sdk.Candi
 		return make([][]sdk.Candidate, n), nil
 	}
 	total := len(in.Label)
-	if err := few(name, total, MaxRecords); err != nil {
+	if err := cmp.Or(
+		few(name, total, MaxRecords),
+		spans(name, in.Offsets, n, total),
+		optional(name+".id_bytes", len(in.IdBytes), total),
+		optional(name+".text", len(in.Text), total),
+		optional(name+".context", len(in.Context), total),
+		optional(name+".meta", len(in.Meta), total),
+		optional(name+".score", len(in.Score), total),
+		optional(name+".dense", len(in.Dense), total),
+		optional(name+".lexical", len(in.Lexical), total),
+	); err != nil {
 		return nil, err
-	}
-	if err := spans(name, in.Offsets, n, total); err != nil {
-		return nil, err
-	}
-	for part, length := range map[string]int{
-		"id_bytes": len(in.IdBytes), "text": len(in.Text), "context": len(in.Context), "meta": len(in.Meta),
-		"score": len(in.Score), "dense": len(in.Dense), "lexical": len(in.Lexical),
-	} {
-		if err := optional(name+"."+part, length, total); err != nil {
-			return nil, err
-		}
 	}
 	all := make([]sdk.Candidate, total)
 	ids := in.Ids
@@ -141,12 +141,7 @@ func unpackCandidates(name string, in *stagepb.Candidates, n int) ([][]sdk.Candi
 			}
 		}
 	}
-	lists := make([][]sdk.Candidate, n)
-	for i := range lists {
-		lo, hi := in.Offsets[i], in.Offsets[i+1]
-		lists[i] = all[lo:hi:hi]
-	}
-	return lists, nil
+	return ragged(all, in.Offsets), nil
 }
 
 func score(side []float32, i int) float32 {
@@ -175,14 +170,12 @@ func EncodeDocuments(documents []sdk.Document) (*stagepb.Rows, error) {
 // DecodeDocuments returns the documents in rows.
 func DecodeDocuments(rows *stagepb.Rows) ([]sdk.Document, error) {
 	n := len(rows.GetId())
-	for _, err := range []error{
+	if err := cmp.Or(
 		whole("id", n, int(rows.GetN())),
 		whole("text", len(rows.GetText()), n),
 		optional("meta", len(rows.GetMeta()), n),
-	} {
-		if err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
 	documents := make([]sdk.Document, n)
 	for i := range documents {
@@ -231,17 +224,15 @@ func DecodeChunks(rows *stagepb.Rows, documents []sdk.Document) ([][]sdk.Chunk, 
 		return nil, errors.New("column chunks is missing")
 	}
 	total := len(in.GetStart())
-	for _, err := range []error{
+	if err := cmp.Or(
 		whole("chunks", int(rows.GetN()), n),
 		spans("chunks", in.GetOffsets(), n, total),
 		whole("chunks.end", len(in.GetEnd()), total),
 		optional("chunks.meta", len(in.GetMeta()), total),
 		optional("chunks.header_start", len(in.GetHeaderStart()), total),
 		whole("chunks.header_end", len(in.GetHeaderEnd()), len(in.GetHeaderStart())),
-	} {
-		if err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
 	all := make([]sdk.Chunk, total)
 	lists := make([][]sdk.Chunk, n)
@@ -250,12 +241,13 @@ func DecodeChunks(rows *stagepb.Rows, documents []sdk.Document) ([][]sdk.Chunk, 
 		text, before := documents[i].Text, uint32(0)
 		for j := lo; j < hi; j++ {
 			start, end := in.Start[j], in.End[j]
-			if err := checkSpan(text, before, start, end); err != nil {
-				return nil, fmt.Errorf("column chunks: chunk %d of row %d: %w", j-lo, i, err)
-			}
+			err := checkSpan(text, sdk.Span{Start: int(start), End: int(end)}, int(before), len(text))
 			header := sdk.Span{Start: int(at(in.GetHeaderStart(), int(j))), End: int(at(in.GetHeaderEnd(), int(j)))}
-			if err := checkHeader(text, header, int(start)); err != nil {
-				return nil, fmt.Errorf("column chunks: header of chunk %d of row %d: %w", j-lo, i, err)
+			if err == nil && header != (sdk.Span{}) {
+				err = checkSpan(text, header, 0, int(start))
+			}
+			if err != nil {
+				return nil, fmt.Errorf("column chunks: chunk %d of row %d: %w", j-lo, i, err)
 			}
 			meta, err := decodeMeta(at(in.GetMeta(), int(j)))
 			if err != nil {
@@ -269,32 +261,13 @@ func DecodeChunks(rows *stagepb.Rows, documents []sdk.Document) ([][]sdk.Chunk, 
 	return lists, nil
 }
 
-// checkSpan checks one chunk of a text; the one before it starts at before.
-func checkSpan(text string, before, start, end uint32) error {
+// checkSpan checks a span of a text. It has to begin at the byte least or later, and to end at most or before.
+func checkSpan(text string, s sdk.Span, least, most int) error {
 	switch {
-	case start >= end:
-		return fmt.Errorf("bytes %d to %d are none", start, end)
-	case uint64(end) > uint64(len(text)):
-		return fmt.Errorf("it ends at byte %d of %d", end, len(text))
-	case start < before:
-		return fmt.Errorf("it starts at byte %d, before the one above it at %d", start, before)
-	case !between(text, int(start)) || !between(text, int(end)):
-		return fmt.Errorf("bytes %d to %d cut a character in two", start, end)
-	}
-	return nil
-}
-
-// checkHeader checks the header of a chunk that starts at the byte start.
-func checkHeader(text string, header sdk.Span, start int) error {
-	switch {
-	case header == sdk.Span{}:
-		return nil
-	case header.Start >= header.End:
-		return fmt.Errorf("bytes %d to %d are none", header.Start, header.End)
-	case header.End > start:
-		return fmt.Errorf("it ends at byte %d, behind the start of its chunk at %d", header.End, start)
-	case !between(text, header.Start) || !between(text, header.End):
-		return fmt.Errorf("bytes %d to %d cut a character in two", header.Start, header.End)
+	case s.Start < least || s.Start >= s.End || s.End > most:
+		return fmt.Errorf("bytes %d to %d are none of those from %d to %d", s.Start, s.End, least, most)
+	case !between(text, s.Start) || !between(text, s.End):
+		return fmt.Errorf("bytes %d to %d cut a character in two", s.Start, s.End)
 	}
 	return nil
 }

@@ -35,16 +35,21 @@ func ValidAll(all []string) []string {
 func column[T any](rows []T, field func(*T) string) []string {
 	var values []string
 	for i := range rows {
-		s := field(&rows[i])
-		if s == "" {
-			continue
-		}
-		if values == nil {
-			values = make([]string, len(rows))
-		}
-		values[i] = Valid(s)
+		set(&values, i, len(rows), Valid(field(&rows[i])))
 	}
 	return values
+}
+
+// set sets value i of a column that is absent where all n values are zero.
+func set[T comparable](column *[]T, i, n int, value T) {
+	var zero T
+	if value == zero {
+		return
+	}
+	if *column == nil {
+		*column = make([]T, n)
+	}
+	(*column)[i] = value
 }
 
 // at returns a value of a column that may be absent.
@@ -95,6 +100,16 @@ func spans(name string, offsets []uint32, rows, elements int) error {
 		return fmt.Errorf("column %s has %d elements, but its offsets end at %d", name, elements, before)
 	}
 	return nil
+}
+
+// ragged cuts a column, whose offsets were checked, into the lists of its rows.
+func ragged[T any](all []T, offsets []uint32) [][]T {
+	lists := make([][]T, max(len(offsets)-1, 0))
+	for i := range lists {
+		lo, hi := offsets[i], offsets[i+1]
+		lists[i] = all[lo:hi:hi]
+	}
+	return lists
 }
 
 // dictionary numbers the distinct strings of a column.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -79,7 +80,7 @@ func EncodeEntries(entries []sdk.Entry) (*stagepb.Rows, error) {
 
 // DecodeEntries returns the n entries in rows.
 func DecodeEntries(rows *stagepb.Rows, n int) ([]sdk.Entry, error) {
-	for _, err := range []error{
+	if err := cmp.Or(
 		few("entries", n, MaxRecords),
 		whole("entries", int(rows.GetN()), n),
 		whole("id", len(rows.GetId()), n),
@@ -88,10 +89,8 @@ func DecodeEntries(rows *stagepb.Rows, n int) ([]sdk.Entry, error) {
 		optional("context", len(rows.GetContext()), n),
 		optional("meta", len(rows.GetMeta()), n),
 		optional("hash", len(rows.GetHash()), n),
-	} {
-		if err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
 	vectors, err := unpackVectors(rows)
 	if err != nil {
@@ -245,8 +244,8 @@ func EncodeSearch(collection string, r sdk.Ranking, queries []sdk.Query) (*stage
 		return nil, err
 	}
 	return &stagepb.SearchRequest{
-		Collection: Valid(collection), Mode: modes[r.Mode], TopK: uint32(r.TopK), NumCandidates: uint32(r.NumCandidates),
-		Fusion: fusions[r.Method], DenseWeight: r.DenseWeight, RrfK: uint32(r.K), Texts: r.Texts, Queries: rows,
+		Collection: Valid(collection), Mode: stagepb.Mode(named(stagepb.Mode_value, "MODE_", r.Mode)), TopK: uint32(r.TopK), NumCandidates: uint32(r.NumCandidates),
+		Fusion: stagepb.Fusion(named(stagepb.Fusion_value, "FUSION_", r.Method)), DenseWeight: r.DenseWeight, RrfK: uint32(r.K), Texts: r.Texts, Queries: rows,
 		Filters: filters, QueryFilter: numbers, Norm: r.Norm,
 	}, nil
 }
@@ -260,10 +259,10 @@ func DecodeSearch(s *stagepb.SearchRequest) (sdk.Ranking, []sdk.Query, error) {
 		TopK:   int(s.GetTopK()),
 	}
 	var ok bool
-	if r.Mode, ok = key(modes, s.GetMode()); !ok {
+	if r.Mode, ok = nameOf[sdk.Mode](s.GetMode(), "MODE_"); !ok {
 		return r, nil, fmt.Errorf("unknown search mode %v", s.GetMode())
 	}
-	if r.Method, ok = key(fusions, s.GetFusion()); !ok {
+	if r.Method, ok = nameOf[string](s.GetFusion(), "FUSION_"); !ok {
 		return r, nil, fmt.Errorf("unknown fusion %v", s.GetFusion())
 	}
 	if err := whole("text", len(rows.GetText()), int(rows.GetN())); err != nil {

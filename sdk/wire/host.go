@@ -229,7 +229,7 @@ func DecodeCall(c *stagepb.Call) sdk.Call {
 func EncodeResult(o sdk.Result) *stagepb.Result {
 	after := (o.RetryAfter + time.Millisecond - 1) / time.Millisecond
 	return &stagepb.Result{
-		Status: statuses[o.Status], RetryAfterMs: uint32(min(max(after, 0), math.MaxUint32)),
+		Status: stagepb.Status(o.Status), RetryAfterMs: uint32(min(max(after, 0), math.MaxUint32)),
 		InputTokens: o.Usage.InputTokens, CachedTokens: o.Usage.CachedTokens, OutputTokens: o.Usage.OutputTokens,
 		Reason: strings.ToValidUTF8(o.Reason, "?"), Lost: o.Lost,
 	}
@@ -238,9 +238,9 @@ func EncodeResult(o sdk.Result) *stagepb.Result {
 // DecodeResult returns the result of a message. A status that is unknown says
 // nothing about the service.
 func DecodeResult(d *stagepb.Result) sdk.Result {
-	status, ok := key(statuses, d.GetStatus())
-	if !ok {
-		status = sdk.StatusLeft
+	status := sdk.StatusLeft
+	if s := d.GetStatus(); s >= stagepb.Status_STATUS_OK && s <= stagepb.Status_STATUS_DENIED {
+		status = sdk.Status(s) // they have the same numbers
 	}
 	return sdk.Result{
 		Status: status, RetryAfter: time.Duration(d.GetRetryAfterMs()) * time.Millisecond,

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -180,16 +181,14 @@ func unpackPrompts(in *stagepb.Prompts, n int) ([][]sdk.Prompt, error) {
 	for _, a := range in.Allowed {
 		labels += len(a.GetLabels())
 	}
-	for _, err := range []error{
+	if err := cmp.Or(
 		few("prompts", len(in.Text), MaxRecords),
 		few("prompts.allowed", labels, MaxElements),
 		spans("prompts", in.Offsets, n, len(in.Text)),
 		optional("prompts.chat", len(in.Chat), len(in.Text)),
 		optional("prompts.allowed", len(in.Allowed), len(in.Text)),
-	} {
-		if err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
 	all := make([]sdk.Prompt, len(in.Text))
 	for i := range all {
@@ -212,12 +211,7 @@ func unpackPrompts(in *stagepb.Prompts, n int) ([][]sdk.Prompt, error) {
 			all[i].Passages = append([]string{}, p.GetIds()...)
 		}
 	}
-	lists := make([][]sdk.Prompt, n)
-	for i := range lists {
-		lo, hi := in.Offsets[i], in.Offsets[i+1]
-		lists[i] = all[lo:hi:hi]
-	}
-	return lists, nil
+	return ragged(all, in.Offsets), nil
 }
 
 // EncodeSamples makes rows of lists of samples.
@@ -283,33 +277,15 @@ func packSamples(n int, list func(int) []sdk.Sample) *stagepb.Samples {
 	return out
 }
 
-// set sets value i of a column that is absent where all n values are zero.
-func set[T comparable](column *[]T, i, n int, value T) {
-	var zero T
-	if value == zero {
-		return
-	}
-	if *column == nil {
-		*column = make([]T, n)
-	}
-	(*column)[i] = value
-}
-
 func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 	if in == nil {
 		return make([][]sdk.Sample, n), nil
 	}
 	total := max(len(in.AnswerOffsets)-1, 0)
-	if err := few("samples", total, MaxRecords); err != nil {
-		return nil, err
-	}
-	if err := spans("samples", in.Offsets, n, total); err != nil {
-		return nil, err
-	}
-	if err := spans("samples.answers", in.AnswerOffsets, total, len(in.Answer)); err != nil {
-		return nil, err
-	}
-	for _, err := range []error{
+	if err := cmp.Or(
+		few("samples", total, MaxRecords),
+		spans("samples", in.Offsets, n, total),
+		spans("samples.answers", in.AnswerOffsets, total, len(in.Answer)),
 		optional("samples.voter", len(in.Voter), total),
 		optional("samples.input_tokens", len(in.InputTokens), total),
 		optional("samples.output_tokens", len(in.OutputTokens), total),
@@ -323,10 +299,8 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 		optional("samples.distance", len(in.Distance), total),
 		whole("samples.weight", len(in.Weight), len(in.Answer)),
 		optional("samples.accepted", len(in.Accepted), len(in.Answer)),
-	} {
-		if err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
 	answers := make([]sdk.Answer, len(in.Answer))
 	for i := range answers {
@@ -356,12 +330,7 @@ func unpackSamples(in *stagepb.Samples, n int) ([][]sdk.Sample, error) {
 			return nil, fmt.Errorf("column samples.key: a key of %d bytes, and not of %d", len(key), len(sdk.Key{}))
 		}
 	}
-	lists := make([][]sdk.Sample, n)
-	for i := range lists {
-		lo, hi := in.Offsets[i], in.Offsets[i+1]
-		lists[i] = all[lo:hi:hi]
-	}
-	return lists, nil
+	return ragged(all, in.Offsets), nil
 }
 
 // EncodeVerdicts makes rows of verdicts.
@@ -388,7 +357,7 @@ func EncodeVerdicts(verdicts []sdk.Verdict) *stagepb.Rows {
 // DecodeVerdicts returns the n verdicts in rows.
 func DecodeVerdicts(rows *stagepb.Rows, n int) ([]sdk.Verdict, error) {
 	in := rows.GetVerdicts()
-	for _, err := range []error{
+	if err := cmp.Or(
 		whole("verdicts", int(rows.GetN()), n),
 		whole("verdicts.answer", len(in.GetAnswer()), n),
 		whole("verdicts.agreement", len(in.GetAgreement()), n),
@@ -397,10 +366,8 @@ func DecodeVerdicts(rows *stagepb.Rows, n int) ([]sdk.Verdict, error) {
 		optional("verdicts.unknown", len(in.GetUnknown()), n),
 		few("verdicts.labels", len(in.GetLabel()), MaxElements),
 		whole("verdicts.label_confidence", len(in.GetLabelConfidence()), len(in.GetLabel())),
-	} {
-		if err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
 	verdicts := make([]sdk.Verdict, n)
 	if len(in.GetLabel()) > 0 {

@@ -50,7 +50,7 @@ func (e *hashing) Fit(_ context.Context, rows iter.Seq2[[]sdk.TrainingRow, error
 		}
 		for _, row := range batch {
 			e.Texts++
-			for word := range wordsOf(row.Text, "standard") {
+			for word := range wordsOf(row.Text) {
 				e.Words[word]++
 			}
 		}
@@ -63,7 +63,7 @@ func (e *hashing) Embed(_ context.Context, _ sdk.Role, texts []string) ([][]floa
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
 		v, square := make([]float32, dimension), 0.0
-		words := wordsOf(text, "standard")
+		words := wordsOf(text)
 		for _, word := range slices.Sorted(maps.Keys(words)) { // the same sum each time
 			h := fnv.New32a()
 			h.Write([]byte(word))
@@ -81,8 +81,8 @@ func (e *hashing) Embed(_ context.Context, _ sdk.Role, texts []string) ([][]floa
 }
 
 // wordsOf counts the words of a text.
-func wordsOf(text, analyzer string) map[string]int {
-	a, err := support.NamedAnalyzer(analyzer)
+func wordsOf(text string) map[string]int {
+	a, err := support.NamedAnalyzer("standard")
 	if err != nil {
 		return nil
 	}

@@ -330,7 +330,7 @@ func (v *words) Fit(_ context.Context, rows iter.Seq2[[]sdk.TrainingRow, error])
 			case "deadly":
 				os.Exit(1)
 			}
-			for word, n := range wordsOf(row.Text, "standard") {
+			for word, n := range wordsOf(row.Text) {
 				if v.labels[word] == nil {
 					v.labels[word] = map[string]int{}
 				}
@@ -346,7 +346,7 @@ func (v *words) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	samples := make([][]sdk.Sample, len(b.Items))
 	for i, item := range b.Items {
 		var votes ballot.Tally
-		for _, word := range slices.Sorted(maps.Keys(wordsOf(item.Text, "standard"))) { // labels that tie stand in the same order each time
+		for _, word := range slices.Sorted(maps.Keys(wordsOf(item.Text))) { // labels that tie stand in the same order each time
 			for _, label := range slices.Sorted(maps.Keys(v.labels[word])) {
 				votes.Add(label, v.weight*float64(v.labels[word][label]))
 			}

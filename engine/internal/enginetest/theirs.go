@@ -10,13 +10,14 @@ import (
 	"sync/atomic"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/flat"
 )
 
 // Theirs is a collection that another program makes, which a test changes as its owner would.
 type Theirs struct {
 	mu      sync.Mutex
 	found   sdk.Attached
-	now     state
+	now     sdk.Store // with the one collection, open
 	gone    error
 	attach  int
 	scanned int // entries
@@ -35,18 +36,26 @@ func NewTheirs(id string, lexical bool, entries ...sdk.Entry) *Theirs {
 func (t *Theirs) Change(id string, entries ...sdk.Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := map[string]sdk.Entry{}
 	t.found.Labels = false
 	for _, e := range entries {
-		all[e.ID] = e
 		t.found.Dimension, t.found.Labels = len(e.Vector), t.found.Labels || e.Label != ""
 	}
-	t.found.Name, t.found.ID, t.found.Entries, t.gone = "theirs", id, len(all), nil
+	t.found.Name, t.found.ID, t.found.Entries, t.gone = "theirs", id, len(entries), nil
+	t.fill(entries)
+}
+
+// fill makes a store of entries.
+func (t *Theirs) fill(entries []sdk.Entry) {
 	schema := sdk.Schema{Dimension: t.found.Dimension}
 	if t.found.Lexical {
 		schema.Analyzer = "standard"
 	}
-	t.now = newState(schema, nil, 0, all)
+	ctx, now := context.Background(), flat.New(&place{contents: map[string][]byte{}})
+	_, err := now.Open(ctx, t.found.Name, schema)
+	if err = errors.Join(err, now.Put(ctx, t.found.Name, entries), now.Commit(ctx, t.found.Name, nil)); err != nil {
+		panic(err) // a test has given entries that no store takes
+	}
+	t.now = now
 }
 
 // Count has the server count so many entries, whatever there are.
@@ -67,7 +76,8 @@ func (t *Theirs) Words(can bool) {
 func (t *Theirs) Empty() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.found.Entries, t.now = 0, newState(t.now.schema, nil, 0, nil)
+	t.found.Entries = 0
+	t.fill(nil)
 }
 
 // Drop makes every call fail from now on.
@@ -124,13 +134,13 @@ func attaches(name string, open func(collection string) func() (*Theirs, error))
 		Collection string `config:"collection" doc:"A collection that another program makes."`
 	}
 	return sdk.StoreStage(name, "A collection of another program.", func(_ context.Context, _ sdk.Setup, c config) (sdk.Store, error) {
-		return &attacher{&memory{disk: &disk{collections: map[string]state{}, writers: map[string]*memory{}}, open: map[string]*view{}}, open(c.Collection)}, nil
+		return &attacher{flat.New(&place{contents: map[string][]byte{}}), open(c.Collection)}, nil
 	}, sdk.Filters(), sdk.Attaches("collection"))
 }
 
-// attacher is a process that serves the collection.
+// attacher is a process that serves the collection, and as a store of its own any other.
 type attacher struct {
-	*memory
+	sdk.Store
 	theirs func() (*Theirs, error)
 }
 
@@ -147,50 +157,46 @@ func (a *attacher) Attach(context.Context) (sdk.Attached, error) {
 	return found, t.gone
 }
 
-// read shows the process the collection as it is now.
-func (a *attacher) read(name string) error {
+// read returns the collection as it is now.
+func (a *attacher) read(name string) (*Theirs, sdk.Store, error) {
 	t, err := a.theirs()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.attach == 0 || name != "theirs" {
-		return sdk.Invalid(errors.New("nothing is attached"))
+	if t.attach == 0 || name != t.found.Name {
+		return nil, nil, sdk.Invalid(errors.New("nothing is attached"))
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.open = map[string]*view{name: {state: t.now}}
-	return t.gone
+	return t, t.now, t.gone
 }
 
 func (a *attacher) Search(ctx context.Context, name string, s sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
-	if err := a.read(name); err != nil {
+	t, now, err := a.read(name)
+	if err != nil {
 		return nil, err
 	}
-	if t, err := a.theirs(); err == nil {
-		t.Searched.Store(&s)
-	}
-	return a.memory.Search(ctx, name, s, queries)
+	t.Searched.Store(&s)
+	return now.Search(ctx, name, s, queries)
 }
 
 func (a *attacher) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {
-	if err := a.read(name); err != nil {
+	_, now, err := a.read(name)
+	if err != nil {
 		return nil, err
 	}
-	return a.memory.Get(ctx, name, ids)
+	return now.Get(ctx, name, ids)
 }
 
 func (a *attacher) Scan(ctx context.Context, name string, s sdk.Scan) (sdk.Page, error) {
-	if err := a.read(name); err != nil {
+	t, now, err := a.read(name)
+	if err != nil {
 		return sdk.Page{}, err
 	}
-	page, err := a.memory.Scan(ctx, name, s)
-	if t, gone := a.theirs(); gone == nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.scanned += len(page.Entries)
-	}
+	page, err := now.Scan(ctx, name, s)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.scanned += len(page.Entries)
 	return page, err
 }
 

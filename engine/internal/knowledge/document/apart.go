@@ -10,8 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"time"
-
-	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
 // This file parses files in a process of their own, since a few hostile bytes can make a parser ask
@@ -51,11 +49,11 @@ func ReadApart(ctx context.Context, kind string, raw []byte, most int64, within 
 	if err != nil {
 		return "", "", fmt.Errorf("find the running program, to read a %s: %w", kind, err)
 	}
-	folder, remove, err := disk.TempFolder(os.TempDir())
+	folder, err := os.MkdirTemp("", "racflow-")
 	if err != nil {
 		return "", "", fmt.Errorf("make a folder for temporary files, to read a %s: %w", kind, err)
 	}
-	defer remove()
+	defer os.RemoveAll(folder)
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	reader := exec.CommandContext(limited, program)

@@ -82,5 +82,4 @@ type Exit struct {
 	PID    int
 	Status int            // exit status, unless Signal is set
 	Signal syscall.Signal // signal that ended it; 0: none
-	Peak   int64          // peak memory in bytes; 0: unknown
 }

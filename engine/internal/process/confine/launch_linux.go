@@ -170,12 +170,10 @@ func (k *keeper) wait(c *Control) {
 	_ = c.cmd.Wait() // ProcessState has the details
 	if err != nil || last.Ended == nil {
 		c.killGroup() // the keeper was killed and can no longer do this
-		e := c.exit()
-		e.Peak = 0 // it would be the keeper's
-		c.ended <- e
+		c.ended <- c.exit()
 		return
 	}
-	c.ended <- Exit{PID: c.PID(), Status: last.Ended.Status, Signal: last.Ended.Signal, Peak: last.Ended.Peak}
+	c.ended <- Exit{PID: c.PID(), Status: last.Ended.Status, Signal: last.Ended.Signal}
 }
 
 // end asks the keeper to end everything, and kills the keeper if it does not.

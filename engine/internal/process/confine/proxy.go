@@ -3,6 +3,7 @@ package confine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
+	"golang.org/x/net/netutil"
 )
 
 // This file lets a confined plugin reach only the hosts that its file allows. It is an HTTP proxy
@@ -32,56 +34,8 @@ import (
 // The proxy does not inspect the traffic: a plugin can send everything that it knows to an allowed
 // host, and a large service behind one name may also serve others.
 
-// limited is a listener that accepts a bounded number of connections at a time, together with
-// others. (Package netutil's hides that one direction of a connection can be closed.)
-type limited struct {
-	net.Listener
-	free   chan struct{} // of all listeners
-	closed chan struct{}
-	once   sync.Once
-}
-
-// Accept implements net.Listener.
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.free <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.free
-		return nil, err
-	}
-	return &accepted{duplex: c.(duplex), release: sync.OnceFunc(func() { <-l.free })}, nil
-}
-
-// Close implements net.Listener.
-func (l *limited) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-// duplex is a connection of which one direction can be closed.
-type duplex interface {
-	net.Conn
-	CloseWrite() error
-}
-
-type accepted struct {
-	duplex
-	release func()
-}
-
-// Close implements net.Conn.
-func (c *accepted) Close() error {
-	err := c.duplex.Close()
-	c.release()
-	return err
-}
-
 const (
-	connections = 256         // maximum connections of a plugin at a time; others wait
+	connections = 256         // maximum connections to one listener at a time; others wait
 	hosts       = 100         // maximum number of reported hosts
 	header      = 64 << 10    // maximum bytes of a request's header
 	patience    = time.Minute // for a request's header, and for connecting
@@ -95,8 +49,8 @@ type Proxy struct {
 	dialer  dialer
 	server  *http.Server
 	onward  *http.Transport // for plain HTTP
-	tunnels tunnels
-	free    chan struct{} // holds one element for each connection
+	ctx     context.Context // ends with Close
+	end     context.CancelFunc
 
 	mu       sync.Mutex
 	reported map[string]bool
@@ -119,10 +73,8 @@ func userProxies() func(*url.URL) (*url.URL, error) {
 }
 
 func newProxy(plugin string, allowed []string, refused func(advice string), d dialer) (*Proxy, error) {
-	p := &Proxy{
-		tunnels: tunnels{open: map[io.Closer]bool{}}, free: make(chan struct{}, connections),
-		plugin: plugin, refused: refused, dialer: d, reported: map[string]bool{},
-	}
+	p := &Proxy{plugin: plugin, refused: refused, dialer: d, reported: map[string]bool{}}
+	p.ctx, p.end = context.WithCancel(context.Background())
 	for _, text := range allowed {
 		host, err := ParseHost(text)
 		if err != nil {
@@ -156,7 +108,7 @@ func newProxy(plugin string, allowed []string, refused func(advice string), d di
 // accept serves the connections to a listener until Close: those that ask for a host, or, if host is
 // not empty, those that are for that host alone.
 func (p *Proxy) accept(l net.Listener, host string) error {
-	bounded := &limited{Listener: l, free: p.free, closed: make(chan struct{})}
+	bounded := netutil.LimitListener(l, connections)
 	if host == "" {
 		go func() { _ = p.server.Serve(bounded) }() // until Close
 		return nil
@@ -165,9 +117,7 @@ func (p *Proxy) accept(l net.Listener, host string) error {
 	if err != nil {
 		return err
 	}
-	if _, open := p.tunnels.add(bounded); !open {
-		return net.ErrClosed
-	}
+	context.AfterFunc(p.ctx, func() { _ = bounded.Close() })
 	go func() {
 		for {
 			near, err := bounded.Accept()
@@ -187,15 +137,15 @@ func (p *Proxy) pass(near net.Conn, host Host) {
 		p.advise(host)
 		return
 	}
-	if far, err := p.connect(withHost(context.Background(), host)); err == nil {
-		p.tunnels.join(near, near, far)
+	if far, err := p.connect(withHost(p.ctx, host)); err == nil {
+		p.join(near, near, far)
 	}
 }
 
 // Close ends all connections.
 func (p *Proxy) Close() error {
+	p.end()
 	err := p.server.Close()
-	p.tunnels.close()
 	p.onward.CloseIdleConnections()
 	return err
 }
@@ -238,7 +188,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, plain http.Handler
 	if r.Method == http.MethodConnect {
 		far, err := p.connect(r.Context())
 		if err == nil {
-			p.tunnels.serve(w, far)
+			p.tunnel(w, far)
 			return
 		}
 		deny(w, http.StatusBadGateway, "racflow: "+err.Error())
@@ -297,74 +247,33 @@ func deny(w http.ResponseWriter, code int, why string) {
 	_ = connection.Close()
 }
 
-// tunnels holds the open connections and listeners that are not the server's.
-type tunnels struct {
-	mu     sync.Mutex
-	closed bool
-	open   map[io.Closer]bool
-}
-
-// add registers a connection that close will end.
-func (t *tunnels) add(c io.Closer) (remove func(), ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return nil, false
-	}
-	t.open[c] = true
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.open, c)
-	}, true
-}
-
-func (t *tunnels) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = true
-	for c := range t.open {
-		_ = c.Close()
-	}
-}
-
-// serve connects the plugin behind a request with a host.
-func (t *tunnels) serve(w http.ResponseWriter, far net.Conn) {
+// tunnel connects the plugin behind a request with a host.
+func (p *Proxy) tunnel(w http.ResponseWriter, far net.Conn) {
 	near, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		_ = far.Close()
 		return
 	}
-	defer near.Close() //nolint:errcheck // it may be closed already
 	if _, err := io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
-		_ = far.Close()
+		_ = errors.Join(near.Close(), far.Close())
 		return
 	}
-	t.join(near, buffered.Reader, far) // the buffer may hold data that followed the request
+	p.join(near, buffered.Reader, far) // the buffer may hold data that followed the request
 }
 
-// join connects a plugin, whose data come from said, with a host until both directions have ended.
-func (t *tunnels) join(near net.Conn, said io.Reader, far net.Conn) {
-	defer far.Close() //nolint:errcheck // it may be closed already
-	for _, c := range []io.Closer{near, far} {
-		remove, ok := t.add(c)
-		if !ok {
+// join connects a plugin, whose data come from said, with a host until the host has ended the
+// connection, or Close does. The plugin may end its own direction before.
+func (p *Proxy) join(near net.Conn, said io.Reader, far net.Conn) {
+	both := func() { _ = errors.Join(near.Close(), far.Close()) }
+	defer both()
+	defer context.AfterFunc(p.ctx, both)()
+	go func() {
+		_, err := io.Copy(far, said)
+		if half, ok := far.(interface{ CloseWrite() error }); ok && err == nil {
+			_ = half.CloseWrite()
 			return
 		}
-		defer remove()
-	}
-	var both sync.WaitGroup
-	both.Go(func() { passOn(far, said) })
-	both.Go(func() { passOn(near, far) })
-	both.Wait()
-}
-
-// passOn copies until the end of from and then closes only that direction, since the other may continue.
-func passOn(to net.Conn, from io.Reader) {
-	_, err := io.Copy(to, from)
-	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
-		_ = half.CloseWrite()
-		return
-	}
-	_ = to.Close()
+		_ = far.Close()
+	}()
+	_, _ = io.Copy(near, far)
 }

@@ -105,10 +105,6 @@ func (f *faulty) make(ctx context.Context, fault string) error {
 	case "aside":
 		go aside(f.Token)
 		select {}
-	case "fatal":
-		var exhaust func(n int) int
-		exhaust = func(n int) int { return exhaust(n+1) + 1 }
-		exhaust(0)
 	case "flood":
 		line := strings.Repeat("x", 1<<20) + "\n"
 		for range 16 {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
 
@@ -64,7 +63,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		case err == nil:
 			p.hide(answer)
 			p.sign(answer)
-			p.blame(ctx, method, request, failed(answer.(failing)))
+			p.blame(ctx, method, request, mistake(answer))
 			if answer.(failing).GetFailure() == nil {
 				p.replay.after(request, reply)
 			}
@@ -150,15 +149,9 @@ func (p *Process) by() string {
 // sign adds by to the failures of a third party's stage, and to those of a built-in one that are its
 // own mistakes.
 func (p *Process) sign(answer proto.Message) {
-	sign := func(f *stagepb.Failure) {
-		if f != nil && (p.plugin.name != "" || isInternal(f)) {
+	for _, f := range failures(answer) {
+		if p.plugin.name != "" || isInternal(f) {
 			f.Message = p.by() + ": " + f.GetMessage()
-		}
-	}
-	sign(answer.(failing).GetFailure())
-	if rows, ok := answer.(interface{ GetErrors() []*stagepb.RowError }); ok {
-		for _, e := range rows.GetErrors() {
-			sign(e.GetFailure())
 		}
 	}
 }
@@ -320,58 +313,41 @@ func (h sharedHost) CachePut(ctx context.Context, key sdk.Key, value []byte) err
 	return h.Host.CachePut(ctx, key, value)
 }
 
-// trace holds the important part of what a Go program writes when it panics or a signal ends it:
-// the first line, the place, and the stack of the goroutine that failed. The remaining output
-// (other goroutines, registers) can be longer than the last lines that output keeps.
+// trace holds the beginning of what a Go program writes when it panics or a signal ends it: the
+// remaining output (other goroutines, registers) can be longer than the last lines that output keeps.
 type trace struct {
-	first, at string
-	stack     []string // from the first line on, without frames of the runtime
-	runtime   bool     // the previous line names a function of the runtime
-	over      bool     // the stack of another goroutine has begun
+	stack []string
+	at    string // the place outside of the runtime
 }
 
 var (
 	traceBegins = regexp.MustCompile(`^(panic: |fatal error: |SIG[A-Z]+: )`)
-	goroutine   = regexp.MustCompile(`^goroutine \d+ `)
-	ofRuntime   = regexp.MustCompile(`^(runtime[./]|internal/runtime/|panic\(|created by runtime\.)`)
+	ownPlace    = regexp.MustCompile(`^\t(\S+\.go:\d+)`)
+	inRuntime   = regexp.MustCompile(`(^|/)runtime/`)
 )
 
 // add takes the next line of standard error.
 func (t *trace) add(line string) {
-	if t.first == "" {
-		if traceBegins.MatchString(line) {
-			t.first, t.stack = line, []string{line}
-		}
+	if len(t.stack) == 0 && !traceBegins.MatchString(line) {
 		return
 	}
-	place := strings.HasPrefix(line, "\t")
-	switch {
-	case t.over || len(t.stack) == tailLines:
-		return
-	case place && t.runtime || line == "runtime stack:":
-		return
-	case !place && ofRuntime.MatchString(line):
-		t.runtime = true
-		return
-	case goroutine.MatchString(line) && t.at != "":
-		t.over = true
-		return
-	case goroutine.MatchString(line) && len(t.stack) > 1 && goroutine.MatchString(t.stack[len(t.stack)-1]):
-		t.stack = t.stack[:len(t.stack)-1] // it had only frames of the runtime
+	if len(t.stack) < tailLines {
+		t.stack = append(t.stack, line)
 	}
-	t.runtime = false
-	if place && t.at == "" && strings.Contains(line, ".go:") {
-		t.at, _, _ = strings.Cut(strings.TrimSpace(line), " +0x")
+	if place := ownPlace.FindStringSubmatch(line); place != nil && t.at == "" && !inRuntime.MatchString(place[1]) {
+		t.at = place[1]
 	}
-	t.stack = append(t.stack, line)
 }
 
 // what returns the first line and the place; empty: there is no trace.
 func (t *trace) what() string {
-	if t.at == "" {
-		return t.first
+	switch {
+	case len(t.stack) == 0:
+		return ""
+	case t.at == "":
+		return t.stack[0]
 	}
-	return t.first + " at " + t.at
+	return t.stack[0] + " at " + t.at
 }
 
 // waits counts a stage's calls in progress.

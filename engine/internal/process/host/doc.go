@@ -20,7 +20,7 @@
 //
 // Memory bounds can be set for each stage and for all together (package memory). A process above
 // its bound is ended, then restarted as after a crash; the error names the bound and the size.
-// After a SIGKILL the error says whether the kernel has ended processes for lack of memory.
+// After a SIGKILL the error says that the system may have ended the process for lack of memory.
 //
 // A single row is blamed only if its process had answered nothing else before it ended. The request
 // with that row is saved for the plugin's author (replay.go).
@@ -36,7 +36,7 @@
 // authenticates with the certificate and the token from Configure. When it ends, everything that it
 // holds there is released.
 //
-// All sockets and folders of a host's processes are in one temporary folder (disk.TempFolder). If a stage's
+// All sockets and folders of a host's processes are in one temporary folder. If a stage's
 // state folder cannot be created or written, a folder in there replaces it, except for stores.
 //
 // The package knows neither pipelines nor records: the engine decides what to ask a stage, in which

@@ -60,18 +60,6 @@ func (h *Host) bounded(running *runningProcess, bytes int64, of string) {
 	}
 }
 
-// explainKill says whether the kernel has ended processes for lack of memory since the count was before.
-func explainKill(before int64) string {
-	switch now, known := memory.Kills(); {
-	case !known:
-		return ", which is also what the system does when memory ends"
-	case now > before:
-		return fmt.Sprintf(", most likely by the kernel for lack of memory (its count of such ends rose by %d while this process ran); "+
-			"give the machine or the container more, or bound what stages hold: memory = \"2GiB\"", now-before)
-	}
-	return ", and not by the kernel for lack of memory"
-}
-
 // noBytecode stops Python from writing bytecode beside the modules that it loads: racflow refuses an
 // installed plugin with more files than were locked, and root can write there whatever the permissions are.
 const noBytecode = "PYTHONDONTWRITEBYTECODE=1"
@@ -130,20 +118,14 @@ func isBelow(path, dir string) bool {
 
 // Options configure New.
 type Options struct {
-	// Self is the path of the binary that serves the built-in stages when the environment has
-	// wire.CookieKey and wire.StageKey; its arguments only label the process in process lists.
-	// Empty: the running binary.
-	Self string
-	// Builtin is what Self offers; without a name, each of its processes is asked.
+	// Builtin is what the running binary serves when the environment has wire.CookieKey and
+	// wire.StageKey; without a name, each of its processes is asked.
 	Builtin sdk.Plugin
 	// StateDir stores descriptions of plugins; empty: they are not stored. Folders below it are
 	// accessible to their owner only.
 	StateDir string
 	// Log receives the log lines of plugins, with the attribute "stage"; nil: nothing.
 	Log *slog.Logger
-	// StartTimeout limits the time until a process answers; 0: 30 s. The time that a stage takes to
-	// open does not count.
-	StartTimeout time.Duration
 	// StopTimeout limits how long a process may run after it was asked to end; 0: 500 ms.
 	StopTimeout time.Duration
 	// Debugging is called with the process id of a stage with Spec.Debug before the stage opens, so
@@ -157,16 +139,15 @@ type Options struct {
 // Host starts plugin processes; Close ends all of them.
 type Host struct {
 	options Options
+	self    string // the running binary
 	limits  limits
 	id      *identity
 	shared  services
 	secrets redact.Secrets
-	said    warnings
 	replays Replays
 	memory  *memory.Watch
 	sockets string // parent folder of temp
 	temp    string // the host's own folder, for sockets and other temporary files; empty: not made yet
-	forget  func() // removes temp
 
 	ctx       context.Context // ends with Close
 	end       context.CancelFunc
@@ -178,7 +159,7 @@ type Host struct {
 
 // limits are the times and counts of supervision; tests shorten them.
 type limits struct {
-	start        time.Duration // until the process answers
+	start        time.Duration // until the process answers, without the time that its stage takes to open
 	describe     time.Duration // until a process that starts only for Describe or Validate has answered
 	stop         time.Duration // until a process ends after it was asked to
 	healthEvery  time.Duration
@@ -196,18 +177,12 @@ var ErrClosed = errors.New("the stage's process has been stopped")
 
 // New creates a host. It starts no process.
 func New(o Options) (*Host, error) {
-	if o.Self == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("find the running binary: %w", err)
-		}
-		o.Self = self
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the running binary: %w", err)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.StartTimeout == 0 {
-		o.StartTimeout = 30 * time.Second
 	}
 	if o.StopTimeout == 0 {
 		o.StopTimeout = 500 * time.Millisecond
@@ -217,9 +192,9 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
 	h := &Host{
-		options: o, id: id, shared: services{identity: id}, sockets: disk.SocketRoot(), processes: map[*Process]bool{}, said: warnings{first: map[string]*warning{}},
+		options: o, self: self, id: id, shared: services{identity: id}, sockets: disk.SocketRoot(), processes: map[*Process]bool{},
 		limits: limits{
-			start: o.StartTimeout, describe: 10 * time.Second, stop: o.StopTimeout,
+			start: 30 * time.Second, describe: 10 * time.Second, stop: o.StopTimeout,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
 			backoff: support.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}, restarts: 5, attempts: 3,
 			// If the first row of a batch of 256 ends the process, the process ends 11 times until
@@ -257,12 +232,11 @@ func (h *Host) Close() {
 		all.Go(func() { _ = p.Close() })
 	}
 	all.Wait()
-	h.said.close(h.options.Log)
 	h.shared.close()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.temp != "" {
-		h.forget()
+		_ = os.RemoveAll(h.temp)
 	}
 }
 
@@ -274,7 +248,7 @@ func (h *Host) temporary() (dir string, err error) {
 		return "", ErrClosed
 	}
 	if h.temp == "" {
-		h.temp, h.forget, err = disk.TempFolder(h.sockets)
+		h.temp, err = os.MkdirTemp(h.sockets, "racflow-")
 	}
 	return h.temp, err
 }

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,72 +30,9 @@ const (
 type output struct {
 	log     *slog.Logger
 	secrets *redact.Secrets
-	stage   string    // such as "embed.k"; empty: no stage
-	said    *warnings // shared by all stages; nil: each stage logs its own warnings
 	mu      sync.Mutex
-	starts  int // of the process so far
 	last    []string
 	trace   trace
-}
-
-// warnings remembers the warnings of all plugin processes. It lets a warning through only from the
-// first process that writes it.
-type warnings struct {
-	mu    sync.Mutex
-	first map[string]*warning // by message
-}
-
-// warning is one message with the stages that wrote it.
-type warning struct {
-	message string
-	by      string // the process that wrote it first
-	stages  []string
-}
-
-// maxWarnings limits how many different warnings are remembered.
-const maxWarnings = 1000
-
-// repeats records a warning of a process and reports whether another process has written it before.
-func (w *warnings) repeats(o *output, message string, attrs []slog.Attr) bool {
-	if w == nil {
-		return false
-	}
-	parts := []string{message}
-	for _, a := range attrs {
-		parts = append(parts, a.String())
-	}
-	slices.Sort(parts[1:])
-	key := strings.Join(parts, "\n")
-	o.mu.Lock()
-	by := fmt.Sprint(o.stage, " ", o.starts)
-	o.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	known := w.first[key]
-	switch {
-	case known != nil:
-	case len(w.first) < maxWarnings:
-		known = &warning{message: message, by: by}
-		w.first[key] = known
-	default:
-		return false
-	}
-	if !slices.Contains(known.stages, o.stage) {
-		known.stages = append(known.stages, o.stage)
-	}
-	return known.by != by
-}
-
-// close logs which stages wrote each warning that came from several.
-func (w *warnings) close(log *slog.Logger) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(w.first)) {
-		if one := w.first[key]; len(one.stages) > 1 {
-			log.Warn("a warning above concerns several stages", "stages", strings.Join(slices.Sorted(slices.Values(one.stages)), ", "), "warning", one.message)
-		}
-	}
-	clear(w.first)
 }
 
 // lines returns a writer that splits a stream into lines for o.
@@ -141,37 +76,14 @@ func (o *output) forward(stream, line string) {
 			var attrs []slog.Attr
 			for key, value := range record {
 				if key != "msg" && key != "level" && key != "time" && key != "stage" {
-					attrs = append(attrs, slog.Any(o.secrets.Message(key), o.masked(value)))
+					attrs = append(attrs, slog.Any(o.secrets.Message(key), replaced(value, o.secrets.Message)))
 				}
 			}
-			message = o.secrets.Message(message)
-			if level == slog.LevelWarn && o.log.Enabled(context.Background(), level) && o.said.repeats(o, message, attrs) {
-				return
-			}
-			o.log.LogAttrs(context.Background(), level, message, attrs...)
+			o.log.LogAttrs(context.Background(), level, o.secrets.Message(message), attrs...)
 			return
 		}
 	}
 	o.log.Info(line, "stream", stream)
-}
-
-// masked masks secrets in a decoded value, since JSON's quoting may have hidden them before.
-func (o *output) masked(value any) any {
-	switch v := value.(type) {
-	case string:
-		return o.secrets.Message(v)
-	case []any:
-		for i := range v {
-			v[i] = o.masked(v[i])
-		}
-	case map[string]any:
-		all := make(map[string]any, len(v))
-		for key, value := range v {
-			all[o.secrets.Message(key)] = o.masked(value)
-		}
-		return all
-	}
-	return value
 }
 
 // tail returns the last lines, or the stack of a panic, for the end of an error message.
@@ -200,7 +112,6 @@ func (o *output) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last, o.trace = nil, trace{}
-	o.starts++
 }
 
 // lineWriter splits its input into lines and drops bytes over the limit, so that a line of any
@@ -249,23 +160,15 @@ func (w *lineWriter) flush() {
 // hide replaces the secrets of all stages in a reply: every secret in failures, and only long
 // enough ones in results.
 func (p *Process) hide(reply proto.Message) {
-	failures := []*stagepb.Failure{reply.(failing).GetFailure()}
-	if r, ok := reply.(interface{ GetErrors() []*stagepb.RowError }); ok {
-		for _, e := range r.GetErrors() {
-			failures = append(failures, e.GetFailure())
+	for _, f := range failures(reply) {
+		f.Message = p.out.secrets.Message(f.GetMessage())
+	}
+	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil {
+		r.Pending.Note = p.out.secrets.Message(r.Pending.GetNote()) // people read it, as they read a failure
+		if handle := r.Pending.GetHandle(); p.out.secrets.Result(handle) != handle {
+			r.Pending = nil // its handle would be written to disk
+			r.Failure = wire.EncodeFailure(sdk.Invalid(errors.New("a secret stands in the handle of results that come later; the plugin has to name its work in another way")))
 		}
-	}
-	for _, f := range failures {
-		if f != nil {
-			f.Message = p.out.secrets.Message(f.GetMessage())
-		}
-	}
-	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil && p.out.secrets.Result(r.GetPending().GetHandle()) != r.GetPending().GetHandle() {
-		r.Pending = nil // its handle would be written to disk
-		r.Failure = wire.EncodeFailure(sdk.Invalid(errors.New("a secret stands in the handle of results that come later; the plugin has to name its work in another way")))
-	}
-	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil { // people read the note, as they read a failure
-		r.Pending.Note = p.out.secrets.Message(r.Pending.GetNote())
 	}
 	if r, ok := reply.(*stagepb.AttachReply); ok { // people read all of it
 		redactMessage(r, p.out.secrets.Message)
@@ -279,6 +182,17 @@ func (p *Process) hide(reply proto.Message) {
 
 // failing is implemented by every reply to work.
 type failing interface{ GetFailure() *stagepb.Failure }
+
+// failures returns those of a reply as a whole and of single rows.
+func failures(reply proto.Message) []*stagepb.Failure {
+	all := []*stagepb.Failure{reply.(failing).GetFailure()}
+	if rows, ok := reply.(interface{ GetErrors() []*stagepb.RowError }); ok {
+		for _, e := range rows.GetErrors() {
+			all = append(all, e.GetFailure())
+		}
+	}
+	return slices.DeleteFunc(all, func(f *stagepb.Failure) bool { return f == nil })
+}
 
 // exact names fields that are not text, and fields that the engine sends back unchanged.
 var exact = map[protoreflect.FullName]bool{
@@ -356,35 +270,38 @@ func redactJSON(text string, replace func(string) string) string {
 		return plain
 	}
 	changed := false
-	var walk func(v any) any
-	walk = func(v any) any {
-		switch v := v.(type) {
-		case string:
-			changed = changed || replace(v) != v
-			return replace(v)
-		case json.Number:
-			if number := v.String(); replace(number) != number {
-				changed = true
-				return replace(number)
-			}
-		case []any:
-			for i := range v {
-				v[i] = walk(v[i])
-			}
-		case map[string]any:
-			all := make(map[string]any, len(v))
-			for key, value := range v {
-				all[walk(key).(string)] = walk(value)
-			}
-			return all
-		}
-		return v
-	}
-	redacted, err := json.Marshal(walk(object))
+	redacted, err := json.Marshal(replaced(object, func(before string) string {
+		after := replace(before)
+		changed = changed || after != before
+		return after
+	}))
 	if err != nil || !changed {
 		return plain
 	}
 	return string(redacted)
+}
+
+// replaced replaces each string and number in a value that was decoded from JSON.
+func replaced(value any, replace func(string) string) any {
+	switch v := value.(type) {
+	case string:
+		return replace(v)
+	case json.Number:
+		if after := replace(v.String()); after != v.String() {
+			return after
+		}
+	case []any:
+		for i := range v {
+			v[i] = replaced(v[i], replace)
+		}
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for key, value := range v {
+			all[replace(key)] = replaced(value, replace)
+		}
+		return all
+	}
+	return value
 }
 
 // redactIDs replaces each id separately, because the message also holds the length of each.

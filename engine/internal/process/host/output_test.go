@@ -46,35 +46,6 @@ func TestSecretsInAnyForm(t *testing.T) {
 	}
 }
 
-// TestWarningsOnce: a warning that several processes write is logged once, and the stages that it
-// concerns are named at the end; what one process repeats is for its author to decide.
-func TestWarningsOnce(t *testing.T) {
-	var log bytes.Buffer
-	to := slog.New(slog.NewTextHandler(&log, nil))
-	said := warnings{first: map[string]*warning{}}
-	var outputs []*output
-	for _, stage := range []string{"embed.b", "embed.a", "rerank.c"} {
-		outputs = append(outputs, &output{log: to, secrets: &redact.Secrets{}, stage: stage, said: &said})
-	}
-	b, a, c := outputs[0], outputs[1], outputs[2]
-	const slow = `{"level":"WARN","msg":"cannot be stored","error":"no space","time":"`
-	for i, o := range []*output{b, b, a, c} {
-		o.forward("stderr", fmt.Sprint(slow, i, `"}`))
-	}
-	b.forget() // it is started again
-	b.forward("stderr", slow+`"}`)
-	b.forward("stderr", `{"level":"INFO","msg":"of no account"}`)
-	c.forward("stderr", `{"level":"INFO","msg":"of no account"}`)
-	c.forward("stderr", strings.Replace(slow, "no space", "read only", 1)+`"}`)
-	said.close(to)
-	got := log.String()
-	for text, want := range map[string]int{`msg="cannot be stored" error="no space"`: 2, `error="read only"`: 1, "of no account": 2, `stages="embed.a, embed.b, rerank.c"`: 1, "stages=": 1} {
-		if n := strings.Count(got, text); n != want {
-			t.Errorf("%q stands %d times, want %d:\n%s", text, n, want, got)
-		}
-	}
-}
-
 // TestSecretsInPieces writes a secret in two pieces, in a line, and where a line that
 // is too long has a gap.
 func TestSecretsInPieces(t *testing.T) {

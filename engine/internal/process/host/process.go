@@ -28,7 +28,6 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/process/confine"
 	"github.com/racflow/racflow/engine/internal/process/disk"
-	"github.com/racflow/racflow/engine/internal/process/memory"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 	"github.com/racflow/racflow/sdk"
@@ -157,14 +156,14 @@ func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 		spec.StateDir = dir
 	}
 	h.secrets.Add(spec.Secrets...)
-	log, said := h.options.Log, &h.said
+	log := h.options.Log
 	if spec.Quiet {
-		log, said = slog.New(slog.DiscardHandler), nil
+		log = slog.New(slog.DiscardHandler)
 	}
 	stage := fmt.Sprintf("%s.%s", spec.Kind, spec.Block)
 	p := &Process{
 		host: h, spec: spec, replay: newReplayLog(),
-		out:  &output{log: log.With("stage", stage), secrets: &h.secrets, stage: stage, said: said},
+		out:  &output{log: log.With("stage", stage), secrets: &h.secrets},
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
 	p.ctx, p.end = context.WithCancel(h.ctx)
@@ -366,7 +365,6 @@ type runningProcess struct {
 	exit     confine.Exit   // exit status or signal
 	exited   chan struct{}  // closed after its output has been read, too
 	begun    func(*confine.Control) (ended func())
-	kills    int64 // the kernel's count of processes ended for lack of memory, at the start
 
 	mu     sync.Mutex
 	pid    int   // 0: not started
@@ -449,7 +447,6 @@ func (p *runningProcess) begin() error {
 	if killed {
 		return os.ErrProcessDone
 	}
-	p.kills, _ = memory.Kills()
 	if err := p.control.Start(); err != nil { // without the lock: it waits for a launcher, and Kill must not block
 		return err
 	}
@@ -575,23 +572,13 @@ func (p *runningProcess) Stderr() io.ReadCloser { return io.NopCloser(strings.Ne
 func (p *runningProcess) Name() string { return p.path }
 
 // ID implements runner.Runner.
-func (p *runningProcess) ID() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return strconv.Itoa(p.pid)
-}
+func (p *runningProcess) ID() string { return strconv.Itoa(p.plugin()) }
 
-// plugin returns the process id of the plugin itself, not of its launcher.
+// plugin returns the process id of the plugin itself, not of its launcher; 0: it has not started.
 func (p *runningProcess) plugin() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pid
-}
-
-func (p *runningProcess) started() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.pid != 0
 }
 
 // Diagnose implements runner.Runner.
@@ -633,7 +620,7 @@ type process struct {
 
 // spawn starts a process and waits until it answers.
 func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
-	marks, path, hash := []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}, h.options.Self, ""
+	marks, path, hash := []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}, h.self, ""
 	if l.program == nil {
 		marks = append(marks, wire.StageKey+"="+l.name)
 	} else {
@@ -704,13 +691,13 @@ func (c *process) explain(err error) error {
 	if reason == nil {
 		reason = errors.New(c.running.out.secrets.Message(err.Error()))
 	}
-	if !c.running.started() {
+	if c.running.plugin() == 0 {
 		return reason
 	}
 	select {
 	case <-c.running.exited:
 		if c.running.exit.Signal == 0 || errors.Is(reason, errNotReady) { // otherwise racflow has ended it
-			reason = fmt.Errorf("%w (%s)", reason, describeExit(c.running.exit, c.running.kills))
+			reason = fmt.Errorf("%w (%s)", reason, describeExit(c.running.exit))
 		}
 	default:
 	}
@@ -745,7 +732,7 @@ func (c *process) kill() {
 	_ = c.running.Kill(context.Background())
 	cleaned := make(chan struct{})
 	go func() {
-		if c.running.started() {
+		if c.running.plugin() != 0 {
 			<-c.running.exited
 		}
 		c.client.Kill()

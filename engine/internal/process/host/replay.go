@@ -107,46 +107,22 @@ const (
 	largest = 1 << 20
 )
 
-// Replays writes files into the folder of a run. While knowledge is built there is no such folder
-// yet, so it keeps files in memory until Into names one. Its methods are safe for concurrent use.
+// Replays writes files into the folder of a run, once Into has named one. Its methods are safe for
+// concurrent use.
 type Replays struct {
-	mu   sync.Mutex
-	dir  string // empty: not known yet
-	held []named
-	made int
+	mu  sync.Mutex
+	dir string
 }
 
-type named struct {
-	stage   string
-	content []byte
-}
-
-// Into sets the folder, which is created with its first file. It returns an error if files kept in
-// memory could not be written.
-func (f *Replays) Into(dir string) error {
+// Into sets the folder, which is created with its first file.
+func (f *Replays) Into(dir string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before, _ := filepath.Glob(filepath.Join(dir, "*.json")) // files of a resumed run
-	f.dir, f.made = dir, len(before)
-	held := f.held
-	f.held = nil
-	for _, one := range held {
-		if _, err := f.write(one); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Full reports whether the run has all the files that it may write.
-func (f *Replays) Full() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.made+len(f.held) >= MaxReplays
+	f.dir = dir
 }
 
 // Add writes a file for a stage, such as "sample.mine", and returns its path; empty: it was not
-// written, or will be later.
+// written, because it is too large, the run has MaxReplays, or there is no folder yet.
 func (f *Replays) Add(stage string, file ReplayFile) (path string, err error) {
 	raw, err := json.MarshalIndent(file, "", "  ")
 	if err != nil || len(raw) > largest {
@@ -154,33 +130,18 @@ func (f *Replays) Add(stage string, file ReplayFile) (path string, err error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	one := named{stage, append(raw, '\n')}
-	switch {
-	case f.made+len(f.held) >= MaxReplays:
-		return "", nil
-	case f.dir == "":
-		f.held = append(f.held, one)
-		return "", nil
-	}
-	return f.write(one)
-}
-
-// write writes a file under the next free name of its stage.
-func (f *Replays) write(one named) (path string, err error) {
-	if f.made >= MaxReplays {
+	made, _ := os.ReadDir(f.dir) // also by the run that this one resumes
+	if f.dir == "" || len(made) >= MaxReplays {
 		return "", nil
 	}
 	if err := disk.MakeFolder(f.dir); err != nil {
 		return "", err
 	}
-	for n := 1; ; n++ {
-		path = filepath.Join(f.dir, fmt.Sprintf("%s-%d.json", one.stage, n))
-		if _, err := os.Lstat(path); err == nil {
-			continue
-		}
-		f.made++
-		return path, disk.WriteFile(path, one.content, false)
+	for n := 1; err == nil; n++ {
+		path = filepath.Join(f.dir, fmt.Sprintf("%s-%d.json", stage, n))
+		_, err = os.Lstat(path)
 	}
+	return path, disk.WriteFile(path, append(raw, '\n'), false)
 }
 
 // ErrRestarted says that a process ended with uncommitted changes, or during a fit, and that these

@@ -99,7 +99,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 			}
 		})
 	}
-	if left, err := os.ReadDir(h.temp); err != nil || len(left) != 1 { // its lock
+	if left, err := os.ReadDir(h.temp); err != nil || len(left) > 0 {
 		t.Errorf("socket folders are left: %v, %v", left, err)
 	}
 	start(t, h, Spec{})
@@ -347,7 +347,7 @@ func TestCertificatesAreReadable(t *testing.T) {
 // errors tell no secret.
 func TestValidate(t *testing.T) {
 	h, _ := newHost(t)
-	plugin := scripted(t.TempDir(), "env GORACE=atexit_sleep_ms=0 '"+h.options.Self+"' plugin")
+	plugin := scripted(t.TempDir(), "env GORACE=atexit_sleep_ms=0 '"+h.self+"' plugin")
 	h.Secrets().Add("hush-hush")
 	validate := func(config string) error {
 		return h.Validate(t.Context(), *plugin, sdk.KindSample, "echo", []byte(config))

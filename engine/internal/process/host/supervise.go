@@ -34,17 +34,14 @@ func (p caller) blame(ctx context.Context, method string, request any, why error
 
 // Nonsense implements wire.Witness.
 func (p caller) Nonsense(method string, request proto.Message, why error) {
-	files, secrets := &p.host.replays, p.out.secrets
-	if files.Full() {
-		return
-	}
+	secrets := p.out.secrets
 	mask := func(text string) string { return redactJSON(text, secrets.Result) }
 	kept, err := NewReplayRequest(method, request, mask)
 	if err == nil {
 		name, version, _ := strings.Cut(strings.TrimPrefix(p.title, p.name()+": plugin "), " ")
 		config := cmp.Or(string(p.spec.Config), "{}")
 		var path string
-		path, err = files.Add(p.name(), ReplayFile{
+		path, err = p.host.replays.Add(p.name(), ReplayFile{
 			Plugin: name, Version: version, Hash: p.plugin.hash, Kind: p.spec.Kind, Stage: p.spec.Use[strings.LastIndex(p.spec.Use, "/")+1:],
 			Config: json.RawMessage(mask(config)), Request: kept, How: secrets.Message(why.Error()),
 		})
@@ -57,16 +54,11 @@ func (p caller) Nonsense(method string, request proto.Message, why error) {
 	}
 }
 
-// failed returns the failure in a reply if it is the stage's own mistake; otherwise nil.
-func failed(answer failing) error {
-	if f := answer.GetFailure(); isInternal(f) {
-		return errFailed(f.GetMessage())
-	}
-	if rows, ok := answer.(interface{ GetErrors() []*stagepb.RowError }); ok {
-		for _, e := range rows.GetErrors() {
-			if f := e.GetFailure(); isInternal(f) {
-				return errFailed(f.GetMessage())
-			}
+// mistake returns the failure in a reply that is the stage's own mistake; nil: there is none.
+func mistake(answer proto.Message) error {
+	for _, f := range failures(answer) {
+		if isInternal(f) {
+			return errors.New(f.GetMessage())
 		}
 	}
 	return nil
@@ -74,12 +66,8 @@ func failed(answer failing) error {
 
 // isInternal reports whether a failure has sdk.CodeInternal: a mistake of the stage, or no code given.
 func isInternal(f *stagepb.Failure) bool {
-	return f != nil && sdk.CodeOf(wire.DecodeFailure(f)) == sdk.CodeInternal
+	return sdk.CodeOf(wire.DecodeFailure(f)) == sdk.CodeInternal
 }
-
-type errFailed string
-
-func (e errFailed) Error() string { return string(e) }
 
 // ended describes the end of one process to its callers.
 type ended struct {
@@ -124,7 +112,7 @@ func (c *process) exit(grace time.Duration) string {
 	default:
 		return "it does not even end when it is killed"
 	}
-	how := describeExit(running.exit, running.kills)
+	how := describeExit(running.exit)
 	if at := running.out.panicked(); at != "" {
 		how += ", " + at
 	}
@@ -152,17 +140,16 @@ func (c *process) call(ctx context.Context, method string, request, reply proto.
 	return wire.Explain(ctx, c.conn, method, c.conn.Invoke(ctx, method, request, reply))
 }
 
-// describeExit says how a process ended. kills is the kernel's count of processes ended for lack of
-// memory, taken before the start.
-func describeExit(exit confine.Exit, kills int64) string {
+// describeExit says how a process ended.
+func describeExit(exit confine.Exit) string {
 	if exit.Signal == 0 {
 		return fmt.Sprintf("exit status %d", exit.Status)
 	}
 	how := fmt.Sprintf("killed by signal %d (%s)", exit.Signal, unix.SignalName(exit.Signal))
-	if exit.Signal != syscall.SIGKILL {
-		return how
+	if exit.Signal == syscall.SIGKILL {
+		how += ", which is also what the system does when memory ends: give it more, or bound what stages hold with memory = \"2GiB\""
 	}
-	return how + explainKill(kills)
+	return how
 }
 
 // settle runs after a request has exceeded its time limit. It waits until the process has noticed,

@@ -1,6 +1,5 @@
 // Package memory measures how much memory processes and their descendants hold, and calls a
-// function to end those that exceed a bound. It also reports whether the kernel has ended processes
-// for lack of memory, and parses and formats sizes such as 2GiB.
+// function to end those that exceed a bound. It also parses and formats sizes such as 2GiB.
 //
 // It counts anonymous and shared memory, resident or swapped out: only the end of a process, or
 // swapping, frees that. It does not count mapped files, because the system drops their pages when

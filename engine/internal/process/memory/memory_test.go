@@ -246,32 +246,3 @@ func hold(which string) {
 	_, _ = os.Stdin.Read(make([]byte, 1))
 	runtime.KeepAlive(pages)
 }
-
-func TestKills(t *testing.T) {
-	for name, test := range map[string]struct {
-		files map[string]string
-		want  int64
-		known bool
-	}{
-		"nothing": {nil, 0, false},
-		"machine": {map[string]string{"proc/vmstat": "nr_free 1\noom_kill 3\n"}, 3, true},
-		"group": {map[string]string{"proc/vmstat": "oom_kill 3\n", "proc/self/cgroup": "0::/user/x\n",
-			"sys/fs/cgroup/user/x/memory.events": "low 0\noom 9\noom_kill 2\noom_group_kill 7\n"}, 2, true},
-		"group of the first version": {map[string]string{"proc/vmstat": "oom_kill 3\n", "proc/self/cgroup": "8:pids:/\n4:memory:/a/b\n0::/\n",
-			"sys/fs/cgroup/memory/a/b/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n"}, 1, true},
-		"group that the container hides": {map[string]string{"proc/self/cgroup": "4:memory:/docker/1\n",
-			"sys/fs/cgroup/memory/memory.oom_control": "oom_kill 5\n"}, 5, true},
-	} {
-		root := t.TempDir()
-		for path, text := range test.files {
-			must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o700))
-			must.Do(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
-		}
-		if n, known := kills(root); n != test.want || known != test.known {
-			t.Errorf("%s: %d, %v", name, n, known)
-		}
-	}
-	if _, known := Kills(); !known && runtime.GOOS == "linux" {
-		t.Error("this machine does not tell")
-	}
-}

@@ -44,29 +44,18 @@ func HashFile(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// known caches the hashes of programs that this process has read, with the state of their parts then.
-var known = struct {
-	sync.Mutex
-	of map[string]hashed
-}{of: map[string]hashed{}}
+// known caches the hashes of programs that this process has read, by their paths and parts.
+var known sync.Map
 
 // settled is the minimum age of a file at which its time reveals the next change.
 const settled = 2 * time.Second
 
-type hashed struct {
-	parts []part
-	hash  string
-}
-
 // hashOf returns the hash of the parts below a path. It reads them again only if they look
 // different, because stages start often and programs are large.
 func hashOf(path string, folder bool, parts []part) (string, error) {
-	key := fmt.Sprint(path, folder)
-	known.Lock()
-	before, ok := known.of[key]
-	known.Unlock()
-	if ok && slices.Equal(before.parts, parts) {
-		return before.hash, nil
+	key := fmt.Sprint(path, folder, parts)
+	if hash, ok := known.Load(key); ok {
+		return hash.(string), nil
 	}
 	var hash string
 	var err error
@@ -79,12 +68,10 @@ func hashOf(path string, folder bool, parts []part) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(parts, func(p part) bool { return begin.Sub(p.time) < settled }) {
-		return hash, nil // not cached: file times are coarse, so it may change again and look the same
+	// File times are coarse, so what is new may change again and look the same.
+	if !slices.ContainsFunc(parts, func(p part) bool { return begin.Sub(p.time) < settled }) {
+		known.Store(key, hash)
 	}
-	known.Lock()
-	known.of[key] = hashed{parts, hash}
-	known.Unlock()
 	return hash, nil
 }
 

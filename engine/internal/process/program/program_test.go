@@ -271,7 +271,7 @@ func BenchmarkCheck(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if forget {
-					clear(known.of)
+					known.Clear()
 				}
 				if _, err := p.Check(); err != nil {
 					b.Fatal(err)

@@ -274,18 +274,17 @@ type processes struct {
 func (p *processes) wait(child int) *Ended {
 	for {
 		var status unix.WaitStatus
-		var usage unix.Rusage
 		if unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil) != nil {
 			continue // interrupted; the program stays a child until it is reaped
 		}
 		p.reaping.Lock()
-		pid, _ := unix.Wait4(-1, &status, unix.WNOHANG, &usage)
+		pid, _ := unix.Wait4(-1, &status, unix.WNOHANG, nil)
 		p.reaping.Unlock()
 		switch {
 		case pid == child && status.Signaled():
-			return &Ended{Signal: status.Signal(), Peak: usage.Maxrss << 10}
+			return &Ended{Signal: status.Signal()}
 		case pid == child && status.Exited():
-			return &Ended{Status: status.ExitStatus(), Peak: usage.Maxrss << 10}
+			return &Ended{Status: status.ExitStatus()}
 		}
 	}
 }

@@ -67,7 +67,6 @@ type Failure struct {
 type Ended struct {
 	Status int // exit status
 	Signal syscall.Signal
-	Peak   int64 // peak memory in bytes
 }
 
 // Kernel lists what this system can enforce.
