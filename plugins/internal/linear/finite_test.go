@@ -14,7 +14,7 @@ import (
 func TestInt8NotFinite(t *testing.T) {
 	const rows, depth, cols = 3, 83, 40
 	inf := float32(math.Inf(1))
-	eachUnit(t, Int8, func(t *testing.T, k *simd.Kernel, r *rand.Rand) {
+	eachUnit(t, func(t *testing.T, k *simd.Kernel, r *rand.Rand) {
 		x, w, bias := randomView(r, rows, depth), randomView(r, cols, depth), randoms(r, cols)
 		l := New(k, Int8, w, bias)
 		want := result(rows, cols)

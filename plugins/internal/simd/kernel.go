@@ -73,7 +73,7 @@ func Portable() *Kernel { return kernels[len(kernels)-1] }
 // Kernels returns every kernel that this CPU can run, fastest first.
 func Kernels() []*Kernel { return append([]*Kernel(nil), kernels...) }
 
-// String returns the kernel's name: "amx", "avx512", "avx2" or "portable".
+// String returns the kernel's name: "avx512", "avx2" or "portable".
 func (k *Kernel) String() string { return k.name }
 
 // Dot returns Σ a[i]·b[i] with the best kernel. The lengths must be equal.

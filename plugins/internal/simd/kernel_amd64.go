@@ -20,11 +20,6 @@ func native() []*Kernel {
 		if cpu.X86.HasAVX512VNNI {
 			k.bytes, k.dotInt8, k.dotGroup = 64, dotInt8VNNI, dotGroupVNNI
 		}
-		if cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && permitTiles() {
-			amx := *k
-			amx.name = "amx"
-			ks = append(ks, &amx)
-		}
 		ks = append(ks, k)
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {

@@ -8,35 +8,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// TestSplit checks that a float is the sum of its three parts, to the last bit.
-func TestSplit(t *testing.T) {
-	eachKernel(t, func(t *testing.T, k *simd.Kernel, r *rand.Rand) {
-		if !hasTiles(k) {
-			t.Skip("this kernel multiplies floats")
-		}
-		x := randoms(r, 3*stepCols)
-		for i := range x {
-			x[i] *= float32(math.Ldexp(1, r.IntN(160)-80))
-		}
-		copy(x, []float32{0, 1, -1, 0x1.fffffep0, 0x1.010102p0, 0x1.00ffffp0, 0x1.7f7f7fp100, -0x1.808081p-80})
-		in := NewInput(k, Float32).Reset(1, len(x)).Set(0, simd.NewView(x, 1, len(x)))
-		for i, want := range x {
-			var sum float32
-			for part := bf16Parts - 1; part >= 0; part-- {
-				pair := math.Float32bits(in.data[(i/stepCols*bf16Parts+part)*tileDwords+i%16])
-				if i%stepCols < 16 {
-					pair <<= 16
-				}
-				sum += math.Float32frombits(pair &^ 0xffff)
-			}
-			if sum != want {
-				t.Errorf("element %d, %x: the parts sum up to %x", i, want, sum)
-			}
-		}
-	})
-}
-
-// TestPrecision checks that products of bf16x3 are as exact as those of floats.
+// TestPrecision checks that products of every kernel are as exact as those of plain Go.
 func TestPrecision(t *testing.T) {
 	const rows, depth, cols = 64, 384, 128
 	var portable float64
