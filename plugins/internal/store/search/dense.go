@@ -39,17 +39,10 @@ const (
 	fewRows = 6
 )
 
-// Tests lower these.
-var (
-	largeFloats       = 256 << 20 // of a collection that is large
-	keptRows    int64 = 1024      // looks at vectors, of 64 KiB of a file, after which these leave memory
-)
-
 // DenseLeg searches the vectors of a snapshot. It is safe for concurrent use.
 type DenseLeg struct {
 	of     *segment.Snapshot
 	kernel *simd.Kernel
-	looked atomic.Int64 // rows
 }
 
 // NewDenseLeg returns the dense leg of a snapshot, with the kernel that does the work.
@@ -57,45 +50,21 @@ func NewDenseLeg(of *segment.Snapshot, kernel *simd.Kernel) *DenseLeg {
 	return &DenseLeg{of: of, kernel: kernel}
 }
 
-// look counts rows whose vectors are read. Those of a large collection, looked at here and
-// there, would in time be in this process's memory as a whole: they are taken out of it.
-func (s *DenseLeg) look(rows int) {
-	if s.of.Rows*s.of.Dimension < largeFloats || s.looked.Add(int64(rows)) < keptRows {
-		return
-	}
-	s.looked.Store(0)
-	for i := range s.of.Parts {
-		s.of.Parts[i].Release()
-	}
-}
-
 // Cosine returns that of a normalised query and a row.
 func (s *DenseLeg) Cosine(query []float32, row int32) float32 {
-	s.look(1)
 	return s.of.Dot(s.kernel, query, row)
 }
 
 // Search returns for each query the depth rows of highest cosine among those
 // selected, best first. The queries are normalised; an empty one finds nothing.
-func (s *DenseLeg) Search(ctx context.Context, queries [][]float32, among []*Selection, depth int) ([][]Scored, error) {
+func (s *DenseLeg) Search(ctx context.Context, queries [][]float32, among []Selection, depth int) ([][]Scored, error) {
 	asked := make([]probe, 0, len(queries))
 	for i, q := range queries {
 		if len(q) > 0 {
 			asked = append(asked, s.newProbe(i, q, among[i], depth))
 		}
 	}
-	// Scoring few selected rows is cheaper than passing over all.
-	few := 0
-	for i := range asked {
-		if asked[i].among != nil && asked[i].among.Rows != nil {
-			asked[i], asked[few] = asked[few], asked[i]
-			few++
-		}
-	}
-	if err := EachScored(ctx, few, func(i int) { asked[i].gather(s) }); err != nil {
-		return nil, err
-	}
-	if err := s.scanAll(ctx, asked[few:]); err != nil {
+	if err := s.scanAll(ctx, asked); err != nil {
 		return nil, err
 	}
 	found := make([][]Scored, len(queries))
@@ -228,8 +197,8 @@ func (s *DenseLeg) grouped(probes []probe) *simd.Group {
 type probe struct {
 	number int // of the query
 	exact  []float32
-	codes  []int8     // nil: plain Go, where bytes take no less time than floats
-	among  *Selection // nil: all live rows
+	codes  []int8 // nil: plain Go, where bytes take no less time than floats
+	among  Selection
 	bound  simd.Bound // of the cosine of a row
 
 	best    Top      // by cosine, of the rows scored in full
@@ -245,7 +214,7 @@ type probe struct {
 // by Cauchy and Schwarz, since q has norm 1 and x 1 or 0. The rounding error of
 // float32 is added: n·2⁻²⁴ for a product of n terms, and the same again for the
 // norms, the lengths and the bounds themselves.
-func (s *DenseLeg) newProbe(number int, query []float32, among *Selection, depth int) probe {
+func (s *DenseLeg) newProbe(number int, query []float32, among Selection, depth int) probe {
 	p := probe{number: number, exact: query, among: among}
 	if s.kernel != simd.Portable() {
 		p.codes = make([]int8, segment.CodeWidth(s.of.Dimension))
@@ -268,7 +237,7 @@ func (p *probe) wanted(b block, from int) uint64 {
 	}
 	switch {
 	case p.among != nil:
-		return there & p.among.Bits[b.at][from/64]
+		return there & p.among[b.at][from/64]
 	case b.part.Dead != nil:
 		return there &^ b.part.Dead[from/64]
 	}
@@ -283,7 +252,6 @@ func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32, known bool) {
 	}
 	first := b.part.Base + int32(from)
 	if p.codes == nil || p.among != nil && bits.OnesCount64(wanted) <= fewRows {
-		s.look(bits.OnesCount64(wanted))
 		for ; wanted != 0; wanted &= wanted - 1 {
 			i := bits.TrailingZeros64(wanted)
 			p.score(s, first+int32(i))
@@ -324,19 +292,8 @@ func (p *probe) settle(s *DenseLeg) {
 			break
 		}
 		p.score(s, pending.Row)
-		s.look(1)
 	}
 	p.pending = p.pending[:0]
-}
-
-// gather scores the selected rows, where they are few.
-func (p *probe) gather(s *DenseLeg) {
-	for i, rows := range p.among.Rows {
-		part := &s.of.Parts[i]
-		for _, r := range rows {
-			p.score(s, part.Base+int32(r))
-		}
-	}
 }
 
 // score offers a row with its cosine, which is 0 for a row without direction.

@@ -19,14 +19,13 @@ import (
 // concurrent use.
 type Searcher struct {
 	*segment.Snapshot
-	Filters *FilterCache
 	dense   *DenseLeg
 	lexical *LexicalLeg
 }
 
 // NewSearcher returns the searcher of a snapshot. K1 and b are those of BM25.
 func NewSearcher(s *segment.Snapshot, k1, b float64) *Searcher {
-	return &Searcher{Snapshot: s, Filters: NewFilterCache(s), dense: NewDenseLeg(s, simd.Best()), lexical: NewLexicalLeg(s, k1, b)}
+	return &Searcher{Snapshot: s, dense: NewDenseLeg(s, simd.Best()), lexical: NewLexicalLeg(s, k1, b)}
 }
 
 // Search finds the best rows of each leg. Where a query has a vector, lexical
@@ -39,7 +38,8 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 	}
 	depth := max(ask.NumCandidates, 0)
 	invalid := sdk.RowErrors{}
-	vectors, among := make([][]float32, len(queries)), make([]*Selection, len(queries))
+	vectors, among := make([][]float32, len(queries)), make([]Selection, len(queries))
+	selected := map[string]Selection{} // queries of a batch mostly have one filter
 	for i, q := range queries {
 		if vectors[i], err = s.queryVector(q.Vector, dense); err == nil && q.Filter != nil {
 			err = q.Filter.Check()
@@ -49,7 +49,14 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 			vectors[i] = nil
 			continue
 		}
-		among[i] = s.Filters.Selected(q.Filter)
+		if q.Filter == nil {
+			continue
+		}
+		key := q.Filter.String()
+		if _, ok := selected[key]; !ok {
+			selected[key] = Selected(s.Snapshot, q.Filter)
+		}
+		among[i] = selected[key]
 	}
 	nearest := make([][]Scored, len(queries))
 	if dense && depth > 0 {
