@@ -162,9 +162,6 @@ func (b *builder) index(of func(Source) index, rows, ends, text Section, counted
 		}
 		heads = advance(heads, least)
 	}
-	for i := range b.inputs {
-		b.inputs[i].release()
-	}
 	WriteSection(b.ImageWriter, ends, found)
 	WriteSection(b.ImageWriter, text, keys)
 	if !counted {
