@@ -11,22 +11,20 @@ import (
 const PanelCols = simd.PanelCols
 
 // Input is the left-hand side of products with layers of one precision, in the form in
-// which its kernel multiplies fastest. It is filled some columns at a time, so
-// that what they are computed from need not be kept. One goroutine at a time may
-// use it.
+// which its kernel multiplies fastest. One goroutine at a time may use it.
 type Input struct {
 	precision  Precision
 	unit       *unit // of int8
 	rows, cols int
 
-	data    []float32 // rows; of int8 those of which some columns are still missing
+	x       simd.View // of float32 and bfloat16
+	rounded []float32 // those of bfloat16
 	tile    []float32 // what results of panels stick out into
 	scratch simd.Scratch
 
 	packed     []byte // int8: rows of bytes or of words
 	scale, low []float32
-	factors    []float32 // of the columns, nil where there are none
-	smoothed   []float32 // a row times these
+	smoothed   []float32 // a row
 	product    product
 }
 
@@ -40,72 +38,40 @@ func NewInput(k *simd.Kernel, p Precision) *Input {
 	return in
 }
 
-// Reset sets the shape. All columns must be set after it, from left to right.
-func (in *Input) Reset(rows, cols int) *Input {
-	in.rows, in.cols, in.factors = rows, cols, nil
-	if in.unit != nil {
-		in.resetPacked()
-	} else {
-		in.data = grow(in.data, rows*cols)
+// Set makes the rows of x the input of layers that were made with s. In float32 x must stay as it is until
+// the products are computed. Wrong shapes panic.
+func (in *Input) Set(x simd.View, s *Smoothing) *Input {
+	if s != nil && (in.unit == nil || len(s.input) != x.Cols) {
+		panic("linear: smoothing does not fit the input")
+	}
+	if x.Rows > 0 {
+		x.Row(x.Rows - 1) // panics where the data is too short
+	}
+	in.rows, in.cols = x.Rows, x.Cols
+	switch in.precision {
+	case Int8:
+		in.quantise(x, s)
+	case BFloat16:
+		in.rounded = grow(in.rounded, x.Rows*x.Cols)
+		in.x = roundedTo(in.rounded, x)
+	default:
+		in.x = x
 	}
 	return in
 }
 
-// Smooth says, after Reset, that the layers of the input were made with s.
-func (in *Input) Smooth(s *Smoothing) *Input {
-	if s != nil {
-		if in.unit == nil || len(s.input) != in.cols {
-			panic("linear: smoothing does not fit the input")
-		}
-		in.factors, in.smoothed = s.input, grow(in.smoothed, in.cols)
-	}
-	return in
-}
-
-// Set sets the columns from col on to those of x. Its width is a multiple of
-// [PanelCols], or reaches to the last column. For int8 a row has one scale, so it is
-// quantised when its last column is there: cheapest is to set all at once. Wrong shapes
-// panic.
-func (in *Input) Set(col int, x simd.View) *Input {
-	if x.Rows != in.rows || col%PanelCols != 0 || col+x.Cols > in.cols || x.Cols%PanelCols != 0 && col+x.Cols < in.cols {
-		panic("linear: columns do not fit the input")
-	}
-	if x.Rows == 0 || x.Cols == 0 {
-		return in
-	}
-	x.Row(x.Rows - 1) // panics where the data is too short
-	if in.unit != nil {
-		in.setInt8(col, x)
-	} else {
-		in.copyFloats(col, x)
-	}
-	return in
-}
-
-// Step returns how many columns are best set at a time, a multiple of [PanelCols] or all.
-func (in *Input) Step() int {
-	if in.unit != nil {
-		return roundUp(in.cols, PanelCols)
-	}
-	return PanelCols
-}
-
-func (in *Input) copyFloats(col int, x simd.View) {
+// roundedTo writes x, each number rounded to the nearest one with 8 bits of mantissa, a bfloat16, and of two
+// to the even one.
+func roundedTo(data []float32, x simd.View) simd.View {
+	rounded := simd.NewView(data, x.Rows, x.Cols)
 	for i := range x.Rows {
-		to := in.data[i*in.cols+col:][:x.Cols]
-		copy(to, x.Row(i))
-		if in.precision == BFloat16 {
-			round(to)
+		to := rounded.Row(i)
+		for j, v := range x.Row(i) {
+			bits := math.Float32bits(v)
+			to[j] = math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
 		}
 	}
-}
-
-// round takes each number to the nearest one with 8 bits of mantissa, a bfloat16, and of two to the even one.
-func round(x []float32) {
-	for i, v := range x {
-		bits := math.Float32bits(v)
-		x[i] = math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
-	}
+	return rounded
 }
 
 // grow returns a slice of n floats, s itself where it is large enough.
@@ -149,13 +115,7 @@ func NewSmooth(k *simd.Kernel, p Precision, w simd.View, bias []float32, s *Smoo
 		copy(l.bias, bias)
 		l.packed = unitFor(k).pack(k, w, s, l.Slice())
 	case BFloat16:
-		rounded := simd.NewView(make([]float32, w.Rows*w.Cols), w.Rows, w.Cols)
-		for i := range w.Rows {
-			copy(rounded.Row(i), w.Row(i))
-		}
-		round(rounded.Data)
-		w = rounded
-		fallthrough
+		l.floats = k.NewMatrix().PackRows(roundedTo(make([]float32, w.Rows*w.Cols), w), bias)
 	default:
 		l.floats = k.NewMatrix().PackRows(w, bias)
 	}
@@ -210,16 +170,15 @@ func (l *Layer) mul(dst simd.View, in *Input, col, first int) {
 // mulFloats computes the outputs from col on, with the inputs from first on: a panel at a
 // time where they are added to others.
 func (l *Layer) mulFloats(dst simd.View, in *Input, col, first int) {
-	x := simd.NewView(in.data, in.rows, in.cols)
 	if first == 0 {
-		l.floats.Part(0, in.cols, col, dst.Cols).Mul(dst, x, &in.scratch)
+		l.floats.Part(0, in.cols, col, dst.Cols).Mul(dst, in.x, &in.scratch)
 		return
 	}
 	in.tile = grow(in.tile, dst.Rows*PanelCols)
 	for c := 0; c < dst.Cols; c += PanelCols {
 		cols := min(PanelCols, dst.Cols-c)
 		sums := simd.NewView(in.tile[:dst.Rows*cols], dst.Rows, cols)
-		l.floats.Part(first, in.cols, col+c, cols).Mul(sums, x, &in.scratch)
+		l.floats.Part(first, in.cols, col+c, cols).Mul(sums, in.x, &in.scratch)
 		for i := range dst.Rows {
 			l.kernel.Add(dst.Row(i)[c:][:cols], sums.Row(i))
 		}

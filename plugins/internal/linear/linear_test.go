@@ -63,30 +63,21 @@ func EachUnit(t *testing.T, k *simd.Kernel, f func(name string, k *simd.Kernel))
 	}
 }
 
-// multiply returns the product with a layer, some columns of the inputs and
-// of the outputs at a time, or the inputs in slices.
+// multiply returns the product with a layer, some columns of the outputs at a time, or
+// the inputs in slices.
 func multiply(k *simd.Kernel, p Precision, l *Layer, r *rand.Rand) func(dst, x simd.View) {
 	in := NewInput(k, p)
 	cols := func(v simd.View, col, n int) simd.View {
 		return simd.View{Data: v.Data[min(col, len(v.Data)):], Rows: v.Rows, Cols: min(n, v.Cols-col), Stride: v.Stride}
 	}
-	set := func(x simd.View) {
-		in.Reset(x.Rows, x.Cols)
-		for col := 0; col < x.Cols; {
-			n := PanelCols * (1 + r.IntN(30))
-			in.Set(col, cols(x, col, n))
-			col += n
-		}
-	}
 	return func(dst, x simd.View) {
 		if r.IntN(2) == 0 {
 			for first := 0; first < x.Cols; first += l.Slice() {
-				set(cols(x, first, l.Slice()))
-				l.Add(dst, in, first)
+				l.Add(dst, in.Set(cols(x, first, l.Slice()), nil), first)
 			}
 			return
 		}
-		set(x)
+		in.Set(x, nil)
 		for col := 0; col < dst.Cols; {
 			n := PanelCols * (1 + r.IntN(4))
 			l.Mul(cols(dst, col, n), in, col)
@@ -256,7 +247,7 @@ func TestSmooth(t *testing.T) {
 	}
 	loss := func(k *simd.Kernel, s *Smoothing) (float64, []float32) {
 		dst := result(rows, cols)
-		NewSmooth(k, Int8, w, bias, s).Mul(dst, NewInput(k, Int8).Reset(rows, depth).Smooth(s).Set(0, x), 0)
+		NewSmooth(k, Int8, w, bias, s).Mul(dst, NewInput(k, Int8).Set(x, s), 0)
 		sum := 0.0
 		for i := range rows {
 			for j := range cols {
@@ -303,7 +294,7 @@ func TestSmoothOfAnother(t *testing.T) {
 	}
 	s, k := Smooth(Int8, gain, nil, another), simd.Best()
 	dst := result(rows, cols)
-	NewSmooth(k, Int8, w, bias, s).Mul(dst, NewInput(k, Int8).Reset(rows, depth).Smooth(s).Set(0, x), 0)
+	NewSmooth(k, Int8, w, bias, s).Mul(dst, NewInput(k, Int8).Set(x, s), 0)
 	var off, size float64
 	for i := range rows {
 		for j := range cols {
@@ -334,7 +325,7 @@ func TestInt8Extremes(t *testing.T) {
 			x.Row(0)[i], x.Row(1)[i], x.Row(3)[i] = 3, float32(min(i, 1)), -1e-38
 		}
 		dst := result(4, 3)
-		New(k, Int8, w, []float32{1, 2, 3}).Mul(dst, NewInput(k, Int8).Reset(4, depth).Set(0, x), 0)
+		New(k, Int8, w, []float32{1, 2, 3}).Mul(dst, NewInput(k, Int8).Set(x, nil), 0)
 		for i, want := range [][]float32{{1 + 3*depth, 2 - 3*depth, 3}, {depth, 3 - depth, 3}, {1, 2, 3}, {1, 2, 3}} {
 			for j, v := range want {
 				if got := dst.Row(i)[j]; math.Abs(float64(got-v)) > 1e-2 {
@@ -349,7 +340,7 @@ func TestWrongShapes(t *testing.T) {
 	for _, p := range []Precision{Float32, BFloat16, Int8} {
 		k := simd.Best()
 		l := New(k, p, simd.NewView(make([]float32, 40*64), 40, 64), make([]float32, 40))
-		in := NewInput(k, p).Reset(2, 64).Set(0, simd.NewView(make([]float32, 128), 2, 64))
+		in := NewInput(k, p).Set(simd.NewView(make([]float32, 128), 2, 64), nil)
 		for name, call := range map[string]func(){
 			"bias":       func() { New(k, p, simd.NewView(make([]float32, 64), 1, 64), nil) },
 			"rows":       func() { l.Mul(simd.NewView(make([]float32, 120), 3, 40), in, 0) },
@@ -357,9 +348,8 @@ func TestWrongShapes(t *testing.T) {
 			"too many":   func() { l.Mul(simd.NewView(make([]float32, 82), 2, 41), in, 0) },
 			"short data": func() { l.Mul(simd.View{Data: make([]float32, 79), Rows: 2, Cols: 40, Stride: 40}, in, 0) },
 			"slice":      func() { l.Add(simd.NewView(make([]float32, 80), 2, 40), in, 32) },
-			"input":      func() { NewInput(k, p).Reset(2, 64).Set(0, simd.NewView(make([]float32, 64), 1, 64)) },
 			"short input": func() {
-				NewInput(k, p).Reset(2, 64).Set(0, simd.View{Data: make([]float32, 127), Rows: 2, Cols: 64, Stride: 64})
+				NewInput(k, p).Set(simd.View{Data: make([]float32, 127), Rows: 2, Cols: 64, Stride: 64}, nil)
 			},
 		} {
 			t.Run(fmt.Sprintf("%s %s", p, name), func(t *testing.T) {
@@ -395,7 +385,7 @@ func BenchmarkMul(b *testing.B) {
 			b.Run(fmt.Sprintf("%dx%dx%d/%s/%s", s[0], s[1], s[2], p, name), func(b *testing.B) {
 				l, in := New(k, p, w, make([]float32, s[2])), NewInput(k, p)
 				for b.Loop() {
-					l.Mul(dst, in.Reset(s[0], s[1]).Set(0, x), 0)
+					l.Mul(dst, in.Set(x, nil), 0)
 				}
 				flops := 2 * float64(s[0]*s[1]*s[2]) * float64(b.N)
 				b.ReportMetric(flops/b.Elapsed().Seconds()/1e9, "GFLOP/s")

@@ -32,25 +32,21 @@ type packedWeights struct {
 
 func (in *Input) lda() int { return paddedTerms(in.cols) * in.unit.size }
 
-func (in *Input) resetPacked() {
-	in.packed = grow(in.packed, roundUp(in.rows, rowBlock)*in.lda())
-	in.scale, in.low = grow(in.scale, in.rows), grow(in.low, in.rows)
-}
-
-// setInt8 quantises rows that are whole, and keeps others until they are.
-func (in *Input) setInt8(col int, x simd.View) {
-	if x.Cols < in.cols {
-		in.data = grow(in.data, in.rows*in.cols)
-		in.copyFloats(col, x)
-		if col+x.Cols < in.cols {
-			return
-		}
-		x = simd.NewView(in.data, in.rows, in.cols)
-	}
+// quantise sets rows in whole numbers.
+func (in *Input) quantise(x simd.View, s *Smoothing) {
 	lda := in.lda()
+	in.packed = grow(in.packed, roundUp(in.rows, rowBlock)*lda)
+	in.scale, in.low = grow(in.scale, in.rows), grow(in.low, in.rows)
+	if x.Cols == 0 {
+		return
+	}
+	var factors []float32
+	if s != nil {
+		factors, in.smoothed = s.input, grow(in.smoothed, in.cols)
+	}
 	for i := range x.Rows {
 		row := in.packed[i*lda:][:lda]
-		in.scale[i], in.low[i] = in.unit.quantiseRow(row, x.Row(i), in.factors, in.smoothed)
+		in.scale[i], in.low[i] = in.unit.quantiseRow(row, x.Row(i), factors, in.smoothed)
 		clear(row[in.cols*in.unit.size:])
 	}
 }
