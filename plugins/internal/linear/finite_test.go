@@ -16,7 +16,7 @@ func TestInt8NotFinite(t *testing.T) {
 	inf := float32(math.Inf(1))
 	eachUnit(t, func(t *testing.T, k *simd.Kernel, r *rand.Rand) {
 		x, w, bias := randomView(r, rows, depth), randomView(r, cols, depth), randoms(r, cols)
-		l := New(k, Int8, w, bias)
+		l := New(k, Int8, w, bias, nil)
 		want := result(rows, cols)
 		l.Mul(want, NewInput(k, Int8).Set(x, nil), 0)
 		for _, bad := range []float32{float32(math.NaN()), inf, -inf} {

@@ -16,7 +16,7 @@ func TestPrecision(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		x, w := simd.NewView(randoms(r, rows*depth), rows, depth), simd.NewView(randoms(r, cols*depth), cols, depth)
 		dst := simd.NewView(make([]float32, rows*cols), rows, cols)
-		New(k, Float32, w, make([]float32, cols)).Mul(dst, NewInput(k, Float32).Set(x, nil), 0)
+		New(k, Float32, w, make([]float32, cols), nil).Mul(dst, NewInput(k, Float32).Set(x, nil), 0)
 		var square float64
 		for i := range rows {
 			for j := range cols {

@@ -95,13 +95,8 @@ type Layer struct {
 }
 
 // New makes a layer of weights, a row for every output, and a bias for each
-// of these. The data of w is not used afterwards.
-func New(k *simd.Kernel, p Precision, w simd.View, bias []float32) *Layer {
-	return NewSmooth(k, p, w, bias, nil)
-}
-
-// NewSmooth makes a layer like [New] whose inputs are smoothed by s.
-func NewSmooth(k *simd.Kernel, p Precision, w simd.View, bias []float32, s *Smoothing) *Layer {
+// of these. Its inputs are smoothed by s. The data of w is not used afterwards.
+func New(k *simd.Kernel, p Precision, w simd.View, bias []float32, s *Smoothing) *Layer {
 	if s != nil && (p != Int8 || len(s.weights) != w.Cols) {
 		panic("linear: smoothing does not fit the layer")
 	}

@@ -142,7 +142,7 @@ func TestFloat32(t *testing.T) {
 		for _, s := range shapes(r, 150) {
 			x, w, bias := randomView(r, s[0], s[1]), randomView(r, s[2], s[1]), randoms(r, s[2])
 			dst := result(s[0], s[2])
-			multiply(k, Float32, New(k, Float32, w, bias), r)(dst, x)
+			multiply(k, Float32, New(k, Float32, w, bias, nil), r)(dst, x)
 			checkProduct(t, dst, x, w, bias, func(size float64) float64 { return float64(s[1]+1) * epsilon * size })
 		}
 	})
@@ -154,7 +154,7 @@ func TestBFloat16(t *testing.T) {
 		for _, s := range shapes(r, 60) {
 			x, w, bias := randomView(r, s[0], s[1]), randomView(r, s[2], s[1]), randoms(r, s[2])
 			dst := result(s[0], s[2])
-			multiply(k, BFloat16, New(k, BFloat16, w, bias), r)(dst, x)
+			multiply(k, BFloat16, New(k, BFloat16, w, bias, nil), r)(dst, x)
 			rounded := func(v simd.View) simd.View {
 				c := simd.NewView(nil, v.Rows, v.Cols)
 				for i := range v.Rows {
@@ -190,8 +190,8 @@ func TestInt8Exact(t *testing.T) {
 			}
 			seed := r.Uint64()
 			want, got := result(s[0], s[2]), result(s[0], s[2])
-			multiply(plain, Int8, New(plain, Int8, w, bias), rand.New(rand.NewPCG(seed, 1)))(want, x)
-			multiply(k, Int8, New(k, Int8, w, bias), rand.New(rand.NewPCG(seed, 1)))(got, x)
+			multiply(plain, Int8, New(plain, Int8, w, bias, nil), rand.New(rand.NewPCG(seed, 1)))(want, x)
+			multiply(k, Int8, New(k, Int8, w, bias, nil), rand.New(rand.NewPCG(seed, 1)))(got, x)
 			for i := range got.Data {
 				if math.Float32bits(got.Data[i]) != math.Float32bits(want.Data[i]) {
 					t.Fatalf("%v: float %d: got %v, plain Go %v", s, i, got.Data[i], want.Data[i])
@@ -207,7 +207,7 @@ func TestInt8(t *testing.T) {
 	for _, s := range shapes(r, 60) {
 		x, w, bias := randomView(r, s[0], s[1]), randomView(r, s[2], s[1]), randoms(r, s[2])
 		dst := result(s[0], s[2])
-		multiply(k, Int8, New(k, Int8, w, bias), r)(dst, x)
+		multiply(k, Int8, New(k, Int8, w, bias, nil), r)(dst, x)
 		checkOutside(t, dst)
 		for i := range dst.Rows {
 			low, high := slices.Min(x.Row(i)), slices.Max(x.Row(i))
@@ -247,7 +247,7 @@ func TestSmooth(t *testing.T) {
 	}
 	loss := func(k *simd.Kernel, s *Smoothing) (float64, []float32) {
 		dst := result(rows, cols)
-		NewSmooth(k, Int8, w, bias, s).Mul(dst, NewInput(k, Int8).Set(x, s), 0)
+		New(k, Int8, w, bias, s).Mul(dst, NewInput(k, Int8).Set(x, s), 0)
 		sum := 0.0
 		for i := range rows {
 			for j := range cols {
@@ -294,7 +294,7 @@ func TestSmoothOfAnother(t *testing.T) {
 	}
 	s, k := Smooth(Int8, gain, nil, another), simd.Best()
 	dst := result(rows, cols)
-	NewSmooth(k, Int8, w, bias, s).Mul(dst, NewInput(k, Int8).Set(x, s), 0)
+	New(k, Int8, w, bias, s).Mul(dst, NewInput(k, Int8).Set(x, s), 0)
 	var off, size float64
 	for i := range rows {
 		for j := range cols {
@@ -325,7 +325,7 @@ func TestInt8Extremes(t *testing.T) {
 			x.Row(0)[i], x.Row(1)[i], x.Row(3)[i] = 3, float32(min(i, 1)), -1e-38
 		}
 		dst := result(4, 3)
-		New(k, Int8, w, []float32{1, 2, 3}).Mul(dst, NewInput(k, Int8).Set(x, nil), 0)
+		New(k, Int8, w, []float32{1, 2, 3}, nil).Mul(dst, NewInput(k, Int8).Set(x, nil), 0)
 		for i, want := range [][]float32{{1 + 3*depth, 2 - 3*depth, 3}, {depth, 3 - depth, 3}, {1, 2, 3}, {1, 2, 3}} {
 			for j, v := range want {
 				if got := dst.Row(i)[j]; math.Abs(float64(got-v)) > 1e-2 {
@@ -339,10 +339,10 @@ func TestInt8Extremes(t *testing.T) {
 func TestWrongShapes(t *testing.T) {
 	for _, p := range []Precision{Float32, BFloat16, Int8} {
 		k := simd.Best()
-		l := New(k, p, simd.NewView(make([]float32, 40*64), 40, 64), make([]float32, 40))
+		l := New(k, p, simd.NewView(make([]float32, 40*64), 40, 64), make([]float32, 40), nil)
 		in := NewInput(k, p).Set(simd.NewView(make([]float32, 128), 2, 64), nil)
 		for name, call := range map[string]func(){
-			"bias":       func() { New(k, p, simd.NewView(make([]float32, 64), 1, 64), nil) },
+			"bias":       func() { New(k, p, simd.NewView(make([]float32, 64), 1, 64), nil, nil) },
 			"rows":       func() { l.Mul(simd.NewView(make([]float32, 120), 3, 40), in, 0) },
 			"column":     func() { l.Mul(simd.NewView(make([]float32, 2), 2, 1), in, 1) },
 			"too many":   func() { l.Mul(simd.NewView(make([]float32, 82), 2, 41), in, 0) },
@@ -383,7 +383,7 @@ func BenchmarkMul(b *testing.B) {
 		dst := simd.NewView(make([]float32, s[0]*s[2]), s[0], s[2])
 		bench := func(name string, k *simd.Kernel, p Precision) {
 			b.Run(fmt.Sprintf("%dx%dx%d/%s/%s", s[0], s[1], s[2], p, name), func(b *testing.B) {
-				l, in := New(k, p, w, make([]float32, s[2])), NewInput(k, p)
+				l, in := New(k, p, w, make([]float32, s[2]), nil), NewInput(k, p)
 				for b.Loop() {
 					l.Mul(dst, in.Set(x, nil), 0)
 				}
