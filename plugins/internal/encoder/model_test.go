@@ -13,7 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/internal/safetensors"
+	"github.com/x448/float16"
+
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -87,7 +88,7 @@ func TestOriginal(t *testing.T) {
 			want := make([]float32, m.Dim())
 			for i, got := range encode(t, m, texts...) {
 				for j := range want {
-					want[j] = safetensors.FromHalf(binary.LittleEndian.Uint16(raw[2*(i*len(want)+j):]))
+					want[j] = float16.Frombits(binary.LittleEndian.Uint16(raw[2*(i*len(want)+j):])).Float32()
 				}
 				c := cosine(got, want)
 				if worst = min(worst, c); !(c >= lowest) {

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/internal/safetensors"
+	"github.com/x448/float16"
+
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -36,7 +37,7 @@ func (r recording) vector(t *testing.T, i int) []float32 {
 	}
 	v := make([]float32, r.Dim)
 	for j := range v {
-		v[j] = safetensors.FromHalf(binary.LittleEndian.Uint16(raw[2*(i*r.Dim+j):]))
+		v[j] = float16.Frombits(binary.LittleEndian.Uint16(raw[2*(i*r.Dim+j):])).Float32()
 	}
 	return v
 }

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/internal/safetensors"
+	"github.com/x448/float16"
+
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -82,7 +83,7 @@ func roundTo(dtype string, x float32) float32 {
 	case "BF16":
 		return math.Float32frombits(math.Float32bits(x) &^ 0xffff)
 	case "F16":
-		return safetensors.FromHalf(toHalf(x))
+		return float16.Frombits(toHalf(x)).Float32()
 	}
 	return x
 }

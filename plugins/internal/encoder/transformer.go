@@ -368,7 +368,7 @@ func (r *Reader) parts(name string, in, out, count int, optionalBias bool, s *li
 		return layers
 	}
 	for i := range layers {
-		layers[i] = linear.NewSmooth(r.kernel, r.precision, simd.NewView(weights[i*out*in:][:out*in], out, in), bias[i*out:][:out], s)
+		layers[i] = linear.New(r.kernel, r.precision, simd.NewView(weights[i*out*in:][:out*in], out, in), bias[i*out:][:out], s)
 	}
 	r.weights.Forget() // what was packed is not needed again
 	return layers

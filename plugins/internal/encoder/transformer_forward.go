@@ -19,8 +19,7 @@ const (
 // attention sets w.inner to the results of all heads, which are computed one by one where
 // their width allows.
 func (m *Model) attention(l *layer, batch []Text, x simd.View, w *Workspace) {
-	w.input.Reset(x.Rows, m.Hidden).Smooth(l.smooth).Set(0, x)
-	w.inner.Reset(x.Rows, m.Hidden)
+	w.input.Set(x, l.smooth)
 	size := m.HeadSize()
 	cols := size
 	if size%linear.PanelCols != 0 {
@@ -48,7 +47,7 @@ func (m *Model) attention(l *layer, batch []Text, x simd.View, w *Workspace) {
 			}
 		}
 	}
-	w.inner.Set(0, context)
+	w.inner.Set(context, nil)
 }
 
 // transformerHead is one attention head: a row for each token of the batch.
@@ -141,8 +140,8 @@ type Text struct {
 
 // Workspace is the memory of one forward pass, reused by the next. All matrices but
 // scores have a row for each token of the batch, text after text without padding. Wide
-// ones never exist as a whole: some columns at a time are computed and packed into
-// input, the left-hand side of the next product.
+// ones never exist as a whole: some columns at a time are computed and are the left-hand
+// side of the next product.
 type Workspace struct {
 	x       []float32 // the hidden states
 	normed  []float32 // these as a sublayer of ModernBERT reads them
@@ -236,27 +235,20 @@ func merge(n *Norm, x, change simd.View) {
 // feedForward sets change to narrow(GELU(wide(x))), or where there is a gate to
 // narrow(GELU(wide(x)) · gate(x)) (Shazeer 2020, arXiv:2002.05202).
 func (m *Model) feedForward(l *layer, x, change simd.View, w *Workspace) {
-	w.input.Reset(x.Rows, m.Hidden).Smooth(l.smoothWide).Set(0, x)
+	w.input.Set(x, l.smoothWide)
 	slice := l.narrow.Slice()
 	for first := 0; first < m.Intermediate; first += slice {
-		end := min(first+slice, m.Intermediate)
-		w.inner.Reset(x.Rows, end-first)
-		step := w.inner.Step()
-		for col := first; col < end; col += step {
-			cols := min(step, end-col)
-			wide := resize(&w.wide, x.Rows, cols)
-			l.wide.Mul(wide, w.input, col)
-			m.kernel.GELU(wide.Data)
-			if l.gate != nil {
-				gate := resize(&w.gate, x.Rows, cols)
-				l.gate.Mul(gate, w.input, col)
-				for i, g := range gate.Data {
-					wide.Data[i] *= g
-				}
+		wide := resize(&w.wide, x.Rows, min(slice, m.Intermediate-first))
+		l.wide.Mul(wide, w.input, first)
+		m.kernel.GELU(wide.Data)
+		if l.gate != nil {
+			gate := resize(&w.gate, wide.Rows, wide.Cols)
+			l.gate.Mul(gate, w.input, first)
+			for i, g := range gate.Data {
+				wide.Data[i] *= g
 			}
-			w.inner.Set(col-first, wide)
 		}
-		l.narrow.Add(change, w.inner, first)
+		l.narrow.Add(change, w.inner.Set(wide, nil), first)
 	}
 }
 

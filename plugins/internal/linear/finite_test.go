@@ -14,11 +14,11 @@ import (
 func TestInt8NotFinite(t *testing.T) {
 	const rows, depth, cols = 3, 83, 40
 	inf := float32(math.Inf(1))
-	eachUnit(t, Int8, func(t *testing.T, k *simd.Kernel, r *rand.Rand) {
+	eachUnit(t, func(t *testing.T, k *simd.Kernel, r *rand.Rand) {
 		x, w, bias := randomView(r, rows, depth), randomView(r, cols, depth), randoms(r, cols)
-		l := New(k, Int8, w, bias)
+		l := New(k, Int8, w, bias, nil)
 		want := result(rows, cols)
-		l.Mul(want, NewInput(k, Int8).Reset(rows, depth).Set(0, x), 0)
+		l.Mul(want, NewInput(k, Int8).Set(x, nil), 0)
 		for _, bad := range []float32{float32(math.NaN()), inf, -inf} {
 			for at := range depth {
 				t.Run(fmt.Sprint(bad, " at ", at), func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestInt8NotFinite(t *testing.T) {
 					defer func() { x.Row(1)[at] = before }()
 					x.Row(1)[at] = bad
 					got := result(rows, cols)
-					l.Mul(got, NewInput(k, Int8).Reset(rows, depth).Set(0, x), 0)
+					l.Mul(got, NewInput(k, Int8).Set(x, nil), 0)
 					for i := range rows {
 						for j, v := range got.Row(i) {
 							if i == 1 && v-v == 0 || i != 1 && v != want.Row(i)[j] {

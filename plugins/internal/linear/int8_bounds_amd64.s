@@ -204,30 +204,3 @@ loop:
 	JNZ loop
 	VZEROUPPER
 	RET
-
-// roundAVX512 rounds to the nearest bfloat16, and of two to the even one.
-//
-// func roundAVX512(dst []byte, x []float32)
-TEXT ·roundAVX512(SB), NOSPLIT, $0-48
-	MOVQ dst_base+0(FP), DI
-	MOVQ x_base+24(FP), SI
-	MOVQ x_len+32(FP), CX
-	MOVL $0x7FFF, AX
-	VPBROADCASTD AX, Z2
-	MOVL $1, AX
-	VPBROADCASTD AX, Z3
-
-loop:
-	VMOVDQU32 (SI), Z0
-	VPSRLD $16, Z0, Z1
-	VPANDD Z3, Z1, Z1
-	VPADDD Z2, Z0, Z0
-	VPADDD Z1, Z0, Z0
-	VPSRLD $16, Z0, Z0
-	VPMOVDW Z0, (DI)
-	ADDQ $64, SI
-	ADDQ $32, DI
-	SUBQ $16, CX
-	JNZ loop
-	VZEROUPPER
-	RET

@@ -11,99 +11,67 @@ import (
 const PanelCols = simd.PanelCols
 
 // Input is the left-hand side of products with layers of one precision, in the form in
-// which its kernel multiplies fastest. It is filled some columns at a time, so
-// that what they are computed from need not be kept. One goroutine at a time may
-// use it.
+// which its kernel multiplies fastest. One goroutine at a time may use it.
 type Input struct {
-	kernel     *simd.Kernel
-	unit       *unit // nil for float32
+	precision  Precision
+	unit       *unit // of int8
 	rows, cols int
 
-	// float32: rows of floats, or groups of rows as bf16x3. int8: rows of which some
-	// columns are still missing.
-	data    []float32
-	tile    []float32 // what results of tiles or panels stick out into
+	x       simd.View // of float32 and bfloat16
+	rounded []float32 // those of bfloat16
+	tile    []float32 // what results of panels stick out into
 	scratch simd.Scratch
 
-	packed     []byte // rows of bytes, of words or of bfloat16
+	packed     []byte // int8: rows of bytes or of words
 	scale, low []float32
-	factors    []float32 // of the columns, nil where there are none
-	smoothed   []float32 // a row times these
+	smoothed   []float32 // a row
 	product    product
 }
 
 // NewInput returns an empty input for layers that [New] makes of the same kernel and
 // precision.
 func NewInput(k *simd.Kernel, p Precision) *Input {
-	in := &Input{kernel: k}
-	if p != Float32 {
-		in.unit = unitFor(k, p)
+	in := &Input{precision: p}
+	if p == Int8 {
+		in.unit = unitFor(k)
 	}
 	return in
 }
 
-// Reset sets the shape. All columns must be set after it, from left to right.
-func (in *Input) Reset(rows, cols int) *Input {
-	in.rows, in.cols, in.factors = rows, cols, nil
-	switch {
-	case in.unit != nil:
-		in.resetPacked()
-	case hasTiles(in.kernel):
-		in.data = aligned(in.data, in.groups().end()*in.groupSize())
+// Set makes the rows of x the input of layers that were made with s. In float32 x must stay as it is until
+// the products are computed. Wrong shapes panic.
+func (in *Input) Set(x simd.View, s *Smoothing) *Input {
+	if s != nil && (in.unit == nil || len(s.input) != x.Cols) {
+		panic("linear: smoothing does not fit the input")
+	}
+	if x.Rows > 0 {
+		x.Row(x.Rows - 1) // panics where the data is too short
+	}
+	in.rows, in.cols = x.Rows, x.Cols
+	switch in.precision {
+	case Int8:
+		in.quantise(x, s)
+	case BFloat16:
+		in.rounded = grow(in.rounded, x.Rows*x.Cols)
+		in.x = roundedTo(in.rounded, x)
 	default:
-		in.data = grow(in.data, rows*cols)
+		in.x = x
 	}
 	return in
 }
 
-// Smooth says, after Reset, that the layers of the input were made with s.
-func (in *Input) Smooth(s *Smoothing) *Input {
-	if s != nil {
-		if in.unit == nil || in.unit.quantise == nil || len(s.input) != in.cols {
-			panic("linear: smoothing does not fit the input")
-		}
-		in.factors, in.smoothed = s.input, grow(in.smoothed, in.cols)
-	}
-	return in
-}
-
-// Set sets the columns from col on to those of x. Its width is a multiple of
-// [PanelCols], or reaches to the last column. For int8 a row has one scale, so it is
-// quantised when its last column is there: cheapest is to set all at once. Wrong shapes
-// panic.
-func (in *Input) Set(col int, x simd.View) *Input {
-	if x.Rows != in.rows || col%PanelCols != 0 || col+x.Cols > in.cols || x.Cols%PanelCols != 0 && col+x.Cols < in.cols {
-		panic("linear: columns do not fit the input")
-	}
-	if x.Rows == 0 || x.Cols == 0 {
-		return in
-	}
-	x.Row(x.Rows - 1) // panics where the data is too short
-	switch {
-	case in.unit != nil && in.unit.round != nil:
-		in.setBFloat16(col, x)
-	case in.unit != nil:
-		in.setInt8(col, x)
-	case hasTiles(in.kernel):
-		in.setBF16x3(col, x)
-	default:
-		in.copyFloats(col, x)
-	}
-	return in
-}
-
-// Step returns how many columns are best set at a time, a multiple of [PanelCols] or all.
-func (in *Input) Step() int {
-	if in.unit != nil && in.unit.quantise != nil {
-		return roundUp(in.cols, PanelCols)
-	}
-	return PanelCols
-}
-
-func (in *Input) copyFloats(col int, x simd.View) {
+// roundedTo writes x, each number rounded to the nearest one with 8 bits of mantissa, a bfloat16, and of two
+// to the even one.
+func roundedTo(data []float32, x simd.View) simd.View {
+	rounded := simd.NewView(data, x.Rows, x.Cols)
 	for i := range x.Rows {
-		copy(in.data[i*in.cols+col:], x.Row(i))
+		to := rounded.Row(i)
+		for j, v := range x.Row(i) {
+			bits := math.Float32bits(v)
+			to[j] = math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
+		}
 	}
+	return rounded
 }
 
 // grow returns a slice of n floats, s itself where it is large enough.
@@ -114,87 +82,50 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-func zeroed(s []float32, n int) []float32 {
-	s = grow(s, n)
-	clear(s)
-	return s
-}
-
 // Layer is a linear layer, x·wᵀ + bias, with the weights in the form in which
 // its kernel multiplies fastest. It is read-only and safe for concurrent use.
 type Layer struct {
 	kernel      *simd.Kernel
 	depth, cols int
-	bias        []float32 // of whole panels
+	bias        []float32 // int8: of whole panels
 
-	// One of these three holds the weights.
+	// One of these holds the weights.
 	floats *simd.Matrix
-	bf16x3 []float32 // panels
-	packed *packedWeights
+	packed *packedWeights // int8
 }
 
 // New makes a layer of weights, a row for every output, and a bias for each
-// of these. The data of w is not used afterwards.
-func New(k *simd.Kernel, p Precision, w simd.View, bias []float32) *Layer {
-	return NewSmooth(k, p, w, bias, nil)
-}
-
-// NewSmooth makes a layer like [New] whose inputs are smoothed by s.
-func NewSmooth(k *simd.Kernel, p Precision, w simd.View, bias []float32, s *Smoothing) *Layer {
+// of these. Its inputs are smoothed by s. The data of w is not used afterwards.
+func New(k *simd.Kernel, p Precision, w simd.View, bias []float32, s *Smoothing) *Layer {
 	if s != nil && (p != Int8 || len(s.weights) != w.Cols) {
 		panic("linear: smoothing does not fit the layer")
 	}
-	if p != Float32 {
-		return newPacked(k, unitFor(k, p), w, bias, s)
-	}
-	l := newLayer(k, w, bias)
-	if hasTiles(k) {
-		l.packBF16x3(w)
-	} else {
-		l.floats = k.NewMatrix().PackRows(w, bias)
-	}
-	return l
-}
-
-// newPacked makes a layer for a unit.
-func newPacked(k *simd.Kernel, u *unit, w simd.View, bias []float32, s *Smoothing) *Layer {
-	l := newLayer(k, w, bias)
-	l.packed = u.pack(k, w, s, equalSlice(l.depth))
-	return l
-}
-
-func newLayer(k *simd.Kernel, w simd.View, bias []float32) *Layer {
 	if len(bias) != w.Rows {
 		panic("linear: bias and matrix differ in size")
 	}
 	l := &Layer{kernel: k, depth: w.Cols, cols: w.Rows}
-	l.bias = make([]float32, roundUp(l.cols, PanelCols))
-	copy(l.bias, bias)
+	switch p {
+	case Int8:
+		l.bias = make([]float32, roundUp(l.cols, PanelCols))
+		copy(l.bias, bias)
+		l.packed = unitFor(k).pack(k, w, s, l.Slice())
+	case BFloat16:
+		l.floats = k.NewMatrix().PackRows(roundedTo(make([]float32, w.Rows*w.Cols), w), bias)
+	default:
+		l.floats = k.NewMatrix().PackRows(w, bias)
+	}
 	return l
 }
 
 // Slice returns how many inputs of a layer [Layer.Add] should take at a time:
 // as many as stay in the second-level cache, and for int8 as share a scale; or all.
 func (l *Layer) Slice() int {
-	switch {
-	case l.floats != nil, l.packed != nil:
-		return equalSlice(l.depth)
-	}
-	return sliceCols
+	slices := (l.depth + maxSlice - 1) / maxSlice
+	return paddedTerms((l.depth + slices - 1) / slices)
 }
 
-const (
-	// sliceCols keeps 256 rows of a bf16x3 input below 600 kB.
-	sliceCols = 384
-	// maxSlice keeps the floats that 512 rows of it are made of within the cache.
-	maxSlice = 512
-)
-
-// equalSlice cuts a depth into equal slices.
-func equalSlice(depth int) int {
-	slices := (depth + maxSlice - 1) / maxSlice
-	return paddedTerms((depth + slices - 1) / slices)
-}
+// maxSlice keeps the floats that 512 rows of a slice are made of within the cache.
+const maxSlice = 512
 
 // Mul sets dst to the outputs of the layer from col on, a multiple of
 // [PanelCols], as many as dst has columns. Wrong shapes panic.
@@ -224,29 +155,25 @@ func (l *Layer) mul(dst simd.View, in *Input, col, first int) {
 		return
 	}
 	dst.Row(dst.Rows - 1) // panics where the data is too short
-	switch {
-	case l.packed != nil:
+	if l.packed != nil {
 		l.mulPacked(dst, in, col, first)
-	case l.floats != nil:
+	} else {
 		l.mulFloats(dst, in, col, first)
-	default:
-		l.mulBF16x3(dst, in, col, first)
 	}
 }
 
 // mulFloats computes the outputs from col on, with the inputs from first on: a panel at a
 // time where they are added to others.
 func (l *Layer) mulFloats(dst simd.View, in *Input, col, first int) {
-	x := simd.NewView(in.data, in.rows, in.cols)
 	if first == 0 {
-		l.floats.Part(0, in.cols, col, dst.Cols).Mul(dst, x, &in.scratch)
+		l.floats.Part(0, in.cols, col, dst.Cols).Mul(dst, in.x, &in.scratch)
 		return
 	}
 	in.tile = grow(in.tile, dst.Rows*PanelCols)
 	for c := 0; c < dst.Cols; c += PanelCols {
 		cols := min(PanelCols, dst.Cols-c)
 		sums := simd.NewView(in.tile[:dst.Rows*cols], dst.Rows, cols)
-		l.floats.Part(first, in.cols, col+c, cols).Mul(sums, x, &in.scratch)
+		l.floats.Part(first, in.cols, col+c, cols).Mul(sums, in.x, &in.scratch)
 		for i := range dst.Rows {
 			l.kernel.Add(dst.Row(i)[c:][:cols], sums.Row(i))
 		}

@@ -7,10 +7,9 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// Weights below float32 stand in panels of 32 outputs. A panel is lines of 128 bytes: for
-// each group of terms, 4 of int8 or 2 of bfloat16, all outputs one after another. That is
-// what VPDPBUSD and VDPBF16PS multiply a broadcast group of a row by, and what a tile of
-// AMX is. Where bytes are multiplied as words (AVX2) a line has 2 terms in 64 bytes.
+// Weights of int8 stand in panels of 32 outputs. A panel is lines of 128 bytes: for each
+// group of 4 terms all outputs one after another. That is what VPDPBUSD multiplies a
+// broadcast group of a row by. Where bytes are multiplied as words (AVX2) a line has 2 terms in 64 bytes.
 //
 // A row of the input is its terms one after another. Rows and panels are filled up with
 // zeros to 64 terms, and there are rows enough for whole blocks; their contents do not
@@ -24,8 +23,8 @@ type packedWeights struct {
 	data  []byte
 	panel int // bytes of a panel
 
-	// Of int8: an output's scale, and the sum of its weights, times that scale, over all
-	// terms and over each slice of them.
+	// An output's scale, and the sum of its weights, times that scale, over all terms and
+	// over each slice of them.
 	colScale  []float32
 	colSum    []float32
 	sliceSums [][]float32
@@ -33,27 +32,21 @@ type packedWeights struct {
 
 func (in *Input) lda() int { return paddedTerms(in.cols) * in.unit.size }
 
-func (in *Input) resetPacked() {
-	in.packed = grow(in.packed, roundUp(in.rows, rowBlock)*in.lda())
-	if in.unit.quantise != nil {
-		in.scale, in.low = grow(in.scale, in.rows), grow(in.low, in.rows)
-	}
-}
-
-// setInt8 quantises rows that are whole, and keeps others until they are.
-func (in *Input) setInt8(col int, x simd.View) {
-	if x.Cols < in.cols {
-		in.data = grow(in.data, in.rows*in.cols)
-		in.copyFloats(col, x)
-		if col+x.Cols < in.cols {
-			return
-		}
-		x = simd.NewView(in.data, in.rows, in.cols)
-	}
+// quantise sets rows in whole numbers.
+func (in *Input) quantise(x simd.View, s *Smoothing) {
 	lda := in.lda()
+	in.packed = grow(in.packed, roundUp(in.rows, rowBlock)*lda)
+	in.scale, in.low = grow(in.scale, in.rows), grow(in.low, in.rows)
+	if x.Cols == 0 {
+		return
+	}
+	var factors []float32
+	if s != nil {
+		factors, in.smoothed = s.input, grow(in.smoothed, in.cols)
+	}
 	for i := range x.Rows {
 		row := in.packed[i*lda:][:lda]
-		in.scale[i], in.low[i] = in.unit.quantiseRow(row, x.Row(i), in.factors, in.smoothed)
+		in.scale[i], in.low[i] = in.unit.quantiseRow(row, x.Row(i), factors, in.smoothed)
 		clear(row[in.cols*in.unit.size:])
 	}
 }
@@ -94,54 +87,28 @@ func (u *unit) quantiseRow(dst []byte, x, factors, memory []float32) (scale, low
 	return scale, low
 }
 
-func (in *Input) setBFloat16(col int, x simd.View) {
-	lda, n := in.lda(), x.Cols&^(in.unit.lanes-1)
-	for i := range x.Rows {
-		row, from := in.packed[i*lda:][:lda], x.Row(i)
-		to := row[2*col:]
-		if n > 0 {
-			in.unit.round(to, from[:n])
-		}
-		roundPortable(to[2*n:], from[n:])
-		if col+x.Cols == in.cols {
-			clear(row[2*in.cols:])
-		}
-	}
-}
-
 // pack makes panels of weights. Of the terms so many, a multiple of 64, make a slice.
 func (u *unit) pack(k *simd.Kernel, w simd.View, smooth *Smoothing, slice int) *packedWeights {
 	terms, cols := paddedTerms(w.Cols), roundUp(w.Rows, PanelCols)
-	bytes := 1
-	if u.round != nil {
-		bytes = 2
+	p := &packedWeights{unit: u, panel: terms * PanelCols, colScale: make([]float32, cols), colSum: make([]float32, cols)}
+	p.data = alignedBytes(cols * terms)
+	for range (w.Cols + slice - 1) / slice {
+		p.sliceSums = append(p.sliceSums, make([]float32, cols))
 	}
-	p := &packedWeights{unit: u, panel: terms * PanelCols * bytes}
-	p.data = alignedBytes(cols / PanelCols * p.panel)
-	if u.quantise != nil {
-		p.colScale, p.colSum = make([]float32, cols), make([]float32, cols)
-		for range (w.Cols + slice - 1) / slice {
-			p.sliceSums = append(p.sliceSums, make([]float32, cols))
-		}
-	}
-	row, whole, smoothed := make([]byte, terms*bytes), make([]int8, terms), make([]float32, w.Cols)
+	row, whole, smoothed := make([]byte, terms), make([]int8, terms), make([]float32, w.Cols)
 	for j := range w.Rows {
-		if u.round != nil {
-			roundPortable(row, w.Row(j))
-		} else {
-			scale, _ := k.Quantise(whole, smooth.apply(smoothed, w.Row(j)))
-			all := 0
-			for n, sums := range p.sliceSums {
-				sum := 0
-				for i := n * slice; i < min((n+1)*slice, len(whole)); i++ {
-					row[i] = byte(whole[i])
-					sum += int(whole[i])
-				}
-				sums[j] = scale * float32(sum)
-				all += sum
+		scale, _ := k.Quantise(whole, smooth.apply(smoothed, w.Row(j)))
+		all := 0
+		for n, sums := range p.sliceSums {
+			sum := 0
+			for i := n * slice; i < min((n+1)*slice, len(whole)); i++ {
+				row[i] = byte(whole[i])
+				sum += int(whole[i])
 			}
-			p.colScale[j], p.colSum[j] = scale, scale*float32(all)
+			sums[j] = scale * float32(sum)
+			all += sum
 		}
+		p.colScale[j], p.colSum[j] = scale, scale*float32(all)
 		u.interleave(p.data[j/PanelCols*p.panel:], row, j%PanelCols)
 	}
 	return p
@@ -149,7 +116,7 @@ func (u *unit) pack(k *simd.Kernel, w simd.View, smooth *Smoothing, slice int) *
 
 // interleave writes the terms of an output to its places in a panel.
 func (u *unit) interleave(panel, row []byte, col int) {
-	if u.quantise != nil && u.group == 2 {
+	if u.group == 2 {
 		for i := 0; i < len(row); i += 2 {
 			copy(panel[i*PanelCols+2*col:], row[i:i+2])
 		}
@@ -167,20 +134,18 @@ func (l *Layer) mulPacked(dst simd.View, in *Input, col, first int) {
 		panic("linear: layer and input differ in precision")
 	}
 	sums := w.colSum
-	if u.quantise != nil && in.cols < l.depth {
+	if in.cols < l.depth {
 		sums = w.sliceSums[first/l.Slice()]
 	}
-	p, line := &in.product, w.panel/paddedTerms(l.depth) // bytes of all outputs per term
+	p := &in.product
 	p.rows, p.a, p.lda = dst.Rows, in.packed, in.lda()
 	p.steps = p.lda / 16
 	p.scale, p.low = in.scale, in.low
 	in.tile = grow(in.tile, dst.Rows*u.cols)
 	for c := 0; c < dst.Cols; c += u.cols {
 		at := col + c
-		p.b = w.data[at/PanelCols*w.panel+first*line+at%PanelCols*line/PanelCols*u.group:]
-		if u.quantise != nil {
-			p.colScale, p.colSum = w.colScale[at:], sums[at:]
-		}
+		p.b = w.data[at/PanelCols*w.panel+first*PanelCols+at%PanelCols*u.group:]
+		p.colScale, p.colSum = w.colScale[at:], sums[at:]
 		p.from, p.ldfrom = l.bias[at:], 0
 		cols := min(u.cols, dst.Cols-c)
 		p.c, p.ldc = dst.Data[c:], dst.Stride

@@ -1,15 +1,9 @@
 package linear
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "math"
 
 var portableInt8 = &unit{name: "portable", size: 1, group: 4, cols: PanelCols, lanes: 1,
 	mul: productInt8Portable, bounds: boundsPortable, multiply: multiplyPortable, quantise: bytesPortable}
-
-var portableBFloat16 = &unit{name: "portable", size: 2, group: 2, cols: PanelCols, lanes: 1,
-	mul: productBFloat16Portable, round: roundPortable}
 
 // lineBytes is what a step of four bytes of a row has in a panel of weights.
 const lineBytes = 4 * PanelCols
@@ -43,29 +37,6 @@ func (p *product) finish(i int, sums []int32) {
 	}
 }
 
-func productBFloat16Portable(p *product) {
-	for i := range p.rows {
-		var sums [PanelCols]float32
-		row, b := p.a[i*p.lda:][:16*p.steps], p.b
-		for len(row) >= 4 {
-			x, y := bfloat16(row), bfloat16(row[2:])
-			line := b[:lineBytes]
-			for j := range sums {
-				sums[j] += x*bfloat16(line[4*j:]) + y*bfloat16(line[4*j+2:])
-			}
-			row, b = row[4:], b[lineBytes:]
-		}
-		c, from := p.c[i*p.ldc:][:len(sums)], p.from[i*p.ldfrom:][:len(sums)]
-		for j, sum := range sums {
-			c[j] = sum + from[j]
-		}
-	}
-}
-
-func bfloat16(b []byte) float32 {
-	return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16)
-}
-
 func boundsPortable(x []float32) (low, high float32) {
 	low, high = x[0], x[0]
 	for _, v := range x[1:] {
@@ -84,13 +55,5 @@ func bytesPortable(dst []byte, x []float32, low, inverse float32) {
 	const rounder = 1 << 23 // above it, floats are whole numbers
 	for i, v := range x {
 		dst[i] = byte(math.Float32bits(float32((v-low)*inverse) + rounder))
-	}
-}
-
-// roundPortable rounds to the nearest bfloat16, and of two to the even one.
-func roundPortable(dst []byte, x []float32) {
-	for i, v := range x {
-		bits := math.Float32bits(v)
-		binary.LittleEndian.PutUint16(dst[2*i:], uint16((bits+0x7fff+bits>>16&1)>>16))
 	}
 }

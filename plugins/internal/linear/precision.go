@@ -25,35 +25,18 @@ func (p Precision) Check() error {
 	return fmt.Errorf("precision %q is none of float32, bfloat16 and int8", string(p))
 }
 
-// Unit says what computes layers of precision p with kernel k: a unit of the processor or
-// plain Go, and which one is not used because it was found to be wrong.
-func Unit(k *simd.Kernel, p Precision) string {
-	if p == Float32 {
-		return k.String()
-	}
-	us := unitsFor(k, p)
-	if us[0].refused != "" {
-		return us[0].name + " (" + us[0].refused + " is not used: it gave other results than plain Go)"
-	}
-	return us[0].name
-}
+// Fast reports whether layers of int8 are faster than those of float32 with kernel k:
+// whether the processor has a unit for them.
+func Fast(k *simd.Kernel) bool { return unitFor(k).fast }
 
-// Fast reports whether layers of precision p are faster than those of float32 with
-// kernel k: whether the processor has a unit for them.
-func Fast(k *simd.Kernel, p Precision) bool {
-	return p == Float32 || unitFor(k, p).fast
-}
-
-// unit is an instruction set for products of one precision below float32.
+// unit is an instruction set for products of int8.
 type unit struct {
-	name     string
-	refused  string // the name of a faster unit that was found to be wrong
-	unproven bool   // never executed where it was written
-	fast     bool   // faster than float32 on the same processor
-	size     int    // bytes of a term in a row of the input
-	group    int    // terms of a column that stand side by side in the weights
-	cols     int    // outputs that mul computes at a time
-	lanes    int    // bounds, multiply, quantise and round take a multiple of so many floats, not none
+	name  string
+	fast  bool // faster than float32 on the same processor
+	size  int  // bytes of a term in a row of the input
+	group int  // terms of a column that stand side by side in the weights
+	cols  int  // outputs that mul computes at a time
+	lanes int  // bounds, multiply and quantise take a multiple of so many floats, not none
 
 	// mul adds up the products of all rows with cols columns of weights.
 	mul func(p *product)
@@ -65,8 +48,6 @@ type unit struct {
 	multiply func(dst, x, factors []float32)
 	// quantise writes (x-low)·inverse in whole numbers from 0 to 255.
 	quantise func(dst []byte, x []float32, low, inverse float32)
-	// round writes x as bfloat16.
-	round func(dst []byte, x []float32)
 }
 
 // product is the work of one call of unit.mul. Terms beyond the depth are zero in b.
@@ -84,14 +65,10 @@ type product struct {
 	from   []float32
 	ldfrom int
 
-	// Of int8 alone: a row's scale and lowest value, a column's scale and the sum of its
-	// weights times that scale.
+	// A row's scale and lowest value, a column's scale and the sum of its weights times
+	// that scale.
 	scale, low       []float32
 	colScale, colSum []float32
-
-	// Memory for the sums of rows in whole blocks by 32 columns, for units that store them:
-	// int32, or of bfloat16 the bits of float32.
-	sums []int32
 }
 
 // paddedTerms returns the depth in memory, a multiple of what any unit takes in a step.

@@ -4,4 +4,4 @@ package linear
 
 import "github.com/racflow/racflow/plugins/internal/simd"
 
-func unitsOf(*simd.Kernel, Precision) []*unit { return nil }
+func unitsOf(*simd.Kernel) []*unit { return nil }

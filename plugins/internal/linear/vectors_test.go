@@ -40,7 +40,7 @@ func TestUnitsMakeTheSameVectors(t *testing.T) {
 	for _, dir := range folders {
 		for _, kernel := range simd.Kernels() {
 			vectors := map[string][][]float32{}
-			linear.EachInt8Unit(t, kernel, func(name string, k *simd.Kernel) {
+			linear.EachUnit(t, kernel, func(name string, k *simd.Kernel) {
 				e, err := encoder.Open(dir, encoder.Options{Precision: encoder.Int8, Kernel: k, MiniLM: true})
 				if err != nil {
 					t.Fatal(err)

@@ -10,8 +10,13 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"unsafe"
+
+	"github.com/x448/float16"
+
+	"github.com/racflow/racflow/plugins/internal/mapped"
 )
 
 // file is one file of weights, mapped.
@@ -19,7 +24,7 @@ type file struct {
 	name string // for errors
 	size int64
 	disk *os.File // until it is closed
-	held *mapping // nil where the contents came as bytes
+	all  []byte   // the whole file, mapped as long as file is reachable
 	data []byte   // of all tensors
 	entries
 }
@@ -58,12 +63,13 @@ func readFile(disk *os.File) (*file, error) {
 	if info.Size() > maxSize {
 		return nil, fmt.Errorf("%s: %d GB: not the weights of an encoder", disk.Name(), info.Size()>>30)
 	}
-	held, err := openMapping(disk, info.Size())
+	all, unmap, err := mapped.File(disk)
 	if err != nil {
 		return nil, fmt.Errorf("read the weights: %w", err)
 	}
-	f := &file{name: disk.Name(), size: info.Size(), disk: disk, held: held}
-	f.entries, f.data, err = readHeader(held.data, f.name)
+	f := &file{name: disk.Name(), size: info.Size(), disk: disk, all: all}
+	runtime.AddCleanup(f, func(unmap func()) { unmap() }, unmap)
+	f.entries, f.data, err = readHeader(all, f.name)
 	return f, err
 }
 
@@ -268,19 +274,20 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 // decoders holds the types that convert to float32 without loss.
 var decoders = map[string]struct {
 	size  int
+	ones  uint32 // in the upper 16 bits, the exponent of what is not finite
 	widen func(dst []float32, raw []byte)
 }{
-	"F32": {4, func(dst []float32, raw []byte) {
+	"F32": {4, 0x7f80, func(dst []float32, raw []byte) {
 		for i := range dst {
 			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
 		}
 	}},
-	"F16": {2, func(dst []float32, raw []byte) {
+	"F16": {2, 0x7c00, func(dst []float32, raw []byte) {
 		for i := range dst {
-			dst[i] = FromHalf(binary.LittleEndian.Uint16(raw[2*i:]))
+			dst[i] = float16.Frombits(binary.LittleEndian.Uint16(raw[2*i:])).Float32()
 		}
 	}},
-	"BF16": {2, func(dst []float32, raw []byte) {
+	"BF16": {2, 0x7f80, func(dst []float32, raw []byte) {
 		for i := range dst {
 			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(raw[2*i:])) << 16)
 		}
@@ -296,50 +303,15 @@ func asFloats(dtype string, raw []byte) (values []float32, ok bool) {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&raw[0])), len(raw)/4), true
 }
 
-// FromHalf converts an IEEE 754 half-precision number, given by its bits.
-func FromHalf(h uint16) float32 {
-	sign := uint32(h>>15) << 31
-	exponent, fraction := uint32(h>>10&0x1f), uint32(h&0x3ff)
-	switch exponent {
-	case 0: // zero, or a fraction without the leading one
-		v := float32(fraction) * (1.0 / (1 << 24))
-		return math.Float32frombits(math.Float32bits(v) | sign)
-	case 0x1f: // infinity or not a number
-		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
-	}
-	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
-}
-
 // notFinite returns the index of the first number of a tensor that is infinite or none, or -1.
-// These have an exponent of ones alone, to which one bit more makes a carry.
+// These have an exponent of ones alone.
 func notFinite(dtype string, raw []byte) int {
-	size := decoders[dtype].size
-	// Of the numbers in 8 bytes: the exponents, their lowest bits, and the signs.
-	exponent, low, sign := uint64(0x7f8000007f800000), uint64(0x0080000000800000), uint64(0x8000000080000000)
-	switch dtype {
-	case "BF16":
-		exponent, low, sign = 0x7f807f807f807f80, 0x0080008000800080, 0x8000800080008000
-	case "F16":
-		exponent, low, sign = 0x7c007c007c007c00, 0x0400040004000400, 0x8000800080008000
-	}
-	for start := 0; start < len(raw); {
-		end := min(start+1024, len(raw))
-		// The test of a block has no branch in it: most hold finite numbers alone.
-		var carries uint64
-		at := start
-		for ; at+8 <= end; at += 8 {
-			carries |= binary.LittleEndian.Uint64(raw[at:])&exponent + low
+	size, ones := decoders[dtype].size, decoders[dtype].ones
+	for i := 0; i < len(raw); i += size {
+		number := uint32(binary.LittleEndian.Uint16(raw[i+size-2:])) // with the exponent
+		if number&ones == ones {
+			return i / size
 		}
-		if carries&sign != 0 || at < end {
-			for at = start; at < end; at += size {
-				var last [8]byte
-				copy(last[:], raw[at:at+size])
-				if n := binary.LittleEndian.Uint64(last[:]); (n&exponent+low)&sign&(1<<(8*size)-1) != 0 {
-					return at / size
-				}
-			}
-		}
-		start = end
 	}
 	return -1
 }

@@ -2,7 +2,6 @@ package safetensors
 
 import (
 	"encoding/binary"
-	"math"
 	"strings"
 	"testing"
 
@@ -21,7 +20,7 @@ func openBytes(contents []byte) (*Weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &file{name: name, held: &mapping{data: contents}, data: data, entries: entries}
+	f := &file{name: name, data: data, entries: entries}
 	w := &Weights{name: name, files: []*file{f}, tensors: map[string]*file{}}
 	for tensor := range entries {
 		w.tensors[tensor] = f
@@ -48,20 +47,6 @@ func TestReadTensor(t *testing.T) {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})
-	}
-}
-
-func TestFromHalf(t *testing.T) {
-	for half, want := range map[uint16]float64{
-		0: 0, 1: math.Ldexp(1, -24), 0x03ff: math.Ldexp(1023, -24), 0x0400: math.Ldexp(1, -14),
-		0x7bff: 65504, 0xfc00: math.Inf(-1), 0x8001: -math.Ldexp(1, -24),
-	} {
-		if got := float64(FromHalf(half)); got != want {
-			t.Errorf("%#04x: got %v, want %v", half, got, want)
-		}
-	}
-	if !math.IsNaN(float64(FromHalf(0x7e00))) || !math.Signbit(float64(FromHalf(0x8000))) {
-		t.Error("not-a-number or minus zero is lost")
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/racflow/racflow/plugins/internal/mapped"
 )
 
 const (
@@ -113,14 +115,11 @@ func (w *Weights) Table(tensor string, cols int) (*Table, error) {
 	if cols == 0 {
 		return nil, fmt.Errorf("%s: tensor %q: shape %v has nothing in it", f.name, tensor, e.Shape)
 	}
-	// In parts, so that what was checked does not stay in memory.
-	const part = 4 << 20
-	for begin := 0; begin < len(raw) && !w.trusted; begin += part {
-		block := raw[begin:min(begin+part, len(raw))]
-		if i := notFinite(e.Dtype, block); i >= 0 {
-			return nil, damaged(f.name, tensor, e.Dtype, raw, begin/decoders[e.Dtype].size+i)
+	if !w.trusted {
+		if i := notFinite(e.Dtype, raw); i >= 0 {
+			return nil, damaged(f.name, tensor, e.Dtype, raw, i)
 		}
-		f.held.forget(block)
+		w.Forget() // what was checked is not needed soon
 	}
 	return t, nil
 }
@@ -283,7 +282,7 @@ func (w *Weights) Version() string {
 // them when they are read again.
 func (w *Weights) Forget() {
 	for _, f := range w.files {
-		f.held.forget(f.held.data)
+		mapped.Forget(f.all)
 	}
 }
 

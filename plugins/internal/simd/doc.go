@@ -5,11 +5,10 @@
 // package linear.
 //
 // Each routine exists once per instruction set: AVX-512, AVX2 with FMA, and
-// plain Go for every other machine. The kernel named amx has the routines of AVX-512, and
-// says that a process may use the tiles of AMX, on Linux. A [Kernel] is one such set;
-// [Best] is the fastest that this CPU can run, found once when the program starts. Code that
-// wants a particular set, such as a test that compares two, takes it from
-// [Kernels] or [Portable] and calls its methods.
+// plain Go for every other machine. A [Kernel] is one such set; [Best] is the fastest that
+// this CPU can run, found once when the program starts. Code that wants a particular set,
+// such as a test that compares two, takes it from [Kernels] or [Portable] and calls its
+// methods.
 //
 // The package knows no goroutines and keeps no state between calls. It does not
 // check shapes that come from outside the program: a wrong shape is a mistake

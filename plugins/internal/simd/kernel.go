@@ -42,8 +42,6 @@ type Kernel struct {
 	// number of rows is a multiple of int8Rows; DotInt8 sees to the rest.
 	bytes   int
 	dotInt8 func(dst []int32, query, rows []int8, stride int)
-	// dotGroup is nil where dotInt8 is as fast; see Group.
-	dotGroup func(dst *[GroupSize * GroupRows]int32, start []int32, codes, packed []int8)
 	// reach takes as many rows as a multiple of lanes.
 	reach func(dots []int32, rows []Quantisation, b *Bound) uint64
 
@@ -73,7 +71,7 @@ func Portable() *Kernel { return kernels[len(kernels)-1] }
 // Kernels returns every kernel that this CPU can run, fastest first.
 func Kernels() []*Kernel { return append([]*Kernel(nil), kernels...) }
 
-// String returns the kernel's name: "amx", "avx512", "avx2" or "portable".
+// String returns the kernel's name: "avx512", "avx2" or "portable".
 func (k *Kernel) String() string { return k.name }
 
 // Dot returns Σ a[i]·b[i] with the best kernel. The lengths must be equal.

@@ -121,18 +121,14 @@ func compactCommand() *cobra.Command {
 		Use:   "compact [FOLDER ...]",
 		Short: "Rewrite collections without what was deleted and replaced",
 		Long: `Rewrite collections without what was deleted and replaced. This happens by
-itself where it pays; compacting makes a collection as small as it can be, and never
-larger. It needs room for a copy meanwhile.`,
+itself where it pays; compacting leaves nothing of it, and one file of rows at most. It
+needs room for a copy meanwhile.`,
 		Example: `  racflow store compact
   racflow store compact .racflow`,
 		RunE: func(c *cobra.Command, folders []string) error {
 			return eachCollection(c, folders, func(at Location) error {
 				done, err := Compact(c.Context(), at)
-				switch {
-				case err != nil:
-				case done.Kept && done.After == done.Before:
-					fmt.Fprintf(c.OutOrStdout(), "%s: %s, unchanged: a rewrite would not make it smaller\n", at, size(done.After))
-				default:
+				if err == nil {
 					fmt.Fprintf(c.OutOrStdout(), "%s: %s, was %s\n", at, size(done.After), size(done.Before))
 				}
 				return err

@@ -10,9 +10,9 @@
 // Put and Delete append to the log, Commit makes what they wrote durable and
 // visible, and whatever follows the last Commit does not exist: a process can be
 // killed at any moment. A deleted or replaced row stays in its segment and is
-// marked beside it. When the log grows large its rows become a file. When segments
-// become many, or most rows of one were removed, they are merged into a new one; a
-// new log that lists it takes the place of the old one.
+// marked beside it. When the log grows large its rows become a file. When the rows
+// behind a segment are as many as its own, or most of its rows were removed, it is
+// merged with them into a new one; a new log that lists it takes the place of the old one.
 //
 // One process writes a collection at a time, from its first change to its
 // Commit. Any number of processes and goroutines search meanwhile and wait for
@@ -20,21 +20,8 @@
 // process sees what others commit when it opens the collection again.
 //
 // This package holds the stage, transactions, and what people do with a folder of
-// collections without the engine: Find, Stats, Check, Compact and Export. The rooms
-// below internal, each knowing only those before it:
-//
-//	integrity  checksums, and the error for damage
-//	row        entries as bytes, sets of rows, changes
-//	image      the container of a segment, mapped or in memory
-//	segment    rows with every index over them
-//	wal        the log
-//	snapshot   segments at one commit, and how changes make the next
-//	topk       the best rows
-//	filter     the rows that a filter selects
-//	dense      the dense leg
-//	lexical    the lexical leg
-//	search     queries to hits
-//	check      a collection compared with itself
+// collections without the engine: Find, Stats, Check, Compact and Export. Package segment
+// has rows, segments, the log, and segments at one commit; package search searches these.
 //
 // It does not embed, fuse or approximate: a search has the result of comparing the
 // query with every vector. The ranking of the two legs is left to package support.

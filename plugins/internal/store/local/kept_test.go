@@ -34,7 +34,7 @@ func TestKept(t *testing.T) {
 			mustOpen(t, s, dimension)
 			commit(t, s, []byte("a note"), want[:4]...)
 			must.Do(t, s.Close())
-			must.Get(compact(ctx, Location{dir, "c"}, true))(t)
+			intoFile(t, dir, dimension)
 			s = openStore(t, dir)
 			mustOpen(t, s, dimension)
 			must.Do(t, s.Delete(ctx, "c", []string{"1"}))

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -58,15 +57,6 @@ func (c *collection) writeFile(inputs []segment.Input) (*segment.Segment, error)
 // snapshot's files and has the rows that are in memory. It returns the version
 // with the state of that log.
 func (c *collection) checkpoint(now segment.LogState, s *segment.Snapshot) (*version, error) {
-	return c.checkpointBelow(now, s, math.MaxInt64)
-}
-
-// errNotSmaller says that a new log and its files would take as much room as the old ones.
-var errNotSmaller = errors.New("it would not be smaller")
-
-// checkpointBelow is checkpoint where the new log and its files take less than that many
-// bytes; else it changes nothing and returns errNotSmaller.
-func (c *collection) checkpointBelow(now segment.LogState, s *segment.Snapshot, bytes int64) (*version, error) {
 	a, err := segment.CreateLog(c.path()+".new", now.Schema, c.config.Sync)
 	if err != nil {
 		return nil, err
@@ -74,9 +64,6 @@ func (c *collection) checkpointBelow(now segment.LogState, s *segment.Snapshot, 
 	defer a.F.Close()
 	base, err := writeLive(a, now, s)
 	files := s.Parts[:segment.SnapshotFiles(s.Parts)]
-	if err == nil && a.End+fileBytes(files) >= bytes {
-		err = errNotSmaller
-	}
 	if err == nil && c.config.Sync {
 		err = segment.SyncDir(c.dir) // the names of the files come before that of the log
 	}
@@ -91,14 +78,6 @@ func (c *collection) checkpointBelow(now segment.LogState, s *segment.Snapshot, 
 	}
 	now.ID, now.Base, now.End, now.Listed = a.ID, base, a.End, pathsOf(files)
 	return c.version(now, s), nil
-}
-
-// fileBytes is the size of the files of parts.
-func fileBytes(parts []segment.Part) (bytes int64) {
-	for i := range parts {
-		bytes += int64(len(parts[i].Bytes))
-	}
-	return bytes
 }
 
 // writeLive writes what a snapshot has to a new log and returns where its base
@@ -180,7 +159,6 @@ type Statistics struct {
 // Compaction says what Compact achieved.
 type Compaction struct {
 	Before, After int64 // bytes of all files of the collection
-	Kept          bool  // it is as it was: rewritten it would not be smaller
 }
 
 // Location is where a collection is: the folder of the store, and its name.
@@ -218,14 +196,7 @@ func isCollection(dir string) bool {
 	if hasSegments(dir) {
 		return true
 	}
-	log := filepath.Join(dir, "log")
-	if _, err := os.Stat(log); err != nil {
-		return false
-	}
-	if _, err := os.Stat(filepath.Join(dir, "lock")); err == nil {
-		return true
-	}
-	f, err := os.Open(log)
+	f, err := os.Open(filepath.Join(dir, "log"))
 	if err != nil {
 		return false
 	}
@@ -324,10 +295,8 @@ func Export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
 	return nil
 }
 
-// Check reads all of a collection and compares it with itself: every checksum,
-// and every index with the rows. The error says what is wrong, several things
-// if there are; it is fs.ErrNotExist if there is no such collection. It takes
-// about as long as building the indexes anew.
+// Check reads all of a collection and compares every checksum. The error says what is
+// wrong, several things if there are; it is fs.ErrNotExist if there is no such collection.
 func Check(ctx context.Context, at Location) error {
 	c, err := existing(at)
 	if err != nil {
@@ -335,22 +304,23 @@ func Check(ctx context.Context, at Location) error {
 	}
 	s := c.now.Load()
 	defer runtime.KeepAlive(s)
-	all := CheckParts(ctx, s.Snapshot)
-	if len(all) > 0 && ctx.Err() == nil {
-		all = append(all, errors.New("restore the collection from a copy, or delete its folder and build the knowledge again"))
+	var all []error
+	for i := range s.Parts {
+		for section := range segment.SectionCount {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			all = append(all, s.Parts[i].Verify(section))
+		}
 	}
 	return errors.Join(all...)
 }
 
-// Compact merges all rows of a collection into one segment and removes what no
-// search needs, where that makes it smaller. The segment of a small collection can take more
-// than its log, since it has the indexes; then only the log is rewritten, or nothing.
-// It writes, so it fails while another process does (a transient
-// error); searches continue. It needs as much free room as the entries take.
-func Compact(ctx context.Context, at Location) (Compaction, error) { return compact(ctx, at, false) }
-
-// compact is Compact; anyway: a collection that gets larger becomes one segment, too.
-func compact(ctx context.Context, at Location, anyway bool) (done Compaction, err error) {
+// Compact rewrites a collection without what was deleted and replaced. One that has files
+// becomes one segment; of another it rewrites the log, since a segment of so few rows would be
+// larger. It writes, so it fails while another process does (a transient error); searches
+// continue. It needs as much free room as the entries take.
+func Compact(ctx context.Context, at Location) (done Compaction, err error) {
 	c, err := existing(at)
 	if err != nil {
 		return done, err
@@ -363,7 +333,7 @@ func compact(ctx context.Context, at Location, anyway bool) (done Compaction, er
 	if err := errors.Join(ctx.Err(), c.begin()); err != nil {
 		return done, err
 	}
-	if done.Kept, err = c.compact(anyway); err != nil {
+	if err := c.compact(); err != nil {
 		return done, c.undo(err)
 	}
 	c.end()
@@ -371,47 +341,24 @@ func compact(ctx context.Context, at Location, anyway bool) (done Compaction, er
 	return done, err
 }
 
-// compact does so within a transaction that changes nothing. It reports whether the
-// files are those that there were.
-func (c *collection) compact(anyway bool) (kept bool, err error) {
+// compact does so within a transaction that changes nothing.
+func (c *collection) compact() error {
 	now := c.now.Load()
-	defer runtime.KeepAlive(now)
-	if len(now.Parts) == 1 && now.Live == now.Rows && segment.SnapshotFiles(now.Parts) == 1 && len(now.Listed) == 1 && now.End-now.Base < smallLog {
-		return true, nil
-	}
-	before := int64(math.MaxInt64)
-	if !anyway {
-		before = now.End
-		for _, path := range now.Listed {
-			info, err := os.Stat(path)
-			if err != nil {
-				return false, err
-			}
-			before += info.Size()
-		}
-	}
-	var parts []segment.Part
-	if now.Live > 0 {
-		s, err := c.writeFile(segment.Inputs(now.Parts))
+	parts := now.Parts
+	if segment.SnapshotFiles(parts) > 0 && now.Live > 0 {
+		s, err := c.writeFile(segment.Inputs(parts))
 		if err != nil {
-			return false, err
+			return err
 		}
-		parts = append(parts, segment.WholeSnapshot(s))
+		parts = []segment.Part{segment.WholeSnapshot(s)}
 	}
-	next, err := c.checkpointBelow(now.LogState, now.With(parts), before)
-	if errors.Is(err, errNotSmaller) {
-		next, err = c.checkpointBelow(now.LogState, now.Snapshot, before)
+	next, err := c.checkpoint(now.LogState, now.With(parts))
+	if err != nil {
+		return err
 	}
-	switch {
-	case err == nil:
-		c.now.Store(next)
-	case errors.Is(err, errNotSmaller):
-		kept = true
-	default:
-		return false, err
-	}
-	c.sweep() // also of the segment that was not taken
-	return kept, nil
+	c.now.Store(next)
+	c.sweep()
+	return nil
 }
 
 // existing opens a collection as it is.
@@ -453,17 +400,10 @@ func (c *collection) size() (bytes int64, err error) {
 	return bytes, err
 }
 
-// replay returns the version at a log's last commit: empty with everything that the
-// log has, or old with what it has behind old's end, if this is old's log.
-func (c *collection) replay(f *os.File, empty, old *version) (*version, error) {
-	now := empty.LogState
+// replay returns the version at a log's last commit: an empty snapshot with everything that the log has.
+func (c *collection) replay(f *os.File, now segment.LogState, empty *segment.Snapshot) (*version, error) {
 	changes := segment.NewStaged(nil, empty.Analyzer)
-	from := int64(segment.LogHeader)
-	if old != nil && old.End > 0 && old.ID == now.ID && old.End <= now.End {
-		from, now.Listed = old.End, old.Listed
-		changes = segment.NewStaged(old.Parts, empty.Analyzer)
-	}
-	frames := segment.NewFrameReader(f, from, now.End)
+	frames := segment.NewFrameReader(f, int64(segment.LogHeader), now.End)
 	for {
 		fr, err := frames.Next()
 		if err == io.EOF {
@@ -480,7 +420,7 @@ func (c *collection) replay(f *os.File, empty, old *version) (*version, error) {
 			if !ok {
 				return nil, segment.Damage(f.Name(), fr.Offset, "unexpected content")
 			}
-			parts, err := c.openBase(base, now, old)
+			parts, err := c.openBase(base, now)
 			if err != nil {
 				return nil, err
 			}
@@ -505,22 +445,12 @@ func (c *collection) replay(f *os.File, empty, old *version) (*version, error) {
 // the file was removed, or another process removed it.
 var errMissing = errors.New("a segment is missing")
 
-// openBase returns the parts that a base lists. It takes segments that old has from
-// there.
-func (c *collection) openBase(base []segment.ListedCommit, now segment.LogState, old *version) ([]segment.Part, error) {
-	known := map[uint64]*segment.Segment{}
-	if old != nil {
-		for i := range old.Parts[:segment.SnapshotFiles(old.Parts)] {
-			known[old.Parts[i].Name] = old.Parts[i].Segment
-		}
-	}
+// openBase returns the parts that a base lists.
+func (c *collection) openBase(base []segment.ListedCommit, now segment.LogState) ([]segment.Part, error) {
 	var parts []segment.Part
 	for _, b := range base {
 		path := segment.Path(c.dir, b.Name)
-		s, err := known[b.Name], error(nil)
-		if s == nil {
-			s, err = segment.OpenSegment(path)
-		}
+		s, err := segment.OpenSegment(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: %s is not there although %s lists it: restore it from a copy, or delete the collection's folder and build the knowledge again",
 				errMissing, path, filepath.Base(c.path()))

@@ -28,14 +28,14 @@ type model struct {
 	limits            limits
 	k1, b             float64
 	committed, staged map[string]sdk.Entry
-	seen              struct{ files, merges, spills, sparse int }
+	seen              struct{ files, merges, spills int }
 }
 
 // TestModel goes through random histories of changes, of opening again, of other
 // processes' commits and of compaction, and wants every answer to be that of the
 // definition.
 func TestModel(t *testing.T) {
-	var files, merges, spills, sparse int
+	var files, merges, spills int
 	seeds := uint64(10)
 	if testing.Short() {
 		seeds = 4
@@ -59,10 +59,10 @@ func TestModel(t *testing.T) {
 		if err := Check(ctx, Location{m.dir, "c"}); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		files, merges, spills, sparse = files+m.seen.files, merges+m.seen.merges, spills+m.seen.spills, sparse+m.seen.sparse
+		files, merges, spills = files+m.seen.files, merges+m.seen.merges, spills+m.seen.spills
 	}
-	if files == 0 || merges == 0 || spills == 0 || sparse == 0 {
-		t.Errorf("the histories have %d files, %d merges, %d spills and %d sparse selections: they show less than they should", files, merges, spills, sparse)
+	if files == 0 || merges == 0 || spills == 0 {
+		t.Errorf("the histories have %d files, %d merges and %d spills: they show less than they should", files, merges, spills)
 	}
 }
 
@@ -173,7 +173,6 @@ func (m *model) search(want reference, queries []sdk.Query) error {
 	if err != nil {
 		return err
 	}
-	now := m.s.collections["c"].now.Load()
 	for i, q := range queries {
 		dense, lexical := want.dense(q.Vector), want.lexical(q.Text)
 		for _, e := range want.entries {
@@ -181,9 +180,6 @@ func (m *model) search(want reference, queries []sdk.Query) error {
 				delete(dense, e.ID)
 				delete(lexical, e.ID)
 			}
-		}
-		if chosen := now.Filters.Selected(q.Filter); chosen != nil && chosen.N > 0 && chosen.Rows != nil {
-			m.seen.sparse++
 		}
 		var wrong error
 		if mode != sdk.ModeLexical {

@@ -20,6 +20,16 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
+// intoFile puts the rows that the log of a collection has into a file.
+func intoFile(t testing.TB, dir string, dimension int) {
+	t.Helper()
+	s := openStore(t, dir)
+	s.limits = limits{}
+	mustOpen(t, s, dimension)
+	must.Do(t, s.Commit(ctx, "c", []byte("in a file")))
+	must.Do(t, s.Close())
+}
+
 // oneSegment writes a collection that is one segment in a file, and returns the
 // file and its bytes.
 func oneSegment(t testing.TB, dir string) (path string, b []byte) {
@@ -31,8 +41,7 @@ func oneSegment(t testing.TB, dir string) (path string, b []byte) {
 	}
 	must.Do(t, s.Commit(ctx, "c", nil))
 	s.Close()
-	_, err := compact(ctx, Location{dir, "c"}, true)
-	must.Do(t, err)
+	intoFile(t, dir, 2)
 	files, err := fs.Glob(os.DirFS(dir), "c/*"+segment.SegmentSuffix)
 	must.Do(t, err)
 	if len(files) != 1 {
@@ -84,8 +93,7 @@ func TestSparseVectors(t *testing.T) {
 	mustOpen(t, s, dimension)
 	same("from the log", s)
 	must.Do(t, s.Close())
-	_, err := compact(ctx, Location{dir, "c"}, true)
-	must.Do(t, err)
+	intoFile(t, dir, dimension)
 	s = openStore(t, dir)
 	mustOpen(t, s, dimension)
 	same("from a file", s)

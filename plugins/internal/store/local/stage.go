@@ -122,7 +122,7 @@ func (c *collection) tryRefresh(schema sdk.Schema) error {
 	}
 	next := c.version(now, empty)
 	if now.End > 0 {
-		if next, err = c.replay(f, next, old); err != nil {
+		if next, err = c.replay(f, now, empty); err != nil {
 			return err
 		}
 	}

@@ -235,35 +235,27 @@ func (c *collection) toFiles(parts []segment.Part, tx *transaction) ([]segment.P
 // where much of the old one is superseded, and removes files that it no longer
 // needs.
 func (c *collection) tidy() error {
+	err := c.merge()
+	if !errors.Is(err, segment.ErrUnsure) {
+		c.sweep()
+	}
+	return err
+}
+
+func (c *collection) merge() error {
 	now := c.now.Load()
-	parts, files := slices.Clone(now.Parts), segment.SnapshotFiles(now.Parts)
-	replaced := now.ID != c.staged.log.ID // by the commit
-	merged := false
-	var err error
-	defer func() {
-		if (replaced || merged) && !errors.Is(err, segment.ErrUnsure) {
-			c.sweep()
-		}
-	}()
-	for {
-		first, last := segment.MergeDue(parts[:files])
-		if last == 0 {
-			break
-		}
-		merged = true
-		var s *segment.Segment
-		if s, err = c.writeFile(segment.Inputs(parts[first:last])); err != nil {
+	parts, files := now.Parts, segment.SnapshotFiles(now.Parts)
+	if first := segment.MergeDue(parts[:files]); first >= 0 {
+		s, err := c.writeFile(segment.Inputs(parts[first:files]))
+		if err != nil {
 			return err
 		}
-		parts = slices.Replace(parts, first, last, segment.WholeSnapshot(s))
-		files -= last - first - 1
-	}
-	if !merged && files == len(now.Listed) && !wasteful(now) {
+		parts = slices.Concat(parts[:first], []segment.Part{segment.WholeSnapshot(s)}, parts[files:])
+	} else if files == len(now.Listed) && !wasteful(now) {
 		return nil
 	}
-	var next *version
-	if next, err = c.checkpoint(now.LogState, now.With(parts)); err == nil {
-		replaced = true
+	next, err := c.checkpoint(now.LogState, now.With(parts))
+	if err == nil {
 		c.now.Store(next)
 	}
 	return err

@@ -1,8 +1,8 @@
 package search
 
 import (
-	"cmp"
 	"context"
+	"math"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -20,11 +20,6 @@ import (
 const (
 	// queryGroup is how many queries pass over the vectors at a time.
 	queryGroup = 64
-	// coreQueries is the number of queries for each core from which on the cores divide
-	// the queries among them and not the vectors: each reads all of these then.
-	coreQueries = 16
-	// pendingRows bounds the rows that a probe has not scored yet, and so its memory.
-	pendingRows = 4096
 	// blockRows is the number of vectors that a worker takes at a time.
 	blockRows = 256
 	// workerBlocks is the number of blocks, times queries, from which another worker
@@ -32,24 +27,15 @@ const (
 	workerBlocks = 24
 	// passRows is the number of vectors that one query passes over before the next
 	// does: the codes stay in the first-level cache, and a word of a row.Set covers them.
-	passRows = simd.GroupRows
-	// groupedQueries is the number of queries from which on packing rows for them pays.
-	groupedQueries = 8
+	passRows = 64
 	// fewRows is the number of selected vectors up to which a pass skips the codes.
 	fewRows = 6
-)
-
-// Tests lower these.
-var (
-	largeFloats       = 256 << 20 // of a collection that is large
-	keptRows    int64 = 1024      // looks at vectors, of 64 KiB of a file, after which these leave memory
 )
 
 // DenseLeg searches the vectors of a snapshot. It is safe for concurrent use.
 type DenseLeg struct {
 	of     *segment.Snapshot
 	kernel *simd.Kernel
-	looked atomic.Int64 // rows
 }
 
 // NewDenseLeg returns the dense leg of a snapshot, with the kernel that does the work.
@@ -57,70 +43,30 @@ func NewDenseLeg(of *segment.Snapshot, kernel *simd.Kernel) *DenseLeg {
 	return &DenseLeg{of: of, kernel: kernel}
 }
 
-// look counts rows whose vectors are read. Those of a large collection, looked at here and
-// there, would in time be in this process's memory as a whole: they are taken out of it.
-func (s *DenseLeg) look(rows int) {
-	if s.of.Rows*s.of.Dimension < largeFloats || s.looked.Add(int64(rows)) < keptRows {
-		return
-	}
-	s.looked.Store(0)
-	for i := range s.of.Parts {
-		s.of.Parts[i].Release()
-	}
-}
-
 // Cosine returns that of a normalised query and a row.
 func (s *DenseLeg) Cosine(query []float32, row int32) float32 {
-	s.look(1)
 	return s.of.Dot(s.kernel, query, row)
 }
 
 // Search returns for each query the depth rows of highest cosine among those
 // selected, best first. The queries are normalised; an empty one finds nothing.
-func (s *DenseLeg) Search(ctx context.Context, queries [][]float32, among []*Selection, depth int) ([][]Scored, error) {
+func (s *DenseLeg) Search(ctx context.Context, queries [][]float32, among []Selection, depth int) ([][]Scored, error) {
 	asked := make([]probe, 0, len(queries))
 	for i, q := range queries {
 		if len(q) > 0 {
 			asked = append(asked, s.newProbe(i, q, among[i], depth))
 		}
 	}
-	// Scoring few selected rows is cheaper than passing over all.
-	few := 0
-	for i := range asked {
-		if asked[i].among != nil && asked[i].among.Rows != nil {
-			asked[i], asked[few] = asked[few], asked[i]
-			few++
+	for group := range slices.Chunk(asked, queryGroup) {
+		if err := s.scan(ctx, group); err != nil {
+			return nil, err
 		}
-	}
-	if err := EachScored(ctx, few, func(i int) { asked[i].gather(s) }); err != nil {
-		return nil, err
-	}
-	if err := s.scanAll(ctx, asked[few:]); err != nil {
-		return nil, err
 	}
 	found := make([][]Scored, len(queries))
 	for i := range asked {
 		found[asked[i].number] = asked[i].best.Sorted()
 	}
 	return found, nil
-}
-
-// scanAll compares the probes with all blocks, on every core. Where there are enough
-// probes each core takes some of them, so that none needs to find a score to beat
-// twice; else each takes some of the blocks.
-func (s *DenseLeg) scanAll(ctx context.Context, probes []probe) error {
-	cores := runtime.GOMAXPROCS(0)
-	if len(probes) < cores*coreQueries {
-		for group := range slices.Chunk(probes, queryGroup) {
-			if err := s.scan(ctx, group, cores); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	rounds := (len(probes)-1)/(cores*queryGroup) + 1
-	groups := slices.Collect(slices.Chunk(probes, (len(probes)-1)/(cores*rounds)+1))
-	return EachScored(ctx, len(groups), func(i int) { _ = s.scan(ctx, groups[i], 1) })
 }
 
 // block is some neighbouring rows of a part.
@@ -130,9 +76,9 @@ type block struct {
 	from int
 }
 
-// scan compares the probes with all blocks, on so many cores. Its error is that of the
-// context.
-func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
+// scan compares the probes with all blocks, which the cores divide among them. Its error
+// is that of the context.
+func (s *DenseLeg) scan(ctx context.Context, probes []probe) error {
 	var blocks []block
 	for i := range s.of.Parts {
 		for from := 0; from < s.of.Parts[i].Segment.Rows; from += blockRows {
@@ -142,24 +88,17 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	if len(blocks) == 0 {
 		return ctx.Err()
 	}
-	workers := make([][]probe, min(cores, 1+len(blocks)*len(probes)/workerBlocks))
+	workers := make([][]probe, min(runtime.GOMAXPROCS(0), 1+len(blocks)*len(probes)/workerBlocks))
 	var next atomic.Int64
-	group, queries := s.grouped(probes), sparseQueries(s.of, probes)
+	queries := sparseQueries(s.of, probes)
 	work := func(w int) {
-		var packed []int8
-		if group != nil {
-			packed = make([]int8, passRows*segment.CodeWidth(s.of.Dimension))
-		}
 		sums := make([]float32, passRows*queries.Cols)
 		for b := int(next.Add(1)) - 1; b < len(blocks) && ctx.Err() == nil; b = int(next.Add(1)) - 1 {
 			if blocks[b].part.Sparse {
 				s.compareSparse(blocks[b], workers[w], queries, sums)
 			} else {
-				s.compare(blocks[b], workers[w], group, packed)
+				s.compare(blocks[b], workers[w])
 			}
-		}
-		for i := range workers[w] {
-			workers[w][i].settle(s)
 		}
 	}
 	var running sync.WaitGroup
@@ -180,61 +119,26 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	return ctx.Err()
 }
 
-// compare takes the probes over a block. Where they are a group, packed has room for its rows. The way without a group
-// keeps its few products by themselves: with room for those of a group, a single query takes a tenth longer.
-func (s *DenseLeg) compare(b block, probes []probe, group *simd.Group, packed []int8) {
+// compare takes the probes over a block.
+func (s *DenseLeg) compare(b block, probes []probe) {
 	to := min(b.from+blockRows, b.part.Segment.Rows)
-	if group == nil {
-		var dots [passRows]int32
-		for from := b.from; from < to; from += passRows {
-			for i := range probes {
-				probes[i].pass(s, b, from, dots[:min(passRows, to-from)], false)
-			}
-		}
-		return
-	}
-	var dots [simd.GroupSize * passRows]int32
+	var dots [passRows]int32
 	for from := b.from; from < to; from += passRows {
-		together := from+passRows <= to
-		if together {
-			group.Pack(packed, b.part.Codes[from*len(packed)/passRows:][:len(packed)])
-		}
 		for i := range probes {
-			at := i % simd.GroupSize * passRows
-			if together && at == 0 {
-				group.Dot(&dots, i, packed)
-			}
-			probes[i].pass(s, b, from, dots[at:at+min(passRows, to-from)], together)
+			probes[i].pass(s, b, from, dots[:min(passRows, to-from)])
 		}
 	}
-}
-
-// grouped returns the group of the probes, or nil where the kernel has none, where they are
-// few, or where one searches only some of the rows: that takes fewer products.
-func (s *DenseLeg) grouped(probes []probe) *simd.Group {
-	if len(probes) < groupedQueries || slices.ContainsFunc(probes, func(p probe) bool { return p.among != nil }) {
-		return nil
-	}
-	queries := make([][]int8, len(probes))
-	for i := range probes {
-		queries[i] = probes[i].codes
-	}
-	return s.kernel.NewGroup(queries)
 }
 
 // probe is the state of one query. It scores a row in full only if the int8 codes
-// do not rule it out, and as late as possible, because by then fewer rows are left.
-// The result is that of scoring every row in full.
+// do not rule it out. The result is that of scoring every row in full.
 type probe struct {
 	number int // of the query
 	exact  []float32
-	codes  []int8     // nil: plain Go, where bytes take no less time than floats
-	among  *Selection // nil: all live rows
+	codes  []int8 // nil: plain Go, where bytes take no less time than floats
+	among  Selection
 	bound  simd.Bound // of the cosine of a row
-
-	best    Top      // by cosine, of the rows scored in full
-	sure    Scores   // the least that the cosine of different rows can be
-	pending []Scored // by the most that the cosine can be
+	best   Top        // by cosine
 }
 
 // newProbe prepares a query. With the query q = q' + e and the row x = x' + f,
@@ -245,7 +149,7 @@ type probe struct {
 // by Cauchy and Schwarz, since q has norm 1 and x 1 or 0. The rounding error of
 // float32 is added: n·2⁻²⁴ for a product of n terms, and the same again for the
 // norms, the lengths and the bounds themselves.
-func (s *DenseLeg) newProbe(number int, query []float32, among *Selection, depth int) probe {
+func (s *DenseLeg) newProbe(number int, query []float32, among Selection, depth int) probe {
 	p := probe{number: number, exact: query, among: among}
 	if s.kernel != simd.Portable() {
 		p.codes = make([]int8, segment.CodeWidth(s.of.Dimension))
@@ -253,7 +157,6 @@ func (s *DenseLeg) newProbe(number int, query []float32, among *Selection, depth
 		p.bound = simd.Bound{Scale: scale, Slope: 1 + lost, Slack: lost + float32(RoundingError(s.of.Dimension))}
 	}
 	p.best = Top{Of: s.of, Depth: min(depth, s.of.Rows)}
-	p.sure.Size = p.best.Depth
 	return p
 }
 
@@ -268,83 +171,43 @@ func (p *probe) wanted(b block, from int) uint64 {
 	}
 	switch {
 	case p.among != nil:
-		return there & p.among.Bits[b.at][from/64]
+		return there & p.among[b.at][from/64]
 	case b.part.Dead != nil:
 		return there &^ b.part.Dead[from/64]
 	}
 	return there
 }
 
-// pass compares the query with vectors of a block; dots is for the products of their codes, or has them.
-func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32, known bool) {
+// pass compares the query with vectors of a block; dots is for the products of their codes.
+func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32) {
 	wanted, n := p.wanted(b, from), len(dots)
 	if wanted == 0 {
 		return
 	}
 	first := b.part.Base + int32(from)
 	if p.codes == nil || p.among != nil && bits.OnesCount64(wanted) <= fewRows {
-		s.look(bits.OnesCount64(wanted))
 		for ; wanted != 0; wanted &= wanted - 1 {
 			i := bits.TrailingZeros64(wanted)
-			p.score(s, first+int32(i))
+			p.offer(s, first+int32(i), math.MaxFloat32)
 		}
 		return
 	}
-	if !known {
-		s.kernel.DotInt8(dots, p.codes, b.part.Codes[from*len(p.codes):][:n*len(p.codes)])
-	}
+	s.kernel.DotInt8(dots, p.codes, b.part.Codes[from*len(p.codes):][:n*len(p.codes)])
 	rows := b.part.Quantisations[from : from+n]
-	p.bound.Least = p.floor()
+	p.bound.Least = p.best.Floor()
 	for may := s.kernel.Reach(dots, rows, &p.bound) & wanted; may != 0; may &= may - 1 {
 		i := bits.TrailingZeros64(may)
-		estimate, off := p.bound.Of(dots[i], rows[i])
-		p.offer(s, estimate, off, first+int32(i))
+		p.offer(s, first+int32(i), p.bound.Most(dots[i], rows[i]))
 	}
 }
 
-// offer takes in a row whose cosine is the estimate, or off by so much at most.
-func (p *probe) offer(s *DenseLeg, estimate, off float32, row int32) {
-	if estimate+off < p.floor() {
+// offer takes in a row with its cosine, which is 0 for a row without direction, unless the most
+// that it can be is too little.
+func (p *probe) offer(s *DenseLeg, row int32, most float32) {
+	if most < p.best.Floor() {
 		return
 	}
-	p.sure.Offer(estimate - off)
-	p.pending = append(p.pending, Scored{Score: estimate + off, Row: row})
-	if len(p.pending) == pendingRows {
-		p.settle(s)
-	}
-}
-
-// settle scores the pending rows that may still be among the best.
-func (p *probe) settle(s *DenseLeg) {
-	floor := p.floor()
-	p.pending = slices.DeleteFunc(p.pending, func(s Scored) bool { return s.Score < floor })
-	slices.SortFunc(p.pending, func(a, b Scored) int { return cmp.Compare(b.Score, a.Score) })
-	for _, pending := range p.pending {
-		if pending.Score < p.floor() {
-			break
-		}
-		p.score(s, pending.Row)
-		s.look(1)
-	}
-	p.pending = p.pending[:0]
-}
-
-// gather scores the selected rows, where they are few.
-func (p *probe) gather(s *DenseLeg) {
-	for i, rows := range p.among.Rows {
-		part := &s.of.Parts[i]
-		for _, r := range rows {
-			p.score(s, part.Base+int32(r))
-		}
-	}
-}
-
-// score offers a row with its cosine, which is 0 for a row without direction.
-func (p *probe) score(s *DenseLeg, row int32) {
 	if score := s.of.Dot(s.kernel, p.exact, row); score >= p.best.Floor() {
 		p.best.Offer(Scored{Score: score, Row: row})
 	}
 }
-
-// floor is the cosine that a row must reach to be among the best.
-func (p *probe) floor() float32 { return max(p.best.Floor(), p.sure.Floor()) }

@@ -1,81 +1,34 @@
 package search
 
 import (
-	"sync"
-
 	"github.com/racflow/racflow/plugins/internal/store/segment"
 	"github.com/racflow/racflow/sdk"
 )
 
 // This file finds the rows that a filter selects, by the inverted lists of labels
-// and metadata, and keeps what was asked lately. It costs about what it selects.
+// and metadata. It costs about what it selects.
 
-// Selection is the live rows that a filter selects, by part: as bitmaps, or as
-// rising rows where there are few. A nil selection is all live rows.
-type Selection struct {
-	Bits []segment.RowSet
-	Rows [][]uint32 // nil: see bits
-	N    int
+// Selection is the live rows that a filter selects, by part. A nil selection is all live rows.
+type Selection []segment.RowSet
+
+// has reports whether a row of a part is there and selected.
+func (s Selection) has(p *segment.Part, part int, r int32) bool {
+	return (s == nil || s[part].Has(r)) && !p.Dead.Has(r)
 }
 
-const (
-	// sparseShare is how many rows there are for each selected one from which on
-	// a selection counts as few.
-	sparseShare = 64
-	// maxSelections bounds the selections that a snapshot keeps.
-	maxSelections = 16
-)
-
-// FilterCache keeps what was selected of a snapshot lately. It is safe for concurrent use.
-type FilterCache struct {
-	of   *segment.Snapshot
-	mu   sync.Mutex
-	kept map[string]*Selection
-}
-
-// NewFilterCache returns the cache of a snapshot, empty.
-func NewFilterCache(of *segment.Snapshot) *FilterCache {
-	return &FilterCache{of: of, kept: map[string]*Selection{}}
-}
-
-// Selected returns what a filter selects.
-func (c *FilterCache) Selected(f *sdk.Filter) *Selection {
+// Selected returns what a filter selects; nil: all.
+func Selected(s *segment.Snapshot, f *sdk.Filter) Selection {
 	if f == nil {
 		return nil
 	}
-	key := f.String()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if known, ok := c.kept[key]; ok {
-		return known
-	}
-	if len(c.kept) >= maxSelections {
-		clear(c.kept)
-	}
-	c.kept[key] = choose(c.of, f)
-	return c.kept[key]
-}
-
-func choose(s *segment.Snapshot, f *sdk.Filter) *Selection {
-	chosen := &Selection{Bits: make([]segment.RowSet, len(s.Parts))}
+	chosen := make(Selection, len(s.Parts))
 	for i := range s.Parts {
 		p := partFilter{&s.Parts[i]}
-		set := p.matching(f)
+		chosen[i] = p.matching(f)
 		for w := range p.Dead {
-			set[w] &^= p.Dead[w]
+			chosen[i][w] &^= p.Dead[w]
 		}
-		chosen.Bits[i] = set
-		chosen.N += set.Count()
 	}
-	if chosen.N > s.Rows/sparseShare {
-		return chosen
-	}
-	chosen.Rows = make([][]uint32, len(s.Parts))
-	for i, set := range chosen.Bits {
-		chosen.Rows[i] = make([]uint32, 0, set.Count())
-		set.Each(func(r int32) { chosen.Rows[i] = append(chosen.Rows[i], uint32(r)) })
-	}
-	chosen.Bits = nil
 	return chosen
 }
 

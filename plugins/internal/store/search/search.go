@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/plugins/internal/store/segment"
@@ -19,14 +20,13 @@ import (
 // concurrent use.
 type Searcher struct {
 	*segment.Snapshot
-	Filters *FilterCache
 	dense   *DenseLeg
 	lexical *LexicalLeg
 }
 
 // NewSearcher returns the searcher of a snapshot. K1 and b are those of BM25.
 func NewSearcher(s *segment.Snapshot, k1, b float64) *Searcher {
-	return &Searcher{Snapshot: s, Filters: NewFilterCache(s), dense: NewDenseLeg(s, simd.Best()), lexical: NewLexicalLeg(s, k1, b)}
+	return &Searcher{Snapshot: s, dense: NewDenseLeg(s, simd.Best()), lexical: NewLexicalLeg(s, k1, b)}
 }
 
 // Search finds the best rows of each leg. Where a query has a vector, lexical
@@ -39,7 +39,8 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 	}
 	depth := max(ask.NumCandidates, 0)
 	invalid := sdk.RowErrors{}
-	vectors, among := make([][]float32, len(queries)), make([]*Selection, len(queries))
+	vectors, among := make([][]float32, len(queries)), make([]Selection, len(queries))
+	selected := map[string]Selection{} // queries of a batch mostly have one filter
 	for i, q := range queries {
 		if vectors[i], err = s.queryVector(q.Vector, dense); err == nil && q.Filter != nil {
 			err = q.Filter.Check()
@@ -49,7 +50,14 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 			vectors[i] = nil
 			continue
 		}
-		among[i] = s.Filters.Selected(q.Filter)
+		if q.Filter == nil {
+			continue
+		}
+		key := q.Filter.String()
+		if _, ok := selected[key]; !ok {
+			selected[key] = Selected(s.Snapshot, q.Filter)
+		}
+		among[i] = selected[key]
 	}
 	nearest := make([][]Scored, len(queries))
 	if dense && depth > 0 {
@@ -103,33 +111,14 @@ func byRow(found []Scored) []Scored {
 	return rows
 }
 
-// hits returns a hit for each row. It carries its entry where that is id and
-// label: those of all hits are copies in one piece of memory.
+// hits returns a hit for each row. It carries its entry where that is id and label.
 func (s *Searcher) hits(found []Scored, texts bool) []sdk.Hit {
-	hits, entries := make([]sdk.Hit, len(found)), make([]sdk.Entry, len(found))
-	size := 0
+	hits := make([]sdk.Hit, len(found))
 	for i, f := range found {
 		p, r := s.At(f.Row)
-		entries[i].ID = p.ID(r)
-		if size += len(entries[i].ID); !texts {
-			entries[i].Label = p.Label(r)
-			size += len(entries[i].Label)
-		}
-	}
-	copies := make([]byte, 0, size)
-	for i := range entries {
-		copies = append(append(copies, entries[i].ID...), entries[i].Label...)
-	}
-	all := string(copies)
-	take := func(n int) (part string) {
-		part, all = all[:n], all[n:]
-		return part
-	}
-	for i := range hits {
-		e := &entries[i]
-		e.ID, e.Label = take(len(e.ID)), take(len(e.Label))
-		if hits[i].ID = e.ID; !texts {
-			hits[i].Entry = e
+		hits[i].ID = strings.Clone(p.ID(r))
+		if !texts {
+			hits[i].Entry = &sdk.Entry{ID: hits[i].ID, Label: strings.Clone(p.Label(r))}
 		}
 	}
 	return hits

@@ -93,27 +93,14 @@ func Build(w *ImageWriter, name uint64, dimension int, lexical bool, inputs []In
 	return w.Finish(Image{Name: name, Dimension: dimension, Rows: b.rows, Words: b.words, Lexical: lexical, Sparse: b.sparse})
 }
 
-// Each calls do for every live row, in order. Of files it keeps little in
-// memory: they may be larger than that.
+// Each calls do for every live row, in order.
 func (b *builder) each(do func(in *Input, r int32)) {
-	const kept = 8 << 10 // rows
 	for i := range b.inputs {
 		for r, to := range b.to[i] {
 			if to != gone {
 				do(&b.inputs[i], int32(r))
 			}
-			if (r+1)%kept == 0 {
-				b.inputs[i].release()
-			}
 		}
-		b.inputs[i].release()
-	}
-}
-
-// release takes what was read of a file out of memory.
-func (in *Input) release() {
-	if s, ok := in.Source.(*Segment); ok {
-		s.Release()
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"slices"
 	"unsafe"
 )
 
@@ -148,17 +147,9 @@ func (m *Image) section(s Section) []byte {
 	return m.Bytes[e.Offset : e.Offset+e.Length : e.Offset+e.Length]
 }
 
-// Verify compares the checksum of a section. Of the large ones it keeps little in
-// memory.
+// Verify compares the checksum of a section.
 func (m *Image) Verify(s Section) error {
-	sum := uint32(0)
-	for part := range slices.Chunk(m.section(s), 8<<20) {
-		sum = Checksum(sum, part)
-		if Unread[s] {
-			m.Release()
-		}
-	}
-	if e := m.Table[s]; sum != e.checksum {
+	if e := m.Table[s]; Checksum(0, m.section(s)) != e.checksum {
 		return Damage(m.Path, int64(e.Offset), "checksum of the "+SectionNames[s])
 	}
 	return nil
@@ -174,14 +165,6 @@ func (m *Image) VerifyEach(others bool) error {
 		}
 	}
 	return nil
-}
-
-// Release takes what was read of the file out of memory, which whoever reads all of
-// it does now and then. Others do not notice.
-func (m *Image) Release() {
-	if m.Path != "" {
-		forget(m.Bytes)
-	}
 }
 
 // ViewOf is a section as values of a type without pointers. Sections are aligned

@@ -4,12 +4,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"sort"
 	"strings"
 
+	"github.com/racflow/racflow/plugins/internal/mapped"
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
 )
@@ -51,7 +53,12 @@ const SegmentSuffix = ".segment"
 
 // OpenSegment maps the file of a segment.
 func OpenSegment(path string) (*Segment, error) {
-	b, unmap, err := MapFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, unmap, err := mapped.File(f)
 	if err != nil {
 		return nil, err
 	}

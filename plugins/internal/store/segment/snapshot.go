@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -171,7 +170,6 @@ func (s *Snapshot) Page(ask sdk.Scan) (page sdk.Page, err error) {
 			}
 			if ask.Limit > 0 && len(page.Entries) == ask.Limit || size >= pageBytes {
 				page.Next = strconv.FormatUint(rec.Sequence, 10)
-				p.Release()
 				return page, nil
 			}
 			e := p.Entry(r, ask.Texts)
@@ -183,7 +181,6 @@ func (s *Snapshot) Page(ask sdk.Scan) (page sdk.Page, err error) {
 			size += entryBytes + len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector)
 			page.Entries = append(page.Entries, e)
 		}
-		p.Release()
 	}
 	return page, nil
 }
@@ -327,83 +324,36 @@ func (s *Snapshot) VerifyRest() error {
 	return nil
 }
 
-const (
-	// fanout is how many segments of about one size are merged into one.
-	fanout = 8
-	// maxParts bounds the parts in files, and those in memory, whatever their sizes.
-	maxParts = 48
-)
-
-// MergeDue returns which neighbouring parts are to be merged into one, from first up
-// to last, without it; none if both are 0. A part is due alone where more of its
-// rows were removed than live.
-//
-// The others are merged by tiers: tier t has parts of fanout^t rows and more. A
-// run of parts of tier t and below is due when it has fanout of tier t, so that
-// a row is copied about once per tier.
-func MergeDue(parts []Part) (first, last int) {
-	top := 0
-	tiers := make([]int, len(parts))
-	for i := range parts {
+// MergeDue returns the first of the parts that are to be merged into one, with all behind it; -1:
+// none. It is due where more of its rows were removed than live, and where those behind it have
+// as many rows: so each part has more than all behind it, and a row is copied once each time that
+// the part that it is in doubles.
+func MergeDue(parts []Part) (first int) {
+	first = -1
+	behind := 0
+	for i := len(parts) - 1; i >= 0; i-- {
 		live := parts[i].Live()
-		if parts[i].Removed > live {
-			return i, i + 1
+		if parts[i].Removed > live || behind >= live && i < len(parts)-1 {
+			first = i
 		}
-		tiers[i] = int(math.Log2(float64(live)) / math.Log2(fanout))
-		top = max(top, tiers[i])
+		behind += live
 	}
-	for tier := range top + 1 {
-		from, same := 0, 0
-		for i := 0; i <= len(parts); i++ {
-			if i < len(parts) && tiers[i] <= tier {
-				if tiers[i] == tier {
-					same++
-				}
-				continue
-			}
-			if same >= fanout {
-				return from, i
-			}
-			from, same = i+1, 0
-		}
-	}
-	if len(parts) > maxParts {
-		return smallest(parts)
-	}
-	return 0, 0
-}
-
-// smallest returns the fanout neighbouring parts that have the fewest rows.
-func smallest(parts []Part) (first, last int) {
-	least := math.MaxInt
-	for i := 0; i+fanout <= len(parts); i++ {
-		sum := 0
-		for j := range fanout {
-			sum += parts[i+j].Live()
-		}
-		if sum < least {
-			least, first = sum, i
-		}
-	}
-	return first, first + fanout
+	return first
 }
 
 // settle merges the parts in memory that are due.
 func (s *Snapshot) settle(parts []Part) ([]Part, error) {
 	parts = withoutEmpty(parts)
 	files := SnapshotFiles(parts)
-	for {
-		first, last := MergeDue(parts[files:])
-		if last == 0 {
-			return parts, nil
-		}
-		first, last = first+files, last+files
-		merged, err := s.InMemory(Inputs(parts[first:last]))
-		if err != nil {
-			return nil, err
-		}
-		parts = slices.Replace(slices.Clone(parts), first, last, memoryPart(merged))
+	first := MergeDue(parts[files:])
+	if first < 0 {
+		return parts, nil
 	}
+	merged, err := s.InMemory(Inputs(parts[files+first:]))
+	if err != nil {
+		return nil, err
+	}
+	return append(parts[:files+first], memoryPart(merged)), nil
 }
 
 func withoutEmpty(parts []Part) []Part {

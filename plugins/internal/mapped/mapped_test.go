@@ -1,4 +1,4 @@
-package safetensors
+package mapped
 
 import (
 	"os"
@@ -8,19 +8,19 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-func TestMapping(t *testing.T) {
+func TestFile(t *testing.T) {
 	for _, text := range []string{"", "x", string(make([]byte, 10000)) + "end"} {
 		path := filepath.Join(t.TempDir(), "file")
 		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 		f, err := os.Open(path)
 		must.Do(t, err)
-		m, err := openMapping(f, int64(len(text)))
+		data, unmap, err := File(f)
 		must.Do(t, err)
 		f.Close()
-		m.forget(m.data)
-		m.forget(m.data[len(text)/2:])
-		if string(m.data) != text {
-			t.Errorf("%d bytes came back as %d", len(text), len(m.data))
+		Forget(data)
+		if string(data) != text {
+			t.Errorf("%d bytes came back as %d", len(text), len(data))
 		}
+		unmap()
 	}
 }

@@ -1,5 +1,0 @@
-//go:build amd64 && !linux
-
-package simd
-
-func permitTiles() bool { return false }
