@@ -209,7 +209,7 @@ func TestClusterExampleAttacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"caller", "end", "worker.other", "ledger"} {
+	for _, key := range []string{"caller", "end", "worker.other"} {
 		if _, err := run.Put(ctx, key, []byte("before")); err != nil {
 			t.Fatal(err)
 		}

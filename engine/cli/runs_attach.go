@@ -127,18 +127,15 @@ func attach(c *cobra.Command, on *clusterFlags, to *resultFlags, state, id strin
 	}
 	defer func() { err = errors.Join(err, results.close()) }()
 	o, err := w.Attach(c.Context(), run.Elsewhere(), results.write, results.finish)
+	return ended(c, o, results, err)
+}
+
+// ended says what came of a run that was put together here, as run does, and returns the error to exit with. o is nil if
+// nothing came of it.
+func ended(c *cobra.Command, o *engine.Outcome, results *results, err error) error {
 	if o == nil {
 		return err
 	}
-	reportAttached(c, o, results, err)
-	if err == nil && o.Incomplete() {
-		err = &exitError{code: exitItemsFailed}
-	}
-	return err
-}
-
-// reportAttached says what came of a run, as run does.
-func reportAttached(c *cobra.Command, o *engine.Outcome, results *results, err error) {
 	if results.failed == nil && (err == nil || c.Context().Err() != nil) {
 		where := ""
 		if err == nil {
@@ -152,6 +149,10 @@ func reportAttached(c *cobra.Command, o *engine.Outcome, results *results, err e
 	if results.file.Partial() != "" {
 		results.report(c.ErrOrStderr())
 	}
+	if err == nil && o.Incomplete() {
+		return &exitError{code: exitItemsFailed}
+	}
+	return err
 }
 
 // anew are flags of run that a resumed run is given in its own way, or not at all.

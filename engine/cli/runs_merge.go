@@ -71,12 +71,5 @@ func merge(c *cobra.Command, to *resultFlags, state, input string, runs []string
 	}
 	defer func() { err = errors.Join(err, results.close()) }()
 	o, err := shares.Merge(c.Context(), results.write, results.finish)
-	if o == nil {
-		return err
-	}
-	reportAttached(c, o, results, err)
-	if err == nil && o.Incomplete() {
-		err = &exitError{code: exitItemsFailed}
-	}
-	return err
+	return ended(c, o, results, err)
 }

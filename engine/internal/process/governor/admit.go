@@ -145,8 +145,8 @@ func (c *Governor) Spend(s Spending) {
 	c.budget.spend(s)
 }
 
-// Spending returns what counts as spent, what is reserved for calls under way, and why nothing more is admitted;
-// empty: something is.
+// Spending returns what counts as spent, what is reserved for calls under way, and why no further call is admitted. The
+// reason is empty while calls are admitted.
 func (c *Governor) Spending() (spent Spending, reserved Amount, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -79,7 +79,11 @@ func name(key sdk.Key) string { return hex.EncodeToString(key[:]) }
 
 // Get returns the value of a key.
 func (c *AnswersCache) Get(key sdk.Key) ([]byte, bool) {
-	values, err := c.GetAll(c.ctx, []sdk.Key{key}, false)
+	return only(c.GetAll(c.ctx, []sdk.Key{key}, false))
+}
+
+// only returns the value of the one key that was asked for.
+func only(values [][]byte, err error) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}

@@ -18,7 +18,7 @@ type Subjects struct {
 // Permissions returns the minimal permissions of a role at the servers.
 //
 // A worker's key also allows what workers do for each other: it can acknowledge any batch, answer any unanswered position, write
-// any worker's state, the keeper's ledger and any key of the answers that has no value yet. It can read all runs. It cannot
+// any worker's state, the keeper's record and any key of the answers that has no value yet. It can read all runs. It cannot
 // replace a result, an answer or a definition, create, change or remove streams, queues, runs or files, or publish batches.
 //
 // These rules cover the subjects of requests. A request also names a reply subject, and servers send replies there whatever the
@@ -30,7 +30,7 @@ func Permissions(role Role) Subjects {
 	if role == Worker {
 		return Subjects{
 			Publish: append(reading, "racflow.*.results.*.*", "racflow.*.pieces.*.*", "racflow.*.ask.>", "racflow.*.tell.>",
-				"$KV.*.answer.>", "$KV.*.worker.>", "$KV.*.keeper", "$KV.*.ledger", "$KV.*.lease.>"),
+				"$KV.*.answer.>", "$KV.*.worker.>", "$KV.*.keeper", "$KV.*.lease.>"),
 			Deny:      []string{"$JS.API.CONSUMER.CREATE.*.workers.>"},
 			Subscribe: []string{"_INBOX.>", "racflow.*.ask.>", "racflow.*.tell.>"},
 			Respond:   true,

@@ -71,11 +71,7 @@ func askingKey(name string) string { return "lease." + name }
 
 // Get implements governor.Responses.
 func (s *SharedAnswers) Get(key sdk.Key) ([]byte, bool) {
-	values, err := s.GetAll(s.ctx, []sdk.Key{key}, false)
-	if err != nil {
-		return nil, false
-	}
-	return values[0], values[0] != nil
+	return only(s.GetAll(s.ctx, []sdk.Key{key}, false))
 }
 
 // GetAll implements governor.Shared. Of keys without an answer, it returns those that this process has to ask for.

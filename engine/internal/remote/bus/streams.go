@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Position identifies a batch of a run: the part, from 1 (each resumption starts another), and the number in the part, from 1.
+// Position identifies a batch of a run: the part, which keeps batches of different origin apart, and the number in the part, both from 1.
 type Position struct{ Part, Seq int }
 
 func (p Position) String() string { return fmt.Sprintf("%d.%d", p.Part, p.Seq) }
