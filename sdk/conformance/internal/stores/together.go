@@ -295,17 +295,29 @@ func (c *collection) cancelledPut() {
 	c.probe("word1 word2", randomVector(random))
 }
 
+// givesUp opens the collection again after each call that was given up, when that one has ended: nobody
+// can know what is pending, and a store may refuse changes until then.
 func (c *collection) givesUp(many int, call func(ctx context.Context, n int) error) {
-	if err := harness.GivesUp(c.T, c.Options, many, 1, call); err != nil {
+	const few = 1
+	again := func() {
+		settled, cancel := context.WithTimeout(c.Context(), c.Options.Promptly)
+		defer cancel()
+		conn, ok := c.process.Stage.Conn.(interface{ Settle(context.Context) bool }) // the host's own waits by itself
+		if ok && !conn.Settle(settled) {
+			c.Errorf("it works on a cancelled call for longer than %v", c.Options.Promptly)
+		}
+		c.open()
+	}
+	err := harness.GivesUp(c.T, c.Options, many, few, func(ctx context.Context, n int) error {
+		if n == few {
+			again()
+		}
+		return call(ctx, n)
+	})
+	if err != nil {
 		c.Errorf("%v", err)
 	}
-	settled, cancel := context.WithTimeout(c.Context(), c.Options.Promptly)
-	defer cancel()
-	conn, ok := c.process.Stage.Conn.(interface{ Settle(context.Context) bool }) // the host's own waits by itself
-	if ok && !conn.Settle(settled) {
-		c.Errorf("it works on a cancelled call for longer than %v", c.Options.Promptly)
-	}
-	c.open() // nobody can know what is pending
+	again()
 }
 
 // tenantCases are about entries that belong to somebody: none of them may be found by others.
