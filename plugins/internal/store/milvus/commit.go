@@ -336,9 +336,6 @@ func (tx *transaction) replace(id string, now int64) {
 // put adds an entry, and sends the pending ones once they are enough.
 func (tx *transaction) put(r table.Row) error {
 	r.Key, r.Sequence = table.RowKey(tx.next), tx.next
-	if a := tx.base.Analyzer; a != nil {
-		r.Counts = table.CountWords(*a, r.Entry.Context, r.Entry.Text)
-	}
 	tx.count(r.Counts, 1)
 	tx.entries++
 	tx.replace(r.Entry.ID, tx.next)

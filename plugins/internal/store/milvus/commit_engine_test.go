@@ -99,6 +99,11 @@ func (e *commitEngine) query(r *milvuspb.QueryRequest) *milvuspb.QueryResults {
 		return e.late[key] >= 0
 	})
 	e.rows = newest
+	for _, p := range r.QueryParams {
+		if limit, err := strconv.Atoi(p.Value); p.Key == "limit" && err == nil {
+			rows = rows[:min(limit, len(rows))]
+		}
+	}
 	reply := &milvuspb.QueryResults{Status: ok, CollectionName: r.CollectionName, OutputFields: r.OutputFields}
 	for _, name := range r.OutputFields {
 		f := &schemapb.FieldData{FieldName: name}

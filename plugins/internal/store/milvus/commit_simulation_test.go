@@ -215,11 +215,11 @@ func (s *simulation) readAll(p *process, view *View, own *rand.Rand) {
 		if own.IntN(2) == 0 {
 			time.Sleep(time.Duration(own.IntN([]int{60, 120, 300}[own.IntN(3)])) * time.Second) // it is slow
 		}
-		return snap.Walk(p.ctx, table.AsConfigured, 0, snap.Record.Next, snap.Expression(), slices.Concat(table.FieldsScan, table.FieldsTexts), func(r table.Found) error {
+		return snap.Walk(p.ctx, table.AsConfigured, "", snap.Expression(), slices.Concat(table.FieldsScan, table.FieldsTexts), func(r table.Found) bool {
 			if !snap.Dead[r.Sequence] {
 				rows = append(rows, r)
 			}
-			return nil
+			return true
 		})
 	})
 	if err != nil {

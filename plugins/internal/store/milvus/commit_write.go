@@ -54,11 +54,7 @@ func (tx *transaction) query(ctx context.Context, expr string) ([]table.Found, e
 	if tx.base.Analyzer != nil {
 		fields = append(fields, table.FieldDetails)
 	}
-	rows, err := tx.base.Query(ctx, table.NewestTable, expr, fields...)
-	if err == nil && tx.base.Analyzer != nil {
-		err = tx.base.FillDetails(ctx, table.NewestTable, rows)
-	}
-	return rows, err
+	return tx.base.Query(ctx, table.NewestTable, expr, fields...)
 }
 
 func (tx *transaction) countOut(rows []table.Found) {
@@ -77,9 +73,9 @@ func (tx *transaction) verify(ctx context.Context) error {
 		return err
 	}
 	seen := map[int64]bool{} // a count may be too high
-	err = tx.base.Walk(ctx, table.NewestTable, 0, tx.next, expr, []string{table.FieldKey}, func(r table.Found) error {
+	err = tx.base.Walk(ctx, table.NewestTable, "", expr, []string{table.FieldKey}, func(r table.Found) bool {
 		seen[r.Sequence] = true
-		return nil
+		return true
 	})
 	if err == nil && len(seen) != tx.rows {
 		err = table.LostRows(len(seen), tx.rows)
@@ -186,7 +182,7 @@ func (w *Writer) Put(ctx context.Context, entries []sdk.Entry) error {
 	if err != nil {
 		return err
 	}
-	rows, long, err := table.CheckRows(s.Schema, entries)
+	rows, long, err := s.CheckRows(entries)
 	if err != nil {
 		return err
 	}

@@ -6,17 +6,15 @@ import (
 	"math"
 	"slices"
 
+	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file reads: the dense and the lexical leg of a search, entries by id,
-// and all entries in the order in which they were put. What one call returns is of
-// one commit.
+// This file searches: what one call returns is of one commit.
 //
 // A server's order is only nearly right. The words of a row are weighed with the
 // average length when it was put, dead rows and those of a writer at work take the
@@ -34,88 +32,85 @@ import (
 // The fusion is the one of package support: the scores of a server's own hybrid search
 // differ between engines.
 
-// find reads as many rows as it takes to be sure of the best. Rows that are not
-// of the commit, such as those of a writer at work, can take the place of others; then
-// the server has to leave them out.
-func (l leg) find(ctx context.Context, queries []*query) error {
-	limit, serverFilter := l.firstLimit(), false
-	for len(queries) > 0 {
-		answers, err := l.ask(ctx, queries, limit, serverFilter)
-		if err != nil {
-			return err
-		}
-		var unsure []*query
-		invisible := 0
-		for i, q := range queries {
-			hits, sure := l.settle(q, answers[i], limit)
-			l.found(q, hits)
-			if !sure {
-				unsure = append(unsure, q)
-				invisible += answers[i].invisible
-			}
-		}
-		queries = unsure
-		switch {
-		case invisible > 0:
-			serverFilter = true
-		case limit == table.MaxRows:
-			for _, q := range queries {
-				if err := l.readAll(ctx, q); err != nil {
-					return err
-				}
-			}
-			return nil
-		default:
-			limit = min(4*limit, table.MaxRows)
-		}
-	}
-	return nil
+// leg is one leg of a search: the dense one unless it is lexical.
+type leg struct {
+	*Snapshot
+	wanted  int // hits of each query
+	formula table.Formula
+	bm25    bool // hits get a BM25 score
+	lexical bool
 }
 
-// firstLimit is how many rows are read at first: some more than wanted, because
-// dead rows and ties fall away, and more again where the server's order is less exact.
-func (l leg) firstLimit() int {
+// Start implements table.Leg: some more rows than wanted, because dead rows and ties fall
+// away, and more again where the server's order is less exact.
+func (l leg) Start() int {
 	n := l.wanted + 16 + int(8*float32(l.wanted)*(l.errorBound()-1))
 	return min(n+min(len(l.Dead), l.wanted), table.MaxRows)
 }
 
-// searchAnswer is what a server returned for one query.
-type searchAnswer struct {
-	rows      []table.Found // of the commit; dead ones too
-	invisible int           // rows that came and are not of the commit
-	lowest    float32       // score of all that came; infinite where nothing did
-}
-
-// ask makes one search for several queries with the same condition. A server that
-// has to leave out what is not of the commit takes longer for it, and most often
-// there is little of that: it is asked to only with serverFilter.
-func (l leg) ask(ctx context.Context, queries []*query, limit int, serverFilter bool) ([]searchAnswer, error) {
-	expr := queries[0].condition.Expr
-	if serverFilter {
+// Find implements table.Leg. A server that has to leave out what is not of the commit takes
+// longer for it, and most often there is little of that: it is asked to only from the second time on.
+func (l leg) Find(ctx context.Context, queries []*table.Query, limit int, again bool) ([][]table.Hit, []bool, error) {
+	expr, fields, field := queries[0].Condition.Expr, []string{table.FieldDetails}, table.FieldVector
+	if again {
 		expr = table.And(l.Expression(), expr)
 	}
-	fields := []string{table.FieldDetails}
-	if queries[0].filter != nil {
+	// A filter that the server cannot check gives the same expression as none.
+	if slices.ContainsFunc(queries, func(q *table.Query) bool { return q.Filter != nil }) {
 		fields = append(fields, table.FieldMeta)
 	}
-	lists, err := l.Search(ctx, expr, fields, l.vectors(queries), l.field(), limit)
-	if err != nil {
-		return nil, err
+	vectors := l.vectors(queries)
+	if l.lexical {
+		field = table.FieldWords
 	}
-	answers := make([]searchAnswer, len(lists))
+	lists, err := l.Search(ctx, expr, fields, vectors, field, limit)
+	hits, enough := make([][]table.Hit, len(lists)), make([]bool, len(lists))
 	for i, rows := range lists {
-		a := searchAnswer{lowest: float32(math.Inf(1))}
-		for i := range rows {
-			a.lowest = min(a.lowest, rows[i].Score)
-		}
-		a.rows = slices.DeleteFunc(rows, func(r table.Found) bool { return !l.Contains(r.Sequence) })
-		a.invisible = len(rows) - len(a.rows)
-		if err := l.FillDetails(ctx, table.AsConfigured, a.rows); err != nil {
-			return nil, err
-		}
-		answers[i] = a
+		hits[i], enough[i] = l.settle(queries[i], rows, limit)
 	}
-	return answers, nil
+	return hits, enough, err
+}
+
+// vectors are what a server is asked with.
+func (l leg) vectors(queries []*table.Query) *commonpb.PlaceholderValue {
+	if !l.lexical {
+		vectors := make([][]float32, len(queries))
+		for i, q := range queries {
+			vectors[i] = q.Vector
+		}
+		return table.Placeholders(schemapb.DataType_FloatVector, vectors)
+	}
+	sparse := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_SparseFloatVector}
+	for _, q := range queries {
+		sparse.Values = append(sparse.Values, table.BM25Query(q.Terms).Serialize())
+	}
+	return sparse
+}
+
+// errorBound is the factor by which a score of today's can be higher than the
+// server's. It follows from the formula: with the average length a in place of a0,
+// the part of a row's score that a word gives grows by a factor of at most a/a0,
+// and not at all where a is smaller.
+func (l leg) errorBound() float32 {
+	if !l.lexical || l.Record.Lowest <= 0 {
+		return 1
+	}
+	return float32(max(1, l.Record.Average()/l.Record.Lowest))
+}
+
+// accept scores a row unless it is dead or not of the commit, or the filter does not select it.
+func (l leg) accept(q *table.Query, r *table.Found) (table.Hit, bool) {
+	if !l.Contains(r.Sequence) || l.Dead[r.Sequence] || !q.Filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) {
+		return table.Hit{}, false
+	}
+	h := table.Hit{Found: r, Dense: r.Score, BM25: sdk.Unscored}
+	if l.bm25 {
+		h.BM25 = l.formula.Score(q.Terms, r.Counts)
+	}
+	if l.lexical {
+		h.Dense = sdk.Unscored
+	}
+	return h, !l.lexical || h.BM25 > 0
 }
 
 // tolerance is how far the sums of a server may be from ours by rounding.
@@ -127,72 +122,78 @@ const longList = 100
 
 // settle scores what the server returned, returns the best and reports whether
 // no row that it did not return can belong to them.
-func (l leg) settle(q *query, a searchAnswer, limit int) ([]hit, bool) {
-	hits := make([]hit, 0, len(a.rows))
-	for i := range a.rows {
-		if h, ok := l.accept(q, &a.rows[i]); ok {
+func (l leg) settle(q *table.Query, rows []table.Found, limit int) ([]table.Hit, bool) {
+	hits := make([]table.Hit, 0, len(rows))
+	lowest := float32(math.Inf(1)) // score of the server
+	for i := range rows {
+		lowest = min(lowest, rows[i].Score)
+		if h, ok := l.accept(q, &rows[i]); ok {
 			hits = append(hits, h)
 		}
 	}
-	hits = l.best(hits)
-	if len(a.rows)+a.invisible < limit {
+	hits = table.Best(hits, l.lexical, l.wanted)
+	if len(rows) < limit {
 		return hits, true // there are no others
 	}
 	if len(hits) < l.wanted {
 		return hits, false
 	}
-	last, bound := l.rank(hits[l.wanted-1]), a.lowest*l.errorBound()
+	last, bound := hits[l.wanted-1].Score(l.lexical), lowest*l.errorBound()
 	slack := tolerance * max(1, bound)
 	if last > bound+slack {
 		return hits, true
 	}
-	return hits, l.wanted > longList && last >= bound-slack && a.lowest >= bound-slack
+	return hits, l.wanted > longList && last >= bound-slack && lowest >= bound-slack
 }
 
-// query is one query, and what the legs found for it.
-type query struct {
-	vector    []float32 // of norm 1; nil: it has none, or one without direction
-	terms     []table.Term
-	filter    *sdk.Filter
-	condition table.Condition
-
-	dense, lexical []hit
-}
-
-// hit is a row that a leg found, with the scores of both.
-type hit struct {
-	*table.Found
-	dense, bm25 float32
-}
-
-func newQuery(s *Snapshot, given sdk.Query, needsVector bool) (*query, error) {
-	if err := table.CheckQuery(given, s.Schema.Dimension, needsVector); err != nil {
-		return nil, err
+// Exhausted implements table.Leg: it reads every entry that the filter selects, where too
+// much of what a server finds falls away.
+func (l leg) Exhausted(ctx context.Context, q *table.Query) error {
+	fields := slices.Concat(table.FieldsScan, table.FieldsTexts)
+	if !l.lexical {
+		fields = append(fields, table.FieldVector)
 	}
-	q := &query{filter: given.Filter}
+	var hits []table.Hit
+	err := walk(ctx, l.Snapshot, q.Filter, "", fields, func(r table.Found) bool {
+		for i, x := range q.Vector[:min(len(q.Vector), len(r.Entry.Vector))] {
+			r.Score += x * r.Entry.Vector[i]
+		}
+		r.Entry.Vector, r.Entry.Text, r.Entry.Context = nil, "", ""
+		if h, ok := l.accept(q, &r); ok {
+			hits = append(hits, h)
+		}
+		if len(hits) > 4*l.wanted+table.MaxRows {
+			hits = table.Best(hits, l.lexical, l.wanted)
+		}
+		return true
+	})
+	*q.Found(l.lexical) = table.Best(hits, l.lexical, l.wanted)
+	return err
+}
+
+// newQuery prepares a query that was checked.
+func newQuery(s *Snapshot, given sdk.Query) *table.Query {
+	q := &table.Query{Text: given.Text, Filter: given.Filter, Condition: table.ConditionOf(given.Filter)}
 	if x := given.Vector; slices.ContainsFunc(x, func(v float32) bool { return v != 0 }) {
-		q.vector = make([]float32, table.FieldWidth(len(x)))
-		copy(q.vector, table.UnitVector(x))
+		q.Vector = make([]float32, table.FieldWidth(len(x)))
+		copy(q.Vector, table.UnitVector(x))
 	}
-	q.condition = table.ConditionOf(given.Filter)
 	if s.Analyzer != nil {
-		q.terms = table.Terms(*s.Analyzer, given.Text, s.Record.Entries, s.Frequencies)
+		q.Terms = table.Terms(*s.Analyzer, given.Text, s.Record.Entries, s.Frequencies)
 	}
-	return q, nil
+	q.NoWords = len(q.Terms) == 0
+	return q
 }
-
-// workers is how many calls of one search are on their way at a time.
-const workers = 4
 
 // Search finds the best entries of each leg. In a hybrid search dense hits carry their BM25
 // score too. Texts the SDK gets of what it keeps.
 func (v *View) Search(ctx context.Context, search sdk.Search, given []sdk.Query) ([]sdk.Hits, error) {
 	all := make([]sdk.Hits, len(given))
-	err := v.search(ctx, search, given, func(_ context.Context, _ leg, at []int, queries []*query) error {
+	err := v.search(ctx, search, given, func(_ context.Context, _ leg, at []int, queries []*table.Query) error {
 		clear(all)
 		for i, q := range queries {
-			q.unscored()
-			all[at[i]] = q.hits(search.Mode, !search.Texts)
+			q.Share()
+			all[at[i]] = q.Hits(search.Mode, !search.Texts)
 		}
 		return nil
 	})
@@ -206,10 +207,10 @@ func (v *View) Retrieve(ctx context.Context, r sdk.Ranking, given []sdk.Query) (
 		r.NumCandidates = min(r.NumCandidates, r.TopK)
 	}
 	all := make([][]sdk.Candidate, len(given))
-	err := v.search(ctx, r.Search, given, func(ctx context.Context, l leg, at []int, queries []*query) error {
+	err := v.search(ctx, r.Search, given, func(ctx context.Context, l leg, at []int, queries []*table.Query) error {
 		clear(all)
-		lists := make([][]*hit, len(queries)) // of the candidates
-		err := eachQuery(ctx, queries, func(ctx context.Context, q *query) (err error) {
+		lists := make([][]*table.Hit, len(queries)) // of the candidates
+		err := table.EachQuery(ctx, queries, func(ctx context.Context, q *table.Query) (err error) {
 			i := slices.Index(queries, q)
 			all[at[i]], lists[i], err = l.fuse(ctx, q, r)
 			return err
@@ -234,31 +235,35 @@ func (v *View) Retrieve(ctx context.Context, r sdk.Ranking, given []sdk.Query) (
 // fuse returns a query's candidates and the hits that they are. What only the words found
 // is not nearer than the last entry that the vectors found. The cosines are asked for of
 // what may be a candidate if it is as near as that, should all others be as far as can be.
-func (l leg) fuse(ctx context.Context, q *query, r sdk.Ranking) ([]sdk.Candidate, []*hit, error) {
-	byID := map[string]*hit{}
-	for _, h := range slices.Concat(pointers(q.lexical), pointers(q.dense)) {
-		byID[h.Entry.ID] = h
+func (l leg) fuse(ctx context.Context, q *table.Query, r sdk.Ranking) ([]sdk.Candidate, []*table.Hit, error) {
+	byID := map[string]*table.Hit{}
+	for _, hits := range [][]table.Hit{q.Lexical, q.Dense} {
+		for i := range hits {
+			byID[hits[i].Entry.ID] = &hits[i]
+		}
 	}
-	unscored := map[string]*hit{}
-	for _, h := range q.unscored() {
-		unscored[h.Entry.ID] = h
+	unscored := map[string]*table.Hit{}
+	if _, lexical := q.Share(); q.Vector != nil {
+		for _, h := range lexical {
+			unscored[h.Entry.ID] = h
+		}
 	}
 	fuse := func(cosine float32, topK int) []sdk.Candidate {
 		for _, h := range unscored {
-			h.dense = cosine
+			h.Dense = cosine
 		}
-		return support.Fuse(q.hits(r.Mode, true), r.Fusion, topK)
+		return support.Fuse(q.Hits(r.Mode, true), r.Fusion, topK)
 	}
 	if len(unscored) > 0 {
 		nearest := float32(1)
-		if n := len(q.dense); n > 0 && n == r.NumCandidates {
-			nearest = q.dense[n-1].dense + tolerance
+		if n := len(q.Dense); n > 0 && n == r.NumCandidates {
+			nearest = q.Dense[n-1].Dense + tolerance
 		}
 		least := float32(math.Inf(-1))
 		if sure := fuse(-1, r.TopK); len(sure) > 0 && len(sure) == r.TopK {
 			least = sure[r.TopK-1].Score
 		}
-		var ask []*hit
+		var ask []*table.Hit
 		for _, c := range fuse(nearest, len(byID)) {
 			if h := unscored[c.ID]; h != nil && c.Score >= least {
 				ask = append(ask, h)
@@ -270,7 +275,7 @@ func (l leg) fuse(ctx context.Context, q *query, r sdk.Ranking) ([]sdk.Candidate
 		}
 	}
 	candidates := fuse(-1, r.TopK)
-	list := make([]*hit, len(candidates))
+	list := make([]*table.Hit, len(candidates))
 	for i, c := range candidates {
 		list[i] = byID[c.ID]
 	}
@@ -279,45 +284,33 @@ func (l leg) fuse(ctx context.Context, q *query, r sdk.Ranking) ([]sdk.Candidate
 
 // search runs the legs and has finish complete what they found: of the queries that can
 // be searched, at their places among those that are given.
-func (v *View) search(ctx context.Context, search sdk.Search, given []sdk.Query, finish func(ctx context.Context, l leg, at []int, queries []*query) error) error {
+func (v *View) search(ctx context.Context, search sdk.Search, given []sdk.Query, finish func(ctx context.Context, l leg, at []int, queries []*table.Query) error) error {
 	opened, err := v.Opened()
 	if err != nil {
 		return err
 	}
-	dense, lexical := search.Mode != sdk.ModeLexical, search.Mode != sdk.ModeDense
+	dense, lexical, err := table.Modes(search.Mode)
 	switch {
-	case dense && lexical && search.Mode != sdk.ModeHybrid:
-		return sdk.Invalid(fmt.Errorf("unknown search mode %q", search.Mode))
+	case err != nil:
+		return err
 	case dense && opened.Schema.Dimension == 0:
 		return sdk.Invalid(fmt.Errorf("a %s search needs vectors and this collection has none: use mode %q", search.Mode, sdk.ModeLexical))
 	case lexical && opened.Analyzer == nil:
 		return sdk.Invalid(fmt.Errorf("a %s search needs an analyzer and this collection was built without: use mode %q", search.Mode, sdk.ModeDense))
 	}
-	invalid := sdk.RowErrors{}
+	var invalid sdk.RowErrors
 	err = v.Read(ctx, func(snap *Snapshot) error {
-		clear(invalid)
-		at := make([]int, 0, len(given))
-		queries := make([]*query, 0, len(given))
-		for i, q := range given {
-			parsed, err := newQuery(snap, q, dense)
-			if err != nil {
-				invalid[i] = sdk.Invalid(err)
-				continue
-			}
-			at, queries = append(at, i), append(queries, parsed)
-		}
+		var queries []*table.Query
+		var at []int
+		queries, at, invalid = table.ParseQueries(given, snap.Schema.Dimension, dense, func(q sdk.Query) *table.Query { return newQuery(snap, q) })
 		l := leg{Snapshot: snap, wanted: search.NumCandidates, bm25: lexical, formula: snap.Formula()}
 		if search.NumCandidates > 0 && snap.Record.Entries > 0 {
-			g, ctx := errgroup.WithContext(ctx)
-			if dense {
-				g.Go(func() error { return l.search(ctx, queries) })
-			}
-			if lexical {
-				words := l
-				words.lexical = true
-				g.Go(func() error { return words.search(ctx, queries) })
-			}
-			if err := g.Wait(); err != nil {
+			err := table.SearchLegs(ctx, queries, search.Mode, func(lexical bool) table.Leg {
+				l := l
+				l.lexical = lexical
+				return l
+			})
+			if err != nil {
 				return err
 			}
 		}
@@ -329,69 +322,10 @@ func (v *View) search(ctx context.Context, search sdk.Search, given []sdk.Query,
 	return err
 }
 
-// eachQuery calls f with each query, some at a time.
-func eachQuery(ctx context.Context, queries []*query, f func(context.Context, *query) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(workers)
-	for _, q := range queries {
-		g.Go(func() error { return f(ctx, q) })
-	}
-	return g.Wait()
-}
-
-func pointers(hits []hit) []*hit {
-	all := make([]*hit, len(hits))
-	for i := range hits {
-		all[i] = &hits[i]
-	}
-	return all
-}
-
-// unscored are the lexical hits whose cosine is not known from the dense ones, which give it to the others.
-func (q *query) unscored() (unscored []*hit) {
-	if q.vector == nil {
-		return nil
-	}
-	known := map[int64]float32{}
-	for _, h := range q.dense {
-		known[h.Sequence] = h.dense
-	}
-	for i := range q.lexical {
-		h := &q.lexical[i]
-		if cosine, ok := known[h.Sequence]; ok {
-			h.dense = cosine
-		} else {
-			unscored = append(unscored, h)
-		}
-	}
-	return unscored
-}
-
-// hits are what the legs of a mode found, as the SDK takes it.
-func (q *query) hits(mode sdk.Mode, entries bool) (hits sdk.Hits) {
-	convert := func(from []hit) []sdk.Hit {
-		to := make([]sdk.Hit, len(from))
-		for i := range from {
-			to[i] = sdk.Hit{ID: from[i].Entry.ID, Dense: from[i].dense, Lexical: from[i].bm25}
-			if entries {
-				to[i].Entry = &from[i].Entry
-			}
-		}
-		return to
-	}
-	if mode != sdk.ModeLexical {
-		hits.Dense = convert(q.dense)
-	}
-	if mode != sdk.ModeDense {
-		hits.Lexical = convert(q.lexical)
-	}
-	return hits
-}
-
 // addCosines has the server compute the cosines of hits. Asking for a few rows by their
 // keys costs a fraction of having their vectors sent. An index that is not exact may
 // miss some.
-func (l leg) addCosines(ctx context.Context, q *query, hits []*hit) error {
+func (l leg) addCosines(ctx context.Context, q *table.Query, hits []*table.Hit) error {
 	if len(hits) == 0 {
 		return nil
 	}
@@ -400,7 +334,7 @@ func (l leg) addCosines(ctx context.Context, q *query, hits []*hit) error {
 		keys[i] = h.Key
 	}
 	slices.Sort(keys) // neighbours are close to each other on the server too
-	lists, err := l.Search(ctx, table.Keys(keys), nil, table.Placeholders(schemapb.DataType_FloatVector, [][]float32{q.vector}), table.FieldVector, len(keys))
+	lists, err := l.Search(ctx, table.Keys(keys), nil, table.Placeholders(schemapb.DataType_FloatVector, [][]float32{q.Vector}), table.FieldVector, len(keys))
 	if err != nil {
 		return err
 	}
@@ -409,17 +343,17 @@ func (l leg) addCosines(ctx context.Context, q *query, hits []*hit) error {
 		cosines[r.Sequence] = r.Score
 	}
 	for _, h := range hits {
-		h.dense = sdk.Unscored
+		h.Dense = sdk.Unscored
 		if cosine, ok := cosines[h.Sequence]; ok {
-			h.dense = cosine
+			h.Dense = cosine
 		}
 	}
 	return nil
 }
 
 // addTexts reads the texts, contexts and metadata of hits.
-func (l leg) addTexts(ctx context.Context, hits []*hit) error {
-	at := map[int64][]*hit{}
+func (l leg) addTexts(ctx context.Context, hits []*table.Hit) error {
+	at := map[int64][]*table.Hit{}
 	var keys []string
 	for _, h := range hits {
 		if at[h.Sequence] == nil {

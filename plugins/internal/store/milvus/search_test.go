@@ -2,7 +2,6 @@ package milvus
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
@@ -11,15 +10,16 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// answerOf is what a server returns: rows with these scores, and so many more that
+// rowsWith are what a server returns: rows with these scores, and so many more that
 // are not of the commit.
-func answerOf(invisible int, scores ...float32) searchAnswer {
-	a := searchAnswer{invisible: invisible, lowest: float32(math.Inf(1))}
+func rowsWith(invisible int, scores ...float32) (rows []table.Found) {
 	for i, score := range scores {
-		a.lowest = min(a.lowest, score)
-		a.rows = append(a.rows, table.Found{Sequence: int64(i), Score: score, Entry: sdk.Entry{ID: fmt.Sprint("entry ", i)}})
+		rows = append(rows, table.Found{Sequence: int64(i), Score: score, Entry: sdk.Entry{ID: fmt.Sprint("entry ", i)}})
 	}
-	return a
+	for i := range invisible {
+		rows = append(rows, table.Found{Sequence: int64(1000 + i), Score: 1})
+	}
+	return rows
 }
 
 // What a server returned is enough where no other row can be better.
@@ -30,23 +30,23 @@ func TestSettle(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		wanted, limit int
-		answer        searchAnswer
+		rows          []table.Found
 		dead          int64 // the row with this number
 		hits          int
 		sure          bool
 	}{
-		"there are no others":                     {3, 10, answerOf(0, .9, .8), -1, 2, true},
-		"nothing at all":                          {3, 10, answerOf(0), -1, 0, true},
-		"the last is better than all others":      {2, 3, answerOf(0, .9, .8, .7), -1, 2, true},
-		"the last ties with others":               {2, 3, answerOf(0, .9, .7, .7), -1, 2, false},
-		"a dead row was in the way":               {3, 3, answerOf(0, .9, .8, .7), 1, 2, false},
-		"rows of a writer were in the way":        {3, 4, answerOf(2, .9, .8), -1, 2, false},
-		"in a long list the server may choose":    {200, 300, answerOf(0, many...), -1, 200, true},
-		"at the end of a list that is not longer": {100, 300, answerOf(0, many...), -1, 100, false},
+		"there are no others":                     {3, 10, rowsWith(0, .9, .8), -1, 2, true},
+		"nothing at all":                          {3, 10, rowsWith(0), -1, 0, true},
+		"the last is better than all others":      {2, 3, rowsWith(0, .9, .8, .7), -1, 2, true},
+		"the last ties with others":               {2, 3, rowsWith(0, .9, .7, .7), -1, 2, false},
+		"a dead row was in the way":               {3, 3, rowsWith(0, .9, .8, .7), 1, 2, false},
+		"rows of a writer were in the way":        {3, 4, rowsWith(2, .9, .8), -1, 2, false},
+		"in a long list the server may choose":    {200, 300, rowsWith(0, many...), -1, 200, true},
+		"at the end of a list that is not longer": {100, 300, rowsWith(0, many...), -1, 100, false},
 	} {
 		l := leg{Snapshot: EmptySnapshot(&table.Table{}, true), wanted: test.wanted}
-		l.Dead[test.dead] = true
-		hits, sure := l.settle(&query{}, test.answer, test.limit)
+		l.Dead[test.dead], l.Record.Next = true, 1000
+		hits, sure := l.settle(&table.Query{}, test.rows, test.limit)
 		if len(hits) != test.hits || sure != test.sure {
 			t.Errorf("%s: %d hits, sure %v; want %d, %v", name, len(hits), sure, test.hits, test.sure)
 		}
@@ -81,8 +81,8 @@ func TestErrorBound(t *testing.T) {
 				}
 			}
 			exact := leg{Snapshot: l.Snapshot, wanted: 10}
-			if exact.errorBound() != 1 || l.firstLimit() < exact.firstLimit() {
-				t.Errorf("the dense leg has bound %v and reads %d rows, the lexical one %d", exact.errorBound(), exact.firstLimit(), l.firstLimit())
+			if exact.errorBound() != 1 || l.Start() < exact.Start() {
+				t.Errorf("the dense leg has bound %v and reads %d rows, the lexical one %d", exact.errorBound(), exact.Start(), l.Start())
 			}
 		}
 	}

@@ -158,17 +158,6 @@ func (s *Snapshot) Contains(sequence int64) bool {
 		!slices.ContainsFunc(r.Gaps, func(g Gap) bool { return g.From <= sequence && sequence < g.To })
 }
 
-// Walk is Table.Walk without gaps, which are wide.
-func (s *Snapshot) Walk(ctx context.Context, l table.ReadLevel, from, to int64, expr string, fields []string, f func(table.Found) error) error {
-	for _, g := range s.Record.Gaps {
-		if err := s.Table.Walk(ctx, l, from, min(g.From, to), expr, fields, f); err != nil {
-			return err
-		}
-		from = max(from, g.To)
-	}
-	return s.Table.Walk(ctx, l, from, to, expr, fields, f)
-}
-
 // Formula weighs words by the average length.
 func (s *Snapshot) Formula() table.Formula {
 	return table.NewFormula(s.Options.K1, s.Options.B, s.Record.Average())

@@ -74,7 +74,7 @@ func Attach(ctx context.Context, call Caller, a Arguments, params map[string]str
 	if c.dimension, err = strconv.Atoi(Param(c.Vector.GetTypeParams(), "dim")); err != nil {
 		return nil, Wrong("collection", "the server gives field %s no dimension: %w", c.Vector.GetName(), err)
 	}
-	c.entries, err = c.count(ctx)
+	c.entries, err = c.rows().Count(ctx, "")
 	return c, err
 }
 
@@ -231,14 +231,13 @@ func (c *Collection) explainError(err error) error {
 // Service is what this package calls of a server. All of it reads; LoadCollection,
 // which writes nothing either, is called only where Arguments.Load is set.
 type Service interface {
+	table.Reads
 	ShowCollections(context.Context, *milvuspb.ShowCollectionsRequest, ...grpc.CallOption) (*milvuspb.ShowCollectionsResponse, error)
 	ShowPartitions(context.Context, *milvuspb.ShowPartitionsRequest, ...grpc.CallOption) (*milvuspb.ShowPartitionsResponse, error)
 	DescribeCollection(context.Context, *milvuspb.DescribeCollectionRequest, ...grpc.CallOption) (*milvuspb.DescribeCollectionResponse, error)
 	DescribeIndex(context.Context, *milvuspb.DescribeIndexRequest, ...grpc.CallOption) (*milvuspb.DescribeIndexResponse, error)
 	GetLoadState(context.Context, *milvuspb.GetLoadStateRequest, ...grpc.CallOption) (*milvuspb.GetLoadStateResponse, error)
 	LoadCollection(context.Context, *milvuspb.LoadCollectionRequest, ...grpc.CallOption) (*commonpb.Status, error)
-	Query(context.Context, *milvuspb.QueryRequest, ...grpc.CallOption) (*milvuspb.QueryResults, error)
-	Search(context.Context, *milvuspb.SearchRequest, ...grpc.CallOption) (*milvuspb.SearchResults, error)
 }
 
 // Caller makes a call to a server, and makes it again after failures that pass.

@@ -1,7 +1,6 @@
 package attached
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -9,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
@@ -58,277 +56,141 @@ func (s scores) cosine(score float32) float32 {
 	return ClipText(float64(score))
 }
 
-// fill gives each of the two legs of a query the scores that the other one knows, or that the
-// server computes: the cosines where they are the server's scores, else they came with the hits. By
-// words it finds nothing where an entry has none of them. A row whose key no expression can
-// name keeps no score.
-func (l leg) fill(ctx context.Context, q *query) error {
-	if q.vector != nil && l.scores.exact {
-		given, err := l.ask(ctx, q.lexical, q.dense, func(expr string, n int) table.SearchRequest {
-			return l.denseRequest([][]float32{q.vector}, expr, l.Outputs(false, false, false), n)
-		})
-		if err != nil {
-			return err
-		}
-		for i := range q.lexical {
-			if score, ok := given[q.lexical[i].key]; ok {
-				q.lexical[i].dense = l.scores.cosine(score)
-			}
-		}
-	}
-	given, err := l.ask(ctx, q.dense, q.lexical, func(expr string, n int) table.SearchRequest {
-		return l.lexicalRequest([]string{q.Text}, expr, l.Outputs(false, false, false), n)
-	})
-	for i := range q.dense {
-		h := &q.dense[i]
-		score, ok := given[h.key]
-		if _, named := OneOf(Place{Field: l.Key}, []string{h.key}); ok || named == 1 {
-			h.lexical = bm25(score)
-		}
-	}
-	return err
-}
-
-// ask returns the server's scores of hits by the keys: those that the other leg has found, and
-// those of a search among the rest.
-func (l leg) ask(ctx context.Context, hits, other []hit, search func(expr string, n int) table.SearchRequest) (map[string]float32, error) {
-	given := map[string]float32{}
-	for _, h := range other {
-		given[h.key] = h.Score
-	}
-	var keys []string
-	for _, h := range hits {
-		if _, ok := given[h.key]; !ok {
-			keys = append(keys, h.key)
-		}
-	}
-	expr, n := OneOf(Place{Field: l.Key}, keys)
-	if n == 0 {
-		return given, nil
-	}
-	lists, err := l.search(ctx, search(expr, n))
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range lists[0] {
-		given[r.key] = r.Score
-	}
-	return given, nil
-}
-
 // leg is one leg of a search: the dense one unless it is lexical.
 type leg struct {
 	*Collection
 	scores  scores
-	asked   sdk.Search
+	wanted  int // hits of each query
 	lexical bool
 }
 
-// rowsPerCall is about how many rows a call asks for: a reply has to fit a message, with a
-// vector or metadata in each row.
-const rowsPerCall = 4096
-
-// run finds the best entries of all queries. Those with one filter are sent together.
-func (l leg) run(ctx context.Context, queries []*query) error {
-	groups := map[string][]*query{}
-	for _, q := range queries {
-		if !q.condition.None && (l.lexical || q.vector != nil) {
-			groups[q.condition.Expr] = append(groups[q.condition.Expr], q)
-		}
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(workers)
-	for _, group := range groups {
-		for part := range slices.Chunk(group, 64) {
-			g.Go(func() error { return l.find(ctx, part) })
-		}
-	}
-	return g.Wait()
-}
-
-// find reads more rows as long as the filter leaves too few of them.
-func (l leg) find(ctx context.Context, queries []*query) error {
-	limit := l.asked.NumCandidates
+// Start implements table.Leg.
+func (l leg) Start() int {
 	if !l.lexical && !l.scores.exact {
-		limit *= 2
+		return min(2*l.wanted, table.MaxRows)
 	}
-	for limit = min(limit, table.MaxRows); ; limit = min(4*limit, table.MaxRows) {
-		var unsure []*query
-		for part := range slices.Chunk(queries, max(1, rowsPerCall/limit)) {
-			lists, err := l.lists(ctx, part, limit)
-			if err != nil {
-				return err
-			}
-			for i, q := range part {
-				hits := l.accept(q, lists[i])
-				if len(hits) < l.asked.NumCandidates && len(lists[i]) == limit {
-					unsure = append(unsure, q)
-				}
-				hits = hits[:min(len(hits), l.asked.NumCandidates)]
-				if l.lexical {
-					q.lexical = hits
-				} else {
-					q.dense = hits
-				}
-			}
-		}
-		if queries = unsure; len(queries) == 0 {
-			return nil
-		}
-		if limit == table.MaxRows {
-			l.log.Warn("a filter leaves too few of the rows that a server returns at most", "collection", l.Name, "rows", table.MaxRows, "filter", queries[0].Filter.String())
-			return nil
-		}
-	}
+	return min(l.wanted, table.MaxRows)
 }
 
-func (l leg) lists(ctx context.Context, queries []*query, limit int) ([][]scored, error) {
+// Find implements table.Leg.
+func (l leg) Find(ctx context.Context, queries []*table.Query, limit int, _ bool) ([][]table.Hit, []bool, error) {
 	// A filter that the server cannot check gives the same expression as none.
-	filtered := slices.ContainsFunc(queries, func(q *query) bool { return q.Filter != nil })
-	fields := l.Outputs(false, filtered, !l.scores.exact)
-	expr := queries[0].condition.Expr
-	if l.lexical {
-		texts := make([]string, len(queries))
-		for i, q := range queries {
-			texts[i] = q.Text
-		}
-		return l.search(ctx, l.lexicalRequest(texts, expr, fields, limit))
+	filtered := slices.ContainsFunc(queries, func(q *table.Query) bool { return q.Filter != nil })
+	lists, err := l.rows().Search(ctx, l.request(queries, queries[0].Condition.Expr, l.Outputs(false, filtered, !l.scores.exact), limit))
+	hits, enough := make([][]table.Hit, len(lists)), make([]bool, len(lists))
+	for i, list := range lists {
+		hits[i] = l.accept(queries[i], list)
+		enough[i] = len(hits[i]) == l.wanted || len(list) < limit
 	}
-	vectors := make([][]float32, len(queries))
-	for i, q := range queries {
-		vectors[i] = q.vector
-	}
-	return l.search(ctx, l.denseRequest(vectors, expr, fields, limit))
+	return hits, enough, err
 }
 
-// accept scores the rows that the filter selects, and sorts them. Equal scores stand
-// in the order of the ids.
-func (l leg) accept(q *query, found []scored) []hit {
+// Exhausted implements table.Leg.
+func (l leg) Exhausted(_ context.Context, q *table.Query) error {
+	l.log.Warn("a filter leaves too few of the rows that a server returns at most", "collection", l.Name, "rows", table.MaxRows, "filter", q.Filter.String())
+	return nil
+}
+
+// accept scores the rows that the filter selects and returns the best.
+func (l leg) accept(q *table.Query, found []table.Scored) []table.Hit {
 	seen := map[string]bool{}
-	var hits []hit
+	var hits []table.Hit
 	for _, r := range found {
-		if r.id == "" || seen[r.id] || q.Filter != nil && !q.Filter.Match(r.id, l.LabelOf(r.ReplyRow), l.ReadMeta(r.ReplyRow)) {
+		row := &table.Found{Key: l.KeyOf(r.ReplyRow), Score: r.Score, Entry: l.Entry(r.ReplyRow, false)}
+		id := row.Entry.ID
+		if id == "" || seen[id] || q.Filter != nil && !q.Filter.Match(id, row.Entry.Label, l.ReadMeta(r.ReplyRow)) {
 			continue
 		}
-		seen[r.id] = true
-		h := hit{scored: r, dense: sdk.Unscored, lexical: sdk.Unscored}
+		seen[id] = true
+		h := table.Hit{Found: row, Dense: sdk.Unscored, BM25: sdk.Unscored}
 		if l.lexical {
-			h.lexical = bm25(r.Score)
+			h.BM25 = bm25(r.Score)
 		} else if l.scores.exact {
-			h.dense = l.scores.cosine(r.Score)
+			h.Dense = l.scores.cosine(r.Score)
 		}
-		if !l.scores.exact && q.vector != nil {
-			x, _ := r.Value(l.Vector.GetName()).([]float32)
-			h.dense = Cosine(q.vector, x)
+		if !l.scores.exact && q.Vector != nil {
+			h.Dense = Cosine(q.Vector, l.vectorOf(r.ReplyRow))
 		}
 		hits = append(hits, h)
 	}
-	rank := func(h hit) float32 {
-		if l.lexical {
-			return h.lexical
-		}
-		return h.dense
-	}
-	slices.SortFunc(hits, func(a, b hit) int { return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(a.id, b.id)) })
-	return hits
+	return table.Best(hits, l.lexical, l.wanted)
 }
 
-// entries are the hits as the SDK takes them. It gets texts by the ids, of those that it keeps.
-func (l leg) entries(hits []hit) []sdk.Hit {
-	all := make([]sdk.Hit, len(hits))
-	for i, h := range hits {
-		all[i] = sdk.Hit{ID: h.id, Dense: h.dense, Lexical: h.lexical}
-		if !l.asked.Texts {
-			all[i].Entry = &sdk.Entry{ID: h.id, Label: l.LabelOf(h.ReplyRow)}
-		}
-	}
-	return all
-}
-
-// scored is a row that a search found.
-type scored struct {
-	table.Scored
-	key, id string
-}
-
-// search returns what a server finds for each query, best first.
-func (c *Collection) search(ctx context.Context, q table.SearchRequest) ([][]scored, error) {
-	request, err := q.Message(c.Name)
-	if err != nil {
-		return nil, err
-	}
-	request.PartitionNames, request.UseDefaultConsistency = c.arguments.Partitions, true
-	lists := make([][]scored, request.GetNq())
-	err = c.call(ctx, "search "+c.Name, func(ctx context.Context, s Service) error {
-		reply, err := s.Search(ctx, request)
+// fill gives each hit the score that the other leg would give it: the cosines where they are the server's
+// scores, else they came with the hits. By words a server finds nothing where an entry has none of them. A
+// row whose key no expression can name keeps no score.
+func (l leg) fill(ctx context.Context, q *table.Query) error {
+	dense, lexical := q.Share()
+	if q.Vector != nil && l.scores.exact {
+		err := l.ask(ctx, q, lexical, func(h *table.Hit, score float32, found bool) {
+			if found {
+				h.Dense = l.scores.cosine(score)
+			}
+		})
 		if err != nil {
 			return err
 		}
-		found, err := table.Lists(reply.GetResults(), c.Key.GetName(), len(lists))
-		for i, list := range found {
-			lists[i] = make([]scored, len(list))
-			for j, r := range list {
-				lists[i][j] = scored{r, c.KeyOf(r.ReplyRow), c.IDOf(r.ReplyRow)}
-			}
-		}
+	}
+	l.lexical = true
+	return l.ask(ctx, q, dense, func(h *table.Hit, score float32, _ bool) { h.BM25 = bm25(score) })
+}
+
+// ask has a leg search among hits of the other one, and calls set with the server's score of each.
+func (l leg) ask(ctx context.Context, q *table.Query, hits []*table.Hit, set func(h *table.Hit, score float32, found bool)) error {
+	key := Place{Field: l.Key}
+	hits = slices.DeleteFunc(hits, func(h *table.Hit) bool { _, n := OneOf(key, []string{h.Key}); return n == 0 })
+	if len(hits) == 0 {
+		return nil
+	}
+	keys := make([]string, len(hits))
+	for i, h := range hits {
+		keys[i] = h.Key
+	}
+	expr, n := OneOf(key, keys)
+	lists, err := l.rows().Search(ctx, l.request([]*table.Query{q}, expr, l.Outputs(false, false, false), n))
+	if err != nil {
 		return err
-	})
-	return lists, c.explainError(err)
-}
-
-// workers is how many calls of one leg are on their way at a time.
-const workers = 4
-
-// query is one query, and what the legs found for it.
-type query struct {
-	sdk.Query
-	vector    []float32 // as the server is asked; nil: none, or one without direction
-	condition table.Condition
-
-	dense, lexical []hit
-}
-
-// hit is a row that a leg found, with the scores of both.
-type hit struct {
-	scored
-	dense, lexical float32
+	}
+	scores := map[string]float32{}
+	for _, r := range lists[0] {
+		scores[l.KeyOf(r.ReplyRow)] = r.Score
+	}
+	for _, h := range hits {
+		score, found := scores[h.Key]
+		set(h, score, found)
+	}
+	return nil
 }
 
 // Search finds the best entries of each leg.
 func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.Query) ([]sdk.Hits, error) {
-	dense, lexical := search.Mode != sdk.ModeLexical, search.Mode != sdk.ModeDense
+	dense, _, err := table.Modes(search.Mode)
 	switch {
-	case dense && lexical && search.Mode != sdk.ModeHybrid:
-		return nil, sdk.Invalid(fmt.Errorf("unknown search mode %q", search.Mode))
+	case err != nil:
+		return nil, err
 	case !dense && c.Words == "":
 		return nil, sdk.Invalid(fmt.Errorf("no BM25 function fills a field of collection %q, so it cannot be searched by words: use mode %q", c.Name, sdk.ModeDense))
+	case c.Words == "":
+		search.Mode = sdk.ModeDense
 	}
-	lexical = lexical && c.Words != ""
-	l := leg{Collection: c, scores: c.scores(search.Norm), asked: search}
-	hits := make([]sdk.Hits, len(given))
-	invalid := sdk.RowErrors{}
-	var at []int
-	var queries []*query
-	for i, q := range given {
-		parsed, err := l.newQuery(q, dense)
-		if err != nil {
-			invalid[i] = sdk.Invalid(err)
-			continue
-		}
-		at, queries = append(at, i), append(queries, parsed)
-	}
+	l := leg{Collection: c, scores: c.scores(search.Norm), wanted: search.NumCandidates}
+	queries, at, invalid := table.ParseQueries(given, c.dimension, dense, l.newQuery)
 	if search.NumCandidates > 0 {
-		if err := l.both(ctx, queries, dense, lexical); err != nil {
+		err := table.SearchLegs(ctx, queries, search.Mode, func(lexical bool) table.Leg {
+			l := l
+			l.lexical = lexical
+			return l
+		})
+		if err == nil && search.Mode != sdk.ModeDense {
+			err = table.EachQuery(ctx, queries, l.fill)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
+	hits := make([]sdk.Hits, len(given))
 	for i, q := range queries {
-		if dense {
-			hits[at[i]].Dense = l.entries(q.dense)
-		}
-		if lexical {
-			hits[at[i]].Lexical = l.entries(q.lexical)
-		}
+		hits[at[i]] = q.Hits(search.Mode, !search.Texts)
 	}
 	if len(invalid) > 0 {
 		return hits, invalid
@@ -336,56 +198,38 @@ func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.
 	return hits, nil
 }
 
-func (l leg) newQuery(given sdk.Query, needsVector bool) (*query, error) {
-	if err := table.CheckQuery(given, l.dimension, needsVector); err != nil {
-		return nil, err
-	}
-	q := &query{Query: given, condition: l.Condition(given.Filter)}
+func (l leg) newQuery(given sdk.Query) *table.Query {
+	q := &table.Query{Text: given.Text, Filter: given.Filter, Condition: l.Condition(given.Filter)}
 	if x := given.Vector; Cosine(x, x) != 0 {
-		q.vector = l.scores.query(x)
+		q.Vector = l.scores.query(x)
 	}
-	return q, nil
+	return q
 }
 
-// both searches with the legs at once, and then for the scores that one leg knows of
-// what the other found.
-func (l leg) both(ctx context.Context, queries []*query, dense, lexical bool) error {
-	g, legs := errgroup.WithContext(ctx)
-	if lexical {
-		words := l
-		words.lexical = true
-		g.Go(func() error { return words.run(legs, queries) })
+// request is a search of the leg.
+func (l leg) request(queries []*table.Query, expr string, fields []string, limit int) table.SearchRequest {
+	r := table.SearchRequest{Expr: expr, Fields: fields, Limit: limit}
+	if !l.lexical {
+		vectors := make([][]float32, len(queries))
+		for i, q := range queries {
+			vectors[i] = q.Vector
+		}
+		r.Field, r.Metric, r.Queries = l.Vector.GetName(), l.scores.metric, table.Placeholders(l.Vector.GetDataType(), vectors)
+		r.Params = table.SearchParams(l.Indexes[r.Field]["index_type"], l.params, limit)
+		return r
 	}
-	if dense {
-		g.Go(func() error { return l.run(legs, queries) })
-	}
-	if err := g.Wait(); err != nil || !lexical {
-		return err
-	}
-	g, ctx = errgroup.WithContext(ctx)
-	g.SetLimit(workers)
+	r.Field, r.Metric, r.Params = l.Words, MetricBM25, map[string]any{}
+	r.Queries = &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_VarChar}
 	for _, q := range queries {
-		g.Go(func() error { return l.fill(ctx, q) })
-	}
-	return g.Wait()
-}
-
-// denseRequest and lexicalRequest are searches of one leg.
-func (l leg) denseRequest(vectors [][]float32, expr string, fields []string, limit int) table.SearchRequest {
-	field := l.Vector.GetName()
-	return table.SearchRequest{
-		Field: field, Metric: l.scores.metric, Queries: table.Placeholders(l.Vector.GetDataType(), vectors), Expr: expr, Fields: fields, Limit: limit,
-		Params: table.SearchParams(l.Indexes[field]["index_type"], l.params, limit),
-	}
-}
-
-func (c *Collection) lexicalRequest(texts []string, expr string, fields []string, limit int) table.SearchRequest {
-	v := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_VarChar}
-	for _, text := range texts {
 		// Milvus Lite 2 ends at a text that is not UTF-8.
-		v.Values = append(v.Values, []byte(strings.ToValidUTF8(text, "\uFFFD")))
+		r.Queries.Values = append(r.Queries.Values, []byte(strings.ToValidUTF8(q.Text, "\uFFFD")))
 	}
-	return table.SearchRequest{Field: c.Words, Metric: MetricBM25, Queries: v, Params: map[string]any{}, Expr: expr, Fields: fields, Limit: limit}
+	return r
+}
+
+func (c *Collection) vectorOf(r *table.ReplyRow) []float32 {
+	x, _ := r.Value(c.Vector.GetName()).([]float32)
+	return x
 }
 
 // bm25 is a score of the server: Milvus Lite 3 gives it as a distance, below 0.

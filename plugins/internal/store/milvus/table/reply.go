@@ -19,19 +19,19 @@ import (
 // rows; and vectors, of 32 or 16 bits, both ways. It knows of no collection what its fields
 // mean: those of racflow and those that other programs make are read by it.
 
-// column is one field of rows.
-type column struct {
-	at    func(i int) any // a string, an int64, a float64, a bool, []float32, or []byte of JSON
-	n     int
-	valid []bool // nil: no value is NULL
-	index []int  // where the value of a row is, if the server left out NULLs
+// ReplyRow is one row of a reply.
+type ReplyRow struct {
+	columns map[string][]any // of all rows of the reply, by the names of the fields
+	i       int
 }
 
-// ReplyRow is one row. It keeps what it has parsed.
-type ReplyRow struct {
-	columns map[string]*column // of all rows of the reply, by the names of the fields
-	i       int
-	parsed  map[string]any // JSON fields
+// Value is what a row has in a field: a string, an int64, a float64, a bool, []float32, or what JSON
+// holds; nil: nothing.
+func (r *ReplyRow) Value(field string) any {
+	if column := r.columns[field]; column != nil {
+		return column[r.i]
+	}
+	return nil
 }
 
 // ReplyRows decodes the fields of a reply, and the ids if it is one to a search, as rows; those of a
@@ -45,61 +45,96 @@ func ReplyRows(fields []*schemapb.FieldData, ids *schemapb.IDs, key string) ([]*
 	if at < 0 {
 		return nil, nil // no row matched
 	}
-	n := newColumn(fields[at]).n
-	columns := map[string]*column{}
+	n := len(valuesOf(fields[at]))
+	columns := map[string][]any{}
 	for _, f := range fields {
-		c := newColumn(f)
-		if c == nil {
+		column := valuesOf(f)
+		if column == nil {
 			continue
 		}
-		if len(c.valid) == n && c.n < n {
-			c.index = make([]int, n)
-			for i, at := 0, 0; i < n; i++ {
-				if c.index[i] = at; c.valid[i] {
-					at++
-				}
-			}
-		} else if c.n != n {
-			return nil, fmt.Errorf("the server returned %d values of field %s for %d rows", c.n, f.GetFieldName(), n)
+		if valid := f.GetValidData(); len(valid) == n {
+			column = withNulls(column, valid)
 		}
-		columns[f.GetFieldName()] = c
+		if len(column) != n {
+			return nil, fmt.Errorf("the server returned %d values of field %s for %d rows", len(column), f.GetFieldName(), n)
+		}
+		columns[f.GetFieldName()] = column
 	}
 	all := make([]*ReplyRow, n)
 	for i := range all {
-		all[i] = &ReplyRow{columns: columns, i: i}
+		all[i] = &ReplyRow{columns, i}
 	}
 	return all, nil
 }
 
-func newColumn(f *schemapb.FieldData) *column {
-	c := &column{valid: f.GetValidData()}
-	s := f.GetScalars()
-	switch data := s.GetData().(type) {
-	case *schemapb.ScalarField_StringData:
-		values := data.StringData.GetData()
-		c.n, c.at = len(values), func(i int) any { return values[i] }
-	case *schemapb.ScalarField_LongData:
-		values := data.LongData.GetData()
-		c.n, c.at = len(values), func(i int) any { return values[i] }
-	case *schemapb.ScalarField_IntData:
-		values := data.IntData.GetData()
-		c.n, c.at = len(values), func(i int) any { return int64(values[i]) }
-	case *schemapb.ScalarField_FloatData:
-		values := data.FloatData.GetData()
-		c.n, c.at = len(values), func(i int) any { return float64(values[i]) }
-	case *schemapb.ScalarField_DoubleData:
-		values := data.DoubleData.GetData()
-		c.n, c.at = len(values), func(i int) any { return values[i] }
-	case *schemapb.ScalarField_BoolData:
-		values := data.BoolData.GetData()
-		c.n, c.at = len(values), func(i int) any { return values[i] }
-	case *schemapb.ScalarField_JsonData:
-		values := data.JsonData.GetData()
-		c.n, c.at = len(values), func(i int) any { return values[i] }
-	default:
-		return vectorColumn(c, f.GetVectors())
+// withNulls puts nil where a value is not valid. Some servers leave such values out.
+func withNulls(column []any, valid []bool) []any {
+	all, next := make([]any, len(valid)), 0
+	leftOut := len(column) < len(valid)
+	for i, ok := range valid {
+		if ok && next < len(column) {
+			all[i] = column[next]
+		}
+		if ok || !leftOut {
+			next++
+		}
 	}
-	return c
+	return all
+}
+
+// valuesOf are the values of a field, for ReplyRow.Value; nil: it is of another type.
+func valuesOf(f *schemapb.FieldData) []any {
+	switch data := f.GetScalars().GetData().(type) {
+	case *schemapb.ScalarField_StringData:
+		return each(data.StringData.GetData(), func(v string) any { return v })
+	case *schemapb.ScalarField_LongData:
+		return each(data.LongData.GetData(), func(v int64) any { return v })
+	case *schemapb.ScalarField_IntData:
+		return each(data.IntData.GetData(), func(v int32) any { return int64(v) })
+	case *schemapb.ScalarField_FloatData:
+		return each(data.FloatData.GetData(), func(v float32) any { return float64(v) })
+	case *schemapb.ScalarField_DoubleData:
+		return each(data.DoubleData.GetData(), func(v float64) any { return v })
+	case *schemapb.ScalarField_BoolData:
+		return each(data.BoolData.GetData(), func(v bool) any { return v })
+	case *schemapb.ScalarField_JsonData:
+		return each(data.JsonData.GetData(), func(text []byte) (v any) {
+			if json.Unmarshal(text, &v) != nil {
+				return nil // what its owner wrote is no JSON
+			}
+			return v
+		})
+	}
+	dim := int(f.GetVectors().GetDim())
+	if dim == 0 {
+		return nil
+	}
+	halves := func(data []byte, decode func(uint16) float32) []any {
+		return each(slices.Collect(slices.Chunk(data, 2*dim)), func(b []byte) any {
+			x := make([]float32, dim)
+			for j := range x {
+				x[j] = decode(binary.LittleEndian.Uint16(b[2*j:]))
+			}
+			return x
+		})
+	}
+	switch data := f.GetVectors().GetData().(type) {
+	case *schemapb.VectorField_FloatVector:
+		return each(slices.Collect(slices.Chunk(data.FloatVector.GetData(), dim)), func(x []float32) any { return x })
+	case *schemapb.VectorField_Float16Vector:
+		return halves(data.Float16Vector, fromFloat16)
+	case *schemapb.VectorField_Bfloat16Vector:
+		return halves(data.Bfloat16Vector, fromBFloat16)
+	}
+	return nil
+}
+
+func each[From, To any](from []From, convert func(From) To) []To {
+	to := make([]To, len(from))
+	for i, v := range from {
+		to[i] = convert(v)
+	}
+	return to
 }
 
 func idColumn(name string, ids *schemapb.IDs) *schemapb.FieldData {
@@ -121,8 +156,8 @@ type Scored struct {
 	Score float32
 }
 
-// Lists returns what a server found for each of n queries, best first.
-func Lists(results *schemapb.SearchResultData, key string, n int) ([][]Scored, error) {
+// searched are the rows that a server found for each of n queries, best first.
+func searched(results *schemapb.SearchResultData, key string, n int) ([][]Scored, error) {
 	all, err := ReplyRows(results.GetFieldsData(), results.GetIds(), key)
 	if err != nil || len(all) == 0 {
 		return make([][]Scored, n), err
@@ -155,15 +190,15 @@ type SearchRequest struct {
 	Limit   int
 }
 
-// Message is the request as a server takes it, but for partitions and consistency.
-func (r SearchRequest) Message(collection string) (*milvuspb.SearchRequest, error) {
+// message is the request as a server takes it, but for the collection and how new its rows must be.
+func (r SearchRequest) message() (*milvuspb.SearchRequest, error) {
 	group, err := proto.Marshal(&commonpb.PlaceholderGroup{Placeholders: []*commonpb.PlaceholderValue{r.Queries}})
 	if err != nil {
 		return nil, err
 	}
 	params, err := json.Marshal(r.Params)
 	return &milvuspb.SearchRequest{
-		CollectionName: collection, Dsl: r.Expr, DslType: commonpb.DslType_BoolExprV1, PlaceholderGroup: group, Nq: int64(len(r.Queries.GetValues())), OutputFields: r.Fields,
+		Dsl: r.Expr, DslType: commonpb.DslType_BoolExprV1, PlaceholderGroup: group, Nq: int64(len(r.Queries.GetValues())), OutputFields: r.Fields,
 		SearchParams: Pairs("anns_field", r.Field, "metric_type", r.Metric, "topk", strconv.Itoa(r.Limit), "params", string(params), "round_decimal", "-1"),
 	}, err
 }
@@ -174,64 +209,6 @@ func Pairs(list ...string) (pairs []*commonpb.KeyValuePair) {
 		pairs = append(pairs, &commonpb.KeyValuePair{Key: pair[0], Value: pair[1]})
 	}
 	return pairs
-}
-
-// Value is what a row has in a field, JSON parsed; nil: nothing.
-func (r *ReplyRow) Value(field string) any {
-	c := r.columns[field]
-	if c == nil || len(c.valid) > r.i && !c.valid[r.i] {
-		return nil
-	}
-	at := r.i
-	if c.index != nil {
-		at = c.index[r.i]
-	}
-	text, isJSON := c.at(at).([]byte)
-	if !isJSON {
-		return c.at(at)
-	}
-	if v, ok := r.parsed[field]; ok {
-		return v
-	}
-	var v any
-	if json.Unmarshal(text, &v) != nil {
-		v = nil // what its owner wrote is no JSON
-	}
-	if r.parsed == nil {
-		r.parsed = map[string]any{}
-	}
-	r.parsed[field] = v
-	return v
-}
-
-// vectorColumn reads vectors of floats; nil: it has others.
-func vectorColumn(c *column, v *schemapb.VectorField) *column {
-	dim := int(v.GetDim())
-	if dim == 0 {
-		return nil
-	}
-	halves := func(data []byte, decode func(uint16) float32) *column {
-		c.n = len(data) / (2 * dim)
-		c.at = func(i int) any {
-			x := make([]float32, dim)
-			for j := range x {
-				x[j] = decode(binary.LittleEndian.Uint16(data[2*(i*dim+j):]))
-			}
-			return x
-		}
-		return c
-	}
-	switch data := v.GetData().(type) {
-	case *schemapb.VectorField_FloatVector:
-		values := data.FloatVector.GetData()
-		c.n, c.at = len(values)/dim, func(i int) any { return values[i*dim : (i+1)*dim : (i+1)*dim] }
-		return c
-	case *schemapb.VectorField_Float16Vector:
-		return halves(data.Float16Vector, fromFloat16)
-	case *schemapb.VectorField_Bfloat16Vector:
-		return halves(data.Bfloat16Vector, fromBFloat16)
-	}
-	return nil
 }
 
 func fromFloat16(h uint16) float32  { return float16.Frombits(h).Float32() }

@@ -55,20 +55,21 @@ func TestHalfVectors(t *testing.T) {
 			}
 			field.Data = &schemapb.VectorField_FloatVector{FloatVector: &schemapb.FloatArray{Data: values}}
 		}
-		c := vectorColumn(&column{}, field)
-		if c == nil || c.n != 2 {
-			t.Fatalf("%v: %+v", typ, c)
+		read := valuesOf(&schemapb.FieldData{Field: &schemapb.FieldData_Vectors{Vectors: field}})
+		if len(read) != 2 {
+			t.Fatalf("%v: %+v", typ, read)
 		}
 		for i, want := range x {
-			for j, got := range c.at(i).([]float32) {
+			for j, got := range read[i].([]float32) {
 				if got != want[j] {
 					t.Errorf("%v: vector %d has %v, want %v", typ, i, got, want[j])
 				}
 			}
 		}
 	}
-	if c := vectorColumn(&column{}, &schemapb.VectorField{Dim: 8, Data: &schemapb.VectorField_BinaryVector{BinaryVector: []byte{1}}}); c != nil {
-		t.Errorf("bits are read as %+v", c)
+	bits := &schemapb.VectorField{Dim: 8, Data: &schemapb.VectorField_BinaryVector{BinaryVector: []byte{1}}}
+	if read := valuesOf(&schemapb.FieldData{Field: &schemapb.FieldData_Vectors{Vectors: bits}}); read != nil {
+		t.Errorf("bits are read as %+v", read)
 	}
 }
 

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -22,19 +23,19 @@ import (
 // of an entry is ever changed: an entry that is put again has another row. It
 // makes no calls.
 
-// CheckRows returns the entries that Milvus can take as rows, of which the sequence numbers and
-// words are not set, and an error for each that is too long for it. It refuses all for an
-// entry that is wrong: some servers would take that, or a part of it, all the same.
-func CheckRows(s sdk.Schema, entries []sdk.Entry) ([]Row, sdk.RowErrors, error) {
+// CheckRows returns the entries that Milvus can take as rows, of which the keys are not set, and an
+// error for each that is too long for it. It refuses all for an entry that is wrong: some servers would
+// take that, or a part of it, all the same.
+func (t *Table) CheckRows(entries []sdk.Entry) ([]Row, sdk.RowErrors, error) {
 	rows := make([]Row, 0, len(entries))
-	var long sdk.RowErrors
+	long := sdk.RowErrors{}
 	for i, e := range entries {
 		meta, err := EncodeMeta(e.Meta)
 		switch {
 		case e.ID == "":
 			err = fmt.Errorf("entry %d of the batch has no id", i)
-		case len(e.Vector) != s.Dimension:
-			err = fmt.Errorf("entry %q has a vector of %d dimensions and the collection's have %d", e.ID, len(e.Vector), s.Dimension)
+		case len(e.Vector) != t.Schema.Dimension:
+			err = fmt.Errorf("entry %q has a vector of %d dimensions and the collection's have %d", e.ID, len(e.Vector), t.Schema.Dimension)
 		case !Finite(e.Vector):
 			err = fmt.Errorf("entry %q has NaN or an infinity in its vector", e.ID)
 		case err != nil:
@@ -43,27 +44,30 @@ func CheckRows(s sdk.Schema, entries []sdk.Entry) ([]Row, sdk.RowErrors, error) 
 		if err != nil {
 			return nil, nil, sdk.Invalid(fmt.Errorf("%w; nothing of the batch was put", err))
 		}
-		if err := tooLong(e, meta); err != nil {
-			if long == nil {
-				long = sdk.RowErrors{}
-			}
+		e.Vector = UnitVector(e.Vector)
+		r := Row{Entry: e, Meta: meta}
+		if t.Analyzer != nil {
+			r.Counts = CountWords(*t.Analyzer, e.Context, e.Text)
+		}
+		if err := r.tooLong(); err != nil {
 			long[i] = sdk.Invalid(err)
 			continue
 		}
-		e.Vector = UnitVector(e.Vector)
-		rows = append(rows, Row{Entry: e, Meta: meta})
+		rows = append(rows, r)
 	}
 	return rows, long, nil
 }
 
-func tooLong(e sdk.Entry, meta []byte) error {
+func (r *Row) tooLong() error {
+	e := &r.Entry
 	for _, part := range []struct {
 		name   string
 		bytes  int
 		advice string
 	}{
 		{"id", len(e.ID), "shorten it"}, {"text", len(e.Text), "split it into several rows"}, {"label", len(e.Label), "shorten it"},
-		{"context", len(e.Context), "shorten it"}, {"metadata", len(meta), "keep fewer columns as metadata"}, {"hash", 2 * len(e.Hash), "shorten it"},
+		{"context", len(e.Context), "shorten it"}, {"metadata", len(r.Meta), "keep fewer columns as metadata"},
+		{"list of words, with id and label,", len(r.details()), "split the text into several rows"},
 	} {
 		if part.bytes > MaxBytes {
 			return fmt.Errorf("the %s of entry %.40q has %d bytes and Milvus takes %d: %s", part.name, e.ID, part.bytes, MaxBytes, part.advice)
@@ -96,34 +100,20 @@ func Finite(x []float32) bool {
 	return !slices.ContainsFunc(x, func(v float32) bool { return v-v != 0 })
 }
 
-// details are what a search wants to know of a row, and what only this package
-// reads, in one string: every field costs a server time, when it is written and
-// when it is read.
-type details struct {
-	hash []byte
-	// The rest is left out where it would be too long for a string.
-	complete  bool
-	id, label string
-	counts    Counts
-}
-
-// encode writes in base64 the hash and, if there is room for them, the id, the label, the
-// length of the text and its words.
-func (d details) encode() string {
-	b := protowire.AppendBytes(nil, d.hash)
-	short := len(b)
-	length := binary.AppendUvarint(nil, uint64(d.counts.Length))
-	for _, part := range [][]byte{[]byte(d.id), []byte(d.label), length, d.counts.Packed} {
+// details writes in base64 what a search wants to know of a row, and what only this package reads:
+// the hash, the id, the label, the length of the text and its words. Every field costs a server time,
+// when it is written and when it is read.
+func (r *Row) details() string {
+	length := binary.AppendUvarint(nil, uint64(r.Counts.Length))
+	var b []byte
+	for _, part := range [][]byte{r.Entry.Hash, []byte(r.Entry.ID), []byte(r.Entry.Label), length, r.Counts.Packed} {
 		b = protowire.AppendBytes(b, part)
-	}
-	if base64.RawStdEncoding.EncodedLen(len(b)) > MaxBytes {
-		b = b[:short]
 	}
 	return base64.RawStdEncoding.EncodeToString(b)
 }
 
-// decodeDetails returns details that share memory.
-func decodeDetails(text string) (details, error) {
+// readDetails sets what details has written.
+func (f *Found) readDetails(text string) error {
 	b, err := base64.RawStdEncoding.DecodeString(text)
 	parts := make([][]byte, 0, 5)
 	for err == nil && len(b) > 0 {
@@ -132,15 +122,16 @@ func decodeDetails(text string) (details, error) {
 			parts, b = append(parts, part), b[n:]
 		}
 	}
-	switch {
-	case err == nil && len(parts) == 1:
-		return details{hash: parts[0]}, nil
-	case err == nil && len(parts) == 5 && len(parts[4])%packed == 0:
-		length, _ := binary.Uvarint(parts[3])
-		counts := Counts{Length: int(length), Packed: parts[4]}
-		return details{hash: parts[0], complete: true, id: string(parts[1]), label: string(parts[2]), counts: counts}, nil
+	if err != nil || len(parts) != 5 || len(parts[4])%packed != 0 {
+		return errors.New("the details of a row are damaged: build the collection anew under another prefix")
 	}
-	return details{}, errors.New("the details of a row are damaged: build the collection anew under another prefix")
+	if len(parts[0]) > 0 {
+		f.Entry.Hash = bytes.Clone(parts[0])
+	}
+	f.Entry.ID, f.Entry.Label = string(parts[1]), string(parts[2])
+	length, _ := binary.Uvarint(parts[3])
+	f.Counts = Counts{Length: int(length), Packed: parts[4]}
+	return nil
 }
 
 // The fields of a row.
@@ -228,25 +219,25 @@ func FieldWidth(dimension int) int { return max(dimension, 2) }
 
 // Columns makes of rows what the SDK sends. Their words are weighed by a formula.
 func Columns(rows []Row, s sdk.Schema, formula Formula) []entity.Column {
-	text := func(field string, of func(*Row) string) entity.Column {
+	text := func(field string, of func(Row) string) entity.Column {
 		return entity.NewColumnVarChar(field, each(rows, of))
 	}
 	columns := []entity.Column{
-		text(FieldKey, func(r *Row) string { return r.Key }),
-		text(FieldID, func(r *Row) string { return r.Entry.ID }),
-		entity.NewColumnInt64(FieldSequence, each(rows, func(r *Row) int64 { return r.Sequence })),
-		entity.NewColumnInt64(FieldIDHash, each(rows, func(r *Row) int64 { return IDHash(r.Entry.ID) })),
-		text(FieldLabel, func(r *Row) string { return r.Entry.Label }),
-		text(FieldContext, func(r *Row) string { return r.Entry.Context }),
-		text(FieldText, func(r *Row) string { return r.Entry.Text }),
-		entity.NewColumnJSONBytes(FieldMeta, each(rows, func(r *Row) []byte { return r.Meta })),
-		text(FieldDetails, func(r *Row) string {
+		text(FieldKey, func(r Row) string { return r.Key }),
+		text(FieldID, func(r Row) string { return r.Entry.ID }),
+		entity.NewColumnInt64(FieldSequence, each(rows, func(r Row) int64 { return r.Sequence })),
+		entity.NewColumnInt64(FieldIDHash, each(rows, func(r Row) int64 { return IDHash(r.Entry.ID) })),
+		text(FieldLabel, func(r Row) string { return r.Entry.Label }),
+		text(FieldContext, func(r Row) string { return r.Entry.Context }),
+		text(FieldText, func(r Row) string { return r.Entry.Text }),
+		entity.NewColumnJSONBytes(FieldMeta, each(rows, func(r Row) []byte { return r.Meta })),
+		text(FieldDetails, func(r Row) string {
 			if r.Sequence == SystemSequence {
 				return ""
 			}
-			return details{hash: r.Entry.Hash, id: r.Entry.ID, label: r.Entry.Label, counts: r.Counts}.encode()
+			return r.details()
 		}),
-		entity.NewColumnFloatVector(FieldVector, FieldWidth(s.Dimension), each(rows, func(r *Row) []float32 {
+		entity.NewColumnFloatVector(FieldVector, FieldWidth(s.Dimension), each(rows, func(r Row) []float32 {
 			if len(r.Entry.Vector) == FieldWidth(s.Dimension) {
 				return r.Entry.Vector
 			}
@@ -254,15 +245,7 @@ func Columns(rows []Row, s sdk.Schema, formula Formula) []entity.Column {
 		})),
 	}
 	if s.Analyzer != "" {
-		columns = append(columns, entity.NewColumnSparseVectors(FieldWords, each(rows, func(r *Row) entity.SparseEmbedding { return formula.Document(r.Counts) })))
+		columns = append(columns, entity.NewColumnSparseVectors(FieldWords, each(rows, func(r Row) entity.SparseEmbedding { return formula.Document(r.Counts) })))
 	}
 	return columns
-}
-
-func each[T any](rows []Row, of func(*Row) T) []T {
-	all := make([]T, len(rows))
-	for i := range rows {
-		all[i] = of(&rows[i])
-	}
-	return all
 }

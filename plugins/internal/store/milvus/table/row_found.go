@@ -17,7 +17,6 @@ type Found struct {
 	Key      string
 	Sequence int64
 	Score    float32
-	Complete bool // Counts, id and label are known
 	Counts   Counts
 	Entry    sdk.Entry
 }
@@ -37,16 +36,8 @@ func decodeRow(r *ReplyRow) (f Found, err error) {
 	if meta, _ := r.Value(FieldMeta).(map[string]any); len(meta) > 0 {
 		e.Meta = meta
 	}
-	packed := text(FieldDetails)
-	if packed == "" { // of a system row, or not asked for
-		return f, nil
-	}
-	d, err := decodeDetails(packed)
-	if len(d.hash) > 0 {
-		e.Hash = bytes.Clone(d.hash)
-	}
-	if f.Complete = d.complete; d.complete {
-		e.ID, e.Label, f.Counts = d.id, d.label, d.counts
+	if details := text(FieldDetails); details != "" { // of a system row, or not asked for
+		err = f.readDetails(details)
 	}
 	return f, err
 }

@@ -1,0 +1,171 @@
+package table
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// Reads are the calls that read rows.
+type Reads interface {
+	Query(context.Context, *milvuspb.QueryRequest, ...grpc.CallOption) (*milvuspb.QueryResults, error)
+	Search(context.Context, *milvuspb.SearchRequest, ...grpc.CallOption) (*milvuspb.SearchResults, error)
+}
+
+// Rows are the rows of a collection, whoever makes it.
+type Rows struct {
+	Collection string   // its name on the server
+	Partitions []string // none: all
+	Key        string   // the field that is the primary key
+	// Level says how new the rows must be; nil: as the collection's maker has said.
+	Level func() (level commonpb.ConsistencyLevel, timestamp uint64)
+	// Call makes a call, makes it again after failures that pass, and explains others.
+	Call func(ctx context.Context, what string, do func(context.Context, Reads) error) error
+}
+
+// Query returns rows that an expression selects, in the order of their keys: the first
+// limit of them. It also returns about how many bytes they took.
+func (r Rows) Query(ctx context.Context, expr string, fields []string, limit int) (all []*ReplyRow, size int, err error) {
+	request := &milvuspb.QueryRequest{
+		Expr: expr, OutputFields: fields,
+		// Without the last two a server may return any rows, in any order.
+		QueryParams: Pairs("limit", strconv.Itoa(limit), "iterator", "True", "reduce_stop_for_best", "True"),
+	}
+	err = r.query(ctx, request, func(reply *milvuspb.QueryResults) (err error) {
+		size = proto.Size(reply)
+		all, err = ReplyRows(reply.GetFieldsData(), nil, r.Key)
+		return err
+	})
+	return all, size, err
+}
+
+// Count returns how many rows an expression selects.
+func (r Rows) Count(ctx context.Context, expr string) (n int, err error) {
+	request := &milvuspb.QueryRequest{Expr: expr, OutputFields: []string{"count(*)"}}
+	err = r.query(ctx, request, func(reply *milvuspb.QueryResults) error {
+		for _, f := range reply.GetFieldsData() {
+			if counts := f.GetScalars().GetLongData().GetData(); len(counts) == 1 {
+				n = int(counts[0])
+				return nil
+			}
+		}
+		return errors.New("the server does not count")
+	})
+	return n, err
+}
+
+func (r Rows) query(ctx context.Context, request *milvuspb.QueryRequest, read func(*milvuspb.QueryResults) error) error {
+	request.CollectionName, request.PartitionNames = r.Collection, r.Partitions
+	return r.Call(ctx, "read rows of "+r.Collection, func(ctx context.Context, s Reads) error {
+		if request.UseDefaultConsistency = r.Level == nil; r.Level != nil {
+			request.ConsistencyLevel, request.GuaranteeTimestamp = r.Level()
+		}
+		reply, err := s.Query(ctx, request)
+		if err != nil {
+			return err
+		}
+		return read(reply)
+	})
+}
+
+// Search returns what the server finds for each query, best first.
+func (r Rows) Search(ctx context.Context, search SearchRequest) (lists [][]Scored, err error) {
+	request, err := search.message()
+	if err != nil {
+		return nil, err
+	}
+	request.CollectionName, request.PartitionNames = r.Collection, r.Partitions
+	err = r.Call(ctx, "search "+r.Collection, func(ctx context.Context, s Reads) error {
+		if request.UseDefaultConsistency = r.Level == nil; r.Level != nil {
+			request.ConsistencyLevel, request.GuaranteeTimestamp = r.Level()
+		}
+		reply, err := s.Search(ctx, request)
+		if err != nil {
+			return err
+		}
+		lists, err = searched(reply.GetResults(), r.Key, int(request.GetNq()))
+		return err
+	})
+	return lists, err
+}
+
+const (
+	// windowBytes is about how much is read at a time.
+	windowBytes = 4 << 20
+	// Rows that are read at a time: Milvus Lite 2 takes time for vectors that grows
+	// with the square of the rows.
+	firstWindow, vectorWindow, plainWindow = 64, 250, 1000
+)
+
+// Walk calls f with the rows behind a key that an expression selects, in the order of the keys, until it
+// returns false. The key is a string or an int64; nil: all rows.
+func (r Rows) Walk(ctx context.Context, after any, expr string, fields []string, vectors bool, f func(*ReplyRow) (more bool, err error)) error {
+	most := plainWindow
+	if vectors {
+		most = vectorWindow
+	}
+	for window := firstWindow; ; {
+		behind, err := r.behind(after)
+		if err != nil {
+			return err
+		}
+		found, size, err := r.Query(ctx, And(behind, expr), fields, window)
+		if err != nil {
+			return err
+		}
+		for _, row := range found {
+			key := row.Value(r.Key)
+			switch order := compareKeys(key, after); {
+			case order == 0:
+				continue // a key that is there twice
+			case order < 0:
+				return fmt.Errorf("the server does not return the rows of collection %q in the order of their keys", r.Collection)
+			}
+			after = key
+			if more, err := f(row); err != nil || !more {
+				return err
+			}
+		}
+		if len(found) < window {
+			return nil
+		}
+		window = max(1, min(most, windowBytes/max(1, size/len(found))))
+	}
+}
+
+// behind selects the rows behind a key.
+func (r Rows) behind(key any) (string, error) {
+	switch key := key.(type) {
+	case string:
+		if literal, ok := Quote(key); ok {
+			return r.Key + " > " + literal, nil
+		}
+	case int64:
+		return fmt.Sprintf("%s > %d", r.Key, key), nil
+	case nil:
+		return "", nil
+	}
+	return "", sdk.Invalid(fmt.Errorf("%.80q is a key of collection %q with characters that no expression of the server can hold", key, r.Collection))
+}
+
+// compareKeys compares keys as a server orders them. Each is behind none.
+func compareKeys(a, b any) int {
+	switch b := b.(type) {
+	case string:
+		a, _ := a.(string)
+		return cmp.Compare(a, b)
+	case int64:
+		a, _ := a.(int64)
+		return cmp.Compare(a, b)
+	}
+	return 1
+}
