@@ -269,7 +269,7 @@ func TestAttachedRefused(t *testing.T) {
 	}{
 		"no such collection":      {give: attached.Arguments{Collection: "doc"}, argument: "collection", wants: []string{`"doc"`, "docs, faq"}},
 		"a partition":             {give: attached.Arguments{Partitions: []string{"en"}}, argument: "partitions", wants: []string{"no partitions"}},
-		"a field that is missing": {give: attached.Arguments{Fields: attached.Fields{Label: "intent"}}, argument: "fields", wants: []string{`"intent"`, "pk, text, vector"}},
+		"a field that is missing": {give: attached.Arguments{Fields: attached.Fields{Label: "intent"}}, argument: "fields", wants: []string{`"intent"`, "pk (Int64), text (VarChar), vector (FloatVector)"}},
 		"a text that is none":     {give: attached.Arguments{Fields: attached.Fields{Text: "pk"}}, argument: "fields", wants: []string{"Int64"}},
 		"members of no JSON":      {give: attached.Arguments{Fields: attached.Fields{Meta: []string{`text["a"]`}}}, argument: "fields", wants: []string{"JSON"}},
 		"a vector that is none":   {give: attached.Arguments{Fields: attached.Fields{Vector: "text"}}, argument: "fields", wants: []string{"VarChar", "FloatVector"}},
@@ -279,7 +279,7 @@ func TestAttachedRefused(t *testing.T) {
 		"no vector": {func(s *scripted) { s.fields = s.fields[:2] }, attached.Arguments{}, "collection", []string{"no field of vectors"}},
 		"bits": {func(s *scripted) {
 			s.fields[2], s.metrics["vector"] = vector("vector", schemapb.DataType_BinaryVector), "HAMMING"
-		}, attached.Arguments{}, "collection", []string{"BinaryVector", "HAMMING"}},
+		}, attached.Arguments{}, "collection", []string{"no field of vectors of floats", "vector (BinaryVector)"}},
 		"an unknown metric": {func(s *scripted) { s.metrics["vector"] = "MHJACCARD" }, attached.Arguments{}, "collection", []string{"MHJACCARD", "COSINE, IP and L2"}},
 		"no index":          {func(s *scripted) { s.metrics = nil }, attached.Arguments{}, "collection", []string{"no index", "COSINE"}},
 		"no index, as servers say it": {func(s *scripted) {

@@ -55,13 +55,12 @@ func newCounter(t *testing.T) (*counter, config) {
 			Entry: sdk.Entry{ID: fmt.Sprint("entry ", i), Text: text, Vector: table.UnitVector([]float32{1, float32(i)})},
 		})
 	}
-	note, notes := NewBlob(KindNote, 1, []byte("note"))
-	state, parts := NewBlob(KindState, 1, State{Frequencies: frequencies}.Encode())
+	state := State{Note: []byte("note"), Frequencies: frequencies}.Rows(1)
 	record, err := json.Marshal(Record{
-		Commit: 1, Next: 10, Entries: 10, Words: int64(words), Lowest: 2, Note: note, State: state,
+		Commit: 1, Next: 10, Entries: 10, Words: int64(words), Lowest: 2, Parts: len(state),
 	})
 	must.Do(t, err)
-	c.rows = slices.Concat(c.rows, notes, parts, []table.Row{table.System(TurnKey(1, "record"), string(record))})
+	c.rows = slices.Concat(c.rows, state, []table.Row{table.System(TurnKey(1, "record"), string(record))})
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Do(t, err)

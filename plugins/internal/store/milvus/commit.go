@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,7 +37,7 @@ import (
 //	  | put entries in batches ------> rows 40, 41, ...           |
 //	  | renew the claim every 8 s ---> ~turn-6-claim-H            |
 //	  | find rows that are replaced    ...                        |
-//	  | note, statistics, dead ------> ~note-6-0, ...             |
+//	  | note, statistics, dead ------> ~state-6-0, ...            |
 //	  | read turns <------------------ still the highest?         |
 //	  | record ----------------------> ~turn-6-record             | see 6
 //	  | read turns <------------------ still the highest: done    |
@@ -127,59 +126,12 @@ func after(base Snapshot, turn int64) *Snapshot {
 // claimed a turn.
 func (tx *transaction) renew() {
 	for support.SleepFor(tx.ctx, leaseRenew) == nil {
-		_, err := tx.turn.check(tx.ctx)
+		_, err := tx.turn.check(tx.ctx, false)
 		if err == nil {
 			err = tx.turn.renew(tx.ctx)
 		}
 		if sdk.CodeOf(err) == sdk.CodeTransient {
 			tx.cancel(err)
-		}
-	}
-}
-
-// looks is how often rows are looked for that the server has taken: a busy Milvus Lite
-// was seen not to show one at once.
-const looks = 5
-
-// check reads the turns and makes sure that nobody else has claimed this one or a
-// higher one, and that the claim is still there: in a collection that was dropped and
-// made again turns are counted anew.
-func (m *turn) check(ctx context.Context) (*Turns, error) {
-	gone := sdk.Transient(fmt.Errorf("collection %q was dropped by another process: open it again", m.table.Collection), 0)
-	return m.look(ctx, gone, func(*Turns) bool { return true })
-}
-
-// checkRecord checks, too, that the record of the turn is there: then it has committed.
-func (m *turn) checkRecord(ctx context.Context) error {
-	missing := errors.New("the server does not have the record that it took")
-	_, err := m.look(ctx, missing, func(turns *Turns) bool { return turns.Records[m.Turn].Commit == m.Turn })
-	return err
-}
-
-// look reads the turns until they have the claim and are complete; after some time it
-// returns the error missing.
-func (m *turn) look(ctx context.Context, missing error, complete func(*Turns) bool) (*Turns, error) {
-	for n := 1; ; n++ {
-		turns, err := ReadTurns(ctx, m.table)
-		if err != nil {
-			return nil, err
-		}
-		claimed := false
-		for _, c := range turns.Claims {
-			if c.Holder == m.Holder {
-				claimed = true
-			} else if c.Turn >= m.Turn {
-				return nil, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s", m.table.Collection, c.Process), time.Second)
-			}
-		}
-		if claimed && complete(turns) {
-			return turns, nil
-		}
-		if n == looks {
-			return nil, missing
-		}
-		if err := support.SleepFor(ctx, time.Duration(n)*100*time.Millisecond); err != nil {
-			return nil, err
 		}
 	}
 }
@@ -227,7 +179,7 @@ func (tx *transaction) commit(ctx context.Context, note []byte) (*Snapshot, erro
 	if err := tx.base.PutSystem(ctx, rows...); err != nil {
 		return nil, err
 	}
-	if _, err := tx.turn.check(ctx); err != nil {
+	if _, err := tx.turn.check(ctx, false); err != nil {
 		return nil, err
 	}
 	next.Record.Time = time.Now().Add(tx.base.Server.Config.RetryTime).Unix()
@@ -237,11 +189,10 @@ func (tx *transaction) commit(ctx context.Context, note []byte) (*Snapshot, erro
 	// replied.
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), tx.base.Server.Config.CallTimeout)
 	defer cancel()
-	missing := tx.turn.checkRecord(looking)
-	if missing == nil {
-		return next, nil
+	if _, missing := tx.turn.check(looking, true); missing != nil {
+		return nil, errUncertain{cmp.Or(err, missing)}
 	}
-	return nil, errUncertain{cmp.Or(err, missing)}
+	return next, nil
 }
 
 // errUncertain is the error of a commit that may have been made all the same.
@@ -286,10 +237,9 @@ func (tx *transaction) prepare(ctx context.Context, note []byte) (*Snapshot, []t
 			delete(next.Frequencies, word)
 		}
 	}
-	var notes, states []table.Row
-	r.Note, notes = NewBlob(KindNote, tx.turn.Turn, note)
-	r.State, states = NewBlob(KindState, tx.turn.Turn, next.State.Encode())
-	return next, append(notes, states...), nil
+	rows := next.State.Rows(r.Commit)
+	r.Parts = len(rows)
+	return next, rows, nil
 }
 
 // transaction is what was written since the last commit, its base.

@@ -7,43 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
-
-func hostname() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "unknown"
-	}
-	return name
-}
-
-// machine names the machine, and the container on it, that process ids belong to.
-func machine() string {
-	parts := []string{hostname(), runtime.GOOS}
-	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
-		parts = append(parts, strings.TrimSpace(string(id)))
-	}
-	if space, err := os.Readlink("/proc/self/ns/pid"); err == nil {
-		parts = append(parts, space)
-	}
-	return strings.Join(parts, " ")
-}
-
-// hasEnded reports that the process of a claim is gone; false where that cannot be
-// known, as of other machines.
-func hasEnded(c Claim) bool {
-	if _, err := os.Stat("/proc/self"); err != nil || c.Machine != machine() {
-		return false
-	}
-	_, err := os.Stat(fmt.Sprintf("/proc/%d", c.PID))
-	return errors.Is(err, os.ErrNotExist)
-}
 
 // A turn ends by itself that long after its writer last said that it is at work.
 const (
@@ -86,21 +55,24 @@ func takeTurn(ctx context.Context, t *table.Table) (*turn, error) {
 		return nil, err
 	}
 	highest := before.Highest()
-	if left := time.Until(time.Unix(highest.Until, 0)); left > 0 && !hasEnded(highest) {
+	if left := time.Until(time.Unix(highest.Until, 0)); left > 0 {
 		advice := ""
 		if left > leaseTime+time.Second {
 			advice = fmt.Sprintf("; that is more than the %v of a lease: set the clocks of the two machines", leaseTime)
 		}
 		return nil, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s (its lease ends in %v)%s", t.Collection, highest.Process, left.Round(time.Second), advice), time.Second)
 	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown machine"
+	}
 	mine := &turn{table: t, Claim: Claim{
-		Turn: highest.Turn + 1, Holder: fmt.Sprintf("%016x", rand.Uint64()),
-		Process: fmt.Sprintf("process %d on %s", os.Getpid(), hostname()), Machine: machine(), PID: os.Getpid(),
+		Turn: highest.Turn + 1, Holder: fmt.Sprintf("%016x", rand.Uint64()), Process: fmt.Sprintf("process %d on %s", os.Getpid(), host),
 	}}
 	if err := mine.renew(ctx); err != nil {
 		return nil, err
 	}
-	now, err := mine.check(ctx)
+	now, err := mine.check(ctx, false)
 	if err == nil {
 		mine.base, err = now.Last()
 	}
@@ -108,7 +80,7 @@ func takeTurn(ctx context.Context, t *table.Table) (*turn, error) {
 		err = mine.put(ctx, mine.base.Commit, "base")
 	}
 	if err == nil {
-		now, err = mine.check(ctx)
+		now, err = mine.check(ctx, false)
 	}
 	if err != nil {
 		_ = mine.release(context.WithoutCancel(ctx))
@@ -118,6 +90,42 @@ func takeTurn(ctx context.Context, t *table.Table) (*turn, error) {
 		mine.disputed = mine.disputed || number > mine.base.Commit && time.Since(time.Unix(r.Time, 0)) < settled
 	}
 	return mine, nil
+}
+
+// looks is how often rows are looked for that the server has taken: a busy Milvus Lite
+// was seen not to show one at once.
+const looks = 5
+
+// check reads the turns and makes sure that nobody else has claimed this one or a
+// higher one, that the claim is still there, as in a collection that was dropped and made
+// again turns are counted anew, and that the turn has its record, if it is to have committed.
+func (m *turn) check(ctx context.Context, committed bool) (*Turns, error) {
+	for n := 1; ; n++ {
+		turns, err := ReadTurns(ctx, m.table)
+		if err != nil {
+			return nil, err
+		}
+		claimed := false
+		for _, c := range turns.Claims {
+			if c.Holder == m.Holder {
+				claimed = true
+			} else if c.Turn >= m.Turn {
+				return nil, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s", m.table.Collection, c.Process), time.Second)
+			}
+		}
+		switch {
+		case claimed && (!committed || turns.Records[m.Turn].Commit == m.Turn):
+			return turns, nil
+		case n < looks:
+		case claimed:
+			return nil, errors.New("the server does not have the record that it took")
+		default:
+			return nil, sdk.Transient(fmt.Errorf("collection %q was dropped by another process: open it again", m.table.Collection), 0)
+		}
+		if err := support.SleepFor(ctx, time.Duration(n)*100*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // renew writes the claim, with a lease that ends later.

@@ -3,8 +3,6 @@ package milvus
 import (
 	"encoding/json"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,32 +10,6 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 )
-
-// commitEndedProcess is the number of a process that is gone.
-func commitEndedProcess(t testing.TB) int {
-	t.Helper()
-	cmd := exec.Command("true")
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
-	return cmd.Process.Pid
-}
-
-func TestHasEnded(t *testing.T) {
-	for name, test := range map[string]struct {
-		claim Claim
-		want  bool
-	}{
-		"of a process here":      {Claim{Machine: machine(), PID: os.Getppid()}, false},
-		"of this process":        {Claim{Machine: machine(), PID: os.Getpid()}, false},
-		"of a process that died": {Claim{Machine: machine(), PID: commitEndedProcess(t)}, true},
-		"of another machine":     {Claim{Machine: "elsewhere", PID: commitEndedProcess(t)}, false},
-	} {
-		if got := hasEnded(test.claim); got != test.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
 
 // The record of turn 2 arrives after turn 3 has read what the last commit is and before
 // it has written that down. Turn 2 does not count then, but readers may have seen its

@@ -17,19 +17,20 @@
 //	          [ for the dead   ] [ turn 6: a  ] [ by turn 7       ]
 //	          [ rows listed    ] [ gap        ] [                 ]
 //
-//	system    ~turn-5-record      counts rows to 40, names its blobs
-//	rows      ~note-5-0           the caller's note            \ blobs
-//	          ~state-5-0          words, and numbers of dead rows /
+//	system    ~turn-5-record      counts rows to 40
+//	rows      ~state-5-0          the caller's note, words, and numbers of dead rows
 //	          ~turn-7-claim-H     who writes, until when (a lease)
 //	          ~turn-7-base        5: what turn 7 begins with
 //
 // From the bottom up:
 //
 //	table      a collection of the server: the connection, retries, schema, indexes, rows, words
-//	           as sparse vectors, and the expressions that select rows
+//	           as sparse vectors, the expressions that select rows, and what searches in racflow's
+//	           collections and in those of other programs have in common
 //	snapshot   what a reader knows of the last commit
 //	commit     writing, and the commit that makes all of it visible at once
-//	search     both legs of a search, scored as store/local does; get and scan
+//	search     both legs of a search, scored as store/local does
+//	scan       entries by their ids, and all of them
 //	attached   a collection that another program makes: searched, got and scanned
 //
 // This package puts them together as a stage. It does not embed. It fuses the legs as the SDK

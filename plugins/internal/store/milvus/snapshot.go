@@ -14,74 +14,41 @@ import (
 
 // This file is what a reader knows of the last commit: which one it is, by the turns of
 // writers (snapshot_turn.go), its record, which says up to which sequence number rows
-// count, the note, and the state: the statistics of the words and the dead rows. It reads
+// count, and the state: the note, the statistics of the words and the dead rows. It reads
 // them from system rows of the table, and a View looks for a newer commit every two
 // seconds. It writes nothing.
 
 // ReadSnapshot reads the last commit; that of old, the snapshot before or nil, is not
-// read again.
+// read again. It begins anew where a newer commit came in between.
 func ReadSnapshot(ctx context.Context, t *table.Table, old *Snapshot) (*Snapshot, error) {
-	return again(ctx, func() (*Snapshot, error) {
-		began := time.Now() // the reply may take its time
-		r, err := last(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		if old != nil && old.Record.Same(&r) {
-			same := *old
-			same.Table, same.OnServer, same.Seen = t, true, began
-			return &same, nil
-		}
-		s := EmptySnapshot(t, true)
-		s.Record, s.Seen = r, began
-		return s, s.readBlobs(ctx)
-	})
-}
-
-func last(ctx context.Context, t *table.Table) (Record, error) {
-	turns, err := ReadTurns(ctx, t)
-	if err != nil {
-		return Record{}, err
-	}
-	return turns.Last()
-}
-
-// again repeats what a newer commit came in between of.
-func again[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	pauses := support.Backoff{First: 200 * time.Millisecond, Max: time.Second}
 	for attempt := 1; ; attempt++ {
-		result, err := read()
+		s, err := readSnapshot(ctx, t, old)
 		if err == nil || attempt == 5 || sdk.CodeOf(err) != sdk.CodeTransient {
-			return result, err
+			return s, err
 		}
 		if err := support.SleepFor(ctx, pauses.Delay(attempt)); err != nil {
-			return result, err
+			return nil, err
 		}
 	}
 }
 
-// DescribeTurns reads the last commit without what only a search needs.
-func DescribeTurns(ctx context.Context, t *table.Table) (sdk.Collection, error) {
-	return again(ctx, func() (sdk.Collection, error) {
-		r, err := last(ctx, t)
-		if err != nil {
-			return sdk.Collection{}, err
-		}
-		note, err := readBlob(ctx, t, KindNote, r.Note)
-		return sdk.Collection{Name: t.Collection, Entries: r.Entries, Dimension: t.Schema.Dimension, Note: note}, err
-	})
-}
-
-// readBlobs reads what the record refers to.
-func (s *Snapshot) readBlobs(ctx context.Context) (err error) {
-	if s.Note, err = readBlob(ctx, s.Table, KindNote, s.Record.Note); err != nil || s.Record.Commit == 0 {
-		return err
-	}
-	content, err := readBlob(ctx, s.Table, KindState, s.Record.State)
+func readSnapshot(ctx context.Context, t *table.Table, old *Snapshot) (*Snapshot, error) {
+	began := time.Now() // the reply may take its time
+	turns, err := ReadTurns(ctx, t)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.State.decode(content)
+	s := EmptySnapshot(t, true)
+	if s.Record, err = turns.Last(); err != nil {
+		return nil, err
+	}
+	s.Seen = began
+	if old != nil && old.Record.Same(&s.Record) {
+		s.State = old.State
+		return s, nil
+	}
+	return s, s.readState(ctx)
 }
 
 // Record is what a commit leaves behind: the one row that is the commit.
@@ -97,9 +64,8 @@ type Record struct {
 	Words   int64   `json:"words"`  // of all entries together
 	Lowest  float64 `json:"lowest"` // of the average lengths that the words of the rows are weighed with
 
-	Note  Blob  `json:"note"`
-	State Blob  `json:"state"`
-	Time  int64 `json:"time"` // until when the record may have been sent, in seconds since 1970, by the writer's clock
+	Parts int   `json:"parts"` // system rows that the state takes
+	Time  int64 `json:"time"`  // until when the record may have been sent, in seconds since 1970, by the writer's clock
 }
 
 // Gap are the sequence numbers from From on and below To.
@@ -121,7 +87,7 @@ func (r *Record) Average() float64 {
 // Keys are the keys of the system rows that the commit consists of.
 func (r *Record) Keys() map[string]bool {
 	used := map[string]bool{TurnKey(r.Commit, "record"): true}
-	for _, key := range slices.Concat(r.Note.Keys(KindNote), r.State.Keys(KindState)) {
+	for _, key := range stateKeys(r.Commit, r.Parts) {
 		used[key] = true
 	}
 	return used
@@ -132,7 +98,6 @@ type Snapshot struct {
 	*table.Table
 	State
 	Record   Record
-	Note     []byte
 	OnServer bool      // else the table is yet to be created
 	Seen     time.Time // when it was the last for certain
 }

@@ -16,73 +16,60 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Blob is something that may be too large for one row.
-type Blob struct {
-	Commit int64 `json:"commit"` // that wrote it
-	Parts  int   `json:"parts"`
+// State is what a reader has to know of a commit beside its record.
+type State struct {
+	Note        []byte            // of the caller
+	Frequencies map[uint32]uint32 // entries that have a word, by the word's number
+	Dead        map[int64]bool    // sequence numbers of rows that were replaced or deleted
 }
 
-// The kinds of blobs.
-const (
-	KindNote  = "note"
-	KindState = "state"
-)
-
-// partBytes is what fits into one row as base64.
+// partBytes is what of an encoded state fits into one row as base64.
 const partBytes = 45000
 
-// Keys are the keys of the system rows that hold the blob.
-func (b Blob) Keys(kind string) []string {
-	keys := make([]string, b.Parts)
+// stateKeys are the keys of the system rows that hold the state of a commit.
+func stateKeys(commit int64, parts int) []string {
+	keys := make([]string, parts)
 	for i := range keys {
-		keys[i] = table.SystemKey(fmt.Sprintf("%s-%d-%d", kind, b.Commit, i))
+		keys[i] = table.SystemKey(fmt.Sprintf("state-%d-%d", commit, i))
 	}
 	return keys
 }
 
-func readBlob(ctx context.Context, t *table.Table, kind string, b Blob) ([]byte, error) {
+// Rows are the system rows that hold the state of a commit.
+func (s State) Rows(commit int64) []table.Row {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(s); err != nil {
+		panic(err) // bytes and maps of numbers always encode
+	}
+	parts := slices.Collect(slices.Chunk(b.Bytes(), partBytes))
+	rows := make([]table.Row, len(parts))
+	for i, key := range stateKeys(commit, len(parts)) {
+		rows[i] = table.System(key, base64.StdEncoding.EncodeToString(parts[i]))
+	}
+	return rows
+}
+
+// readState reads the state that the record names.
+func (s *Snapshot) readState(ctx context.Context) error {
+	if s.Record.Commit == 0 {
+		return nil
+	}
 	var content []byte
-	for keys := range slices.Chunk(b.Keys(kind), 64) {
-		texts, err := t.System(ctx, keys...)
+	for keys := range slices.Chunk(stateKeys(s.Record.Commit, s.Record.Parts), 64) {
+		texts, err := s.System(ctx, keys...)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, key := range keys {
 			part, err := base64.StdEncoding.DecodeString(texts[key])
 			if err != nil || texts[key] == "" {
 				// A newer commit may have removed it meanwhile.
-				return nil, sdk.Transient(fmt.Errorf("collection %q: row %s is missing or damaged", t.Collection, key), 0)
+				return sdk.Transient(fmt.Errorf("collection %q: row %s is missing or damaged", s.Collection, key), 0)
 			}
 			content = append(content, part...)
 		}
 	}
-	return content, nil
-}
-
-// NewBlob cuts a blob of a commit into system rows.
-func NewBlob(kind string, commit int64, content []byte) (Blob, []table.Row) {
-	parts := slices.Collect(slices.Chunk(content, partBytes))
-	b := Blob{Commit: commit, Parts: len(parts)}
-	var rows []table.Row
-	for i, key := range b.Keys(kind) {
-		rows = append(rows, table.System(key, base64.StdEncoding.EncodeToString(parts[i])))
-	}
-	return b, rows
-}
-
-// State is what a reader has to know of the rows that count.
-type State struct {
-	Frequencies map[uint32]uint32 // entries that have a word, by the word's number
-	Dead        map[int64]bool    // sequence numbers of rows that were replaced or deleted
-}
-
-// Encode writes the content of a blob.
-func (s State) Encode() []byte {
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(s); err != nil {
-		panic(err) // maps of numbers always encode
-	}
-	return b.Bytes()
+	return s.State.decode(content)
 }
 
 func (s *State) decode(b []byte) error {
@@ -113,9 +100,7 @@ type Claim struct {
 	Turn    int64  `json:"turn"`
 	Holder  string `json:"holder"`
 	Process string `json:"process"` // which it is, for people
-	Machine string `json:"machine"`
-	PID     int    `json:"pid"`
-	Until   int64  `json:"until"` // in seconds since 1970; clocks of machines may differ by some
+	Until   int64  `json:"until"`   // in seconds since 1970; clocks of machines may differ by some
 }
 
 // TurnKey is the key of the system row of a turn that is its claim, base or record.

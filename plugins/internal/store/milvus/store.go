@@ -251,7 +251,11 @@ func (s *store) describe(ctx context.Context, name string) (sdk.Collection, erro
 	if err := t.Prepare(ctx); err != nil {
 		return sdk.Collection{}, err
 	}
-	return DescribeTurns(ctx, t)
+	last, err := ReadSnapshot(ctx, t, nil)
+	if err != nil {
+		return sdk.Collection{}, err
+	}
+	return sdk.Collection{Name: t.Collection, Entries: last.Record.Entries, Dimension: t.Schema.Dimension, Note: last.Note}, nil
 }
 
 // Drop implements sdk.Store. It drops nothing that racflow has not made, and

@@ -111,7 +111,7 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 // load makes sure that the collection is in the server's memory, which is its owner's
 // to decide. It waits where the server is loading it, which may take long.
 func (c *Collection) load(ctx context.Context) error {
-	for asked := false; ; {
+	for {
 		var state commonpb.LoadState
 		err := c.call(ctx, "ask for the load state", func(ctx context.Context, s Service) error {
 			reply, err := s.GetLoadState(ctx, &milvuspb.GetLoadStateRequest{CollectionName: c.Name, PartitionNames: c.arguments.Partitions})
@@ -123,11 +123,10 @@ func (c *Collection) load(ctx context.Context) error {
 			return c.explainError(err)
 		case state == commonpb.LoadState_LoadStateLoaded:
 			return nil
-		case state == commonpb.LoadState_LoadStateLoading || asked:
+		case state == commonpb.LoadState_LoadStateLoading:
 		case !c.arguments.Load:
 			return Wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.Name)
 		default:
-			asked = true
 			c.log.Info("waiting until the server has loaded the collection into its memory", "collection", c.Name)
 			err := c.call(ctx, "load collection "+c.Name, func(ctx context.Context, s Service) error {
 				_, err := s.LoadCollection(ctx, &milvuspb.LoadCollectionRequest{CollectionName: c.Name})
@@ -179,7 +178,6 @@ func identify(d *Schema, reply *milvuspb.DescribeCollectionResponse) {
 		fmt.Fprintf(h, " %q %v %v %q", f.GetName(), f.GetDataType(), f.GetIsPrimaryKey(), Param(f.GetTypeParams(), "dim"))
 	}
 	d.Identity = hex.EncodeToString(h.Sum(nil)[:12])
-	d.Anonymous = reply.GetCollectionID() == 0 && reply.GetCreatedTimestamp() == 0
 }
 
 func readIndexes(ctx context.Context, call Caller, d *Schema) error {

@@ -2,6 +2,7 @@ package attached
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -75,17 +76,10 @@ type Mapping struct {
 	Key, Vector          *schemapb.FieldSchema // key: the primary one
 	ID                   Place                 // the key, most often
 	text, Label, context *Place
-	Words                string // the sparse field that a BM25 function fills; empty: none
-	meta                 []metadata
+	Words                string              // the sparse field that a BM25 function fills; empty: none
+	meta                 []Place             // one value each, or all members of a JSON field
 	Found                []sdk.AttachedField // for people, as are Notes
 	Notes                []string
-}
-
-// metadata is a place that metadata comes from: one value, or all members of a JSON
-// field.
-type metadata struct {
-	Place
-	members bool
 }
 
 // Usual names, the most telling first.
@@ -136,7 +130,7 @@ func (m *Mapping) FindParts(d *Schema, given Fields, first []*table.ReplyRow) er
 		}
 	}
 	if m.text == nil && m.Label == nil {
-		return Wrong("fields.text", "no field of collection %q has a usual name for texts; name it: fields { text = \"...\" }. The fields are %s", d.Name, d.names())
+		return Wrong("fields.text", "no field of collection %q has a usual name for texts; name it: fields { text = \"...\" }. It has %s", d.Name, d.names())
 	}
 	if err := m.findMeta(d, given.Meta); err != nil {
 		return err
@@ -205,10 +199,16 @@ func (m *Mapping) findPart(d *Schema, part, given string, usual []string, types 
 	if f := d.wordsInput(m.Words); part == "text" && f != nil {
 		return &Place{Field: f}, "the input of the BM25 function", nil
 	}
+	var fields []*schemapb.FieldSchema
+	for _, f := range d.Fields {
+		if (Place{Field: f}).Is(types...) && !m.isKey(f) {
+			fields = append(fields, f)
+		}
+	}
 	for _, name := range usual {
-		for _, f := range d.Fields {
-			if p := (Place{Field: f}); strings.EqualFold(f.GetName(), name) && p.Is(types...) && !m.isKey(f) {
-				return &p, "the field with a usual name", nil
+		for _, f := range fields {
+			if strings.EqualFold(f.GetName(), name) {
+				return &Place{Field: f}, "the field with a usual name", nil
 			}
 		}
 	}
@@ -220,26 +220,10 @@ func (m *Mapping) findPart(d *Schema, part, given string, usual []string, types 
 			}
 		}
 	}
-	if part == "text" {
-		if f := m.onlyText(d); f != nil {
-			return &Place{Field: f}, "the only field of texts", nil
-		}
+	if part == "text" && len(fields) == 1 {
+		return &Place{Field: fields[0]}, "the only field of texts", nil
 	}
 	return nil, "", nil
-}
-
-// onlyText is the field of strings where there is one beside the key.
-func (m *Mapping) onlyText(d *Schema) (only *schemapb.FieldSchema) {
-	for _, f := range d.Fields {
-		if m.isKey(f) || !(Place{Field: f}).Is(texts...) {
-			continue
-		}
-		if only != nil {
-			return nil
-		}
-		only = f
-	}
-	return only
 }
 
 // isKey reports whether rows are told apart by a field.
@@ -264,7 +248,10 @@ type Place struct {
 	path  []string // names of members, from the outermost
 }
 
-var memberPattern = regexp.MustCompile(`^([^\[\]]+)((?:\["(?:[^"\\]|\\.)*"\])+)$`)
+var (
+	memberPattern = regexp.MustCompile(`^([^\[\]]+)((?:\["(?:[^"\\]|\\.)*"\])+)$`)
+	stringPattern = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+)
 
 // find reads a place as people write it.
 func (d *Schema) find(argument, text string) (Place, error) {
@@ -273,30 +260,23 @@ func (d *Schema) find(argument, text string) (Place, error) {
 	}
 	if parts := memberPattern.FindStringSubmatch(text); parts != nil {
 		f := d.field(parts[1])
-		path, ok := members(parts[2])
-		switch {
-		case f != nil && f.GetDataType() == schemapb.DataType_JSON && ok:
-			return Place{f, path}, nil
-		case f != nil:
+		if f != nil && f.GetDataType() != schemapb.DataType_JSON {
 			return Place{}, Wrong(argument, "%s: field %s is of type %v, and only JSON has members", text, f.GetName(), f.GetDataType())
+		}
+		var path []string
+		var err error
+		for _, quoted := range stringPattern.FindAllString(parts[2], -1) {
+			var name string
+			err = errors.Join(err, json.Unmarshal([]byte(quoted), &name))
+			path = append(path, name)
+		}
+		if f != nil && err == nil {
+			return Place{f, path}, nil
 		}
 	} else if f := d.field(DynamicField); f != nil {
 		return Place{f, []string{text}}, nil
 	}
 	return Place{}, Wrong(argument, "collection %q has no field %q; it has %s", d.Name, text, d.names())
-}
-
-// members reads ["a"]["b"].
-func members(text string) (path []string, ok bool) {
-	for text != "" {
-		var one []string
-		decoder := json.NewDecoder(strings.NewReader(text))
-		if decoder.Decode(&one) != nil || len(one) != 1 {
-			return nil, false
-		}
-		path, text = append(path, one[0]), text[decoder.InputOffset():]
-	}
-	return path, true
 }
 
 // String writes a place as people do.
@@ -353,7 +333,6 @@ const DynamicField = "$meta"
 type Schema struct {
 	Name      string // its own, where it was asked for by an alias
 	Identity  string // of this collection, as well as the server can tell
-	Anonymous bool   // the server gives collections no ids
 	IsAlias   bool   // the name is an alias: the server does not say which collection it leads to
 	Fields    []*schemapb.FieldSchema
 	Functions []*schemapb.FunctionSchema
@@ -389,10 +368,11 @@ func (d *Schema) wordsInput(filled string) *schemapb.FieldSchema {
 	return nil
 }
 
+// names are the fields and their types, for people.
 func (d *Schema) names() string {
 	var names []string
 	for _, f := range d.Fields {
-		names = append(names, f.GetName())
+		names = append(names, fmt.Sprintf("%s (%v)", f.GetName(), f.GetDataType()))
 	}
 	return List(names)
 }

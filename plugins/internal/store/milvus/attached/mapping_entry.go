@@ -15,29 +15,23 @@ import (
 // Outputs are the names of the fields to ask for. The key is always among them:
 // asked for nothing, some servers return everything.
 func (m *Mapping) Outputs(withTexts, withMeta, withVector bool) []string {
-	var names []string
-	add := func(name string) {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	add(m.Key.GetName())
-	parts := []*Place{&m.ID, m.Label}
+	places := []*Place{{Field: m.Key}, &m.ID, m.Label}
 	if withTexts {
-		parts = append(parts, m.text, m.context)
-	}
-	for _, p := range parts {
-		if p != nil {
-			add(p.Field.GetName())
-		}
+		places = append(places, m.text, m.context)
 	}
 	if withTexts || withMeta {
-		for _, p := range m.meta {
-			add(p.Field.GetName())
+		for i := range m.meta {
+			places = append(places, &m.meta[i])
 		}
 	}
 	if withVector {
-		add(m.Vector.GetName())
+		places = append(places, &Place{Field: m.Vector})
+	}
+	var names []string
+	for _, p := range places {
+		if p != nil && !slices.Contains(names, p.Field.GetName()) {
+			names = append(names, p.Field.GetName())
+		}
 	}
 	return names
 }
@@ -97,7 +91,7 @@ func (m *Mapping) findMeta(d *Schema, given []string) error {
 		case !members && keys[p.key()] != "":
 			return Wrong("fields.meta", "%s and %s would both be metadata %q", keys[p.key()], text, p.key())
 		default:
-			m.meta = append(m.meta, metadata{p, members})
+			m.meta = append(m.meta, p)
 			if !members {
 				keys[p.key()] = text
 			}
@@ -106,12 +100,12 @@ func (m *Mapping) findMeta(d *Schema, given []string) error {
 	if given == nil {
 		for _, f := range d.Fields {
 			if p := (Place{Field: f}); p.Is(Scalars...) && !m.uses(f) {
-				m.meta = append(m.meta, metadata{Place: p})
+				m.meta = append(m.meta, p)
 			}
 		}
 		for _, f := range d.Fields {
 			if p := (Place{Field: f}); p.Is(schemapb.DataType_JSON) {
-				m.meta = append(m.meta, metadata{p, true})
+				m.meta = append(m.meta, p)
 			}
 		}
 	}
@@ -146,7 +140,7 @@ func (m *Mapping) ReadMeta(r *table.ReplyRow) sdk.Meta {
 		}
 	}
 	for _, from := range m.meta {
-		if !from.members {
+		if !from.Is(schemapb.DataType_JSON) {
 			set(from.key(), from.value(r))
 			continue
 		}
@@ -164,7 +158,7 @@ func (m *Mapping) ReadMeta(r *table.ReplyRow) sdk.Meta {
 }
 
 // takes reports whether a member of a JSON field is metadata.
-func (m *Mapping) takes(from metadata, key string) bool {
+func (m *Mapping) takes(from Place, key string) bool {
 	if strings.HasPrefix(key, "_") {
 		return false
 	}
@@ -186,38 +180,28 @@ const (
 
 // findVector takes the field that the file names, or the only one of vectors of floats.
 func (m *Mapping) findVector(d *Schema, given Fields) error {
-	var fields []*schemapb.FieldSchema
-	var names, others []string
+	var names []string
 	for _, f := range d.Fields {
-		switch t := f.GetDataType(); {
-		case slices.Contains(floats, t):
-			fields, names = append(fields, f), append(names, f.GetName())
-		case t == schemapb.DataType_BinaryVector || t == schemapb.DataType_Int8Vector:
-			others = append(others, fmt.Sprintf("%s (%v, measured by %s)", f.GetName(), t, d.Indexes[f.GetName()]["metric_type"]))
+		if slices.Contains(floats, f.GetDataType()) {
+			names = append(names, f.GetName())
 		}
 	}
-	why := "the only field of vectors"
-	switch {
+	switch f := d.field(given.Vector); {
+	case given.Vector != "" && f == nil:
+		return Wrong("fields.vector", "collection %q has no field %q; it has %s", d.Name, given.Vector, d.names())
+	case given.Vector != "" && !slices.Contains(names, given.Vector):
+		return Wrong("fields.vector", "field %s is of type %v: it takes one of FloatVector, Float16Vector or BFloat16Vector to compare with an embedder's vectors", given.Vector, f.GetDataType())
 	case given.Vector != "":
-		why = named
-		f := d.field(given.Vector)
-		switch {
-		case f == nil:
-			return Wrong("fields.vector", "collection %q has no field %q; it has %s", d.Name, given.Vector, d.names())
-		case !slices.Contains(fields, f):
-			return Wrong("fields.vector", "field %s is of type %v: it takes one of FloatVector, Float16Vector or BFloat16Vector to compare with an embedder's vectors", given.Vector, f.GetDataType())
-		}
 		m.Vector = f
-	case len(fields) == 1:
-		m.Vector = fields[0]
-	case len(fields) > 1:
+		m.add("vector", given.Vector, named)
+	case len(names) == 0:
+		return Wrong("collection", "collection %q has no field of vectors of floats to compare with an embedder's; it has %s", d.Name, d.names())
+	case len(names) > 1:
 		return Wrong("fields.vector", "collection %q has several fields of vectors: %s. Name the one that the embedder of this file made: fields { vector = %q }", d.Name, List(names), names[0])
-	case len(others) > 0:
-		return Wrong("collection", "collection %q has no vectors of floats, only %s, which cannot be compared with an embedder's", d.Name, List(others))
 	default:
-		return Wrong("collection", "collection %q has no field of vectors", d.Name)
+		m.Vector = d.field(names[0])
+		m.add("vector", names[0], "the only field of vectors")
 	}
-	m.add("vector", m.Vector.GetName(), why)
 	switch metric := m.Metric(d); metric {
 	case MetricCosine, MetricIP, MetricL2:
 		return nil
@@ -237,31 +221,23 @@ func (m *Mapping) Metric(d *Schema) string {
 // function fills. Milvus Lite 2 names no functions, only what they fill and by what
 // metric it is searched.
 func (m *Mapping) findWords(d *Schema, given Fields) error {
-	var made, others []string
+	var made []string
 	for _, f := range d.Fields {
-		if f.GetDataType() != schemapb.DataType_SparseFloatVector {
-			continue
-		}
-		if strings.EqualFold(d.Indexes[f.GetName()]["metric_type"], MetricBM25) {
+		if f.GetDataType() == schemapb.DataType_SparseFloatVector && strings.EqualFold(d.Indexes[f.GetName()]["metric_type"], MetricBM25) {
 			made = append(made, f.GetName())
-		} else {
-			others = append(others, f.GetName())
 		}
 	}
 	switch {
-	case given.Sparse != "" && slices.Contains(made, given.Sparse):
+	case slices.Contains(made, given.Sparse):
 		m.Words = given.Sparse
 		m.add("sparse", m.Words, named)
-	case given.Sparse != "" && !slices.Contains(others, given.Sparse):
+	case given.Sparse != "" && d.field(given.Sparse).GetDataType() != schemapb.DataType_SparseFloatVector:
 		return Wrong("fields.sparse", "%s is no sparse field of collection %q; it has %s", given.Sparse, d.Name, d.names())
 	case given.Sparse == "" && len(made) > 0:
 		m.Words = made[0]
 		m.add("sparse", m.Words, "filled by a BM25 function of the server")
-	case len(others) > 0:
-		m.note("No BM25 function of the server fills %s, so a text cannot be searched in it: hybrid searches are dense.", List(others))
-		return nil
 	default:
-		m.note("No field is searched by words: hybrid searches are dense. A BM25 function of the collection would change that.")
+		m.note("No BM25 function of the server fills a sparse field that could be searched by words: hybrid searches are dense.")
 		return nil
 	}
 	m.note("Lexical scores are those of the server's BM25, with its own analyzer.")
@@ -292,8 +268,5 @@ func (m *Mapping) explain(d *Schema) {
 	}
 	if d.IsAlias {
 		m.note("The server does not say which collection the alias %s leads to: after a swap, searches reach the other one at once.", d.Name)
-	}
-	if d.Anonymous {
-		m.note("The server gives collections no ids: one that is made anew with the same name and fields looks like the same.")
 	}
 }

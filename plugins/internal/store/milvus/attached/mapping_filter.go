@@ -73,11 +73,11 @@ func (m *Mapping) compareMeta(f *sdk.Filter, negated bool) table.Condition {
 	var parts []table.Condition
 	for _, from := range m.meta {
 		switch {
-		case from.members && m.takes(from, f.Key):
+		case from.Is(schemapb.DataType_JSON) && m.takes(from, f.Key):
 			parts = append(parts, compareMember(Place{from.Field, append(slices.Clone(from.path), f.Key)}, f))
-		case from.members || from.key() != f.Key:
+		case from.Is(schemapb.DataType_JSON) || from.key() != f.Key:
 		case len(from.path) > 0:
-			parts = append(parts, compareMember(from.Place, f))
+			parts = append(parts, compareMember(from, f))
 		case len(parts) == 0 && !from.Field.GetNullable(): // every row has it, so no other place counts
 			return compareField(from.Field, f, negated)
 		default:

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
@@ -152,24 +150,6 @@ func (t *Table) recognize(have *entity.Collection) error {
 		return refuse("collection %q was built with analyzer %q, not %q: build it anew, under another name or prefix", t.Collection, id.Analyzer, want.Analyzer)
 	case id.Analyzer != "" && (id.K1 != want.K1 || id.B != want.B):
 		return refuse("collection %q was built with k1 = %v and b = %v: use these, or build it anew under another prefix", t.Collection, id.K1, id.B)
-	}
-	// What has to be the same in a field.
-	kind := func(f *entity.Field) string {
-		return fmt.Sprint(f.DataType, f.PrimaryKey, f.TypeParams[entity.TypeParamDim])
-	}
-	missing := map[string]string{}
-	for _, f := range t.schema().Fields {
-		missing[f.Name] = kind(f)
-	}
-	for _, f := range have.Schema.Fields {
-		if missing[f.Name] != kind(f) {
-			return refuse("collection %s on the server has a field %q of another type than racflow's and is left as it is: use another prefix or database", t.Name, f.Name)
-		}
-		delete(missing, f.Name)
-	}
-	if len(missing) > 0 {
-		return refuse("collection %s on the server lacks the fields %s of racflow's and is left as it is: use another prefix or database",
-			t.Name, strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
 	}
 	return nil
 }
