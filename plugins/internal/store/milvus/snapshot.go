@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
@@ -142,24 +143,15 @@ type View struct {
 	Collection string
 
 	looking sync.Mutex // held by the reader that looks for a newer commit
-	mu      sync.RWMutex
-	latest  *Snapshot
+	latest  atomic.Pointer[Snapshot]
 }
 
 // Latest is the last commit that this process knows of; nil: the collection is
 // not open.
-func (v *View) Latest() *Snapshot {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.latest
-}
+func (v *View) Latest() *Snapshot { return v.latest.Load() }
 
 // Set replaces what is known; nil closes the collection.
-func (v *View) Set(s *Snapshot) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.latest = s
-}
+func (v *View) Set(s *Snapshot) { v.latest.Store(s) }
 
 // Opened is Latest, with an error where the collection is not open.
 func (v *View) Opened() (*Snapshot, error) {
@@ -185,11 +177,7 @@ func (v *View) current(ctx context.Context) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.mu.Lock()
-	if v.latest == s { // else this process has committed, opened or dropped it meanwhile
-		v.latest = newer
-	}
-	v.mu.Unlock()
+	v.latest.CompareAndSwap(s, newer) // else this process has committed, opened or dropped it meanwhile
 	return v.Opened()
 }
 

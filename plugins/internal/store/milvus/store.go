@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 
@@ -228,25 +227,12 @@ func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
 }
 
 // describe reads what is known of a table; one that another program has made has no
-// name. A table that is not in the server's memory is loaded for a moment, because
-// its record is one of its rows.
+// name. A table that is not in the server's memory is loaded, because its record is one
+// of its rows.
 func (s *store) describe(ctx context.Context, name string) (sdk.Collection, error) {
 	t, err := table.FindTable(ctx, s.server, s.options, name)
 	if err != nil || t == nil {
 		return sdk.Collection{}, err
-	}
-	loaded, err := t.Loaded(ctx)
-	if err != nil {
-		return sdk.Collection{}, err
-	}
-	if !loaded {
-		defer func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			defer cancel()
-			if err := t.Release(ctx); err != nil {
-				s.log.Debug("could not release a collection", "collection", t.Collection, "error", err)
-			}
-		}()
 	}
 	if err := t.Prepare(ctx); err != nil {
 		return sdk.Collection{}, err

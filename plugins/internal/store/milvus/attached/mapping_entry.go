@@ -68,7 +68,7 @@ func OneOf[ID any](p Place, ids []ID) (expr string, n int) {
 	var literals []string
 	for _, id := range ids {
 		text := fmt.Sprint(id)
-		if _, ok := WholeNumber(text); ok && numbers {
+		if _, ok := table.WholeNumber(text); ok && numbers {
 			literals = append(literals, text)
 		} else if literal, ok := table.Quote(text); ok && !numbers {
 			literals = append(literals, literal)

@@ -1,8 +1,6 @@
 package attached
 
 import (
-	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -41,48 +39,37 @@ func constant(selected bool) table.Condition {
 
 // compareText compares an id or a label, which is the empty text where it is missing.
 func compareText(p Place, f *sdk.Filter, negated bool) table.Condition {
-	maybeMissing := p.Field.GetNullable() || len(p.path) > 0
-	switch {
-	case maybeMissing && (negated || f.Match("", "", nil)):
+	if (p.Field.GetNullable() || len(p.path) > 0) && f.Match("", "", nil) {
 		return all
-	case p.Is(texts...):
-		return table.Text(p.Field.GetName(), f, negated)
-	case f.Op != sdk.FilterIn: // the order of numbers is another one than that of texts
-		return all
-	case p.Is(Whole...):
-		expr, n := OneOf(p, f.Values)
-		if n == 0 || negated {
-			return constant(negated)
-		}
-		return table.Condition{Expr: expr}
+	}
+	if p.Is(Whole...) {
+		return table.Compare(table.Operand{Name: p.Field.GetName(), Kind: table.WholeIDs}, f, negated)
 	}
 	// A member that is a number or a bool is a label, too, as text.
 	isScalar := func(v any) bool {
 		_, err := strconv.ParseFloat(v.(string), 64)
 		return err == nil || v == "true" || v == "false"
 	}
-	if member, ok := table.Path(p.Field.GetName(), p.path...); ok && !slices.ContainsFunc(f.Values, isScalar) {
-		return table.Member(member, f)
+	if len(p.path) > 0 && slices.ContainsFunc(f.Values, isScalar) {
+		return all
 	}
-	return all
+	return p.compare(f, negated)
 }
 
 // compareMeta asks every place that may have the key. A row where it is missing
 // matches no comparison.
 func (m *Mapping) compareMeta(f *sdk.Filter, negated bool) table.Condition {
 	var parts []table.Condition
-	for _, from := range m.meta {
+	for _, p := range m.meta {
 		switch {
-		case from.Is(schemapb.DataType_JSON) && m.takes(from, f.Key):
-			parts = append(parts, compareMember(Place{from.Field, append(slices.Clone(from.path), f.Key)}, f))
-		case from.Is(schemapb.DataType_JSON) || from.key() != f.Key:
-		case len(from.path) > 0:
-			parts = append(parts, compareMember(from, f))
-		case len(parts) == 0 && !from.Field.GetNullable(): // every row has it, so no other place counts
-			return compareField(from.Field, f, negated)
-		default:
-			parts = append(parts, compareField(from.Field, f, false))
+		case p.Is(schemapb.DataType_JSON) && m.takes(p, f.Key):
+			p = Place{p.Field, append(slices.Clone(p.path), f.Key)}
+		case p.Is(schemapb.DataType_JSON) || p.key() != f.Key:
+			continue
+		case len(parts) == 0 && len(p.path) == 0 && !p.Field.GetNullable(): // every row has it, so no other place counts
+			return p.compare(f, negated)
 		}
+		parts = append(parts, p.compare(f, false))
 	}
 	if negated {
 		return all
@@ -90,66 +77,22 @@ func (m *Mapping) compareMeta(f *sdk.Filter, negated bool) table.Condition {
 	return table.Or(parts...)
 }
 
-func compareMember(p Place, f *sdk.Filter) table.Condition {
-	member, ok := table.Path(p.Field.GetName(), p.path...)
-	if !ok {
-		return all
+// compare translates a comparison with what a field or a member holds.
+func (p Place) compare(f *sdk.Filter, negated bool) table.Condition {
+	if len(p.path) > 0 {
+		return table.CompareMember(p.Field.GetName(), p.path, f, negated)
 	}
-	return table.Member(member, f)
-}
-
-// compareField compares a field with those of the values that it can have.
-func compareField(field *schemapb.FieldSchema, f *sdk.Filter, negated bool) table.Condition {
-	p, name := Place{Field: field}, field.GetName()
-	if p.Is(texts...) {
-		return table.Text(name, only[string](f), negated)
-	}
+	o := table.Operand{Name: p.Field.GetName(), Missing: p.Field.GetNullable()}
 	switch {
-	case negated:
-		return all
-	case p.Is(schemapb.DataType_Bool):
-		return table.Member(name, only[bool](f))
-	case p.Is(schemapb.DataType_Double):
-		return table.Member(name, only[float64](f))
+	case p.Is(texts...):
 	case p.Is(Whole...):
-		return compareWhole(name, only[float64](f))
+		o.Kind = table.Whole
+	case p.Is(schemapb.DataType_Double):
+		o.Kind = table.Double
+	case p.Is(schemapb.DataType_Bool):
+		o.Kind = table.Bool
+	default:
+		return all // engines disagree whether they compare numbers of 32 bits as such
 	}
-	return all // engines disagree whether they compare numbers of 32 bits as such
-}
-
-// compareWhole compares a field of whole numbers with others of a size that fits every type.
-func compareWhole(name string, f *sdk.Filter) table.Condition {
-	var numbers []int64
-	for _, v := range f.Values {
-		switch x := v.(float64); {
-		case x == math.Trunc(x) && math.Abs(x) < 1<<31:
-			numbers = append(numbers, int64(x))
-		case x == math.Trunc(x) || f.Op != sdk.FilterIn:
-			return all
-		}
-	}
-	switch {
-	case len(numbers) == 0:
-		return none
-	case f.Op == sdk.FilterIn:
-		return table.Condition{Expr: table.Numbers(name, numbers)}
-	}
-	return table.Condition{Expr: fmt.Sprintf("%s %s %d", name, table.Comparison(f.Op), numbers[0])}
-}
-
-// only is a comparison with those of the values that have a type. In nothing is what it
-// becomes where there are none: a comparison that is never true.
-func only[T any](f *sdk.Filter) *sdk.Filter {
-	kept := *f
-	kept.Values = slices.DeleteFunc(slices.Clone(f.Values), func(v any) bool { _, ok := v.(T); return !ok })
-	if len(kept.Values) == 0 {
-		kept.Op = sdk.FilterIn
-	}
-	return &kept
-}
-
-// WholeNumber reads a number as ids are written: not +5, not 05.
-func WholeNumber(text string) (int64, bool) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil && strconv.FormatInt(n, 10) == text
+	return table.Compare(o, f, negated)
 }

@@ -70,7 +70,7 @@ func TestCondition(t *testing.T) {
 		"not text":                  {m, not(meta("lang", sdk.FilterIn, "en", 5.0)), `lang != "en"`},
 		"not a number, of text":     {m, not(meta("lang", sdk.FilterLess, 5.0)), "all"},
 		"not text that may be NULL": {nulls, not(meta("lang", sdk.FilterIn, "en")), "all"},
-		"whole":                     {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterIn, 2000.0, 2000.5, "x"), "year in [2000]"},
+		"whole":                     {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterIn, 2000.0, 2000.5, "x"), "year == 2000"},
 		"whole below a half":        {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterLess, 2000.5), "all"},
 		"whole above a half":        {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterGreater, -2000.5), "all"},
 		"whole, far off":            {testMapping(t, testDescription(), Fields{Meta: []string{"year"}}), meta("year", sdk.FilterLess, 1e300), "all"},

@@ -60,7 +60,7 @@ func (c *Collection) Scan(ctx context.Context, scan sdk.Scan) (sdk.Page, error) 
 	if scan.After != "" {
 		after = scan.After
 		if (Place{Field: c.Key}).Is(Whole...) {
-			number, ok := WholeNumber(scan.After)
+			number, ok := table.WholeNumber(scan.After)
 			if !ok {
 				return sdk.Page{}, sdk.Invalid(fmt.Errorf("%.80q is not a position in collection %q", scan.After, c.Name))
 			}

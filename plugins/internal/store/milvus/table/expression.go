@@ -21,82 +21,106 @@ var comparisons = map[sdk.FilterOp][2]string{ // as it is, negated
 	sdk.FilterGreaterEqual: {">=", "<"},
 }
 
-// Text translates a comparison with a field of strings that every row has.
-func Text(field string, f *sdk.Filter, negated bool) Condition {
-	literals := make([]string, len(f.Values))
-	size := 0
-	for i, v := range f.Values {
-		text, _ := v.(string)
-		literal, ok := Quote(text)
-		if size += len(literal); !ok || size > maxLength {
+// Kind says what an operand holds, and which values of a comparison it can have.
+type Kind int
+
+// The kinds of operands.
+const (
+	Text     Kind = iota // strings
+	Whole                // whole numbers of any size
+	WholeIDs             // whole numbers that are compared as texts, written as ids are
+	Double               // numbers of 64 bits
+	Bool
+	Member // of a JSON field: all but whole numbers
+)
+
+// Operand is what a comparison asks a server about.
+type Operand struct {
+	Name    string // in an expression
+	Kind    Kind
+	Missing bool // some rows may have none, which match no comparison
+}
+
+var plainPrefix = regexp.MustCompile(`^[A-Za-z0-9 .:/-]+$`)
+
+// Compare translates a comparison. One that is negated is translated for texts that every row has: engines
+// disagree whether a row without a member differs from a value.
+func Compare(o Operand, f *sdk.Filter, negated bool) Condition {
+	if negated && (o.Missing || o.Kind != Text) || o.Kind == WholeIDs && f.Op != sdk.FilterIn {
+		return all
+	}
+	var literals []string
+	for _, v := range f.Values {
+		literal, never, ok := o.literal(v, f.Op)
+		switch {
+		case never:
+		case !ok:
 			return all
+		default:
+			literals = append(literals, literal)
 		}
-		literals[i] = literal
 	}
 	sign := 0
 	if negated {
 		sign = 1
 	}
-	switch f.Op {
-	case sdk.FilterIn:
-		switch len(literals) {
-		case 0:
-			if negated {
-				return all
-			}
-			return none // a server may not take an empty list
-		case 1:
-			return Condition{Expr: field + [2]string{" == ", " != "}[sign] + literals[0]}
-		}
-		return Condition{Expr: field + [2]string{" in [", " not in ["}[sign] + strings.Join(literals, ",") + "]"}
-	case sdk.FilterPrefix:
-		return prefixCondition(field, f.Values[0].(string), negated)
-	}
-	return Condition{Expr: field + " " + comparisons[f.Op][sign] + " " + literals[0]}
-}
-
-var plainPrefix = regexp.MustCompile(`^[A-Za-z0-9 .:/-]+$`)
-
-// prefixCondition matches a pattern where no character of the prefix means
-// something else in one.
-func prefixCondition(field, prefix string, negated bool) Condition {
+	var expr string
 	switch {
-	case negated:
+	case len(literals) == 0 && negated:
 		return all
-	case plainPrefix.MatchString(prefix):
-		return Condition{Expr: field + ` like "` + prefix + `%"`}
+	case len(literals) == 0:
+		return none
+	case f.Op == sdk.FilterPrefix:
+		// A character of the prefix may mean something else in a pattern.
+		if prefix := f.Values[0].(string); !negated && plainPrefix.MatchString(prefix) {
+			return Condition{Expr: o.Name + ` like "` + prefix + `%"`}
+		}
+		return all
+	case f.Op != sdk.FilterIn:
+		expr = o.Name + " " + comparisons[f.Op][sign] + " " + literals[0]
+	case len(literals) == 1:
+		expr = o.Name + [2]string{" == ", " != "}[sign] + literals[0]
+	case o.Kind == Text || o.Kind == Whole || o.Kind == WholeIDs:
+		expr = o.Name + [2]string{" in [", " not in ["}[sign] + strings.Join(literals, ",") + "]"
+	default: // not every engine takes a list here, or one of numbers and strings
+		for i, literal := range literals {
+			literals[i] = o.Name + " == " + literal
+		}
+		return join(literals, " or ", none)
 	}
-	literal, _ := Quote(prefix) // checked before
-	return Condition{Expr: field + " >= " + literal}
+	if len(expr) > maxLength {
+		return all
+	}
+	return Condition{Expr: expr}
 }
 
-// Comparison is the operator of a comparison other than FilterIn and FilterPrefix.
-func Comparison(op sdk.FilterOp) string { return comparisons[op][0] }
+// literal writes a value, if every engine reads it alike; never: no row has such a value.
+func (o Operand) literal(v any, op sdk.FilterOp) (literal string, never, ok bool) {
+	text, isText := v.(string)
+	number, isNumber := v.(float64)
+	_, isBool := v.(bool)
+	switch o.Kind {
+	case WholeIDs:
+		_, ok := WholeNumber(text)
+		return text, !ok, ok
+	case Whole:
+		whole := number == math.Trunc(number)
+		return strconv.FormatFloat(number, 'f', 0, 64), !isNumber || !whole && op == sdk.FilterIn, whole && math.Abs(number) < 1<<31
+	case Text:
+		never = !isText
+	case Double:
+		never = !isNumber
+	case Bool:
+		never = !isBool
+	}
+	literal, ok = Literal(v)
+	return literal, never, ok
+}
 
-// Member translates a comparison with a member of a JSON field. One that is negated has
-// no translation: a row without the member differs from every value, which engines do
-// not agree on.
-func Member(member string, f *sdk.Filter) Condition {
-	if f.Op == sdk.FilterPrefix {
-		if prefix := f.Values[0].(string); plainPrefix.MatchString(prefix) {
-			return Condition{Expr: member + ` like "` + prefix + `%"`}
-		}
-		return all
-	}
-	operator := "=="
-	if f.Op != sdk.FilterIn {
-		operator = Comparison(f.Op)
-	}
-	// Not every engine takes a list here, or one of numbers and strings.
-	var exprs []string
-	for _, v := range f.Values {
-		literal, ok := Literal(v)
-		if !ok {
-			return all
-		}
-		exprs = append(exprs, member+" "+operator+" "+literal)
-	}
-	return join(exprs, " or ", none)
+// WholeNumber reads a number as ids are written: not +5, not 05.
+func WholeNumber(text string) (int64, bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && strconv.FormatInt(n, 10) == text
 }
 
 // Condition is what a filter becomes on a server: an expression for all the
@@ -121,18 +145,11 @@ func ConditionOf(f *sdk.Filter) Condition {
 	return Translate(f, func(f *sdk.Filter, negated bool) Condition {
 		switch f.Field {
 		case sdk.FieldID:
-			return Text(FieldID, f, negated)
+			return Compare(Operand{Name: FieldID}, f, negated)
 		case sdk.FieldLabel:
-			return Text(FieldLabel, f, negated)
+			return Compare(Operand{Name: FieldLabel}, f, negated)
 		}
-		if f.Op == sdk.FilterIn && len(f.Values) == 0 && !negated {
-			return none
-		}
-		member, ok := Path(FieldMeta, f.Key)
-		if !ok || negated {
-			return all
-		}
-		return Member(member, f)
+		return CompareMember(FieldMeta, []string{f.Key}, f, negated)
 	})
 }
 
@@ -207,15 +224,15 @@ func balanced(exprs []string, operator string) string {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
-// Path writes a member of a JSON field, if every engine reads its keys alike.
-func Path(field string, keys ...string) (string, bool) {
+// CompareMember translates a comparison with a member of a JSON field, if every engine reads its keys alike.
+func CompareMember(field string, keys []string, f *sdk.Filter, negated bool) Condition {
 	for _, key := range keys {
 		if !plainKey.MatchString(key) {
-			return "", false
+			return all
 		}
 		field += `["` + key + `"]`
 	}
-	return field, true
+	return Compare(Operand{Name: field, Kind: Member, Missing: true}, f, negated)
 }
 
 // Literal writes a string, a number or a bool, if every engine reads it alike.

@@ -38,7 +38,7 @@ func TestTranslate(t *testing.T) {
 		"order":                    {compare(sdk.FilterLess, sdk.FieldID, "", "m"), `id < "m"`},
 		"not order":                {not(compare(sdk.FilterLess, sdk.FieldID, "", "m")), `id >= "m"`},
 		"prefix":                   {compare(sdk.FilterPrefix, sdk.FieldID, "", "doc-1/"), `id like "doc-1/%"`},
-		"prefix of a pattern":      {compare(sdk.FilterPrefix, sdk.FieldID, "", "100%"), `id >= "100%"`},
+		"prefix of a pattern":      {compare(sdk.FilterPrefix, sdk.FieldID, "", "100%"), "all"},
 		"not prefix":               {not(compare(sdk.FilterPrefix, sdk.FieldID, "", "doc")), "all"},
 		"and":                      {combine(sdk.FilterAnd, label("a"), meta(sdk.FilterGreater, 2.0)), `(label == "a" and meta["n"] > 2.0)`},
 		"or":                       {combine(sdk.FilterOr, label("a"), label("b")), `(label == "a" or label == "b")`},

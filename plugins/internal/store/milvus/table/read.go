@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -61,7 +62,34 @@ func (t *Table) Query(ctx context.Context, l ReadLevel, expr string, fields ...s
 			return nil, err
 		}
 	}
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	return found, t.complete(ctx, l, found)
+}
+
+// complete reads what there was no room for in the details of rows.
+func (t *Table) complete(ctx context.Context, l ReadLevel, rows []Found) error {
+	short := map[string]*Found{}
+	for i := range rows {
+		if rows[i].short {
+			short[rows[i].Key] = &rows[i]
+		}
+	}
+	for keys := range slices.Chunk(slices.Collect(maps.Keys(short)), LookUp) {
+		whole, err := t.Query(ctx, l, Keys(keys), FieldKey, FieldID, FieldLabel, FieldText, FieldContext)
+		if err != nil {
+			return err
+		}
+		if len(whole) < len(keys) {
+			return LostRows(len(whole), len(keys))
+		}
+		for _, r := range whole {
+			f := short[r.Key]
+			f.Entry.ID, f.Entry.Label, f.Counts = r.Entry.ID, r.Entry.Label, t.counts(r.Entry)
+		}
+	}
+	return nil
 }
 
 // System reads system rows: key to text.
@@ -115,6 +143,9 @@ func (t *Table) Search(ctx context.Context, expr string, fields []string, vector
 				return nil, err
 			}
 			found[i][j].Score = r.Score
+		}
+		if err := t.complete(ctx, AsConfigured, found[i]); err != nil {
+			return nil, err
 		}
 	}
 	return found, err

@@ -45,10 +45,7 @@ func (t *Table) CheckRows(entries []sdk.Entry) ([]Row, sdk.RowErrors, error) {
 			return nil, nil, sdk.Invalid(fmt.Errorf("%w; nothing of the batch was put", err))
 		}
 		e.Vector = UnitVector(e.Vector)
-		r := Row{Entry: e, Meta: meta}
-		if t.Analyzer != nil {
-			r.Counts = CountWords(*t.Analyzer, e.Context, e.Text)
-		}
+		r := Row{Entry: e, Meta: meta, Counts: t.counts(e)}
 		if err := r.tooLong(); err != nil {
 			long[i] = sdk.Invalid(err)
 			continue
@@ -56,6 +53,14 @@ func (t *Table) CheckRows(entries []sdk.Entry) ([]Row, sdk.RowErrors, error) {
 		rows = append(rows, r)
 	}
 	return rows, long, nil
+}
+
+// counts are those of an entry's words.
+func (t *Table) counts(e sdk.Entry) Counts {
+	if t.Analyzer == nil {
+		return Counts{}
+	}
+	return CountWords(*t.Analyzer, e.Context, e.Text)
 }
 
 func (r *Row) tooLong() error {
@@ -66,8 +71,7 @@ func (r *Row) tooLong() error {
 		advice string
 	}{
 		{"id", len(e.ID), "shorten it"}, {"text", len(e.Text), "split it into several rows"}, {"label", len(e.Label), "shorten it"},
-		{"context", len(e.Context), "shorten it"}, {"metadata", len(r.Meta), "keep fewer columns as metadata"},
-		{"list of words, with id and label,", len(r.details()), "split the text into several rows"},
+		{"context", len(e.Context), "shorten it"}, {"metadata", len(r.Meta), "keep fewer columns as metadata"}, {"hash", 2 * len(e.Hash), "shorten it"},
 	} {
 		if part.bytes > MaxBytes {
 			return fmt.Errorf("the %s of entry %.40q has %d bytes and Milvus takes %d: %s", part.name, e.ID, part.bytes, MaxBytes, part.advice)
@@ -101,13 +105,17 @@ func Finite(x []float32) bool {
 }
 
 // details writes in base64 what a search wants to know of a row, and what only this package reads:
-// the hash, the id, the label, the length of the text and its words. Every field costs a server time,
-// when it is written and when it is read.
+// the hash and, where a string has room for them, the id, the label, the length of the text and its words. Every
+// field costs a server time, when it is written and when it is read.
 func (r *Row) details() string {
+	b := protowire.AppendBytes(nil, r.Entry.Hash)
+	short := len(b)
 	length := binary.AppendUvarint(nil, uint64(r.Counts.Length))
-	var b []byte
-	for _, part := range [][]byte{r.Entry.Hash, []byte(r.Entry.ID), []byte(r.Entry.Label), length, r.Counts.Packed} {
+	for _, part := range [][]byte{[]byte(r.Entry.ID), []byte(r.Entry.Label), length, r.Counts.Packed} {
 		b = protowire.AppendBytes(b, part)
+	}
+	if base64.RawStdEncoding.EncodedLen(len(b)) > MaxBytes {
+		b = b[:short]
 	}
 	return base64.RawStdEncoding.EncodeToString(b)
 }
@@ -122,15 +130,18 @@ func (f *Found) readDetails(text string) error {
 			parts, b = append(parts, part), b[n:]
 		}
 	}
-	if err != nil || len(parts) != 5 || len(parts[4])%packed != 0 {
+	f.short = len(parts) == 1
+	if err != nil || !f.short && (len(parts) != 5 || len(parts[4])%packed != 0) {
 		return errors.New("the details of a row are damaged: build the collection anew under another prefix")
 	}
 	if len(parts[0]) > 0 {
 		f.Entry.Hash = bytes.Clone(parts[0])
 	}
-	f.Entry.ID, f.Entry.Label = string(parts[1]), string(parts[2])
-	length, _ := binary.Uvarint(parts[3])
-	f.Counts = Counts{Length: int(length), Packed: parts[4]}
+	if !f.short {
+		f.Entry.ID, f.Entry.Label = string(parts[1]), string(parts[2])
+		length, _ := binary.Uvarint(parts[3])
+		f.Counts = Counts{Length: int(length), Packed: parts[4]}
+	}
 	return nil
 }
 

@@ -19,6 +19,7 @@ type Found struct {
 	Score    float32
 	Counts   Counts
 	Entry    sdk.Entry
+	short    bool // the details had no room for more than the hash
 }
 
 func decodeRow(r *ReplyRow) (f Found, err error) {

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -22,9 +21,18 @@ func TestDetails(t *testing.T) {
 		var got Found
 		err := got.readDetails(r.details())
 		want := Found{Entry: sdk.Entry{ID: name, Label: "l", Hash: []byte(name)}, Counts: r.Counts}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(Found{})); err != nil || diff != "" {
 			t.Errorf("%s: %v, (-want +got):\n%s", name, err, diff)
 		}
+	}
+	var distinct strings.Builder
+	for i := range 20000 {
+		distinct.WriteRune(rune(0x4e00 + i))
+	}
+	long := Row{Entry: sdk.Entry{ID: "a", Hash: []byte{1}}, Counts: CountWords(standard, "", distinct.String())}
+	var f Found
+	if err := f.readDetails(long.details()); len(long.Counts.All()) < 19000 || len(long.details()) > MaxBytes || err != nil || !f.short || len(f.Entry.Hash) != 1 {
+		t.Errorf("%d words are %d bytes, %v", len(long.Counts.All()), len(long.details()), err)
 	}
 	whole := (&Row{Counts: Counts{Length: 300, Packed: []byte{1, 0, 0, 0, 44, 1}}}).details()
 	if err := new(Found).readDetails(whole); err != nil {
@@ -34,21 +42,5 @@ func TestDetails(t *testing.T) {
 		if err := new(Found).readDetails(damaged); err == nil {
 			t.Errorf("%q is read", damaged)
 		}
-	}
-}
-
-// A text with so many different words that a search could not read them with its row is left out.
-func TestTooManyWords(t *testing.T) {
-	var distinct strings.Builder
-	for i := range 20000 {
-		distinct.WriteRune(rune(0x4e00 + i))
-	}
-	table, err := New(&Server{}, Options{}, "c", sdk.Schema{Analyzer: "standard"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, long, err := table.CheckRows([]sdk.Entry{{ID: "a", Text: distinct.String()}, {ID: "b", Text: "few"}})
-	if err != nil || len(rows) != 1 || len(long) != 1 || !strings.Contains(fmt.Sprint(long[0]), "split the text") {
-		t.Errorf("%d rows, %v, %v", len(rows), long, err)
 	}
 }

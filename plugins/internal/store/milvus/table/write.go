@@ -93,28 +93,12 @@ func (t *Table) indexes(ctx context.Context) map[string]string {
 
 // load brings the table into the server's memory.
 func (t *Table) load(ctx context.Context) error {
-	if loaded, err := t.Loaded(ctx); loaded || err != nil && ctx.Err() != nil {
-		return err
-	}
 	return t.Server.Call(ctx, "load collection "+t.Name, func(ctx context.Context, c *client.GrpcClient, _ int) error {
+		// Who may only read has no right to load.
+		if state, err := c.GetLoadState(ctx, t.Name, nil); err == nil && state == entity.LoadStateLoaded {
+			return nil
+		}
 		return c.LoadCollection(ctx, t.Name, false, client.WithReplicaNumber(int32(t.Options.Replicas)))
-	})
-}
-
-// Loaded reports whether the table is in the server's memory.
-func (t *Table) Loaded(ctx context.Context) (bool, error) {
-	state := entity.LoadStateNotLoad
-	err := t.Server.Call(ctx, "ask for the load state", func(ctx context.Context, c *client.GrpcClient, _ int) (err error) {
-		state, err = c.GetLoadState(ctx, t.Name, nil)
-		return err
-	})
-	return state == entity.LoadStateLoaded, err
-}
-
-// Release takes the table out of the server's memory.
-func (t *Table) Release(ctx context.Context) error {
-	return t.Server.Call(ctx, "release collection "+t.Name, func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		return c.ReleaseCollection(ctx, t.Name)
 	})
 }
 
