@@ -162,7 +162,7 @@ func (w *Writer) Commit(ctx context.Context, note []byte) error {
 	if err := tx.turn.release(ctx); err != nil {
 		w.Log.Warn("could not end the turn of the writer; it ends by itself", "collection", t.Collection, "error", err)
 	}
-	if tx.rows >= flushRows {
+	if tx.next-tx.first >= flushRows {
 		if err := t.Flush(ctx); err != nil {
 			w.Log.Debug("the server did not flush", "collection", t.Collection, "error", err)
 		}
@@ -252,7 +252,6 @@ type transaction struct {
 	next    int64       // sequence number
 	pending []table.Row // not on the server yet
 	bytes   int         // of the pending rows
-	rows    int         // put so far, pending ones too
 
 	// latest has the last thing that happened to an id, by its hash: the row that
 	// was put, or deleted.
@@ -290,7 +289,6 @@ func (tx *transaction) put(r table.Row) error {
 	tx.entries++
 	tx.replace(r.Entry.ID, tx.next)
 	tx.next++
-	tx.rows++
 	tx.pending = append(tx.pending, r)
 	tx.bytes += r.Size()
 	if o := tx.base.Options; len(tx.pending) < o.BatchRows && tx.bytes < o.BatchBytes {

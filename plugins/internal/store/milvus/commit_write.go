@@ -67,9 +67,9 @@ func (tx *transaction) countOut(rows []table.Found) {
 // verify checks that the server has every row of the transaction: one that was
 // killed may have lost some.
 func (tx *transaction) verify(ctx context.Context) error {
-	expr := table.Between(tx.first, tx.next)
+	expr, rows := table.Between(tx.first, tx.next), int(tx.next-tx.first)
 	n, err := tx.base.Count(ctx, expr)
-	if err != nil || n == tx.rows {
+	if err != nil || n == rows {
 		return err
 	}
 	seen := map[int64]bool{} // a count may be too high
@@ -77,8 +77,8 @@ func (tx *transaction) verify(ctx context.Context) error {
 		seen[r.Sequence] = true
 		return true
 	})
-	if err == nil && len(seen) != tx.rows {
-		err = table.LostRows(len(seen), tx.rows)
+	if err == nil && len(seen) != rows {
+		err = table.LostRows(len(seen), rows)
 	}
 	return err
 }

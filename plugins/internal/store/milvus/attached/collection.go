@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -54,7 +53,10 @@ func Attach(ctx context.Context, call Caller, a Arguments, params map[string]str
 	if err != nil {
 		return nil, err
 	}
-	c := &Collection{call: call, arguments: a, params: params, log: log, Schema: d}
+	c := &Collection{call: call, arguments: a, params: params, log: log, Schema: d, Mapping: &Mapping{}}
+	if d.Indexes, err = c.rows().Indexes(ctx); err != nil {
+		return nil, err
+	}
 	if c.Mapping, err = NewMapping(d, a.Fields); err != nil {
 		return nil, err
 	}
@@ -167,7 +169,7 @@ func describe(ctx context.Context, call Caller, a Arguments) (*Schema, error) {
 		d.Fields = append(d.Fields, &schemapb.FieldSchema{Name: DynamicField, DataType: schemapb.DataType_JSON, IsDynamic: true})
 	}
 	identify(d, reply)
-	return d, readIndexes(ctx, call, d)
+	return d, nil
 }
 
 // identify makes the id. Milvus Lite has none, so the schema is in it.
@@ -178,26 +180,6 @@ func identify(d *Schema, reply *milvuspb.DescribeCollectionResponse) {
 		fmt.Fprintf(h, " %q %v %v %q", f.GetName(), f.GetDataType(), f.GetIsPrimaryKey(), Param(f.GetTypeParams(), "dim"))
 	}
 	d.Identity = hex.EncodeToString(h.Sum(nil)[:12])
-}
-
-func readIndexes(ctx context.Context, call Caller, d *Schema) error {
-	d.Indexes = map[string]map[string]string{}
-	err := call(ctx, "describe the indexes of "+d.Name, func(ctx context.Context, s Service) error {
-		reply, err := s.DescribeIndex(ctx, &milvuspb.DescribeIndexRequest{CollectionName: d.Name})
-		for _, i := range reply.GetIndexDescriptions() {
-			params := map[string]string{}
-			for _, p := range i.GetParams() {
-				params[p.GetKey()] = p.GetValue()
-			}
-			_ = json.Unmarshal([]byte(params["params"]), &params) // where a server packs them
-			d.Indexes[i.GetFieldName()] = params
-		}
-		return err
-	})
-	if table.IsNoIndex(err) {
-		return nil // findVector says which field needs one
-	}
-	return err
 }
 
 // noCollection names the collections that there are.
@@ -233,7 +215,6 @@ type Service interface {
 	ShowCollections(context.Context, *milvuspb.ShowCollectionsRequest, ...grpc.CallOption) (*milvuspb.ShowCollectionsResponse, error)
 	ShowPartitions(context.Context, *milvuspb.ShowPartitionsRequest, ...grpc.CallOption) (*milvuspb.ShowPartitionsResponse, error)
 	DescribeCollection(context.Context, *milvuspb.DescribeCollectionRequest, ...grpc.CallOption) (*milvuspb.DescribeCollectionResponse, error)
-	DescribeIndex(context.Context, *milvuspb.DescribeIndexRequest, ...grpc.CallOption) (*milvuspb.DescribeIndexResponse, error)
 	GetLoadState(context.Context, *milvuspb.GetLoadStateRequest, ...grpc.CallOption) (*milvuspb.GetLoadStateResponse, error)
 	LoadCollection(context.Context, *milvuspb.LoadCollectionRequest, ...grpc.CallOption) (*commonpb.Status, error)
 }

@@ -161,7 +161,7 @@ func textOf(v any) string {
 }
 
 func (m *Mapping) findID(d *Schema, given Fields) error {
-	if m.Key = d.primary(); m.Key == nil {
+	if m.Key = d.first((*schemapb.FieldSchema).GetIsPrimaryKey); m.Key == nil {
 		return sdk.Invalid(fmt.Errorf("the server names no primary key of collection %q", d.Name))
 	}
 	m.ID = Place{Field: m.Key}
@@ -305,12 +305,7 @@ func (p Place) key() string {
 
 // Is reports whether the value is a field of one of the types.
 func (p Place) Is(types ...schemapb.DataType) bool {
-	for _, t := range types {
-		if len(p.path) == 0 && p.Field.GetDataType() == t {
-			return true
-		}
-	}
-	return false
+	return len(p.path) == 0 && slices.Contains(types, p.Field.GetDataType())
 }
 
 // value is what a row has there: a string, an int64, a float64, a bool or, for JSON, what it holds; nil: nothing.
@@ -339,20 +334,14 @@ type Schema struct {
 	Indexes   map[string]map[string]string // of each field: parameters, index_type and metric_type among them
 }
 
+// field is the one with a name; nil: there is none.
 func (d *Schema) field(name string) *schemapb.FieldSchema {
-	for _, f := range d.Fields {
-		if f.GetName() == name {
-			return f
-		}
-	}
-	return nil
+	return d.first(func(f *schemapb.FieldSchema) bool { return f.GetName() == name })
 }
 
-func (d *Schema) primary() *schemapb.FieldSchema {
-	for _, f := range d.Fields {
-		if f.GetIsPrimaryKey() {
-			return f
-		}
+func (d *Schema) first(is func(*schemapb.FieldSchema) bool) *schemapb.FieldSchema {
+	if at := slices.IndexFunc(d.Fields, is); at >= 0 {
+		return d.Fields[at]
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package attached
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -63,14 +62,15 @@ func (m *Mapping) Entry(r *table.ReplyRow, withTexts bool) sdk.Entry {
 
 // OneOf selects rows by their keys or ids, and counts those that it can name: of a
 // number only its usual form, and no text that servers read in several ways.
-func OneOf[ID any](p Place, ids []ID) (expr string, n int) {
-	numbers := p.Is(Whole...)
+func OneOf(p Place, ids []string) (expr string, n int) {
 	var literals []string
 	for _, id := range ids {
-		text := fmt.Sprint(id)
-		if _, ok := table.WholeNumber(text); ok && numbers {
-			literals = append(literals, text)
-		} else if literal, ok := table.Quote(text); ok && !numbers {
+		literal, ok := table.Quote(id)
+		if p.Is(Whole...) {
+			literal = id
+			_, ok = table.WholeNumber(id)
+		}
+		if ok {
 			literals = append(literals, literal)
 		}
 	}
@@ -79,39 +79,32 @@ func OneOf[ID any](p Place, ids []ID) (expr string, n int) {
 
 // findMeta reads what the file names, or takes all that is no other part.
 func (m *Mapping) findMeta(d *Schema, given []string) error {
+	why := named
 	keys := map[string]string{}
 	for _, text := range given {
 		p, err := d.find("fields.meta", text)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		switch members := p.Is(schemapb.DataType_JSON); {
-		case !members && len(p.path) == 0 && !p.Is(Scalars...):
+		case p.Is(schemapb.DataType_JSON):
+		case len(p.path) == 0 && !p.Is(Scalars...):
 			return Wrong("fields.meta", "field %s is of type %v, which has no place in metadata: only strings, numbers and bools have", text, p.Field.GetDataType())
-		case !members && keys[p.key()] != "":
+		case keys[p.key()] != "":
 			return Wrong("fields.meta", "%s and %s would both be metadata %q", keys[p.key()], text, p.key())
 		default:
-			m.meta = append(m.meta, p)
-			if !members {
-				keys[p.key()] = text
-			}
+			keys[p.key()] = text
 		}
+		m.meta = append(m.meta, p)
 	}
-	if given == nil {
-		for _, f := range d.Fields {
-			if p := (Place{Field: f}); p.Is(Scalars...) && !m.uses(f) {
-				m.meta = append(m.meta, p)
-			}
-		}
-		for _, f := range d.Fields {
-			if p := (Place{Field: f}); p.Is(schemapb.DataType_JSON) {
-				m.meta = append(m.meta, p)
-			}
-		}
-	}
-	why := named
 	if given == nil {
 		why = "all other scalar fields and members"
+		for _, types := range [][]schemapb.DataType{Scalars, {schemapb.DataType_JSON}} {
+			for _, f := range d.Fields {
+				if p := (Place{Field: f}); p.Is(types...) && !m.uses(f) {
+					m.meta = append(m.meta, p)
+				}
+			}
+		}
 	}
 	var names []string
 	for _, p := range m.meta {
@@ -127,27 +120,20 @@ func (m *Mapping) findMeta(d *Schema, given []string) error {
 // with a value counts.
 func (m *Mapping) ReadMeta(r *table.ReplyRow) sdk.Meta {
 	meta := sdk.Meta{}
-	set := func(key string, v any) {
-		switch v := v.(type) {
-		case int64:
-			if _, ok := meta[key]; !ok {
-				meta[key] = float64(v)
-			}
-		case string, float64, bool:
-			if _, ok := meta[key]; !ok {
-				meta[key] = v
-			}
-		}
-	}
 	for _, from := range m.meta {
-		if !from.Is(schemapb.DataType_JSON) {
-			set(from.key(), from.value(r))
-			continue
+		values, members := map[string]any{from.key(): from.value(r)}, from.Is(schemapb.DataType_JSON)
+		if members {
+			values, _ = from.value(r).(map[string]any)
 		}
-		object, _ := from.value(r).(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(object)) {
-			if m.takes(from, key) {
-				set(key, object[key])
+		for key, v := range values {
+			if _, ok := meta[key]; ok || members && !m.takes(from, key) {
+				continue
+			}
+			switch v := v.(type) {
+			case int64:
+				meta[key] = float64(v)
+			case string, float64, bool:
+				meta[key] = v
 			}
 		}
 	}

@@ -17,7 +17,7 @@ var (
 
 // Condition translates a filter of entries into one of rows.
 func (m *Mapping) Condition(f *sdk.Filter) table.Condition {
-	return table.Translate(f, func(f *sdk.Filter, negated bool) table.Condition {
+	return table.Translate(f, false, func(f *sdk.Filter, negated bool) table.Condition {
 		switch {
 		case f.Field == sdk.FieldID:
 			return compareText(m.ID, f, negated)
@@ -74,7 +74,7 @@ func (m *Mapping) compareMeta(f *sdk.Filter, negated bool) table.Condition {
 	if negated {
 		return all
 	}
-	return table.Or(parts...)
+	return table.Combine(parts, false)
 }
 
 // compare translates a comparison with what a field or a member holds.

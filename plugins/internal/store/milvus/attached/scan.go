@@ -13,7 +13,7 @@ import (
 // rows are the rows of the collection.
 func (c *Collection) rows() table.Rows {
 	return table.Rows{
-		Collection: c.Name, Partitions: c.arguments.Partitions, Key: c.Key.GetName(),
+		Collection: c.Name, Partitions: c.arguments.Partitions, Key: c.Key.GetName(), Default: true,
 		Call: func(ctx context.Context, what string, do func(context.Context, table.Reads) error) error {
 			return c.explainError(c.call(ctx, what, func(ctx context.Context, s Service) error { return do(ctx, s) }))
 		},

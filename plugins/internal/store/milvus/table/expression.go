@@ -142,7 +142,7 @@ const maxLength = 128 << 10
 
 // ConditionOf translates a checked filter of racflow's own rows; nil selects all.
 func ConditionOf(f *sdk.Filter) Condition {
-	return Translate(f, func(f *sdk.Filter, negated bool) Condition {
+	return Translate(f, false, func(f *sdk.Filter, negated bool) Condition {
 		switch f.Field {
 		case sdk.FieldID:
 			return Compare(Operand{Name: FieldID}, f, negated)
@@ -153,38 +153,31 @@ func ConditionOf(f *sdk.Filter) Condition {
 	})
 }
 
-// Translate translates a checked filter whose comparisons compare translates, as
+// Translate translates a checked filter, or its negation, whose comparisons compare translates, as
 // they are or negated; nil selects all.
 //
 // Milvus Lite 2 has no `not`, and engines disagree whether missing metadata differs
 // from a value, so negations move down to the comparisons, where they are exact or
 // dropped. Operators are in lower case: Milvus Lite 2 reads an upper-case OR as
 // something else.
-func Translate(f *sdk.Filter, compare func(f *sdk.Filter, negated bool) Condition) Condition {
-	if f == nil {
+func Translate(f *sdk.Filter, negated bool, compare func(f *sdk.Filter, negated bool) Condition) Condition {
+	switch {
+	case f == nil:
 		return all
-	}
-	return translate(f, false, compare)
-}
-
-func translate(f *sdk.Filter, negated bool, compare func(*sdk.Filter, bool) Condition) Condition {
-	switch f.Op {
-	case sdk.FilterNot:
-		return translate(&f.Parts[0], !negated, compare)
-	case sdk.FilterAnd, sdk.FilterOr:
+	case f.Op == sdk.FilterNot:
+		return Translate(&f.Parts[0], !negated, compare)
+	case f.Op == sdk.FilterAnd || f.Op == sdk.FilterOr:
 		parts := make([]Condition, len(f.Parts))
 		for i := range f.Parts {
-			parts[i] = translate(&f.Parts[i], negated, compare)
+			parts[i] = Translate(&f.Parts[i], negated, compare)
 		}
-		return combination(parts, (f.Op == sdk.FilterAnd) != negated)
+		return Combine(parts, (f.Op == sdk.FilterAnd) != negated)
 	}
 	return compare(f, negated)
 }
 
-// Or selects what any of the conditions selects.
-func Or(parts ...Condition) Condition { return combination(parts, false) }
-
-func combination(parts []Condition, and bool) Condition {
+// Combine selects what all of the conditions select, or any of them.
+func Combine(parts []Condition, and bool) Condition {
 	var exprs []string
 	for _, c := range parts {
 		switch {

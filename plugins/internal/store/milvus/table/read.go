@@ -30,27 +30,21 @@ const (
 	NewestTable  ReadLevel = true
 )
 
-// consistency is what a call asks for, as the SDK says it.
-func (t *Table) consistency(l ReadLevel) (level commonpb.ConsistencyLevel, timestamp uint64) {
-	switch {
-	case l == NewestTable || t.Options.Consistency == "strong":
-		return commonpb.ConsistencyLevel_Strong, client.StrongTimestamp
-	case t.Options.Consistency == "bounded":
-		return commonpb.ConsistencyLevel_Bounded, client.BoundedTimestamp
-	case t.Options.Consistency == "session":
-		return commonpb.ConsistencyLevel_Session, max(t.Server.written.Load(), client.EventuallyTimestamp)
-	}
-	return commonpb.ConsistencyLevel_Eventually, client.EventuallyTimestamp
-}
-
 // rows are the rows of the table, as new as the level says.
 func (t *Table) rows(l ReadLevel) Rows {
-	return Rows{
-		Collection: t.Name, Key: FieldKey, Level: func() (commonpb.ConsistencyLevel, uint64) { return t.consistency(l) },
-		Call: func(ctx context.Context, what string, do func(context.Context, Reads) error) error {
-			return t.call(ctx, what, func(ctx context.Context, c *client.GrpcClient, _ int) error { return do(ctx, c.Service) })
-		},
+	r := Rows{Collection: t.Name, Key: FieldKey, Level: commonpb.ConsistencyLevel_Eventually, Timestamp: client.EventuallyTimestamp}
+	switch {
+	case l == NewestTable || t.Options.Consistency == "strong":
+		r.Level, r.Timestamp = commonpb.ConsistencyLevel_Strong, client.StrongTimestamp
+	case t.Options.Consistency == "bounded":
+		r.Level, r.Timestamp = commonpb.ConsistencyLevel_Bounded, client.BoundedTimestamp
+	case t.Options.Consistency == "session":
+		r.Level, r.Timestamp = commonpb.ConsistencyLevel_Session, max(t.Server.written.Load(), client.EventuallyTimestamp)
 	}
+	r.Call = func(ctx context.Context, what string, do func(context.Context, Reads) error) error {
+		return t.call(ctx, what, func(ctx context.Context, c *client.GrpcClient, _ int) error { return do(ctx, c.Service) })
+	}
+	return r
 }
 
 // Query returns the rows that an expression selects, at most MaxRows of them.

@@ -3,6 +3,7 @@ package table
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,8 +16,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Reads are the calls that read rows.
+// Reads are the calls that read rows and say how they can be searched.
 type Reads interface {
+	DescribeIndex(context.Context, *milvuspb.DescribeIndexRequest, ...grpc.CallOption) (*milvuspb.DescribeIndexResponse, error)
 	Query(context.Context, *milvuspb.QueryRequest, ...grpc.CallOption) (*milvuspb.QueryResults, error)
 	Search(context.Context, *milvuspb.SearchRequest, ...grpc.CallOption) (*milvuspb.SearchResults, error)
 }
@@ -26,10 +28,33 @@ type Rows struct {
 	Collection string   // its name on the server
 	Partitions []string // none: all
 	Key        string   // the field that is the primary key
-	// Level says how new the rows must be; nil: as the collection's maker has said.
-	Level func() (level commonpb.ConsistencyLevel, timestamp uint64)
+	// How new the rows must be; Default: as the collection's maker has said.
+	Level     commonpb.ConsistencyLevel
+	Timestamp uint64
+	Default   bool
 	// Call makes a call, makes it again after failures that pass, and explains others.
 	Call func(ctx context.Context, what string, do func(context.Context, Reads) error) error
+}
+
+// Indexes returns the parameters of the indexes by their fields, index_type and metric_type among them.
+func (r Rows) Indexes(ctx context.Context) (map[string]map[string]string, error) {
+	indexes := map[string]map[string]string{}
+	err := r.Call(ctx, "describe the indexes of "+r.Collection, func(ctx context.Context, s Reads) error {
+		reply, err := s.DescribeIndex(ctx, &milvuspb.DescribeIndexRequest{CollectionName: r.Collection})
+		for _, i := range reply.GetIndexDescriptions() {
+			params := map[string]string{}
+			for _, p := range i.GetParams() {
+				params[p.GetKey()] = p.GetValue()
+			}
+			_ = json.Unmarshal([]byte(params["params"]), &params) // where a server packs them
+			indexes[i.GetFieldName()] = params
+		}
+		return err
+	})
+	if noIndex.is(err) {
+		err = nil
+	}
+	return indexes, err
 }
 
 // Query returns rows that an expression selects, in the order of their keys: the first
@@ -65,10 +90,8 @@ func (r Rows) Count(ctx context.Context, expr string) (n int, err error) {
 
 func (r Rows) query(ctx context.Context, request *milvuspb.QueryRequest, read func(*milvuspb.QueryResults) error) error {
 	request.CollectionName, request.PartitionNames = r.Collection, r.Partitions
+	request.ConsistencyLevel, request.GuaranteeTimestamp, request.UseDefaultConsistency = r.Level, r.Timestamp, r.Default
 	return r.Call(ctx, "read rows of "+r.Collection, func(ctx context.Context, s Reads) error {
-		if request.UseDefaultConsistency = r.Level == nil; r.Level != nil {
-			request.ConsistencyLevel, request.GuaranteeTimestamp = r.Level()
-		}
 		reply, err := s.Query(ctx, request)
 		if err != nil {
 			return err
@@ -84,10 +107,8 @@ func (r Rows) Search(ctx context.Context, search SearchRequest) (lists [][]Score
 		return nil, err
 	}
 	request.CollectionName, request.PartitionNames = r.Collection, r.Partitions
+	request.ConsistencyLevel, request.GuaranteeTimestamp, request.UseDefaultConsistency = r.Level, r.Timestamp, r.Default
 	err = r.Call(ctx, "search "+r.Collection, func(ctx context.Context, s Reads) error {
-		if request.UseDefaultConsistency = r.Level == nil; r.Level != nil {
-			request.ConsistencyLevel, request.GuaranteeTimestamp = r.Level()
-		}
 		reply, err := s.Search(ctx, request)
 		if err != nil {
 			return err

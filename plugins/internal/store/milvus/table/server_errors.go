@@ -174,9 +174,6 @@ func IsNotLoaded(err error) bool { return notLoaded.is(err) }
 // IsMissing reports that there is no such collection.
 func IsMissing(err error) bool { return missing.is(err) }
 
-// IsNoIndex reports that there is no index to describe.
-func IsNoIndex(err error) bool { return noIndex.is(err) }
-
 // isUnauthenticated reports that the server refuses the login, or the user's rights.
 func isUnauthenticated(err error) bool {
 	return unauthenticated.is(err) || status.Code(err) == codes.Unauthenticated

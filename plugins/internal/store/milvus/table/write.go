@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
@@ -29,7 +28,7 @@ var indexDefaults = map[string]map[string]string{
 // Prepare makes sure that every vector field has an index, without which no
 // search works, and that the table is in the server's memory. It sets IndexType.
 func (t *Table) Prepare(ctx context.Context) error {
-	found := t.indexes(ctx)
+	found, _ := t.rows(NewestTable).Indexes(ctx) // what is not known is made
 	names := []string{t.Options.Index}
 	if t.Options.Index == IndexAuto {
 		names = []string{"HNSW", "AUTOINDEX", "FLAT"}
@@ -48,9 +47,9 @@ func (t *Table) Prepare(ctx context.Context) error {
 
 // index gives a field the first of the indexes that the server takes, unless
 // it has one: making one twice fails on some servers. It returns the index's type.
-func (t *Table) index(ctx context.Context, found map[string]string, field string, names []string, params map[string]string) (string, error) {
-	if found[field] != "" {
-		return found[field], nil
+func (t *Table) index(ctx context.Context, found map[string]map[string]string, field string, names []string, params map[string]string) (string, error) {
+	if made := found[field]["index_type"]; made != "" {
+		return made, nil
 	}
 	var refused []error
 	for _, name := range names {
@@ -65,30 +64,13 @@ func (t *Table) index(ctx context.Context, found map[string]string, field string
 			return "", err
 		}
 		// Where it was refused, another process may have been faster.
-		if made := t.indexes(ctx)[field]; err == nil || made != "" {
+		found, _ := t.rows(NewestTable).Indexes(ctx)
+		if made := found[field]["index_type"]; err == nil || made != "" {
 			return made, nil
 		}
 		refused = append(refused, err)
 	}
 	return "", sdk.Invalid(fmt.Errorf("the server takes none of the indexes %s for field %s: %w", strings.Join(names, ", "), field, errors.Join(refused...)))
-}
-
-// indexes returns the types of the indexes by their fields; empty where they are not
-// known. The SDK would ask for one field at a time, with three calls for each.
-func (t *Table) indexes(ctx context.Context) map[string]string {
-	types := map[string]string{}
-	_ = t.Server.Call(ctx, "look for indexes", func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		reply, err := c.Service.DescribeIndex(ctx, &milvuspb.DescribeIndexRequest{CollectionName: t.Name})
-		for _, d := range reply.GetIndexDescriptions() {
-			for _, p := range d.GetParams() {
-				if p.GetKey() == "index_type" {
-					types[d.GetFieldName()] = p.GetValue()
-				}
-			}
-		}
-		return err
-	})
-	return types
 }
 
 // load brings the table into the server's memory.
