@@ -98,8 +98,13 @@ func (w *Writer) begin(ctx context.Context) (_ *transaction, err error) {
 	if err != nil {
 		return nil, err
 	}
-	next := base.Record.Next
-	tx := &transaction{base: base, turn: mine, tidied: tidied, first: next, next: next, latest: map[int64]int64{}, frequencies: map[uint32]int64{}}
+	next := EmptySnapshot(base.Table, true)
+	next.Record = base.Record
+	maps.Copy(next.Frequencies, base.Frequencies)
+	if !tidied {
+		maps.Copy(next.Dead, base.Dead)
+	}
+	tx := &transaction{base: base, next: next, turn: mine, latest: map[int64]int64{}}
 	tx.sending.SetLimit(sends)
 	tx.ctx, tx.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	tx.renewing.Go(tx.renew)
@@ -162,7 +167,7 @@ func (w *Writer) Commit(ctx context.Context, note []byte) error {
 	if err := tx.turn.release(ctx); err != nil {
 		w.Log.Warn("could not end the turn of the writer; it ends by itself", "collection", t.Collection, "error", err)
 	}
-	if tx.next-tx.first >= flushRows {
+	if tx.rows() >= flushRows {
 		if err := t.Flush(ctx); err != nil {
 			w.Log.Debug("the server did not flush", "collection", t.Collection, "error", err)
 		}
@@ -172,10 +177,17 @@ func (w *Writer) Commit(ctx context.Context, note []byte) error {
 
 // commit returns the snapshot that it leads to.
 func (tx *transaction) commit(ctx context.Context, note []byte) (*Snapshot, error) {
-	next, rows, err := tx.prepare(ctx, note)
-	if err != nil {
+	if err := tx.supersede(ctx); err != nil {
 		return nil, err
 	}
+	if err := tx.verify(ctx); err != nil {
+		return nil, err
+	}
+	next := tx.next
+	next.Note = slices.Clone(note)
+	maps.DeleteFunc(next.Frequencies, func(_, n uint32) bool { return n == 0 })
+	rows := next.State.Rows(tx.turn.Turn)
+	next.Record.Commit, next.Record.Holder, next.Record.Parts = tx.turn.Turn, tx.turn.Holder, len(rows)
 	if err := tx.base.PutSystem(ctx, rows...); err != nil {
 		return nil, err
 	}
@@ -183,7 +195,7 @@ func (tx *transaction) commit(ctx context.Context, note []byte) (*Snapshot, erro
 		return nil, err
 	}
 	next.Record.Time = time.Now().Add(tx.base.Server.Config.RetryTime).Unix()
-	err = tx.turn.put(ctx, next.Record, "record")
+	err := tx.turn.put(ctx, next.Record, "record")
 	next.Seen = time.Now()
 	// It counts once it is there and nobody has claimed a higher turn, whatever was
 	// replied.
@@ -200,56 +212,11 @@ type errUncertain struct{ error }
 
 func (e errUncertain) Unwrap() error { return e.error }
 
-// prepare finishes what was staged and returns the snapshot that the commit
-// leads to, with the system rows that its record refers to.
-func (tx *transaction) prepare(ctx context.Context, note []byte) (*Snapshot, []table.Row, error) {
-	base := tx.base
-	dead, err := tx.supersede(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := tx.verify(ctx); err != nil {
-		return nil, nil, err
-	}
-	next := EmptySnapshot(base.Table, true)
-	next.Record, next.Note = base.Record, slices.Clone(note)
-	r := &next.Record
-	r.Commit, r.Next = tx.turn.Turn, tx.next
-	if base.Record.Commit == 0 {
-		r.Origin = tx.turn.Holder
-	}
-	if r.Lowest == 0 || tx.lowest > 0 && tx.lowest < r.Lowest || len(dead) == r.Entries {
-		r.Lowest = tx.lowest
-	}
-	r.Entries += tx.entries
-	r.Words += tx.words
-	if !tx.tidied {
-		maps.Copy(next.Dead, base.Dead)
-	}
-	for _, n := range slices.Concat(dead, tx.superseded) {
-		next.Dead[n] = true
-	}
-	maps.Copy(next.Frequencies, base.Frequencies)
-	for word, change := range tx.frequencies {
-		if n := int64(next.Frequencies[word]) + change; n > 0 {
-			next.Frequencies[word] = uint32(n)
-		} else {
-			delete(next.Frequencies, word)
-		}
-	}
-	rows := next.State.Rows(r.Commit)
-	r.Parts = len(rows)
-	return next, rows, nil
-}
-
 // transaction is what was written since the last commit, its base.
 type transaction struct {
-	base *Snapshot
-	turn *turn
-	// tidied reports that the dead rows of earlier commits are gone.
-	tidied  bool
-	first   int64       // sequence number
-	next    int64       // sequence number
+	base    *Snapshot
+	next    *Snapshot // what the commit leads to, so far
+	turn    *turn
 	pending []table.Row // not on the server yet
 	bytes   int         // of the pending rows
 
@@ -257,12 +224,6 @@ type transaction struct {
 	// was put, or deleted.
 	latest     map[int64]int64
 	superseded []int64 // rows of the transaction that later ones replaced
-
-	// The changes of the statistics.
-	entries     int
-	words       int64
-	frequencies map[uint32]int64
-	lowest      float64 // average that words were weighed with; 0: none yet
 
 	sending  errgroup.Group
 	ctx      context.Context // of what is sent: a call returns before all is there
@@ -282,13 +243,16 @@ func (tx *transaction) replace(id string, now int64) {
 	tx.latest[hash] = now
 }
 
+// rows are how many were put, pending ones too.
+func (tx *transaction) rows() int { return int(tx.next.Record.Next - tx.base.Record.Next) }
+
 // put adds an entry, and sends the pending ones once they are enough.
 func (tx *transaction) put(r table.Row) error {
-	r.Key, r.Sequence = table.RowKey(tx.next), tx.next
+	record := &tx.next.Record
+	r.Key, r.Sequence = table.RowKey(record.Next), record.Next
 	tx.count(r.Counts, 1)
-	tx.entries++
-	tx.replace(r.Entry.ID, tx.next)
-	tx.next++
+	tx.replace(r.Entry.ID, record.Next)
+	record.Next++
 	tx.pending = append(tx.pending, r)
 	tx.bytes += r.Size()
 	if o := tx.base.Options; len(tx.pending) < o.BatchRows && tx.bytes < o.BatchBytes {
@@ -297,20 +261,13 @@ func (tx *transaction) put(r table.Row) error {
 	return tx.send()
 }
 
-// count counts a text in or, with sign -1, out.
-func (tx *transaction) count(c table.Counts, sign int64) {
-	tx.words += sign * int64(c.Length)
+// count counts an entry in or, with sign -1, out.
+func (tx *transaction) count(c table.Counts, sign int) {
+	tx.next.Record.Entries += sign
+	tx.next.Record.Words += int64(sign * c.Length)
 	for _, w := range c.All() {
-		tx.frequencies[w.Word] += sign
+		tx.next.Frequencies[w.Word] += uint32(sign) // of -1 it wraps around: one less
 	}
-}
-
-// average is the average length with what is staged.
-func (tx *transaction) average() float64 {
-	r := tx.base.Record
-	r.Entries += tx.entries
-	r.Words += tx.words
-	return r.Average()
 }
 
 // send begins to write the pending rows, once few enough others are on their
@@ -323,8 +280,8 @@ func (tx *transaction) send() error {
 	if len(tx.pending) == 0 {
 		return nil
 	}
-	o := tx.base.Options
-	rows, formula := tx.pending, table.NewFormula(o.K1, o.B, tx.average())
+	o, record := tx.base.Options, &tx.next.Record
+	rows, formula := tx.pending, table.NewFormula(o.K1, o.B, record.Average())
 	tx.sending.Go(func() error {
 		err := tx.base.Insert(tx.ctx, rows, formula)
 		if err != nil {
@@ -332,8 +289,8 @@ func (tx *transaction) send() error {
 		}
 		return err
 	})
-	if tx.lowest == 0 || formula.Average < tx.lowest {
-		tx.lowest = formula.Average
+	if record.Lowest == 0 || formula.Average < record.Lowest {
+		record.Lowest = formula.Average
 	}
 	tx.pending, tx.bytes = nil, 0
 	return nil

@@ -14,60 +14,52 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// supersede finds the rows that the transaction replaces or deletes, counts
-// them out of the statistics, and returns the numbers of those of earlier commits.
-func (tx *transaction) supersede(ctx context.Context) ([]int64, error) {
+// supersede finds the rows that the transaction replaces or deletes, and counts them out of the
+// statistics: they are dead.
+func (tx *transaction) supersede(ctx context.Context) error {
 	if err := tx.flush(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	for part := range slices.Chunk(tx.superseded, table.LookUp) {
-		rows, err := tx.query(ctx, table.Numbers(table.FieldSequence, part))
+		n, err := tx.countOut(ctx, table.Numbers(table.FieldSequence, part))
+		if err == nil && n != len(part) {
+			err = table.LostRows(n, len(part))
+		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if len(rows) != len(part) {
-			return nil, table.LostRows(len(rows), len(part))
-		}
-		tx.countOut(rows)
 	}
 	if tx.base.Record.Entries == 0 {
-		return nil, nil
+		return nil
 	}
-	var dead []int64
 	for part := range slices.Chunk(slices.Collect(maps.Keys(tx.latest)), table.LookUp) {
-		rows, err := tx.query(ctx, table.And(tx.base.Expression(), table.Numbers(table.FieldIDHash, part)))
-		if err != nil {
-			return nil, err
+		if _, err := tx.countOut(ctx, table.And(tx.base.Expression(), table.Numbers(table.FieldIDHash, part))); err != nil {
+			return err
 		}
-		rows = slices.DeleteFunc(rows, func(r table.Found) bool { return tx.base.Dead[r.Sequence] })
-		for _, r := range rows {
-			dead = append(dead, r.Sequence)
-		}
-		tx.countOut(rows)
 	}
-	return dead, nil
+	return nil
 }
 
-// query reads what countOut needs of rows.
-func (tx *transaction) query(ctx context.Context, expr string) ([]table.Found, error) {
+// countOut counts rows out, and returns how many there are.
+func (tx *transaction) countOut(ctx context.Context, expr string) (int, error) {
 	fields := []string{table.FieldKey}
 	if tx.base.Analyzer != nil {
 		fields = append(fields, table.FieldDetails)
 	}
-	return tx.base.Query(ctx, table.NewestTable, expr, fields...)
-}
-
-func (tx *transaction) countOut(rows []table.Found) {
-	tx.entries -= len(rows)
+	rows, err := tx.base.Query(ctx, table.NewestTable, expr, fields...)
 	for _, r := range rows {
-		tx.count(r.Counts, -1)
+		if !tx.base.Dead[r.Sequence] {
+			tx.count(r.Counts, -1)
+			tx.next.Dead[r.Sequence] = true
+		}
 	}
+	return len(rows), err
 }
 
 // verify checks that the server has every row of the transaction: one that was
 // killed may have lost some.
 func (tx *transaction) verify(ctx context.Context) error {
-	expr, rows := table.Between(tx.first, tx.next), int(tx.next-tx.first)
+	expr, rows := table.Between(tx.base.Record.Next, tx.next.Record.Next), tx.rows()
 	n, err := tx.base.Count(ctx, expr)
 	if err != nil || n == rows {
 		return err

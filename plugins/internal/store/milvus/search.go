@@ -49,26 +49,33 @@ func (l leg) Start() int {
 }
 
 // Find implements table.Leg. A server that has to leave out what is not of the commit takes
-// longer for it, and most often there is little of that: it is asked to only from the second time on.
-func (l leg) Find(ctx context.Context, queries []*table.Query, limit int, again bool) ([][]table.Hit, []bool, error) {
-	expr, fields, field := queries[0].Condition.Expr, []string{table.FieldDetails}, table.FieldVector
-	if again {
-		expr = table.And(l.Expression(), expr)
-	}
+// longer for it, and most often there is little of that: it is asked to only where such rows
+// are in the way.
+func (l leg) Find(ctx context.Context, queries []*table.Query, limit int) ([][]table.Hit, []bool, error) {
+	fields, field := []string{table.FieldDetails}, table.FieldVector
 	// A filter that the server cannot check gives the same expression as none.
 	if slices.ContainsFunc(queries, func(q *table.Query) bool { return q.Filter != nil }) {
 		fields = append(fields, table.FieldMeta)
 	}
-	vectors := l.vectors(queries)
 	if l.lexical {
 		field = table.FieldWords
 	}
-	lists, err := l.Search(ctx, expr, fields, vectors, field, limit)
-	hits, enough := make([][]table.Hit, len(lists)), make([]bool, len(lists))
-	for i, rows := range lists {
-		hits[i], enough[i] = l.settle(queries[i], rows, limit)
+	hits, enough := make([][]table.Hit, len(queries)), make([]bool, len(queries))
+	for _, ofCommit := range []string{"", l.Expression()} {
+		lists, err := l.Search(ctx, table.And(ofCommit, queries[0].Condition.Expr), fields, l.vectors(queries), field, limit)
+		if err != nil {
+			return nil, nil, err
+		}
+		inTheWay := false
+		for i, rows := range lists {
+			hits[i], enough[i] = l.settle(queries[i], rows, limit)
+			inTheWay = inTheWay || !enough[i] && slices.ContainsFunc(rows, func(r table.Found) bool { return !l.Contains(r.Sequence) })
+		}
+		if !inTheWay {
+			break
+		}
 	}
-	return hits, enough, err
+	return hits, enough, nil
 }
 
 // vectors are what a server is asked with.
@@ -303,7 +310,7 @@ func (v *View) search(ctx context.Context, search sdk.Search, given []sdk.Query,
 		var queries []*table.Query
 		var at []int
 		queries, at, invalid = table.ParseQueries(given, snap.Schema.Dimension, dense, func(q sdk.Query) *table.Query { return newQuery(snap, q) })
-		l := leg{Snapshot: snap, wanted: search.NumCandidates, bm25: lexical, formula: snap.Formula()}
+		l := leg{Snapshot: snap, wanted: search.NumCandidates, bm25: lexical, formula: table.NewFormula(snap.Options.K1, snap.Options.B, snap.Record.Average())}
 		if search.NumCandidates > 0 && snap.Record.Entries > 0 {
 			err := table.SearchLegs(ctx, queries, search.Mode, func(lexical bool) table.Leg {
 				l := l

@@ -55,9 +55,9 @@ func readSnapshot(ctx context.Context, t *table.Table, old *Snapshot) (*Snapshot
 // Record is what a commit leaves behind: the one row that is the commit.
 type Record struct {
 	Commit int64 `json:"commit"` // number of its turn
-	// Origin is a random name that the first commit gives. A collection that was dropped
-	// and made again has another one, and the same numbers may mean other rows.
-	Origin string `json:"origin"`
+	// Holder is the random name of who made it. In a collection that was dropped and made again the
+	// same numbers may mean other rows.
+	Holder string `json:"holder"`
 	Next   int64  `json:"next"` // sequence number; no row counts from here on
 	// Gaps are the sequence numbers below Next of turns that did not commit.
 	Gaps    []Gap   `json:"gaps,omitempty"`
@@ -74,7 +74,7 @@ type Gap struct{ From, To int64 }
 
 // Same reports that two records are of the same commit.
 func (r *Record) Same(other *Record) bool {
-	return r.Commit == other.Commit && r.Origin == other.Origin
+	return r.Commit == other.Commit && r.Holder == other.Holder
 }
 
 // Average is the average length of a text in words; 1 where there are none.
@@ -122,11 +122,6 @@ func (s *Snapshot) Contains(sequence int64) bool {
 	r := &s.Record
 	return sequence < r.Next &&
 		!slices.ContainsFunc(r.Gaps, func(g Gap) bool { return g.From <= sequence && sequence < g.To })
-}
-
-// Formula weighs words by the average length.
-func (s *Snapshot) Formula() table.Formula {
-	return table.NewFormula(s.Options.K1, s.Options.B, s.Record.Average())
 }
 
 const (

@@ -66,7 +66,7 @@ func Attach(ctx context.Context, call Caller, a Arguments, params map[string]str
 	if err := c.load(ctx); err != nil {
 		return nil, err
 	}
-	first, err := c.first(ctx)
+	first, err := c.sample(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -39,8 +39,8 @@ func (c *Collection) Get(ctx context.Context, ids []string) ([]sdk.Entry, error)
 	})
 }
 
-// first reads the first rows, with the JSON fields, whose members only rows show.
-func (c *Collection) first(ctx context.Context) ([]*table.ReplyRow, error) {
+// sample reads the first rows, with the JSON fields, whose members only rows show.
+func (c *Collection) sample(ctx context.Context) ([]*table.ReplyRow, error) {
 	names := []string{c.Key.GetName()}
 	for _, f := range c.Fields {
 		if f.GetDataType() == schemapb.DataType_JSON {

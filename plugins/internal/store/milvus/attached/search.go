@@ -73,7 +73,7 @@ func (l leg) Start() int {
 }
 
 // Find implements table.Leg.
-func (l leg) Find(ctx context.Context, queries []*table.Query, limit int, _ bool) ([][]table.Hit, []bool, error) {
+func (l leg) Find(ctx context.Context, queries []*table.Query, limit int) ([][]table.Hit, []bool, error) {
 	// A filter that the server cannot check gives the same expression as none.
 	filtered := slices.ContainsFunc(queries, func(q *table.Query) bool { return q.Filter != nil })
 	lists, err := l.rows().Search(ctx, l.request(queries, queries[0].Condition.Expr, l.Outputs(false, filtered, !l.scores.exact), limit))

@@ -2,4 +2,7 @@
 // who made it, its indexes, its place in the server's memory, and the calls that
 // read and write its rows. It hides where servers differ. What rows mean, which of
 // them count and when they may go, others know (package milvus).
+//
+// Rows and legs.go read and search the rows of any collection, also of those that other
+// programs make (package attached).
 package table

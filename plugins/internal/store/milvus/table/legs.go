@@ -37,9 +37,9 @@ type Hit struct {
 type Leg interface {
 	// Start is how many rows are read of each query at first.
 	Start() int
-	// Find reads at most limit rows for each of some queries with one condition; again where what it found
-	// before was not enough. It returns the hits of each and whether no other row can be among the best.
-	Find(ctx context.Context, queries []*Query, limit int, again bool) (hits [][]Hit, enough []bool, err error)
+	// Find reads at most limit rows for each of some queries with one condition. It returns the hits of
+	// each and whether no other row can be among the best.
+	Find(ctx context.Context, queries []*Query, limit int) (hits [][]Hit, enough []bool, err error)
 	// Exhausted is called for a query of which as many rows were read as a server returns.
 	Exhausted(ctx context.Context, q *Query) error
 }
@@ -122,10 +122,10 @@ func searchLeg(ctx context.Context, queries []*Query, l Leg, lexical bool) error
 
 // find reads more rows as long as they are not enough.
 func find(ctx context.Context, queries []*Query, l Leg, lexical bool) error {
-	for limit, again := l.Start(), false; len(queries) > 0; limit, again = min(4*limit, MaxRows), true {
+	for limit := l.Start(); len(queries) > 0; limit = min(4*limit, MaxRows) {
 		var unsure []*Query
 		for part := range slices.Chunk(queries, max(1, rowsPerCall/limit)) {
-			found, enough, err := l.Find(ctx, part, limit, again)
+			found, enough, err := l.Find(ctx, part, limit)
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func find(ctx context.Context, queries []*Query, l Leg, lexical bool) error {
 				}
 			}
 		}
-		if queries = unsure; again && limit == MaxRows {
+		if queries = unsure; limit == MaxRows {
 			return EachQuery(ctx, queries, l.Exhausted)
 		}
 	}
