@@ -33,7 +33,7 @@ import (
 //	  | read turns <------------------ is the claim alone?        |
 //	  | base 5 ----------------------> ~turn-6-base               |
 //	  | read turns <------------------ still the highest?         |
-//	  | remove what nothing needs ---> rows of gaps, old blobs    |
+//	  | remove what nothing needs ---> rows of gaps, old states   |
 //	  | put entries in batches ------> rows 40, 41, ...           |
 //	  | renew the claim every 8 s ---> ~turn-6-claim-H            |
 //	  | find rows that are replaced    ...                        |
@@ -94,15 +94,12 @@ func (w *Writer) begin(ctx context.Context) (_ *transaction, err error) {
 		return nil, sdk.Transient(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", s.Collection), 0)
 	}
 	base := after(*s, mine.Turn)
-	tidied, err := tidy(ctx, base, mine)
-	if err != nil {
-		return nil, err
-	}
 	next := EmptySnapshot(base.Table, true)
 	next.Record = base.Record
 	maps.Copy(next.Frequencies, base.Frequencies)
-	if !tidied {
-		maps.Copy(next.Dead, base.Dead)
+	maps.Copy(next.Dead, base.Dead)
+	if err := tidy(ctx, base, mine, next); err != nil {
+		return nil, err
 	}
 	tx := &transaction{base: base, next: next, turn: mine, latest: map[int64]int64{}}
 	tx.sending.SetLimit(sends)

@@ -76,12 +76,12 @@ func (tx *transaction) verify(ctx context.Context) error {
 }
 
 // tidy removes what nothing refers to: rows that other turns left, rows that died so
-// long ago that no reader asks for them, and system rows of earlier turns. It reports
-// whether no dead row is left. Removing by numbers and keys of earlier turns may come
+// long ago that no reader asks for them, and system rows of earlier turns. Dead rows that are gone
+// it takes off the list of the next commit. Removing by numbers and keys of earlier turns may come
 // late as well: no later turn uses them.
-func tidy(ctx context.Context, s *Snapshot, t *turn) (bool, error) {
+func tidy(ctx context.Context, s *Snapshot, t *turn, next *Snapshot) error {
 	if t.disputed {
-		return false, nil
+		return nil
 	}
 	for _, gap := range s.Record.Gaps {
 		left := table.Between(gap.From, gap.To)
@@ -90,21 +90,19 @@ func tidy(ctx context.Context, s *Snapshot, t *turn) (bool, error) {
 			err = s.Remove(ctx, left)
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 	}
-	if err := tidySystem(ctx, s, t); err != nil {
-		return false, err
-	}
-	if time.Since(time.Unix(s.Record.Time, 0)) < settled {
-		return false, nil
+	if err := tidySystem(ctx, s, t); err != nil || time.Since(time.Unix(s.Record.Time, 0)) < settled {
+		return err
 	}
 	for part := range slices.Chunk(slices.Collect(maps.Keys(s.Dead)), table.LookUp) {
 		if err := s.Remove(ctx, table.Numbers(table.FieldSequence, part)); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return true, nil
+	clear(next.Dead)
+	return nil
 }
 
 func tidySystem(ctx context.Context, s *Snapshot, t *turn) error {

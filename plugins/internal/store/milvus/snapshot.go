@@ -94,7 +94,7 @@ func (r *Record) Keys() map[string]bool {
 	return used
 }
 
-// Snapshot is what is known of the last commit. It is never changed.
+// Snapshot is what is known of the last commit. It is never changed, once it is the last.
 type Snapshot struct {
 	*table.Table
 	State

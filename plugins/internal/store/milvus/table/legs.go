@@ -55,7 +55,9 @@ func Modes(m sdk.Mode) (dense, lexical bool, err error) {
 
 // ParseQueries parses each of the given queries. It returns those that can be searched, their places, and an
 // error for each of the others.
-func ParseQueries(given []sdk.Query, dimension int, needsVector bool, parse func(sdk.Query) *Query) (queries []*Query, at []int, invalid sdk.RowErrors) {
+func ParseQueries(
+	given []sdk.Query, dimension int, needsVector bool, parse func(sdk.Query) *Query,
+) (queries []*Query, at []int, invalid sdk.RowErrors) {
 	invalid = sdk.RowErrors{}
 	for i, q := range given {
 		if err := checkQuery(q, dimension, needsVector); err != nil {
@@ -253,7 +255,9 @@ const pageBytes = 16 << 20
 
 // ScanPage is a page of a scan. It has walk go through the rows that a filter of labels selects, or some more, in
 // the order of their keys, until add returns false.
-func ScanPage(scan sdk.Scan, walk func(filter *sdk.Filter, add func(key string, e sdk.Entry) (more bool)) error) (page sdk.Page, err error) {
+func ScanPage(
+	scan sdk.Scan, walk func(filter *sdk.Filter, add func(key string, e sdk.Entry) (more bool)) error,
+) (page sdk.Page, err error) {
 	var filter *sdk.Filter
 	if len(scan.Labels) > 0 {
 		filter = &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldLabel}

@@ -111,6 +111,9 @@ func (t *Table) Walk(ctx context.Context, l ReadLevel, after, expr string, field
 	}
 	return t.rows(l).Walk(ctx, from, expr, fields, slices.Contains(fields, FieldVector), func(r *ReplyRow) (bool, error) {
 		found, err := decodeRow(r)
+		if found.short { // the texts say the rest, if they were asked for
+			found.Counts = t.counts(found.Entry)
+		}
 		return err == nil && f(found), err
 	})
 }

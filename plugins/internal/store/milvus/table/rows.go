@@ -129,7 +129,9 @@ const (
 
 // Walk calls f with the rows behind a key that an expression selects, in the order of the keys, until it
 // returns false. The key is a string or an int64; nil: all rows.
-func (r Rows) Walk(ctx context.Context, after any, expr string, fields []string, vectors bool, f func(*ReplyRow) (more bool, err error)) error {
+func (r Rows) Walk(
+	ctx context.Context, after any, expr string, fields []string, vectors bool, f func(*ReplyRow) (more bool, err error),
+) error {
 	most := plainWindow
 	if vectors {
 		most = vectorWindow
