@@ -65,13 +65,15 @@ func (c *Governor) askShared(ctx context.Context, w *waiter) error {
 	return err
 }
 
-// Exhausted notes why the Admitter refuses every further call, because the budget is used up; empty: it does not.
+// Exhausted notes why the Admitter refuses every further call, because the budget is used up. An empty reason changes
+// nothing: it may be older than one that came before.
 func (c *Governor) Exhausted(why string) {
+	if why == "" {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.spent = nil; why != "" {
-		c.spent = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New(why)}
-	}
+	c.spent = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New(why)}
 }
 
 // Admitted is a call of another process that may be sent.
