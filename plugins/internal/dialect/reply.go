@@ -171,8 +171,6 @@ type Dialect interface {
 	Body(r Request) (any, error)
 	// Read reads the whole reply to r, which is valid JSON.
 	Read(reply []byte, r Request) (Reply, error)
-	// Join makes a reply for Read of a stream of events. Its error says how the stream broke off.
-	Join(events []byte) ([]byte, error)
 }
 
 // Reply is what a server replied.
@@ -319,7 +317,7 @@ type joinedToolCall struct {
 	} `json:"function"`
 }
 
-// Join implements Dialect.
+// Join makes a reply for Read of a stream of events. Its error says how the stream broke off.
 func (OpenAI) Join(stream []byte) ([]byte, error) {
 	var all joined
 	ended := false
