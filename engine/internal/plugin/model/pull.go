@@ -68,14 +68,14 @@ func (p *place) recover() error {
 // files returns the folder that will become the model's.
 func (p *place) files() string { return filepath.Join(p.work, "files") }
 
-// file returns where to put a file, and where to save its ETag.
-func (p *place) file(name string) (path, state string, _ error) {
+// file returns where to put a file.
+func (p *place) file(name string) (string, error) {
 	local := filepath.FromSlash(name)
 	if !filepath.IsLocal(local) {
-		return "", "", fmt.Errorf("%q is outside of the model's folder", name)
+		return "", fmt.Errorf("%q is outside of the model's folder", name)
 	}
-	path, state = filepath.Join(p.files(), local), filepath.Join(p.work, "state", local)
-	return path, state, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.MkdirAll(filepath.Dir(state), 0o755)) // #nosec G301 -- as above
+	path := filepath.Join(p.files(), local)
+	return path, os.MkdirAll(filepath.Dir(path), 0o755) // #nosec G301 -- as above
 }
 
 // replace makes the arrived files the model. It removes files that the record does not name, which
@@ -336,7 +336,6 @@ func (p *pull) run(ctx context.Context) (string, *Record, error) {
 	p.unfinished()
 	// Empty folders have nothing to resume.
 	_ = os.Remove(filepath.Join(p.place.work, "files"))
-	_ = os.Remove(filepath.Join(p.place.work, "state"))
 	_ = os.Remove(p.place.work)
 	return "", nil, errors.Join(failed...)
 }
@@ -344,7 +343,7 @@ func (p *pull) run(ctx context.Context) (string, *Record, error) {
 // unfinished reports that a failed pull leaves weights.
 func (p *pull) unfinished() {
 	for _, folder := range []string{"", "*"} {
-		left, _ := filepath.Glob(filepath.Join(escapeGlob(p.place.files()), folder, "*.safetensors")) // the pattern is well formed
+		left, _ := filepath.Glob(filepath.Join(escapeGlob(p.place.files()), folder, "*.safetensors*")) // the pattern is well formed
 		if len(left) > 0 {
 			p.Say(fmt.Sprintf("what has arrived stays: the next pull takes it if it still fits, racflow model remove %s removes it", p.name))
 			return

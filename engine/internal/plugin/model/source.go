@@ -256,12 +256,12 @@ func (e *Entry) here(s Status) {
 func (p *pull) fromHub(ctx context.Context, c *HubClient, r Repository) error {
 	p.record.Source, p.record.Revision = r.String(), r.Revision
 	get := func(ctx context.Context, name string, limit int64) error {
-		at, state, err := p.place.file(name)
+		at, err := p.place.file(name)
 		if err != nil {
 			return err
 		}
 		f, err := c.Fetch(ctx, r, name, Target{
-			Path: at, State: state, SHA256: p.pinned(name), Limit: limit,
+			Path: at, SHA256: p.pinned(name), Limit: limit,
 			Report: func(done, total int64) {
 				p.Progress.Report(terminal.ProgressStep{Doing: "getting", Name: p.name + "/" + name, Unit: terminal.BytesUnit, Done: done, Total: max(0, total)})
 			},
@@ -278,7 +278,7 @@ func (p *pull) fromHub(ctx context.Context, c *HubClient, r Repository) error {
 		case f.Commit != p.record.Commit:
 			return fmt.Errorf("%s is of the commit %q, the files before it are of %q: try again", name, f.Commit, p.record.Commit)
 		}
-		p.took(RecordedFile{Path: name, Size: f.Size, SHA256: f.SHA256, ETag: f.ETag})
+		p.took(RecordedFile{Path: name, Size: f.Size, SHA256: f.SHA256})
 		return nil
 	}
 	return p.contents(ctx, get, p.place.files())
@@ -368,11 +368,8 @@ func (m *Model) download(ctx context.Context, dir string) (string, error) {
 
 // copyFile copies a file of a known size to its place.
 func (p *pull) copyFile(ctx context.Context, name string, limit, size int64, open func() (io.ReadCloser, error)) (err error) {
-	at, state, err := p.place.file(name)
+	at, err := p.place.file(name)
 	if err != nil {
-		return err
-	}
-	if err := removed(state); err != nil { // else a later pull would take the file for a partial download
 		return err
 	}
 	if size > limit {
