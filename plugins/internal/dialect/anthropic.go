@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/sdk"
 )
@@ -218,50 +220,21 @@ func split(chat []sdk.Message, marks bool) (system []block, turns []anthropicMes
 	return system, turns
 }
 
-// anthropicReply is a message of a model, as far as it is read.
-type anthropicReply struct {
-	Model       string    `json:"model"`
-	Content     []content `json:"content"`
-	StopReason  string    `json:"stop_reason"`
-	StopDetails struct {
-		Category    string `json:"category"`
-		Explanation string `json:"explanation"`
-	} `json:"stop_details"`
-	Usage struct {
-		Input         float64 `json:"input_tokens"` // without those that were read from the cache, or written to it
-		CacheCreation float64 `json:"cache_creation_input_tokens"`
-		CacheRead     float64 `json:"cache_read_input_tokens"`
-		Output        float64 `json:"output_tokens"`
-		Details       struct {
-			Thinking float64 `json:"thinking_tokens"`
-		} `json:"output_tokens_details"`
-	} `json:"usage"`
-}
-
-// content is a part of a message: a text, a thought, or a tool that is called.
-type content struct {
-	Type     string          `json:"type"`
-	Text     string          `json:"text"`
-	Thinking string          `json:"thinking"`
-	Input    json.RawMessage `json:"input"` // an object
-}
-
 // Read implements Dialect.
 func (Anthropic) Read(text []byte, r Request) (Reply, error) {
-	var got anthropicReply
-	if err := json.Unmarshal(text, &got); err != nil {
+	got, content, err := parse(text, "content")
+	if err != nil {
 		return Reply{}, err
 	}
-	u := got.Usage
+	u := got.Get("usage")
+	input, created, cached := u.Get("input_tokens").Num, u.Get("cache_creation_input_tokens").Num, u.Get("cache_read_input_tokens").Num
 	read := Reply{
-		Model:         got.Model,
-		ThoughtTokens: api.Count(u.Details.Thinking),
-		Usage: sdk.Usage{
-			InputTokens: api.Count(u.Input + u.CacheCreation + u.CacheRead), CachedTokens: api.Count(u.CacheRead), OutputTokens: api.Count(u.Output),
-		},
+		Model:         got.Get("model").Str,
+		ThoughtTokens: api.Count(u.Get("output_tokens_details.thinking_tokens").Num),
+		Usage:         sdk.Usage{InputTokens: api.Count(input + created + cached), CachedTokens: api.Count(cached), OutputTokens: api.Count(u.Get("output_tokens").Num)},
 	}
-	if got.Content != nil || got.StopReason != "" {
-		read.Choices = []Choice{got.choice(r)}
+	if got.Get("content").IsArray() || got.Get("stop_reason").Str != "" {
+		read.Choices = []Choice{choiceIn(got, content, r)}
 	}
 	return read, nil
 }
@@ -273,22 +246,24 @@ var finishes = map[string]string{
 	"pause_turn": FinishLength, // what was said so far may be enough
 }
 
-func (r anthropicReply) choice(asked Request) Choice {
-	c := Choice{Finish: cmp.Or(finishes[r.StopReason], r.StopReason)}
+// choiceIn is the answer that the parts of a message give: texts, thoughts and tools that are called.
+func choiceIn(message gjson.Result, content []gjson.Result, asked Request) Choice {
+	reason := message.Get("stop_reason").Str
+	c := Choice{Finish: cmp.Or(finishes[reason], reason)}
 	arguments := ""
-	for _, part := range r.Content {
-		c.Text += part.Text
-		c.Thoughts += part.Thinking
-		if part.Type == "tool_use" && arguments == "" {
-			arguments = string(part.Input)
+	for _, part := range content {
+		c.Text += part.Get("text").Str
+		c.Thoughts += part.Get("thinking").Str
+		if part.Get("type").Str == "tool_use" && arguments == "" {
+			arguments = part.Get("input").Raw
 		}
 	}
 	if arguments != "" && (asked.Form == FormTool || strings.TrimSpace(c.Text) == "") {
 		c.Text = arguments
 	}
-	if r.StopReason == "refusal" {
+	if reason == "refusal" {
 		c.Finish = FinishStop
-		c.Refusal = cmp.Or(r.StopDetails.Explanation, r.StopDetails.Category, c.Text, "it gives no reason")
+		c.Refusal = cmp.Or(message.Get("stop_details.explanation").Str, message.Get("stop_details.category").Str, c.Text, "it gives no reason")
 	}
 	return c
 }
