@@ -460,11 +460,10 @@ const transferTime = 30 * time.Minute
 type Transfer struct {
 	Client *Client
 	Method string
-	Path   string      // below the base address, with its query
-	Type   string      // of Body; empty: JSON
-	Header http.Header // further headers
-	Body   io.Reader   // nil: none
-	Size   int64       // of Body; 0: unknown
+	Path   string    // below the base address, with its query
+	Type   string    // of Body; empty: JSON
+	Body   io.Reader // nil: none
+	Size   int64     // of Body; 0: unknown
 	// Read gets the body of a reply that is a success, of any size; nil: it is decoded into Reply.
 	Read  func(io.Reader) error
 	Reply any
@@ -479,7 +478,7 @@ func (t Transfer) Do(ctx context.Context) (http.Header, error) {
 		return nil, sdk.Invalid(fmt.Errorf("base_url: %w", err))
 	}
 	req.ContentLength = t.Size
-	c.setHeaders(req, t.Header)
+	c.setHeaders(req, nil)
 	if t.Type != "" {
 		req.Header.Set("Content-Type", t.Type)
 	}

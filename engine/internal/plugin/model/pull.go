@@ -17,13 +17,12 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// place is where a model is assembled, beside its final folder. The names of work and old begin
-// with a dot, so no model has such a name.
+// place is where a model is assembled, beside its final folder. The name of work begins with a dot, so no model has such
+// a name.
 type place struct {
 	name   string
 	dir    string // final folder of the model
 	work   string // folder of files that have arrived; after a failure it stays for the next pull
-	old    string // folder of the model being replaced
 	unlock func()
 }
 
@@ -33,36 +32,19 @@ func open(name string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	beside := func(what string) string { return filepath.Join(filepath.Dir(dir), "."+name+what) }
-	p := &place{name: name, dir: dir, work: beside(".pull"), old: beside(".old"), unlock: func() {}}
+	beside := filepath.Join(filepath.Dir(dir), "."+name)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { // #nosec G301 -- models are for all users of the machine
 		return nil, err
 	}
-	held, err := support.OpenLock(beside(".lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	switch {
-	case err == nil:
-		p.unlock = func() { _ = errors.Join(os.Remove(held.Name()), held.Close()) } // otherwise the lock ends with the process
-	case errors.Is(err, support.ErrBusy):
+	held, err := support.OpenLock(beside+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, support.ErrBusy) {
 		return nil, fmt.Errorf("another process is pulling or removing %s: try again when it is done", name)
-	case !errors.Is(err, errors.ErrUnsupported):
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := p.recover(); err != nil {
-		p.unlock()
-		return nil, err
-	}
-	return p, nil
-}
-
-// recover restores a model if a process ended between the two steps of replace.
-func (p *place) recover() error {
-	if _, err := os.Lstat(p.dir); !errors.Is(err, fs.ErrNotExist) {
-		return os.RemoveAll(p.old)
-	}
-	if err := os.Rename(p.old, p.dir); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	unlock := func() { _ = errors.Join(os.Remove(held.Name()), held.Close()) } // otherwise the lock ends with the process
+	return &place{name: name, dir: dir, work: beside + ".pull", unlock: unlock}, nil
 }
 
 // files returns the folder that will become the model's.
@@ -97,13 +79,17 @@ func (p *place) replace(r *Record) error {
 	if err := r.write(p.files()); err != nil {
 		return err
 	}
-	if err := os.Rename(p.dir, p.old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	old := filepath.Join(p.work, "old")
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(p.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := os.Rename(p.files(), p.dir); err != nil {
-		return errors.Join(err, p.recover())
+		return errors.Join(err, os.Rename(old, p.dir))
 	}
-	return errors.Join(os.RemoveAll(p.old), os.RemoveAll(p.work))
+	return os.RemoveAll(p.work)
 }
 
 // Remove removes a model, and the rest of an unfinished pull of it.

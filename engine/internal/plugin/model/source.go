@@ -380,13 +380,14 @@ func (p *pull) copyFile(ctx context.Context, name string, limit, size int64, ope
 		return err
 	}
 	defer in.Close()
+	defer context.AfterFunc(ctx, func() { _ = in.Close() })() // ends the copy
 	out, err := os.Create(at)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(out, sum), io.LimitReader(untilDone{ctx, in}, limit))
+	n, err := io.Copy(io.MultiWriter(out, sum), io.LimitReader(in, limit))
 	if err != nil {
 		return err
 	}
@@ -399,17 +400,4 @@ func (p *pull) copyFile(ctx context.Context, name string, limit, size int64, ope
 	}
 	p.took(f)
 	return nil
-}
-
-// untilDone stops a copy when its context ends.
-type untilDone struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r untilDone) Read(b []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(b)
 }
