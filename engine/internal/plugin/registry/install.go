@@ -254,17 +254,12 @@ func (in *Installer) meets(w Wanted, p plugin.LockedPlugin) bool {
 	return ok && err == nil && (!in.Locked || p.Constraint == w.Version)
 }
 
-// stale returns why a lock would have to change.
+// stale says that a lock would have to change.
 func stale(w Wanted, before *plugin.LockedPlugin) error {
 	why := "it is not in the lock"
-	switch {
-	case before == nil:
-	case before.Source != w.Source:
-		why = fmt.Sprintf("the lock has it from %s, the file from %s", before.Source, w.Source)
-	case before.Constraint != w.Version:
-		why = fmt.Sprintf("the lock has version %s, chosen by %q, and the file now has %q", before.Version, before.Constraint, w.Version)
-	default:
-		why = "the file now has other archives (sha256)"
+	if before != nil {
+		why = fmt.Sprintf("the lock has version %s, chosen by %q from %s; the file now has %q from %s, or other archives (sha256)",
+			before.Version, before.Constraint, before.Source, w.Version, w.Source)
 	}
 	return fmt.Errorf("%s would change for %q: %s. Run racflow plugin init without --locked, look at the change, and commit it", plugin.LockName, w.Name, why)
 }
