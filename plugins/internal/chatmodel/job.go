@@ -323,12 +323,11 @@ func (j *Jobs) read(ctx context.Context, r *round, h handle, jobs []Job) error {
 		if latest && job.Failed != "" {
 			r.failed = job.Failed
 		}
-		err := j.service.Replies(ctx, job, func(reply JobReply) error {
+		err := j.service.Replies(ctx, job, func(reply JobReply) {
 			if reply.Status >= 200 && reply.Status < 300 && len(reply.ID) > answerBytes {
 				r.good[reply.ID[:answerBytes]] = reply.ID
 			}
 			r.replies[reply.ID] = &answered{text: reply.Body, status: reply.Status, latest: latest}
-			return nil
 		})
 		if err != nil {
 			return err
@@ -512,7 +511,7 @@ type JobService interface {
 	// Status asks how far a job is.
 	Status(ctx context.Context, id string) (Job, error)
 	// Replies calls each with the replies of a job that has ended, in any order.
-	Replies(ctx context.Context, job Job, each func(JobReply) error) error
+	Replies(ctx context.Context, job Job, each func(JobReply)) error
 }
 
 // JobLimits are the most that a job may hold.

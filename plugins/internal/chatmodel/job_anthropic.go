@@ -119,7 +119,7 @@ func (a Anthropic) Status(ctx context.Context, id string) (Job, error) {
 }
 
 // Replies implements Service.
-func (a Anthropic) Replies(ctx context.Context, job Job, each func(JobReply) error) error {
+func (a Anthropic) Replies(ctx context.Context, job Job, each func(JobReply)) error {
 	t := api.Transfer{Client: a.Client, Method: http.MethodGet, Path: resultsPath(job.ID), Read: func(r io.Reader) error {
 		return readLines(r, anthropicReply, each)
 	}}

@@ -86,19 +86,15 @@ func newest(ctx context.Context, c *api.Client, path string) ([]gjson.Result, er
 }
 
 // readLines reads a file of replies, one a line. A line that is none is left out: its request has no reply.
-func readLines(r io.Reader, read func(line gjson.Result) (JobReply, bool), each func(JobReply) error) error {
+func readLines(r io.Reader, read func(line gjson.Result) (JobReply, bool), each func(JobReply)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		if !gjson.ValidBytes(lines.Bytes()) {
 			continue
 		}
-		reply, ok := read(gjson.ParseBytes(lines.Bytes()))
-		if !ok {
-			continue
-		}
-		if err := each(reply); err != nil {
-			return err
+		if reply, ok := read(gjson.ParseBytes(lines.Bytes())); ok {
+			each(reply)
 		}
 	}
 	return lines.Err()
@@ -180,7 +176,7 @@ func (o OpenAI) Status(ctx context.Context, id string) (Job, error) {
 }
 
 // Replies implements Service.
-func (o OpenAI) Replies(ctx context.Context, job Job, each func(JobReply) error) error {
+func (o OpenAI) Replies(ctx context.Context, job Job, each func(JobReply)) error {
 	for _, file := range job.Files {
 		t := api.Transfer{Client: o.Client, Method: http.MethodGet, Path: "/files/" + url.PathEscape(file) + "/content", Read: func(r io.Reader) error {
 			return readLines(r, openAIReply, each)
