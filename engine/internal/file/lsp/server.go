@@ -208,11 +208,7 @@ func pathOf(uri string) string {
 	if err != nil || u.Scheme != "file" {
 		return filepath.Base(uri)
 	}
-	path := u.Path
-	if len(path) > 2 && path[0] == '/' && path[2] == ':' { // file:///C:/x
-		path = path[1:]
-	}
-	return filepath.FromSlash(path)
+	return u.Path
 }
 
 // The supported part of the protocol, after the Language Server Protocol 3.17,
