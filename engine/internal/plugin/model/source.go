@@ -31,20 +31,20 @@ const (
 
 // Model is a model that racflow knows how to get.
 type Model struct {
-	Name       string // as in `racflow model pull NAME`
-	Title      string
-	Kind       Kind
-	Parameters int64
-	Dimensions int // of the vectors; 0: it makes none
-	License    string
-	Bytes      int64 // of the published weights; 0: unknown
+	Name       string `json:"name"`           // as in `racflow model pull NAME`
+	Title      string `json:"title"`          // of an Entry outside the list: its source
+	Kind       Kind   `json:"kind,omitempty"` // empty: unknown
+	Parameters int64  `json:"parameters,omitempty"`
+	Dimensions int    `json:"dimensions,omitempty"` // of the vectors; 0: it makes none
+	License    string `json:"license,omitempty"`
+	Bytes      int64  `json:"bytes,omitempty"` // of the published weights, of an Entry on this machine of all its files; 0: unknown
 
-	Repository string // OWNER/MODEL on the hub
-	Commit     string // of the repository: pulled unless a revision is named
-	Files      []File // files with pinned content
-	Listed     bool   // Files lists all files: a pull looks for no others
+	Repository string `json:"repository,omitempty"` // OWNER/MODEL on the hub
+	Commit     string `json:"commit,omitempty"`     // of the repository: pulled unless a revision is named
+	Files      []File `json:"-"`                    // files with pinned content
+	Listed     bool   `json:"-"`                    // Files lists all files: a pull looks for no others
 
-	Package Package // another source of the model
+	Package Package `json:"-"` // another source of the model
 }
 
 // File is one file of a model.
@@ -188,28 +188,17 @@ func (m *Model) pin(path string) string {
 
 // Entry is a model of racflow's list, or one on this machine.
 type Entry struct {
-	Name       string `json:"name"`
-	Title      string `json:"title"` // for a model outside the list: its source
-	Kind       Kind   `json:"kind,omitempty"`
-	Parameters int64  `json:"parameters,omitempty"`
-	Dimensions int    `json:"dimensions,omitempty"`
-	License    string `json:"license,omitempty"`
-	Repository string `json:"repository,omitempty"`
-	Bytes      int64  `json:"bytes,omitempty"` // on this machine, else of the published weights
-	Dir        string `json:"dir,omitempty"`   // "": not on this machine
-	Commit     string `json:"commit,omitempty"`
-	Pinned     bool   `json:"pinned"`          // the weights have the hashes of the list
-	Error      string `json:"error,omitempty"` // why it is unusable
+	Model
+	Dir    string `json:"dir,omitempty"`   // "": not on this machine
+	Pinned bool   `json:"pinned"`          // the weights have the hashes of the list
+	Error  string `json:"error,omitempty"` // why it is unusable
 }
 
 // List returns the models of racflow's list, followed by others on this machine.
 func List() ([]Entry, error) {
 	var all []Entry
 	for _, m := range Known() {
-		e := Entry{
-			Name: m.Name, Title: m.Title, Kind: m.Kind, Parameters: m.Parameters, Dimensions: m.Dimensions, License: m.License, Repository: m.Repository,
-			Bytes: m.Bytes, Commit: m.Commit, Pinned: m.pin(weightsFile) != "",
-		}
+		e := Entry{Model: m, Pinned: m.pin(weightsFile) != ""}
 		s, err := StatusOf(m.Name)
 		if err != nil {
 			e.Error = err.Error()
@@ -226,7 +215,7 @@ func List() ([]Entry, error) {
 		if slices.ContainsFunc(all, func(e Entry) bool { return e.Name == name }) {
 			continue
 		}
-		e := Entry{Name: name, Title: "put there by hand"}
+		e := Entry{Model: Model{Name: name, Title: "put there by hand"}}
 		s, err := StatusOf(name)
 		if err != nil {
 			e.Error = err.Error()
