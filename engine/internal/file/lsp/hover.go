@@ -22,7 +22,7 @@ type document struct {
 	root      *block
 	file      *pipeline.File       // from the last text with variables; nil: none had any
 	secrets   *redact.Secrets      // of that file
-	required  []plugin.Requirement // of this text once it is checked, until then of the text before
+	required  []plugin.Requirement // from the last text that requires any; nil: none did
 }
 
 // request is a question about a place in a document.

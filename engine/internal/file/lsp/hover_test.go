@@ -85,7 +85,7 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// TestChangeKeeps: until a changed text is checked, the document has what the check of the text before found.
+// TestChangeKeeps: a text that has not been checked, or does not parse, has what the check of the text before found.
 func TestChangeKeeps(t *testing.T) {
 	s := &server{documents: map[string]*document{"file:///p.hcl": {required: []plugin.Requirement{{Name: "mine"}}}}}
 	s.set("file:///p.hcl", 2, "pipeline \"p\" {}\n")

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
-	"sync"
 
 	"github.com/creachadair/jrpc2"
 	"github.com/creachadair/jrpc2/channel"
@@ -18,40 +17,36 @@ import (
 )
 
 // set stores a document's new text.
-func (s *server) set(uri string, version int, src string) {
+func (s *server) set(uri string, version int, src string) *document {
 	d := &document{uri: uri, path: pathOf(uri), version: version, text: newText(src), root: outline([]byte(src))}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if before := s.documents[uri]; before != nil {
-		d.file, d.secrets, d.required = before.file, before.secrets, before.required // until it is checked
+		d.file, d.secrets, d.required = before.file, before.secrets, before.required // unless this text has them
 	}
 	s.documents[uri] = d
+	return d
 }
 
-func (s *server) didOpen(_ context.Context, p didOpenParams) error {
-	s.set(p.TextDocument.URI, p.TextDocument.Version, p.TextDocument.Text)
-	s.checks.start(p.TextDocument.URI, 0)
+func (s *server) didOpen(ctx context.Context, p didOpenParams) error {
+	s.check(ctx, s.set(p.TextDocument.URI, p.TextDocument.Version, p.TextDocument.Text))
 	return nil
 }
 
-func (s *server) didChange(_ context.Context, p didChangeParams) error {
+func (s *server) didChange(ctx context.Context, p didChangeParams) error {
 	if n := len(p.ContentChanges); n > 0 {
-		s.set(p.TextDocument.URI, p.TextDocument.Version, p.ContentChanges[n-1].Text)
-		s.checks.start(p.TextDocument.URI, pause)
+		s.check(ctx, s.set(p.TextDocument.URI, p.TextDocument.Version, p.ContentChanges[n-1].Text))
 	}
 	return nil
 }
 
 // didSave checks the file again, since other files may have changed.
-func (s *server) didSave(_ context.Context, p documentParams) error {
-	s.checks.start(p.TextDocument.URI, 0)
+func (s *server) didSave(ctx context.Context, p documentParams) error {
+	if d := s.documents[p.TextDocument.URI]; d != nil {
+		s.check(ctx, d)
+	}
 	return nil
 }
 
 func (s *server) didClose(_ context.Context, p documentParams) error {
-	s.checks.cancel(p.TextDocument.URI)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.documents, p.TextDocument.URI)
 	s.publish(publishParams{URI: p.TextDocument.URI, Diagnostics: []diagnostic{}})
 	return nil
@@ -118,15 +113,13 @@ var ErrNotShutDown = errors.New("the editor ended the server without shutting it
 // Serve speaks the Language Server Protocol with an editor until the editor ends it,
 // in ends, or ctx does.
 func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, o Options) error {
-	checking, stop := context.WithCancel(ctx)
 	s := &server{options: o, documents: map[string]*document{}, exit: make(chan struct{})}
-	s.checks = checks{run: s.check, ctx: checking, ends: map[string]context.CancelFunc{}}
-	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{AllowPush: true, DisableBuiltin: true, Concurrency: 1})
+	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{
+		AllowPush: true, DisableBuiltin: true, Concurrency: 1, NewContext: func() context.Context { return ctx },
+	})
 	s.rpc.Start(channel.LSP(in, out))
 	ended := make(chan error, 1)
 	go func() { ended <- s.rpc.Wait() }()
-	defer s.checks.all.Wait()
-	defer stop()
 	select {
 	case err := <-ended:
 		return err
@@ -140,16 +133,13 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, o Options) err
 	}
 }
 
-// server serves one editor.
+// server serves one editor. It handles one message at a time.
 type server struct {
-	options Options
-	rpc     *jrpc2.Server
-	checks  checks
-	exit    chan struct{}
-
-	mu        sync.Mutex
-	documents map[string]*document // by URI; a change replaces the document
+	options   Options
+	rpc       *jrpc2.Server
+	documents map[string]*document // by URI
 	shutdown  bool
+	exit      chan struct{}
 }
 
 func (s *server) methods() handler.Map {
@@ -181,8 +171,6 @@ func (s *server) initialize(context.Context, *jrpc2.Request) (any, error) {
 }
 
 func (s *server) end(context.Context, *jrpc2.Request) (any, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.shutdown = true
 	return nil, nil
 }
@@ -194,8 +182,6 @@ func (s *server) leave(context.Context, *jrpc2.Request) error {
 
 // document returns an open document.
 func (s *server) document(uri string) (*document, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	d := s.documents[uri]
 	if d == nil {
 		return nil, jrpc2.Errorf(jrpc2.InvalidParams, "%s is not open", uri)
