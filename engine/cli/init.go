@@ -32,7 +32,6 @@ type initFlags struct {
 	delimiter       string
 	format          string
 	yes, overwrite  bool
-	full            bool
 }
 
 const initLong = `DATA is a file of rows (TSV, CSV, JSONL and whatever else run reads; a glob of them in quotes), or a folder, a
@@ -51,8 +50,7 @@ written where that is found out wrongly.
 Names and values of columns decide which hold the text, the label and the id. A doubtful guess is an error that
 says what to type: --column corrects the guess, label= says that there is no label, and --yes takes it. The embedder is minilm where that is on this machine and the texts are in English, else hashing.
 
-The short file and that of --full, which has all variables of the shipped file, give the same answers. --example
-NAME writes a shipped pipeline and its data into a folder.`
+--example NAME writes a shipped pipeline, which has variables for all that can be set, and its data into a folder.`
 
 func newInit() *cobra.Command {
 	var f initFlags
@@ -82,7 +80,8 @@ func newInit() *cobra.Command {
 	c.Flags().StringVar(&f.header, "header", "", "the columns are named in `ROW`, from 1 on; none: no row names them")
 	c.Flags().StringVar(&f.delimiter, "delimiter", "", "the `CHARACTER` between the fields of a line")
 	c.Flags().BoolVar(&f.yes, "yes", false, "take the guess, however doubtful")
-	c.Flags().BoolVar(&f.full, "full", false, "write all that can be set, with the variables of the file that it is like")
+	c.Flags().Bool("full", false, "")
+	_ = c.Flags().MarkDeprecated("full", "racflow init --example intent, or contextual, writes a file with all that can be set") // the flag is there
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace files that are there")
 	return c
 }
@@ -122,7 +121,7 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 		}
 	}
 	data.Describe(out)
-	plan, err := scaffold.Make(data, scaffold.Options{Output: f.output, Full: f.full, MiniLM: hasMiniLM(), Pipelines: pipelines.Files})
+	plan, err := scaffold.Make(data, scaffold.Options{Output: f.output, MiniLM: hasMiniLM()})
 	if err != nil {
 		return err
 	}
