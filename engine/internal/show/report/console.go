@@ -20,20 +20,6 @@ const ConsoleCommands = `    EXPRESSION     such as var.model, local.x, upper("a
     :help          these commands, and the names that there are
 `
 
-// consoleExamples has an example expression for each name of an item.
-var consoleExamples = map[string]string{
-	"item":             `item.text contains "refund"`,
-	"labels":           `"refund" in labels`,
-	"candidate_labels": "answer in candidate_labels",
-	"candidates":       "candidates[0].score > 0.8",
-	"margin":           "margin < 0.2",
-	"agreement":        "agreement >= 0.5",
-	"votes":            "count(votes, .answer == answer) > 1",
-	"answer":           `answer == "refund"`,
-	"confidence":       "confidence < 0.6",
-	"unknown":          "unknown > 0.5",
-}
-
 // ConsoleHelp lists the commands of racflow console, and the names that an expression may use. item
 // is nil if no item is set yet.
 func ConsoleHelp(w io.Writer, file *pipeline.File, item *pipeline.Inspected) error {
@@ -66,7 +52,7 @@ func ConsoleHelp(w io.Writer, file *pipeline.File, item *pipeline.Inspected) err
 		if item != nil && item.Unknown[n.Name] != "" {
 			what = "not known: " + item.Unknown[n.Name]
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", n.Name, consoleExamples[n.Name], what)
+		fmt.Fprintf(tw, "%s\t%s\n", n.Name, what)
 	}
 	return tw.Flush()
 }

@@ -217,7 +217,6 @@ type ProgressStep struct {
 	Flagged  int64         // among the items done
 	Failed   int64         // among the items done
 	Paid     float64       // cost of calls of services so far, in the currency of the prices
-	Elapsed  time.Duration // for work that cannot say how much is done
 }
 
 // BytesUnit is the unit of work that is measured in bytes.
