@@ -36,7 +36,7 @@ import (
 //	POST /api/finish   ends the review
 //
 // The page shows one case at a time and is operated by keyboard. Several people, and several pages,
-// can decide at the same time: each page shows the decisions of the others immediately.
+// can decide at the same time: each page shows the decisions of the others within seconds.
 
 var (
 	//go:embed assets/labels.js

@@ -213,10 +213,10 @@ type ProgressStep struct {
 	Total int64 // 0: unknown
 	About bool  // Total is an estimate from how much of a file has been read
 
-	Passages int64         // so far, if a knowledge is built from documents
-	Flagged  int64         // among the items done
-	Failed   int64         // among the items done
-	Paid     float64       // cost of calls of services so far, in the currency of the prices
+	Passages int64   // so far, if a knowledge is built from documents
+	Flagged  int64   // among the items done
+	Failed   int64   // among the items done
+	Paid     float64 // cost of calls of services so far, in the currency of the prices
 }
 
 // BytesUnit is the unit of work that is measured in bytes.
