@@ -112,8 +112,7 @@ func attach(c *cobra.Command, on *clusterFlags, to *resultFlags, state, id strin
 	defer func() { _ = run.Close() }() // it has nothing that is not at the servers
 	local, _ := w.Runs().Elsewhere(id)
 	results, err := to.openOf(c, w, resultSource{
-		resume:  func() (string, error) { return local, nil },
-		reaches: func(n int64) (bool, error) { return int64(run.Items()) >= n, nil },
+		resume: func() (string, error) { return local, nil },
 		columns: func(bool) (in result.Input, err error) {
 			err = run.Each(func(r outcome.Result) error {
 				in.See(r)

@@ -51,7 +51,7 @@ func (r *Rows) Map(columns map[string]string) error {
 		*to = name
 		if means == "label" {
 			r.Unsure = ""
-			r.Named, r.AsIs = name != "", name != ""
+			r.Named = name != ""
 		}
 	}
 	if r.Mapping.Text == "" {
