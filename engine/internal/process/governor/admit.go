@@ -109,11 +109,10 @@ func (a *Admitted) Sent() {
 	a.c.dispatch() // calls may wait for a time that was unknown until now
 }
 
-// End says how the call ended, and returns what the budget counts for it.
-func (a *Admitted) End(o sdk.Result) Spending {
+// End says how the call ended.
+func (a *Admitted) End(o sdk.Result) {
 	a.Sent()
-	_, spent := a.c.finish(a.w, o)
-	return spent
+	a.c.finish(a.w, o)
 }
 
 // Withdraw takes back a call that will not be sent.
@@ -142,7 +141,7 @@ func (c *Governor) Recent() map[string]Recent {
 func (c *Governor) Spend(s Spending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.budget.spend(s)
+	c.budget.spending = c.budget.spending.Plus(s)
 }
 
 // Spending returns what counts as spent, what is reserved for calls under way, and why no further call is admitted. The

@@ -278,8 +278,3 @@ type Spending struct {
 func (s Spending) Plus(o Spending) Spending {
 	return Spending{s.Amount.Plus(o.Amount), s.Calls + o.Calls}
 }
-
-// Minus returns the difference of two spendings.
-func (s Spending) Minus(o Spending) Spending {
-	return Spending{s.Amount.Minus(o.Amount), s.Calls - o.Calls}
-}

@@ -220,29 +220,9 @@ func (c *Caller) create(ctx context.Context, p *engine.Pipeline) error {
 	return c.put(ctx)
 }
 
-// keep hands out the limits of the run. After a crash of the caller, a worker may do that: then
-// keep waits until the worker gives it back.
-func (c *Caller) keep(ctx context.Context) error {
-	within, cancel := context.WithCancel(c.work)
-	stop := context.AfterFunc(ctx, cancel)
-	keeper, err := lease.Keep(within, c.run, lease.Options{Limits: c.defined.Limits, Share: c.o.Share, Name: c.conn.Name(), Log: c.o.Log})
-	if !stop() || err != nil {
-		cancel()
-		return cmp.Or(err, ctx.Err())
-	}
-	c.leave = append(c.leave, func() {
-		keeper.Close()
-		cancel()
-	})
-	return nil
-}
-
 // serve starts the services that run beside the batches.
-func (c *Caller) serve(ctx context.Context) error {
-	if err := c.keep(ctx); err != nil {
-		return err
-	}
-	var err error
+func (c *Caller) serve(ctx context.Context) (err error) {
+	c.keeper = lease.Keep(c.work, c.run, lease.Options{Limits: c.defined.Limits, Share: c.o.Share, Name: c.conn.Name(), Log: c.o.Log})
 	if c.answers, err = c.serveAnswers(ctx, c.run); err != nil {
 		return err
 	}
@@ -287,7 +267,7 @@ type Caller struct {
 	parts   sync.WaitGroup          // goroutines of work
 	sending errgroup.Group          // batches of a detached run that are being published
 	answers *answering
-	leave   []func() // functions that stop the services for workers
+	keeper  *lease.Keeper // of the run's limits; nil: this process does not stand by for that
 
 	watched outcome.Observer // nil: there is none
 	looking sync.Mutex       // one look at a time, so that the last one is the newest

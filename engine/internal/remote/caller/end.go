@@ -146,10 +146,10 @@ func (c *Caller) part(ctx context.Context, all bool) {
 	if err := c.answers.close(ctx, all); err != nil {
 		c.o.Log.Warn("answers of services may be missing from this machine's cache: a later run pays for them again", "run", c.Run(), "error", err)
 	}
-	for _, leave := range c.leave {
-		leave()
+	if c.keeper != nil {
+		c.keeper.Close()
 	}
-	c.answers, c.leave = nil, nil
+	c.answers, c.keeper = nil, nil
 }
 
 // remains logs that a finished run could not be removed.

@@ -132,7 +132,7 @@ func (s *Status) keeper(states map[string]bus.State, now time.Time) {
 	}
 	s.Keeper = &StatusKeeper{
 		Name: r.Name, Seen: at.At, Gone: r.ID == "" || gone(at, now), Holders: len(r.Holders),
-		Ceiling: r.Ceiling, Budget: r.Limits.Budget, Blocks: r.Limits.Blocks, Spent: r.Why,
+		Ceiling: r.Ceiling.Amount, Budget: r.Limits.Budget, Blocks: r.Limits.Blocks, Spent: r.Why,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -125,23 +126,20 @@ const Key = "keeper"
 
 // Record is the keeper's claim, with what the next keeper must know.
 type Record struct {
-	ID      string            `json:"id,omitempty"`   // of the claim, unique; empty: it was given back
-	Name    string            `json:"name,omitempty"` // of the process, for people
-	Limits  Limits            `json:"limits"`
-	Spent   governor.Spending `json:"spent,omitzero"`   // without what Holders report as theirs
-	Ceiling Amount            `json:"ceiling,omitzero"` // what was spent and reserved is no more, unless a later record says so
-	// Holders have admitted calls: by ID, what each of them had spent that counts in Spent or not at all.
-	Holders map[string]governor.Spending `json:"holders,omitempty"`
-	Recent  map[string]governor.Recent   `json:"recent,omitempty"` // if the claim was given back
-	At      time.Time                    `json:"at"`               // of the writer's clock
-	Why     string                       `json:"why,omitempty"`    // why the budget is used up; empty: it is not
+	ID      string                     `json:"id,omitempty"`   // of the claim, unique; empty: it was given back
+	Name    string                     `json:"name,omitempty"` // of the process, for people
+	Limits  Limits                     `json:"limits"`
+	Ceiling governor.Spending          `json:"ceiling,omitzero"`  // what was spent and reserved is no more, unless a later record says so
+	Holders []string                   `json:"holders,omitempty"` // IDs of those who may have admitted calls
+	Recent  map[string]governor.Recent `json:"recent,omitempty"`  // if the claim was given back
+	At      time.Time                  `json:"at"`                // of the writer's clock
+	Why     string                     `json:"why,omitempty"`     // why the budget is used up; empty: it is not
 }
 
 // Subjects of the room.
 const (
 	reports = "lease-"  // reports to a keeper; the ID of its claim follows
 	tidings = "leased-" // decisions for a holder; its ID follows
-	yields  = "yield"   // the caller asks to become the keeper
 	turns   = "turn"    // there is another keeper
 )
 
@@ -149,7 +147,6 @@ const (
 type report struct {
 	Holder  string                `json:"holder"` // unique
 	Number  uint64                `json:"number"` // grows
-	Spent   governor.Spending     `json:"spent,omitzero"`
 	Waiting []uint64              `json:"waiting,omitempty"`
 	Sent    []uint64              `json:"sent,omitempty"`
 	Ended   map[uint64]sdk.Result `json:"ended,omitempty"`
@@ -169,13 +166,14 @@ type asked struct {
 
 // news is the answer to a report, or comes after it when calls are decided on.
 type news struct {
-	Keeper    string                       `json:"keeper"` // ID of its claim
-	Number    uint64                       `json:"number"` // of the newest report that the keeper has
-	Decided   []decision                   `json:"decided,omitempty"`
-	Ended     map[uint64]governor.Spending `json:"ended,omitempty"`     // calls whose result is counted; what counts as spent
-	Exhausted string                       `json:"exhausted,omitempty"` // why the budget is used up
-	Forgotten bool                         `json:"forgotten,omitempty"` // the holder was silent for too long: it must describe its calls again
-	Waits     []wait                       `json:"waits,omitempty"`
+	Keeper    string          `json:"keeper"` // ID of its claim
+	Number    uint64          `json:"number"` // of the newest report that the keeper has
+	Decided   []decision      `json:"decided,omitempty"`
+	Ended     []uint64        `json:"ended,omitempty"`     // calls whose result is counted
+	Exhausted string          `json:"exhausted,omitempty"` // why the budget is used up
+	Forgotten bool            `json:"forgotten,omitempty"` // the holder was silent for too long: it must describe its calls again
+	Waits     []terminal.Wait `json:"waits,omitempty"`
+	At        time.Time       `json:"at"` // by the clock that Waits go by
 }
 
 // decision says that a call may be sent, or why not.
@@ -204,14 +202,4 @@ func (d decision) err() error {
 		return nil
 	}
 	return &sdk.Error{Code: d.Code, RetryAfter: d.After, Err: errors.New(d.Refused)}
-}
-
-// wait is a terminal.Wait, with times that do not depend on a clock.
-type wait struct {
-	Stage  string        `json:"stage"`
-	Calls  int           `json:"calls"`
-	Why    string        `json:"why"`
-	Waited time.Duration `json:"waited"`
-	Next   time.Duration `json:"next,omitempty"` // 0: unknown
-	After  time.Duration `json:"after"`
 }
