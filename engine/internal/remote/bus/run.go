@@ -287,14 +287,32 @@ func (r *Run) Results(ctx context.Context, after uint64) iter.Seq2[Result, error
 		for m, err := range r.contents(ctx, resultsStream(r.id), subject(r.id, "results", ">"), after) {
 			var result Result
 			if err == nil {
-				result = Result{Data: m.Data, Sequence: m.Sequence, Worker: m.Header.Get(headerWorker)}
-				result.Position, err = positionOf(m.Subject)
+				result, err = resultOf(m)
 			}
 			if !yield(result, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// resultOf converts a message with whole data.
+func resultOf(m *jetstream.RawStreamMsg) (Result, error) {
+	at, err := positionOf(m.Subject)
+	return Result{Position: at, Data: m.Data, Sequence: m.Sequence, Worker: m.Header.Get(headerWorker)}, err
+}
+
+// Result returns the answer of a batch; nil: there is none yet. ErrNoRun: the run was removed.
+func (r *Run) Result(ctx context.Context, at Position) (*Result, error) {
+	m, err := r.c.last(ctx, resultsStream(r.id), resultSubject(r.id, at))
+	if m == nil || err != nil {
+		return nil, err
+	}
+	if m.Data, err = r.unpack(ctx, m); err != nil {
+		return nil, err
+	}
+	result, err := resultOf(m)
+	return &result, err
 }
 
 // contents is tail with whole data in place of references to pieces.

@@ -161,13 +161,13 @@ func (c *Caller) remains(err error) {
 // that the caller knew.
 func (a *Attached) answers(yield func(run.Answers, error) bool) {
 	c := a.caller
-	asked := &stream{spool: a.spool, part: partAsked, last: int(c.state.Total)}
-	known := &stream{spool: a.spool, part: partKnown, last: int(c.state.Known)}
+	asked := &stream{result: a.result, part: partAsked, last: int(c.state.Total)}
+	known := &stream{result: a.result, part: partKnown, last: int(c.state.Known)}
 	for {
 		first, second := asked, known
-		err := asked.fill(c.work)
+		err := asked.fill()
 		if err == nil {
-			err = known.fill(c.work)
+			err = known.fill()
 		}
 		if err != nil {
 			yield(run.Answers{}, err)
@@ -190,7 +190,7 @@ const ended = int(^uint(0) >> 1)
 
 // stream is a sequence of batches with their items in the order of the input.
 type stream struct {
-	spool      *spool
+	result     func(bus.Position) (bus.Result, error)
 	part       int
 	next, last int // numbers of the batch before the next one, and of the last one
 	batch      run.Answers
@@ -199,16 +199,16 @@ type stream struct {
 }
 
 // fill waits for the next batch if the present one has been yielded.
-func (s *stream) fill(ctx context.Context) error {
+func (s *stream) fill() error {
 	for s.from == len(s.lines) && s.next < s.last {
 		s.next++
-		data, worker, err := s.spool.get(ctx, bus.Position{Part: s.part, Seq: s.next})
+		r, err := s.result(bus.Position{Part: s.part, Seq: s.next})
 		if err != nil {
 			return err
 		}
-		rows, batch, err := packet.DecodeAnswers(data)
+		rows, batch, err := packet.DecodeAnswers(r.Data)
 		if err != nil {
-			return fmt.Errorf("the result of batch %d, by %s: %w", s.next, worker, err)
+			return fmt.Errorf("the result of batch %d, by %s: %w", s.next, r.Worker, err)
 		}
 		s.batch, s.lines, s.from = batch, make([]int, len(rows)), 0
 		for i := range rows {
