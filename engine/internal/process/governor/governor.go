@@ -135,10 +135,8 @@ func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
 func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, end := range []func(sdk.Result){w.end, w.shared} {
-		if end != nil {
-			defer end(o)
-		}
+	if w.end != nil {
+		defer w.end(o)
 	}
 	c.release(w)
 	c.end(w, o)
@@ -151,7 +149,7 @@ func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 	price := w.host.priceOf(w.call)
 	reply := outcome.ServiceReply{Status: o.Status, Usage: o.Usage, Cost: price.Of(o.Usage)}
 	w.host.stage.count(o, price, w.call.Alternative)
-	if w.end != nil {
+	if w.limiter == nil {
 		return reply
 	}
 	took := Amount{Cost: price.Of(o.Usage), Tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)} //nolint:gosec // Believes bounds them

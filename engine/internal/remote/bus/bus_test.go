@@ -123,8 +123,8 @@ func TestReturnAndDrop(t *testing.T) {
 	}
 	must.Do(t, b.Return())
 	publish(2)
+	must.Do(t, r.Drop(ctx))
 	publish(3)
-	must.Do(t, r.Drop(ctx, 3))
 	if b = must.Get(r.Take(ctx))(t); b.Position != (Position{3, 1}) {
 		t.Errorf("taken %v", b.Position)
 	}

@@ -373,7 +373,7 @@ func TestPermissionsSuffice(t *testing.T) {
 		stop()
 	}
 	must.Do(t, c.Sweep(ctx, time.Now()))
-	if err := mine.Drop(ctx, 3); err != nil {
+	if err := mine.Drop(ctx); err != nil {
 		t.Error(err)
 	}
 	if err := c.RemoveFile(ctx, digest); err != nil {
@@ -398,7 +398,7 @@ func TestPermissionsAreLeast(t *testing.T) {
 		"create":   func() error { _, err := w.Create(ctx, Config{ID: "b1"}); return err },
 		"remove":   func() error { return theirs.Remove(ctx) },
 		"publish":  func() error { return theirs.Publish(ctx, Position{1, 1}, nil) },
-		"drop":     func() error { return theirs.Drop(ctx, 2) },
+		"drop":     func() error { return theirs.Drop(ctx) },
 		"end":      func() error { _, err := theirs.Put(ctx, "end", nil); return err },
 		"delete":   func() error { return theirs.Delete(ctx, "end") },
 		"put file": func() error { return w.PutFile(ctx, strings.Repeat("0", 64), strings.NewReader("")) },

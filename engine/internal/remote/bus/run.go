@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -248,12 +247,10 @@ func (r *Run) Publish(ctx context.Context, at Position, data []byte) error {
 	return nil
 }
 
-// Drop removes the batches of earlier parts from the queue. Workers that have already taken one may still answer it.
-func (r *Run) Drop(ctx context.Context, part int) error {
-	for old := 1; old < part; old++ {
-		if err := r.c.purge(ctx, itemsStream(r.id), subject(r.id, "items", strconv.Itoa(old), "*")); err != nil {
-			return fmt.Errorf("drop batches of part %d: %w", old, err)
-		}
+// Drop removes all batches from the queue. Workers that have already taken one may still answer it.
+func (r *Run) Drop(ctx context.Context) error {
+	if err := r.c.purge(ctx, itemsStream(r.id), subject(r.id, "items", ">")); err != nil {
+		return fmt.Errorf("drop batches: %w", err)
 	}
 	return nil
 }

@@ -136,12 +136,16 @@ func (c *Caller) Send(ctx context.Context, o run.Order) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.state.Published++
-	at := bus.Position{Part: partAsked, Seq: int(c.state.Published)}
-	c.bytes += int64(len(data))
-	c.mu.Unlock()
+	at := c.fill(data)
 	return c.send(func() error { return c.run.Publish(ctx, at, data) })
+}
+
+// fill reserves the next position of a detached run for data.
+func (c *Caller) fill(data []byte) bus.Position {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes += int64(len(data))
+	return c.position()
 }
 
 // Know implements engine.Leaver: it stores results as a worker would.
@@ -150,11 +154,7 @@ func (c *Caller) Know(ctx context.Context, rows []source.Row, results []outcome.
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.state.Known++
-	at := bus.Position{Part: partKnown, Seq: int(c.state.Known)}
-	c.bytes += int64(len(data))
-	c.mu.Unlock()
+	at := c.fill(data)
 	return c.send(func() error {
 		_, err := c.run.Answer(ctx, at, data)
 		return err

@@ -63,10 +63,15 @@ func (c *Caller) next() (bus.Position, chan bus.Result) {
 	result := make(chan bus.Result, 1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state.Published++
-	at := bus.Position{Part: partAsked, Seq: int(c.state.Published)}
+	at := c.position()
 	c.waiting[at] = result
 	return at, result
+}
+
+// position reserves the next position. The caller holds mu.
+func (c *Caller) position() bus.Position {
+	c.state.Published++
+	return bus.Position{Part: part, Seq: int(c.state.Published)}
 }
 
 // forget records that no call waits for a position any more.

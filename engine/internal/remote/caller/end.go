@@ -127,7 +127,7 @@ func (c *Caller) takeBack(ctx context.Context) {
 	if !detached { // a detached run belongs to its workers
 		err := c.put(ctx)
 		if err == nil {
-			err = c.run.Drop(ctx, partAsked+1)
+			err = c.run.Drop(ctx)
 		}
 		switch {
 		case errors.Is(err, bus.ErrNoRun): // who resumed the run has removed it
@@ -157,92 +157,18 @@ func (c *Caller) remains(err error) {
 	c.o.Log.Warn("the run is over and could not be removed from the servers: a later run does that", "run", c.Run(), "servers", c.o.Servers, "error", err)
 }
 
-// answers yields the results of all items in the order of the input: those from workers and those
-// that the caller knew.
+// answers yields the results of all items in the order of the input.
 func (a *Attached) answers(yield func(run.Answers, error) bool) {
-	c := a.caller
-	asked := &stream{result: a.result, part: partAsked, last: int(c.state.Total)}
-	known := &stream{result: a.result, part: partKnown, last: int(c.state.Known)}
-	for {
-		first, second := asked, known
-		err := asked.fill()
+	for seq := 1; seq <= int(a.caller.state.Total); seq++ {
+		r, err := a.result(bus.Position{Part: part, Seq: seq})
+		var batch run.Answers
 		if err == nil {
-			err = known.fill()
-		}
-		if err != nil {
-			yield(run.Answers{}, err)
-			return
-		}
-		if asked.line() > known.line() {
-			first, second = known, asked
-		}
-		if first.line() == ended {
-			return
-		}
-		if !yield(first.before(second.line()), nil) {
-			return
-		}
-	}
-}
-
-// ended is a line number after all others.
-const ended = int(^uint(0) >> 1)
-
-// stream is a sequence of batches with their items in the order of the input.
-type stream struct {
-	result     func(bus.Position) (bus.Result, error)
-	part       int
-	next, last int // numbers of the batch before the next one, and of the last one
-	batch      run.Answers
-	lines      []int // of the items of the batch
-	from       int   // index of the first item not yielded yet
-}
-
-// fill waits for the next batch if the present one has been yielded.
-func (s *stream) fill() error {
-	for s.from == len(s.lines) && s.next < s.last {
-		s.next++
-		r, err := s.result(bus.Position{Part: s.part, Seq: s.next})
-		if err != nil {
-			return err
-		}
-		rows, batch, err := packet.DecodeAnswers(r.Data)
-		if err != nil {
-			return fmt.Errorf("the result of batch %d, by %s: %w", s.next, r.Worker, err)
-		}
-		s.batch, s.lines, s.from = batch, make([]int, len(rows)), 0
-		for i := range rows {
-			s.lines[i] = rows[i].Line
-		}
-	}
-	return nil
-}
-
-// line returns the line number of the next item.
-func (s *stream) line() int {
-	if s.from == len(s.lines) {
-		return ended
-	}
-	return s.lines[s.from]
-}
-
-// before takes the items before a line. Data about the batch as a whole comes with its first items.
-func (s *stream) before(line int) run.Answers {
-	from := s.from
-	for s.from < len(s.lines) && s.lines[s.from] < line {
-		s.from++
-	}
-	a := run.Answers{Results: s.batch.Results[from:s.from]}
-	for at, err := range s.batch.Left {
-		if at >= from && at < s.from {
-			if a.Left == nil {
-				a.Left = map[int]error{}
+			if _, batch, err = packet.DecodeAnswers(r.Data); err != nil {
+				err = fmt.Errorf("the result of batch %d, by %s: %w", seq, r.Worker, err)
 			}
-			a.Left[at-from] = err
+		}
+		if !yield(batch, err) || err != nil {
+			return
 		}
 	}
-	if from == 0 {
-		a.Halted, a.Ended, a.Distributions, a.Times = s.batch.Halted, s.batch.Ended, s.batch.Distributions, s.batch.Times
-	}
-	return a
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
 
@@ -52,7 +53,7 @@ func TestStatus(t *testing.T) {
 	b := WorkerState{Name: "b", Host: "two", State: Working, Batches: 40, Items: 2560, Failed: 1, Rate: 150, Cost: .25, Tokens: 500}
 	c := WorkerState{Name: "c", Host: "three", State: Lacks, Lacks: []string{"the environment has no KEY"}}
 	caller := SeenCaller{Name: "here-1", Host: "here", Published: 160, Done: 90, Total: 160, Items: 10200}
-	keeper := lease.Record{ID: "id", Name: "here-1", Limits: lease.Limits{Budget: lease.Amount{Cost: 5}, Blocks: []lease.Limit{{Name: "api", Concurrency: 64}}},
+	keeper := lease.Record{ID: "id", Name: "here-1", Limits: lease.Limits{Budget: lease.Amount{Cost: 5}, Blocks: []pipeline.Limit{{Name: "api", Concurrency: 64}}},
 		Ceiling: governor.Spending{Amount: lease.Amount{Cost: 1.25}}, Holders: []string{"a"}}
 	got := decide(what, map[string]bus.State{
 		"caller": put(t, soon, caller), "worker.a": put(t, soon, a), "worker.b": put(t, long, b), "worker.c": put(t, soon, c),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
@@ -54,23 +55,10 @@ type Amount = governor.Amount
 // Limits are the limits for the calls of a run on all machines together: all that a keeper has to
 // know. The definition of a run contains them as JSON.
 type Limits struct {
-	Blocks []Limit `json:"blocks,omitempty"` // the limit blocks that stages of the run name, each once
-	Budget Amount  `json:"budget,omitzero"`  // 0: no limit
+	Blocks []pipeline.Limit `json:"blocks,omitempty"` // the limit blocks that stages of the run name, each once
+	Budget Amount           `json:"budget,omitzero"`  // 0: no limit
 	// Spent already counts towards the budget: the cost of building the knowledge, for example.
 	Spent Amount `json:"spent,omitzero"`
-}
-
-// Limit is a limit block.
-type Limit struct {
-	Name        string `json:"name"`
-	Concurrency int    `json:"concurrency"`        // concurrent calls
-	Requests    int    `json:"requests,omitempty"` // per minute; 0: no limit
-	Tokens      int    `json:"tokens,omitempty"`   // input plus output per minute; 0: no limit
-	Shared      string `json:"shared,omitempty"`   // the name by which runs share it; empty: they do not
-}
-
-func newLimit(l *pipeline.Limit) Limit {
-	return Limit{Name: l.Name, Concurrency: l.Concurrency, Requests: l.Requests, Tokens: l.Tokens, Shared: l.Shared}
 }
 
 // LimitsOf returns the limits of a pipeline's calls. The pipeline's own budget replaces missing
@@ -84,7 +72,7 @@ func LimitsOf(p *pipeline.Pipeline, budget pipeline.Budget) Limits {
 		for _, s := range stages {
 			if l := s.Limit; s.Enabled && l != nil && !seen[l.Name] {
 				seen[l.Name] = true
-				limits.Blocks = append(limits.Blocks, newLimit(l))
+				limits.Blocks = append(limits.Blocks, *l)
 			}
 		}
 	}
@@ -97,16 +85,16 @@ func LimitsOf(p *pipeline.Pipeline, budget pipeline.Budget) Limits {
 
 // LimitOf returns the limits of a room for a limit block that runs share.
 func LimitOf(l *pipeline.Limit) Limits {
-	b := newLimit(l)
+	b := *l
 	b.Name, b.Shared = l.Shared, ""
-	return Limits{Blocks: []Limit{b}}
+	return Limits{Blocks: []pipeline.Limit{b}}
 }
 
 // limit returns a limit block in the form of a file; nil: the run has no such block.
 func (l Limits) limit(name string) *pipeline.Limit {
 	for _, b := range l.Blocks {
 		if b.Name == name {
-			return &pipeline.Limit{Name: b.Name, Concurrency: b.Concurrency, Requests: b.Requests, Tokens: b.Tokens, Shared: b.Shared}
+			return &b
 		}
 	}
 	return nil
@@ -184,11 +172,11 @@ type decision struct {
 	After   time.Duration `json:"after,omitempty"`
 }
 
-// decided returns the decision on a call; err says why it may not be sent.
-func decided(id uint64, err error) decision {
+// decided returns the decision on a call of a holder; err says why it may not be sent.
+func (h *holder) decided(id uint64, err error) decision {
 	d := decision{ID: id}
 	if err != nil {
-		d.Code, d.Refused = sdk.CodeOf(err), err.Error()
+		d.Code, d.Refused = sdk.CodeOf(err), strings.TrimPrefix(err.Error(), h.id+"/") // in front of the stage's name
 		var coded *sdk.Error
 		if errors.As(err, &coded) {
 			d.After = coded.RetryAfter

@@ -157,14 +157,14 @@ func (p *place) until(what string, is func() bool) {
 	}
 }
 
-func api(l Limit) []Limit {
+func api(l pipeline.Limit) []pipeline.Limit {
 	l.Name = "api"
-	return []Limit{l}
+	return []pipeline.Limit{l}
 }
 
 // TestTogether keeps 64 calls in flight over four machines, with a keeper that dies in the middle.
 func TestTogether(t *testing.T) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 64})}, terms{lease: 5 * time.Second, fresh: time.Second, every: 200 * time.Millisecond, claim: time.Second})
+	p := newPlace(t, Limits{Blocks: api(pipeline.Limit{Concurrency: 64})}, terms{lease: 5 * time.Second, fresh: time.Second, every: 200 * time.Millisecond, claim: time.Second})
 	die := p.keep()
 	s := &server{took: 600 * time.Millisecond, spread: 4 * time.Millisecond}
 	var machines []*machine
@@ -216,7 +216,7 @@ func TestTogether(t *testing.T) {
 
 // TestSlowDown: where one machine is told to wait, all do.
 func TestSlowDown(t *testing.T) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 8})}, Options{}.lasting())
+	p := newPlace(t, Limits{Blocks: api(pipeline.Limit{Concurrency: 8})}, Options{}.lasting())
 	p.keep()
 	var machines []*machine
 	for i := range 4 {
@@ -254,7 +254,7 @@ func TestBudget(t *testing.T) {
 }
 
 func spend(t *testing.T, dies bool) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 16}), Budget: Amount{Tokens: 30_050}, Spent: Amount{Tokens: 10_000}},
+	p := newPlace(t, Limits{Blocks: api(pipeline.Limit{Concurrency: 16}), Budget: Amount{Tokens: 30_050}, Spent: Amount{Tokens: 10_000}},
 		terms{lease: 5 * time.Second, fresh: time.Second, every: 200 * time.Millisecond, claim: time.Second})
 	die := p.keep()
 	var machines []*machine
@@ -288,7 +288,7 @@ func spend(t *testing.T, dies bool) {
 
 // TestTokens: what may be used at once is used at once, and then no more than what a minute brings.
 func TestTokens(t *testing.T) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 16, Tokens: 60_000})}, Options{}.lasting()) // 1,000 a second, 10,000 at once
+	p := newPlace(t, Limits{Blocks: api(pipeline.Limit{Concurrency: 16, Tokens: 60_000})}, Options{}.lasting()) // 1,000 a second, 10,000 at once
 	p.keep()
 	machines := []*machine{p.join("worker0"), p.join("worker1")}
 	s := &server{took: 5 * time.Millisecond}

@@ -280,7 +280,7 @@ func (t *term) told() map[string]news {
 		for id, a := range h.calls {
 			switch {
 			case a.covered && !a.sent:
-				n.Decided = append(n.Decided, decided(id, a.err))
+				n.Decided = append(n.Decided, h.decided(id, a.err))
 			case a.decided && !a.covered:
 				h.tell = true
 			}
@@ -361,7 +361,7 @@ func (t *term) apply(h *holder, r report) news {
 	n := t.news(h)
 	for _, id := range r.Waiting {
 		if a := t.find(h, id, r, false); a != nil && a.covered {
-			n.Decided = append(n.Decided, decided(id, a.err))
+			n.Decided = append(n.Decided, h.decided(id, a.err))
 		}
 	}
 	for _, id := range r.Sent {

@@ -63,7 +63,7 @@ func TestEnd(t *testing.T) {
 			t.Errorf("%s: %d %s", name, code, text)
 		}
 		stop()
-		<-s.Ending()
+		<-s.ending
 		if code, text := ready(); code != 503 || text != `{"status":"ending"}`+"\n" {
 			t.Errorf("%s: %d %s", name, code, text)
 		}
