@@ -51,7 +51,7 @@ func Attach(ctx context.Context, conn *bus.Conn, id string, o Options) (*Attache
 		return nil, err
 	}
 	c.work, c.stop = context.WithCancelCause(ctx)
-	c.start(c.report)
+	c.parts.Go(c.report)
 	return &Attached{c}, nil
 }
 

@@ -231,8 +231,8 @@ func (c *Caller) serve(ctx context.Context) (err error) {
 	if c.answers, err = c.serveAnswers(ctx, c.run); err != nil {
 		return err
 	}
-	c.start(c.receive)
-	c.start(c.report)
+	c.parts.Go(c.receive)
+	c.parts.Go(c.report)
 	return nil
 }
 
@@ -271,8 +271,8 @@ type Caller struct {
 	stop    context.CancelCauseFunc // ends work
 	parts   sync.WaitGroup          // goroutines of work
 	sending errgroup.Group          // batches of a detached run that are being published
-	answers *answering
-	keeper  *lease.Keeper // of the run's limits; nil: this process does not stand by for that
+	answers *bus.AnswersServer      // of this machine's response cache; nil: there is none
+	keeper  *lease.Keeper           // of the run's limits; nil: this process does not stand by for that
 
 	watched outcome.Observer // nil: there is none
 	looking sync.Mutex       // one look at a time, so that the last one is the newest
@@ -313,15 +313,6 @@ func (o *Options) fill() {
 func (c *Caller) Run() string { return c.o.Run }
 
 var errNotBegun = errors.New("the run has not begun at the servers")
-
-// start runs a goroutine of the caller's work.
-func (c *Caller) start(do func()) {
-	c.parts.Add(1)
-	go func() {
-		defer c.parts.Done()
-		do()
-	}()
-}
 
 // ended returns why the work ended; nil: it continues.
 func (c *Caller) ended() error {

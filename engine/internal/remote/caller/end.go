@@ -14,14 +14,9 @@ import (
 	"github.com/racflow/racflow/engine/internal/run"
 )
 
-// answering serves this machine's response cache to workers and copies their answers into it.
-type answering struct {
-	folder *cache.Cache
-	server *bus.AnswersServer
-}
-
-// serveAnswers starts that; nil: there is no state folder.
-func (c *Caller) serveAnswers(ctx context.Context, run *bus.Run) (*answering, error) {
+// serveAnswers serves this machine's response cache to the workers of a run, and copies their answers into it; nil: there is
+// no state folder.
+func (c *Caller) serveAnswers(ctx context.Context, run *bus.Run) (*bus.AnswersServer, error) {
 	if c.o.State == "" {
 		return nil, nil
 	}
@@ -33,29 +28,7 @@ func (c *Caller) serveAnswers(ctx context.Context, run *bus.Run) (*answering, er
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	return &answering{folder, server}, nil
-}
-
-// close ends it. With all, it first copies all answers of workers to this machine.
-func (a *answering) close(ctx context.Context, all bool) error {
-	if a == nil {
-		return nil
-	}
-	var err error
-	if all {
-		err = a.server.Bring(ctx)
-	}
-	a.server.Close()
-	return errors.Join(err, a.folder.Close())
-}
-
-// bring copies all answers of a run to this machine before the run is removed.
-func (c *Caller) bring(ctx context.Context, run *bus.Run) error {
-	a, err := c.serveAnswers(ctx, run)
-	if err != nil {
-		return err
-	}
-	return a.close(ctx, true)
+	return server, nil
 }
 
 const (
@@ -143,8 +116,10 @@ func (c *Caller) takeBack(ctx context.Context) {
 
 // part stops the services for workers. With all, it first copies all their answers to this machine.
 func (c *Caller) part(ctx context.Context, all bool) {
-	if err := c.answers.close(ctx, all); err != nil {
-		c.o.Log.Warn("answers of services may be missing from this machine's cache: a later run pays for them again", "run", c.Run(), "error", err)
+	if c.answers != nil {
+		if err := c.answers.Close(ctx, all); err != nil {
+			c.o.Log.Warn("answers of services may be missing from this machine's cache: a later run pays for them again", "run", c.Run(), "error", err)
+		}
 	}
 	if c.keeper != nil {
 		c.keeper.Close()

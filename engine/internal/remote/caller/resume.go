@@ -51,26 +51,29 @@ func (c *Caller) take(ctx context.Context, earlier *bus.Run, keep func([]outcome
 	if err != nil {
 		return err
 	}
-	if keep != nil {
+	if keep != nil && upTo > 0 {
 		if err := c.recall(ctx, earlier, upTo, keep); err != nil {
 			return err
 		}
 	}
-	return c.bring(ctx, earlier)
+	answers, err := c.serveAnswers(ctx, earlier)
+	if answers == nil || err != nil {
+		return err
+	}
+	return answers.Close(ctx, true)
 }
 
 // recall copies stored results of an earlier run into the journal. Items that failed or lack a
 // voter's answer are asked again, as in any resumed run.
 func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep func([]outcome.Result) (int, error)) error {
 	items := 0
-	for r, err := range stored(ctx, earlier, upTo) {
+	for r, err := range earlier.Results(ctx, 0) {
 		if err != nil {
 			return err
 		}
 		_, answers, err := packet.DecodeAnswers(r.Data)
 		if err != nil {
 			c.o.Log.Warn("a result at the servers cannot be read: its items are asked again", "run", earlier.ID(), "batch", r.Position, "error", err)
-			continue
 		}
 		var whole []outcome.Result
 		for i, one := range answers.Results {
@@ -82,26 +85,14 @@ func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep
 		if err != nil {
 			return err
 		}
-		items += fresh
+		if items += fresh; r.Sequence >= upTo {
+			break
+		}
 	}
 	if items > 0 {
 		c.o.Say("run %s: %s answered meanwhile at %s", earlier.ID(), terminal.Plural(items, "item"), c.o.Servers)
 	}
 	return nil
-}
-
-// stored yields the results of a run up to a sequence number.
-func stored(ctx context.Context, of *bus.Run, upTo uint64) func(func(bus.Result, error) bool) {
-	return func(yield func(bus.Result, error) bool) {
-		if upTo == 0 {
-			return
-		}
-		for r, err := range of.Results(ctx, 0) {
-			if !yield(r, err) || err != nil || r.Sequence >= upTo {
-				return
-			}
-		}
-	}
 }
 
 // callerState returns the progress of a run's caller; zero: it has not reported any.

@@ -83,7 +83,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		whole, m, stop := newCompletion("chat.completion", in.Model), replyOf(result), "stop"
 		whole.Choices = []choice{{Message: &m, Finish: &stop}}
 		whole.Usage, whole.Racflow = usageOf(result), &result
-		writeRefusal(w, http.StatusOK, whole)
+		writeJSON(w, "application/json", http.StatusOK, whole)
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	for _, p := range s.pipelines() {
 		all = append(all, modelOf(p))
 	}
-	writeRefusal(w, http.StatusOK, modelList{all, "list"})
+	writeJSON(w, "application/json", http.StatusOK, modelList{all, "list"})
 }
 
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
@@ -123,7 +123,7 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 		unknownModel(r.PathValue("name")).ServeHTTP(w, r)
 		return
 	}
-	writeRefusal(w, http.StatusOK, modelOf(p))
+	writeJSON(w, "application/json", http.StatusOK, modelOf(p))
 }
 
 // completion is an answer, or a chunk of one.

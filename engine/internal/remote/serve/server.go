@@ -52,10 +52,8 @@ type Health struct {
 }
 
 func writeStatus(w http.ResponseWriter, code int, status string) {
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(code)
-	_, _ = w.Write([]byte(`{"status":"` + status + "\"}\n")) // the client may have disconnected
+	writeJSON(w, "application/json", code, Health{status})
 }
 
 // cutOff is how long cancelled requests may take to end after the grace period.
