@@ -200,9 +200,6 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler returns the server as a handler, behind its guard.
-func (s *Server) Handler() http.Handler { return s.guard }
-
 // route serves a request. If no pattern matches, it answers with a Problem.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	if _, pattern := s.mux.Handler(r); pattern != "" {

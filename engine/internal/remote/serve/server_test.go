@@ -56,7 +56,7 @@ func TestEnd(t *testing.T) {
 		<-begun
 		ready := func() (int, string) {
 			w := httptest.NewRecorder()
-			s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			s.guard.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 			return w.Code, w.Body.String()
 		}
 		if code, text := ready(); code != 200 || text != `{"status":"ready"}`+"\n" {
