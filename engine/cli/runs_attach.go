@@ -105,11 +105,11 @@ func attach(c *cobra.Command, on *clusterFlags, to *resultFlags, state, id strin
 		d.progress.Clear()
 		w.Close()
 	}()
-	run, err := caller.Attach(c.Context(), conn, id, w.State(), caller.Options{Servers: withoutUsers(on.servers), State: w.State(), Say: d.print, Log: log, Spent: d.spent})
+	run, err := caller.Attach(c.Context(), conn, id, caller.Options{Servers: withoutUsers(on.servers), State: w.State(), Say: d.print, Log: log, Spent: d.spent})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = run.Close() }() // it has nothing that is not at the servers
+	defer run.Close()
 	local, _ := w.Runs().Elsewhere(id)
 	results, err := to.openOf(c, w, resultSource{
 		resume: func() (string, error) { return local, nil },
