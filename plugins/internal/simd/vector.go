@@ -138,10 +138,10 @@ type Bound struct {
 	Least        float32
 }
 
-// Most returns how large the product of the vectors may be, by that of their codes. Each step
-// is rounded, so that all kernels agree.
-func (b *Bound) Most(dot int32, row Quantisation) float32 {
-	return float32(float32(dot)*b.Scale*row.Scale) + (float32(b.Slope*row.Lost) + b.Slack)
+// Of returns the product of the codes as one of vectors, and its largest error. Each step is
+// rounded, so that all kernels agree.
+func (b *Bound) Of(dot int32, row Quantisation) (product, most float32) {
+	return float32(float32(dot) * b.Scale * row.Scale), float32(b.Slope*row.Lost) + b.Slack
 }
 
 // Reach returns a bit for each of at most 64 rows: whether its product, by that of the codes,
@@ -160,7 +160,7 @@ func (k *Kernel) Reach(dots []int32, rows []Quantisation, b *Bound) (may uint64)
 func reachPortable(dots []int32, rows []Quantisation, b *Bound) (may uint64) {
 	rows, bound := rows[:len(dots)], *b
 	for i, dot := range dots {
-		if !(bound.Most(dot, rows[i]) < bound.Least) {
+		if product, most := bound.Of(dot, rows[i]); !(product+most < bound.Least) {
 			may |= 1 << i
 		}
 	}

@@ -1,8 +1,8 @@
 package search
 
 import (
+	"cmp"
 	"context"
-	"math"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -20,6 +20,8 @@ import (
 const (
 	// queryGroup is how many queries pass over the vectors at a time.
 	queryGroup = 64
+	// pendingRows bounds the rows that a probe has not scored yet, and so its memory.
+	pendingRows = 4096
 	// blockRows is the number of vectors that a worker takes at a time.
 	blockRows = 256
 	// workerBlocks is the number of blocks, times queries, from which another worker
@@ -100,6 +102,9 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe) error {
 				s.compare(blocks[b], workers[w])
 			}
 		}
+		for i := range workers[w] {
+			workers[w][i].settle(s)
+		}
 	}
 	var running sync.WaitGroup
 	workers[0] = probes
@@ -131,14 +136,18 @@ func (s *DenseLeg) compare(b block, probes []probe) {
 }
 
 // probe is the state of one query. It scores a row in full only if the int8 codes
-// do not rule it out. The result is that of scoring every row in full.
+// do not rule it out, and as late as possible, because by then fewer rows are left.
+// The result is that of scoring every row in full.
 type probe struct {
 	number int // of the query
 	exact  []float32
 	codes  []int8 // nil: plain Go, where bytes take no less time than floats
 	among  Selection
 	bound  simd.Bound // of the cosine of a row
-	best   Top        // by cosine
+
+	best    Top      // by cosine, of the rows scored in full
+	sure    Scores   // the least that the cosine of different rows can be
+	pending []Scored // by the most that the cosine can be
 }
 
 // newProbe prepares a query. With the query q = q' + e and the row x = x' + f,
@@ -157,6 +166,7 @@ func (s *DenseLeg) newProbe(number int, query []float32, among Selection, depth 
 		p.bound = simd.Bound{Scale: scale, Slope: 1 + lost, Slack: lost + float32(RoundingError(s.of.Dimension))}
 	}
 	p.best = Top{Of: s.of, Depth: min(depth, s.of.Rows)}
+	p.sure.Size = p.best.Depth
 	return p
 }
 
@@ -188,26 +198,52 @@ func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32) {
 	if p.codes == nil || p.among != nil && bits.OnesCount64(wanted) <= fewRows {
 		for ; wanted != 0; wanted &= wanted - 1 {
 			i := bits.TrailingZeros64(wanted)
-			p.offer(s, first+int32(i), math.MaxFloat32)
+			p.score(s, first+int32(i))
 		}
 		return
 	}
 	s.kernel.DotInt8(dots, p.codes, b.part.Codes[from*len(p.codes):][:n*len(p.codes)])
 	rows := b.part.Quantisations[from : from+n]
-	p.bound.Least = p.best.Floor()
+	p.bound.Least = p.floor()
 	for may := s.kernel.Reach(dots, rows, &p.bound) & wanted; may != 0; may &= may - 1 {
 		i := bits.TrailingZeros64(may)
-		p.offer(s, first+int32(i), p.bound.Most(dots[i], rows[i]))
+		estimate, off := p.bound.Of(dots[i], rows[i])
+		p.offer(s, estimate, off, first+int32(i))
 	}
 }
 
-// offer takes in a row with its cosine, which is 0 for a row without direction, unless the most
-// that it can be is too little.
-func (p *probe) offer(s *DenseLeg, row int32, most float32) {
-	if most < p.best.Floor() {
+// offer takes in a row whose cosine is the estimate, or off by so much at most.
+func (p *probe) offer(s *DenseLeg, estimate, off float32, row int32) {
+	if estimate+off < p.floor() {
 		return
 	}
+	p.sure.Offer(estimate - off)
+	p.pending = append(p.pending, Scored{Score: estimate + off, Row: row})
+	if len(p.pending) == pendingRows {
+		p.settle(s)
+	}
+}
+
+// settle scores the pending rows that may still be among the best.
+func (p *probe) settle(s *DenseLeg) {
+	floor := p.floor()
+	p.pending = slices.DeleteFunc(p.pending, func(s Scored) bool { return s.Score < floor })
+	slices.SortFunc(p.pending, func(a, b Scored) int { return cmp.Compare(b.Score, a.Score) })
+	for _, pending := range p.pending {
+		if pending.Score < p.floor() {
+			break
+		}
+		p.score(s, pending.Row)
+	}
+	p.pending = p.pending[:0]
+}
+
+// score offers a row with its cosine, which is 0 for a row without direction.
+func (p *probe) score(s *DenseLeg, row int32) {
 	if score := s.of.Dot(s.kernel, p.exact, row); score >= p.best.Floor() {
 		p.best.Offer(Scored{Score: score, Row: row})
 	}
 }
+
+// floor is the cosine that a row must reach to be among the best.
+func (p *probe) floor() float32 { return max(p.best.Floor(), p.sure.Floor()) }
