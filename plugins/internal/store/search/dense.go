@@ -20,6 +20,9 @@ import (
 const (
 	// queryGroup is how many queries pass over the vectors at a time.
 	queryGroup = 64
+	// coreQueries is the number of queries for each core from which on the cores divide
+	// the queries among them and not the vectors: each reads all of these then.
+	coreQueries = 16
 	// pendingRows bounds the rows that a probe has not scored yet, and so its memory.
 	pendingRows = 4096
 	// blockRows is the number of vectors that a worker takes at a time.
@@ -29,7 +32,9 @@ const (
 	workerBlocks = 24
 	// passRows is the number of vectors that one query passes over before the next
 	// does: the codes stay in the first-level cache, and a word of a row.Set covers them.
-	passRows = 64
+	passRows = simd.GroupRows
+	// groupedQueries is the number of queries from which on packing rows for them pays.
+	groupedQueries = 8
 	// fewRows is the number of selected vectors up to which a pass skips the codes.
 	fewRows = 6
 )
@@ -59,16 +64,32 @@ func (s *DenseLeg) Search(ctx context.Context, queries [][]float32, among []Sele
 			asked = append(asked, s.newProbe(i, q, among[i], depth))
 		}
 	}
-	for group := range slices.Chunk(asked, queryGroup) {
-		if err := s.scan(ctx, group); err != nil {
-			return nil, err
-		}
+	if err := s.scanAll(ctx, asked); err != nil {
+		return nil, err
 	}
 	found := make([][]Scored, len(queries))
 	for i := range asked {
 		found[asked[i].number] = asked[i].best.Sorted()
 	}
 	return found, nil
+}
+
+// scanAll compares the probes with all blocks, on every core. Where there are enough
+// probes each core takes some of them, so that none needs to find a score to beat
+// twice; else each takes some of the blocks.
+func (s *DenseLeg) scanAll(ctx context.Context, probes []probe) error {
+	cores := runtime.GOMAXPROCS(0)
+	if len(probes) < cores*coreQueries {
+		for group := range slices.Chunk(probes, queryGroup) {
+			if err := s.scan(ctx, group, cores); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rounds := (len(probes)-1)/(cores*queryGroup) + 1
+	groups := slices.Collect(slices.Chunk(probes, (len(probes)-1)/(cores*rounds)+1))
+	return EachScored(ctx, len(groups), func(i int) { _ = s.scan(ctx, groups[i], 1) })
 }
 
 // block is some neighbouring rows of a part.
@@ -78,9 +99,9 @@ type block struct {
 	from int
 }
 
-// scan compares the probes with all blocks, which the cores divide among them. Its error
-// is that of the context.
-func (s *DenseLeg) scan(ctx context.Context, probes []probe) error {
+// scan compares the probes with all blocks, on so many cores. Its error is that of the
+// context.
+func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	var blocks []block
 	for i := range s.of.Parts {
 		for from := 0; from < s.of.Parts[i].Segment.Rows; from += blockRows {
@@ -90,16 +111,20 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe) error {
 	if len(blocks) == 0 {
 		return ctx.Err()
 	}
-	workers := make([][]probe, min(runtime.GOMAXPROCS(0), 1+len(blocks)*len(probes)/workerBlocks))
+	workers := make([][]probe, min(cores, 1+len(blocks)*len(probes)/workerBlocks))
 	var next atomic.Int64
-	queries := sparseQueries(s.of, probes)
+	group, queries := s.grouped(probes), sparseQueries(s.of, probes)
 	work := func(w int) {
+		var packed []int8
+		if group != nil {
+			packed = make([]int8, passRows*segment.CodeWidth(s.of.Dimension))
+		}
 		sums := make([]float32, passRows*queries.Cols)
 		for b := int(next.Add(1)) - 1; b < len(blocks) && ctx.Err() == nil; b = int(next.Add(1)) - 1 {
 			if blocks[b].part.Sparse {
 				s.compareSparse(blocks[b], workers[w], queries, sums)
 			} else {
-				s.compare(blocks[b], workers[w])
+				s.compare(blocks[b], workers[w], group, packed)
 			}
 		}
 		for i := range workers[w] {
@@ -124,15 +149,46 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe) error {
 	return ctx.Err()
 }
 
-// compare takes the probes over a block.
-func (s *DenseLeg) compare(b block, probes []probe) {
+// compare takes the probes over a block. Where they are a group, packed has room for its rows. The way without a group
+// keeps its few products by themselves: with room for those of a group, a single query takes a tenth longer.
+func (s *DenseLeg) compare(b block, probes []probe, group *simd.Group, packed []int8) {
 	to := min(b.from+blockRows, b.part.Segment.Rows)
-	var dots [passRows]int32
+	if group == nil {
+		var dots [passRows]int32
+		for from := b.from; from < to; from += passRows {
+			for i := range probes {
+				probes[i].pass(s, b, from, dots[:min(passRows, to-from)], false)
+			}
+		}
+		return
+	}
+	var dots [simd.GroupSize * passRows]int32
 	for from := b.from; from < to; from += passRows {
+		together := from+passRows <= to
+		if together {
+			group.Pack(packed, b.part.Codes[from*len(packed)/passRows:][:len(packed)])
+		}
 		for i := range probes {
-			probes[i].pass(s, b, from, dots[:min(passRows, to-from)])
+			at := i % simd.GroupSize * passRows
+			if together && at == 0 {
+				group.Dot(&dots, i, packed)
+			}
+			probes[i].pass(s, b, from, dots[at:at+min(passRows, to-from)], together)
 		}
 	}
+}
+
+// grouped returns the group of the probes, or nil where the kernel has none, where they are
+// few, or where one searches only some of the rows: that takes fewer products.
+func (s *DenseLeg) grouped(probes []probe) *simd.Group {
+	if len(probes) < groupedQueries || slices.ContainsFunc(probes, func(p probe) bool { return p.among != nil }) {
+		return nil
+	}
+	queries := make([][]int8, len(probes))
+	for i := range probes {
+		queries[i] = probes[i].codes
+	}
+	return s.kernel.NewGroup(queries)
 }
 
 // probe is the state of one query. It scores a row in full only if the int8 codes
@@ -146,7 +202,7 @@ type probe struct {
 	bound  simd.Bound // of the cosine of a row
 
 	best    Top      // by cosine, of the rows scored in full
-	sure    Scores   // the least that the cosine of different rows can be
+	sure    Top      // the least that the cosine of different rows can be
 	pending []Scored // by the most that the cosine can be
 }
 
@@ -166,7 +222,7 @@ func (s *DenseLeg) newProbe(number int, query []float32, among Selection, depth 
 		p.bound = simd.Bound{Scale: scale, Slope: 1 + lost, Slack: lost + float32(RoundingError(s.of.Dimension))}
 	}
 	p.best = Top{Of: s.of, Depth: min(depth, s.of.Rows)}
-	p.sure.Size = p.best.Depth
+	p.sure.Depth = p.best.Depth
 	return p
 }
 
@@ -188,8 +244,8 @@ func (p *probe) wanted(b block, from int) uint64 {
 	return there
 }
 
-// pass compares the query with vectors of a block; dots is for the products of their codes.
-func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32) {
+// pass compares the query with vectors of a block; dots is for the products of their codes, or has them.
+func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32, known bool) {
 	wanted, n := p.wanted(b, from), len(dots)
 	if wanted == 0 {
 		return
@@ -202,7 +258,9 @@ func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32) {
 		}
 		return
 	}
-	s.kernel.DotInt8(dots, p.codes, b.part.Codes[from*len(p.codes):][:n*len(p.codes)])
+	if !known {
+		s.kernel.DotInt8(dots, p.codes, b.part.Codes[from*len(p.codes):][:n*len(p.codes)])
+	}
 	rows := b.part.Quantisations[from : from+n]
 	p.bound.Least = p.floor()
 	for may := s.kernel.Reach(dots, rows, &p.bound) & wanted; may != 0; may &= may - 1 {
@@ -217,7 +275,7 @@ func (p *probe) offer(s *DenseLeg, estimate, off float32, row int32) {
 	if estimate+off < p.floor() {
 		return
 	}
-	p.sure.Offer(estimate - off)
+	p.sure.Offer(Scored{Score: estimate - off})
 	p.pending = append(p.pending, Scored{Score: estimate + off, Row: row})
 	if len(p.pending) == pendingRows {
 		p.settle(s)
