@@ -97,31 +97,6 @@ func (m *Matrix) Part(first, terms, col, cols int) *Matrix {
 	return &p
 }
 
-// Transpose sets dst to the transpose of src. Wrong shapes panic.
-func (k *Kernel) Transpose(dst, src View) {
-	if dst.Rows != src.Cols || dst.Cols != src.Rows {
-		panic("simd: shapes of a transpose do not fit")
-	}
-	if src.Rows == 0 || src.Cols == 0 {
-		return
-	}
-	src.Row(src.Rows - 1) // panics where the data is too short
-	dst.Row(dst.Rows - 1)
-	whole, i := k.whole(src.Cols), 0
-	for ; whole > 0 && i+k.lanes <= src.Rows; i += k.lanes {
-		k.transpose(dst.Data[i:], dst.Stride, src.Data[i*src.Stride:], src.Stride, whole)
-	}
-	for row := range src.Rows {
-		from := 0
-		if row < i {
-			from = whole
-		}
-		for p, v := range src.Row(row)[from:] {
-			dst.Data[(from+p)*dst.Stride+row] = v
-		}
-	}
-}
-
 // resize sets the shape, with panels in m's memory. Outputs beyond cols, up to
 // a whole tile, are computed from zeros and thrown away.
 func (m *Matrix) resize(depth, cols int) {

@@ -130,22 +130,6 @@ func transposed(w View) View {
 	return v
 }
 
-func TestTranspose(t *testing.T) {
-	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
-		for range 200 {
-			src := View{Rows: r.IntN(50), Cols: r.IntN(50)}
-			src.Stride = src.Cols + r.IntN(5)
-			src.Data = randoms(r, src.Rows*src.Stride)
-			want, got := transposed(src), transposed(src)
-			clear(got.Data)
-			k.Transpose(got, src)
-			if !slices.Equal(got.Data, want.Data) {
-				t.Fatalf("%d×%d: got %v, want %v", src.Rows, src.Cols, got.Data, want.Data)
-			}
-		}
-	})
-}
-
 func TestMulWrongShape(t *testing.T) {
 	m := Best().NewMatrix().PackRows(NewView(make([]float32, 6), 2, 3), nil)
 	for name, x := range map[string]View{

@@ -247,7 +247,11 @@ func (k *Kernel) NewGroup(queries [][]int8) *Group {
 func (g *Group) Pack(dst, rows []int8) {
 	from := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)/4) // moved, and not computed with
 	to := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)/4)
-	g.kernel.Transpose(NewView(to, g.length/4, GroupRows), NewView(from, GroupRows, g.length/4))
+	width := g.length / 4
+	_, _ = from[GroupRows*width-1], to[GroupRows*width-1]
+	for row := 0; row < GroupRows; row += g.kernel.lanes {
+		g.kernel.transpose(to[row:], GroupRows, from[row*width:], width, width)
+	}
 }
 
 // Dot sets dst to the dot products of a query with each of the packed rows, then to those of

@@ -114,7 +114,9 @@ func (l *LexicalLeg) Search(query string, among Selection, depth int, others []S
 // score offers the rows of a part that may come among the best, and sets the scores of others.
 func (s *scoring) score(words []queryWord, part int, others []Scored) {
 	s.lookUp(words, part, len(others))
-	s.sums = slices.Grow(s.sums, s.part.Segment.Rows)[:max(len(s.sums), s.part.Segment.Rows)]
+	if more := s.part.Segment.Rows - len(s.sums); more > 0 {
+		s.sums = append(s.sums, make([]float32, more)...)
+	}
 	added := s.walk()
 	s.keep(s.touched, s.least(added))
 	for i := added; i < len(s.lists) && len(s.candidates) > 0; i++ {
