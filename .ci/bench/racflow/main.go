@@ -53,7 +53,9 @@ func main() {
 	}
 }
 
-func builtin() sdk.Plugin { return sdk.Plugin{Name: "racflow", Version: "bench", Stages: plugins.All()} }
+func builtin() sdk.Plugin {
+	return sdk.Plugin{Name: "racflow", Version: "bench", Stages: plugins.All()}
+}
 
 // run takes the arguments MEASURE DATA BINARY, for embed also MODEL and PRECISION.
 func run() error {

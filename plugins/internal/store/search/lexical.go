@@ -33,16 +33,18 @@ type queryWord struct {
 }
 
 // words looks up the words of a query, by falling idf: in every part they are added in this order.
-func (l *LexicalLeg) words(query string) (known []queryWord) {
+func (l *LexicalLeg) words(query string) []queryWord {
 	words := l.of.Analyzer.Append(nil, query)
 	slices.Sort(words)
+	known, numbers := make([]queryWord, 0, len(words)), make([]int32, len(words)*len(l.of.Parts))
 	for len(words) > 0 {
 		w, times := words[0], 1
 		for times < len(words) && words[times] == w {
 			times++
 		}
 		words = words[times:]
-		h, df, terms := segment.Hash(w), 0, make([]int32, len(l.of.Parts))
+		h, df, terms := segment.Hash(w), 0, numbers[:len(l.of.Parts)]
+		numbers = numbers[len(terms):]
 		for i := range terms {
 			if terms[i] = l.of.Parts[i].Terms.Find(h, w); terms[i] >= 0 {
 				df += l.of.Parts[i].Df(terms[i])
@@ -93,7 +95,7 @@ func (l *LexicalLeg) Search(query string, among Selection, depth int, others []S
 		return nil
 	}
 	s, _ := scorings.Get().(*scoring)
-	s.LexicalLeg, s.best = l, Top{Of: l.of, Depth: min(depth, l.of.Rows)}
+	s.LexicalLeg, s.best = l, Top{Of: l.of, Depth: min(depth, l.of.Rows), Heap: make([]Scored, 0, min(depth, l.of.Rows, 1<<10))}
 	s.floor = math.SmallestNonzeroFloat32 // most rows score 0
 	for i := range l.of.Parts {
 		s.part, s.among = &l.of.Parts[i], nil
