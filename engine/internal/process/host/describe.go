@@ -40,7 +40,7 @@ func (h *Host) prepare(ctx context.Context, l launch, sockets string) (prepared,
 		return h.foreign(ctx, l, sockets)
 	}
 	// Not CommandContext: a context bounds the start, and the process outlives it.
-	cmd := exec.Command(h.options.Self, "plugin", l.name) //nolint:noctx
+	cmd := exec.Command(h.self, "plugin", l.name) //nolint:noctx
 	cmd.Env = environment(os.Environ(), l.network)
 	return prepared{cmd: cmd, control: confine.Plain(cmd), close: func() {}}, nil
 }
@@ -98,7 +98,7 @@ func (h *Host) foreign(ctx context.Context, l launch, sockets string) (p prepare
 		}
 		policy.Processes, policy.Disk = p.limits.Processes, p.limits.Disk.Bytes
 	}
-	if p.cmd, p.control, err = confine.Command(h.options.Self, policy, command[0], command[1:]...); err != nil {
+	if p.cmd, p.control, err = confine.Command(h.self, policy, command[0], command[1:]...); err != nil {
 		p.close()
 		return prepared{}, err
 	}

@@ -118,9 +118,7 @@ func isBelow(path, dir string) bool {
 
 // Options configure New.
 type Options struct {
-	// Self is the path of racflow's binary; empty: the running one.
-	Self string
-	// Builtin is what Self serves when the environment has wire.CookieKey and
+	// Builtin is what the running binary serves when the environment has wire.CookieKey and
 	// wire.StageKey; without a name, each of its processes is asked.
 	Builtin sdk.Plugin
 	// StateDir stores descriptions of plugins; empty: they are not stored. Folders below it are
@@ -141,6 +139,7 @@ type Options struct {
 // Host starts plugin processes; Close ends all of them.
 type Host struct {
 	options Options
+	self    string // the running binary
 	limits  limits
 	id      *identity
 	shared  services
@@ -178,12 +177,9 @@ var ErrClosed = errors.New("the stage's process has been stopped")
 
 // New creates a host. It starts no process.
 func New(o Options) (*Host, error) {
-	if o.Self == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("find the running binary: %w", err)
-		}
-		o.Self = self
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the running binary: %w", err)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -196,7 +192,7 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
 	h := &Host{
-		options: o, id: id, shared: services{identity: id}, sockets: disk.SocketRoot(), processes: map[*Process]bool{},
+		options: o, self: self, id: id, shared: services{identity: id}, sockets: disk.SocketRoot(), processes: map[*Process]bool{},
 		limits: limits{
 			start: 30 * time.Second, describe: 10 * time.Second, stop: o.StopTimeout,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,

@@ -128,7 +128,7 @@ func actAsHost() {
 	if err != nil {
 		panic(err)
 	}
-	plugin := scripted(dir, "env GORACE=atexit_sleep_ms=0 '"+h.options.Self+"' plugin")
+	plugin := scripted(dir, "env GORACE=atexit_sleep_ms=0 '"+h.self+"' plugin")
 	for range 3 {
 		p, err := h.Start(context.Background(), Spec{Kind: sdk.KindSample, Use: "echo", Block: "echo", Program: plugin})
 		if err != nil {

@@ -620,7 +620,7 @@ type process struct {
 
 // spawn starts a process and waits until it answers.
 func (h *Host) spawn(ctx context.Context, l launch) (*process, error) {
-	marks, path, hash := []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}, h.options.Self, ""
+	marks, path, hash := []string{"PLUGIN_CLIENT_CERT=" + h.id.authority}, h.self, ""
 	if l.program == nil {
 		marks = append(marks, wire.StageKey+"="+l.name)
 	} else {

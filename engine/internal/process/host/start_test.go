@@ -347,7 +347,7 @@ func TestCertificatesAreReadable(t *testing.T) {
 // errors tell no secret.
 func TestValidate(t *testing.T) {
 	h, _ := newHost(t)
-	plugin := scripted(t.TempDir(), "env GORACE=atexit_sleep_ms=0 '"+h.options.Self+"' plugin")
+	plugin := scripted(t.TempDir(), "env GORACE=atexit_sleep_ms=0 '"+h.self+"' plugin")
 	h.Secrets().Add("hush-hush")
 	validate := func(config string) error {
 		return h.Validate(t.Context(), *plugin, sdk.KindSample, "echo", []byte(config))
