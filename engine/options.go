@@ -447,7 +447,7 @@ type Begun struct {
 	Again    *journal.EarlierTerms // which answers of the earlier run hold; nil: none are reused
 	Changed  int                   // lines of the journal that were changed later: their items are answered again
 	Earlier  string                // the newest run of this file and input, if it ended early and is not resumed
-	Removed  []journal.RemovedRun  // finished runs that are no longer kept
+	Removed  []string              // IDs of finished runs that are no longer kept
 }
 
 // OptionError says that an option does not suit a file. Its text names the option as Options.NAME,

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
@@ -60,7 +59,7 @@ func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
 	}
 	left := &Detached{Run: begun.Run}
 	if err = p.begin(ctx, w.records, begun.Resumed, false, w.out.Labels); err == nil {
-		if left.Items, err = r.Send(ctx, rows.Next, w.kept, &sending{to, p.workspace, rows, 0}); err == nil {
+		if left.Items, err = r.Send(ctx, rows.Next, w.kept, to); err == nil {
 			err = to.Leave(ctx, left.Items)
 		}
 	}
@@ -99,35 +98,6 @@ func (p *Pipeline) leavable() (to Leaver, last journal.Manifest, err error) {
 		}
 	}
 	return to, last, nil
-}
-
-// sending reports how much of the input is handed over.
-type sending struct {
-	run.Sender
-	to   *Workspace
-	rows *Rows
-	done int64
-}
-
-// Send implements run.Sender.
-func (s *sending) Send(ctx context.Context, o run.Order) error {
-	err := s.Sender.Send(ctx, o)
-	s.sent(len(o.Rows))
-	return err
-}
-
-// Know implements run.Sender.
-func (s *sending) Know(ctx context.Context, rows []source.Row, results []outcome.Result) error {
-	err := s.Sender.Know(ctx, rows, results)
-	s.sent(len(rows))
-	return err
-}
-
-func (s *sending) sent(rows int) {
-	s.done += int64(rows)
-	step := s.rows.step("sending")
-	step.Unit, step.Done = "item", s.done
-	s.to.progress(step)
 }
 
 var errDetached = errors.New("its caller has left it to other machines")

@@ -97,14 +97,6 @@ func (s *Shares) Columns(types bool) (result.Input, error) {
 	return inputOf(rows, s.manifest.LabelForm, types)
 }
 
-// Items returns the number of items that the parts have answered.
-func (s *Shares) Items() (items int) {
-	for _, part := range s.parts {
-		items += journal.End(part.Folder()).Items
-	}
-	return items
-}
-
 // Merge writes the answers of all parts in the order of the input, as one run over it would have, and keeps them as a
 // new run. It asks nobody. write and finish are as in Work; Outcome.Elapsed is the time of all parts together.
 func (s *Shares) Merge(ctx context.Context, write func([]outcome.Result) error, finish func(error) error) (*Outcome, error) {

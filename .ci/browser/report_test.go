@@ -127,19 +127,3 @@ knowledge "k" {
 	}
 	tab.Quiet()
 }
-
-// TestCompared: the page of two runs.
-func TestCompared(t *testing.T) {
-	dir := example(t)
-	racflow(t, dir, "run", "--keep", "all", "-var", "embedder=hashing", "-var", "election=majority", "--output", "b.jsonl", "pipelines/intent.hcl")
-	racflow(t, dir, "report", "run-000001", "run-000002", "--output", "report.html")
-	tab := Open(t, filepath.Join(dir, "report.html"))
-	tab.Wait(`document.querySelector("#items tbody tr")`)
-	tab.Fits()
-	tab.Focus("#items .opener")
-	tab.Keys(kb.Enter)
-	tab.Wait(`document.querySelectorAll("#items .item").length === 2`)
-	tab.Screenshot("compared")
-	tab.Accessible()
-	tab.Quiet()
-}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +25,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
-	"github.com/racflow/racflow/engine/internal/show/explain"
 	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
@@ -229,28 +227,23 @@ standard input is one of
 
 ` + report.ConsoleCommands + `
 Once there is an item, an EXPRESSION may also read what rules see of it: margin < 0.2
-or answer in candidate_labels. --run newest --item ID takes an item as a run recorded
-it, by its id or its line in the input: candidates, votes, answer, confidence. Of items
-that are not flagged, failed, wrong or without an answer, candidates are only kept by
-racflow run --keep all.
+or answer in candidate_labels.
 
-No stage of the pipeline answers anything, so what stages would find is what :item or
-the run says. Secrets show as (secret). Where the input is no terminal, the exit code is 1 if a line failed.`
+No stage of the pipeline answers anything, so what stages would find is what :item
+says. Secrets show as (secret). Where the input is no terminal, the exit code is 1 if a line failed.`
 
 func newConsole() *cobra.Command {
 	var flags fileFlags
-	var run, item string
 	c := &cobra.Command{
 		Use:   "console [FILE]",
 		Short: "Evaluate expressions and rules with the values of a pipeline file",
 		Long:  consoleLong,
 		Example: `  racflow console pipelines/intent.hcl
-  echo 'var.embedder' | racflow console pipelines/intent.hcl
-  racflow console --run newest --item test-0012 pipelines/intent.hcl`,
+  echo 'var.embedder' | racflow console pipelines/intent.hcl`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			if (run == "") != (item == "") {
-				return errors.New("--run and --item belong together: a run, or newest, and an item of it by its id or its line")
+			if c.Flags().Changed("run") || c.Flags().Changed("item") {
+				return errors.New("racflow explain RUN ID shows an item as a run recorded it; :item takes one, and :row reads one from the input")
 			}
 			return flags.files(c, func(a *app) error {
 				file, err := a.Load(args[0])
@@ -258,22 +251,15 @@ func newConsole() *cobra.Command {
 					return err
 				}
 				console := &console{app: a, ctx: c.Context(), file: file, in: c.InOrStdin(), out: c.OutOrStdout(), errs: c.ErrOrStderr()}
-				if run != "" {
-					o, err := flags.options(nil)
-					if err != nil {
-						return err
-					}
-					if err := console.recorded(o, run, item); err != nil {
-						return err
-					}
-				}
 				return console.run()
 			})
 		},
 	}
 	flags.register(c)
-	c.Flags().StringVar(&run, "run", "", "take --item from the run `ID`, or from newest")
-	c.Flags().StringVar(&item, "item", "", "the item is that with the `ID`, or on that line, of --run")
+	for _, former := range []string{"run", "item"} { // they get the error that says what replaces them
+		c.Flags().String(former, "", "")
+		c.Flags().Lookup(former).Hidden = true
+	}
 	return c
 }
 
@@ -285,7 +271,7 @@ type console struct {
 	*app
 	ctx       context.Context // of the command
 	file      *pipeline.File
-	item      *pipeline.Inspected // nil: none yet
+	item      *rule.Env // nil: none yet
 	in        io.Reader
 	out, errs io.Writer
 }
@@ -335,11 +321,11 @@ func (c *console) evaluate(line string) (value string, diags hcl.Diagnostics, er
 	command, rest, _ := strings.Cut(line, " ")
 	switch {
 	case command == ":help":
-		return "", nil, report.ConsoleHelp(c.out, c.file, c.item)
+		return "", nil, report.ConsoleHelp(c.out, c.file, c.item != nil)
 	case command == ":item":
-		env, err := itemOf(strings.TrimSpace(rest))
+		item, err := itemOf(strings.TrimSpace(rest))
 		if err == nil {
-			c.item = &pipeline.Inspected{Env: env}
+			c.item = item
 		}
 		return "", nil, err
 	case command == ":row":
@@ -349,11 +335,7 @@ func (c *console) evaluate(line string) (value string, diags hcl.Diagnostics, er
 		if diags.HasErrors() {
 			return "", diags, nil
 		}
-		item := cmp.Or(c.item, &pipeline.Inspected{Env: &rule.Env{}})
-		if err := item.Check(r); err != nil {
-			return "", nil, err
-		}
-		holds, err := r.Eval(c.ctx, item.Env)
+		holds, err := r.Eval(c.ctx, cmp.Or(c.item, &rule.Env{}))
 		return strconv.FormatBool(holds), nil, err
 	case strings.HasPrefix(command, ":"):
 		return "", nil, fmt.Errorf("there is no %s; there are :item, :row, :rule and :help", command)
@@ -363,30 +345,9 @@ func (c *console) evaluate(line string) (value string, diags hcl.Diagnostics, er
 	case !diags.HasErrors() || !pipeline.NeedsItem(line):
 		return value, diags, nil
 	case c.item == nil:
-		return "", nil, errors.New("there is no item yet: :item TEXT, :row N, or --run newest --item ID gives one")
+		return "", nil, errors.New("there is no item yet: :item TEXT or :row N gives one")
 	}
 	return c.file.Inspect(c.ctx, line, c.item)
-}
-
-// recorded makes an item of a run the item, as the run recorded it.
-func (c *console) recorded(o engine.Options, run, id string) error {
-	r, err := explain.Open(c.ctx, o, run)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	if path, err := filepath.Abs(c.file.Path); err == nil && path != r.Manifest().File {
-		return fmt.Errorf("run %s is of another file, %s: name that, or a run of %s; racflow runs list shows them", r.ID(), r.Manifest().File, c.file.Path)
-	}
-	item, gone, err := r.Recorded(c.ctx, id)
-	if err != nil {
-		return err
-	}
-	for _, g := range append(r.Gone(), gone...) {
-		fmt.Fprintf(c.errs, "not there any more: %s\n", message(errors.New(g)))
-	}
-	c.item = item
-	return nil
 }
 
 // row makes a row of the input the item.
@@ -418,7 +379,7 @@ func (c *console) row(number string) error {
 		case row.Err != nil:
 			return row.Err
 		default:
-			c.item = &pipeline.Inspected{Env: &rule.Env{Item: sdk.Item{ID: row.ID, Text: row.Text, Meta: row.Meta}}}
+			c.item = &rule.Env{Item: sdk.Item{ID: row.ID, Text: row.Text, Meta: row.Meta}}
 			return nil
 		}
 	}

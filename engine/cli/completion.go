@@ -5,17 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/spf13/cobra"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/scaffold"
 	"github.com/racflow/racflow/engine/internal/plugin/catalog"
 	"github.com/racflow/racflow/engine/internal/plugin/model"
 	"github.com/racflow/racflow/engine/internal/run/journal"
-
 	"github.com/racflow/racflow/pipelines"
 )
 
@@ -26,7 +22,6 @@ func completions(c *cobra.Command) {
 		c.ValidArgsFunction = arguments(c)
 	}
 	for name, complete := range map[string]cobra.CompletionFunc{
-		"var": completeVariable, "pipeline": completePipeline, "column": completeColumn, "knowledge-column": completeColumn, "format": completeFormat,
 		"var-file": cobra.FixedCompletions([]string{"hcl", "tfvars"}, cobra.ShellCompDirectiveFilterFileExt),
 		"state":    cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		"plugins":  cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
@@ -80,58 +75,6 @@ func arguments(c *cobra.Command) cobra.CompletionFunc {
 	return nil
 }
 
-// named are the blocks of a type in the pipeline file on the command line, by their names. It reads syntax alone, so a
-// shell can ask it at every key; what cannot be read has none.
-func named(args []string, typ string) (blocks []*hclsyntax.Block) {
-	var path string
-	if i := slices.IndexFunc(args, func(a string) bool { return filepath.Ext(a) == ".hcl" }); i >= 0 {
-		path = args[i]
-	} else if path, _ = usualFile("."); path == "" {
-		return nil
-	}
-	src, err := bounded.ReadAny(path, bounded.MaxSource)
-	if err != nil {
-		return nil
-	}
-	file, _ := bounded.Parse(src, path)
-	body, ok := file.Body.(*hclsyntax.Body)
-	if !ok {
-		return nil
-	}
-	for _, b := range body.Blocks {
-		if b.Type == typ && len(b.Labels) > 0 {
-			blocks = append(blocks, b)
-		}
-	}
-	return blocks
-}
-
-// completeVariable completes the NAME of NAME=VALUE, with what the file says of it; a VALUE may be a path.
-func completeVariable(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	if strings.Contains(toComplete, "=") {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	var all []string
-	for _, b := range named(args, "variable") {
-		doc := ""
-		if a := b.Body.Attributes["description"]; a != nil {
-			if value, diags := a.Expr.Value(nil); !diags.HasErrors() && value.Type() == cty.String && value.IsKnown() && !value.IsNull() {
-				doc = value.AsString()
-			}
-		}
-		all = append(all, cobra.CompletionWithDesc(b.Labels[0]+"=", doc))
-	}
-	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-func completePipeline(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var all []string
-	for _, b := range named(args, "pipeline") {
-		all = append(all, b.Labels[0])
-	}
-	return all, cobra.ShellCompDirectiveNoFileComp
-}
-
 // completeRun completes the runs of the state folder, the newest first.
 func completeRun(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	state := stateDir
@@ -146,20 +89,4 @@ func completeRun(c *cobra.Command, args []string, _ string) ([]string, cobra.She
 		}
 	}
 	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-}
-
-func completeColumn(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"text=", "label=", "id="}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-// completeFormat completes --format, whose usage names the formats before anything in brackets.
-func completeFormat(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	usage, _, _ := strings.Cut(c.Flags().Lookup("format").Usage, " (")
-	var all []string
-	for _, word := range strings.FieldsFunc(usage, func(r rune) bool { return r == ' ' || r == ',' }) {
-		if slices.Contains([]string{"jsonl", "json", "tsv", "csv", "parquet", "table", "text"}, word) {
-			all = append(all, word)
-		}
-	}
-	return all, cobra.ShellCompDirectiveNoFileComp
 }

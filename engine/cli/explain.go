@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/explain"
@@ -181,9 +178,6 @@ const reportLong = `The page is one HTML file that needs no network: totals, con
 and time by stage, and a table of the items, failed, wrong and flagged ones first. Each item opens to what made
 its answer. RUN is the id of a run that is kept (racflow runs list shows them), or newest.
 
-With two runs, it compares the second with the first: items that are answered differently, whether that is more
-than chance, and what each run took.
-
 After run --keep all, the page can explain every item, not only those that need a look. It holds texts of your
 items and your knowledge: give it to nobody who may not see these.`
 
@@ -191,17 +185,19 @@ func newReport() *cobra.Command {
 	flags := fileFlags{}
 	var to string
 	c := &cobra.Command{
-		Use:   "report RUN [RUN]",
-		Short: "Write a page that explains a run, or compares two",
+		Use:   "report RUN",
+		Short: "Write a page that explains a run",
 		Long:  reportLong,
 		Example: `  racflow report newest
-  racflow report newest --output report.html
-  racflow report run-000001 run-000002`,
+  racflow report newest --output report.html`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 && len(args) != 2 {
-				return errors.New("name a run, or newest, or two runs; racflow runs list shows them")
+			switch len(args) {
+			case 1:
+				return nil
+			case 2:
+				return errors.New("the page is of one run: racflow runs diff compares two, and --items shows what is answered differently")
 			}
-			return nil
+			return errors.New("name a run, or newest; racflow runs list shows them")
 		},
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			o, err := flags.options(nil)
@@ -211,12 +207,17 @@ func newReport() *cobra.Command {
 			if o.Log, err = newLog(c); err != nil {
 				return err
 			}
-			p, name, err := reportOf(c.Context(), c.ErrOrStderr(), o, args)
+			run, err := explain.Open(c.Context(), o, args[0])
+			if err != nil {
+				return err
+			}
+			defer run.Close()
+			p, err := page.RunPage(c.Context(), run)
 			if err != nil {
 				return err
 			}
 			if to == "" {
-				to = name + ".html"
+				to = run.ID() + ".html"
 			}
 			file, err := disk.OpenOutput(to, c.OutOrStdout())
 			if err != nil {
@@ -243,27 +244,4 @@ func newReport() *cobra.Command {
 	c.Flags().StringVar(&flags.state, "state", stateDir, "`DIR` that keeps runs")
 	flags.registerPlugins(c)
 	return c
-}
-
-// reportOf returns the page of one run or two, and a name for it.
-func reportOf(ctx context.Context, w io.Writer, o engine.Options, names []string) (p page.Page, name string, err error) {
-	var compared *eval.RunComparison
-	if len(names) == 2 {
-		if compared, err = compareRuns(w, o.State, names); err != nil {
-			return p, "", err
-		}
-	}
-	open := make([]*explain.Run, len(names))
-	for i, run := range names {
-		if open[i], err = explain.Open(ctx, o, run); err != nil {
-			return p, "", err
-		}
-		defer open[i].Close()
-	}
-	if compared == nil {
-		p, err = page.RunPage(ctx, open[0])
-		return p, open[0].ID(), err
-	}
-	p, err = page.ComparePage(ctx, compared, open[0], open[1])
-	return p, open[0].ID() + "-" + open[1].ID(), err
 }

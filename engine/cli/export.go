@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -150,7 +149,7 @@ func (f *resultFlags) register(c *cobra.Command) {
 		c.Flags().StringVarP(&f.name, "output", "o", "", "write results to `FILE`, whose name says the format: .jsonl, .tsv, .csv or .parquet, and all but the last with .gz or .zst after it (- is standard output)")
 		c.Flags().StringVar(&f.format, "format", "", "write results as `FORMAT`: jsonl, tsv, csv, parquet or table, whatever the output's name says (default: table on a terminal, and jsonl to pipes)")
 		c.Flags().StringSliceVar(&f.columns, "columns", nil, "write these `NAMES` alone, in this order: id, text, answer and so on, or columns of the input")
-		c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace FILE although it has more results, or what an unfinished run left of it")
+		c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace what an unfinished run left of FILE")
 	})
 }
 
@@ -166,7 +165,6 @@ func (f *resultFlags) check() error {
 type results struct {
 	file    *disk.Output
 	writer  result.Writer
-	before  int64 // results that the file has which is replaced
 	written int64
 	failed  error // why they are not written
 }
@@ -183,7 +181,7 @@ func (f *resultFlags) open(c *cobra.Command, a *app, p *engine.Pipeline, resume 
 			path, err := filepath.Abs(p.File().Path)
 			newest, _ := a.Runs().Newest(path, p.Definition().Name)
 			return cmp.Or(newest.ID, resume), err
-		}, reaches: p.Reaches, columns: p.Columns,
+		}, columns: p.Columns,
 	})
 }
 
@@ -191,7 +189,6 @@ func (f *resultFlags) open(c *cobra.Command, a *app, p *engine.Pipeline, resume 
 type resultSource struct {
 	reads   []string                                      // files that are not to be written over
 	resume  func() (string, error)                        // the run that is resumed; empty: a new one begins
-	reaches func(n int64) (bool, error)                   // there may be so many results
 	columns func(types bool) (in result.Input, err error) // of the input
 }
 
@@ -212,11 +209,11 @@ func (f *resultFlags) openOf(c *cobra.Command, w *engine.Workspace, of resultSou
 		return nil, err
 	}
 	if file.Target() != "" && !f.overwrite {
-		if err := r.keep(w, of, format, compression); err != nil {
+		if err := r.keep(w, of); err != nil {
 			return nil, err
 		}
 	}
-	o := result.Options{Columns: f.columns, Compression: compression, Live: file.Target() == "", More: "--output FILE keeps them all"}
+	o := result.Options{Columns: f.columns, Compression: compression, More: "--output FILE keeps them all"}
 	if f.columns != nil || format == result.TSV || format == result.CSV || format == result.Parquet {
 		if o.Input, err = of.columns(format == result.Parquet); err != nil {
 			return nil, err
@@ -248,44 +245,23 @@ func (f *resultFlags) formatOf(file *disk.Output, terminal bool) (format, compre
 	return "", "", fmt.Errorf("the name of %s does not say how results are to be written: end it in .jsonl, .tsv, .csv or .parquet, or name a format with --format", file.Name())
 }
 
-// keep refuses to replace a file with more results than there will be, and results that a run
-// left that ended early.
-func (r *results) keep(w *engine.Workspace, of resultSource, format, compression string) error {
-	name, part := r.file.Name(), r.file.Part()
+// keep refuses to replace results that another run left that ended early.
+func (r *results) keep(w *engine.Workspace, of resultSource) error {
+	if r.file.Left() == 0 {
+		return nil
+	}
 	resume, err := of.resume()
 	if err != nil {
 		return err
 	}
-	if r.file.Left() > 0 {
-		left, known := w.Runs().Writing(r.file.Target())
-		switch {
-		case known && left.ID != resume:
-			return fmt.Errorf("%s holds results of %s, which ended early: --resume=%s completes it, --overwrite begins anew, and another name keeps both", part, left.ID, left.ID)
-		case !known && resume == "":
-			return fmt.Errorf("%s holds results of a run that ended early and is not kept: rename that file, choose another name, or replace it with --overwrite", part)
-		}
+	left, known := w.Runs().Writing(r.file.Target())
+	switch {
+	case known && left.ID != resume:
+		return fmt.Errorf("%s holds results of %s, which ended early: --resume=%s completes it, --overwrite begins anew, and another name keeps both", r.file.Part(), left.ID, left.ID)
+	case !known && resume == "":
+		return fmt.Errorf("%s holds results of a run that ended early and is not kept: rename that file, choose another name, or replace it with --overwrite", r.file.Part())
 	}
-	info, err := os.Stat(r.file.Target())
-	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
-		return nil
-	}
-	if err == nil && format != result.Table {
-		r.before, err = result.Count(r.file.Target(), format, compression)
-	}
-	if err != nil {
-		return fmt.Errorf("%s holds something else than results as %s (%w): choose another name, or replace it with --overwrite", name, strings.TrimSuffix(format+"."+compression, "."), err)
-	}
-	if r.before == 0 || resume != "" { // a run that is resumed has as many as when it began
-		return nil
-	}
-	if enough, err := of.reaches(r.before); err != nil || enough {
-		return err
-	}
-	return r.fewer("this run would have fewer: choose another name, or")
-}
-
-func (r *results) fewer(format string, args ...any) error {
-	return fmt.Errorf("%s has %d results, and %s replace it with --overwrite", r.file.Name(), r.before, fmt.Sprintf(format, args...))
+	return nil
 }
 
 // write takes a batch of results.
@@ -308,9 +284,7 @@ func (r *results) finish(err error) error {
 	if err == nil || r.written > 0 { // else nothing is left of it
 		r.failed = r.writer.Close()
 	}
-	if r.failed == nil && err == nil && r.written < r.before {
-		r.failed = r.fewer("this run has %d, which are in %s: keep both, or", r.written, r.file.Partial())
-	} else if r.failed == nil && err == nil {
+	if r.failed == nil && err == nil {
 		r.failed = r.file.Commit()
 	}
 	if r.failed != nil {

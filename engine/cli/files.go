@@ -25,7 +25,7 @@ import (
 // takeFile gives a verb whose command line names no pipeline file that of the working directory, as
 // its first argument, and says on standard error which one that is.
 func takeFile(c *cobra.Command) error {
-	path, err := usualFile(".")
+	path, err := usualFile()
 	if err != nil {
 		return fmt.Errorf("%w, such as: %s pipelines/intent.hcl", err, c.CommandPath())
 	}
@@ -35,10 +35,10 @@ func takeFile(c *cobra.Command) error {
 	return nil
 }
 
-// usualFile is the file of a folder that is meant where none is named: pipeline.hcl, or else
+// usualFile is the file of the working directory that is meant where none is named: pipeline.hcl, or else
 // the only one that has a pipeline block.
-func usualFile(dir string) (string, error) {
-	entries, err := os.ReadDir(dir)
+func usualFile() (string, error) {
+	entries, err := os.ReadDir(".")
 	if err != nil {
 		return "", err
 	}
@@ -47,7 +47,7 @@ func usualFile(dir string) (string, error) {
 		switch name := e.Name(); {
 		case name == "pipeline.hcl":
 			return name, nil
-		case filepath.Ext(name) == ".hcl" && !strings.HasPrefix(name, ".") && hasPipeline(filepath.Join(dir, name)):
+		case filepath.Ext(name) == ".hcl" && !strings.HasPrefix(name, ".") && hasPipeline(name):
 			found = append(found, name)
 		}
 	}

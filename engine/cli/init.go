@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -34,7 +32,6 @@ type initFlags struct {
 	delimiter       string
 	format          string
 	yes, overwrite  bool
-	full            bool
 }
 
 const initLong = `DATA is a file of rows (TSV, CSV, JSONL and whatever else run reads; a glob of them in quotes), or a folder, a
@@ -50,12 +47,10 @@ Exports of other programs (label-studio, prodigy, spaCy, rasa, fasttext, chats, 
 converted into NAME.rows.jsonl beside the pipeline. --format, --sheet, --header and --delimiter say how DATA is
 written where that is found out wrongly.
 
-Names and values of columns decide which hold the text, the label and the id. On a terminal you can correct
-the guess; elsewhere a doubtful guess is an error that says what to type. --column says it, label= that there is
-none. The embedder is minilm where that is on this machine and the texts are in English, else hashing.
+Names and values of columns decide which hold the text, the label and the id. A doubtful guess is an error that
+says what to type: --column corrects the guess, label= says that there is no label, and --yes takes it. The embedder is minilm where that is on this machine and the texts are in English, else hashing.
 
-The short file and that of --full, which has all variables of the shipped file, give the same answers. --example
-NAME writes a shipped pipeline and its data into a folder.`
+--example NAME writes a shipped pipeline, which has variables for all that can be set, and its data into a folder.`
 
 func newInit() *cobra.Command {
 	var f initFlags
@@ -84,8 +79,9 @@ func newInit() *cobra.Command {
 	c.Flags().StringVar(&f.sheet, "sheet", "", "read the `SHEET` of a workbook, or the array of that name in a JSON object")
 	c.Flags().StringVar(&f.header, "header", "", "the columns are named in `ROW`, from 1 on; none: no row names them")
 	c.Flags().StringVar(&f.delimiter, "delimiter", "", "the `CHARACTER` between the fields of a line")
-	c.Flags().BoolVar(&f.yes, "yes", false, "take the guess, and ask nothing")
-	c.Flags().BoolVar(&f.full, "full", false, "write all that can be set, with the variables of the file that it is like")
+	c.Flags().BoolVar(&f.yes, "yes", false, "take the guess, however doubtful")
+	c.Flags().Bool("full", false, "")
+	_ = c.Flags().MarkDeprecated("full", "racflow init --example intent, or contextual, writes a file with all that can be set") // the flag is there
 	c.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace files that are there")
 	return c
 }
@@ -113,20 +109,9 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 		return err
 	}
 	out := c.OutOrStdout()
-	in := bufio.NewReader(c.InOrStdin())
 	for _, r := range data.Rows {
 		if err := r.Map(columns); err != nil {
 			return err
-		}
-		if !f.yes && isTerminal(c.InOrStdin()) && isTerminal(out) {
-			if columns, err = bounded.Interruptible(c.Context(), func() (map[string]string, error) { return confirm(out, in, r) }); err != nil {
-				return err
-			}
-			guess, asIs := r.Mapping.Label, r.AsIs
-			if err := r.Map(columns); err != nil {
-				return err
-			}
-			r.AsIs = asIs || r.Mapping.Label != guess
 		}
 		if r.Unsure != "" && !f.yes {
 			return errors.New(r.Unsure + "; --yes takes the first")
@@ -136,7 +121,7 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 		}
 	}
 	data.Describe(out)
-	plan, err := scaffold.Make(data, scaffold.Options{Output: f.output, Full: f.full, MiniLM: hasMiniLM(), Pipelines: pipelines.Files})
+	plan, err := scaffold.Make(data, scaffold.Options{Output: f.output, MiniLM: hasMiniLM()})
 	if err != nil {
 		return err
 	}
@@ -201,40 +186,6 @@ func (f *initFlags) mapping() (map[string]string, error) {
 			return nil, fmt.Errorf("--column %s: write text=NAME, label=NAME or id=NAME", given)
 		}
 		columns[means] = column
-	}
-	return columns, nil
-}
-
-// confirm asks a person which columns hold what, with the guess as the default.
-func confirm(out io.Writer, in *bufio.Reader, r *scaffold.Rows) (map[string]string, error) {
-	columns := map[string]string{}
-	fmt.Fprintf(out, "%s has the columns %s. Return takes what stands in brackets, - says that there is none.\n",
-		terminal.Line(r.Path), terminal.Shorten(strings.Join(r.Columns(), ", "), 400))
-	for _, ask := range []struct{ means, guess string }{{"text", r.Mapping.Text}, {"label", r.Mapping.Label}, {"id", r.Mapping.ID}} {
-		guess := ask.guess
-		if guess == "" {
-			guess = "-"
-		}
-		for {
-			fmt.Fprintf(out, "column of the %s [%s]: ", ask.means, terminal.Shorten(guess, 60))
-			answer, err := in.ReadString('\n')
-			if err != nil && (!errors.Is(err, io.EOF) || answer == "") {
-				return nil, errors.New("the questions were not answered, and nothing is written; --yes takes the guess")
-			}
-			answer = strings.TrimSpace(answer)
-			if answer == "" {
-				answer = guess
-			}
-			if answer == "-" && ask.means != "text" {
-				columns[ask.means] = ""
-				break
-			}
-			if r.Has(answer) {
-				columns[ask.means] = answer
-				break
-			}
-			fmt.Fprintf(out, "there is no column %q\n", terminal.Shorten(answer, 60))
-		}
 	}
 	return columns, nil
 }

@@ -1,84 +1,40 @@
 package cli
 
 import (
-	"bufio"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/racflow/racflow/engine/internal/file/scaffold"
 )
-
-// What a person answers is taken, and Return takes the guess.
-func TestConfirm(t *testing.T) {
-	t.Chdir(folder(t, map[string]string{
-		"t.csv": "nr,body,queue\n1,where is the parcel that I sent,parcel\n2,how high is the fee for a card,fee\n" +
-			"3,when is the parcel here,parcel\n4,what is the fee,fee\n",
-	}))
-	for name, test := range map[string]struct {
-		typed string
-		want  map[string]string
-		says  string
-	}{
-		"the guess":        {"\n\n\n", map[string]string{"text": "body", "label": "", "id": "nr"}, "column of the text [body]: "},
-		"corrected":        {"queue\nbody\n-\n", map[string]string{"text": "queue", "label": "body", "id": ""}, ""},
-		"no such column":   {"boddy\nbody\nqueue\nnr", map[string]string{"text": "body", "label": "queue", "id": "nr"}, `there is no column "boddy"`},
-		"a text is needed": {"-\nbody\n\n\n", map[string]string{"text": "body", "label": "", "id": "nr"}, `there is no column "-"`},
-		"the end":          {"body\n", nil, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d, err := scaffold.Look(t.Context(), []string{"t.csv"}, scaffold.How{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := d.Rows[0]
-			r.Mapping.ID, r.Mapping.Text, r.Mapping.Label = "nr", "body", ""
-			var out strings.Builder
-			got, err := confirm(&out, bufio.NewReader(strings.NewReader(test.typed)), r)
-			if (err != nil) != (test.want == nil) || !maps.Equal(got, test.want) {
-				t.Errorf("%v, %v, want %v", got, err, test.want)
-			}
-			if !strings.Contains(out.String(), test.says) {
-				t.Errorf("%q is not in\n%s", test.says, out.String())
-			}
-		})
-	}
-}
 
 // With what init writes for documents, a file or folder with another name costs no vector: neither its path nor a title made
 // of its name is embedded. Both are searched by words.
 func TestInitRename(t *testing.T) {
-	for _, form := range []string{"short", "full"} {
-		t.Run(form, func(t *testing.T) {
-			dir := folder(t, map[string]string{
-				"docs/guide/cards.md": "# Cards\n\nA lost card is blocked at once.\n\n## Fees\n\nA new card costs ten francs.\n",
-				"docs/guide/hours.md": "No heading says that the desk closes at five.\n",
-				"docs/notes.txt":      "The water of the pond is changed on Mondays.\n",
-				"docs/page.html":      "<title>Ponds</title><h1>Fish</h1><p>They are fed in the morning.",
-				"docs/feed.go":        "package pond\n\n// Feed feeds the fish.\nfunc Feed() {}\n",
-				"0.1.0/empty":         "",
-			})
-			linkPlugin(t, filepath.Join(dir, "0.1.0"), "mine")
-			must(t, racflow(t, dir, append([]string{"init", "docs"}, map[string][]string{"full": {"--full"}}[form]...)...))
-			ask := func(question, want string) {
-				t.Helper()
-				if said := must(t, racflow(t, dir, "ask", "--plugins", "0.1.0", "-var", "embedder=mine/embed", "pipeline.hcl", question)); !strings.Contains(said, want) {
-					t.Errorf("there is no %q in\n%s", want, said)
-				}
-			}
-			ask("fees", "5 entries, 5 embedded with mine/embed")
-			for from, to := range map[string]string{"docs/guide": "docs/handbook", "docs/notes.txt": "docs/aquarium.txt", "docs/page.html": "docs/handbook-page.html"} {
-				if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			ask("aquarium", "5 entries, 0 embedded with mine/embed, 4 with vectors of earlier builds, 4 removed")
-			ask("aquarium", "aquarium.txt")
-		})
+	dir := folder(t, map[string]string{
+		"docs/guide/cards.md": "# Cards\n\nA lost card is blocked at once.\n\n## Fees\n\nA new card costs ten francs.\n",
+		"docs/guide/hours.md": "No heading says that the desk closes at five.\n",
+		"docs/notes.txt":      "The water of the pond is changed on Mondays.\n",
+		"docs/page.html":      "<title>Ponds</title><h1>Fish</h1><p>They are fed in the morning.",
+		"docs/feed.go":        "package pond\n\n// Feed feeds the fish.\nfunc Feed() {}\n",
+		"0.1.0/empty":         "",
+	})
+	linkPlugin(t, filepath.Join(dir, "0.1.0"), "mine")
+	must(t, racflow(t, dir, "init", "docs"))
+	ask := func(question, want string) {
+		t.Helper()
+		if said := must(t, racflow(t, dir, "ask", "--plugins", "0.1.0", "-var", "embedder=mine/embed", "pipeline.hcl", question)); !strings.Contains(said, want) {
+			t.Errorf("there is no %q in\n%s", want, said)
+		}
 	}
+	ask("fees", "5 entries, 5 embedded with mine/embed")
+	for from, to := range map[string]string{"docs/guide": "docs/handbook", "docs/notes.txt": "docs/aquarium.txt", "docs/page.html": "docs/handbook-page.html"} {
+		if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask("aquarium", "5 entries, 0 embedded with mine/embed, 4 with vectors of earlier builds, 4 removed")
+	ask("aquarium", "aquarium.txt")
 }
 
 // A build reports how many documents it read without their tables of contents.

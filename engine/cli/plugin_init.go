@@ -337,7 +337,7 @@ func (f *sourceFlags) install(c *cobra.Command, text string) error {
 	if err != nil {
 		return err
 	}
-	w := registry.Wanted{Source: source, Version: version, Dir: "."}
+	w := plugin.Requirement{Source: source, Version: version}
 	here := runtime.GOOS + "/" + runtime.GOARCH
 	if f.sha256 != "" {
 		w.SHA256 = map[string]string{here: strings.ToLower(f.sha256)}
@@ -358,7 +358,7 @@ func (f *sourceFlags) install(c *cobra.Command, text string) error {
 }
 
 // requirementOf are the lines of a file that require a plugin.
-func requirementOf(p plugin.LockedPlugin, w registry.Wanted) string {
+func requirementOf(p plugin.LockedPlugin, w plugin.Requirement) string {
 	version := w.Version
 	if version == "" {
 		version = "~> " + strings.Join(strings.SplitN(p.Version, ".", 3)[:2], ".")

@@ -28,8 +28,7 @@ Exit code 0: every item was answered; 1: the run could not start or broke off; 3
 some items or rows failed, or lack a voter; 130: it was interrupted.
 
 --output FILE. Results are written to FILE.part as they come, which replaces FILE at the end of the
-input. Two runs cannot write one FILE, and a longer result, or one of an unfinished run, is replaced only
-with --overwrite. The name says the format: .jsonl, .tsv or .csv, with .gz or .zst behind it, or
+input. Two runs cannot write one FILE, and what an unfinished run left is replaced only with --overwrite. The name says the format: .jsonl, .tsv or .csv, with .gz or .zst behind it, or
 .parquet; --format says it for other names, pipes and devices. JSONL has each result whole, and the
 input's other columns under the key fields. Tables have the columns id, text, expected, answer,
 agreement, confidence, unknown, labels (of sets and trees), runner_up, flagged, reason, error, citations,

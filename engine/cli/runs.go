@@ -227,29 +227,13 @@ func newRunsRemove() *cobra.Command {
 const maxNamed = 5
 
 // removedRuns says which finished runs were removed as another began.
-func removedRuns(all []journal.RemovedRun) string {
-	var names []string
-	var tokens uint64
-	paid, failed := 0, 0
-	for _, r := range all {
-		name := r.ID
-		if r.Tokens > 0 {
-			paid++
-			name = fmt.Sprintf("%s (%d tokens)", r.ID, r.Tokens)
-		}
-		names, tokens, failed = append(names, name), tokens+r.Tokens, failed+r.Failed
+func removedRuns(ids []string) string {
+	names := ids[:min(len(ids), maxNamed)]
+	more := ""
+	if n := len(ids) - len(names); n > 0 {
+		more = fmt.Sprintf(", %d more", n)
 	}
-	if more := len(names) - maxNamed; more > 0 {
-		names = append(names[:maxNamed], fmt.Sprintf("%d more", more))
-	}
-	text := fmt.Sprintf("removed %s beyond those that are kept: %s", terminal.Plural(len(all), "finished run"), strings.Join(names, ", "))
-	if paid > 0 {
-		text += fmt.Sprintf("; models had been asked in %d of them, for %d tokens", paid, tokens)
-	}
-	if failed > 0 {
-		text += fmt.Sprintf("; %s had failed in them", terminal.Plural(failed, "item"))
-	}
-	return text
+	return fmt.Sprintf("removed %s beyond those that are kept: %s%s", terminal.Plural(len(ids), "finished run"), strings.Join(names, ", "), more)
 }
 
 var runsShowLong = `Show what was run and what came of it: file, variables, input, knowledge and stages;

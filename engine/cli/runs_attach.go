@@ -105,15 +105,14 @@ func attach(c *cobra.Command, on *clusterFlags, to *resultFlags, state, id strin
 		d.progress.Clear()
 		w.Close()
 	}()
-	run, err := caller.Attach(c.Context(), conn, id, w.State(), caller.Options{Servers: withoutUsers(on.servers), State: w.State(), Say: d.print, Log: log, Spent: d.spent})
+	run, err := caller.Attach(c.Context(), conn, id, caller.Options{Servers: withoutUsers(on.servers), State: w.State(), Say: d.print, Log: log, Spent: d.spent})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = run.Close() }() // it has nothing that is not at the servers
+	defer run.Close()
 	local, _ := w.Runs().Elsewhere(id)
 	results, err := to.openOf(c, w, resultSource{
-		resume:  func() (string, error) { return local, nil },
-		reaches: func(n int64) (bool, error) { return int64(run.Items()) >= n, nil },
+		resume: func() (string, error) { return local, nil },
 		columns: func(bool) (in result.Input, err error) {
 			err = run.Each(func(r outcome.Result) error {
 				in.See(r)

@@ -63,7 +63,6 @@ func merge(c *cobra.Command, to *resultFlags, state, input string, runs []string
 	results, err := to.openOf(c, w, resultSource{
 		reads:   shares.Reads(),
 		resume:  func() (string, error) { return "", nil },
-		reaches: func(n int64) (bool, error) { return int64(shares.Items()) >= n, nil },
 		columns: shares.Columns,
 	})
 	if err != nil {

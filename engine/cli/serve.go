@@ -240,8 +240,7 @@ type working struct {
 const workerLong = `The pipeline file, what it reads and local knowledge come from the servers, and are kept below --state. Plugins of
 the file's lock (racflow plugin init), models (racflow model pull) and what the file reads by secret() and env()
 have to be on this machine. What is missing is reported with the name of this machine, by the caller and by
-racflow runs show ID. The worker stays out of that run until it is there; it looks every half minute, and on
-SIGHUP.
+racflow runs show ID. The worker stays out of that run until it is there; it looks every ten seconds.
 
 --jobs bounds the batches that are under way at a time. Limits, budget and cache are the run's, however many
 workers there are. A batch whose worker ends goes to another. After SIGTERM it takes no more batches, and those
@@ -290,9 +289,7 @@ func (w *working) run(c *cobra.Command) (err error) {
 		Engine: engine.Options{Builtin: builtin, Plugins: w.plugins, Log: log, Events: engine.Events{Plugins: events.Plugins, Waiting: events.Waiting}},
 		Models: w.models, Jobs: w.jobs, State: w.state, Grace: w.grace, Say: d.print,
 	}
-	again, stop := hangups()
-	defer stop()
-	o.Again = again
+	signal.Ignore(syscall.SIGHUP) // a worker outlives its terminal
 	conn, err := w.cluster.connect(c, d.print)
 	if err != nil {
 		return err
@@ -306,22 +303,4 @@ func (w *working) run(c *cobra.Command) (err error) {
 	defer func() { ended(err) }()
 	d.note("%s takes part in runs at %s", conn.Name(), withoutUsers(w.cluster.servers))
 	return worker.Work(c.Context(), conn, o)
-}
-
-// hangups has a value for each SIGHUP, which says that something may have changed.
-func hangups() (again <-chan struct{}, stop func()) {
-	signals, out := make(chan os.Signal, 1), make(chan struct{}, 1)
-	signal.Notify(signals, syscall.SIGHUP)
-	go func() {
-		for range signals {
-			select {
-			case out <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	return out, func() {
-		signal.Stop(signals)
-		close(signals)
-	}
 }

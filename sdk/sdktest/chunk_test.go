@@ -61,7 +61,7 @@ func TestChunkers(t *testing.T) {
 				all[0], all[1] = all[1], all[0]
 			}
 			return all
-		}, "before the one above it"},
+		}, "which are left for it"},
 	} {
 		t.Run(name, func(t *testing.T) { wantFault(t, chunkStage(c.c), "chunks give the document back", c.want) })
 	}

@@ -2,8 +2,10 @@ package support
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // This file makes a process the only writer of a file, or one of those that read it. The
@@ -18,25 +20,26 @@ import (
 var ErrBusy = errors.New("another process is writing it")
 
 // OpenLock opens a file as os.OpenFile does, and locks it until it is closed. The error
-// is ErrBusy where the lock is taken, and errors.ErrUnsupported where the system has
-// no such locks. Flags must not ask to truncate: that would happen before the lock is
-// there.
+// is ErrBusy where the lock is taken. Flags must not ask to truncate: that would happen
+// before the lock is there.
 func OpenLock(path string, flags int, perm fs.FileMode) (*os.File, error) {
-	return open(path, flags, perm, try)
+	return open(path, flags, perm, syscall.LOCK_EX)
 }
 
 // OpenSharedLock is Open for those who read: several of them may have the lock, and no writer
 // while one does. The error is ErrBusy where a writer has it.
-func OpenSharedLock(path string, flags int) (*os.File, error) { return open(path, flags, 0, tryShared) }
+func OpenSharedLock(path string, flags int) (*os.File, error) {
+	return open(path, flags, 0, syscall.LOCK_SH)
+}
 
-func open(path string, flags int, perm fs.FileMode, try func(*os.File) error) (*os.File, error) {
+func open(path string, flags int, perm fs.FileMode, how int) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, flags, perm)
 		if err != nil {
 			return nil, err
 		}
 		same := false
-		if err = try(f); err == nil {
+		if err = flock(f, how|syscall.LOCK_NB); err == nil {
 			same, err = SameFile(path, f)
 		}
 		if err == nil && same {
@@ -52,7 +55,18 @@ func open(path string, flags int, perm fs.FileMode, try func(*os.File) error) (*
 
 // CloseLock unlocks a file and closes it. To close it is enough where no processes are started meanwhile: one that is
 // just being started has the file open, too, until its program begins, and keeps the lock for as long.
-func CloseLock(f *os.File) error { return errors.Join(unlock(f), f.Close()) }
+func CloseLock(f *os.File) error { return errors.Join(flock(f, syscall.LOCK_UN), f.Close()) }
+
+func flock(f *os.File, how int) error {
+	err := syscall.Flock(int(f.Fd()), how)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ErrBusy
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return nil
+}
 
 // SameFile reports whether a path still leads to an open file.
 func SameFile(path string, f *os.File) (bool, error) {

@@ -265,7 +265,7 @@ func DecodeChunks(rows *stagepb.Rows, documents []sdk.Document) ([][]sdk.Chunk, 
 func checkSpan(text string, s sdk.Span, least, most int) error {
 	switch {
 	case s.Start < least || s.Start >= s.End || s.End > most:
-		return fmt.Errorf("bytes %d to %d are none of those from %d to %d", s.Start, s.End, least, most)
+		return fmt.Errorf("bytes %d to %d do not lie within those from %d to %d, which are left for it", s.Start, s.End, least, most)
 	case !between(text, s.Start) || !between(text, s.End):
 		return fmt.Errorf("bytes %d to %d cut a character in two", s.Start, s.End)
 	}

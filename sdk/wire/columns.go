@@ -114,25 +114,11 @@ func ragged[T any](all []T, offsets []uint32) [][]T {
 
 // dictionary numbers the distinct strings of a column.
 type dictionary struct {
-	names  []string
-	index  map[string]uint32
-	recent [64]numbered // a label comes again and again: this is faster than the index
-}
-
-type numbered struct {
-	name   string
-	number uint32
-	known  bool
+	names []string
+	index map[string]uint32
 }
 
 func (d *dictionary) number(s string) uint32 {
-	slot := &d.recent[0]
-	if n := len(s); n > 0 {
-		slot = &d.recent[(uint(n)+31*uint(s[n-1])+7*uint(s[n/2]))%uint(len(d.recent))]
-	}
-	if slot.known && slot.name == s {
-		return slot.number
-	}
 	i, ok := d.index[s]
 	if !ok {
 		if d.index == nil {
@@ -142,7 +128,6 @@ func (d *dictionary) number(s string) uint32 {
 		d.index[s] = i
 		d.names = append(d.names, Valid(s))
 	}
-	*slot = numbered{s, i, true}
 	return i
 }
 

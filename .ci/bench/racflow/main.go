@@ -16,7 +16,10 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/process/host"
+	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/serve"
+	"github.com/racflow/racflow/sdk/wire"
 )
 
 // contender is what one measure needs: its tasks by name, and what it found,
@@ -40,10 +43,18 @@ type bench struct {
 }
 
 func main() {
+	if os.Getenv(wire.CookieKey) == wire.CookieValue { // the host starts this program for each stage
+		serve.Plugin(builtin())
+		return
+	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "racflow:", err)
 		os.Exit(1)
 	}
+}
+
+func builtin() sdk.Plugin {
+	return sdk.Plugin{Name: "racflow", Version: "bench", Stages: plugins.All()}
 }
 
 // run takes the arguments MEASURE DATA BINARY, for embed also MODEL and PRECISION.
@@ -57,7 +68,7 @@ func run() error {
 	}
 	defer os.RemoveAll(scratch)
 	b := &bench{ctx: context.Background(), data: os.Args[2], binary: os.Args[3], scratch: scratch}
-	if b.host, err = host.New(host.Options{Self: b.binary, StateDir: scratch}); err != nil {
+	if b.host, err = host.New(host.Options{Builtin: builtin(), StateDir: scratch}); err != nil {
 		return err
 	}
 	defer b.host.Close()
@@ -76,12 +87,12 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return serve(c)
+	return answer(c)
 }
 
-// serve tells the answers, then does the tasks named on standard input, one a
+// answer tells the answers, then does the tasks named on standard input, one a
 // line, until it ends.
-func serve(c contender) error {
+func answer(c contender) error {
 	out := json.NewEncoder(os.Stdout)
 	if err := out.Encode(c.answers); err != nil {
 		return err

@@ -31,8 +31,9 @@ import (
 //	     -> label centroids
 //
 // An embedder that has to learn reads all entries first, so the build chunks and enriches them
-// twice. The answers of services come from the cache the second time. It frees texts of documents
-// once they are stored: only the batches under way hold any.
+// twice. The answers of services come from the cache the second time, and no passage that failed is
+// asked about again. It frees texts of documents once they are stored: only the batches under way
+// hold any.
 //
 // A build leaves out each row that crashes or hangs an embedder or chunker; a row that does
 // so to an enricher is kept without the addition. Its document gets a hash that no content has, so

@@ -34,7 +34,7 @@ import (
 // text, and four groups are held: the service takes hours for a batch of any size. The other enrichers then
 // get such a group in parts.
 //
-// A passage whose addition fails alone stays unenriched until the next build. A service that is
+// A passage whose addition fails alone stays unenriched, and one build asks about it once. A service that is
 // down, or a spent budget, ends the build (EndedError).
 //
 // An enricher stands for a block; enrich_ask.go takes documents through them in groups and asks for the
@@ -123,10 +123,19 @@ type enricher struct {
 	slots   chan struct{}       // one for each call under way
 	later   *generation.LaterResults
 
+	failed sync.Map // errors of passages without an addition, by failedPassage
+
 	mu   sync.Mutex
 	asks Asks // in a plan: what it would be asked
 
 	forecaster sdk.EnrichForecaster // in a plan: forecasts its use of a service; nil: it cannot
+}
+
+// failedPassage names a passage without an addition. A build reads documents twice where the embedder has to
+// learn first, and asks about such a passage once; the next build asks again.
+type failedPassage struct {
+	document, hash string
+	chunk          int
 }
 
 // Forecasters forecast the calls of stages that a plan does not ask.

@@ -62,9 +62,18 @@ func (e *enricher) portion(documents []generation.Document) int {
 // work asks for the additions of documents, again where that may help, until the build ends. It divides a call that
 // a passage spoils, so that only that one is lost; the stage then does not see the whole document.
 func (e *enricher) work(ctx context.Context, t turn, documents []generation.Document, made []Additions) error {
+	type place struct{ document, chunk int }
+	var places []place
 	var passages []sdk.Passage
-	for _, d := range documents {
-		passages = append(passages, d.Passages()...)
+	for i, d := range documents {
+		made[i].failed = map[int]error{}
+		for j, p := range d.Passages() {
+			if why, ok := e.failed.Load(failedPassage{d.ID, string(d.Hash), j}); ok {
+				made[i].failed[j] = why.(error)
+				continue
+			}
+			places, passages = append(places, place{i, j}), append(passages, p)
+		}
 	}
 	found := make([]sdk.Addition, len(passages))
 	w := retry.Work{
@@ -75,23 +84,18 @@ func (e *enricher) work(ctx context.Context, t turn, documents []generation.Docu
 			return generation.Spread(found, at, got, err)
 		},
 	}
-	errs := w.Do(ctx, len(passages))
-	next := 0
-	for i, d := range documents {
-		made[i].failed = map[int]error{}
-		for j := range d.Chunks {
-			err := errs[next]
-			switch ended := e.ended(err); {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case ended != nil:
-				return ended
-			case err != nil:
-				made[i].failed[j] = err
-			default:
-				made[i].passages[j] = found[next]
-			}
-			next++
+	for n, err := range w.Do(ctx, len(passages)) {
+		i, j := places[n].document, places[n].chunk
+		switch ended := e.ended(err); {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case ended != nil:
+			return ended
+		case err != nil:
+			made[i].failed[j] = err
+			e.failed.Store(failedPassage{documents[i].ID, string(documents[i].Hash), j}, err)
+		default:
+			made[i].passages[j] = found[n]
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
@@ -33,19 +34,21 @@ const LockName = ".racflow.lock.hcl"
 const AnyPlatform = "any/any"
 
 // Lock lists the locked plugins of a pipeline file.
-type Lock struct{ Plugins []LockedPlugin }
+type Lock struct {
+	Plugins []LockedPlugin `hcl:"plugin,block"`
+}
 
 // LockedPlugin fixes the version and the programs of a plugin.
 type LockedPlugin struct {
-	Name       string
-	Source     string            // as in the pipeline file
-	Version    string            // the chosen version
-	Constraint string            // by which the version was chosen, as in the pipeline file
-	Protocol   int               // version of the protocol that its programs speak
-	Digest     string            // of the OCI index; empty: it came as an archive
-	Signer     string            // identity of the signer; empty: unsigned
-	Programs   map[string]string // hashes by "os/arch"
-	Range      hcl.Range         // of the block's header
+	Name       string            `hcl:"name,label"`
+	Source     string            `hcl:"source"`              // as in the pipeline file
+	Version    string            `hcl:"version,optional"`    // the chosen version
+	Constraint string            `hcl:"constraint,optional"` // by which the version was chosen, as in the pipeline file
+	Protocol   int               `hcl:"protocol"`            // version of the protocol that its programs speak
+	Digest     string            `hcl:"digest,optional"`     // of the OCI index; empty: it came as an archive
+	Signer     string            `hcl:"signer,optional"`     // identity of the signer; empty: unsigned
+	Programs   map[string]string `hcl:"programs"`            // hashes by "os/arch"
+	Range      hcl.Range         `hcl:",def_range"`          // of the block's header
 }
 
 // LockBeside returns the path of the lock of a pipeline file.
@@ -69,14 +72,6 @@ func (p *LockedPlugin) Program() string {
 	return p.Programs[AnyPlatform]
 }
 
-var (
-	fileSchema  = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "plugin", LabelNames: []string{"name"}}}}
-	entrySchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{
-		{Name: "source", Required: true}, {Name: "version"}, {Name: "constraint"}, {Name: "protocol", Required: true},
-		{Name: "digest"}, {Name: "signer"}, {Name: "programs", Required: true},
-	}}
-)
-
 // ReadLock reads a lock. A missing file is an empty lock. The result is never nil.
 func ReadLock(path string) (*Lock, hcl.Diagnostics) {
 	f := &Lock{}
@@ -85,45 +80,19 @@ func ReadLock(path string) (*Lock, hcl.Diagnostics) {
 		return f, nil
 	}
 	if err != nil {
-		return f, literalError(bounded.Top(path).Range(), "Cannot read the lock", "%v.", err)
+		return f, errorAt(bounded.Top(path).Range(), "Cannot read the lock", "%v.", err)
 	}
 	parsed, diags := bounded.Parse(src, path)
 	if diags.HasErrors() {
 		return f, diags
 	}
-	content, diags := parsed.Body.Content(fileSchema)
-	for _, b := range content.Blocks {
-		if earlier := f.Plugin(b.Labels[0]); earlier != nil {
-			diags = append(diags, literalError(b.DefRange, "Duplicate plugin", "The plugin %q is locked on line %d already. Remove one of them, and run racflow plugin init.", b.Labels[0], earlier.Range.Start.Line)...)
-			continue
+	diags = gohcl.DecodeBody(parsed.Body, nil, f) // nothing in it names a variable or calls a function
+	for _, p := range f.Plugins {
+		if first := f.Plugin(p.Name); first.Range != p.Range {
+			diags = append(diags, errorAt(p.Range, "Duplicate plugin", "The plugin %q is locked on line %d already. Remove one of them, and run racflow plugin init.", p.Name, first.Range.Start.Line)...)
 		}
-		p, bad := entry(b)
-		diags = append(diags, bad...)
-		f.Plugins = append(f.Plugins, p)
 	}
 	return f, diags
-}
-
-func entry(b *hcl.Block) (LockedPlugin, hcl.Diagnostics) {
-	p := LockedPlugin{Name: b.Labels[0], Range: b.DefRange}
-	content, diags := b.Body.Content(entrySchema)
-	for name, to := range map[string]*string{
-		"source": &p.Source, "version": &p.Version, "constraint": &p.Constraint, "digest": &p.Digest, "signer": &p.Signer,
-	} {
-		if attr := content.Attributes[name]; attr != nil {
-			text, bad := literalText(attr.Expr)
-			*to, diags = text, append(diags, bad...)
-		}
-	}
-	if attr := content.Attributes["protocol"]; attr != nil {
-		n, bad := literalNumber(attr.Expr)
-		p.Protocol, diags = n, append(diags, bad...)
-	}
-	if attr := content.Attributes["programs"]; attr != nil {
-		programs, bad := literalTexts(attr.Expr)
-		p.Programs, diags = programs, append(diags, bad...)
-	}
-	return p, diags
 }
 
 const head = "# Written by racflow plugin init. Commit it together with the pipeline file.\n"

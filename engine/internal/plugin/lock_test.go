@@ -79,10 +79,9 @@ func TestRead(t *testing.T) {
 		"plugin \"a\" {\n" + whole + "}\nplugin \"a\" {\n" + whole + "}": "is locked on line 1 already",
 		"plugin {}":                       "Missing name for plugin",
 		"plugin \"a\" { source = \"s\" }": "Missing required argument",
-		"plugin \"a\" {\nsource = upper(\"s\")\n protocol = 2\n programs = {}\n}": "Write a text in quotes",
-		"plugin \"a\" {\nsource = \"s\"\n protocol = -1\n programs = {}\n}":       "Write a whole number",
-		"plugin \"a\" {\nsource = \"s\"\n protocol = 2.5\n programs = {}\n}":      "Write a whole number",
-		"plugin \"a\" {\nsource = \"s\"\n protocol = 2\n programs = [1]\n}":       "Write values with names",
+		"plugin \"a\" {\nsource = upper(\"s\")\n protocol = 2\n programs = {}\n}": "Functions may not be called here",
+		"plugin \"a\" {\nsource = \"s\"\n protocol = 2.5\n programs = {}\n}":      "value must be a whole number",
+		"plugin \"a\" {\nsource = \"s\"\n protocol = 2\n programs = [1]\n}":       "map of string required",
 		"other = 1": "Unsupported argument",
 		"{":         "Argument or block definition required",
 	} {

@@ -1,11 +1,13 @@
 package plugin
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
@@ -45,7 +47,7 @@ func Requirements(path string, src []byte) ([]Requirement, hcl.Diagnostics) {
 	content, _, _ := f.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: Block}}})
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
-		return nil, literalError(bounded.Top(path).Range(), "Cannot find the file's folder", "%v.", err)
+		return nil, errorAt(bounded.Top(path).Range(), "Cannot find the file's folder", "%v.", err)
 	}
 	return Read(content.Blocks, dir)
 }
@@ -54,7 +56,7 @@ func Requirements(path string, src []byte) ([]Requirement, hcl.Diagnostics) {
 func Read(blocks hcl.Blocks, dir string) (all []Requirement, diags hcl.Diagnostics) {
 	for i, b := range blocks {
 		if i > 0 {
-			diags = append(diags, literalError(b.DefRange, "Duplicate block", "A file has one %s block; there is one on line %d already.", Block, blocks[0].DefRange.Start.Line)...)
+			diags = append(diags, errorAt(b.DefRange, "Duplicate block", "A file has one %s block; there is one on line %d already.", Block, blocks[0].DefRange.Start.Line)...)
 			continue
 		}
 		attrs, bad := b.Body.JustAttributes()
@@ -72,79 +74,126 @@ func Read(blocks hcl.Blocks, dir string) (all []Requirement, diags hcl.Diagnosti
 // read reads one entry.
 func read(attr *hcl.Attribute, dir string) (Requirement, hcl.Diagnostics) {
 	r := Requirement{Name: attr.Name, Range: attr.NameRange, SourceRange: attr.NameRange, VersionRange: attr.NameRange}
-	items, diags := literalMap(attr.Expr)
+	items, diags := entries(attr.Expr)
 	if !hclsyntax.ValidIdentifier(attr.Name) || strings.HasSuffix(attr.Name, ".json") {
-		diags = append(diags, literalError(attr.NameRange, "Invalid name", "A plugin's name has letters, digits, - and _.")...)
+		diags = append(diags, errorAt(attr.NameRange, "Invalid name", "A plugin's name has letters, digits, - and _.")...)
 	}
 	known := grammar.Described(Block).Entries
 	for _, item := range items {
 		var bad hcl.Diagnostics
-		switch item.Name {
+		switch value := item.value; item.name {
 		case "source":
-			r.Source, bad = literalText(item.Value)
-			r.SourceRange = item.Value.Range()
+			bad = literal(value, &r.Source)
+			r.SourceRange = value.Range()
 			if len(bad) == 0 && strings.TrimSpace(r.Source) == "" {
-				bad = literalError(r.SourceRange, "Value out of range", "The source is empty. Name a repository, such as \"ghcr.io/acme/racflow-plugin-mine\", or leave it out while the plugin is being developed.")
+				bad = errorAt(r.SourceRange, "Value out of range", "The source is empty. Name a repository, such as \"ghcr.io/acme/racflow-plugin-mine\", or leave it out while the plugin is being developed.")
 			}
 		case "version":
-			r.Version, bad = literalText(item.Value)
-			r.VersionRange = item.Value.Range()
+			bad = literal(value, &r.Version)
+			r.VersionRange = value.Range()
 		case "sha256":
-			r.SHA256, bad = literalTexts(item.Value)
+			bad = literal(value, &r.SHA256)
 		case "network":
-			r.Allow.Hosts, bad = hosts(item.Value)
+			r.Allow.Hosts, bad = hosts(value)
 		case "read":
-			r.Allow.Read, bad = paths(item.Value, dir)
+			r.Allow.Read, bad = paths(value, dir)
 		case "write":
-			r.Allow.Write, bad = paths(item.Value, dir)
+			r.Allow.Write, bad = paths(value, dir)
 		case "disk":
-			r.Allow.Disk, bad = size(item.Value)
+			r.Allow.Disk, bad = size(value)
 		case "confined":
 			var confined bool
-			confined, bad = literalBool(item.Value)
+			bad = literal(value, &confined)
 			r.Allow.Unconfined = len(bad) == 0 && !confined
 		default:
-			bad = literalError(item.Range, "Unsupported argument", "An entry of %s has no argument %q.%s", Block, item.Name, rule.DidYouMean(item.Name, known.Names()))
+			bad = errorAt(item.at, "Unsupported argument", "An entry of %s has no argument %q.%s", Block, item.name, rule.DidYouMean(item.name, known.Names()))
 		}
 		diags = append(diags, bad...)
 	}
 	if r.Source == "" && !diags.HasErrors() && (r.Version != "" || r.SHA256 != nil) {
-		diags = append(diags, literalError(r.Range, "Missing argument", "Say where the plugin %q comes from: source = \"ghcr.io/acme/racflow-plugin-%s\". Without a source, an entry says only what a plugin that is being developed may reach.", r.Name, r.Name)...)
+		diags = append(diags, errorAt(r.Range, "Missing argument", "Say where the plugin %q comes from: source = \"ghcr.io/acme/racflow-plugin-%s\". Without a source, an entry says only what a plugin that is being developed may reach.", r.Name, r.Name)...)
 	}
 	return r, diags
 }
 
-// hosts reads hosts with their ports.
-func hosts(e hcl.Expression) ([]string, hcl.Diagnostics) {
-	texts, places, diags := literalList(e)
-	for i, text := range texts {
-		if _, err := confine.ParseHost(text); err != nil && !diags.HasErrors() {
-			diags = append(diags, literalError(places[i], "Value out of range", "%q is no host with a port. Write it as in \"api.example.com:443\".", text)...)
+// argument is one of an entry.
+type argument struct {
+	name  string
+	at    hcl.Range // of the name
+	value hcl.Expression
+}
+
+// entries reads the arguments of an entry, in the file's order. It refuses duplicate names.
+func entries(e hcl.Expression) (all []argument, diags hcl.Diagnostics) {
+	pairs, diags := hcl.ExprMap(e)
+	for _, pair := range pairs {
+		a := argument{at: pair.Key.Range(), value: pair.Value}
+		bad := literal(pair.Key, &a.name)
+		if slices.ContainsFunc(all, func(before argument) bool { return before.name == a.name }) {
+			bad = append(bad, errorAt(a.at, "Duplicate name", "%s stands here twice. Remove one of them.", a.name)...)
+		}
+		if diags = append(diags, bad...); !bad.HasErrors() {
+			all = append(all, a)
 		}
 	}
-	return texts, diags
+	return all, diags
+}
+
+// literal reads a value that names no variable and calls no function: requirements are read before anything else of the
+// file.
+func literal(e hcl.Expression, to any) hcl.Diagnostics {
+	diags := gohcl.DecodeExpression(e, nil, to)
+	return diags[:min(len(diags), 1)] // the others follow from the first
+}
+
+// texts reads a list of texts, each with its place.
+func texts(e hcl.Expression) (all []string, places []hcl.Range, diags hcl.Diagnostics) {
+	parts, diags := hcl.ExprList(e)
+	for _, part := range parts {
+		var text string
+		diags = append(diags, literal(part, &text)...)
+		all, places = append(all, text), append(places, part.Range())
+	}
+	return all, places, diags
+}
+
+// errorAt returns a diagnostic at a range.
+func errorAt(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
+}
+
+// hosts reads hosts with their ports.
+func hosts(e hcl.Expression) ([]string, hcl.Diagnostics) {
+	all, places, diags := texts(e)
+	for i, text := range all {
+		if _, err := confine.ParseHost(text); err != nil && !diags.HasErrors() {
+			diags = append(diags, errorAt(places[i], "Value out of range", "%q is no host with a port. Write it as in \"api.example.com:443\".", text)...)
+		}
+	}
+	return all, diags
 }
 
 // size reads an amount of bytes.
 func size(e hcl.Expression) (int64, hcl.Diagnostics) {
-	text, diags := literalText(e)
+	var text string
+	diags := literal(e, &text)
 	n, err := memory.ParseSize(text)
 	if err != nil && !diags.HasErrors() {
-		diags = literalError(e.Range(), "Value out of range", "%v.", err)
+		diags = errorAt(e.Range(), "Value out of range", "%v.", err)
 	}
 	return n, diags
 }
 
 // paths reads files and folders, and resolves them relative to dir.
 func paths(e hcl.Expression, dir string) ([]string, hcl.Diagnostics) {
-	texts, places, diags := literalList(e)
-	for i, text := range texts {
+	all, places, diags := texts(e)
+	for i, text := range all {
 		switch {
 		case strings.TrimSpace(text) == "" && !diags.HasErrors():
-			diags = append(diags, literalError(places[i], "Value out of range", "The path is empty. Name a file or folder, relative to this file.")...)
+			diags = append(diags, errorAt(places[i], "Value out of range", "The path is empty. Name a file or folder, relative to this file.")...)
 		case !filepath.IsAbs(text):
-			texts[i] = filepath.Join(dir, text)
+			all[i] = filepath.Join(dir, text)
 		}
 	}
-	return texts, diags
+	return all, diags
 }

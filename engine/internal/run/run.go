@@ -367,43 +367,44 @@ type Sender interface {
 
 // Send hands all rows that next returns (io.EOF ends them) over to other machines, in order, and
 // returns their number. Rows that are unusable, answered in the journal (nil: there is none) or
-// decided by a person go there with their results. Send calls no stage.
+// decided by a person go there with their results, in batches of their own. Send calls no stage.
 func (r *Run) Send(ctx context.Context, next func() (source.Row, error), journal Journal, to Sender) (items int, err error) {
-	for ended := false; !ended; {
-		var open Order
-		var known []source.Row
-		var results []outcome.Result
-		for max(len(open.Rows), len(known)) < r.batch {
-			row, err := next()
-			if ended = errors.Is(err, io.EOF); ended {
-				break
-			}
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return items, err
-			}
-			items++
-			rec := r.graph.NewRecord(row)
-			r.earlier(journal, rec)
-			r.reviewed(rec)
-			if rec.Open() {
-				open.Rows = append(open.Rows, row)
-				continue
-			}
-			result, _ := r.graph.Result(rec)
-			known, results = append(known, row), append(results, result)
+	var rows []source.Row
+	var results []outcome.Result // of rows that are known; nil: the rows are to be answered
+	flush := func() (err error) {
+		switch {
+		case results != nil:
+			err = to.Know(ctx, rows, results)
+		case len(rows) > 0:
+			err = to.Send(ctx, Order{Rows: rows})
 		}
-		if len(open.Rows) > 0 {
-			err = to.Send(ctx, open)
+		rows, results = nil, nil
+		return err
+	}
+	for {
+		row, err := next()
+		if errors.Is(err, io.EOF) {
+			return items, flush()
 		}
-		if err == nil && len(known) > 0 {
-			err = to.Know(ctx, known, results)
+		if err == nil {
+			err = ctx.Err()
 		}
 		if err != nil {
 			return items, err
 		}
+		items++
+		rec := r.graph.NewRecord(row)
+		r.earlier(journal, rec)
+		r.reviewed(rec)
+		if len(rows) == r.batch || len(rows) > 0 && rec.Open() != (results == nil) {
+			if err := flush(); err != nil {
+				return items, err
+			}
+		}
+		rows = append(rows, row)
+		if !rec.Open() {
+			result, _ := r.graph.Result(rec)
+			results = append(results, result)
+		}
 	}
-	return items, nil
 }

@@ -460,18 +460,18 @@ const transferTime = 30 * time.Minute
 type Transfer struct {
 	Client *Client
 	Method string
-	Path   string      // below the base address, with its query
-	Type   string      // of Body; empty: JSON
-	Header http.Header // further headers
-	Body   io.Reader   // nil: none
-	Size   int64       // of Body; 0: unknown
-	// Read gets the body of a reply that is a success, of any size; nil: it is decoded into Reply.
+	Path   string    // below the base address, with its query
+	Type   string    // of Body; empty: JSON
+	Body   io.Reader // nil: none
+	Size   int64     // of Body; 0: unknown
+	// Read gets the body of a reply that is a success, of any size, and returns the error of reading it; nil: it is
+	// decoded into Reply.
 	Read  func(io.Reader) error
 	Reply any
 }
 
 // Do sends the request, without asking the Host: who does a job has asked for all of it. Its
-// error is the context's, Read's or a coded one, and holds no secret.
+// error is the context's or a coded one, and holds no secret.
 func (t Transfer) Do(ctx context.Context) (http.Header, error) {
 	c := t.Client
 	req, err := http.NewRequestWithContext(ctx, t.Method, c.config.BaseURL+t.Path, t.Body)
@@ -479,7 +479,7 @@ func (t Transfer) Do(ctx context.Context) (http.Header, error) {
 		return nil, sdk.Invalid(fmt.Errorf("base_url: %w", err))
 	}
 	req.ContentLength = t.Size
-	c.setHeaders(req, t.Header)
+	c.setHeaders(req, nil)
 	if t.Type != "" {
 		req.Header.Set("Content-Type", t.Type)
 	}
@@ -493,9 +493,8 @@ func (t Transfer) Do(ctx context.Context) (http.Header, error) {
 	}
 	defer res.Body.Close()
 	if t.Read != nil && res.StatusCode < 300 {
-		body := &noting{Reader: res.Body}
-		if err = t.Read(body); body.err != nil {
-			err = c.lost(req, body.err)
+		if err = t.Read(res.Body); err != nil {
+			err = c.lost(req, err)
 		}
 		return res.Header, err
 	}
@@ -514,17 +513,3 @@ func (t Transfer) Do(ctx context.Context) (http.Header, error) {
 
 // RetryAfter is how long a server asks to wait in the headers of a reply; 0: it does not say.
 func RetryAfter(h http.Header) time.Duration { return retryAfter(h, time.Now()) }
-
-// noting remembers the error of reading.
-type noting struct {
-	io.Reader
-	err error
-}
-
-func (n *noting) Read(p []byte) (int, error) {
-	k, err := n.Reader.Read(p)
-	if err != nil && err != io.EOF {
-		n.err = err
-	}
-	return k, err
-}

@@ -102,7 +102,7 @@ func errorStatus(body []byte) int {
 		return 0
 	case code.Type == gjson.Number && code.Num >= 400 && code.Num < 600:
 		return int(code.Num)
-	case kind == "overloaded_error": // as Anthropic's streams say it
+	case kind == "overloaded_error": // in Anthropic's words
 		return overloaded
 	case kind == "rate_limit_error":
 		return http.StatusTooManyRequests

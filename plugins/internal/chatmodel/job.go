@@ -133,15 +133,13 @@ type Jobs struct {
 	service JobService
 	client  *api.Client
 	host    sdk.Host
-	dir     string // of intents; empty: none
-
-	mu   sync.Mutex
-	held map[string]func(sdk.Result) // reservations, by handle
+	dir     string   // of intents; empty: none
+	held    sync.Map // reservations, func(sdk.Result), by handle
 }
 
 // NewJobs returns the jobs of a stage that asks by a client.
 func NewJobs(service JobService, client *api.Client, setup sdk.Setup) *Jobs {
-	j := &Jobs{service: service, client: client, host: setup.Host, held: map[string]func(sdk.Result){}}
+	j := &Jobs{service: service, client: client, host: setup.Host}
 	if j.host == nil {
 		j.host = sdk.Alone()
 	}
@@ -173,14 +171,14 @@ func (j *Jobs) do(ctx context.Context, text string, work func(context.Context) e
 	for _, digest := range h.Digests {
 		j.forget(digest)
 	}
-	if !j.holds(text) {
+	if _, held := j.held.Load(text); !held {
 		// Another process may have read the replies, and was killed before that was noted.
 		r := newRound()
 		if err := work(api.Through(ctx, r)); len(r.lines) == 0 {
 			return err
 		}
 		if err := j.hold(ctx, text, h.call()); err != nil {
-			return j.later(h, err)
+			return h.later(err)
 		}
 	}
 	jobs, later, err := j.ended(ctx, h)
@@ -323,12 +321,11 @@ func (j *Jobs) read(ctx context.Context, r *round, h handle, jobs []Job) error {
 		if latest && job.Failed != "" {
 			r.failed = job.Failed
 		}
-		err := j.service.Replies(ctx, job, func(reply JobReply) error {
+		err := j.service.Replies(ctx, job, func(reply JobReply) {
 			if reply.Status >= 200 && reply.Status < 300 && len(reply.ID) > answerBytes {
 				r.good[reply.ID[:answerBytes]] = reply.ID
 			}
 			r.replies[reply.ID] = &answered{text: reply.Body, status: reply.Status, latest: latest}
-			return nil
 		})
 		if err != nil {
 			return err
@@ -342,7 +339,7 @@ func (j *Jobs) send(ctx context.Context, r *round, h handle) (*sdk.Pending, erro
 	call := r.call()
 	release, err := j.reserve(ctx, call)
 	if err != nil {
-		return nil, j.later(handle{Jobs: h.Jobs, Round: h.Round, Mark: h.Mark, Cached: h.Cached}, err)
+		return nil, h.later(err)
 	}
 	var ids, digests []string
 	var sum Job
@@ -363,9 +360,7 @@ func (j *Jobs) send(ctx context.Context, r *round, h handle) (*sdk.Pending, erro
 		sum.add(job)
 	}
 	h = h.next(ids, digests, len(r.lines), call)
-	j.mu.Lock()
-	j.held[h.String()] = release
-	j.mu.Unlock()
+	j.held.Store(h.String(), release)
 	return j.pending(h, sum), nil
 }
 
@@ -401,22 +396,10 @@ func refused(ctx context.Context, err error) error {
 	return stopped(fmt.Errorf("the batch could not be sent: %w; batch = true needs a service that takes batches of this model", err))
 }
 
-// room is how long a reservation waits for its turn within one call.
-const room = 10 * time.Second
-
-// errNoRoom says that a reservation waits for calls that are under way.
-var errNoRoom = errors.New("it waits for its turn, or until calls that are under way leave room in the budget")
-
-// reserve asks the Host for what a job may cost.
+// reserve asks the Host for what a job may cost. It waits until calls that are under way leave room in the budget.
 func (j *Jobs) reserve(ctx context.Context, call sdk.Call) (func(sdk.Result), error) {
 	call.Endpoint = j.client.Address()
-	within, cancel := context.WithTimeoutCause(ctx, room, errNoRoom)
-	defer cancel()
-	release, err := j.host.Acquire(within, call)
-	if err != nil && ctx.Err() == nil && within.Err() != nil {
-		err = errNoRoom
-	}
-	return release, err
+	return j.host.Acquire(ctx, call)
 }
 
 // hold reserves what the latest jobs of a handle take.
@@ -425,39 +408,22 @@ func (j *Jobs) hold(ctx context.Context, text string, call sdk.Call) error {
 	if err != nil {
 		return err
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.held[text] != nil { // another call has done so meanwhile
+	if _, another := j.held.LoadOrStore(text, release); another { // another call has done so meanwhile
 		release(sdk.Result{Status: sdk.StatusRefused})
-		return nil
 	}
-	j.held[text] = release
 	return nil
-}
-
-func (j *Jobs) holds(text string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.held[text] != nil
 }
 
 // release ends the reservation of a handle.
 func (j *Jobs) release(h handle, result sdk.Result) {
-	j.mu.Lock()
-	release := j.held[h.String()]
-	delete(j.held, h.String())
-	j.mu.Unlock()
-	if release != nil {
-		release(result)
+	if release, ok := j.held.LoadAndDelete(h.String()); ok {
+		release.(func(sdk.Result))(result)
 	}
 }
 
-// later makes of an error of a reservation one that does not lose the handle.
-func (j *Jobs) later(h handle, err error) error {
-	switch {
-	case errors.Is(err, errNoRoom):
-		return &sdk.Pending{Handle: h.String(), PollAfter: room, Note: errNoRoom.Error()}
-	case len(h.Jobs) > 0 && sdk.CodeOf(err) == sdk.CodeUnavailable: // the run is offline
+// later makes of an error of a reservation one that says of a job that is under way that it is.
+func (h handle) later(err error) error {
+	if len(h.Jobs) > 0 && sdk.CodeOf(err) == sdk.CodeUnavailable { // the run is offline
 		return &sdk.Error{Code: sdk.CodeUnavailable, Err: fmt.Errorf("its batch is under way: %w", err)}
 	}
 	return err
@@ -512,7 +478,7 @@ type JobService interface {
 	// Status asks how far a job is.
 	Status(ctx context.Context, id string) (Job, error)
 	// Replies calls each with the replies of a job that has ended, in any order.
-	Replies(ctx context.Context, job Job, each func(JobReply) error) error
+	Replies(ctx context.Context, job Job, each func(JobReply)) error
 }
 
 // JobLimits are the most that a job may hold.

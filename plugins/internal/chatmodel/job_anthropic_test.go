@@ -206,7 +206,7 @@ func TestFindByMark(t *testing.T) {
 		t.Errorf("a batch that is not there: %v", err)
 	}
 	var got []chatmodel.JobReply
-	if err := service.Replies(t.Context(), chatmodel.Job{ID: first}, func(r chatmodel.JobReply) error { got = append(got, r); return nil }); err != nil || len(got) != 1 || got[0].ID != "only" || got[0].Status != http.StatusOK {
+	if err := service.Replies(t.Context(), chatmodel.Job{ID: first}, func(r chatmodel.JobReply) { got = append(got, r) }); err != nil || len(got) != 1 || got[0].ID != "only" || got[0].Status != http.StatusOK {
 		t.Errorf("replies %+v, %v", got, err)
 	}
 }

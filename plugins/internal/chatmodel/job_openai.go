@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/sdk"
 )
@@ -32,74 +34,82 @@ const (
 	markName = "racflow"
 	// maxLine is the size of the longest reply.
 	maxLine = 64 << 20
-	// lately asks for the batches among which a lost one is looked for, the newest first.
-	lately = "?limit=100"
 )
 
 // Limits implements Service.
 func (OpenAI) Limits() JobLimits { return JobLimits{Requests: 50_000, Bytes: 190 << 20} } // of 200 MB
 
-// batch is one as the service describes it.
-type batch struct {
-	ID          string            `json:"id"`
-	Status      string            `json:"status"`
-	Metadata    map[string]string `json:"metadata"`
-	OutputFile  string            `json:"output_file_id"`
-	ErrorFile   string            `json:"error_file_id"`
-	CreatedAt   int64             `json:"created_at"`
-	ExpiresAt   int64             `json:"expires_at"`
-	CompletedAt int64             `json:"completed_at"`
-	Counts      struct {
-		Total     int `json:"total"`
-		Completed int `json:"completed"`
-		Failed    int `json:"failed"`
-	} `json:"request_counts"`
-	Errors *struct {
-		Data []struct {
-			Code    string `json:"code"`
-			Message string `json:"message"`
-		} `json:"data"`
-	} `json:"errors"`
-}
-
-func (b batch) job() Job {
-	j := Job{ID: b.ID, Requests: b.Counts.Total, Done: b.Counts.Completed + b.Counts.Failed}
-	if b.ExpiresAt > b.CreatedAt && b.CreatedAt > 0 {
-		j.Within = time.Duration(b.ExpiresAt-b.CreatedAt) * time.Second
+// openAIJob reads a batch as the service describes it.
+func openAIJob(b gjson.Result) Job {
+	counts := b.Get("request_counts")
+	j := Job{ID: b.Get("id").Str, Requests: int(counts.Get("total").Int()), Done: int(counts.Get("completed").Int() + counts.Get("failed").Int())}
+	if made, ends := b.Get("created_at").Int(), b.Get("expires_at").Int(); ends > made && made > 0 {
+		j.Within = time.Duration(ends-made) * time.Second
 	}
-	for _, file := range []string{b.OutputFile, b.ErrorFile} {
+	for _, file := range []string{b.Get("output_file_id").Str, b.Get("error_file_id").Str} {
 		if file != "" {
 			j.Files = append(j.Files, file)
 		}
 	}
-	switch b.Status {
+	switch b.Get("status").Str {
 	case "completed", "expired":
 		j.Ended = true
 	case "failed":
-		j.Ended, j.Failed = true, "the service refused the batch "+b.ID
-		if b.Errors != nil && len(b.Errors.Data) > 0 {
-			j.Failed += ": " + cmp.Or(b.Errors.Data[0].Message, b.Errors.Data[0].Code)
+		j.Ended, j.Failed = true, "the service refused the batch "+j.ID
+		if why := b.Get("errors.data.0"); why.Exists() {
+			j.Failed += ": " + cmp.Or(why.Get("message").Str, why.Get("code").Str)
 		}
 	case "cancelled":
-		j.Ended, j.Failed = true, "the batch "+b.ID+" was cancelled"
+		j.Ended, j.Failed = true, "the batch "+j.ID+" was cancelled"
 	}
 	return j
 }
 
-// Find implements Service.
-func (o OpenAI) Find(ctx context.Context, mark string, _ int) (job Job, found bool, err error) {
-	var newest struct {
-		Data []batch `json:"data"`
+// ask asks a service for a job, or to make one, whose description is then read.
+func ask(ctx context.Context, t api.Transfer, read func(gjson.Result) Job) (Job, error) {
+	var description json.RawMessage
+	t.Reply = &description
+	header, err := t.Do(ctx)
+	job := read(gjson.ParseBytes(description))
+	if err == nil && job.ID == "" && t.Method == http.MethodPost {
+		err = sdk.Invalid(errors.New("the server made a batch and did not name it; check base_url"))
 	}
-	if _, err := (api.Transfer{Client: o.Client, Method: http.MethodGet, Path: "/batches" + lately, Reply: &newest}).Do(ctx); err != nil {
-		return Job{}, false, err
-	}
-	for _, b := range newest.Data {
-		if b.Metadata[markName] == mark && b.Status != "failed" && b.Status != "cancelled" && b.Status != "cancelling" {
-			return b.job(), true, nil
+	job.PollAfter = api.RetryAfter(header)
+	return job, err
+}
+
+// newest returns the descriptions of the batches among which a lost one is looked for, the newest first.
+func newest(ctx context.Context, c *api.Client, path string) ([]gjson.Result, error) {
+	var list json.RawMessage
+	_, err := api.Transfer{Client: c, Method: http.MethodGet, Path: path + "?limit=100", Reply: &list}.Do(ctx)
+	return gjson.GetBytes(list, "data").Array(), err
+}
+
+// readLines reads a file of replies, one a line. A line that is none is left out: its request has no reply.
+func readLines(r io.Reader, read func(line gjson.Result) (JobReply, bool), each func(JobReply)) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		if !gjson.ValidBytes(lines.Bytes()) {
+			continue
+		}
+		if reply, ok := read(gjson.ParseBytes(lines.Bytes())); ok {
+			each(reply)
 		}
 	}
-	return Job{}, false, nil
+	return lines.Err()
+}
+
+// Find implements Service.
+func (o OpenAI) Find(ctx context.Context, mark string, _ int) (job Job, found bool, err error) {
+	all, err := newest(ctx, o.Client, "/batches")
+	for _, b := range all {
+		status := b.Get("status").Str
+		if b.Get("metadata."+markName).Str == mark && status != "failed" && status != "cancelled" && status != "cancelling" {
+			return openAIJob(b), true, nil
+		}
+	}
+	return Job{}, false, err
 }
 
 // Submit implements Service.
@@ -114,14 +124,7 @@ func (o OpenAI) Submit(ctx context.Context, mark string, requests []JobLine) (Jo
 	if err != nil {
 		return Job{}, err
 	}
-	var b batch
-	header, err := api.Transfer{Client: o.Client, Method: http.MethodPost, Path: "/batches", Body: bytes.NewReader(body), Reply: &b}.Do(ctx)
-	if err == nil && b.ID == "" {
-		err = sdk.Invalid(errors.New("the server made a batch and did not name it; check base_url"))
-	}
-	job := b.job()
-	job.PollAfter = api.RetryAfter(header)
-	return job, err
+	return ask(ctx, api.Transfer{Client: o.Client, Method: http.MethodPost, Path: "/batches", Body: bytes.NewReader(body)}, openAIJob)
 }
 
 // request is a line of a file of requests.
@@ -169,18 +172,14 @@ func (o OpenAI) upload(ctx context.Context, requests []JobLine) (name, path stri
 
 // Status implements Service.
 func (o OpenAI) Status(ctx context.Context, id string) (Job, error) {
-	var b batch
-	header, err := api.Transfer{Client: o.Client, Method: http.MethodGet, Path: "/batches/" + url.PathEscape(id), Reply: &b}.Do(ctx)
-	job := b.job()
-	job.PollAfter = api.RetryAfter(header)
-	return job, err
+	return ask(ctx, api.Transfer{Client: o.Client, Method: http.MethodGet, Path: "/batches/" + url.PathEscape(id)}, openAIJob)
 }
 
 // Replies implements Service.
-func (o OpenAI) Replies(ctx context.Context, job Job, each func(JobReply) error) error {
+func (o OpenAI) Replies(ctx context.Context, job Job, each func(JobReply)) error {
 	for _, file := range job.Files {
 		t := api.Transfer{Client: o.Client, Method: http.MethodGet, Path: "/files/" + url.PathEscape(file) + "/content", Read: func(r io.Reader) error {
-			return readReplies(r, each)
+			return readLines(r, openAIReply, each)
 		}}
 		if _, err := t.Do(ctx); err != nil {
 			return err
@@ -189,35 +188,13 @@ func (o OpenAI) Replies(ctx context.Context, job Job, each func(JobReply) error)
 	return nil
 }
 
-// readReplies reads a file of replies. A line that is none is left out: its request has no reply.
-func readReplies(r io.Reader, each func(JobReply) error) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		var line struct {
-			ID       string `json:"custom_id"`
-			Response *struct {
-				Status int             `json:"status_code"`
-				Body   json.RawMessage `json:"body"`
-			} `json:"response"`
-			Error *struct {
-				Code    string `json:"code"`
-				Message string `json:"message"`
-			} `json:"error"`
-		}
-		if json.Unmarshal(lines.Bytes(), &line) != nil || line.ID == "" {
-			continue
-		}
-		reply := JobReply{ID: line.ID}
-		switch {
-		case line.Response != nil && line.Response.Status > 0:
-			reply.Status, reply.Body = line.Response.Status, line.Response.Body
-		case line.Error != nil:
-			reply.Body = []byte(cmp.Or(line.Error.Message, line.Error.Code))
-		}
-		if err := each(reply); err != nil {
-			return err
-		}
+// openAIReply reads a line of a file of replies.
+func openAIReply(line gjson.Result) (JobReply, bool) {
+	reply, response, failed := JobReply{ID: line.Get("custom_id").Str}, line.Get("response"), line.Get("error")
+	if status := int(response.Get("status_code").Int()); status > 0 {
+		reply.Status, reply.Body = status, []byte(response.Get("body").Raw)
+	} else if failed.IsObject() {
+		reply.Body = []byte(cmp.Or(failed.Get("message").Str, failed.Get("code").Str))
 	}
-	return lines.Err()
+	return reply, reply.ID != ""
 }

@@ -236,9 +236,11 @@ func (m *Model) call(ctx context.Context, sent dialect.Request, header http.Head
 	r := m.request(sent)
 	r.Header = header
 	streamed := false
-	r.Join = func(events []byte) ([]byte, error) {
-		streamed = true
-		return m.dialect.Join(events)
+	if d, ok := m.dialect.(dialect.OpenAI); ok {
+		r.Join = func(events []byte) ([]byte, error) {
+			streamed = true
+			return d.Join(events)
+		}
 	}
 	r.Read = func(text []byte) (usage sdk.Usage, err error) {
 		reply, err = m.dialect.Read(text, sent)

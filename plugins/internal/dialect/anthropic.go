@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/sdk"
@@ -32,7 +33,8 @@ import (
 // that leaves no room for it; "none" switches thinking off. A model that
 // thinks takes no temperature and no top_p.
 //
-// The usage counts cached tokens apart: sdk.Usage.InputTokens has them all.
+// The usage counts cached tokens apart: sdk.Usage.InputTokens has them all. Answers come whole: the API streams
+// none that it is not asked to.
 //
 // The types of this package are those parts of the API that racflow uses. Anthropic's own Go library has
 // all of it, and would add a quarter to the program's size; .ci/anthropic holds this
@@ -74,7 +76,6 @@ type anthropicBody struct {
 	Output      *outputConfig      `json:"output_config,omitempty"`
 	Tools       []tool             `json:"tools,omitempty"`
 	ToolChoice  *toolChoice        `json:"tool_choice,omitempty"`
-	Stream      bool               `json:"stream,omitempty"`
 }
 
 type thinking struct {
@@ -123,7 +124,7 @@ func (Anthropic) Body(r Request) (any, error) {
 	if r.Schema != nil && (r.Form == FormObject || r.Form == FormText) {
 		r = Instruct(r)
 	}
-	b := anthropicBody{Model: r.Model, MaxTokens: r.MaxTokens, Temperature: r.Temperature, TopP: r.TopP, Stream: r.Stream}
+	b := anthropicBody{Model: r.Model, MaxTokens: r.MaxTokens, Temperature: r.Temperature, TopP: r.TopP}
 	for _, stop := range r.Stop {
 		if strings.TrimSpace(stop) != "" {
 			b.Stop = append(b.Stop, stop)
@@ -219,50 +220,21 @@ func split(chat []sdk.Message, marks bool) (system []block, turns []anthropicMes
 	return system, turns
 }
 
-// anthropicReply is a message of a model, as far as it is read.
-type anthropicReply struct {
-	Model       string    `json:"model"`
-	Content     []content `json:"content"`
-	StopReason  string    `json:"stop_reason"`
-	StopDetails struct {
-		Category    string `json:"category"`
-		Explanation string `json:"explanation"`
-	} `json:"stop_details"`
-	Usage struct {
-		Input         float64 `json:"input_tokens"` // without those that were read from the cache, or written to it
-		CacheCreation float64 `json:"cache_creation_input_tokens"`
-		CacheRead     float64 `json:"cache_read_input_tokens"`
-		Output        float64 `json:"output_tokens"`
-		Details       struct {
-			Thinking float64 `json:"thinking_tokens"`
-		} `json:"output_tokens_details"`
-	} `json:"usage"`
-}
-
-// content is a part of a message: a text, a thought, or a tool that is called.
-type content struct {
-	Type     string          `json:"type"`
-	Text     string          `json:"text"`
-	Thinking string          `json:"thinking"`
-	Input    json.RawMessage `json:"input"` // an object, or as much of one as a stream had as a text
-}
-
 // Read implements Dialect.
 func (Anthropic) Read(text []byte, r Request) (Reply, error) {
-	var got anthropicReply
-	if err := json.Unmarshal(text, &got); err != nil {
+	got, content, err := parse(text, "content")
+	if err != nil {
 		return Reply{}, err
 	}
-	u := got.Usage
+	u := got.Get("usage")
+	input, created, cached := u.Get("input_tokens").Num, u.Get("cache_creation_input_tokens").Num, u.Get("cache_read_input_tokens").Num
 	read := Reply{
-		Model:         got.Model,
-		ThoughtTokens: api.Count(u.Details.Thinking),
-		Usage: sdk.Usage{
-			InputTokens: api.Count(u.Input + u.CacheCreation + u.CacheRead), CachedTokens: api.Count(u.CacheRead), OutputTokens: api.Count(u.Output),
-		},
+		Model:         got.Get("model").Str,
+		ThoughtTokens: api.Count(u.Get("output_tokens_details.thinking_tokens").Num),
+		Usage:         sdk.Usage{InputTokens: api.Count(input + created + cached), CachedTokens: api.Count(cached), OutputTokens: api.Count(u.Get("output_tokens").Num)},
 	}
-	if got.Content != nil || got.StopReason != "" {
-		read.Choices = []Choice{got.choice(r)}
+	if got.Get("content").IsArray() || got.Get("stop_reason").Str != "" {
+		read.Choices = []Choice{choiceIn(got, content, r)}
 	}
 	return read, nil
 }
@@ -274,116 +246,24 @@ var finishes = map[string]string{
 	"pause_turn": FinishLength, // what was said so far may be enough
 }
 
-func (r anthropicReply) choice(asked Request) Choice {
-	c := Choice{Finish: cmp.Or(finishes[r.StopReason], r.StopReason)}
+// choiceIn is the answer that the parts of a message give: texts, thoughts and tools that are called.
+func choiceIn(message gjson.Result, content []gjson.Result, asked Request) Choice {
+	reason := message.Get("stop_reason").Str
+	c := Choice{Finish: cmp.Or(finishes[reason], reason)}
 	arguments := ""
-	for _, part := range r.Content {
-		c.Text += part.Text
-		c.Thoughts += part.Thinking
-		if part.Type == "tool_use" && arguments == "" {
-			arguments = part.arguments()
+	for _, part := range content {
+		c.Text += part.Get("text").Str
+		c.Thoughts += part.Get("thinking").Str
+		if part.Get("type").Str == "tool_use" && arguments == "" {
+			arguments = part.Get("input").Raw
 		}
 	}
 	if arguments != "" && (asked.Form == FormTool || strings.TrimSpace(c.Text) == "") {
 		c.Text = arguments
 	}
-	if r.StopReason == "refusal" {
+	if reason == "refusal" {
 		c.Finish = FinishStop
-		c.Refusal = cmp.Or(r.StopDetails.Explanation, r.StopDetails.Category, c.Text, "it gives no reason")
+		c.Refusal = cmp.Or(message.Get("stop_details.explanation").Str, message.Get("stop_details.category").Str, c.Text, "it gives no reason")
 	}
 	return c
-}
-
-// arguments are those of a tool that is called.
-func (c content) arguments() string {
-	var partial string
-	if json.Unmarshal(c.Input, &partial) == nil {
-		return partial
-	}
-	return string(c.Input)
-}
-
-// event is one of a stream
-// (https://docs.anthropic.com/en/docs/build-with-claude/streaming).
-type event struct {
-	Type    string                     `json:"type"`
-	Message map[string]json.RawMessage `json:"message"` // message_start: the message without its content
-	Index   int                        `json:"index"`
-	Block   map[string]any             `json:"content_block"` // content_block_start
-	Delta   struct {
-		Text     string `json:"text"`
-		Thinking string `json:"thinking"`
-		Input    string `json:"partial_json"`
-	} `json:"delta"`
-	Usage map[string]json.RawMessage `json:"usage"` // message_delta: counts of all so far
-}
-
-// Join implements Dialect.
-func (Anthropic) Join(stream []byte) ([]byte, error) {
-	var joined map[string]json.RawMessage
-	var blocks []map[string]any
-	usage, ended := map[string]json.RawMessage{}, false
-	for data := range Events(stream) {
-		var e event
-		if err := json.Unmarshal(data, &e); err != nil {
-			return nil, ErrBrokenOff
-		}
-		switch e.Type {
-		case "error":
-			return data, nil // as a reply that is an error
-		case "message_start":
-			joined = e.Message
-			var begun map[string]json.RawMessage
-			_ = json.Unmarshal(joined["usage"], &begun) // another form: none
-			maps.Copy(usage, begun)
-		case "content_block_start":
-			if e.Block == nil {
-				return nil, ErrBrokenOff
-			}
-			delete(e.Block, "input") // it is still empty
-			blocks = append(blocks, e.Block)
-		case "content_block_delta":
-			if e.Index < 0 || e.Index >= len(blocks) {
-				return nil, ErrBrokenOff
-			}
-			extend(blocks[e.Index], "text", e.Delta.Text)
-			extend(blocks[e.Index], "thinking", e.Delta.Thinking)
-			extend(blocks[e.Index], "input", e.Delta.Input)
-		case "message_delta":
-			var m struct {
-				Delta map[string]json.RawMessage `json:"delta"`
-			}
-			_ = json.Unmarshal(data, &m) // it was JSON above
-			if joined == nil {
-				return nil, ErrBrokenOff
-			}
-			maps.Copy(joined, m.Delta)
-			for name, value := range e.Usage {
-				if string(value) != "null" {
-					usage[name] = value
-				}
-			}
-		case "message_stop":
-			ended = joined != nil
-		}
-	}
-	if !ended {
-		return nil, ErrBrokenOff
-	}
-	var err error
-	if joined["content"], err = json.Marshal(blocks); err == nil {
-		joined["usage"], err = json.Marshal(usage)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(joined)
-}
-
-// extend adds to a text of a block.
-func extend(block map[string]any, name, text string) {
-	if text != "" {
-		before, _ := block[name].(string)
-		block[name] = before + text
-	}
 }

@@ -25,9 +25,9 @@ var bodies = map[string]struct {
 		dialect.Request{Model: "m", Messages: []sdk.Message{say("user", "q")}, MaxTokens: 9, N: 3, Temperature: anthropicNumber(0), TopP: anthropicNumber(.5), MaxTokensField: "max_completion_tokens", Seed: new(int), Logprobs: true},
 		`{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "temperature": 0, "top_p": 0.5}`,
 	},
-	"no limit, as a stream": {
-		dialect.Request{Model: "m", Messages: []sdk.Message{say("user", "q")}, Stream: true},
-		`{"model": "m", "max_tokens": 4096, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}], "stream": true}`,
+	"no limit": {
+		dialect.Request{Model: "m", Messages: []sdk.Message{say("user", "q")}},
+		`{"model": "m", "max_tokens": 4096, "messages": [{"role": "user", "content": [{"type": "text", "text": "q"}]}]}`,
 	},
 	"stop texts that are not white space": {
 		dialect.Request{Messages: []sdk.Message{say("user", "q")}, MaxTokens: 9, Stop: []string{"\n", "END", " "}},
@@ -197,73 +197,4 @@ func TestUsage(t *testing.T) {
 	if err != nil || got.Usage.Plausible() || got.Usage.OutputTokens > math.MaxInt64 {
 		t.Errorf("an absurd count: %+v, %v", got.Usage, err)
 	}
-}
-
-func TestAnthropicJoin(t *testing.T) {
-	event := func(kind, rest string) string {
-		return "event: " + kind + "\ndata: {\"type\": \"" + kind + "\"" + rest + "}\n\n"
-	}
-	begin := event("message_start", `, "message": {"id": "msg", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": null, "usage": {"input_tokens": 5, "cache_read_input_tokens": 20, "output_tokens": 1}}`) + event("ping", "")
-	block := func(i string, block string, deltas ...string) string {
-		all := event("content_block_start", `, "index": `+i+`, "content_block": `+block)
-		for _, delta := range deltas {
-			all += event("content_block_delta", `, "index": `+i+`, "delta": `+delta)
-		}
-		return all + event("content_block_stop", `, "index": `+i)
-	}
-	text := block("0", `{"type": "text", "text": ""}`, `{"type": "text_delta", "text": "y"}`, `{"type": "text_delta", "text": "es"}`)
-	end := func(reason string) string {
-		return event("message_delta", `, "delta": {"stop_reason": "`+reason+`", "stop_sequence": null}, "usage": {"output_tokens": 9, "input_tokens": null}`) + event("message_stop", "")
-	}
-	type choice = dialect.Choice
-	tests := []struct {
-		name, stream string
-		want         choice
-		broken       bool
-	}{
-		{"a text", begin + text + end("end_turn"), choice{Text: "yes", Finish: "stop"}, false},
-		{"thoughts first", begin + block("0", `{"type": "thinking", "thinking": ""}`, `{"type": "thinking_delta", "thinking": "h"}`, `{"type": "thinking_delta", "thinking": "m"}`, `{"type": "signature_delta", "signature": "s"}`) +
-			strings.ReplaceAll(text, `"index": 0`, `"index": 1`) + end("end_turn"), choice{Text: "yes", Thoughts: "hm", Finish: "stop"}, false},
-		{"a call of the tool", begin + block("0", `{"type": "tool_use", "name": "answer", "input": {}}`, `{"type": "input_json_delta", "partial_json": ""}`, `{"type": "input_json_delta", "partial_json": "{\"a\":"}`, `{"type": "input_json_delta", "partial_json": "1}"}`) +
-			end("tool_use"), choice{Text: `{"a":1}`, Finish: "stop"}, false},
-		{"a call that a limit cut", begin + block("0", `{"type": "tool_use", "name": "answer", "input": {}}`, `{"type": "input_json_delta", "partial_json": "{\"a\":"}`) + end("max_tokens"), choice{Text: `{"a":`, Finish: "length"}, false},
-		{"without an end", begin + text, choice{}, true},
-		{"without a beginning", text + end("end_turn"), choice{}, true},
-		{"a block without its beginning", begin + event("content_block_delta", `, "index": 3, "delta": {"type": "text_delta", "text": "y"}`) + end("end_turn"), choice{}, true},
-		{"broken off in an event", begin + text + `data: {"type": "mess`, choice{}, true},
-		{"nothing", ": wait\n\n", choice{}, true},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			whole, err := dialect.Anthropic{}.Join([]byte(test.stream))
-			if test.broken != (err != nil) {
-				t.Fatalf("error %v", err)
-			}
-			if err != nil {
-				return
-			}
-			got, err := dialect.Anthropic{}.Read(whole, dialect.Request{})
-			want := dialect.Reply{Model: "m", Choices: []choice{test.want}, Usage: sdk.Usage{InputTokens: 25, CachedTokens: 20, OutputTokens: 9}}
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("%v (-want +got)\n%s", err, diff)
-			}
-		})
-	}
-	whole, err := dialect.Anthropic{}.Join([]byte(begin + event("error", `, "error": {"type": "overloaded_error", "message": "Overloaded"}`)))
-	var failed struct{ Error struct{ Message string } }
-	if err != nil || json.Unmarshal(whole, &failed) != nil || failed.Error.Message != "Overloaded" {
-		t.Errorf("an error in the stream: %s, %v", whole, err)
-	}
-}
-
-// FuzzJoin: no stream makes what is not JSON.
-func FuzzAnthropicJoin(f *testing.F) {
-	f.Add([]byte("data: {\"type\": \"message_start\", \"message\": {}}\n\ndata: {\"type\": \"message_stop\"}\n\n"))
-	f.Add([]byte("data: {\"type\": \"message_start\", \"message\": {}}\n\ndata: {\"type\": \"content_block_start\", \"content_block\": {}}\n\n" +
-		"data: {\"type\": \"content_block_delta\", \"delta\": {\"text\": \"y\"}}\n\ndata: {\"type\": \"message_delta\", \"delta\": {\"usage\": 7}}\n\ndata: {\"type\": \"message_stop\"}\n\n"))
-	f.Fuzz(func(t *testing.T, stream []byte) {
-		if whole, err := (dialect.Anthropic{}).Join(stream); err == nil && !json.Valid(whole) {
-			t.Errorf("%q gives %q", stream, whole)
-		}
-	})
 }

@@ -13,7 +13,7 @@
 // OpenAI's body is written with go-openai's types, except where they leave out what is 0 or
 // empty (temperature, the content of a message) or lack a field. No method looks at the model's name.
 //
-// A server may answer with a stream of events. Join makes one reply of it, which Read then
+// A server with OpenAI's form may answer with a stream of events. Join makes one reply of it, which Read then
 // reads like any other.
 //
 // The package sends nothing, and does not know which model takes what: package profile

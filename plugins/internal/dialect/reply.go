@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/sashabaranov/go-openai"
+	"github.com/tidwall/gjson"
 
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/fewshot"
@@ -17,148 +19,100 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// reply is a server's as far as it is read: servers differ in the rest.
-type reply struct {
-	Model   any      `json:"model"`
-	Choices []choice `json:"choices"`
-	Usage   struct {
-		Details struct {
-			Reasoning float64 `json:"reasoning_tokens"`
-		} `json:"completion_tokens_details"`
-	} `json:"usage"`
-}
-
-type choice struct {
-	Index        int       `json:"index"`
-	Message      said      `json:"message"`
-	Delta        said      `json:"delta"` // of an event
-	Text         string    `json:"text"`  // of a text that was continued
-	FinishReason any       `json:"finish_reason"`
-	Logprobs     *logprobs `json:"logprobs"`
-}
-
-// logprobs are those of a chat, or of a text.
-type logprobs struct {
-	openai.LogProbs
-	Tokens        []string   `json:"tokens,omitempty"`
-	TokenLogprobs []*float64 `json:"token_logprobs,omitempty"`
-}
-
-// said is a message of a model, or what an event adds to it.
-type said struct {
-	Content          json.RawMessage `json:"content,omitempty"` // a text, or parts
-	ReasoningContent string          `json:"reasoning_content,omitempty"`
-	Reasoning        json.RawMessage `json:"reasoning,omitempty"` // a text, in most gateways
-	Refusal          string          `json:"refusal,omitempty"`
-	ToolCalls        []toolCall      `json:"tool_calls,omitempty"`
-}
-
-type toolCall struct {
-	Index    int      `json:"index"`
-	Function function `json:"function"`
-}
-
-type function struct {
-	Arguments json.RawMessage `json:"arguments"` // JSON in a text, or JSON
-}
-
-// Read implements Dialect.
+// Read implements Dialect. Servers differ in what is not read here.
 func (OpenAI) Read(text []byte, r Request) (Reply, error) {
-	var got reply
-	if err := json.Unmarshal(text, &got); err != nil {
+	got, choices, err := parse(text, "choices")
+	if err != nil {
 		return Reply{}, err
 	}
-	model, _ := got.Model.(string)
-	read := Reply{Model: model, Usage: api.Usage(text), ThoughtTokens: api.Count(got.Usage.Details.Reasoning)}
-	for _, c := range got.Choices {
-		read.Choices = append(read.Choices, c.read(r))
+	read := Reply{
+		Model: got.Get("model").Str, Usage: api.Usage(text),
+		ThoughtTokens: api.Count(got.Get("usage.completion_tokens_details.reasoning_tokens").Num),
+	}
+	for _, c := range choices {
+		m := saidIn(c.Get("message"))
+		out := Choice{Text: m.text + c.Get("text").Str, Thoughts: m.thoughts, Refusal: m.refusal, Finish: c.Get("finish_reason").Str, Tokens: tokensIn(c.Get("logprobs"))}
+		if out.Finish == string(openai.FinishReasonToolCalls) {
+			out.Finish = FinishStop
+		}
+		if m.arguments != "" && (r.Form == FormTool || strings.TrimSpace(out.Text) == "") {
+			out.Text, out.Tokens = m.arguments, nil
+		}
+		read.Choices = append(read.Choices, out)
 	}
 	return read, nil
 }
 
-func (c choice) read(r Request) Choice {
-	m := c.Message.read()
-	finish, _ := c.FinishReason.(string)
-	if finish == string(openai.FinishReasonToolCalls) {
-		finish = FinishStop
+// parse reads a reply, and one of its members, which is a list where it is given.
+func parse(text []byte, list string) (reply gjson.Result, elements []gjson.Result, err error) {
+	text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	if reply = gjson.ParseBytes(text); !gjson.ValidBytes(text) || !reply.IsObject() {
+		return reply, nil, errors.New("it is not a JSON object")
 	}
-	out := Choice{Text: m.text + c.Text, Thoughts: m.thoughts, Refusal: m.refusal, Finish: finish, Tokens: c.Logprobs.read()}
-	if m.arguments != "" && (r.Form == FormTool || strings.TrimSpace(out.Text) == "") {
-		out.Text, out.Tokens = m.arguments, nil
+	of := reply.Get(list)
+	if of.Type != gjson.Null && !of.IsArray() {
+		return reply, nil, fmt.Errorf("%q is not a list", list)
 	}
-	return out
+	return reply, of.Array(), nil
 }
 
-func (l *logprobs) read() (tokens []Token) {
-	if l == nil {
-		return nil
+// tokensIn reads the probabilities of a chat, or of a text that was continued.
+func tokensIn(logprobs gjson.Result) (tokens []Token) {
+	for _, t := range logprobs.Get("content").Array() {
+		tokens = append(tokens, Token{t.Get("token").Str, t.Get("logprob").Num})
 	}
-	for _, t := range l.Content {
-		tokens = append(tokens, Token{t.Token, t.LogProb})
-	}
-	for i, t := range l.Tokens {
-		if i < len(l.TokenLogprobs) && l.TokenLogprobs[i] != nil {
-			tokens = append(tokens, Token{t, *l.TokenLogprobs[i]})
+	logs := logprobs.Get("token_logprobs").Array()
+	for i, t := range logprobs.Get("tokens").Array() {
+		if i < len(logs) && logs[i].Type == gjson.Number {
+			tokens = append(tokens, Token{t.Str, logs[i].Num})
 		}
 	}
 	return tokens
 }
 
-// pieces are what a message consists of.
-type pieces struct {
+// said is what a message of a model says, or what an event adds to it.
+type said struct {
 	text, thoughts, refusal string
 	arguments               string // of the first call of a tool
 }
 
-func (s said) read() pieces {
-	p := pieces{thoughts: s.ReasoningContent, refusal: s.Refusal}
-	if p.thoughts == "" {
-		p.thoughts, _ = text(s.Reasoning)
+func saidIn(message gjson.Result) said {
+	s := said{thoughts: message.Get("reasoning_content").Str, refusal: message.Get("refusal").Str}
+	if s.thoughts == "" {
+		s.thoughts = message.Get("reasoning").Str // a text, in most gateways
 	}
-	p.content(s.Content)
-	if len(s.ToolCalls) > 0 && s.ToolCalls[0].Index == 0 {
-		p.arguments = s.ToolCalls[0].Function.arguments()
+	s.content(message.Get("content"))
+	if call := message.Get("tool_calls.0"); call.Get("index").Int() == 0 {
+		s.arguments = textOrJSON(call.Get("function.arguments"))
 	}
-	return p
+	return s
 }
 
 // content adds a text, or the parts of one.
-func (p *pieces) content(value json.RawMessage) {
-	if whole, ok := text(value); ok {
-		p.text += whole
+func (s *said) content(value gjson.Result) {
+	s.text += value.Str
+	if !value.IsArray() {
 		return
 	}
-	var parts []struct {
-		Type     string          `json:"type"`
-		Text     string          `json:"text"`
-		Refusal  string          `json:"refusal"`
-		Thinking json.RawMessage `json:"thinking"` // a text, or parts again
-	}
-	_ = json.Unmarshal(value, &parts) // another form: nothing
-	for _, part := range parts {
-		switch part.Type {
+	for _, part := range value.Array() {
+		switch part.Get("type").Str {
 		case "thinking", "reasoning":
-			thoughts := pieces{text: part.Text}
-			thoughts.content(part.Thinking)
-			p.thoughts += thoughts.text
+			thoughts := said{text: part.Get("text").Str}
+			thoughts.content(part.Get("thinking")) // a text, or parts again
+			s.thoughts += thoughts.text
 		default:
-			p.text += part.Text
-			p.refusal += part.Refusal
+			s.text += part.Get("text").Str
+			s.refusal += part.Get("refusal").Str
 		}
 	}
 }
 
-func (f function) arguments() string {
-	if whole, ok := text(f.Arguments); ok {
-		return whole
+// textOrJSON is a text, or a value of another type as it is written; null is empty.
+func textOrJSON(value gjson.Result) string {
+	if value.Type == gjson.String || value.Type == gjson.Null {
+		return value.Str
 	}
-	return string(f.Arguments)
-}
-
-// text is a JSON value that is one; null is empty.
-func text(value json.RawMessage) (whole string, ok bool) {
-	ok = len(value) == 0 || json.Unmarshal(value, &whole) == nil
-	return whole, ok
+	return value.Raw
 }
 
 // Dialect is a provider's form of requests and replies.
@@ -171,8 +125,6 @@ type Dialect interface {
 	Body(r Request) (any, error)
 	// Read reads the whole reply to r, which is valid JSON.
 	Read(reply []byte, r Request) (Reply, error)
-	// Join makes a reply for Read of a stream of events. Its error says how the stream broke off.
-	Join(events []byte) ([]byte, error)
 }
 
 // Reply is what a server replied.
@@ -294,104 +246,75 @@ var ErrBrokenOff = errors.New("the server's stream broke off before the end of t
 // done is the last event of a stream.
 const done = "[DONE]"
 
-// joined is a reply of which the events come one after the other.
+// joined is a choice whose events come one after the other.
 type joined struct {
-	Model   any             `json:"model,omitempty"`
-	Choices []*joinedChoice `json:"choices"`
-	Usage   json.RawMessage `json:"usage,omitempty"`
+	said
+	index  int64
+	finish json.RawMessage // nil: it has not ended
+	tokens []map[string]any
 }
 
-type joinedChoice struct {
-	Index   int `json:"index"`
-	Message struct {
-		Content   string           `json:"content"`
-		Thoughts  string           `json:"reasoning_content,omitempty"`
-		Refusal   string           `json:"refusal,omitempty"`
-		ToolCalls []joinedToolCall `json:"tool_calls,omitempty"`
-	} `json:"message"`
-	FinishReason any       `json:"finish_reason"`
-	Logprobs     *logprobs `json:"logprobs,omitempty"`
-}
-
-type joinedToolCall struct {
-	Function struct {
-		Arguments string `json:"arguments"`
-	} `json:"function"`
-}
-
-// Join implements Dialect.
+// Join makes a reply for Read of a stream of events. Its error says how the stream broke off.
 func (OpenAI) Join(stream []byte) ([]byte, error) {
-	var all joined
+	reply := map[string]any{}
+	var all []*joined
 	ended := false
 	for data := range Events(stream) {
 		if ended = string(data) == done; ended {
 			break
 		}
-		var event struct {
-			Model   any             `json:"model"`
-			Choices []choice        `json:"choices"`
-			Usage   json.RawMessage `json:"usage"`
-			Error   json.RawMessage `json:"error"`
-		}
-		if err := json.Unmarshal(data, &event); err != nil {
+		event := gjson.ParseBytes(data)
+		if !gjson.ValidBytes(data) {
 			return nil, ErrBrokenOff
 		}
-		if given(event.Error) {
+		if event.Get("error").Type != gjson.Null {
 			return data, nil // a reply that is an error
 		}
-		if event.Model != nil {
-			all.Model = event.Model
+		for _, name := range []string{"model", "usage"} {
+			if value := event.Get(name); value.Type != gjson.Null {
+				reply[name] = json.RawMessage(value.Raw)
+			}
 		}
-		if given(event.Usage) {
-			all.Usage = event.Usage
-		}
-		for _, c := range event.Choices {
-			all.add(c)
+		for _, c := range event.Get("choices").Array() {
+			index := c.Get("index").Int()
+			at := slices.IndexFunc(all, func(known *joined) bool { return known.index == index })
+			if at < 0 {
+				at, all = len(all), append(all, &joined{index: index})
+			}
+			all[at].add(c)
 		}
 	}
-	for _, c := range all.Choices {
-		if c.FinishReason == nil && !ended {
-			return nil, ErrBrokenOff
-		}
-	}
-	if len(all.Choices) == 0 && !ended {
+	if len(all) == 0 && !ended {
 		return nil, ErrBrokenOff
 	}
-	return json.Marshal(all)
+	choices := []any{}
+	for _, c := range all {
+		if c.finish == nil && !ended {
+			return nil, ErrBrokenOff
+		}
+		message := map[string]any{"content": c.text, "reasoning_content": c.thoughts, "refusal": c.refusal}
+		if c.arguments != "" {
+			message["tool_calls"] = []any{map[string]any{"function": map[string]any{"arguments": c.arguments}}}
+		}
+		choices = append(choices, map[string]any{"index": c.index, "message": message, "finish_reason": c.finish, "logprobs": map[string]any{"content": c.tokens}})
+	}
+	reply["choices"] = choices
+	return json.Marshal(reply)
 }
 
-func given(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }
-
 // add adds what an event says of a choice.
-func (j *joined) add(c choice) {
-	at := slices.IndexFunc(j.Choices, func(known *joinedChoice) bool { return known.Index == c.Index })
-	if at < 0 {
-		at = len(j.Choices)
-		j.Choices = append(j.Choices, &joinedChoice{Index: c.Index})
+func (j *joined) add(c gjson.Result) {
+	for _, s := range []said{saidIn(c.Get("delta")), saidIn(c.Get("message"))} { // some servers send messages as events
+		j.text += s.text
+		j.thoughts += s.thoughts
+		j.refusal += s.refusal
+		j.arguments += s.arguments
 	}
-	to := j.Choices[at]
-	for _, s := range []said{c.Delta, c.Message} { // some servers send messages as events
-		p := s.read()
-		to.Message.Content += p.text
-		to.Message.Thoughts += p.thoughts
-		to.Message.Refusal += p.refusal
-		if p.arguments != "" {
-			if to.Message.ToolCalls == nil {
-				to.Message.ToolCalls = make([]joinedToolCall, 1)
-			}
-			to.Message.ToolCalls[0].Function.Arguments += p.arguments
-		}
+	j.text += c.Get("text").Str
+	if finish := c.Get("finish_reason"); finish.Type != gjson.Null {
+		j.finish = json.RawMessage(finish.Raw)
 	}
-	to.Message.Content += c.Text
-	if c.FinishReason != nil {
-		to.FinishReason = c.FinishReason
-	}
-	if c.Logprobs != nil {
-		if to.Logprobs == nil {
-			to.Logprobs = &logprobs{}
-		}
-		to.Logprobs.Content = append(to.Logprobs.Content, c.Logprobs.Content...)
-		to.Logprobs.Tokens = append(to.Logprobs.Tokens, c.Logprobs.Tokens...)
-		to.Logprobs.TokenLogprobs = append(to.Logprobs.TokenLogprobs, c.Logprobs.TokenLogprobs...)
+	for _, t := range tokensIn(c.Get("logprobs")) {
+		j.tokens = append(j.tokens, map[string]any{"token": t.Text, "logprob": t.Log})
 	}
 }

@@ -99,7 +99,7 @@ func (t Target) Run(ctx context.Context) (Profile, error) {
 	p := &probe{Target: t, formed: t.Completion, found: Profile{Probed: time.Now().UTC().Truncate(time.Second)}}
 	for _, f := range fields {
 		switch {
-		case f.add == nil:
+		case f.value == nil:
 		case p.sends(f):
 			p.fields = append(p.fields, f)
 		case f.name == "stop": // it leaves out this text, and may send others

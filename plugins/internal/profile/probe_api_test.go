@@ -33,7 +33,7 @@ func targetOf(t *testing.T, d dialect.Dialect, address string, host sdk.Host) pr
 		if err != nil {
 			return reply, err
 		}
-		request := &api.Request{Client: c, Header: http.Header{"User-Agent": {profile.UserAgent}}, Join: d.Join, Read: func(text []byte) (u sdk.Usage, err error) {
+		request := &api.Request{Client: c, Header: http.Header{"User-Agent": {profile.UserAgent}}, Join: dialect.OpenAI{}.Join, Read: func(text []byte) (u sdk.Usage, err error) {
 			reply, err = d.Read(text, r)
 			return reply.Usage, err
 		}}

@@ -3,6 +3,7 @@ package profile
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,60 +52,47 @@ func (p Profile) Apply(r dialect.Request) dialect.Request {
 	return r
 }
 
-// field is one of a request that a model may refuse.
+// field is one of a request that a model may refuse. Its member has one name in Profile and in dialect.Request.
 type field struct {
 	name   string   // that a refusal has for it
 	others []string // that it may have as well
-	of     func(*Profile) *Finding
-	has    func(dialect.Request) bool
-	add    func(*dialect.Request) // a value to probe with; nil: it is not probed
-	remove func(*dialect.Request)
+	member string
+	value  any // to probe with; nil: it is not probed
 }
 
 // probeStop ends an answer to a probe: what most stages stop at.
 const probeStop = "\n"
 
 var fields = []field{
-	{
-		name: "temperature", of: func(p *Profile) *Finding { return &p.Temperature },
-		has:    func(r dialect.Request) bool { return r.Temperature != nil },
-		add:    func(r *dialect.Request) { r.Temperature = new(0.5) }, // some servers refuse 0 beside n
-		remove: func(r *dialect.Request) { r.Temperature = nil },
-	},
-	{
-		name: "n", of: func(p *Profile) *Finding { return &p.N }, others: []string{"n_cmpl"}, // llama.cpp's
-		has:    func(r dialect.Request) bool { return r.N > 1 },
-		add:    func(r *dialect.Request) { r.N = 2 }, // or more, which is for the probe to say
-		remove: func(r *dialect.Request) { r.N = min(r.N, 1) },
-	},
-	{
-		name: "seed", of: func(p *Profile) *Finding { return &p.Seed },
-		has:    func(r dialect.Request) bool { return r.Seed != nil },
-		add:    func(r *dialect.Request) { r.Seed = new(1) },
-		remove: func(r *dialect.Request) { r.Seed = nil },
-	},
-	{
-		name: "stop", of: func(p *Profile) *Finding { return &p.Stop },
-		has:    func(r dialect.Request) bool { return r.Stop != nil },
-		add:    func(r *dialect.Request) { r.Stop = []string{probeStop} },
-		remove: func(r *dialect.Request) { r.Stop = nil },
-	},
-	{
-		name: "logprobs", of: func(p *Profile) *Finding { return &p.Logprobs },
-		has:    func(r dialect.Request) bool { return r.Logprobs },
-		add:    func(r *dialect.Request) { r.Logprobs = true },
-		remove: func(r *dialect.Request) { r.Logprobs = false },
-	},
-	{
-		name: "top_p", of: func(p *Profile) *Finding { return &p.TopP },
-		has:    func(r dialect.Request) bool { return r.TopP != nil },
-		remove: func(r *dialect.Request) { r.TopP = nil },
-	},
-	{
-		name: "reasoning_effort", of: func(p *Profile) *Finding { return &p.Effort },
-		has:    func(r dialect.Request) bool { return r.Effort != "" },
-		remove: func(r *dialect.Request) { r.Effort = "" },
-	},
+	{name: "temperature", member: "Temperature", value: new(0.5)},  // some servers refuse 0 beside n
+	{name: "n", others: []string{"n_cmpl"}, member: "N", value: 2}, // or more, which is for the probe to say; n_cmpl is llama.cpp's
+	{name: "seed", member: "Seed", value: new(1)},
+	{name: "stop", member: "Stop", value: []string{probeStop}},
+	{name: "logprobs", member: "Logprobs", value: true},
+	{name: "top_p", member: "TopP"},
+	{name: "reasoning_effort", member: "Effort"},
+}
+
+// of is what is known of the field.
+func (f field) of(p *Profile) *Finding {
+	return reflect.ValueOf(p).Elem().FieldByName(f.member).Addr().Interface().(*Finding)
+}
+
+func (f field) in(r *dialect.Request) reflect.Value {
+	return reflect.ValueOf(r).Elem().FieldByName(f.member)
+}
+
+// has reports whether a request has the field. One answer needs none.
+func (f field) has(r dialect.Request) bool { return !f.in(&r).IsZero() && (f.name != "n" || r.N > 1) }
+
+func (f field) add(r *dialect.Request) { f.in(r).Set(reflect.ValueOf(f.value)) }
+
+func (f field) remove(r *dialect.Request) {
+	if f.name == "n" {
+		r.N = min(r.N, 1)
+		return
+	}
+	f.in(r).SetZero()
 }
 
 // Given is the profile block of a stage's config: what a person knows of a model. It goes

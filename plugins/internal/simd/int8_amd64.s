@@ -97,6 +97,61 @@ loop:
 	VZEROUPPER
 	RET
 
+#define QUERY(CODES, A, B, C, D) \
+	VPBROADCASTD CODES, Z20; \
+	VPDPBUSD Z20, Z16, A; \
+	VPDPBUSD Z20, Z17, B; \
+	VPDPBUSD Z20, Z18, C; \
+	VPDPBUSD Z20, Z19, D
+
+#define START(OF, A, B, C, D) \
+	VPBROADCASTD OF, A; \
+	VMOVDQA64 A, B; \
+	VMOVDQA64 A, C; \
+	VMOVDQA64 A, D
+
+#define STORE(AT, A, B, C, D) \
+	VMOVDQU64 A, AT(DX); \
+	VMOVDQU64 B, AT+64(DX); \
+	VMOVDQU64 C, AT+128(DX); \
+	VMOVDQU64 D, AT+192(DX)
+
+// func dotGroupVNNI(dst *[256]int32, start []int32, codes, packed []int8)
+TEXT ·dotGroupVNNI(SB), NOSPLIT, $0-80
+	MOVQ dst+0(FP), DX
+	MOVQ start_base+8(FP), BX
+	MOVQ codes_base+32(FP), DI
+	MOVQ codes_len+40(FP), R8
+	MOVQ packed_base+56(FP), SI
+	SHRQ $2, R8           // the length of a query
+	LEAQ (R8)(R8*2), R9
+	LEAQ (DI)(R8*1), CX
+	VPBROADCASTD int8Sign<>(SB), Z30
+	START((BX), Z0, Z1, Z2, Z3)
+	START(4(BX), Z4, Z5, Z6, Z7)
+	START(8(BX), Z8, Z9, Z10, Z11)
+	START(12(BX), Z12, Z13, Z14, Z15)
+
+loop:
+	VPXORD (SI), Z30, Z16
+	VPXORD 64(SI), Z30, Z17
+	VPXORD 128(SI), Z30, Z18
+	VPXORD 192(SI), Z30, Z19
+	QUERY((DI), Z0, Z1, Z2, Z3)
+	QUERY((DI)(R8*1), Z4, Z5, Z6, Z7)
+	QUERY((DI)(R8*2), Z8, Z9, Z10, Z11)
+	QUERY((DI)(R9*1), Z12, Z13, Z14, Z15)
+	ADDQ $256, SI
+	ADDQ $4, DI
+	CMPQ DI, CX
+	JLT loop
+	STORE(0, Z0, Z1, Z2, Z3)
+	STORE(256, Z4, Z5, Z6, Z7)
+	STORE(512, Z8, Z9, Z10, Z11)
+	STORE(768, Z12, Z13, Z14, Z15)
+	VZEROUPPER
+	RET
+
 // VPMADDUBSW multiplies unsigned with signed bytes and adds pairs into words,
 // which do not overflow: 2·127·127 < 2^15. The rows are made unsigned by giving
 // the query the sign of the row.

@@ -42,6 +42,8 @@ type Kernel struct {
 	// number of rows is a multiple of int8Rows; DotInt8 sees to the rest.
 	bytes   int
 	dotInt8 func(dst []int32, query, rows []int8, stride int)
+	// dotGroup is nil where dotInt8 is as fast; see Group.
+	dotGroup func(dst *[GroupSize * GroupRows]int32, start []int32, codes, packed []int8)
 	// reach takes as many rows as a multiple of lanes.
 	reach func(dots []int32, rows []Quantisation, b *Bound) uint64
 

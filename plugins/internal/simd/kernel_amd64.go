@@ -18,7 +18,7 @@ func native() []*Kernel {
 			bytes: 32, dotInt8: dotInt8AVX2, reach: reachAVX512,
 		}
 		if cpu.X86.HasAVX512VNNI {
-			k.bytes, k.dotInt8 = 64, dotInt8VNNI
+			k.bytes, k.dotInt8, k.dotGroup = 64, dotInt8VNNI, dotGroupVNNI
 		}
 		ks = append(ks, k)
 	}
@@ -108,6 +108,9 @@ func transposeAVX2(dst []float32, ldd int, src []float32, lds, depth int)
 
 //go:noescape
 func dotInt8VNNI(dst []int32, query, rows []int8, stride int)
+
+//go:noescape
+func dotGroupVNNI(dst *[GroupSize * GroupRows]int32, start []int32, codes, packed []int8)
 
 //go:noescape
 func dotInt8AVX2(dst []int32, query, rows []int8, stride int)

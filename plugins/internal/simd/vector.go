@@ -1,6 +1,9 @@
 package simd
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // The tables below are read by the assembly too, at the offsets in the comments.
 
@@ -138,10 +141,10 @@ type Bound struct {
 	Least        float32
 }
 
-// Most returns how large the product of the vectors may be, by that of their codes. Each step
-// is rounded, so that all kernels agree.
-func (b *Bound) Most(dot int32, row Quantisation) float32 {
-	return float32(float32(dot)*b.Scale*row.Scale) + (float32(b.Slope*row.Lost) + b.Slack)
+// Of returns the product of the codes as one of vectors, and its largest error. Each step is
+// rounded, so that all kernels agree.
+func (b *Bound) Of(dot int32, row Quantisation) (product, most float32) {
+	return float32(float32(dot) * b.Scale * row.Scale), float32(b.Slope*row.Lost) + b.Slack
 }
 
 // Reach returns a bit for each of at most 64 rows: whether its product, by that of the codes,
@@ -160,7 +163,7 @@ func (k *Kernel) Reach(dots []int32, rows []Quantisation, b *Bound) (may uint64)
 func reachPortable(dots []int32, rows []Quantisation, b *Bound) (may uint64) {
 	rows, bound := rows[:len(dots)], *b
 	for i, dot := range dots {
-		if !(bound.Most(dot, rows[i]) < bound.Least) {
+		if product, most := bound.Of(dot, rows[i]); !(product+most < bound.Least) {
 			may |= 1 << i
 		}
 	}
@@ -205,6 +208,59 @@ func quantisePortable(dst []int8, x []float32, inverse float32) float32 {
 		sum += y * y
 	}
 	return sum
+}
+
+// What a [Group] compares at a time.
+const (
+	GroupSize = 4  // queries
+	GroupRows = 64 // rows
+)
+
+// Group is queries that are compared with packed rows, each with 16 of them at once.
+type Group struct {
+	kernel *Kernel
+	length int
+	codes  []int8  // one query after another, and zeros up to a multiple of GroupSize
+	start  []int32 // of the sums by query, since 128 is added to each code of a row
+}
+
+// NewGroup returns a group of queries of one length. It is nil where this kernel has no routine
+// for it, or none for that length.
+func (k *Kernel) NewGroup(queries [][]int8) *Group {
+	length := len(queries[0])
+	if k.dotGroup == nil || length == 0 || length%64 != 0 {
+		return nil
+	}
+	n := roundUp(len(queries), GroupSize)
+	g := &Group{k, length, make([]int8, n*length), make([]int32, n)}
+	for i, q := range queries {
+		copy(g.codes[i*length:][:length], q)
+		for _, c := range q {
+			g.start[i] -= 128 * int32(c)
+		}
+	}
+	return g
+}
+
+// Pack sets dst to GroupRows rows, which stand one after another, as [Group.Dot] takes them:
+// four codes of each row, then the next four. Wrong shapes panic.
+func (g *Group) Pack(dst, rows []int8) {
+	from := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)/4) // moved, and not computed with
+	to := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)/4)
+	width := g.length / 4
+	_, _ = from[GroupRows*width-1], to[GroupRows*width-1]
+	for row := 0; row < GroupRows; row += g.kernel.lanes {
+		g.kernel.transpose(to[row:], GroupRows, from[row*width:], width, width)
+	}
+}
+
+// Dot sets dst to the dot products of a query with each of the packed rows, then to those of
+// the next ones. They are exact, as those of [Kernel.DotInt8] are. Wrong shapes panic.
+func (g *Group) Dot(dst *[GroupSize * GroupRows]int32, first int, packed []int8) {
+	if len(packed) != g.length*GroupRows {
+		panic("simd: shapes of a product do not fit")
+	}
+	g.kernel.dotGroup(dst, g.start[first:first+GroupSize], g.codes[first*g.length:(first+GroupSize)*g.length], packed)
 }
 
 // Term is a row of a matrix and the factor that it is multiplied by.

@@ -70,6 +70,39 @@ func TestDotInt8WrongShape(t *testing.T) {
 	Best().DotInt8(make([]int32, 2), make([]int8, 64), make([]int8, 127))
 }
 
+// TestGroup wants what the queries have one by one.
+func TestGroup(t *testing.T) {
+	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
+		if k.NewGroup([][]int8{randomBytes(r, 63)}) != nil {
+			t.Error("a group for a length that no routine takes")
+		}
+		for n := range 40 {
+			length := 64 * (1 + n%20)
+			rows, packed := randomBytes(r, GroupRows*length), randomBytes(r, GroupRows*length)
+			queries := [][]int8{slices.Repeat([]int8{int8(127 - n%2*254)}, length)}
+			for range n % (2*GroupSize + 1) {
+				queries = append(queries, randomBytes(r, length))
+			}
+			g := k.NewGroup(queries)
+			if g == nil {
+				t.Skip("this kernel compares queries one by one")
+			}
+			var got [GroupSize * GroupRows]int32
+			g.Pack(packed, rows)
+			want := make([]int32, GroupRows)
+			for i, q := range queries {
+				if i%GroupSize == 0 {
+					g.Dot(&got, i, packed)
+				}
+				Portable().DotInt8(want, q, rows)
+				if got := got[i%GroupSize*GroupRows:][:GroupRows]; !slices.Equal(got, want) {
+					t.Fatalf("query %d of %d, %d bytes: got %v, want %v", i, len(queries), length, got, want)
+				}
+			}
+		}
+	})
+}
+
 func TestReach(t *testing.T) {
 	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
 		for n := range 65 {

@@ -2,7 +2,6 @@ package modelserver
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -26,7 +25,7 @@ func messages(path string) bool {
 // readMessages reads the body of a request for a message; an error of it goes into a.invalid.
 func (a *Ask) readMessages() {
 	r := a.sent
-	a.Model, a.N, a.maxTokens, a.stop, a.stream = r.Get("model").String(), 1, int(r.Get("max_tokens").Int()), texts(r.Get("stop_sequences")), r.Get("stream").Bool()
+	a.Model, a.N, a.maxTokens, a.stop = r.Get("model").String(), 1, int(r.Get("max_tokens").Int()), texts(r.Get("stop_sequences"))
 	for _, sent := range r.Get("messages").Array() {
 		a.Messages = append(a.Messages, a.readMessage(sent.Get("role").String(), sent.Get("content")))
 	}
@@ -44,6 +43,7 @@ func (a *Ask) readMessages() {
 		{temperature.Exists() && (temperature.Float() > 1 || temperature.Float() < 0), "temperature: range: 0..1"},
 		{a.thinking && temperature.Exists() && temperature.Float() != 1, "`temperature` may only be set to 1 when thinking is enabled"},
 		{a.thinking && forced, "Thinking may not be enabled when tool_choice forces tool use."},
+		{r.Get("stream").Bool(), "stream: this server sends messages whole"},
 		{thinking == "enabled" && budget < 1024, "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"},
 		{thinking == "enabled" && budget >= a.maxTokens, "`max_tokens` must be greater than `thinking.budget_tokens`"},
 		{slices.ContainsFunc(a.stop, blank), "stop_sequences: each stop sequence must contain non-whitespace"},
@@ -140,52 +140,4 @@ func messageUsage(a Ask, u usage) object {
 		counted["output_tokens_details"] = object{"thinking_tokens": u.thought}
 	}
 	return counted
-}
-
-// eventsOf is a message as server-sent events.
-func eventsOf(a Ask, c completion) []byte {
-	var b strings.Builder
-	send := func(kind string, event object) {
-		event["type"] = kind
-		text, _ := json.Marshal(event) // made here
-		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", kind, text)
-	}
-	m := messageOf(a, c)
-	begun := maps.Clone(m)
-	begun["content"], begun["stop_reason"] = []object{}, nil
-	send("message_start", object{"message": begun})
-	send("ping", object{})
-	for i, block := range m["content"].([]object) {
-		empty, field, delta := maps.Clone(block), "text", "text_delta"
-		switch block["type"] {
-		case "thinking":
-			field, delta = "thinking", "thinking_delta"
-			empty["signature"] = ""
-		case "tool_use":
-			field, delta = "partial_json", "input_json_delta"
-			empty["input"], block[field] = object{}, string(block["input"].(json.RawMessage))
-		}
-		if block["type"] != "tool_use" {
-			empty[field] = ""
-		}
-		send("content_block_start", object{"index": i, "content_block": empty})
-		for piece := range pieces(block[field].(string)) {
-			send("content_block_delta", object{"index": i, "delta": object{"type": delta, field: piece}})
-		}
-		if block["type"] == "thinking" {
-			send("content_block_delta", object{"index": i, "delta": object{"type": "signature_delta", "signature": block["signature"]}})
-		}
-		send("content_block_stop", object{"index": i})
-	}
-	if c.choices[0].finish == "error" {
-		send("error", object{"error": object{"type": "overloaded_error", "message": "Overloaded"}})
-		return []byte(b.String())
-	}
-	end := object{"delta": object{"stop_reason": m["stop_reason"], "stop_sequence": nil, "stop_details": m["stop_details"]}}
-	if c.usage != nil {
-		end["usage"] = m["usage"]
-	}
-	send("message_delta", end)
-	send("message_stop", object{})
-	return []byte(b.String())
 }

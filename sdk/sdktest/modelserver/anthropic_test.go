@@ -121,25 +121,7 @@ func TestMessagesUsage(t *testing.T) {
 	}
 }
 
-func TestMessagesStream(t *testing.T) {
-	o := Options{Thoughts: "hm", Faults: []Fault{{Kind: BrokeOff, Calls: []int{1}}}}
-	s := Serve(t, o)
-	fields := `, "stream": true, "thinking": {"type": "adaptive"}`
-	_, text := askMessage(t, s, "", fields)
-	var kinds []string
-	for line := range strings.Lines(text) {
-		if kind, ok := strings.CutPrefix(strings.TrimSpace(line), "event: "); ok {
-			kinds = append(kinds, kind)
-		}
-	}
-	block := []string{"content_block_start", "content_block_delta", "content_block_stop"}
-	want := append([]string{"message_start", "ping", block[0], block[1]}, append(append(block[1:], block...), "message_delta", "message_stop")...)
-	if diff := cmp.Diff(want, kinds); diff != "" {
-		t.Errorf("events (-want +got)\n%s", diff)
-	}
-	if _, text = askMessage(t, s, "", fields); !strings.Contains(text, "overloaded_error") || strings.Contains(text, "message_stop") {
-		t.Errorf("a stream that breaks off: %s", text)
-	}
+func TestMessageBreaksOff(t *testing.T) {
 	if status, text := askMessage(t, Serve(t, Options{Faults: []Fault{{Kind: BrokeOff, First: 1}}}), "", ""); status != 529 {
 		t.Errorf("a whole reply that breaks off: status %d: %s", status, text)
 	}

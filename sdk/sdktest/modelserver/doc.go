@@ -16,7 +16,7 @@
 // behaviour depends on a model's name.
 //
 // It speaks Anthropic's Messages API as well, at /messages, and its batches, with the same
-// options, and refuses what that refuses: fields of OpenAI's, stop texts of white space
+// options, but streams no messages, and refuses what that refuses: fields of OpenAI's, stop texts of white space
 // alone, thinking beside a temperature or a tool that has to be called.
 //
 // Probes, the requests by which racflow finds out what a model takes, are answered but

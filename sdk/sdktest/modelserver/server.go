@@ -348,8 +348,6 @@ func (s *Server) reply(a Ask, fault Fault) ([]byte, error) {
 		return s.stream(c, a.streamUsage), nil
 	case !messages(a.Path):
 		return json.Marshal(s.whole(c))
-	case a.stream:
-		return eventsOf(a, c), nil
 	case c.choices[0].finish == "error":
 		return nil, &refusal{message: "Overloaded", status: overloaded}
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"sync"
-	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -20,77 +18,22 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// pause is how long typing must pause before a changed text is checked.
-const pause = 100 * time.Millisecond
-
-// checks runs the checks of documents until its context ends. A new check of a document ends its earlier one.
-type checks struct {
-	run func(ctx context.Context, uri string)
-	ctx context.Context
-
-	mu   sync.Mutex
-	ends map[string]context.CancelFunc
-	all  sync.WaitGroup
-}
-
-// start schedules a check after a wait.
-func (c *checks) start(uri string, wait time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx.Err() != nil {
-		return
-	}
-	if end := c.ends[uri]; end != nil {
-		end()
-	}
-	ctx, end := context.WithCancel(c.ctx)
-	c.ends[uri] = end
-	c.all.Go(func() {
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-			c.run(ctx, uri)
-		}
-	})
-}
-
-// cancel ends the check of a document, which is closed.
-func (c *checks) cancel(uri string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if end := c.ends[uri]; end != nil {
-		end()
-		delete(c.ends, uri)
-	}
-}
-
-// check loads a document from the editor's text, and publishes its diagnostics.
-func (s *server) check(ctx context.Context, uri string) {
-	s.mu.Lock()
-	d, ok := s.documents[uri]
-	s.mu.Unlock()
-	if !ok {
-		return
+// check loads a document from the editor's text. Of what the text does not have, it keeps what the one before had.
+func (s *server) check(ctx context.Context, d *document) hcl.Diagnostics {
+	if before := s.documents[d.uri]; before != nil {
+		d.file, d.secrets, d.required = before.file, before.secrets, before.required
 	}
 	o := s.options.Load
 	o.Text, o.Catalog = []byte(d.text.src), known{o.Catalog}
 	o.Secrets = &redact.Secrets{} // for this text alone: a secret being typed changes with each letter
 	file, diags := pipeline.Load(ctx, d.path, o)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now, ok := s.documents[uri]
-	if ctx.Err() != nil || !ok || now.version != d.version {
-		return // a newer check covers the present text
-	}
-	checked := *now
 	if len(file.Variables) > 0 {
-		checked.file, checked.secrets = file, o.Secrets
+		d.file, d.secrets = file, o.Secrets
 	}
 	if len(file.Required) > 0 {
-		checked.required = file.Required
+		d.required = file.Required
 	}
-	s.documents[uri] = &checked
-	s.publish(publishParams{URI: uri, Version: d.version, Diagnostics: d.diagnostics(diags)})
+	return diags
 }
 
 // diagnostics converts diagnostics for the editor.

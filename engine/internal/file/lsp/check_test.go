@@ -1,64 +1,14 @@
 package lsp
 
 import (
-	"context"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/sdk"
 )
-
-// A text is checked when nobody types any more, the latest alone; documents do not
-// wait for each other, and nothing is checked after stop.
-func TestChecks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		var mu sync.Mutex
-		var ran []string
-		var ended []error
-		ctx, stop := context.WithCancel(t.Context())
-		c := checks{ctx: ctx, ends: map[string]context.CancelFunc{}}
-		c.run = func(ctx context.Context, uri string) {
-			mu.Lock()
-			ran = append(ran, uri+" "+time.Since(began).String())
-			mu.Unlock()
-			if uri == "slow" {
-				<-ctx.Done()
-				mu.Lock()
-				ended = append(ended, ctx.Err())
-				mu.Unlock()
-			}
-		}
-		for range 5 { // letters, one each 60 ms
-			c.start("a", pause)
-			time.Sleep(60 * time.Millisecond)
-		}
-		c.start("b", 0)
-		c.start("slow", 0)
-		synctest.Wait()
-		c.start("closed", pause)
-		c.cancel("closed")
-		time.Sleep(pause)
-		stop()
-		c.all.Wait()
-		c.start("late", 0)
-		synctest.Wait()
-		if want := []string{"b 300ms", "slow 300ms", "a 340ms"}; !cmp.Equal(slices.Sorted(slices.Values(ran)), slices.Sorted(slices.Values(want))) {
-			t.Errorf("checked %v, want %v", ran, want)
-		}
-		if len(ended) != 1 || ended[0] == nil {
-			t.Errorf("the check under way was not ended: %v", ended)
-		}
-	})
-}
 
 // What no plugin has said before is not asked for.
 func TestKnown(t *testing.T) {

@@ -16,9 +16,8 @@
 // another plugin gets a diagnostic that says so.
 //
 // Positions are counted in UTF-16 code units, as in the protocol; everything inside
-// is in bytes. The server checks a changed text after a pause of 100 ms, and an
-// opened or saved one at once; a newer text cancels the check of an older one. It
-// shows no secret: it shows values as the loader does, without known
+// is in bytes. The server checks a text when it is opened, changed or saved, which takes some
+// milliseconds. It shows no secret: it shows values as the loader does, without known
 // secrets.
 //
 // The transport is github.com/creachadair/jrpc2 (BSD-3-Clause, two modules,

@@ -22,7 +22,7 @@ type document struct {
 	root      *block
 	file      *pipeline.File       // from the last text with variables; nil: none had any
 	secrets   *redact.Secrets      // of that file
-	required  []plugin.Requirement // of this text once it is checked, until then of the text before
+	required  []plugin.Requirement // of the last text that has some
 }
 
 // request is a question about a place in a document.
@@ -213,6 +213,9 @@ func (r *request) hover() (about string, at span, ok bool) {
 }
 
 func (r *request) hoverValue() (about string, at span, ok bool) {
+	if t, root, at, ok := r.reference(); ok {
+		return r.aboutTarget(root, t), at, true
+	}
 	a, _ := r.argument()
 	content, inText := r.attr.text(r.offset)
 	switch {
@@ -220,21 +223,12 @@ func (r *request) hoverValue() (about string, at span, ok bool) {
 		return r.hoverRule(a.Rule, content)
 	case inText && a.Name == "use":
 		return r.aboutUse(r.description(r.in).Kind, r.text.at(content), content)
-	case inText:
-		return "", span{}, false
 	}
-	t, root, at, ok := r.reference(r.attr.value, "-")
-	if !ok {
-		return "", span{}, false
-	}
-	return r.aboutTarget(root, t), at, true
+	return "", span{}, false
 }
 
 // hoverRule explains a name in a rule.
 func (r *request) hoverRule(kind rule.Kind, content span) (about string, at span, ok bool) {
-	if t, root, at, ok := r.reference(content, ""); ok && root == "var" {
-		return r.aboutTarget(root, t), at, true
-	}
 	w := r.text.wordsAt(content, r.offset, "", true)
 	i := w.part(r.offset)
 	for _, f := range rule.Functions(kind) {
@@ -255,10 +249,17 @@ func (r *request) hoverRule(kind rule.Kind, content span) (about string, at span
 	return "", span{}, false
 }
 
-// reference finds the target of a name such as var.x at the place.
-func (r *request) reference(within span, further string) (t target, root string, at span, ok bool) {
+// reference finds the target of a name such as var.x at the place: in an expression, or in a rule, which can name only
+// the file's variables.
+func (r *request) reference() (t target, root string, at span, ok bool) {
+	within, further := r.attr.value, "-"
+	content, inText := r.attr.text(r.offset)
+	if inText {
+		within, further = content, ""
+	}
+	a, _ := r.argument()
 	w := r.text.wordsAt(within, r.offset, further, true)
-	if len(w.parts) < 2 || r.offset > w.at[1].to {
+	if len(w.parts) < 2 || r.offset > w.at[1].to || inText && (a.Rule == 0 || w.parts[0] != "var") {
 		return target{}, "", span{}, false
 	}
 	t, ok = r.target(w.parts[0], w.parts[1])
@@ -270,17 +271,7 @@ func (r *request) definition() (span, bool) {
 	if r.attr == nil || !r.attr.value.holds(r.offset) {
 		return span{}, false
 	}
-	within, further := r.attr.value, "-"
-	if content, inText := r.attr.text(r.offset); inText {
-		if a, _ := r.argument(); a.Rule == 0 {
-			return span{}, false
-		}
-		within, further = content, ""
-	}
-	t, root, _, ok := r.reference(within, further)
-	if further == "" && root != "var" {
-		return span{}, false // a rule can name only the file's variables
-	}
+	t, _, _, ok := r.reference()
 	return t.at, ok
 }
 

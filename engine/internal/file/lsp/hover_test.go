@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/plugin"
 )
 
@@ -85,11 +86,13 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// TestChangeKeeps: until a changed text is checked, the document has what the check of the text before found.
+// TestChangeKeeps: a text that does not parse has what the check of the text before found.
 func TestChangeKeeps(t *testing.T) {
 	s := &server{documents: map[string]*document{"file:///p.hcl": {required: []plugin.Requirement{{Name: "mine"}}}}}
-	s.set("file:///p.hcl", 2, "pipeline \"p\" {}\n")
-	if d := s.documents["file:///p.hcl"]; d.version != 2 || len(d.required) != 1 {
-		t.Errorf("version %d requires %v", d.version, d.required)
+	s.options.Load = pipeline.Options{Dir: t.TempDir(), Catalog: &testCatalog{}}
+	d := &document{uri: "file:///p.hcl", path: "p.hcl", text: newText("pipeline \"p\" {")}
+	diags := s.check(t.Context(), d)
+	if len(d.required) != 1 || !diags.HasErrors() {
+		t.Errorf("it requires %v: %v", d.required, diags)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
-	"sync"
 
 	"github.com/creachadair/jrpc2"
 	"github.com/creachadair/jrpc2/channel"
@@ -17,41 +16,35 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 )
 
-// set stores a document's new text.
-func (s *server) set(uri string, version int, src string) {
+// set checks a document's new text, and publishes its diagnostics.
+func (s *server) set(ctx context.Context, uri string, version int, src string) {
 	d := &document{uri: uri, path: pathOf(uri), version: version, text: newText(src), root: outline([]byte(src))}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if before := s.documents[uri]; before != nil {
-		d.file, d.secrets, d.required = before.file, before.secrets, before.required // until it is checked
-	}
+	diags := s.check(ctx, d)
 	s.documents[uri] = d
+	s.publish(publishParams{URI: uri, Version: version, Diagnostics: d.diagnostics(diags)})
 }
 
-func (s *server) didOpen(_ context.Context, p didOpenParams) error {
-	s.set(p.TextDocument.URI, p.TextDocument.Version, p.TextDocument.Text)
-	s.checks.start(p.TextDocument.URI, 0)
+func (s *server) didOpen(ctx context.Context, p didOpenParams) error {
+	s.set(ctx, p.TextDocument.URI, p.TextDocument.Version, p.TextDocument.Text)
 	return nil
 }
 
-func (s *server) didChange(_ context.Context, p didChangeParams) error {
+func (s *server) didChange(ctx context.Context, p didChangeParams) error {
 	if n := len(p.ContentChanges); n > 0 {
-		s.set(p.TextDocument.URI, p.TextDocument.Version, p.ContentChanges[n-1].Text)
-		s.checks.start(p.TextDocument.URI, pause)
+		s.set(ctx, p.TextDocument.URI, p.TextDocument.Version, p.ContentChanges[n-1].Text)
 	}
 	return nil
 }
 
 // didSave checks the file again, since other files may have changed.
-func (s *server) didSave(_ context.Context, p documentParams) error {
-	s.checks.start(p.TextDocument.URI, 0)
+func (s *server) didSave(ctx context.Context, p documentParams) error {
+	if d := s.documents[p.TextDocument.URI]; d != nil {
+		s.set(ctx, d.uri, d.version, d.text.src)
+	}
 	return nil
 }
 
 func (s *server) didClose(_ context.Context, p documentParams) error {
-	s.checks.cancel(p.TextDocument.URI)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.documents, p.TextDocument.URI)
 	s.publish(publishParams{URI: p.TextDocument.URI, Diagnostics: []diagnostic{}})
 	return nil
@@ -118,15 +111,11 @@ var ErrNotShutDown = errors.New("the editor ended the server without shutting it
 // Serve speaks the Language Server Protocol with an editor until the editor ends it,
 // in ends, or ctx does.
 func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, o Options) error {
-	checking, stop := context.WithCancel(ctx)
 	s := &server{options: o, documents: map[string]*document{}, exit: make(chan struct{})}
-	s.checks = checks{run: s.check, ctx: checking, ends: map[string]context.CancelFunc{}}
 	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{AllowPush: true, DisableBuiltin: true, Concurrency: 1})
 	s.rpc.Start(channel.LSP(in, out))
 	ended := make(chan error, 1)
 	go func() { ended <- s.rpc.Wait() }()
-	defer s.checks.all.Wait()
-	defer stop()
 	select {
 	case err := <-ended:
 		return err
@@ -140,14 +129,11 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, o Options) err
 	}
 }
 
-// server serves one editor.
+// server serves one editor. It does what it is asked one after the other.
 type server struct {
-	options Options
-	rpc     *jrpc2.Server
-	checks  checks
-	exit    chan struct{}
-
-	mu        sync.Mutex
+	options   Options
+	rpc       *jrpc2.Server
+	exit      chan struct{}
 	documents map[string]*document // by URI; a change replaces the document
 	shutdown  bool
 }
@@ -181,8 +167,6 @@ func (s *server) initialize(context.Context, *jrpc2.Request) (any, error) {
 }
 
 func (s *server) end(context.Context, *jrpc2.Request) (any, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.shutdown = true
 	return nil, nil
 }
@@ -194,8 +178,6 @@ func (s *server) leave(context.Context, *jrpc2.Request) error {
 
 // document returns an open document.
 func (s *server) document(uri string) (*document, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	d := s.documents[uri]
 	if d == nil {
 		return nil, jrpc2.Errorf(jrpc2.InvalidParams, "%s is not open", uri)
@@ -226,11 +208,7 @@ func pathOf(uri string) string {
 	if err != nil || u.Scheme != "file" {
 		return filepath.Base(uri)
 	}
-	path := u.Path
-	if len(path) > 2 && path[0] == '/' && path[2] == ':' { // file:///C:/x
-		path = path[1:]
-	}
-	return filepath.FromSlash(path)
+	return u.Path
 }
 
 // The supported part of the protocol, after the Language Server Protocol 3.17,

@@ -239,12 +239,12 @@ func (p *Pipeline) Knowledge() []*Knowledge {
 // Limit is a limit block. It bounds the calls of all stages together that name it: how many are
 // under way, and how many begin within a minute.
 type Limit struct {
-	Name        string
-	Concurrency int    // calls at a time
-	Requests    int    // per minute; 0: any number
-	Tokens      int    // per minute, in and out; 0: any number
-	Shared      string // the name by which runs share it; empty: they do not
-	Range       hcl.Range
+	Name        string    `json:"name"`
+	Concurrency int       `json:"concurrency"`        // calls at a time
+	Requests    int       `json:"requests,omitempty"` // per minute; 0: any number
+	Tokens      int       `json:"tokens,omitempty"`   // per minute, in and out; 0: any number
+	Shared      string    `json:"shared,omitempty"`   // the name by which runs share it; empty: they do not
+	Range       hcl.Range `json:"-"`
 }
 
 // Prices finds what a model costs where the file does not say: see price.go.

@@ -3,10 +3,6 @@ package rule
 import (
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
-
-	"github.com/zclconf/go-cty/cty"
 )
 
 // Name describes to people a name that rules of a kind may use.
@@ -80,22 +76,6 @@ func inWords(t reflect.Type) string {
 		return "a number"
 	}
 	return describe(t.String())
-}
-
-// Mentions reports whether the rule may compare anything with the text, such as a vote's voter with a
-// name: it holds the text in quotes, compares with parts of texts, or reads a variable that is no number or bool.
-func (r *Rule) Mentions(text string) bool {
-	if r == nil {
-		return false
-	}
-	for _, v := range r.vars {
-		if v.Type() != cty.Number && v.Type() != cty.Bool {
-			return true
-		}
-	}
-	holds := func(part string) bool { return strings.Contains(r.text, part) }
-	return holds("'"+text+"'") || holds(strconv.Quote(text)) ||
-		slices.ContainsFunc([]string{"startsWith", "endsWith", "contains", "matches"}, holds)
 }
 
 // writer says what must stand above a rule for a name to have a value.

@@ -281,29 +281,3 @@ func TestVariables(t *testing.T) {
 		t.Errorf("the filter reads %q", got)
 	}
 }
-
-func TestMentions(t *testing.T) {
-	for rule, want := range map[string]map[string]bool{
-		`any(votes, .voter == "llm" and not .accepted)`:     {"llm": true, "l": false, "voter": false, "": false},
-		`any(votes, .voter in ['a', "llm-2"])`:              {"llm-2": true, "llm": false, "a": true},
-		`any(votes, .voter == var.lang) and var.on`:         {"de": true, "fr": true}, // nobody looks what it holds
-		`any(votes, .voter == "a") and var.on`:              {"a": true, "b": false},
-		`any(votes, .voter startsWith "llm-")`:              {"llm-2": true, "kNN": true},
-		`any(votes, .voter matches "^(llm|lm)$")`:           {"llm": true, "kNN": true},
-		`any(votes, .weight > 0.5) and item.id != "of llm"`: {"llm": false, "of llm": true},
-		`any(votes, not (.voter == "no one"))`:              {"no one": true},
-	} {
-		r, diags := Compile(When, everything(), plain(rule))
-		if diags.HasErrors() {
-			t.Fatal(diags)
-		}
-		for text, want := range want {
-			if got := r.Mentions(text); got != want {
-				t.Errorf("%s: mentions %q: %v, want %v", rule, text, got, want)
-			}
-		}
-	}
-	if (*Rule)(nil).Mentions("x") {
-		t.Error("no rule mentions something")
-	}
-}

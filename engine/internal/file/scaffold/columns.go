@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
@@ -49,7 +51,7 @@ func (r *Rows) Map(columns map[string]string) error {
 		*to = name
 		if means == "label" {
 			r.Unsure = ""
-			r.Named, r.AsIs = name != "", name != ""
+			r.Named = name != ""
 		}
 	}
 	if r.Mapping.Text == "" {
@@ -108,11 +110,7 @@ func (r *Rows) ofSeveral() error {
 		if err != nil {
 			return nil //nolint:nilerr // as above
 		}
-		for _, m := range objectOf(text) {
-			if in := elements(m.Value); len(in) > 0 && in[0][0] == '{' {
-				names = append(names, m.Name)
-			}
-		}
+		names = arraysIn(gjson.ParseBytes(text), "")
 	}
 	if len(names) < 2 {
 		return nil

@@ -2,10 +2,9 @@
 // files of rows and at documents, says what it saw, guesses which columns hold what, and
 // writes a file that works at once.
 //
-// It fills the data's paths, columns and language into a template: a short one
-// (folder short) with the usual settings, or one of the pipeline files that come with racflow
-// (package pipelines). Both have blocks of the same names, and give the same answers. For labelled rows the
-// template is intent.hcl, for other rows and documents contextual.hcl. The knowledge leaves out a tenth of the
+// It fills the data's paths, columns and language into a template with the usual settings (folder short), which has
+// the blocks of one of the pipeline files that come with racflow (package pipelines). For labelled rows that is
+// intent.hcl, for other rows and documents contextual.hcl. The knowledge leaves out a tenth of the
 // labelled rows, or a fifth of fewer than 500, to try the pipeline on.
 //
 // Exports of other programs are not tables (exports.go has the known forms): their rows are written beside the

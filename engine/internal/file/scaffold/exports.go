@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
@@ -56,7 +57,7 @@ const maxExport = 256 << 20
 type data struct {
 	folder  string // empty: it is a file
 	text    []byte
-	records []json.RawMessage // of JSON: lines, elements, or elements of the only array in an object
+	records []gjson.Result // of JSON: lines, elements, or elements of the only array in an object
 }
 
 // converted holds the rows of an export.
@@ -146,99 +147,72 @@ func readText(path string) ([]byte, error) {
 }
 
 // recordsOf returns the values in a JSON text: those of its lines, or the elements of its only array.
-func recordsOf(text []byte) (all []json.RawMessage) {
+func recordsOf(text []byte) (all []gjson.Result) {
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var value json.RawMessage
 		if d.Decode(&value) != nil {
 			break
 		}
-		all = append(all, value)
+		all = append(all, gjson.ParseBytes(value))
 	}
 	if len(all) != 1 {
 		return all
 	}
-	var arrays []json.RawMessage
-	for _, m := range objectOf(all[0]) {
-		if in := elements(m.Value); len(in) > 0 && in[0][0] == '{' && m.Name != "messages" {
-			arrays = append(arrays, m.Value)
+	if arrays := arraysIn(all[0], "messages"); len(arrays) == 1 {
+		return all[0].Get(gjson.Escape(arrays[0])).Array()
+	}
+	if all[0].IsArray() {
+		return all[0].Array()
+	}
+	return all
+}
+
+// arraysIn names the members of an object that are arrays of objects, but for one.
+func arraysIn(o gjson.Result, without string) (names []string) {
+	if !o.IsObject() {
+		return nil
+	}
+	o.ForEach(func(name, value gjson.Result) bool {
+		if value.IsArray() && value.Get("0").IsObject() && name.Str != without {
+			names = append(names, name.Str)
 		}
-	}
-	if len(arrays) == 1 {
-		all = arrays
-	}
-	if in := elements(all[0]); in != nil {
-		return in
-	}
-	return all
+		return true
+	})
+	return names
 }
 
-// object holds the members of a JSON object, in order.
-type object []rows.JSONMember
-
-func objectOf(raw json.RawMessage) object {
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
-		return nil
-	}
-	members, err := rows.JSONMembers(raw, false)
-	if err != nil {
-		return nil
-	}
-	return members
-}
-
-func elements(raw json.RawMessage) (all []json.RawMessage) {
-	if len(raw) == 0 || raw[0] != '[' {
-		return nil
-	}
-	members, err := rows.JSONMembers(raw, true)
-	if err != nil {
-		return nil
-	}
-	for _, m := range members {
-		all = append(all, m.Value)
-	}
-	return all
-}
-
-// get returns a member: the first that exists of several names.
-func (o object) get(names ...string) json.RawMessage {
+// first returns the first member that exists of several names.
+func first(o gjson.Result, names ...string) (found gjson.Result) {
 	for _, name := range names {
-		for _, m := range o {
-			if m.Name == name {
-				return m.Value
-			}
+		if found = o.Get(name); found.Exists() {
+			break
 		}
 	}
-	return nil
-}
-
-// text returns a member that is a text.
-func (o object) text(names ...string) string { return textOf(o.get(names...)) }
-
-func textOf(raw json.RawMessage) (text string) {
-	_ = json.Unmarshal(raw, &text) // anything else counts as no text
-	return text
+	return found
 }
 
 // texts returns the elements of an array of texts; ok: they all are texts, and there is at least one.
-func texts(raw json.RawMessage) (all []string, ok bool) {
-	in := elements(raw)
-	for _, e := range in {
-		if e[0] != '"' {
+func texts(array gjson.Result) (all []string, ok bool) {
+	if !array.IsArray() {
+		return nil, false
+	}
+	for _, e := range array.Array() {
+		if e.Type != gjson.String {
 			return nil, false
 		}
-		all = append(all, textOf(e))
+		all = append(all, e.Str)
 	}
-	return all, len(in) > 0
+	return all, len(all) > 0
 }
 
-// scalars returns the members other than objects and arrays, except some.
-func (o object) scalars(without ...string) (row []field) {
-	for _, m := range o {
-		if c := m.Value[0]; c != '{' && c != '[' && !strings.HasPrefix(m.Name, "_") && !slices.Contains(without, m.Name) {
-			row = append(row, field{m.Name, m.Value})
+// scalars returns the members of an object other than objects and arrays, except some.
+func scalars(o gjson.Result, without ...string) (row []field) {
+	o.ForEach(func(name, value gjson.Result) bool {
+		if value.Type != gjson.JSON && !strings.HasPrefix(name.Str, "_") && !slices.Contains(without, name.Str) {
+			row = append(row, field{name.Str, json.RawMessage(value.Raw)})
 		}
-	}
+		return true
+	})
 	return row
 }
 
@@ -251,11 +225,11 @@ func labels(all []string) any {
 }
 
 // each reads records with a function that returns false for a record of another form.
-func each(read func(object, *converted) bool) func(*data, *converted) bool {
+func each(read func(gjson.Result, *converted) bool) func(*data, *converted) bool {
 	return func(d *data, c *converted) bool {
 		others := 0
-		for i, raw := range d.records {
-			if o := objectOf(raw); o == nil || !read(o, c) {
+		for i, o := range d.records {
+			if !o.IsObject() || !read(o, c) {
 				if others++; i == 0 {
 					return false
 				}
@@ -266,29 +240,27 @@ func each(read func(object, *converted) bool) func(*data, *converted) bool {
 	}
 }
 
-func labelStudio(o object, c *converted) bool {
-	task, annotations := objectOf(o.get("data")), o.get("annotations", "completions")
-	if task == nil || len(annotations) == 0 || annotations[0] != '[' {
+func labelStudio(o gjson.Result, c *converted) bool {
+	task, annotations := o.Get("data"), first(o, "annotations", "completions")
+	if !task.IsObject() || !annotations.IsArray() {
 		return false
 	}
-	row := task.scalars()
-	if id := o.get("id"); id != nil && task.get("id") == nil {
-		row = append([]field{{"id", id}}, row...)
+	row := scalars(task)
+	if id := o.Get("id"); id.Exists() && !task.Get("id").Exists() {
+		row = append([]field{{"id", json.RawMessage(id.Raw)}}, row...)
 	}
 	n := 0
-	for _, a := range elements(annotations) {
-		o := objectOf(a)
-		if string(o.get("was_cancelled")) == "true" {
+	for _, a := range annotations.Array() {
+		if a.Get("was_cancelled").Bool() {
 			continue
 		}
 		if n++; n > 1 {
 			c.leave("further annotations of a task were left out")
 			break
 		}
-		for _, r := range elements(o.get("result")) {
-			o := objectOf(r)
-			if chosen, ok := texts(objectOf(o.get("value")).get("choices")); ok {
-				row = append(row, field{o.text("from_name"), labels(chosen)})
+		for _, r := range a.Get("result").Array() {
+			if chosen, ok := texts(r.Get("value.choices")); ok {
+				row = append(row, field{r.Get("from_name").Str, labels(chosen)})
 			} else {
 				c.leave("annotations that are no choice were left out")
 			}
@@ -299,17 +271,15 @@ func labelStudio(o object, c *converted) bool {
 }
 
 // chat reads chats in the forms of OpenAI, ShareGPT and Gemini.
-func chat(o object, c *converted) bool {
-	turns := elements(o.get("messages", "conversations", "contents"))
+func chat(o gjson.Result, c *converted) bool {
 	question, answer, questions := "", "", 0
-	for _, t := range turns {
-		turn := objectOf(t)
-		said := turn.get("content", "value", "parts")
-		text := textOf(said)
-		for _, part := range elements(said) {
-			text += objectOf(part).text("text")
+	for _, turn := range first(o, "messages", "conversations", "contents").Array() {
+		said := first(turn, "content", "value", "parts")
+		text := said.Str
+		for _, part := range said.Get("#.text").Array() {
+			text += part.Str
 		}
-		switch turn.text("role", "from") {
+		switch first(turn, "role", "from").Str {
 		case "user", "human":
 			question, answer, questions = text, "", questions+1
 		case "assistant", "gpt", "model":
@@ -325,20 +295,20 @@ func chat(o object, c *converted) bool {
 	if questions > 1 {
 		c.leave("of several questions in a chat, the last counts")
 	}
-	c.add(append([]field{{"text", question}, {"answer", strings.TrimSpace(answer)}}, o.scalars("text", "answer")...)...)
+	c.add(append([]field{{"text", question}, {"answer", strings.TrimSpace(answer)}}, scalars(o, "text", "answer")...)...)
 	return true
 }
 
-func prodigy(o object, c *converted) bool {
-	decision, chosen := o.text("answer"), o.get("accept")
-	if o.text("text") == "" || !slices.Contains([]string{"accept", "reject", "ignore"}, decision) || chosen == nil && o.get("label", "_task_hash", "options") == nil {
+func prodigy(o gjson.Result, c *converted) bool {
+	decision, chosen := o.Get("answer").Str, o.Get("accept")
+	if o.Get("text").Str == "" || !slices.Contains([]string{"accept", "reject", "ignore"}, decision) || !chosen.Exists() && !first(o, "label", "_task_hash", "options").Exists() {
 		return false
 	}
 	if decision != "accept" {
 		c.leave("texts that were not accepted were left out")
 		return true
 	}
-	row := o.scalars("answer")
+	row := scalars(o, "answer")
 	if all, ok := texts(chosen); ok {
 		row = append(row, field{"label", labels(all)})
 	}
@@ -346,27 +316,28 @@ func prodigy(o object, c *converted) bool {
 	return true
 }
 
-func categories(o object, c *converted) bool {
-	scores := objectOf(o.get("cats"))
-	if scores == nil || o.text("text") == "" {
+func categories(o gjson.Result, c *converted) bool {
+	scores := o.Get("cats")
+	if !scores.IsObject() || o.Get("text").Str == "" {
 		return false
 	}
 	var all []string
-	for _, s := range scores {
-		if score, err := strconv.ParseFloat(string(s.Value), 64); string(s.Value) == "true" || err == nil && score >= 0.5 {
-			all = append(all, s.Name)
+	scores.ForEach(func(name, score gjson.Result) bool {
+		if score.Type == gjson.True || score.Type == gjson.Number && score.Num >= 0.5 {
+			all = append(all, name.Str)
 		}
-	}
-	c.add(append(o.scalars("label"), field{"label", labels(all)})...)
+		return true
+	})
+	c.add(append(scalars(o, "label"), field{"label", labels(all)})...)
 	return true
 }
 
 // intents reads a label with its phrases.
-func intents(o object, c *converted) bool {
-	label := o.text("tag", "intent", "name", "label", "class", "category")
-	raw := o.get("patterns", "examples", "utterances", "samples", "phrases")
-	phrases, ok := texts(raw)
-	if label == "" || !ok && string(raw) != "[]" {
+func intents(o gjson.Result, c *converted) bool {
+	label := first(o, "tag", "intent", "name", "label", "class", "category").Str
+	listed := first(o, "patterns", "examples", "utterances", "samples", "phrases")
+	phrases, ok := texts(listed)
+	if label == "" || !ok && listed.Raw != "[]" {
 		return false
 	}
 	for _, phrase := range phrases {
@@ -381,8 +352,8 @@ var entity = regexp.MustCompile(`\[([^\]]+)\](\([^)]*\)|\{[^}]*\}|\[\{[^\]]*\}\]
 // rasa reads the JSON of Rasa 1 and, of the YAML of later versions, only phrases in a block, one a
 // line.
 func rasa(d *data, c *converted) bool {
-	for _, e := range elements(objectOf(objectOf(d.text).get("rasa_nlu_data")).get("common_examples")) {
-		c.add(field{"text", objectOf(e).text("text")}, field{"label", objectOf(e).text("intent")})
+	for _, e := range gjson.GetBytes(d.text, "rasa_nlu_data.common_examples").Array() {
+		c.add(field{"text", e.Get("text").Str}, field{"label", e.Get("intent").Str})
 	}
 	intent, in := "", -1 // in: phrases are indented more than this; -1: no block is open
 	for line := range strings.Lines(string(d.text)) {

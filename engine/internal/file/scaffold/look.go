@@ -213,10 +213,9 @@ type Rows struct {
 	Seen    source.Seen
 	Mapping source.Mapping // guessed, and perhaps corrected
 	Second  string         // the second guess for the label; empty: none
-	Named   bool           // a person has named the label column
+	Named   bool           // a person has named the label column: each value is one label, whatever it looks like
 	Unsure  string         // a guess that may well be wrong, with how to correct it; empty: none
 	From    *export        // the export with the rows; nil: the file itself has them
-	AsIs    bool           // each value of the label column is one label, whatever it looks like
 
 	converted []byte // the rows of an export, as JSONL
 
@@ -282,7 +281,7 @@ func (r *Rows) Read() error {
 	}
 	slices.SortStableFunc(r.Labels, func(a, b Label) int { return cmp.Compare(b.Rows, a.Rows) })
 	column := r.Mapping.Label
-	if slices.ContainsFunc(r.Seen.Columns, func(c source.Column) bool { return c.Name == column && c.Several && !r.AsIs }) {
+	if slices.ContainsFunc(r.Seen.Columns, func(c source.Column) bool { return c.Name == column && c.Several && !r.Named }) {
 		return fmt.Errorf("%s: rows have several labels, of which %q is the first, and they are no list of texts; --column %s takes the first of each row, --column label=NAME another column, --column label= none",
 			r.Path, column, quoted("label="+column))
 	}
@@ -291,7 +290,7 @@ func (r *Rows) Read() error {
 		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("rows have several labels, and so do answers; --column %s takes the first of each row", quoted("label="+column+"[0]")))
 		r.Mapping.Labels.Many = true
 		return r.Read()
-	case combined != "" && !r.AsIs && !r.Mapping.Labels.Many:
+	case combined != "" && !r.Named && !r.Mapping.Labels.Many:
 		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("column %q holds several labels in one cell, such as %q, and so do answers; --column label=%s takes each cell for one label, as it is", column, combined, quoted(column)))
 		r.Mapping.Labels = source.Labels{LabelForm: sdk.LabelForm{Many: true}, Separator: separator}
 		return r.Read()

@@ -55,15 +55,15 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	if share > 0 {
 		variables = fmt.Sprintf(heldOut, strconv.FormatFloat(share, 'g', -1, 64))
 	}
-	t := p.open(o, "intent.hcl", fmt.Sprintf(aboutLabelled, terminal.Plural(len(known.Labels), "label"), clean(filepath.Base(known.Path))), known.Path, variables)
+	t := openFor("intent", fmt.Sprintf(aboutLabelled, terminal.Plural(len(known.Labels), "label"), clean(filepath.Base(known.Path))), known.Path, variables)
 	from := []string{"knowledge utterances", "source"}
-	same := t.give("train", train, "path", from...)
+	t.set("path", train, from...)
 	t.set("default", p.embedder(o, known.Languages), "variable embedder")
 	columns := p.mapped(known)
 	t.columns(known, columns, from...)
 	if name := analyzer(known.Languages); name != "" && name != "english" {
 		t.set("analyzer", name, "knowledge utterances", "store")
-	} else if !o.Full {
+	} else {
 		t.drop("knowledge utterances", "store")
 	}
 	input := []string{"pipeline intent", "input"}
@@ -77,7 +77,7 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 		t.columns(tried, p.mapped(tried), input...)
 	case share > 0:
 		t.set("part", expression("[0, 1 - var.held_out]"), from...)
-		t.set("path", same, input...)
+		t.set("path", train, input...)
 		t.columns(known, columns, input...)
 		t.set("part", expression("var.held_out > 0 ? [1 - var.held_out, 1] : [0, 1]"), input...)
 	default:
@@ -101,24 +101,12 @@ const aboutTexts = `Find the %s of %s that answer a question, and have a languag
 answer from them: contextual retrieval. Without a model the ranked passages are the result.
 `
 
-const byInit = `
-Written by racflow init for %s: look through it before you rely on it.
-
-%s`
-
-const byInitShort = `Written by racflow init for %s; racflow init --full writes all that can be set.
+const byInit = `Written by racflow init for %s; racflow init --example %s writes a file with all that can be set.
 `
 
-// open opens the template of a plan.
-func (p *Plan) open(o Options, name, about, data, variables string) *template {
-	if !o.Full {
-		return open(short, "short/"+name, about+fmt.Sprintf(byInitShort, clean(data)), variables)
-	}
-	commands := ""
-	for _, s := range p.Next {
-		commands += "  " + s.Command + "\n"
-	}
-	return open(o.Pipelines, name, about+fmt.Sprintf(byInit, clean(data), commands), variables)
+// openFor opens the template of a name for data.
+func openFor(name, about, data, variables string) *template {
+	return open(name+".hcl", about+fmt.Sprintf(byInit, clean(data), name), variables)
 }
 
 // unlabelled plans a search among rows.
@@ -126,21 +114,15 @@ func unlabelled(known *Rows, o Options) (*Plan, error) {
 	return retrieval(known.Path, "rows", o, func(p *Plan, t *template) {
 		path, err := p.place(known, o)
 		t.err = cmp.Or(t.err, err)
-		t.give("docs", path, "path", "knowledge docs", "source")
+		t.set("path", path, "knowledge docs", "source")
 		t.remove("embed", "knowledge docs", "enrich path") // a row keeps its path and title
 		m := p.mapped(known)
 		m.Label = ""
 		t.columns(known, m, "knowledge docs", "source")
-		if o.Full {
-			t.remove("exclude", "knowledge docs", "source")
-			t.drop("variable exclude")
-			t.set("default", false, "variable contextualize") // a row is in no document
-		} else {
-			t.drop("knowledge docs", "enrich contextualize")
-		}
+		t.drop("knowledge docs", "enrich contextualize") // a row is in no document
 		t.set("default", p.embedder(o, known.Languages), "variable embedder")
 		if name := analyzer(known.Languages); name != "" {
-			t.give("analyzer", name, "analyzer", "knowledge docs", "store")
+			t.set("analyzer", name, "knowledge docs", "store")
 		}
 	})
 }
@@ -151,11 +133,11 @@ func documents(d *Documents, o Options) (*Plan, error) {
 		languages := d.Languages
 		if d.Code > d.Read/2 {
 			languages = nil // comments do not count
-			t.give("chunker", "code", "use", "knowledge docs", "chunk")
-			t.give("analyzer", "code", "analyzer", "knowledge docs", "store")
+			t.set("use", "code", "knowledge docs", "chunk")
+			t.set("analyzer", "code", "knowledge docs", "store")
 			t.remove("embed", "knowledge docs", "enrich path") // code is found better by both
 		} else if name := analyzer(languages); name != "" {
-			t.give("analyzer", name, "analyzer", "knowledge docs", "store")
+			t.set("analyzer", name, "knowledge docs", "store")
 		}
 		t.set("default", p.embedder(o, languages), "variable embedder")
 	})
@@ -172,8 +154,8 @@ func retrieval(data, what string, o Options, set func(*Plan, *template)) (*Plan,
 	if err != nil {
 		return nil, err
 	}
-	t := p.open(o, "contextual.hcl", fmt.Sprintf(aboutTexts, what, clean(filepath.Base(filepath.Clean(data)))), data, "")
-	t.give("docs", path, "path", "knowledge docs", "source")
+	t := openFor("contextual", fmt.Sprintf(aboutTexts, what, clean(filepath.Base(filepath.Clean(data)))), data, "")
+	t.set("path", path, "knowledge docs", "source")
 	set(p, t)
 	t.drop("pipeline contextual", "input")
 	p.File, err = t.bytes()
@@ -191,7 +173,6 @@ func quoted(path string) string {
 // Options says how to make a pipeline file.
 type Options struct {
 	Output    string // the file's path; paths in the file are relative to it
-	Full      bool   // write all settings, not only the usual ones
 	MiniLM    bool   // the embedding model is on this machine
 	Pipelines fs.FS  // the files that come with racflow
 }

@@ -250,30 +250,28 @@ func withHashing(text []byte, name string) ([]byte, error) {
 	return t.bytes()
 }
 
-// template is one of racflow's own pipeline files while it becomes a user's. err keeps the first
-// error.
+// template is a template while it becomes a user's file. err keeps the first error.
 type template struct {
 	file *hclwrite.File
 	name string
 	err  error
 }
 
-// open reads a file, replaces its first comment, and adds variables after its own.
-func open(files fs.FS, name, comment, variables string) *template {
-	t := &template{name: name}
-	text, err := fs.ReadFile(files, name)
+// short holds the templates, by the names of the pipeline files that come with racflow.
+//
+//go:embed short
+var short embed.FS
+
+// open reads a template, and puts a comment before it and variables after its own.
+func open(name, comment, variables string) *template {
+	text, err := short.ReadFile("short/" + name)
 	if err != nil {
-		t.err = err
-		return t
-	}
-	for bytes.HasPrefix(text, []byte("#")) {
-		_, text, _ = bytes.Cut(text, []byte("\n"))
+		return &template{name: name, err: err}
 	}
 	if variables != "" {
 		before, after, found := bytes.Cut(text, []byte("\nmodel "))
 		if !found {
-			t.err = fmt.Errorf("%s has no model block that the variables stand before", name)
-			return t
+			return &template{name: name, err: fmt.Errorf("%s has no model block that the variables stand before", name)}
 		}
 		bare := bytes.TrimRight(before, "\n")
 		text = slices.Concat(bare, []byte("\n"+variables), before[len(bare):], []byte("\nmodel "), after)
@@ -286,34 +284,16 @@ func open(files fs.FS, name, comment, variables string) *template {
 	b.Write(text)
 	parsed, err := parse(b.Bytes(), name)
 	if err != nil {
-		t.err = err
-		return t
+		return &template{name: name, err: err}
 	}
-	parsed.forget()
 	return parsed
 }
-
-// short holds the files with the usual settings, by the names of the full ones.
-//
-//go:embed short
-var short embed.FS
 
 // oneLine matches blocks on one line that may get more arguments; alone matches those that got none.
 var (
 	oneLine = regexp.MustCompile(`(?m)^( *)(source|input|store) \{ (.+) \}$`)
 	alone   = regexp.MustCompile(`(?m)^( *)(source|input|store) \{\n *([^#\n]+)\n *\}$`)
 )
-
-// forget removes the expect blocks, which are about the data that the file comes with.
-func (t *template) forget() {
-	for _, p := range t.file.Body().Blocks() {
-		for _, b := range p.Body().Blocks() {
-			if p.Type() == "pipeline" && b.Type() == "expect" {
-				p.Body().RemoveBlock(b)
-			}
-		}
-	}
-}
 
 func parse(text []byte, name string) (*template, error) {
 	file, diags := hclwrite.ParseConfig(text, name, hcl.InitialPos)
@@ -369,20 +349,6 @@ func (t *template) set(argument string, value any, path ...string) {
 	case hclwrite.Tokens:
 		b.Body().SetAttributeRaw(argument, v)
 	}
-}
-
-// give sets the default of a variable or, if the file has no such variable, an argument of a block.
-// It returns how the rest of the file refers to the value.
-func (t *template) give(variable string, value any, argument string, path ...string) (same any) {
-	if t.err != nil {
-		return nil
-	}
-	if t.file.Body().FirstMatchingBlock("variable", []string{variable}) == nil {
-		t.set(argument, value, path...)
-		return value
-	}
-	t.set("default", value, "variable "+variable)
-	return expression("var." + variable)
 }
 
 // remove removes an argument of a block.

@@ -1,11 +1,10 @@
 // Package fakehub is a model hub on loopback for tests, with the protocol of Hugging Face. The hub
-// sends small files itself, named by git's hash; it redirects large ones to a signed address on
+// sends small files itself; it redirects large ones to a signed address on
 // another host, named by their sha256. Tests inject failures.
 package fakehub
 
 import (
 	"bytes"
-	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -37,9 +36,9 @@ type Wrong func(w http.ResponseWriter, r *http.Request, cdn bool) bool
 
 // Request is a received request.
 type Request struct {
-	CDN                           bool
-	Path                          string // without its query
-	Authorization, Range, IfRange string
+	CDN                  bool
+	Path                 string // without its query
+	Authorization, Range string
 }
 
 // New starts a hub that ends with the test.
@@ -48,7 +47,7 @@ func New(t testing.TB) *Hub {
 	serve := func(cdn bool, handle http.HandlerFunc) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.mu.Lock()
-			h.requests = append(h.requests, Request{cdn, r.URL.EscapedPath(), r.Header.Get("Authorization"), r.Header.Get("Range"), r.Header.Get("If-Range")})
+			h.requests = append(h.requests, Request{cdn, r.URL.EscapedPath(), r.Header.Get("Authorization"), r.Header.Get("Range")})
 			wrong := h.wrong
 			h.mu.Unlock()
 			if wrong == nil || !wrong(w, r, cdn) {
@@ -130,10 +129,6 @@ func (h *Hub) resolve(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Repo-Commit", commit)
 	}
 	if !strings.HasSuffix(path, ".safetensors") {
-		if commit != "" {
-			git := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(content), content))
-			w.Header().Set("Etag", `"`+hex.EncodeToString(git[:])+`"`)
-		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 		return
 	}
@@ -155,6 +150,5 @@ func (h *Hub) send(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		return
 	}
-	w.Header().Set("Etag", fmt.Sprintf(`"cdn-%x"`, sha1.Sum(content)))
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }

@@ -43,7 +43,7 @@ func (p *pull) contents(ctx context.Context, from fetch, dir string) error {
 	get := func(ctx context.Context, name string, limit int64) error {
 		err := from(ctx, name, limit)
 		if errors.Is(err, fs.ErrNotExist) { // an earlier pull may have left a file of another revision
-			at, _, _ := p.place.file(name)
+			at, _ := p.place.file(name)
 			return errors.Join(err, removed(at))
 		}
 		return err

@@ -25,8 +25,8 @@ import (
 //
 // It respects the usual environment: HF_ENDPOINT, HF_TOKEN or the file with the token,
 // HF_HUB_OFFLINE, and the proxy variables. It sends the token only to the endpoint's host, never
-// along a redirect to another one. It resumes a partial file if the server still has the same
-// content, and compares a large file with the sha256 that the hub declares.
+// along a redirect to another one. It compares a large file with the sha256 that the hub declares, and
+// resumes one of which a part is here.
 //
 // contents.go knows which files make a model, and pull.go where they belong.
 

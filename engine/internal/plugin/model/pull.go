@@ -17,13 +17,12 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// place is where a model is assembled, beside its final folder. The names of work and old begin
-// with a dot, so no model has such a name.
+// place is where a model is assembled, beside its final folder. The name of work begins with a dot, so no model has such
+// a name.
 type place struct {
 	name   string
 	dir    string // final folder of the model
 	work   string // folder of files that have arrived; after a failure it stays for the next pull
-	old    string // folder of the model being replaced
 	unlock func()
 }
 
@@ -33,49 +32,32 @@ func open(name string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	beside := func(what string) string { return filepath.Join(filepath.Dir(dir), "."+name+what) }
-	p := &place{name: name, dir: dir, work: beside(".pull"), old: beside(".old"), unlock: func() {}}
+	beside := filepath.Join(filepath.Dir(dir), "."+name)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { // #nosec G301 -- models are for all users of the machine
 		return nil, err
 	}
-	held, err := support.OpenLock(beside(".lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	switch {
-	case err == nil:
-		p.unlock = func() { _ = errors.Join(os.Remove(held.Name()), held.Close()) } // otherwise the lock ends with the process
-	case errors.Is(err, support.ErrBusy):
+	held, err := support.OpenLock(beside+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, support.ErrBusy) {
 		return nil, fmt.Errorf("another process is pulling or removing %s: try again when it is done", name)
-	case !errors.Is(err, errors.ErrUnsupported):
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := p.recover(); err != nil {
-		p.unlock()
-		return nil, err
-	}
-	return p, nil
-}
-
-// recover restores a model if a process ended between the two steps of replace.
-func (p *place) recover() error {
-	if _, err := os.Lstat(p.dir); !errors.Is(err, fs.ErrNotExist) {
-		return os.RemoveAll(p.old)
-	}
-	if err := os.Rename(p.old, p.dir); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	unlock := func() { _ = errors.Join(os.Remove(held.Name()), held.Close()) } // otherwise the lock ends with the process
+	return &place{name: name, dir: dir, work: beside + ".pull", unlock: unlock}, nil
 }
 
 // files returns the folder that will become the model's.
 func (p *place) files() string { return filepath.Join(p.work, "files") }
 
-// file returns where to put a file, and where to save its ETag.
-func (p *place) file(name string) (path, state string, _ error) {
+// file returns where to put a file.
+func (p *place) file(name string) (string, error) {
 	local := filepath.FromSlash(name)
 	if !filepath.IsLocal(local) {
-		return "", "", fmt.Errorf("%q is outside of the model's folder", name)
+		return "", fmt.Errorf("%q is outside of the model's folder", name)
 	}
-	path, state = filepath.Join(p.files(), local), filepath.Join(p.work, "state", local)
-	return path, state, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.MkdirAll(filepath.Dir(state), 0o755)) // #nosec G301 -- as above
+	path := filepath.Join(p.files(), local)
+	return path, os.MkdirAll(filepath.Dir(path), 0o755) // #nosec G301 -- as above
 }
 
 // replace makes the arrived files the model. It removes files that the record does not name, which
@@ -97,13 +79,17 @@ func (p *place) replace(r *Record) error {
 	if err := r.write(p.files()); err != nil {
 		return err
 	}
-	if err := os.Rename(p.dir, p.old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	old := filepath.Join(p.work, "old")
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(p.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := os.Rename(p.files(), p.dir); err != nil {
-		return errors.Join(err, p.recover())
+		return errors.Join(err, os.Rename(old, p.dir))
 	}
-	return errors.Join(os.RemoveAll(p.old), os.RemoveAll(p.work))
+	return os.RemoveAll(p.work)
 }
 
 // Remove removes a model, and the rest of an unfinished pull of it.
@@ -336,7 +322,6 @@ func (p *pull) run(ctx context.Context) (string, *Record, error) {
 	p.unfinished()
 	// Empty folders have nothing to resume.
 	_ = os.Remove(filepath.Join(p.place.work, "files"))
-	_ = os.Remove(filepath.Join(p.place.work, "state"))
 	_ = os.Remove(p.place.work)
 	return "", nil, errors.Join(failed...)
 }
@@ -344,7 +329,7 @@ func (p *pull) run(ctx context.Context) (string, *Record, error) {
 // unfinished reports that a failed pull leaves weights.
 func (p *pull) unfinished() {
 	for _, folder := range []string{"", "*"} {
-		left, _ := filepath.Glob(filepath.Join(escapeGlob(p.place.files()), folder, "*.safetensors")) // the pattern is well formed
+		left, _ := filepath.Glob(filepath.Join(escapeGlob(p.place.files()), folder, "*.safetensors*")) // the pattern is well formed
 		if len(left) > 0 {
 			p.Say(fmt.Sprintf("what has arrived stays: the next pull takes it if it still fits, racflow model remove %s removes it", p.name))
 			return

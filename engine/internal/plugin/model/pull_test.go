@@ -273,18 +273,6 @@ func TestReplace(t *testing.T) {
 	if got := strings.Join(tree(t, dir), " "); got != "config.json model.safetensors tokenizer.json" {
 		t.Errorf("files %s", got)
 	}
-	// A process that was killed between the two steps of the replacement.
-	must.Do(t, os.Rename(dir, filepath.Join(models, ".model.old")))
-	h.SetWrong(func(w http.ResponseWriter, _ *http.Request, _ bool) bool {
-		w.WriteHeader(http.StatusForbidden)
-		return true
-	})
-	if err := pull(); err == nil {
-		t.Error("no error")
-	}
-	if v, err := Verify("model"); err != nil || len(v.Problems) > 0 {
-		t.Errorf("it was not put back: %+v, %v", v, err)
-	}
 	if left, _ := filepath.Glob(filepath.Join(models, ".*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
@@ -381,7 +369,7 @@ func TestOneCommit(t *testing.T) {
 		t.Errorf("another commit than the one asked for: %v", err)
 	}
 	h.SetCommit("")
-	if _, record, err := Pull(context.Background(), Request{Model: "owner/model"}); err != nil || record.Commit != "" || record.Files[0].ETag != "" {
+	if _, record, err := Pull(context.Background(), Request{Model: "owner/model"}); err != nil || record.Commit != "" {
 		t.Errorf("a server that says no commit: %+v, %v", record, err)
 	}
 }

@@ -107,7 +107,6 @@ type RecordedFile struct {
 	Path   string `json:"path"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
-	ETag   string `json:"etag,omitempty"` // as the hub declared it
 }
 
 // Bytes returns the total size of the files.

@@ -31,20 +31,20 @@ const (
 
 // Model is a model that racflow knows how to get.
 type Model struct {
-	Name       string // as in `racflow model pull NAME`
-	Title      string
-	Kind       Kind
-	Parameters int64
-	Dimensions int // of the vectors; 0: it makes none
-	License    string
-	Bytes      int64 // of the published weights; 0: unknown
+	Name       string `json:"name"`           // as in `racflow model pull NAME`
+	Title      string `json:"title"`          // of an Entry outside the list: its source
+	Kind       Kind   `json:"kind,omitempty"` // empty: unknown
+	Parameters int64  `json:"parameters,omitempty"`
+	Dimensions int    `json:"dimensions,omitempty"` // of the vectors; 0: it makes none
+	License    string `json:"license,omitempty"`
+	Bytes      int64  `json:"bytes,omitempty"` // of the published weights, of an Entry on this machine of all its files; 0: unknown
 
-	Repository string // OWNER/MODEL on the hub
-	Commit     string // of the repository: pulled unless a revision is named
-	Files      []File // files with pinned content
-	Listed     bool   // Files lists all files: a pull looks for no others
+	Repository string `json:"repository,omitempty"` // OWNER/MODEL on the hub
+	Commit     string `json:"commit,omitempty"`     // of the repository: pulled unless a revision is named
+	Files      []File `json:"-"`                    // files with pinned content
+	Listed     bool   `json:"-"`                    // Files lists all files: a pull looks for no others
 
-	Package Package // another source of the model
+	Package Package `json:"-"` // another source of the model
 }
 
 // File is one file of a model.
@@ -188,28 +188,17 @@ func (m *Model) pin(path string) string {
 
 // Entry is a model of racflow's list, or one on this machine.
 type Entry struct {
-	Name       string `json:"name"`
-	Title      string `json:"title"` // for a model outside the list: its source
-	Kind       Kind   `json:"kind,omitempty"`
-	Parameters int64  `json:"parameters,omitempty"`
-	Dimensions int    `json:"dimensions,omitempty"`
-	License    string `json:"license,omitempty"`
-	Repository string `json:"repository,omitempty"`
-	Bytes      int64  `json:"bytes,omitempty"` // on this machine, else of the published weights
-	Dir        string `json:"dir,omitempty"`   // "": not on this machine
-	Commit     string `json:"commit,omitempty"`
-	Pinned     bool   `json:"pinned"`          // the weights have the hashes of the list
-	Error      string `json:"error,omitempty"` // why it is unusable
+	Model
+	Dir    string `json:"dir,omitempty"`   // "": not on this machine
+	Pinned bool   `json:"pinned"`          // the weights have the hashes of the list
+	Error  string `json:"error,omitempty"` // why it is unusable
 }
 
 // List returns the models of racflow's list, followed by others on this machine.
 func List() ([]Entry, error) {
 	var all []Entry
 	for _, m := range Known() {
-		e := Entry{
-			Name: m.Name, Title: m.Title, Kind: m.Kind, Parameters: m.Parameters, Dimensions: m.Dimensions, License: m.License, Repository: m.Repository,
-			Bytes: m.Bytes, Commit: m.Commit, Pinned: m.pin(weightsFile) != "",
-		}
+		e := Entry{Model: m, Pinned: m.pin(weightsFile) != ""}
 		s, err := StatusOf(m.Name)
 		if err != nil {
 			e.Error = err.Error()
@@ -226,7 +215,7 @@ func List() ([]Entry, error) {
 		if slices.ContainsFunc(all, func(e Entry) bool { return e.Name == name }) {
 			continue
 		}
-		e := Entry{Name: name, Title: "put there by hand"}
+		e := Entry{Model: Model{Name: name, Title: "put there by hand"}}
 		s, err := StatusOf(name)
 		if err != nil {
 			e.Error = err.Error()
@@ -256,12 +245,12 @@ func (e *Entry) here(s Status) {
 func (p *pull) fromHub(ctx context.Context, c *HubClient, r Repository) error {
 	p.record.Source, p.record.Revision = r.String(), r.Revision
 	get := func(ctx context.Context, name string, limit int64) error {
-		at, state, err := p.place.file(name)
+		at, err := p.place.file(name)
 		if err != nil {
 			return err
 		}
 		f, err := c.Fetch(ctx, r, name, Target{
-			Path: at, State: state, SHA256: p.pinned(name), Limit: limit,
+			Path: at, SHA256: p.pinned(name), Limit: limit,
 			Report: func(done, total int64) {
 				p.Progress.Report(terminal.ProgressStep{Doing: "getting", Name: p.name + "/" + name, Unit: terminal.BytesUnit, Done: done, Total: max(0, total)})
 			},
@@ -278,7 +267,7 @@ func (p *pull) fromHub(ctx context.Context, c *HubClient, r Repository) error {
 		case f.Commit != p.record.Commit:
 			return fmt.Errorf("%s is of the commit %q, the files before it are of %q: try again", name, f.Commit, p.record.Commit)
 		}
-		p.took(RecordedFile{Path: name, Size: f.Size, SHA256: f.SHA256, ETag: f.ETag})
+		p.took(RecordedFile{Path: name, Size: f.Size, SHA256: f.SHA256})
 		return nil
 	}
 	return p.contents(ctx, get, p.place.files())
@@ -368,11 +357,8 @@ func (m *Model) download(ctx context.Context, dir string) (string, error) {
 
 // copyFile copies a file of a known size to its place.
 func (p *pull) copyFile(ctx context.Context, name string, limit, size int64, open func() (io.ReadCloser, error)) (err error) {
-	at, state, err := p.place.file(name)
+	at, err := p.place.file(name)
 	if err != nil {
-		return err
-	}
-	if err := removed(state); err != nil { // else a later pull would take the file for a partial download
 		return err
 	}
 	if size > limit {
@@ -383,13 +369,14 @@ func (p *pull) copyFile(ctx context.Context, name string, limit, size int64, ope
 		return err
 	}
 	defer in.Close()
+	defer context.AfterFunc(ctx, func() { _ = in.Close() })() // ends the copy
 	out, err := os.Create(at)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(out, sum), io.LimitReader(untilDone{ctx, in}, limit))
+	n, err := io.Copy(io.MultiWriter(out, sum), io.LimitReader(in, limit))
 	if err != nil {
 		return err
 	}
@@ -402,17 +389,4 @@ func (p *pull) copyFile(ctx context.Context, name string, limit, size int64, ope
 	}
 	p.took(f)
 	return nil
-}
-
-// untilDone stops a copy when its context ends.
-type untilDone struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r untilDone) Read(b []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(b)
 }

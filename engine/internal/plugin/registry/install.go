@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -45,7 +46,7 @@ func pinned(sums map[string]string) string {
 }
 
 // archive installs a plugin from plain archives, as Install does.
-func (in *Installer) archive(ctx context.Context, w Wanted, source Source, before *plugin.LockedPlugin, keep bool) (after plugin.LockedPlugin, installed bool, err error) {
+func (in *Installer) archive(ctx context.Context, w plugin.Requirement, source Source, before *plugin.LockedPlugin, keep bool) (after plugin.LockedPlugin, installed bool, err error) {
 	if _, signed := in.Keys[w.Name]; signed {
 		return after, false, errors.New("an archive is not signed: its sha256 in the file says which one it has to be; leave out --key")
 	}
@@ -91,7 +92,7 @@ func (in *Installer) archive(ctx context.Context, w Wanted, source Source, befor
 var undescribed = []byte(`{"protocol": 1}`)
 
 // unpack downloads an archive into the store and returns the hash of its program.
-func (in *Installer) unpack(ctx context.Context, source Source, w Wanted, platform, want string) (hash string, err error) {
+func (in *Installer) unpack(ctx context.Context, source Source, w plugin.Requirement, platform, want string) (hash string, err error) {
 	a, err := source.At(platform)
 	if err != nil {
 		return "", err
@@ -174,15 +175,6 @@ func (in *Installer) say(format string, args ...any) {
 	}
 }
 
-// Wanted is a plugin to install.
-type Wanted struct {
-	Name    string // "": the plugin's own name
-	Source  string
-	Version string            // the constraint
-	SHA256  map[string]string // of an archive, by os/arch
-	Dir     string            // base of relative folders in Source
-}
-
 // hashOf returns the hash of the locked program for a platform; empty: none.
 func hashOf(p plugin.LockedPlugin, platform string) string {
 	if hash := p.Programs[platform]; hash != "" {
@@ -191,10 +183,10 @@ func hashOf(p plugin.LockedPlugin, platform string) string {
 	return p.Programs[plugin.AnyPlatform]
 }
 
-// Install installs one plugin for this machine and returns its entry for the lock. before is the present
+// Install installs one plugin for this machine and returns its entry for the lock; without a name it has its own. before is the present
 // entry, or nil. installed reports whether the store lacked the program, or had it changed.
-func (in *Installer) Install(ctx context.Context, w Wanted, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
-	source, err := Parse(w.Source, w.Dir)
+func (in *Installer) Install(ctx context.Context, w plugin.Requirement, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
+	source, err := Parse(w.Source, filepath.Dir(w.Range.Filename))
 	if err != nil {
 		return after, false, err
 	}
@@ -246,7 +238,7 @@ func (in *Installer) Install(ctx context.Context, w Wanted, before *plugin.Locke
 
 // meets reports whether the locked version satisfies the wanted constraint. With Locked, the lock must
 // also have the same constraint.
-func (in *Installer) meets(w Wanted, p plugin.LockedPlugin) bool {
+func (in *Installer) meets(w plugin.Requirement, p plugin.LockedPlugin) bool {
 	ok, err := Matches(w.Version, p.Version)
 	if w.Version == "" {
 		ok = true // even a prerelease that an earlier constraint allowed
@@ -254,17 +246,12 @@ func (in *Installer) meets(w Wanted, p plugin.LockedPlugin) bool {
 	return ok && err == nil && (!in.Locked || p.Constraint == w.Version)
 }
 
-// stale returns why a lock would have to change.
-func stale(w Wanted, before *plugin.LockedPlugin) error {
+// stale says that a lock would have to change.
+func stale(w plugin.Requirement, before *plugin.LockedPlugin) error {
 	why := "it is not in the lock"
-	switch {
-	case before == nil:
-	case before.Source != w.Source:
-		why = fmt.Sprintf("the lock has it from %s, the file from %s", before.Source, w.Source)
-	case before.Constraint != w.Version:
-		why = fmt.Sprintf("the lock has version %s, chosen by %q, and the file now has %q", before.Version, before.Constraint, w.Version)
-	default:
-		why = "the file now has other archives (sha256)"
+	if before != nil {
+		why = fmt.Sprintf("the lock has version %s, chosen by %q from %s; the file now has %q from %s, or other archives (sha256)",
+			before.Version, before.Constraint, before.Source, w.Version, w.Source)
 	}
 	return fmt.Errorf("%s would change for %q: %s. Run racflow plugin init without --locked, look at the change, and commit it", plugin.LockName, w.Name, why)
 }
@@ -284,7 +271,7 @@ func moved(name string) string {
 }
 
 // choose takes the newest release that satisfies the wanted constraint.
-func (in *Installer) choose(ctx context.Context, w Wanted, repo *Repository, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
+func (in *Installer) choose(ctx context.Context, w plugin.Requirement, repo *Repository, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
 	version, err := repo.Newest(ctx, w.Version)
 	if err != nil {
 		return after, false, err

@@ -136,7 +136,7 @@ func (in *Installer) Init(ctx context.Context, files []string, whole bool) (out 
 	after := &plugin.Lock{}
 	for _, r := range required {
 		c := Change{Name: r.Name, Before: before.Plugin(r.Name)}
-		p, installed, err := in.Install(ctx, wanted(r), c.Before)
+		p, installed, err := in.Install(ctx, r, c.Before)
 		if err != nil {
 			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Plugin not installed", Detail: sentence(err), Subject: r.SourceRange.Ptr()})
 			continue
@@ -183,10 +183,6 @@ func join(all []plugin.Requirement, r plugin.Requirement) ([]plugin.Requirement,
 		}}
 	}
 	return append(all, r), nil
-}
-
-func wanted(r plugin.Requirement) Wanted {
-	return Wanted{Name: r.Name, Source: r.Source, Version: r.Version, SHA256: r.SHA256, Dir: filepath.Dir(r.Range.Filename)}
 }
 
 // differs lists the changes that a lock would need.

@@ -112,9 +112,9 @@ func TestArchives(t *testing.T) {
 
 	p.installer.Locked = true
 	p.require(of("1.0.0"), "1.1.0", sha256("1.0.0"))
-	p.init(`version 1.0.0, chosen by "1.0.0", and the file now has "1.1.0"`)
+	p.init(`the file now has "1.1.0" from `)
 	p.require(of("1.0.0"), "1.0.0", sha256("1.1.0"))
-	p.init("the file now has other archives (sha256)")
+	p.init("or other archives (sha256)")
 	p.installer.Locked = false
 	version = "1.1.0"
 	p.require(of("1.1.0"), "1.1.0", sha256("1.1.0"))
@@ -176,17 +176,17 @@ func TestUnnamed(t *testing.T) {
 	server, sums := archives(t, "1.0.0")
 	s, p, ctx := newServer(t), newPlace(t), context.Background()
 	release(t, s.source(), "1.2.0", nil, both...)
-	got, installed, err := p.installer.Install(ctx, Wanted{Source: s.source()}, nil)
+	got, installed, err := p.installer.Install(ctx, plugin.Requirement{Source: s.source()}, nil)
 	if err != nil || !installed || got.Name != "mine" || got.Version != "1.2.0" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	p.installer.Describe = func(context.Context, program.Program) (sdk.Plugin, error) { return said("1.0.0"), nil }
 	sha256 := map[string]string{"linux/amd64": sums["1.0.0 linux_amd64"]}
-	got, installed, err = p.installer.Install(ctx, Wanted{Source: server.URL + "/1.0.0/racflow-plugin-mine_linux_amd64.tar.gz", SHA256: sha256}, nil)
+	got, installed, err = p.installer.Install(ctx, plugin.Requirement{Source: server.URL + "/1.0.0/racflow-plugin-mine_linux_amd64.tar.gz", SHA256: sha256}, nil)
 	if err != nil || !installed || got.Name != "mine" || got.Version != "1.0.0" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if _, _, err = p.installer.Install(ctx, Wanted{Source: server.URL + "/elsewhere", SHA256: sha256}, nil); err == nil || !strings.Contains(err.Error(), "does not say which plugin it holds") {
+	if _, _, err = p.installer.Install(ctx, plugin.Requirement{Source: server.URL + "/elsewhere", SHA256: sha256}, nil); err == nil || !strings.Contains(err.Error(), "does not say which plugin it holds") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -465,9 +465,9 @@ func TestLocked(t *testing.T) {
 		name, source, constraint, want string
 	}{
 		{"same", "", "~> 1.2", ""},
-		{"other version", "", "~> 2.0", `version 1.2.0, chosen by "~> 1.2", and the file now has "~> 2.0"`},
+		{"other version", "", "~> 2.0", `the file now has "~> 2.0" from `},
 		{"other constraint that is met", "", ">= 1.2", `the file now has ">= 1.2"`},
-		{"other source", "other.example/acme/mine", "~> 1.2", "the file from other.example/acme/mine"},
+		{"other source", "other.example/acme/mine", "~> 1.2", `the file now has "~> 1.2" from other.example/acme/mine`},
 		{"not locked", "", "", "it is not in the lock"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

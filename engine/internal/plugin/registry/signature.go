@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -10,13 +9,14 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // This file signs the releases of plugins, and determines who signed one.
@@ -31,67 +31,31 @@ import (
 // The file knows neither registries nor lock files, and does not decide whom to trust: install_files.go does. It does
 // not check keyless signatures of cosign (by certificates and a transparency log).
 
-// simpleSigning is the part of cosign's signed payload that names the digest of an image. Source:
-// https://github.com/containers/image/blob/main/docs/containers-signature.5.md
-type simpleSigning struct {
-	Critical struct {
-		Image struct {
-			Digest string `json:"docker-manifest-digest"`
-		} `json:"image"`
-		Type string `json:"type"`
-	} `json:"critical"`
-}
-
-// bundle is the part of cosign 3's format that a plain key needs: an envelope after
-// https://github.com/secure-systems-lab/dsse/blob/master/envelope.md around a statement after
-// https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md
-type bundle struct {
-	Envelope struct {
-		Payload     []byte `json:"payload"`
-		PayloadType string `json:"payloadType"`
-		Signatures  []struct {
-			Content []byte `json:"sig"`
-		} `json:"signatures"`
-	} `json:"dsseEnvelope"`
-}
-
-type statement struct {
-	Predicate string `json:"predicateType"`
-	Subject   []struct {
-		Digest map[string]string `json:"digest"`
-	} `json:"subject"`
-}
-
-// cosigned reports whether a key made this signature of a digest.
+// cosigned reports whether a key made this signature of a digest. What cosign signs is described in
+// https://github.com/containers/image/blob/main/docs/containers-signature.5.md. A bundle of cosign 3 holds an envelope,
+// https://github.com/secure-systems-lab/dsse/blob/master/envelope.md, around a statement,
+// https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md.
 func (s Signature) cosigned(k PublicKey, digest string) bool {
 	if s.Form == Cosign {
-		var signed simpleSigning
-		return holds(k.public, s.Payload, s.Content) && json.Unmarshal(s.Payload, &signed) == nil &&
-			signed.Critical.Type == "cosign container image signature" && signed.Critical.Image.Digest == digest
+		signed := gjson.GetBytes(s.Payload, "critical")
+		return gjson.ValidBytes(s.Payload) && holds(k.public, s.Payload, s.Content) &&
+			signed.Get("type").Str == "cosign container image signature" && signed.Get("image.docker-manifest-digest").Str == digest
 	}
-	var b bundle
-	if json.Unmarshal(s.Content, &b) != nil {
-		return false
-	}
-	e := b.Envelope
-	var signed statement
-	if e.PayloadType != "application/vnd.in-toto+json" || json.Unmarshal(e.Payload, &signed) != nil || signed.Predicate != "https://sigstore.dev/cosign/sign/v1" {
+	const kind = "application/vnd.in-toto+json"
+	envelope := gjson.GetBytes(s.Content, "dsseEnvelope")
+	payload, err := base64.StdEncoding.DecodeString(envelope.Get("payload").Str)
+	statement := gjson.ParseBytes(payload)
+	if err != nil || !gjson.ValidBytes(payload) || envelope.Get("payloadType").Str != kind || statement.Get("predicateType").Str != "https://sigstore.dev/cosign/sign/v1" {
 		return false // a statement about something else, such as the build
 	}
-	var message bytes.Buffer
-	fmt.Fprintf(&message, "DSSEv1 %d %s %d ", len(e.PayloadType), e.PayloadType, len(e.Payload))
-	message.Write(e.Payload)
-	for _, subject := range signed.Subject {
-		if "sha256:"+strings.ToLower(subject.Digest["sha256"]) != digest {
-			continue
-		}
-		for _, one := range e.Signatures {
-			if holds(k.public, message.Bytes(), one.Content) {
-				return true
-			}
-		}
+	if !slices.ContainsFunc(statement.Get("subject.#.digest.sha256").Array(), func(sum gjson.Result) bool { return "sha256:"+strings.ToLower(sum.Str) == digest }) {
+		return false
 	}
-	return false
+	message := fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(payload), payload)
+	return slices.ContainsFunc(envelope.Get("signatures.#.sig").Array(), func(one gjson.Result) bool {
+		content, err := base64.StdEncoding.DecodeString(one.Str)
+		return err == nil && holds(k.public, message, content)
+	})
 }
 
 // holds reports whether a signature of a message is valid for a key of a kind that cosign uses.

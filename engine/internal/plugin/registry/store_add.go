@@ -62,30 +62,18 @@ func (s *Store) Add(name string, layer io.Reader, archive bool, want string, des
 	return hash, s.settle(temp, dir, name, hash)
 }
 
-// settle moves an unpacked program to its folder, unless another process has done so, and replaces
-// one that was changed. Other processes never see a part of one.
+// settle moves an unpacked program to its folder, unless another process has done so, and replaces one that was changed.
 func (s *Store) settle(temp, dir, name, hash string) error {
-	for range 10 {
-		failed := os.Rename(temp, dir)
-		if failed == nil {
-			return nil
-		}
-		if _, err := s.Program(name, hash); err == nil {
-			return nil
-		}
-		aside, err := os.MkdirTemp(s.dir, "old-*")
-		if err != nil {
-			return err
-		}
-		err = os.Rename(dir, filepath.Join(aside, "changed"))
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil // removed meanwhile
-		}
-		if err = errors.Join(err, removeAll(aside)); err != nil {
-			return errors.Join(failed, err)
-		}
+	if os.Rename(temp, dir) == nil {
+		return nil
 	}
-	return fmt.Errorf("%s is changed by other processes all the time: install the plugin again", dir)
+	if _, err := s.Program(name, hash); err == nil {
+		return nil
+	}
+	if err := removeAll(dir); err != nil {
+		return err
+	}
+	return os.Rename(temp, dir)
 }
 
 // writeProgram writes a file that never changes later.

@@ -44,13 +44,12 @@ func TestPoisonedRowsAreLeftOut(t *testing.T) {
 		t.Skip("TestPoisonedRowsFailAlone has the same faults")
 	}
 	var faults []string
-	for _, kind := range []string{"chunk", "embed", "store", "enrich"} {
+	for _, kind := range []string{"chunk", "embed", "enrich"} {
 		for _, f := range ofProcess {
 			reply := slices.Contains([]string{"short", "long", "empty", "other", "beyond", "again", "status", "header", "half", "vast"}, f.name)
 			switch {
 			case f.error == "" || f.name == "abort":
 			case kind == "enrich" && reply: // which is about documents
-			case kind == "store" && !slices.Contains([]string{"exit", "kill", "aside"}, f.name): // the store says what it did not store
 			case testing.Short() && f.name != "kill" && f.name != "few":
 			default:
 				faults = append(faults, kind+":"+f.name)
@@ -121,7 +120,7 @@ func TestPoisonedRowsAreLeftOut(t *testing.T) {
 					}
 				}
 				for _, r := range report.Invalid {
-					if text := r.String(); !strings.Contains(text, "chunk.k: ") && !strings.Contains(text, "embed.k: ") && !strings.Contains(text, "store.k: ") {
+					if text := r.String(); !strings.Contains(text, "chunk.k: ") && !strings.Contains(text, "embed.k: ") {
 						t.Errorf("the stage is not named: %s", text)
 					}
 				}
@@ -136,9 +135,9 @@ func TestPoisonedRowsAreLeftOut(t *testing.T) {
 
 // A row of a knowledge that a stage hangs on is left out, or bare, and no other.
 func TestRowsOfAKnowledgeThatHang(t *testing.T) {
-	hangs := map[int]string{21: "chunk:hang", 84: "embed:deaf", 120: "enrich:hang", 171: "store:hang"}
+	hangs := map[int]string{21: "chunk:hang", 84: "embed:deaf", 120: "enrich:hang"}
 	if testing.Short() {
-		hangs = map[int]string{171: "store:hang"}
+		hangs = map[int]string{84: "embed:deaf"}
 	}
 	var rows strings.Builder
 	rows.WriteString("id\ttext\tlabel\n")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
@@ -27,51 +28,53 @@ func (c *Governor) AdmitBy(a Admitter) { c.admitter = a }
 func (c *Governor) askAdmitter(ctx context.Context, h *host, call sdk.Call) (*waiter, error) {
 	c.mu.Lock()
 	w := &waiter{host: h, breaker: c.breakerOf(call.Endpoint), call: call}
-	s := Stage{Name: h.name, Kind: h.kind, Use: h.use, Limit: h.limit, Price: &h.price, Required: h.needed(), Covered: h.stage.covered}
 	c.mu.Unlock()
-	end, err := c.admitter.Admit(ctx, s, call)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		if sdk.CodeOf(err) == sdk.CodeStopped && c.spent == nil {
-			h.stage.stopped = err
-		}
+	if err := c.ask(ctx, c.admitter, w, h.limit); err != nil {
 		return nil, err
 	}
-	w.end, h.stage.stopped = end, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.stage.stopped = nil
 	c.begin(w, time.Now())
 	return w, nil
 }
 
 // askShared waits until a call that this Governor has admitted is also admitted by those who share its limit.
 func (c *Governor) askShared(ctx context.Context, w *waiter) error {
-	c.mu.Lock()
 	limit := *w.host.limit
 	limit.Name = limit.Shared // in each file the block may have another name
-	s := Stage{Name: w.host.name, Limit: &limit, Required: w.host.needed(), Covered: w.host.stage.covered}
-	c.mu.Unlock()
-	end, err := w.limiter.shared.Admit(ctx, s, w.call)
-	if err == nil {
-		w.shared = end
-		return nil
-	}
-	c.takeBack(w)
-	if sdk.CodeOf(err) == sdk.CodeStopped {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.stop(w.host, errors.Unwrap(err))
-		return w.host.stage.stopped
+	err := c.ask(ctx, w.limiter.shared, w, &limit)
+	if err != nil {
+		c.takeBack(w)
 	}
 	return err
 }
 
-// Exhausted notes why the Admitter refuses every further call, because the budget is used up; empty: it does not.
-func (c *Governor) Exhausted(why string) {
+// ask waits until an Admitter admits a call.
+func (c *Governor) ask(ctx context.Context, of Admitter, w *waiter, limit *pipeline.Limit) (err error) {
+	h := w.host
+	c.mu.Lock()
+	s := Stage{Name: h.name, Kind: h.kind, Use: h.use, Limit: limit, Price: &h.price, Required: h.needed(), Covered: h.stage.covered}
+	c.mu.Unlock()
+	w.end, err = of.Admit(ctx, s, w.call)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.spent = nil; why != "" {
-		c.spent = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New(why)}
+	if sdk.CodeOf(err) == sdk.CodeStopped && c.spent == nil {
+		h.stage.stopped = err
+		c.refuse(err, func(s *stage) bool { return s == h.stage })
 	}
+	return err
+}
+
+// Exhausted notes why the Admitter refuses every further call, because the budget is used up. An empty reason changes
+// nothing: it may be older than one that came before.
+func (c *Governor) Exhausted(why string) {
+	if why == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spent = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New(why)}
 }
 
 // Admitted is a call of another process that may be sent.
@@ -109,11 +112,10 @@ func (a *Admitted) Sent() {
 	a.c.dispatch() // calls may wait for a time that was unknown until now
 }
 
-// End says how the call ended, and returns what the budget counts for it.
-func (a *Admitted) End(o sdk.Result) Spending {
+// End says how the call ended.
+func (a *Admitted) End(o sdk.Result) {
 	a.Sent()
-	_, spent := a.c.finish(a.w, o)
-	return spent
+	a.c.finish(a.w, o)
 }
 
 // Withdraw takes back a call that will not be sent.
@@ -142,7 +144,7 @@ func (c *Governor) Recent() map[string]Recent {
 func (c *Governor) Spend(s Spending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.budget.spend(s)
+	c.budget.spending = c.budget.spending.Plus(s)
 }
 
 // Spending returns what counts as spent, what is reserved for calls under way, and why no further call is admitted. The

@@ -49,9 +49,6 @@ func (b *budget) reserve(e Amount) { b.reserved = b.reserved.Plus(e) }
 
 func (b *budget) release(e Amount) { b.reserved = b.reserved.Minus(e) }
 
-// spend adds the usage of calls.
-func (b *budget) spend(s Spending) { b.spending = b.spending.Plus(s) }
-
 // spent returns the error of a run whose budget has no room for a call.
 func (b *budget) spent(e Amount) error {
 	s := b.spending

@@ -12,7 +12,7 @@ import (
 // waiter is a call that waits for admission or is in flight.
 type waiter struct {
 	host     *host
-	limiter  *limiter
+	limiter  *limiter // nil: the Governor's Admitter decides
 	breaker  *breaker
 	call     sdk.Call
 	estimate Amount
@@ -23,8 +23,7 @@ type waiter struct {
 	began           time.Time
 	request, tokens *use
 	trial           bool
-	end             func(sdk.Result) // of the Governor's Admitter
-	shared          func(sdk.Result) // of the limit that runs share
+	end             func(sdk.Result) // of the Admitter that was asked; nil: none was
 }
 
 // enqueue puts a call into its queue. The caller holds mu.
@@ -97,8 +96,8 @@ func (c *Governor) withdraw(w *waiter) {
 func (c *Governor) takeBack(w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.shared != nil {
-		w.shared(sdk.Result{Status: sdk.StatusLeft})
+	if w.end != nil {
+		w.end(sdk.Result{Status: sdk.StatusLeft})
 	}
 	w.limiter.requests.correct(w.request, 0)
 	w.limiter.tokens.correct(w.tokens, 0)
@@ -247,7 +246,7 @@ func (c *Governor) release(w *waiter) {
 
 // end reports the result of a call to the breaker. It ignores batches: their results say nothing about the service now.
 func (c *Governor) end(w *waiter, o sdk.Result) {
-	if w.call.Batch || w.end != nil {
+	if w.call.Batch || w.limiter == nil {
 		return
 	}
 	if o.Status == sdk.StatusDown && !w.host.stage.covered {
@@ -277,9 +276,4 @@ type Spending struct {
 // Plus returns the sum of two spendings.
 func (s Spending) Plus(o Spending) Spending {
 	return Spending{s.Amount.Plus(o.Amount), s.Calls + o.Calls}
-}
-
-// Minus returns the difference of two spendings.
-func (s Spending) Minus(o Spending) Spending {
-	return Spending{s.Amount.Minus(o.Amount), s.Calls - o.Calls}
 }

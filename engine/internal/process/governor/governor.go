@@ -131,14 +131,12 @@ func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
 	}
 }
 
-// finish records how a call ended, and returns what is known of it for certain, and what the budget counts.
-func (c *Governor) finish(w *waiter, o sdk.Result) (outcome.ServiceReply, Spending) {
+// finish records how a call ended, and returns what is known of it for certain.
+func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, end := range []func(sdk.Result){w.end, w.shared} {
-		if end != nil {
-			defer end(o)
-		}
+	if w.end != nil {
+		defer w.end(o)
 	}
 	c.release(w)
 	c.end(w, o)
@@ -151,8 +149,8 @@ func (c *Governor) finish(w *waiter, o sdk.Result) (outcome.ServiceReply, Spendi
 	price := w.host.priceOf(w.call)
 	reply := outcome.ServiceReply{Status: o.Status, Usage: o.Usage, Cost: price.Of(o.Usage)}
 	w.host.stage.count(o, price, w.call.Alternative)
-	if w.end != nil {
-		return reply, Spending{}
+	if w.limiter == nil {
+		return reply
 	}
 	took := Amount{Cost: price.Of(o.Usage), Tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)} //nolint:gosec // Believes bounds them
 	if took.Tokens > 0 {
@@ -166,7 +164,7 @@ func (c *Governor) finish(w *waiter, o sdk.Result) (outcome.ServiceReply, Spendi
 	if took.Tokens > 0 {
 		spent.Calls = 1
 	}
-	c.budget.spend(spent)
+	c.budget.spending = c.budget.spending.Plus(spent)
 	if s := w.host.stage; w.host.needed() && !w.call.Alternative && o.Status == sdk.StatusDenied && s.stopped == nil {
 		switch {
 		case !s.served && s.denied >= deniedAtOnce:
@@ -176,7 +174,7 @@ func (c *Governor) finish(w *waiter, o sdk.Result) (outcome.ServiceReply, Spendi
 		}
 	}
 	c.dispatch()
-	return reply, spent
+	return reply
 }
 
 // Stage describes a stage that calls services.
@@ -389,9 +387,6 @@ func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), er
 	sent()
 	var once sync.Once
 	return func(o sdk.Result) {
-		once.Do(func() {
-			reply, _ := c.finish(w, o)
-			done(reply)
-		})
+		once.Do(func() { done(c.finish(w, o)) })
 	}, nil
 }

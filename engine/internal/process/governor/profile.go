@@ -57,20 +57,25 @@ func (s *Profiles) Get(endpoint, model string) (json.RawMessage, error) {
 	if k, ok := s.used[name]; ok {
 		return k.Profile, nil
 	}
-	for _, dir := range []string{s.run, s.dir} {
-		if dir == "" {
-			continue
-		}
-		k, err := read(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		return k.Profile, s.use(name, k)
+	k, err := s.find(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	return nil, nil
+	return k.Profile, s.use(name, k)
+}
+
+// find reads a profile: the run's copy, or the one that the copy would be of. The error is fs.ErrNotExist if there is none.
+func (s *Profiles) find(name string) (k KnownProfile, err error) {
+	err = fs.ErrNotExist
+	for _, dir := range []string{s.run, s.dir} {
+		if dir != "" && errors.Is(err, fs.ErrNotExist) {
+			k, err = read(filepath.Join(dir, name))
+		}
+	}
+	return k, err
 }
 
 // Put stores the profile of a model and replaces an existing one.
@@ -121,17 +126,8 @@ func (s *Profiles) KeepIn(dir string) error {
 func (s *Profiles) File(endpoint, model string) (path string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err = fs.ErrNotExist
-	for _, dir := range []string{s.run, s.dir} {
-		if dir == "" {
-			continue
-		}
-		path = filepath.Join(dir, fileName(endpoint, model))
-		if _, err = os.Stat(path); err == nil {
-			return path, nil
-		}
-	}
-	return "", err
+	k, err := s.find(fileName(endpoint, model))
+	return k.File, err
 }
 
 // List returns all profiles of the folder, by file name.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -222,7 +223,7 @@ type AnswersServer struct {
 }
 
 // ServeAnswers answers the workers' questions from the caller's response cache, and copies their answers into
-// it. Close the returned server.
+// it. Close the returned server, which closes the cache.
 func ServeAnswers(ctx context.Context, run *Run, local *cache.Cache, log *slog.Logger) (*AnswersServer, error) {
 	s := &AnswersServer{local: local, run: run}
 	silence, err := run.Serve(cacheSubject, s.reply)
@@ -280,15 +281,15 @@ func (s *AnswersServer) copy(ctx context.Context, last uint64) error {
 	return fmt.Errorf("%d of %d answers of the run are in this machine's response cache: %w", s.at, last, context.Cause(ctx))
 }
 
-// Bring ends the server and copies the answers that workers have stored before the call.
-func (s *AnswersServer) Bring(ctx context.Context) error {
+// Close ends the server. With all, it copies the answers that workers have stored before the call.
+func (s *AnswersServer) Close(ctx context.Context, all bool) error {
 	s.stop()
-	last, err := s.run.newest(ctx, answersStream(s.run.id), answerSubject(s.run.id, ">"))
-	if err != nil {
-		return fmt.Errorf("how many answers of the run there are: %w", err)
+	var err error
+	if all {
+		var last uint64
+		if last, err = s.run.newest(ctx, answersStream(s.run.id), answerSubject(s.run.id, ">")); err == nil {
+			err = s.copy(ctx, last)
+		}
 	}
-	return s.copy(ctx, last)
+	return errors.Join(err, s.local.Close())
 }
-
-// Close ends the server. To copy the remaining answers, call Bring.
-func (s *AnswersServer) Close() { s.stop() }

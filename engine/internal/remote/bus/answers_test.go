@@ -54,7 +54,7 @@ func keeps(t *testing.T, keep func(sdk.Key, string, []byte) error, k sdk.Key, va
 func serve(t *testing.T, r *Run, local *cache.Cache) *AnswersServer {
 	t.Helper()
 	s := must.Get(ServeAnswers(t.Context(), r, local, slog.New(slog.DiscardHandler)))(t)
-	t.Cleanup(s.Close)
+	t.Cleanup(func() { _ = s.Close(context.Background(), false) })
 	return s
 }
 
@@ -162,7 +162,8 @@ func TestBring(t *testing.T) {
 	must.Get(r.KeepAnswer(ctx, name(key(9)), []byte("x")))(t)
 	s := serve(t, r, local)
 	keeps(t, worker.Add, key(3), "meanwhile")
-	must.Do(t, s.Bring(ctx))
+	must.Do(t, s.Close(ctx, true))
+	local = folder(t, dir)
 	has(t, local, key(1), "known")
 	has(t, local, key(2), "newer")
 	has(t, local, key(3), "meanwhile")
@@ -171,7 +172,8 @@ func TestBring(t *testing.T) {
 
 	keeps(t, worker.Add, key(4), "while the caller was away")
 	local = folder(t, dir)
-	must.Do(t, serve(t, r, local).Bring(ctx))
+	must.Do(t, serve(t, r, local).Close(ctx, true))
+	local = folder(t, dir)
 	has(t, local, key(4), "while the caller was away")
 	stats, err := cache.ReadStats(dir)
 	if err != nil || stats.Entries != 4 || len(stats.About) != 1 || stats.About[0].About != "sample.openai" {
@@ -211,7 +213,8 @@ func TestAtServers(t *testing.T) {
 		}
 		return must.Get(c.Open(ctx, "a1"))(t)
 	}
-	callers, firsts, seconds := machine(t), machine(t), machine(t)
+	dir := t.TempDir()
+	callers, firsts, seconds := folder(t, dir), machine(t), machine(t)
 	caller := open("caller", nil)
 	a, b := NewAnswersCache(ctx, firsts, open("a", nil)), NewAnswersCache(ctx, seconds, open("b", func(why error) { waiting <- why }))
 
@@ -253,7 +256,8 @@ func TestAtServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	gets(t, a, key(4), false, "while no server is there")
-	must.Do(t, server.Bring(ctx))
+	must.Do(t, server.Close(ctx, true))
+	callers = folder(t, dir)
 	has(t, callers, key(3), "of a")
 	has(t, callers, key(4), "while no server is there")
 }

@@ -36,9 +36,9 @@ func TestCredentialsFile(t *testing.T) {
 		o.TrustedKeys, o.SystemAccount, o.AccountResolver = []string{operatorID}, systemID, resolver
 	})
 	claims := jwt.NewUserClaims(userID)
-	p := Permissions(Caller)
-	claims.Pub.Allow.Add(p.Publish...)
-	claims.Sub.Allow.Add(p.Subscribe...)
+	p := permissions(t, Caller)
+	claims.Pub.Allow.Add(p.Publish.Allow...)
+	claims.Sub.Allow.Add(p.Subscribe.Allow...)
 	claims.Resp = &jwt.ResponsePermission{MaxMsgs: 1}
 	text := must.Get(jwt.FormatUserConfig(must.Get(claims.Encode(account))(t), must.Get(user.Seed())(t)))(t)
 	path := filepath.Join(t.TempDir(), "caller.creds")

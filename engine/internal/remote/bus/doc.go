@@ -28,7 +28,7 @@
 // Only the caller's Sweep sees such a run.
 //
 // The package reads from the leader of a stream and not from replicas, which may lag: buckets have direct reads switched off.
-// Only Results, Follow and Watch read through consumers, because delays do not harm them. Such a consumer lives in the
+// Only Results and Watch read through consumers, because delays do not harm them. Such a consumer lives in the
 // memory of one server and may be lost with it; the package then creates another one that starts after the last message
 // received. Ordered consumers of nats.go do the same, but do not miss a message that is lost between two servers
 // until another one arrives, which a caller that waits for the last result would wait for in vain. The watchers and object
@@ -36,5 +36,7 @@
 //
 // A batch may be acknowledged twice, or after it was handed to another worker, because its answer is stored before.
 //
-// Permissions lists the subjects that callers and workers need, by prefix; a test verifies it with a server.
+// The rights in examples/cluster/accounts.conf are those that callers and workers need; tests take runs through with them. They
+// cover the subjects of requests. A request also names a reply subject, and servers send replies there whatever the user may
+// publish: that is why workers have an account of their own.
 package bus

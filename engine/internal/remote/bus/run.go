@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -248,12 +247,10 @@ func (r *Run) Publish(ctx context.Context, at Position, data []byte) error {
 	return nil
 }
 
-// Drop removes the batches of earlier parts from the queue. Workers that have already taken one may still answer it.
-func (r *Run) Drop(ctx context.Context, part int) error {
-	for old := 1; old < part; old++ {
-		if err := r.c.purge(ctx, itemsStream(r.id), subject(r.id, "items", strconv.Itoa(old), "*")); err != nil {
-			return fmt.Errorf("drop batches of part %d: %w", old, err)
-		}
+// Drop removes all batches from the queue. Workers that have already taken one may still answer it.
+func (r *Run) Drop(ctx context.Context) error {
+	if err := r.c.purge(ctx, itemsStream(r.id), subject(r.id, "items", ">")); err != nil {
+		return fmt.Errorf("drop batches: %w", err)
 	}
 	return nil
 }
@@ -287,14 +284,32 @@ func (r *Run) Results(ctx context.Context, after uint64) iter.Seq2[Result, error
 		for m, err := range r.contents(ctx, resultsStream(r.id), subject(r.id, "results", ">"), after) {
 			var result Result
 			if err == nil {
-				result = Result{Data: m.Data, Sequence: m.Sequence, Worker: m.Header.Get(headerWorker)}
-				result.Position, err = positionOf(m.Subject)
+				result, err = resultOf(m)
 			}
 			if !yield(result, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// resultOf converts a message with whole data.
+func resultOf(m *jetstream.RawStreamMsg) (Result, error) {
+	at, err := positionOf(m.Subject)
+	return Result{Position: at, Data: m.Data, Sequence: m.Sequence, Worker: m.Header.Get(headerWorker)}, err
+}
+
+// Result returns the answer of a batch; nil: there is none yet. ErrNoRun: the run was removed.
+func (r *Run) Result(ctx context.Context, at Position) (*Result, error) {
+	m, err := r.c.last(ctx, resultsStream(r.id), resultSubject(r.id, at))
+	if m == nil || err != nil {
+		return nil, err
+	}
+	if m.Data, err = r.unpack(ctx, m); err != nil {
+		return nil, err
+	}
+	result, err := resultOf(m)
+	return &result, err
 }
 
 // contents is tail with whole data in place of references to pieces.

@@ -14,6 +14,15 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
+// Role is the part that a process plays in runs. examples/cluster/accounts.conf has the rights of each.
+type Role string
+
+// The roles.
+const (
+	Caller Role = "caller" // creates runs, publishes batches, reads results, removes runs
+	Worker Role = "worker" // reads runs, takes batches, writes results, answers and its own state
+)
+
 // Share opens what runs share under a name of lower-case letters, digits and hyphens: state, questions, and answers of
 // services. A caller creates it if it does not exist; a worker may not.
 func (c *Conn) Share(ctx context.Context, name string, role Role) (*Run, error) {

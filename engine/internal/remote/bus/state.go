@@ -15,9 +15,8 @@ import (
 
 // State is the value of a key.
 type State struct {
-	Value    []byte
-	At       time.Time // when it was stored, by the servers' clock
-	Revision uint64
+	Value []byte
+	At    time.Time // when it was stored, by the servers' clock
 }
 
 // Get reads a key; a missing one yields nil, 0, nil.
@@ -106,13 +105,9 @@ func (r *Run) All(ctx context.Context, prefix string) (map[string]State, error) 
 	}
 	all := map[string]State{}
 	for _, m := range found {
-		all[r.keyOf(m)] = State{Value: notNil(m.Data), At: m.Time, Revision: m.Sequence}
+		all[m.Subject[len(keySubject(stateBucket(r.id), "")):]] = State{Value: notNil(m.Data), At: m.Time}
 	}
 	return all, nil
-}
-
-func (r *Run) keyOf(m *jetstream.RawStreamMsg) string {
-	return m.Subject[len(keySubject(stateBucket(r.id), "")):]
 }
 
 // below returns a server-side filter for keys.
@@ -149,34 +144,4 @@ func (c *Conn) all(ctx context.Context, stream, filter string) ([]*jetstream.Raw
 	}
 	slices.SortFunc(all, func(a, b *jetstream.RawStreamMsg) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return all, nil
-}
-
-// Change is a change of a key.
-type Change struct {
-	Key string
-	State
-	Deleted bool
-}
-
-// Follow sends the keys that begin with a prefix, as of All, first as they are and then each change, until ctx ends or the run
-// is removed; then it closes the channel. Of several quick changes it may send only the last.
-func (r *Run) Follow(ctx context.Context, prefix string) <-chan Change {
-	changes := make(chan Change)
-	go func() {
-		defer close(changes)
-		for m, err := range r.c.tail(ctx, kvStream+stateBucket(r.id), keySubject(stateBucket(r.id), below(prefix)), 0) {
-			if err != nil {
-				if !errors.Is(err, ErrNoRun) {
-					r.c.log.Warn("the run's state cannot be followed", "err", err)
-				}
-				return
-			}
-			select {
-			case changes <- Change{r.keyOf(m), State{notNil(m.Data), m.Time, m.Sequence}, m.Header.Get(headerKV) != ""}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return changes
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
@@ -14,17 +15,16 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Attached is a detached run whose results are being collected.
 type Attached struct {
 	caller *Caller // does the watching and ending of the run
-	spool  *spool
 }
 
-// Attach takes up a run that its caller has detached from. Results arrive in any order, so they are
-// stored in a temporary file in folder until they are read.
-func Attach(ctx context.Context, conn *bus.Conn, id, folder string, o Options) (*Attached, error) {
+// Attach takes up a run that its caller has detached from.
+func Attach(ctx context.Context, conn *bus.Conn, id string, o Options) (*Attached, error) {
 	o.Run = id
 	c, err := New(conn, o)
 	if err != nil {
@@ -38,46 +38,39 @@ func Attach(ctx context.Context, conn *bus.Conn, id, folder string, o Options) (
 	if c.defined, err = DecodeDefinition(c.run.Definition()); err != nil {
 		return nil, err
 	}
-	a := &Attached{caller: c}
 	if c.state, err = callerState(ctx, c.run); err != nil {
 		return nil, err
 	}
 	if !c.state.Detached {
 		return nil, fmt.Errorf("run %s was not detached: its caller, %s, has the input; where that has ended, the same command with --resume goes on there", id, c.state.Name)
 	}
-	if a.spool, err = newSpool(folder); err != nil {
+	if _, err = c.run.Put(ctx, AttachedKey, []byte(strconv.Quote(conn.Name()))); err != nil {
 		return nil, err
 	}
-	if _, err = c.run.Put(ctx, AttachedKey, []byte(strconv.Quote(conn.Name()))); err != nil {
-		return nil, errors.Join(err, a.spool.close())
-	}
 	if c.answers, err = c.serveAnswers(ctx, c.run); err != nil {
-		return nil, errors.Join(err, a.spool.close())
+		return nil, err
 	}
 	c.work, c.stop = context.WithCancelCause(ctx)
-	c.start(c.report)
-	c.start(a.receive)
-	return a, nil
+	c.parts.Go(c.report)
+	return &Attached{c}, nil
 }
 
-// receive stores results as they arrive, until it has all.
-func (a *Attached) receive() {
+// lookEvery is how often an attached run looks for the result that it writes next.
+const lookEvery = 200 * time.Millisecond
+
+// result waits for the result of a batch.
+func (a *Attached) result(at bus.Position) (bus.Result, error) {
 	c := a.caller
-	left := c.state.Total + c.state.Known
-	for r, err := range c.run.Results(c.work, 0) {
-		if left == 0 {
-			break
-		}
-		if err == nil {
-			left--
-			err = a.spool.add(r)
-		}
-		if err != nil {
+	for {
+		r, err := c.run.Result(c.work, at)
+		switch {
+		case err != nil:
 			c.lost(fmt.Errorf("results of run %s: %w", c.Run(), err))
-			return
+		case r != nil:
+			return *r, nil
 		}
-		if left == 0 {
-			return
+		if support.SleepFor(c.work, lookEvery) != nil {
+			return bus.Result{}, context.Cause(c.work)
 		}
 	}
 }
@@ -97,12 +90,13 @@ func (a *Attached) Elsewhere() engine.Elsewhere {
 func (a *Attached) end(ctx context.Context, err error) error {
 	c := a.caller
 	if err == nil {
-		return errors.Join(c.End(ctx, nil), a.Close())
+		return c.End(ctx, nil)
 	}
 	if !errors.Is(c.ended(), bus.ErrNoRun) {
 		c.o.Say("run %s stays at %s: racflow runs attach %s comes back to it", c.Run(), c.o.Servers, c.Run())
 	}
-	return a.Close()
+	a.Close()
+	return nil
 }
 
 // Each calls do with the results of all items in the order of the input, as soon as they arrive. It
@@ -124,12 +118,11 @@ func (a *Attached) Each(do func(outcome.Result) error) error {
 	return nil
 }
 
-// Close deletes the received results.
-func (a *Attached) Close() error {
+// Close ends the collection of results.
+func (a *Attached) Close() {
 	a.caller.stop(errEnded)
 	a.caller.parts.Wait()
 	a.caller.part(context.Background(), false)
-	return a.spool.close()
 }
 
 // sendAtOnce is how many batches of a detached run are published at the same time: each waits until
@@ -143,12 +136,16 @@ func (c *Caller) Send(ctx context.Context, o run.Order) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.state.Published++
-	at := bus.Position{Part: partAsked, Seq: int(c.state.Published)}
-	c.bytes += int64(len(data))
-	c.mu.Unlock()
+	at := c.fill(data)
 	return c.send(func() error { return c.run.Publish(ctx, at, data) })
+}
+
+// fill reserves the next position of a detached run for data.
+func (c *Caller) fill(data []byte) bus.Position {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes += int64(len(data))
+	return c.position()
 }
 
 // Know implements engine.Leaver: it stores results as a worker would.
@@ -157,11 +154,7 @@ func (c *Caller) Know(ctx context.Context, rows []source.Row, results []outcome.
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.state.Known++
-	at := bus.Position{Part: partKnown, Seq: int(c.state.Known)}
-	c.bytes += int64(len(data))
-	c.mu.Unlock()
+	at := c.fill(data)
 	return c.send(func() error {
 		_, err := c.run.Answer(ctx, at, data)
 		return err

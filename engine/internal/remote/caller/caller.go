@@ -63,10 +63,15 @@ func (c *Caller) next() (bus.Position, chan bus.Result) {
 	result := make(chan bus.Result, 1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state.Published++
-	at := bus.Position{Part: partAsked, Seq: int(c.state.Published)}
+	at := c.position()
 	c.waiting[at] = result
 	return at, result
+}
+
+// position reserves the next position. The caller holds mu.
+func (c *Caller) position() bus.Position {
+	c.state.Published++
+	return bus.Position{Part: part, Seq: int(c.state.Published)}
 }
 
 // forget records that no call waits for a position any more.
@@ -220,34 +225,14 @@ func (c *Caller) create(ctx context.Context, p *engine.Pipeline) error {
 	return c.put(ctx)
 }
 
-// keep hands out the limits of the run. After a crash of the caller, a worker may do that: then
-// keep waits until the worker gives it back.
-func (c *Caller) keep(ctx context.Context) error {
-	within, cancel := context.WithCancel(c.work)
-	stop := context.AfterFunc(ctx, cancel)
-	keeper, err := lease.Keep(within, c.run, lease.Options{Limits: c.defined.Limits, Share: c.o.Share, Name: c.conn.Name(), Log: c.o.Log})
-	if !stop() || err != nil {
-		cancel()
-		return cmp.Or(err, ctx.Err())
-	}
-	c.leave = append(c.leave, func() {
-		keeper.Close()
-		cancel()
-	})
-	return nil
-}
-
 // serve starts the services that run beside the batches.
-func (c *Caller) serve(ctx context.Context) error {
-	if err := c.keep(ctx); err != nil {
-		return err
-	}
-	var err error
+func (c *Caller) serve(ctx context.Context) (err error) {
+	c.keeper = lease.Keep(c.work, c.run, lease.Options{Limits: c.defined.Limits, Share: c.o.Share, Name: c.conn.Name(), Log: c.o.Log})
 	if c.answers, err = c.serveAnswers(ctx, c.run); err != nil {
 		return err
 	}
-	c.start(c.receive)
-	c.start(c.report)
+	c.parts.Go(c.receive)
+	c.parts.Go(c.report)
 	return nil
 }
 
@@ -286,8 +271,8 @@ type Caller struct {
 	stop    context.CancelCauseFunc // ends work
 	parts   sync.WaitGroup          // goroutines of work
 	sending errgroup.Group          // batches of a detached run that are being published
-	answers *answering
-	leave   []func() // functions that stop the services for workers
+	answers *bus.AnswersServer      // of this machine's response cache; nil: there is none
+	keeper  *lease.Keeper           // of the run's limits; nil: this process does not stand by for that
 
 	watched outcome.Observer // nil: there is none
 	looking sync.Mutex       // one look at a time, so that the last one is the newest
@@ -328,15 +313,6 @@ func (o *Options) fill() {
 func (c *Caller) Run() string { return c.o.Run }
 
 var errNotBegun = errors.New("the run has not begun at the servers")
-
-// start runs a goroutine of the caller's work.
-func (c *Caller) start(do func()) {
-	c.parts.Add(1)
-	go func() {
-		defer c.parts.Done()
-		do()
-	}()
-}
 
 // ended returns why the work ended; nil: it continues.
 func (c *Caller) ended() error {

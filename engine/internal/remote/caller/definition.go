@@ -145,12 +145,7 @@ type SeenCaller struct {
 	Items     int64     `json:"items"`     // in the batches of Total; 0: unknown yet
 	// Detached: everything is published and the caller has left, so any process may attach.
 	Detached bool `json:"detached,omitempty"`
-	// Known is how many batches of results the caller of a detached run has stored itself.
-	Known int64 `json:"known,omitempty"`
 }
 
-// Parts of the positions of a run.
-const (
-	partAsked = 1 // batches for workers
-	partKnown = 2 // results that the caller of a detached run has stored itself, of items that no stage has to answer
-)
+// part is that of all positions of a run.
+const part = 1

@@ -39,5 +39,5 @@
 // any machine, later reads rows and results from the servers in the order of the input.
 //
 // The package does not know how workers answer. It writes neither journal nor output, only the
-// response cache and a file of a detached run's unread results.
+// response cache.
 package caller

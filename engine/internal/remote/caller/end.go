@@ -14,14 +14,9 @@ import (
 	"github.com/racflow/racflow/engine/internal/run"
 )
 
-// answering serves this machine's response cache to workers and copies their answers into it.
-type answering struct {
-	folder *cache.Cache
-	server *bus.AnswersServer
-}
-
-// serveAnswers starts that; nil: there is no state folder.
-func (c *Caller) serveAnswers(ctx context.Context, run *bus.Run) (*answering, error) {
+// serveAnswers serves this machine's response cache to the workers of a run, and copies their answers into it; nil: there is
+// no state folder.
+func (c *Caller) serveAnswers(ctx context.Context, run *bus.Run) (*bus.AnswersServer, error) {
 	if c.o.State == "" {
 		return nil, nil
 	}
@@ -33,29 +28,7 @@ func (c *Caller) serveAnswers(ctx context.Context, run *bus.Run) (*answering, er
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	return &answering{folder, server}, nil
-}
-
-// close ends it. With all, it first copies all answers of workers to this machine.
-func (a *answering) close(ctx context.Context, all bool) error {
-	if a == nil {
-		return nil
-	}
-	var err error
-	if all {
-		err = a.server.Bring(ctx)
-	}
-	a.server.Close()
-	return errors.Join(err, a.folder.Close())
-}
-
-// bring copies all answers of a run to this machine before the run is removed.
-func (c *Caller) bring(ctx context.Context, run *bus.Run) error {
-	a, err := c.serveAnswers(ctx, run)
-	if err != nil {
-		return err
-	}
-	return a.close(ctx, true)
+	return server, nil
 }
 
 const (
@@ -127,7 +100,7 @@ func (c *Caller) takeBack(ctx context.Context) {
 	if !detached { // a detached run belongs to its workers
 		err := c.put(ctx)
 		if err == nil {
-			err = c.run.Drop(ctx, partAsked+1)
+			err = c.run.Drop(ctx)
 		}
 		switch {
 		case errors.Is(err, bus.ErrNoRun): // who resumed the run has removed it
@@ -143,13 +116,15 @@ func (c *Caller) takeBack(ctx context.Context) {
 
 // part stops the services for workers. With all, it first copies all their answers to this machine.
 func (c *Caller) part(ctx context.Context, all bool) {
-	if err := c.answers.close(ctx, all); err != nil {
-		c.o.Log.Warn("answers of services may be missing from this machine's cache: a later run pays for them again", "run", c.Run(), "error", err)
+	if c.answers != nil {
+		if err := c.answers.Close(ctx, all); err != nil {
+			c.o.Log.Warn("answers of services may be missing from this machine's cache: a later run pays for them again", "run", c.Run(), "error", err)
+		}
 	}
-	for _, leave := range c.leave {
-		leave()
+	if c.keeper != nil {
+		c.keeper.Close()
 	}
-	c.answers, c.leave = nil, nil
+	c.answers, c.keeper = nil, nil
 }
 
 // remains logs that a finished run could not be removed.
@@ -157,92 +132,18 @@ func (c *Caller) remains(err error) {
 	c.o.Log.Warn("the run is over and could not be removed from the servers: a later run does that", "run", c.Run(), "servers", c.o.Servers, "error", err)
 }
 
-// answers yields the results of all items in the order of the input: those from workers and those
-// that the caller knew.
+// answers yields the results of all items in the order of the input.
 func (a *Attached) answers(yield func(run.Answers, error) bool) {
-	c := a.caller
-	asked := &stream{spool: a.spool, part: partAsked, last: int(c.state.Total)}
-	known := &stream{spool: a.spool, part: partKnown, last: int(c.state.Known)}
-	for {
-		first, second := asked, known
-		err := asked.fill(c.work)
+	for seq := 1; seq <= int(a.caller.state.Total); seq++ {
+		r, err := a.result(bus.Position{Part: part, Seq: seq})
+		var batch run.Answers
 		if err == nil {
-			err = known.fill(c.work)
-		}
-		if err != nil {
-			yield(run.Answers{}, err)
-			return
-		}
-		if asked.line() > known.line() {
-			first, second = known, asked
-		}
-		if first.line() == ended {
-			return
-		}
-		if !yield(first.before(second.line()), nil) {
-			return
-		}
-	}
-}
-
-// ended is a line number after all others.
-const ended = int(^uint(0) >> 1)
-
-// stream is a sequence of batches with their items in the order of the input.
-type stream struct {
-	spool      *spool
-	part       int
-	next, last int // numbers of the batch before the next one, and of the last one
-	batch      run.Answers
-	lines      []int // of the items of the batch
-	from       int   // index of the first item not yielded yet
-}
-
-// fill waits for the next batch if the present one has been yielded.
-func (s *stream) fill(ctx context.Context) error {
-	for s.from == len(s.lines) && s.next < s.last {
-		s.next++
-		data, worker, err := s.spool.get(ctx, bus.Position{Part: s.part, Seq: s.next})
-		if err != nil {
-			return err
-		}
-		rows, batch, err := packet.DecodeAnswers(data)
-		if err != nil {
-			return fmt.Errorf("the result of batch %d, by %s: %w", s.next, worker, err)
-		}
-		s.batch, s.lines, s.from = batch, make([]int, len(rows)), 0
-		for i := range rows {
-			s.lines[i] = rows[i].Line
-		}
-	}
-	return nil
-}
-
-// line returns the line number of the next item.
-func (s *stream) line() int {
-	if s.from == len(s.lines) {
-		return ended
-	}
-	return s.lines[s.from]
-}
-
-// before takes the items before a line. Data about the batch as a whole comes with its first items.
-func (s *stream) before(line int) run.Answers {
-	from := s.from
-	for s.from < len(s.lines) && s.lines[s.from] < line {
-		s.from++
-	}
-	a := run.Answers{Results: s.batch.Results[from:s.from]}
-	for at, err := range s.batch.Left {
-		if at >= from && at < s.from {
-			if a.Left == nil {
-				a.Left = map[int]error{}
+			if _, batch, err = packet.DecodeAnswers(r.Data); err != nil {
+				err = fmt.Errorf("the result of batch %d, by %s: %w", seq, r.Worker, err)
 			}
-			a.Left[at-from] = err
+		}
+		if !yield(batch, err) || err != nil {
+			return
 		}
 	}
-	if from == 0 {
-		a.Halted, a.Ended, a.Distributions, a.Times = s.batch.Halted, s.batch.Ended, s.batch.Distributions, s.batch.Times
-	}
-	return a
 }

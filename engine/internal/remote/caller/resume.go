@@ -5,12 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"sync"
 	"time"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
 	"github.com/racflow/racflow/engine/internal/remote/packet"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
@@ -54,26 +51,29 @@ func (c *Caller) take(ctx context.Context, earlier *bus.Run, keep func([]outcome
 	if err != nil {
 		return err
 	}
-	if keep != nil {
+	if keep != nil && upTo > 0 {
 		if err := c.recall(ctx, earlier, upTo, keep); err != nil {
 			return err
 		}
 	}
-	return c.bring(ctx, earlier)
+	answers, err := c.serveAnswers(ctx, earlier)
+	if answers == nil || err != nil {
+		return err
+	}
+	return answers.Close(ctx, true)
 }
 
 // recall copies stored results of an earlier run into the journal. Items that failed or lack a
 // voter's answer are asked again, as in any resumed run.
 func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep func([]outcome.Result) (int, error)) error {
 	items := 0
-	for r, err := range stored(ctx, earlier, upTo) {
+	for r, err := range earlier.Results(ctx, 0) {
 		if err != nil {
 			return err
 		}
 		_, answers, err := packet.DecodeAnswers(r.Data)
 		if err != nil {
 			c.o.Log.Warn("a result at the servers cannot be read: its items are asked again", "run", earlier.ID(), "batch", r.Position, "error", err)
-			continue
 		}
 		var whole []outcome.Result
 		for i, one := range answers.Results {
@@ -85,26 +85,14 @@ func (c *Caller) recall(ctx context.Context, earlier *bus.Run, upTo uint64, keep
 		if err != nil {
 			return err
 		}
-		items += fresh
+		if items += fresh; r.Sequence >= upTo {
+			break
+		}
 	}
 	if items > 0 {
 		c.o.Say("run %s: %s answered meanwhile at %s", earlier.ID(), terminal.Plural(items, "item"), c.o.Servers)
 	}
 	return nil
-}
-
-// stored yields the results of a run up to a sequence number.
-func stored(ctx context.Context, of *bus.Run, upTo uint64) func(func(bus.Result, error) bool) {
-	return func(yield func(bus.Result, error) bool) {
-		if upTo == 0 {
-			return
-		}
-		for r, err := range of.Results(ctx, 0) {
-			if !yield(r, err) || err != nil || r.Sequence >= upTo {
-				return
-			}
-		}
-	}
 }
 
 // callerState returns the progress of a run's caller; zero: it has not reported any.
@@ -117,76 +105,6 @@ func callerState(ctx context.Context, of *bus.Run) (state SeenCaller, err error)
 		return state, fmt.Errorf("run %s: what its caller says of it cannot be read: %w", of.ID(), err)
 	}
 	return state, nil
-}
-
-// spool stores results in a file until they are read. They arrive in any order and are read by
-// position. The file has no name if the system allows that.
-type spool struct {
-	file *os.File
-
-	mu    sync.Mutex
-	size  int64
-	spans map[bus.Position]span
-	added chan struct{} // closed and replaced when a result is added
-}
-
-type span struct {
-	from   int64
-	length int
-	worker string
-}
-
-func newSpool(folder string) (*spool, error) {
-	err := disk.MakeFolder(folder)
-	var file *os.File
-	if err == nil {
-		file, err = os.CreateTemp(folder, "results-*.tmp")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("a file for results that come out of order: %w", err)
-	}
-	_ = os.Remove(file.Name()) // if the system refuses, close removes it
-	return &spool{file: file, spans: map[bus.Position]span{}, added: make(chan struct{})}, nil
-}
-
-// add stores a result.
-func (s *spool) add(r bus.Result) error {
-	if _, err := s.file.WriteAt(r.Data, s.size); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.spans[r.Position] = span{s.size, len(r.Data), r.Worker}
-	s.size += int64(len(r.Data))
-	close(s.added)
-	s.added = make(chan struct{})
-	return nil
-}
-
-// get waits for the result of a batch.
-func (s *spool) get(ctx context.Context, position bus.Position) (data []byte, worker string, err error) {
-	for {
-		s.mu.Lock()
-		at, ok := s.spans[position]
-		added := s.added
-		s.mu.Unlock()
-		if ok {
-			data = make([]byte, at.length)
-			_, err = s.file.ReadAt(data, at.from)
-			return data, at.worker, err
-		}
-		select {
-		case <-added:
-		case <-ctx.Done():
-			return nil, "", context.Cause(ctx)
-		}
-	}
-}
-
-func (s *spool) close() error {
-	err := s.file.Close()
-	_ = os.Remove(s.file.Name()) // newSpool may have removed it
-	return err
 }
 
 // tellEvery is how often the caller reports its progress, and looks at that of the workers.

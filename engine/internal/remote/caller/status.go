@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
 	"github.com/racflow/racflow/engine/internal/remote/lease"
@@ -132,7 +133,7 @@ func (s *Status) keeper(states map[string]bus.State, now time.Time) {
 	}
 	s.Keeper = &StatusKeeper{
 		Name: r.Name, Seen: at.At, Gone: r.ID == "" || gone(at, now), Holders: len(r.Holders),
-		Ceiling: r.Ceiling, Budget: r.Limits.Budget, Blocks: r.Limits.Blocks, Spent: r.Why,
+		Ceiling: r.Ceiling.Amount, Budget: r.Limits.Budget, Blocks: r.Limits.Blocks, Spent: r.Why,
 	}
 }
 
@@ -228,14 +229,14 @@ type StatusWorker struct {
 
 // StatusKeeper describes the process that admits the workers' calls.
 type StatusKeeper struct {
-	Name    string        `json:"name"`
-	Seen    time.Time     `json:"seen"`
-	Gone    bool          `json:"gone,omitempty"`   // it has not reported for long, or has left: another takes over
-	Holders int           `json:"holders"`          // workers whose calls it admits
-	Ceiling lease.Amount  `json:"leased,omitzero"`  // the part of the budget that is spent, or may be by calls under way
-	Budget  lease.Amount  `json:"budget,omitzero"`  // 0: no limit
-	Spent   string        `json:"spent,omitempty"`  // why it admits no more calls
-	Blocks  []lease.Limit `json:"blocks,omitempty"` // limits in the file that all machines share
+	Name    string           `json:"name"`
+	Seen    time.Time        `json:"seen"`
+	Gone    bool             `json:"gone,omitempty"`   // it has not reported for long, or has left: another takes over
+	Holders int              `json:"holders"`          // workers whose calls it admits
+	Ceiling lease.Amount     `json:"leased,omitzero"`  // the part of the budget that is spent, or may be by calls under way
+	Budget  lease.Amount     `json:"budget,omitzero"`  // 0: no limit
+	Spent   string           `json:"spent,omitempty"`  // why it admits no more calls
+	Blocks  []pipeline.Limit `json:"blocks,omitempty"` // limits in the file that all machines share
 }
 
 // Attended reports whether a caller works on the run.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
 
@@ -52,8 +53,8 @@ func TestStatus(t *testing.T) {
 	b := WorkerState{Name: "b", Host: "two", State: Working, Batches: 40, Items: 2560, Failed: 1, Rate: 150, Cost: .25, Tokens: 500}
 	c := WorkerState{Name: "c", Host: "three", State: Lacks, Lacks: []string{"the environment has no KEY"}}
 	caller := SeenCaller{Name: "here-1", Host: "here", Published: 160, Done: 90, Total: 160, Items: 10200}
-	keeper := lease.Record{ID: "id", Name: "here-1", Limits: lease.Limits{Budget: lease.Amount{Cost: 5}, Blocks: []lease.Limit{{Name: "api", Concurrency: 64}}},
-		Ceiling: lease.Amount{Cost: 1.25}, Holders: map[string]governor.Spending{"a": {}}}
+	keeper := lease.Record{ID: "id", Name: "here-1", Limits: lease.Limits{Budget: lease.Amount{Cost: 5}, Blocks: []pipeline.Limit{{Name: "api", Concurrency: 64}}},
+		Ceiling: governor.Spending{Amount: lease.Amount{Cost: 1.25}}, Holders: []string{"a"}}
 	got := decide(what, map[string]bus.State{
 		"caller": put(t, soon, caller), "worker.a": put(t, soon, a), "worker.b": put(t, long, b), "worker.c": put(t, soon, c),
 		"worker.d": {Value: []byte("{"), At: soon}, "keeper": put(t, soon, keeper),
@@ -64,7 +65,7 @@ func TestStatus(t *testing.T) {
 		Items:   StatusItems{Answered: 6375, Total: 10200, Rate: 200, Left: 19.125}, // 100 of 160 batches; who is gone is no hope
 		Batches: StatusBatches{Published: 160, Answered: 100, Done: 90, Total: 160, Waiting: 50, UnderWay: 10, Oldest: &oldest, Age: 12},
 		Caller:  &StatusCaller{Name: "here-1", Host: "here", Seen: soon},
-		Keeper:  &StatusKeeper{Name: "here-1", Seen: soon, Holders: 1, Ceiling: keeper.Ceiling, Budget: lease.Amount{Cost: 5}, Blocks: keeper.Limits.Blocks},
+		Keeper:  &StatusKeeper{Name: "here-1", Seen: soon, Holders: 1, Ceiling: keeper.Ceiling.Amount, Budget: lease.Amount{Cost: 5}, Blocks: keeper.Limits.Blocks},
 		Workers: []StatusWorker{{WorkerState: a, Seen: soon}, {WorkerState: b, Seen: long, Gone: true}, {WorkerState: c, Seen: soon},
 			{WorkerState: WorkerState{Name: "d", State: Lacks, Lacks: []string{"what it says cannot be read: it may be of another version"}}, Seen: soon}},
 		Failed: 4, Cost: .75, Tokens: 1500,

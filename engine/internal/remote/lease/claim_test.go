@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 	"time"
-
-	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestClaim: one process at a time has the claim, and another once it is over or given back.
@@ -18,8 +16,8 @@ func TestClaim(t *testing.T) {
 		keepers = append(keepers, newKeeper(p.open(name), Options{Name: name, Log: p.log(), terms: &brief}))
 	}
 	a, b := keepers[0], keepers[1]
-	first := must.Get(a.take(t.Context()))(t)
-	if first == nil || must.Get(b.take(t.Context()))(t) != nil {
+	first := a.take(t.Context())
+	if first == nil || b.take(t.Context()) != nil {
 		t.Fatal("two have the claim, or none")
 	}
 	if err := first.write(t.Context()); err != nil {
@@ -31,7 +29,7 @@ func TestClaim(t *testing.T) {
 	}
 	var next *term
 	p.until("the claim is over", func() bool {
-		next = must.Get(b.take(t.Context()))(t)
+		next = b.take(t.Context())
 		return next != nil
 	})
 	if !time.Now().After(first.until) {
@@ -43,7 +41,7 @@ func TestClaim(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = next.keep(ctx) // gives it back
-	if again := must.Get(a.take(t.Context()))(t); again == nil {
+	if again := a.take(t.Context()); again == nil {
 		t.Error("it was given back, and another does not have it")
 	}
 }

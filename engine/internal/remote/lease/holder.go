@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	mrand "math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -25,22 +24,22 @@ type Holder struct {
 	o      Options
 	terms  terms
 	id     string
+	keeper *Keeper // that this process becomes if there is no other one
 	cancel context.CancelFunc
-	loops  sync.WaitGroup
+	loop   sync.WaitGroup
 	stops  []func()
 	wake   chan struct{} // has an element if something is to be reported
 
-	mu      sync.Mutex
-	keeper  string               // ID of the claim of the last known one
-	unsure  bool                 // there may be another keeper
-	last    uint64               // number of the last call
-	number  uint64               // of the last report
-	sent    map[uint64]time.Time // when the latest reports were sent
-	calls   map[uint64]*call
-	spent   governor.Spending // of calls whose end the keeper has counted
-	waits   []wait            // as the keeper said at heard
-	heard   time.Time         // when the keeper last answered, or the start
-	yielded time.Time         // when the caller last asked to be keeper
+	mu     sync.Mutex
+	claim  string               // ID of the claim of the last known keeper
+	unsure bool                 // there may be another keeper
+	last   uint64               // number of the last call
+	number uint64               // of the last report
+	sent   map[uint64]time.Time // when the latest reports were sent
+	calls  map[uint64]*call
+	waits  []terminal.Wait // as the keeper said at heard, by its own clock
+	told   time.Time       // heard by that clock
+	heard  time.Time       // when the keeper last answered, or the start
 }
 
 // call is a call of this process.
@@ -55,19 +54,14 @@ type call struct {
 
 // Hold asks the room's keeper for each call of a Governor until Close or until ctx ends. The Holder is to be the Governor's
 // Admitter, and tells it when the budget is used up; nil: the room has no budget. If no process is the keeper, the Holder
-// becomes it, until the caller asks for that.
+// becomes it.
 func Hold(ctx context.Context, room Room, g *governor.Governor, o Options) (*Holder, error) {
 	h := &Holder{
-		room: room, g: g, o: o, terms: o.lasting(), id: rand.Text(), wake: make(chan struct{}, 1),
+		room: room, g: g, o: o, terms: o.lasting(), id: rand.Text(), keeper: newKeeper(room, o), wake: make(chan struct{}, 1),
 		sent: map[uint64]time.Time{}, calls: map[uint64]*call{}, heard: time.Now(), unsure: true,
 	}
 	for subject, hear := range map[string]func([]byte){
 		tidings + h.id: h.hear,
-		yields: func([]byte) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.yielded = time.Now()
-		},
 		turns: func([]byte) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -82,9 +76,13 @@ func Hold(ctx context.Context, room Room, g *governor.Governor, o Options) (*Hol
 		}
 		h.stops = append(h.stops, stop)
 	}
+	h.keeper.begin(ctx, nil, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.unsure
+	})
 	ctx, h.cancel = context.WithCancel(ctx)
-	h.loops.Go(func() { h.report(ctx) })
-	h.loops.Go(func() { h.watch(ctx) })
+	h.loop.Go(func() { h.report(ctx) })
 	return h, nil
 }
 
@@ -97,7 +95,8 @@ func (h *Holder) stop() {
 // Close ends the Holder. Calls under way count until the keeper has not heard of them for ten seconds.
 func (h *Holder) Close() {
 	h.cancel()
-	h.loops.Wait()
+	h.loop.Wait()
+	h.keeper.Close()
 	h.stop()
 	ctx, done := context.WithTimeout(context.Background(), h.terms.fresh/2)
 	defer done()
@@ -188,7 +187,7 @@ var errNobody = errors.New("no process admits calls now")
 // ask sends a report to the keeper, and applies its answer.
 func (h *Holder) ask(ctx context.Context, leaving bool) error {
 	h.mu.Lock()
-	keeper, unsure := h.keeper, h.unsure
+	claim, unsure := h.claim, h.unsure
 	h.mu.Unlock()
 	if unsure {
 		r, _, err := read(ctx, h.room)
@@ -199,13 +198,13 @@ func (h *Holder) ask(ctx context.Context, leaving bool) error {
 			return errNobody
 		}
 		h.turn(r.ID)
-		keeper = r.ID
+		claim = r.ID
 	}
 	data, err := json.Marshal(h.next(leaving))
 	if err != nil {
 		return err
 	}
-	if data, err = h.room.Ask(ctx, reports+keeper, data); err == nil && len(data) == 0 {
+	if data, err = h.room.Ask(ctx, reports+claim, data); err == nil && len(data) == 0 {
 		err = errLost
 	}
 	if err != nil { // another keeper may have taken over
@@ -220,11 +219,11 @@ func (h *Holder) ask(ctx context.Context, leaving bool) error {
 
 // turn notes who is the keeper. A new one learns of all calls with the next report, and what an earlier one still
 // says no longer counts.
-func (h *Holder) turn(keeper string) {
+func (h *Holder) turn(claim string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.unsure = false; h.keeper != keeper {
-		h.keeper = keeper
+	if h.unsure = false; h.claim != claim {
+		h.claim = claim
 		h.describe()
 	}
 }
@@ -246,7 +245,7 @@ func (h *Holder) next(leaving bool) report {
 	if len(h.sent) > 100 {
 		maps.DeleteFunc(h.sent, func(_ uint64, at time.Time) bool { return !within(now, at, h.terms.fresh) })
 	}
-	r := report{Holder: h.id, Number: h.number, Spent: h.spent, Leaving: leaving, Ended: map[uint64]sdk.Result{}, Asked: map[uint64]*asked{}}
+	r := report{Holder: h.id, Number: h.number, Leaving: leaving, Ended: map[uint64]sdk.Result{}, Asked: map[uint64]*asked{}}
 	for id, c := range h.calls {
 		switch {
 		case c.result != nil:
@@ -272,7 +271,7 @@ func (h *Holder) hear(data []byte) {
 		return
 	}
 	h.mu.Lock()
-	former := n.Keeper != h.keeper
+	former := n.Keeper != h.claim
 	h.mu.Unlock()
 	if former {
 		return
@@ -282,7 +281,7 @@ func (h *Holder) hear(data []byte) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n.Keeper != h.keeper {
+	if n.Keeper != h.claim {
 		return
 	}
 	now, since := time.Now(), h.sent[n.Number]
@@ -306,14 +305,13 @@ func (h *Holder) hear(data []byte) {
 			c.verdict <- nil
 		}
 	}
-	for id, spent := range n.Ended {
+	for _, id := range n.Ended {
 		if c := h.calls[id]; c != nil && c.result != nil {
 			delete(h.calls, id)
-			h.spent = h.spent.Plus(spent)
 			h.want()
 		}
 	}
-	h.waits = n.Waits
+	h.waits, h.told = n.Waits, n.At
 }
 
 // within reports whether less than d has passed since a time. It also compares the wall clock, because the monotonic
@@ -328,11 +326,11 @@ func (h *Holder) Waits(now time.Time, say func(terminal.Wait)) {
 	defer h.mu.Unlock()
 	if now.Sub(h.heard) < h.terms.lease {
 		for _, w := range h.waits {
-			wait := terminal.Wait{Stage: w.Stage, Calls: w.Calls, Why: w.Why, Since: h.heard.Add(-w.Waited), After: w.After}
-			if w.Next > 0 {
-				wait.Next = h.heard.Add(w.Next)
+			w.Since = w.Since.Add(h.heard.Sub(h.told))
+			if !w.Next.IsZero() {
+				w.Next = w.Next.Add(h.heard.Sub(h.told))
 			}
-			say(wait)
+			say(w)
 		}
 		return
 	}
@@ -345,40 +343,4 @@ func (h *Holder) Waits(now time.Time, say func(terminal.Wait)) {
 	for stage, n := range calls {
 		say(terminal.Wait{Stage: stage, Calls: n, Why: errNobody.Error(), Since: h.heard, After: terminal.WaitLate})
 	}
-}
-
-// watch becomes the keeper if there is none.
-func (h *Holder) watch(ctx context.Context) {
-	k := newKeeper(h.room, h.o)
-	for support.SleepFor(ctx, h.terms.every/5+mrand.N(h.terms.every/5)) == nil {
-		h.mu.Lock()
-		waits := !h.unsure || time.Since(h.yielded) < h.terms.claim
-		h.mu.Unlock()
-		if waits {
-			continue
-		}
-		bounded, done := context.WithTimeout(ctx, h.terms.claim/3)
-		t, err := k.take(bounded)
-		done()
-		if err != nil {
-			h.o.Log.Debug("the limits of the run are not taken over", "error", err)
-		}
-		if t != nil {
-			h.o.Log.Info("no process keeps the limits of the run: this one does")
-			err := h.stand(ctx, t)
-			h.o.Log.Info("this process keeps the limits of the run no more", "reason", err)
-		}
-	}
-}
-
-// stand acts as keeper until the caller asks to be.
-func (h *Holder) stand(ctx context.Context, t *term) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop, err := h.room.Hear(yields, func([]byte) { cancel(errYield) })
-	if err != nil {
-		return err
-	}
-	defer stop()
-	return t.keep(ctx)
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	mrand "math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/remote/bus"
@@ -14,74 +16,52 @@ import (
 // Keeper admits the calls of all holders while it has the claim, which one process has at a time. For its owner a claim lasts
 // from before it was written. For other processes it is over when they have seen it unchanged for longer, each by its own clock.
 type Keeper struct {
-	room   Room
-	o      Options
-	terms  terms
-	cancel context.CancelFunc
-	ended  chan struct{}
+	room  Room
+	o     Options
+	terms terms
+	end   context.CancelFunc
+	loop  sync.WaitGroup
 
 	seen  uint64 // revision of another process's claim
 	since time.Time
 }
 
-func newKeeper(room Room, o Options) *Keeper {
-	return &Keeper{room: room, o: o, terms: o.lasting(), ended: make(chan struct{})}
+func newKeeper(room Room, o Options) *Keeper { return &Keeper{room: room, o: o, terms: o.lasting()} }
+
+// errLost is why a process stops being the keeper, unless it ends.
+var errLost = errors.New("the claim is over, and another process may have it")
+
+// Keep makes this process the keeper whenever no other one is, until Close or until ctx ends.
+func Keep(ctx context.Context, room Room, o Options) *Keeper {
+	k := newKeeper(room, o)
+	k.begin(ctx, k.take(ctx), func() bool { return true })
+	return k
 }
 
-// Why a process stops being the keeper.
-var (
-	errLost  = errors.New("the claim is over, and another process may have it")
-	errYield = errors.New("the caller keeps them")
-)
-
-// Keep waits until this process is the keeper, and is it until Close or until ctx ends. A holder that is the keeper gives
-// the claim back. If the claim is lost, because the servers could not be reached for longer than it lasts, Keep claims it again.
-func Keep(ctx context.Context, room Room, o Options) (*Keeper, error) {
-	k := newKeeper(room, o)
-	t, err := k.await(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ctx, k.cancel = context.WithCancel(ctx)
-	go func() {
-		defer close(k.ended)
+// begin starts the loop of a process that is the keeper while it has the claim (t; nil: it has none yet). It tries to get the
+// claim from time to time if wanted allows that.
+func (k *Keeper) begin(ctx context.Context, t *term, wanted func() bool) {
+	ctx, k.end = context.WithCancel(ctx)
+	k.loop.Go(func() {
 		for {
-			err := t.keep(ctx)
-			if ctx.Err() != nil {
+			if t != nil {
+				k.o.Log.Info("this process keeps the limits")
+				k.o.Log.Info("this process keeps the limits no more", "reason", t.keep(ctx))
+			}
+			if support.SleepFor(ctx, k.terms.every/5+mrand.N(k.terms.every/5)) != nil {
 				return
 			}
-			k.o.Log.Warn("another process may keep the limits of the run now", "error", err)
-			if t, err = k.await(ctx); err != nil {
-				if ctx.Err() == nil {
-					k.o.Log.Error("this process keeps the limits of the run no more", "error", err)
-				}
-				return
+			if t = nil; wanted() {
+				t = k.take(ctx)
 			}
 		}
-	}()
-	return k, nil
+	})
 }
 
 // Close gives up the claim, so that another process can take it at once.
 func (k *Keeper) Close() {
-	k.cancel()
-	<-k.ended
-}
-
-// await waits for the claim.
-func (k *Keeper) await(ctx context.Context) (*term, error) {
-	for {
-		t, err := k.take(ctx)
-		if t != nil || err != nil {
-			return t, err
-		}
-		if err := k.room.Tell(yields, nil); err != nil {
-			k.o.Log.Debug("who keeps the limits of the run is not asked for them", "error", err)
-		}
-		if support.SleepFor(ctx, k.terms.every/5) != nil {
-			return nil, context.Cause(ctx)
-		}
-	}
+	k.end()
+	k.loop.Wait()
 }
 
 // read returns the present record; the zero Record and revision 0: there is none.
@@ -96,30 +76,38 @@ func read(ctx context.Context, room Room) (r Record, revision uint64, err error)
 	return r, revision, nil
 }
 
-// take tries to get the claim; nil: another process has it.
-func (k *Keeper) take(ctx context.Context) (*term, error) {
+// take tries to get the claim; nil: another process has it, or the servers cannot be asked.
+func (k *Keeper) take(ctx context.Context) *term {
+	ctx, done := context.WithTimeout(ctx, k.terms.claim/3)
+	defer done()
 	r, revision, err := read(ctx, k.room)
-	if err != nil {
-		return nil, err
+	if err == nil && k.held(r, revision) {
+		return nil
+	}
+	var t *term
+	if err == nil {
+		t = newTerm(k, r, revision)
+		if err = t.write(ctx); err == nil {
+			return t
+		}
+		t.end()
+	}
+	if !errors.Is(err, errLost) {
+		k.o.Log.Debug("the limits are not taken over", "error", err)
+	}
+	return nil
+}
+
+// held reports whether another process may still have the claim.
+func (k *Keeper) held(r Record, revision uint64) bool {
+	if r.ID == "" {
+		return false
 	}
 	now := time.Now()
-	if r.ID != "" {
-		if revision != k.seen {
-			k.seen, k.since = revision, now
-		}
-		if now.Sub(k.since) <= k.terms.claim+k.terms.claim/10 {
-			return nil, nil
-		}
+	if revision != k.seen {
+		k.seen, k.since = revision, now
 	}
-	t := newTerm(k, r, revision)
-	if err := t.write(ctx); err != nil {
-		t.end()
-		if errors.Is(err, errLost) {
-			err = nil
-		}
-		return nil, err
-	}
-	return t, nil
+	return now.Sub(k.since) <= k.terms.claim+k.terms.claim/10
 }
 
 // swap writes a record, and returns until when the claim lasts. errLost: another process has written one.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -53,23 +55,10 @@ type Amount = governor.Amount
 // Limits are the limits for the calls of a run on all machines together: all that a keeper has to
 // know. The definition of a run contains them as JSON.
 type Limits struct {
-	Blocks []Limit `json:"blocks,omitempty"` // the limit blocks that stages of the run name, each once
-	Budget Amount  `json:"budget,omitzero"`  // 0: no limit
+	Blocks []pipeline.Limit `json:"blocks,omitempty"` // the limit blocks that stages of the run name, each once
+	Budget Amount           `json:"budget,omitzero"`  // 0: no limit
 	// Spent already counts towards the budget: the cost of building the knowledge, for example.
 	Spent Amount `json:"spent,omitzero"`
-}
-
-// Limit is a limit block.
-type Limit struct {
-	Name        string `json:"name"`
-	Concurrency int    `json:"concurrency"`        // concurrent calls
-	Requests    int    `json:"requests,omitempty"` // per minute; 0: no limit
-	Tokens      int    `json:"tokens,omitempty"`   // input plus output per minute; 0: no limit
-	Shared      string `json:"shared,omitempty"`   // the name by which runs share it; empty: they do not
-}
-
-func newLimit(l *pipeline.Limit) Limit {
-	return Limit{Name: l.Name, Concurrency: l.Concurrency, Requests: l.Requests, Tokens: l.Tokens, Shared: l.Shared}
 }
 
 // LimitsOf returns the limits of a pipeline's calls. The pipeline's own budget replaces missing
@@ -83,7 +72,7 @@ func LimitsOf(p *pipeline.Pipeline, budget pipeline.Budget) Limits {
 		for _, s := range stages {
 			if l := s.Limit; s.Enabled && l != nil && !seen[l.Name] {
 				seen[l.Name] = true
-				limits.Blocks = append(limits.Blocks, newLimit(l))
+				limits.Blocks = append(limits.Blocks, *l)
 			}
 		}
 	}
@@ -96,16 +85,16 @@ func LimitsOf(p *pipeline.Pipeline, budget pipeline.Budget) Limits {
 
 // LimitOf returns the limits of a room for a limit block that runs share.
 func LimitOf(l *pipeline.Limit) Limits {
-	b := newLimit(l)
+	b := *l
 	b.Name, b.Shared = l.Shared, ""
-	return Limits{Blocks: []Limit{b}}
+	return Limits{Blocks: []pipeline.Limit{b}}
 }
 
 // limit returns a limit block in the form of a file; nil: the run has no such block.
 func (l Limits) limit(name string) *pipeline.Limit {
 	for _, b := range l.Blocks {
 		if b.Name == name {
-			return &pipeline.Limit{Name: b.Name, Concurrency: b.Concurrency, Requests: b.Requests, Tokens: b.Tokens, Shared: b.Shared}
+			return &b
 		}
 	}
 	return nil
@@ -125,23 +114,20 @@ const Key = "keeper"
 
 // Record is the keeper's claim, with what the next keeper must know.
 type Record struct {
-	ID      string            `json:"id,omitempty"`   // of the claim, unique; empty: it was given back
-	Name    string            `json:"name,omitempty"` // of the process, for people
-	Limits  Limits            `json:"limits"`
-	Spent   governor.Spending `json:"spent,omitzero"`   // without what Holders report as theirs
-	Ceiling Amount            `json:"ceiling,omitzero"` // what was spent and reserved is no more, unless a later record says so
-	// Holders have admitted calls: by ID, what each of them had spent that counts in Spent or not at all.
-	Holders map[string]governor.Spending `json:"holders,omitempty"`
-	Recent  map[string]governor.Recent   `json:"recent,omitempty"` // if the claim was given back
-	At      time.Time                    `json:"at"`               // of the writer's clock
-	Why     string                       `json:"why,omitempty"`    // why the budget is used up; empty: it is not
+	ID      string                     `json:"id,omitempty"`   // of the claim, unique; empty: it was given back
+	Name    string                     `json:"name,omitempty"` // of the process, for people
+	Limits  Limits                     `json:"limits"`
+	Ceiling governor.Spending          `json:"ceiling,omitzero"`  // what was spent and reserved is no more, unless a later record says so
+	Holders []string                   `json:"holders,omitempty"` // IDs of those who may have admitted calls
+	Recent  map[string]governor.Recent `json:"recent,omitempty"`  // if the claim was given back
+	At      time.Time                  `json:"at"`                // of the writer's clock
+	Why     string                     `json:"why,omitempty"`     // why the budget is used up; empty: it is not
 }
 
 // Subjects of the room.
 const (
 	reports = "lease-"  // reports to a keeper; the ID of its claim follows
 	tidings = "leased-" // decisions for a holder; its ID follows
-	yields  = "yield"   // the caller asks to become the keeper
 	turns   = "turn"    // there is another keeper
 )
 
@@ -149,7 +135,6 @@ const (
 type report struct {
 	Holder  string                `json:"holder"` // unique
 	Number  uint64                `json:"number"` // grows
-	Spent   governor.Spending     `json:"spent,omitzero"`
 	Waiting []uint64              `json:"waiting,omitempty"`
 	Sent    []uint64              `json:"sent,omitempty"`
 	Ended   map[uint64]sdk.Result `json:"ended,omitempty"`
@@ -169,13 +154,14 @@ type asked struct {
 
 // news is the answer to a report, or comes after it when calls are decided on.
 type news struct {
-	Keeper    string                       `json:"keeper"` // ID of its claim
-	Number    uint64                       `json:"number"` // of the newest report that the keeper has
-	Decided   []decision                   `json:"decided,omitempty"`
-	Ended     map[uint64]governor.Spending `json:"ended,omitempty"`     // calls whose result is counted; what counts as spent
-	Exhausted string                       `json:"exhausted,omitempty"` // why the budget is used up
-	Forgotten bool                         `json:"forgotten,omitempty"` // the holder was silent for too long: it must describe its calls again
-	Waits     []wait                       `json:"waits,omitempty"`
+	Keeper    string          `json:"keeper"` // ID of its claim
+	Number    uint64          `json:"number"` // of the newest report that the keeper has
+	Decided   []decision      `json:"decided,omitempty"`
+	Ended     []uint64        `json:"ended,omitempty"`     // calls whose result is counted
+	Exhausted string          `json:"exhausted,omitempty"` // why the budget is used up
+	Forgotten bool            `json:"forgotten,omitempty"` // the holder was silent for too long: it must describe its calls again
+	Waits     []terminal.Wait `json:"waits,omitempty"`
+	At        time.Time       `json:"at"` // by the clock that Waits go by
 }
 
 // decision says that a call may be sent, or why not.
@@ -186,11 +172,11 @@ type decision struct {
 	After   time.Duration `json:"after,omitempty"`
 }
 
-// decided returns the decision on a call; err says why it may not be sent.
-func decided(id uint64, err error) decision {
+// decided returns the decision on a call of a holder; err says why it may not be sent.
+func (h *holder) decided(id uint64, err error) decision {
 	d := decision{ID: id}
 	if err != nil {
-		d.Code, d.Refused = sdk.CodeOf(err), err.Error()
+		d.Code, d.Refused = sdk.CodeOf(err), strings.TrimPrefix(err.Error(), h.id+"/") // in front of the stage's name
 		var coded *sdk.Error
 		if errors.As(err, &coded) {
 			d.After = coded.RetryAfter
@@ -204,14 +190,4 @@ func (d decision) err() error {
 		return nil
 	}
 	return &sdk.Error{Code: d.Code, RetryAfter: d.After, Err: errors.New(d.Refused)}
-}
-
-// wait is a terminal.Wait, with times that do not depend on a clock.
-type wait struct {
-	Stage  string        `json:"stage"`
-	Calls  int           `json:"calls"`
-	Why    string        `json:"why"`
-	Waited time.Duration `json:"waited"`
-	Next   time.Duration `json:"next,omitempty"` // 0: unknown
-	After  time.Duration `json:"after"`
 }

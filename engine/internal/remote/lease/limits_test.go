@@ -17,7 +17,7 @@ func TestLimitsOf(t *testing.T) {
 		{Enabled: true, Limit: api}, {Enabled: true, Limit: api}, {Enabled: true}, {Limit: off},
 	}}
 	want := Limits{
-		Blocks: []Limit{{"api", 64, 0, 200000, ""}, {"slow", 2, 3, 0, "team"}},
+		Blocks: []pipeline.Limit{{Name: "api", Concurrency: 64, Tokens: 200000}, {Name: "slow", Concurrency: 2, Requests: 3, Shared: "team"}},
 		Budget: Amount{Cost: 3, Tokens: 7},
 	}
 	got := LimitsOf(p, pipeline.Budget{Cost: 3})

@@ -52,18 +52,12 @@ func (p *place) open(name string) *bus.Run {
 func (p *place) log() *slog.Logger { return slog.New(slog.NewTextHandler(p.t.Output(), nil)) }
 
 // keep begins a keeper as the caller has it. die ends it so that it answers nothing, and gives nothing back.
-func (p *place) keep() (k *Keeper, die func()) {
+func (p *place) keep() (die func()) {
 	p.t.Helper()
 	c := p.connect("caller")
-	run, err := c.Open(p.t.Context(), "r1")
-	if err == nil {
-		k, err = Keep(p.t.Context(), run, Options{Name: "caller", Log: p.log(), Limits: p.limits, terms: &p.terms})
-	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	k := Keep(p.t.Context(), must.Get(c.Open(p.t.Context(), "r1"))(p.t), Options{Name: "caller", Log: p.log(), Limits: p.limits, terms: &p.terms})
 	p.t.Cleanup(k.Close)
-	return k, c.Close
+	return c.Close
 }
 
 // machine is a worker: a governor that holds its part.
@@ -163,15 +157,15 @@ func (p *place) until(what string, is func() bool) {
 	}
 }
 
-func api(l Limit) []Limit {
+func api(l pipeline.Limit) []pipeline.Limit {
 	l.Name = "api"
-	return []Limit{l}
+	return []pipeline.Limit{l}
 }
 
 // TestTogether keeps 64 calls in flight over four machines, with a keeper that dies in the middle.
 func TestTogether(t *testing.T) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 64})}, terms{lease: 5 * time.Second, fresh: time.Second, every: 200 * time.Millisecond, claim: time.Second})
-	_, die := p.keep()
+	p := newPlace(t, Limits{Blocks: api(pipeline.Limit{Concurrency: 64})}, terms{lease: 5 * time.Second, fresh: time.Second, every: 200 * time.Millisecond, claim: time.Second})
+	die := p.keep()
 	s := &server{took: 600 * time.Millisecond, spread: 4 * time.Millisecond}
 	var machines []*machine
 	for i := range 4 {
@@ -207,9 +201,6 @@ func TestTogether(t *testing.T) {
 	p.until("all calls are under way", func() bool { return s.underWay.Load() == 64 })
 	taken := rate(2 * time.Second)
 	t.Logf("%.3f of the ideal rate after another has taken over", taken)
-	p.keep() // the caller comes back
-	p.until("the caller keeps the limits", func() bool { return strings.Contains(keeper(), `"name":"caller`) })
-	p.until("all calls are under way", func() bool { return s.underWay.Load() == 64 })
 	for _, err := range stop() {
 		if err != nil {
 			t.Error(err)
@@ -225,7 +216,7 @@ func TestTogether(t *testing.T) {
 
 // TestSlowDown: where one machine is told to wait, all do.
 func TestSlowDown(t *testing.T) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 8})}, Options{}.lasting())
+	p := newPlace(t, Limits{Blocks: api(pipeline.Limit{Concurrency: 8})}, Options{}.lasting())
 	p.keep()
 	var machines []*machine
 	for i := range 4 {
@@ -263,9 +254,9 @@ func TestBudget(t *testing.T) {
 }
 
 func spend(t *testing.T, dies bool) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 16}), Budget: Amount{Tokens: 30_050}, Spent: Amount{Tokens: 10_000}},
+	p := newPlace(t, Limits{Blocks: api(pipeline.Limit{Concurrency: 16}), Budget: Amount{Tokens: 30_050}, Spent: Amount{Tokens: 10_000}},
 		terms{lease: 5 * time.Second, fresh: time.Second, every: 200 * time.Millisecond, claim: time.Second})
-	_, die := p.keep()
+	die := p.keep()
 	var machines []*machine
 	for i := range 4 {
 		machines = append(machines, p.join(fmt.Sprint("worker", i)))
@@ -281,20 +272,23 @@ func spend(t *testing.T, dies bool) {
 		die()
 	}
 	all.Wait()
-	want := "the budget of 30050 tokens is spent: 30000 in 200 calls, and the next may take 100"
+	want, fewest := "the budget of 30050 tokens is spent: 30000 in 200 calls, and the next may take 100", int64(200)
+	if dies { // twice what 16 calls under way may take counts as spent
+		want, fewest = "the budget of 30050 tokens is spent: ", 200-2*16
+	}
 	for _, err := range errs {
-		if sdk.CodeOf(err) != sdk.CodeStopped || err.Error() != want {
+		if sdk.CodeOf(err) != sdk.CodeStopped || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if s.calls.Load() != 200 {
-		t.Errorf("%d calls were made, 200 fit", s.calls.Load())
+	if n := s.calls.Load(); n < fewest || n > 200 {
+		t.Errorf("%d calls were made, 200 fit, and %d have to", n, fewest)
 	}
 }
 
 // TestTokens: what may be used at once is used at once, and then no more than what a minute brings.
 func TestTokens(t *testing.T) {
-	p := newPlace(t, Limits{Blocks: api(Limit{Concurrency: 16, Tokens: 60_000})}, Options{}.lasting()) // 1,000 a second, 10,000 at once
+	p := newPlace(t, Limits{Blocks: api(pipeline.Limit{Concurrency: 16, Tokens: 60_000})}, Options{}.lasting()) // 1,000 a second, 10,000 at once
 	p.keep()
 	machines := []*machine{p.join("worker0"), p.join("worker1")}
 	s := &server{took: 5 * time.Millisecond}

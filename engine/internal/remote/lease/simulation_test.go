@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 )
 
 var (
@@ -35,14 +37,14 @@ func TestSchedules(t *testing.T) {
 
 func simulate(t *testing.T, seed uint64) (calls int) {
 	r := rand.New(rand.NewPCG(seed, 1))
-	limit := Limit{Name: "api", Concurrency: 1 + r.IntN(40)}
+	limit := pipeline.Limit{Name: "api", Concurrency: 1 + r.IntN(40)}
 	if r.IntN(2) == 0 {
 		limit.Tokens = 3000 + r.IntN(100000)
 	}
 	if r.IntN(3) == 0 {
 		limit.Requests = 1 + r.IntN(600)
 	}
-	limits := Limits{Blocks: []Limit{limit}}
+	limits := Limits{Blocks: []pipeline.Limit{limit}}
 	if r.IntN(2) == 0 {
 		limits.Budget.Tokens = 5000 + r.Int64N(400000)
 	}
@@ -89,26 +91,26 @@ func simulate(t *testing.T, seed uint64) (calls int) {
 // TestIdeal keeps as many calls in flight over four workers as their limit allows.
 func TestIdeal(t *testing.T) {
 	for name, test := range map[string]struct {
-		limit Limit
+		limit pipeline.Limit
 		jobs  []int
 		took  time.Duration
 		ideal float64 // calls per second
 
 	}{
-		"even":       {Limit{Concurrency: 64}, []int{64, 64, 64, 64}, 600 * time.Millisecond, 64 / 0.45},
-		"one works":  {Limit{Concurrency: 64}, []int{64, 0}, 600 * time.Millisecond, 64 / 0.45},
-		"uneven":     {Limit{Concurrency: 64}, []int{100, 3, 30, 7}, 600 * time.Millisecond, 64 / 0.45},
-		"few":        {Limit{Concurrency: 3}, []int{8, 8, 8, 8}, 600 * time.Millisecond, 3 / 0.45},
-		"tokens":     {Limit{Concurrency: 64, Tokens: 100000}, []int{64, 64, 64, 64}, 600 * time.Millisecond, 100000 / 60 / 650.0},
-		"requests":   {Limit{Concurrency: 64, Requests: 600}, []int{64, 64, 64, 64}, 600 * time.Millisecond, 10},
-		"both":       {Limit{Concurrency: 64, Requests: 400, Tokens: 400000}, []int{64, 64, 64, 64}, 600 * time.Millisecond, 400 / 60.0},
-		"few tokens": {Limit{Concurrency: 64, Tokens: 3200}, []int{4, 4, 4, 4}, 600 * time.Millisecond, 2200 / 60 / 650.0}, // what room a call of 1,000 leaves
-		"slow":       {Limit{Concurrency: 64, Requests: 150}, []int{64, 64, 64, 64}, 20 * time.Second, 2.5},
+		"even":       {pipeline.Limit{Concurrency: 64}, []int{64, 64, 64, 64}, 600 * time.Millisecond, 64 / 0.45},
+		"one works":  {pipeline.Limit{Concurrency: 64}, []int{64, 0}, 600 * time.Millisecond, 64 / 0.45},
+		"uneven":     {pipeline.Limit{Concurrency: 64}, []int{100, 3, 30, 7}, 600 * time.Millisecond, 64 / 0.45},
+		"few":        {pipeline.Limit{Concurrency: 3}, []int{8, 8, 8, 8}, 600 * time.Millisecond, 3 / 0.45},
+		"tokens":     {pipeline.Limit{Concurrency: 64, Tokens: 100000}, []int{64, 64, 64, 64}, 600 * time.Millisecond, 100000 / 60 / 650.0},
+		"requests":   {pipeline.Limit{Concurrency: 64, Requests: 600}, []int{64, 64, 64, 64}, 600 * time.Millisecond, 10},
+		"both":       {pipeline.Limit{Concurrency: 64, Requests: 400, Tokens: 400000}, []int{64, 64, 64, 64}, 600 * time.Millisecond, 400 / 60.0},
+		"few tokens": {pipeline.Limit{Concurrency: 64, Tokens: 3200}, []int{4, 4, 4, 4}, 600 * time.Millisecond, 2200 / 60 / 650.0}, // what room a call of 1,000 leaves
+		"slow":       {pipeline.Limit{Concurrency: 64, Requests: 150}, []int{64, 64, 64, 64}, 20 * time.Second, 2.5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				test.limit.Name = "api"
-				w := newWorld(t, 1, Limits{Blocks: []Limit{test.limit}})
+				w := newWorld(t, 1, Limits{Blocks: []pipeline.Limit{test.limit}})
 				w.keep()
 				for _, jobs := range test.jobs {
 					w.add(jobs, test.took, func() float64 { return 1000 })

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/sdk"
 )
@@ -17,7 +18,7 @@ func TestSpentIsKnown(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
 			most := 10 + r.Float64()*2500
-			limits := Limits{Blocks: []Limit{{Name: "api", Concurrency: 1 + r.IntN(40)}}, Budget: Amount{Tokens: 3000 + r.Int64N(100000)}}
+			limits := Limits{Blocks: []pipeline.Limit{{Name: "api", Concurrency: 1 + r.IntN(40)}}, Budget: Amount{Tokens: 3000 + r.Int64N(100000)}}
 			limits.Spent.Tokens = r.Int64N(2000)
 			w := newWorld(t, seed, limits)
 			w.loss = []float64{0, 0.05}[r.IntN(2)]
@@ -44,7 +45,7 @@ func TestOneTries(t *testing.T) {
 	for name, outage := range map[string]time.Duration{"short": time.Minute, "long": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, 1, Limits{Blocks: []Limit{{Name: "api", Concurrency: 8}}})
+				w := newWorld(t, 1, Limits{Blocks: []pipeline.Limit{{Name: "api", Concurrency: 8}}})
 				w.keep()
 				began := time.Now()
 				var failed []time.Duration

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,21 +32,18 @@ type term struct {
 	until    time.Time // end of the claim
 	wrote    time.Time
 	began    time.Time
-	former   map[string]governor.Spending // Record.Holders of the earlier keeper that have not reported yet
-	ceiling  Amount                       // of the earlier keeper, until calls may be admitted
+	former   map[string]bool // Record.Holders of the earlier keeper that have not reported yet
 	holders  map[string]*holder
 }
 
 // holder is what the keeper knows of a Holder.
 type holder struct {
 	id     string
-	number uint64            // of its last report
-	seen   time.Time         // when that came
-	spent  governor.Spending // as reported
-	base   governor.Spending // the part of it that does not count here, or counts already
+	number uint64    // of its last report
+	seen   time.Time // when that came
 	calls  map[uint64]*admission
 	tell   bool // a decision is to be sent
-	waits  []wait
+	waits  []terminal.Wait
 }
 
 // admission is a call of a holder.
@@ -56,8 +54,7 @@ type admission struct {
 	covered  bool // the record covers it: the holder may know of it
 	sent     bool
 	ended    bool
-	took     governor.Spending // after its end
-	report   uint64            // number of the last report that named it
+	report   uint64 // number of the last report that named it
 	withdraw context.CancelFunc
 }
 
@@ -65,7 +62,7 @@ type admission struct {
 func newTerm(k *Keeper, r Record, revision uint64) *term {
 	now, limits := time.Now(), k.o.Limits
 	if revision == 0 {
-		r.Spent = governor.Spending{Amount: limits.Spent}
+		r.Ceiling.Amount = limits.Spent
 	}
 	switch {
 	case now.Sub(r.At) > longAgo:
@@ -79,11 +76,14 @@ func newTerm(k *Keeper, r Record, revision uint64) *term {
 	}
 	t := &term{
 		k: k, wake: make(chan struct{}, 1), ready: make(chan struct{}), began: now, revision: revision,
-		former: r.Holders, ceiling: r.Ceiling, holders: map[string]*holder{}, record: Record{ID: rand.Text(), Limits: limits},
+		former: map[string]bool{}, holders: map[string]*holder{}, record: Record{ID: rand.Text(), Limits: limits},
 	}
 	t.ctx, t.end = context.WithCancel(context.Background())
 	t.g = governor.New(t.ctx, governor.Options{Budget: pipeline.Budget(limits.Budget), Log: k.o.Log, Share: k.o.Share, Recent: r.Recent})
-	t.g.Spend(r.Spent)
+	t.g.Spend(r.Ceiling)
+	for _, id := range r.Holders {
+		t.former[id] = true
+	}
 	t.open(now)
 	return t
 }
@@ -99,18 +99,10 @@ func (t *term) open(now time.Time) {
 		return
 	default:
 	}
-	if len(t.former) > 0 {
-		if now.Sub(t.began) < t.k.terms.lease {
-			return
-		}
-		// What the others spent is unknown, but not above the ceiling.
-		spent, reserved, _ := t.g.Spending()
-		rest := t.ceiling.Minus(spent.Amount.Plus(reserved))
-		t.g.Spend(governor.Spending{Amount: Amount{Cost: max(rest.Cost, 0), Tokens: max(rest.Tokens, 0)}})
-		t.former = nil
+	if len(t.former) == 0 || now.Sub(t.began) >= t.k.terms.lease {
+		clear(t.former)
+		close(t.ready)
 	}
-	t.ceiling = Amount{}
-	close(t.ready)
 }
 
 // keep admits calls until ctx ends or the claim is lost. The error says which.
@@ -156,11 +148,8 @@ func (t *term) look() {
 	t.g.Waits(now, func(w terminal.Wait) {
 		id, stage, _ := strings.Cut(w.Stage, "/")
 		if h := t.holders[id]; h != nil {
-			is := wait{Stage: stage, Calls: w.Calls, Why: w.Why, Waited: now.Sub(w.Since), After: w.After}
-			if !w.Next.IsZero() {
-				is.Next = w.Next.Sub(now)
-			}
-			h.waits = append(h.waits, is)
+			w.Stage = stage
+			h.waits = append(h.waits, w)
 		}
 	})
 }
@@ -221,12 +210,12 @@ func (t *term) step() error {
 func (t *term) covers() bool {
 	spent, reserved, _ := t.g.Spending()
 	for _, h := range t.holders {
-		if _, known := t.record.Holders[h.id]; !known {
+		if !slices.Contains(t.record.Holders, h.id) {
 			return false
 		}
 	}
 	if b := t.record.Limits.Budget; b != (Amount{}) {
-		has, covered := spent.Amount.Plus(reserved), t.record.Ceiling
+		has, covered := spent.Amount.Plus(reserved), t.record.Ceiling.Amount
 		if b.Cost > 0 && has.Cost > covered.Cost+rounding*b.Cost || b.Tokens > 0 && has.Tokens > covered.Tokens {
 			return false
 		}
@@ -246,7 +235,10 @@ const rounding = 1e-6
 func (t *term) write(ctx context.Context) error {
 	t.mu.Lock()
 	r, revision := t.successor(), t.revision
+	_, reserved, _ := t.g.Spending()
 	t.mu.Unlock()
+	b, c := r.Limits.Budget, &r.Ceiling.Amount
+	c.Cost, c.Tokens = max(c.Cost, min(c.Cost+reserved.Cost, b.Cost)), max(c.Tokens, min(c.Tokens+reserved.Tokens, b.Tokens))
 	revision, until, err := t.k.swap(ctx, r, revision)
 	if err != nil {
 		return err
@@ -261,23 +253,16 @@ func (t *term) write(ctx context.Context) error {
 // successor returns the record that a successor needs now.
 func (t *term) successor() Record {
 	spent, reserved, why := t.g.Spending()
-	r := Record{ID: t.record.ID, Name: t.k.o.Name, Limits: t.record.Limits, At: time.Now(), Why: why, Holders: map[string]governor.Spending{}}
-	if b := r.Limits.Budget; b != (Amount{}) {
-		r.Ceiling = spent.Amount.Plus(reserved)
-		r.Ceiling.Cost = max(r.Ceiling.Cost, min(r.Ceiling.Cost+reserved.Cost, b.Cost), t.ceiling.Cost)
-		r.Ceiling.Tokens = max(r.Ceiling.Tokens, min(r.Ceiling.Tokens+reserved.Tokens, b.Tokens), t.ceiling.Tokens)
+	r := Record{ID: t.record.ID, Name: t.k.o.Name, Limits: t.record.Limits, At: time.Now(), Why: why}
+	if r.Limits.Budget != (Amount{}) {
+		r.Ceiling = governor.Spending{Amount: spent.Amount.Plus(reserved), Calls: spent.Calls}
 	}
-	for id, base := range t.former {
-		r.Holders[id] = base
+	for id := range t.former {
+		r.Holders = append(r.Holders, id)
 	}
-	for id, h := range t.holders {
-		r.Holders[id] = h.base
-		spent = spent.Minus(h.spent.Minus(h.base))
-		for _, a := range h.calls {
-			spent = spent.Minus(a.took)
-		}
+	for id := range t.holders {
+		r.Holders = append(r.Holders, id)
 	}
-	r.Spent = spent
 	return r
 }
 
@@ -295,7 +280,7 @@ func (t *term) told() map[string]news {
 		for id, a := range h.calls {
 			switch {
 			case a.covered && !a.sent:
-				n.Decided = append(n.Decided, decided(id, a.err))
+				n.Decided = append(n.Decided, h.decided(id, a.err))
 			case a.decided && !a.covered:
 				h.tell = true
 			}
@@ -307,7 +292,7 @@ func (t *term) told() map[string]news {
 
 func (t *term) news(h *holder) news {
 	_, _, why := t.g.Spending()
-	return news{Keeper: t.record.ID, Number: h.number, Exhausted: why, Waits: h.waits}
+	return news{Keeper: t.record.ID, Number: h.number, Exhausted: why, Waits: h.waits, At: time.Now()}
 }
 
 // close admits no more calls, and returns until when the claim lasted.
@@ -349,12 +334,14 @@ func (t *term) answer(data []byte) []byte {
 		return nil
 	}
 	if h == nil {
-		h = t.join(r)
+		h = &holder{id: r.Holder, calls: map[uint64]*admission{}}
+		t.holders[h.id] = h
+		delete(t.former, h.id)
 	}
-	h.number, h.seen, h.spent = r.Number, now, r.Spent
+	h.number, h.seen = r.Number, now
 	n := t.apply(h, r)
 	t.open(now)
-	if _, known := t.record.Holders[h.id]; !known { // a successor has to know of this holder before it may rely on an answer
+	if !slices.Contains(t.record.Holders, h.id) { // a successor has to know of this holder before it may rely on an answer
 		t.signal()
 		return nil
 	}
@@ -369,25 +356,12 @@ func (t *term) answer(data []byte) []byte {
 	return data
 }
 
-// join adds a holder. What it spent counts only if the earlier keeper knew it.
-func (t *term) join(r report) *holder {
-	h := &holder{id: r.Holder, base: r.Spent, calls: map[uint64]*admission{}}
-	if base, known := t.former[r.Holder]; known {
-		h.base = base
-		t.g.Spend(r.Spent.Minus(base))
-	}
-	delete(t.former, r.Holder)
-	t.holders[h.id] = h
-	return h
-}
-
 // apply compares the calls that a holder has with those that are known, and answers.
 func (t *term) apply(h *holder, r report) news {
 	n := t.news(h)
-	n.Ended = map[uint64]governor.Spending{}
 	for _, id := range r.Waiting {
 		if a := t.find(h, id, r, false); a != nil && a.covered {
-			n.Decided = append(n.Decided, decided(id, a.err))
+			n.Decided = append(n.Decided, h.decided(id, a.err))
 		}
 	}
 	for _, id := range r.Sent {
@@ -399,9 +373,10 @@ func (t *term) apply(h *holder, r report) news {
 	for id, result := range r.Ended {
 		if a := t.find(h, id, r, true); a != nil && a.call != nil {
 			if !a.ended {
-				a.ended, a.took = true, a.call.End(result)
+				a.ended = true
+				a.call.End(result)
 			}
-			n.Ended[id] = a.took
+			n.Ended = append(n.Ended, id)
 		}
 	}
 	for id, a := range h.calls {

@@ -235,10 +235,7 @@ func (w *world) keep() {
 	p.close = func() { cancel(); <-ended }
 	go func() {
 		defer close(ended)
-		k, err := Keep(ctx, p, p.o)
-		if err != nil {
-			return
-		}
+		k := Keep(ctx, p, p.o)
 		select {
 		case <-ctx.Done():
 		case <-p.gone:

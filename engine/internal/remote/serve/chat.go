@@ -35,7 +35,6 @@ import (
 
 // MountChat adds OpenAI's paths to a server.
 func MountChat(s *Server) {
-	f := chatFace{s.Pipelines(), s.Timeout()}
 	failed, completed := as("application/json", schema[refused](s)), responses{}.and(as("application/json", schema[completion](s)), http.StatusOK)
 	completed.and(asEvents("Chunks, where stream is true, and [DONE] after them", schema[completion](s)), http.StatusOK)
 	completed.and(failed, http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
@@ -44,32 +43,27 @@ func MountChat(s *Server) {
 		OperationID: "createChatCompletion", Method: http.MethodPost, Path: "/v1/chat/completions", Summary: "Take the last user message through a pipeline", Tags: []string{"chat"},
 		Description: "Other fields of a chat completion request are taken and have no effect.",
 		RequestBody: &huma.RequestBody{Required: true, Content: as("application/json", schema[chatRequest](s))}, Responses: completed,
-	}, http.HandlerFunc(f.complete))
-	s.get("/v1/models", "listModels", "chat", "List the pipelines as models", responses{}.and(as("application/json", schema[modelList](s)), http.StatusOK), f.models)
+	}, http.HandlerFunc(s.complete))
+	s.get("/v1/models", "listModels", "chat", "List the pipelines as models", responses{}.and(as("application/json", schema[modelList](s)), http.StatusOK), s.models)
 	s.handle(huma.Operation{
 		OperationID: "getModel", Method: http.MethodGet, Path: "/v1/models/{name}", Summary: "Describe a pipeline as a model", Tags: []string{"chat"},
 		Parameters: []*huma.Param{{Name: "name", In: "path", Required: true, Description: "The pipeline", Schema: &huma.Schema{Type: huma.TypeString}}},
 		Responses:  responses{}.and(as("application/json", schema[model](s)), http.StatusOK).and(failed, http.StatusNotFound),
-	}, http.HandlerFunc(f.model))
+	}, http.HandlerFunc(s.model))
 }
 
-type chatFace struct {
-	pipelines Pipelines
-	timeout   time.Duration // time limit for an answer
-}
-
-func (f chatFace) complete(w http.ResponseWriter, r *http.Request) {
+func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	in, question, mistake := read(r)
 	if mistake != nil {
 		mistake.ServeHTTP(w, r)
 		return
 	}
-	p := f.pipelines.Named(in.Model)
+	p := s.pipelines.Named(in.Model)
 	if p == nil {
 		unknownModel(in.Model).ServeHTTP(w, r)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), f.timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
 	defer cancel()
 	var out *EventWriter
 	if in.Stream {
@@ -89,7 +83,7 @@ func (f chatFace) complete(w http.ResponseWriter, r *http.Request) {
 		whole, m, stop := newCompletion("chat.completion", in.Model), replyOf(result), "stop"
 		whole.Choices = []choice{{Message: &m, Finish: &stop}}
 		whole.Usage, whole.Racflow = usageOf(result), &result
-		writeRefusal(w, http.StatusOK, whole)
+		writeJSON(w, "application/json", http.StatusOK, whole)
 	}
 }
 
@@ -115,21 +109,21 @@ func modelOf(p Pipeline) model {
 	return m
 }
 
-func (f chatFace) models(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	all := []model{}
-	for _, p := range f.pipelines() {
+	for _, p := range s.pipelines() {
 		all = append(all, modelOf(p))
 	}
-	writeRefusal(w, http.StatusOK, modelList{all, "list"})
+	writeJSON(w, "application/json", http.StatusOK, modelList{all, "list"})
 }
 
-func (f chatFace) model(w http.ResponseWriter, r *http.Request) {
-	p := f.pipelines.Named(r.PathValue("name"))
+func (s *Server) model(w http.ResponseWriter, r *http.Request) {
+	p := s.pipelines.Named(r.PathValue("name"))
 	if p == nil {
 		unknownModel(r.PathValue("name")).ServeHTTP(w, r)
 		return
 	}
-	writeRefusal(w, http.StatusOK, modelOf(p))
+	writeJSON(w, "application/json", http.StatusOK, modelOf(p))
 }
 
 // completion is an answer, or a chunk of one.

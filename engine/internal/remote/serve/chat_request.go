@@ -127,16 +127,7 @@ func (f *refusal) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	for name, values := range f.header {
 		w.Header()[name] = values
 	}
-	writeRefusal(w, f.status, refused{f})
-}
-
-func writeRefusal(w http.ResponseWriter, status int, value any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(value) // the client may have disconnected
+	writeJSON(w, "application/json", f.status, refused{f})
 }
 
 // chatRequest has the relevant fields of a request.

@@ -50,7 +50,7 @@ func chatStart(t *testing.T) string {
 		t.Fatal(err)
 	}
 	MountChat(s)
-	server := httptest.NewServer(s.Handler())
+	server := httptest.NewServer(s.guard)
 	t.Cleanup(server.Close)
 	return server.URL
 }

@@ -35,7 +35,7 @@ func shout(_ context.Context, i engine.Item) (engine.Result, error) {
 func serving(t *testing.T, o Options, all ...Pipeline) (*Server, string) {
 	t.Helper()
 	s := must.Get(New(func() []Pipeline { return all }, o))(t)
-	server := httptest.NewServer(s.Handler())
+	server := httptest.NewServer(s.guard)
 	t.Cleanup(server.Close)
 	return s, server.URL
 }

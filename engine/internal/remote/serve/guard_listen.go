@@ -182,13 +182,18 @@ func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	for name, values := range p.GetHeaders() {
 		h[name] = values
 	}
-	h.Set("Content-Type", ProblemContentType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Del("Content-Length")
-	w.WriteHeader(p.Status)
+	writeJSON(w, ProblemContentType, p.Status, p)
+}
+
+// writeJSON answers with a value.
+func writeJSON(w http.ResponseWriter, contentType string, status int, value any) {
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(p) // the client may have disconnected
+	_ = enc.Encode(value) // the client may have disconnected
 }
 
 // watched is a value that is read from files, and read again when one of them has changed. If that

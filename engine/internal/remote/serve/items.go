@@ -3,7 +3,6 @@ package serve
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -143,10 +142,8 @@ func respond(ctx context.Context, value any, r engine.Result, err error) (*huma.
 		return nil, p
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
-		ctx.SetHeader("Content-Type", "application/json")
-		enc := json.NewEncoder(ctx.BodyWriter())
-		enc.SetEscapeHTML(false)
-		_ = enc.Encode(value) // the client may have disconnected
+		_, w := humago.Unwrap(ctx)
+		writeJSON(w, "application/json", http.StatusOK, value)
 	}}, nil
 }
 

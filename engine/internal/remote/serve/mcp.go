@@ -31,7 +31,7 @@ import (
 
 // MountMCP adds the protocol to a server, under /mcp.
 func MountMCP(s *Server, log *slog.Logger) {
-	f := mcpFace{s.Pipelines(), s.Timeout(), log}
+	f := mcpFace{s.pipelines, s.options.Timeout, log}
 	message := as("application/json", schema[rpcMessage](s))
 	s.handle(huma.Operation{
 		OperationID: "callProtocol", Method: http.MethodPost, Path: "/mcp", Summary: "Speak the Model Context Protocol", Tags: []string{"agents"},

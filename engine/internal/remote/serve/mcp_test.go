@@ -50,7 +50,7 @@ func clients(t *testing.T, heard func(string)) map[string]*protocol.ClientSessio
 		t.Fatal(err)
 	}
 	MountMCP(s, quiet)
-	server := httptest.NewServer(s.Handler())
+	server := httptest.NewServer(s.guard)
 	t.Cleanup(server.Close)
 	here, there := protocol.NewInMemoryTransports()
 	f := mcpFace{pipelines, time.Minute, quiet}
@@ -165,7 +165,7 @@ func TestToolOfSets(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "http://127.0.0.1/v1/pipelines/p/answer", strings.NewReader(`{"text": "x"}`))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, r)
+	s.guard.ServeHTTP(w, r)
 	if got := w.Body.String(); !strings.Contains(got, `"labels":[{"label":"a","confidence":0.9},{"label":"b","confidence":0.6}]`) {
 		t.Errorf("the server sends %s", got)
 	}

@@ -52,10 +52,8 @@ type Health struct {
 }
 
 func writeStatus(w http.ResponseWriter, code int, status string) {
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(code)
-	_, _ = w.Write([]byte(`{"status":"` + status + "\"}\n")) // the client may have disconnected
+	writeJSON(w, "application/json", code, Health{status})
 }
 
 // cutOff is how long cancelled requests may take to end after the grace period.
@@ -202,55 +200,25 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Handler returns the server as a handler, behind its guard.
-func (s *Server) Handler() http.Handler { return s.guard }
-
-// Pipelines returns the served pipelines.
-func (s *Server) Pipelines() Pipelines { return s.pipelines }
-
-// Timeout returns the time limit for the answer to one item.
-func (s *Server) Timeout() time.Duration { return s.options.Timeout }
-
-// Ending is closed when the server begins to end. Handlers that wait for their client, instead of
-// working for it, then return.
-func (s *Server) Ending() <-chan struct{} { return s.ending }
-
 // route serves a request. If no pattern matches, it answers with a Problem.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
-	h, pattern := s.mux.Handler(r)
-	if pattern != "" {
+	if _, pattern := s.mux.Handler(r); pattern != "" {
 		s.mux.ServeHTTP(w, r)
 		return
 	}
-	var said status
-	h.ServeHTTP(&said, r)
-	detail := "there is nothing under this path: GET /openapi.json says what there is"
-	if allow := said.Header().Get("Allow"); allow != "" {
-		w.Header().Set("Allow", allow)
-		detail = "this path takes " + allow
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+		other := *r
+		other.Method = method
+		if _, pattern := s.mux.Handler(&other); pattern != "" {
+			allowed = append(allowed, method)
+		}
 	}
-	if said.code < http.StatusBadRequest {
-		said.code = http.StatusNotFound // the cleaned path that the mux would redirect to does not exist, either
+	if allowed == nil {
+		NewProblem(http.StatusNotFound, "there is nothing under this path: GET /openapi.json says what there is").ServeHTTP(w, r)
+		return
 	}
-	NewProblem(said.code, detail).ServeHTTP(w, r)
+	allow := strings.Join(allowed, ", ")
+	w.Header().Set("Allow", allow)
+	NewProblem(http.StatusMethodNotAllowed, "this path takes "+allow).ServeHTTP(w, r)
 }
-
-// status records the status and headers of a response.
-type status struct {
-	code   int
-	header http.Header
-}
-
-// Header implements http.ResponseWriter.
-func (s *status) Header() http.Header {
-	if s.header == nil {
-		s.header = http.Header{}
-	}
-	return s.header
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (s *status) WriteHeader(code int) { s.code = code }
-
-// Write implements http.ResponseWriter.
-func (s *status) Write(p []byte) (int, error) { return len(p), nil }

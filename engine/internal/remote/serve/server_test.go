@@ -56,14 +56,14 @@ func TestEnd(t *testing.T) {
 		<-begun
 		ready := func() (int, string) {
 			w := httptest.NewRecorder()
-			s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			s.guard.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 			return w.Code, w.Body.String()
 		}
 		if code, text := ready(); code != 200 || text != `{"status":"ready"}`+"\n" {
 			t.Errorf("%s: %d %s", name, code, text)
 		}
 		stop()
-		<-s.Ending()
+		<-s.ending
 		if code, text := ready(); code != 503 || text != `{"status":"ending"}`+"\n" {
 			t.Errorf("%s: %d %s", name, code, text)
 		}

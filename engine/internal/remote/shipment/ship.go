@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // This file copies files from a caller's state folder to the state folders of workers.
@@ -71,14 +72,11 @@ func (f Shipped) check() error {
 	return checkDigest(f.Digest)
 }
 
+var digestForm = support.Pattern(`^[0-9a-f]{64}$`)
+
 // checkDigest rejects everything but hexadecimal SHA-256, since it becomes a file name.
 func checkDigest(digest string) error {
-	for _, c := range digest {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return fmt.Errorf("%q is no digest", digest)
-		}
-	}
-	if len(digest) != 64 {
+	if !digestForm().MatchString(digest) {
 		return fmt.Errorf("%q is no digest", digest)
 	}
 	return nil

@@ -94,7 +94,6 @@ type fakeRoom struct {
 	lacks      []error                  // of attempts to open its pipeline, one after the other
 	trouble    func(run.Answers) error  // nil: none
 	size       int                      // batches at a time
-	again      chan struct{}            // Options.Again
 	strange    bool                     // stages answer what cannot travel
 	mu         sync.Mutex
 	results    map[bus.Position]run.Answers
@@ -242,7 +241,7 @@ func (f *fake) Take(ctx context.Context, o run.Order) (run.Answers, error) {
 // start lets a worker take part in the runs of a place until the test ends. The function ends it earlier, and waits for that.
 func (p *place) start(jobs int) (w *worker, end func()) {
 	w = &worker{
-		name: "here-1", version: "1", at: p, gone: func(string) error { return nil }, places: newLine(together), idle: idle, grace: time.Minute, again: &bell{},
+		name: "here-1", version: "1", at: p, gone: func(string) error { return nil }, places: newLine(together), idle: idle, grace: time.Minute,
 		say: func(format string, args ...any) { p.note("say "+format, args...) }, log: slog.New(slog.DiscardHandler),
 		open: func(_ context.Context, r room, _ *caller.Definition) (joined, error) {
 			f := r.(*fakeRoom)

@@ -20,31 +20,6 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// bell wakes all goroutines that wait for it.
-type bell struct {
-	mu    sync.Mutex
-	rings chan struct{}
-}
-
-// next returns a channel that is closed by the next ring.
-func (b *bell) next() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rings == nil {
-		b.rings = make(chan struct{})
-	}
-	return b.rings
-}
-
-func (b *bell) ring() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rings != nil {
-		close(b.rings)
-		b.rings = nil
-	}
-}
-
 // follower takes part in one run, with repeated attempts.
 type follower struct {
 	*worker
@@ -147,23 +122,11 @@ func (f *follower) lack(what []string) {
 	}
 }
 
-// wait waits until something may have changed; false: the run is over, or ctx has ended.
+// wait waits for the next attempt; false: the run is over, or ctx has ended.
 func (f *follower) wait(ctx context.Context, pause time.Duration) bool {
 	within, stop := context.WithTimeout(ctx, pause)
-	rung := f.again.next()
-	woken := make(chan struct{})
-	go func() {
-		defer close(woken)
-		select {
-		case <-rung:
-			stop()
-		case <-within.Done():
-		}
-	}()
-	over := f.room.Over(within) == nil
-	stop()
-	<-woken
-	return !over && ctx.Err() == nil
+	defer stop()
+	return f.room.Over(within) != nil && ctx.Err() == nil
 }
 
 func (f *follower) partake(ctx context.Context) error {

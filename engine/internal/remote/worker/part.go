@@ -281,7 +281,7 @@ func Work(ctx context.Context, conn *bus.Conn, o Options) (err error) {
 	j := &joiner{conn: conn, folder: f, kept: kept, models: o.Models, base: o.Engine}
 	w := o.worker(conn, j.open)
 	w.gone = f.Remove
-	return w.until(ctx, o.Again)
+	return w.run(ctx)
 }
 
 // worker creates a worker for servers.
@@ -289,7 +289,7 @@ func (o Options) worker(conn *bus.Conn, open opener) *worker {
 	w := &worker{
 		name: conn.Name(), version: engine.Version(), at: natsServers{conn}, open: open,
 		gone:   func(string) error { return nil },
-		places: newLine(together), idle: idle, grace: o.Grace, again: &bell{}, say: o.Say, log: o.Engine.Log,
+		places: newLine(together), idle: idle, grace: o.Grace, say: o.Say, log: o.Engine.Log,
 	}
 	if o.Jobs > 0 {
 		w.jobs = newLine(o.Jobs)
@@ -301,25 +301,4 @@ func (o Options) worker(conn *bus.Conn, open opener) *worker {
 		w.say = func(string, ...any) {}
 	}
 	return w
-}
-
-// until runs until ctx ends. A value from again makes it check at once for what it lacks.
-func (w *worker) until(ctx context.Context, again <-chan struct{}) error {
-	ctx, stop := context.WithCancel(ctx)
-	rings := make(chan struct{})
-	go func() {
-		defer close(rings)
-		for {
-			select {
-			case <-again:
-				w.again.ring()
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	err := w.run(ctx)
-	stop()
-	<-rings
-	return err
 }

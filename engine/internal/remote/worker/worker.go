@@ -156,14 +156,11 @@ type Options struct {
 	// Engine has the built-in stages, plugins under development, the observer and the log. The
 	// worker sets everything that depends on a run, such as its state folder.
 	Engine engine.Options
-	Models []string      // folders of models in addition to the user's own
-	Jobs   int           // batches at the same time, of all runs together; 0: as many as each pipeline has under way in a run on one machine
-	State  string        // folder for the data of runs; empty: DefaultState
-	Grace  time.Duration // how long batches under way may take after ctx has ended; 0: a minute
-	// Again signals that something that the worker lacks may be there now; nil: the worker only
-	// checks from time to time.
-	Again <-chan struct{}
-	Say   func(format string, args ...any) // prints lines for people; nil: nothing is printed
+	Models []string                         // folders of models in addition to the user's own
+	Jobs   int                              // batches at the same time, of all runs together; 0: as many as each pipeline has under way in a run on one machine
+	State  string                           // folder for the data of runs; empty: DefaultState
+	Grace  time.Duration                    // how long batches under way may take after ctx has ended; 0: a minute
+	Say    func(format string, args ...any) // prints lines for people; nil: nothing is printed
 }
 
 // lookOver is how often a worker checks whether a run has ended without a message. Following the
@@ -278,7 +275,7 @@ const (
 	// idle is how long a run may have no work before it makes room for others.
 	idle = 10 * time.Second
 	// lookAgain is how often a worker checks whether it still lacks something.
-	lookAgain = 30 * time.Second
+	lookAgain = 10 * time.Second
 )
 
 // pauses are the pauses between attempts after a run could not be opened, or its stages could not
@@ -306,7 +303,6 @@ type worker struct {
 	jobs    *line                 // of batches; nil: each run has its own
 	idle    time.Duration
 	grace   time.Duration
-	again   *bell
 	say     func(format string, args ...any)
 	log     *slog.Logger
 }

@@ -251,13 +251,11 @@ func TestSecretIsNotHere(t *testing.T) {
 	}()
 	<-began
 	must.Do(t, os.Unsetenv("WORKER_TEST_KEY"))
-	again := make(chan struct{})
-	worksAt(t, s, "poor", filepath.Join(t.TempDir(), "state"), Options{Again: again})
+	worksAt(t, s, "poor", filepath.Join(t.TempDir(), "state"), Options{})
 	state(t, r.run, "poor", func(w *caller.WorkerState) bool {
 		return w != nil && w.State == caller.Lacks && len(w.Lacks) == 1 && strings.Contains(w.Lacks[0], "WORKER_TEST_KEY") && w.Batches == 0
 	})
 	t.Setenv("WORKER_TEST_KEY", "hush")
-	again <- struct{}{}
 	if all := <-done; len(all) != 20 {
 		t.Errorf("%d results", len(all))
 	}
@@ -380,7 +378,7 @@ func faked(t *testing.T, c *bus.Conn, f *fakeRoom) (end func()) {
 	w := o.worker(c, func(context.Context, room, *caller.Definition) (joined, error) { return &fake{f}, nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- w.until(ctx, f.again) }()
+	go func() { ended <- w.run(ctx) }()
 	end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -480,21 +478,10 @@ func TestStreamsAreAway(t *testing.T) {
 	conn := connect(t, s, "worker")
 	at := natsServers{conn}
 	here := must.Get(at.Room(t.Context(), "a1"))(t)
-	f := &fakeRoom{id: "a1", again: make(chan struct{})}
+	f := &fakeRoom{id: "a1"}
 	end := faked(t, conn, f)
 	publish(t, r, 1, 1)
 	results(t, r, 1)
-	woken := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case f.again <- struct{}{}: // as SIGHUP: it need not wait for its next look
-				time.Sleep(10 * time.Millisecond)
-			case <-woken:
-				return
-			}
-		}
-	}()
 	lose("racflow_a1_items", "KV_racflow_a1")
 	if over, err := here.(*natsRoom).over(t.Context()); over || !errors.Is(err, bus.ErrNoRun) {
 		t.Errorf("a run without streams, in the index: over %v, %v", over, err)
@@ -513,7 +500,6 @@ func TestStreamsAreAway(t *testing.T) {
 	}
 	publish(t, r, 2, 2)
 	results(t, r, 2)
-	close(woken)
 	end()
 	must.Do(t, r.Remove(t.Context()))
 	if over, err := here.(*natsRoom).over(t.Context()); !over || err != nil {
@@ -644,7 +630,7 @@ func TestLacks(t *testing.T) {
 		needs := func(what ...string) error { return &shipment.LacksError{Lacks: what} }
 		r := p.add("a")
 		r.lacks = []error{needs("no KEY", "no plugin"), needs("no KEY"), needs("no KEY"), errors.New("broken")}
-		w, _ := p.start(0)
+		p.start(0)
 		synctest.Wait()
 		if got := r.last(); got.State != caller.Lacks || strings.Join(got.Lacks, ";") != "no KEY;no plugin" {
 			t.Errorf("%+v", got)
@@ -653,8 +639,7 @@ func TestLacks(t *testing.T) {
 		if got := p.noted("open"); got != "open a" {
 			t.Errorf("too early: %s", got)
 		}
-		time.Sleep(2 * time.Second)
-		w.again.ring()
+		time.Sleep(2*time.Second + lookAgain)
 		synctest.Wait()
 		if got := p.noted("open", "say"); got != "open a, say run a: this worker takes no part in it:, say   no KEY, say   no plugin, "+
 			"open a, say run a: this worker takes no part in it:, say   no KEY, open a" {

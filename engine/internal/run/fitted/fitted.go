@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
@@ -241,36 +240,18 @@ func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error])
 // fit gives the stage rows, and again if its process ended meanwhile.
 func (j Job) fit(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
 	w := retry.Work{Retries: j.Stage.Retries, Call: func(ctx context.Context, _ []int) error {
-		return j.watch(ctx, f, rows)
+		return f.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
+			n := 0
+			for batch, err := range rows {
+				if !yield(batch, err) {
+					return
+				}
+				n += len(batch)
+			}
+			j.Progress.Report(terminal.ProgressStep{Doing: "learning", Unit: "row", Done: int64(n)})
+		})
 	}}
 	return w.Do(ctx, 1)[0]
-}
-
-// watch gives the stage rows, and then reports every second how long it has been learning.
-func (j Job) watch(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
-	begun, n := time.Now(), 0
-	var reports sync.WaitGroup
-	defer reports.Wait()
-	ctx, learnt := context.WithCancel(ctx)
-	defer learnt()
-	return f.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
-		for batch, err := range rows {
-			if !yield(batch, err) {
-				return
-			}
-			n += len(batch)
-		}
-		reports.Go(func() {
-			for second := time.Tick(time.Second); ; {
-				j.Progress.Report(terminal.ProgressStep{Doing: "learning", Unit: "row", Done: int64(n), Elapsed: time.Since(begun)})
-				select {
-				case <-ctx.Done():
-					return
-				case <-second:
-				}
-			}
-		})
-	})
 }
 
 // digest identifies the rows that a stage learns from. The number of entries differs if a stage

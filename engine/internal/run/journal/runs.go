@@ -40,11 +40,10 @@ type Runs struct {
 // RunsOf returns the runs of a state folder.
 func RunsOf(state string) Runs { return Runs{filepath.Join(state, "runs"), time.Now} }
 
-// Begin makes the folder of a run, sets the run's ID and time, and removes runs by keep. If it
+// Begin makes the folder of a run, sets the run's ID and time, and removes runs by keep, whose IDs it returns. If it
 // fails, it leaves no folder.
-func (r Runs) Begin(m Manifest, o Options, keep Retention) (*Journal, []RemovedRun, error) {
-	m, err := r.create(m)
-	if err != nil {
+func (r Runs) Begin(m Manifest, o Options, keep Retention) (_ *Journal, removed []string, err error) {
+	if m, err = r.create(m); err != nil {
 		return nil, nil, unkept(err)
 	}
 	dir := r.folder(m.ID)
@@ -52,8 +51,7 @@ func (r Runs) Begin(m Manifest, o Options, keep Retention) (*Journal, []RemovedR
 	if err != nil {
 		return nil, nil, errors.Join(unkept(err), os.RemoveAll(dir))
 	}
-	removed, err := r.prune(keep)
-	if err != nil {
+	if removed, err = r.prune(keep); err != nil {
 		return nil, removed, errors.Join(unkept(err), j.Close(nil), os.RemoveAll(dir))
 	}
 	return j, removed, nil

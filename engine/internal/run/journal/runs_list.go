@@ -96,19 +96,11 @@ type Retention struct {
 	Bytes int64         // of all kept runs; 0: any
 }
 
-// RemovedRun is a finished run that was removed.
-type RemovedRun struct {
-	ID     string
-	Tokens uint64 // used by its models: the run cost something
-	Failed int    // items that failed
-}
-
 // prune removes finished runs, oldest first. A run that owes something stays until it is resumed or
 // removed by name, and so does the newest.
-func (r Runs) prune(keep Retention) (removed []RemovedRun, err error) {
+func (r Runs) prune(keep Retention) (removed []string, err error) {
 	type run struct {
 		id    string
-		end   *Totals
 		began time.Time
 		size  int64
 	}
@@ -124,11 +116,10 @@ func (r Runs) prune(keep Retention) (removed []RemovedRun, err error) {
 		if m.Started.After(latest) { // a run is no older than those before it
 			latest = m.Started
 		}
-		end := r.End(id)
-		if end.Owes() {
+		if r.End(id).Owes() {
 			continue
 		}
-		one := run{id: id, end: end, began: latest}
+		one := run{id: id, began: latest}
 		if keep.Bytes > 0 {
 			one.size = Size(r.folder(id))
 		}
@@ -149,7 +140,7 @@ func (r Runs) prune(keep Retention) (removed []RemovedRun, err error) {
 			return removed, fmt.Errorf("remove an old run: %w", err)
 		}
 		bytes -= old.size
-		removed = append(removed, RemovedRun{old.id, old.end.InputTokens + old.end.OutputTokens, old.end.Failed})
+		removed = append(removed, old.id)
 	}
 	return removed, nil
 }

@@ -192,8 +192,7 @@ func TestOwingRunsStay(t *testing.T) {
 		t.Errorf("%d unfinished runs are counted, want %d", n, len(want))
 	}
 	want = append(want, damaged.ID())
-	var removed []journal.RemovedRun
-	var all []string
+	var removed, all []string
 	for i := range 25 {
 		totals := outcome.Totals{Items: 2, Failed: i % 2}
 		if i == 2 {
@@ -210,7 +209,7 @@ func TestOwingRunsStay(t *testing.T) {
 	if d := cmp.Diff(append(want, all[4:]...), folders(t, state)); d != "" { // 20, and the one that began after the last pruning
 		t.Errorf("runs that are left (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]journal.RemovedRun{{ID: all[0]}, {ID: all[1], Failed: 1}, {ID: all[2], Tokens: 100_234}, {ID: all[3], Failed: 1}}, removed); d != "" {
+	if d := cmp.Diff(all[:4], removed); d != "" {
 		t.Errorf("removed (-want +got):\n%s", d)
 	}
 }

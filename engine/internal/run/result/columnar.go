@@ -3,36 +3,17 @@ package result
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/parquet-go/parquet-go"
 )
 
-// This file writes rows as Apache Parquet, and counts the rows of such a file.
+// This file writes rows as Apache Parquet.
 //
 // It gathers rows into row groups, so memory does not grow with the file. The footer is written
 // last: if a process ends before Close, its file is not valid Parquet, and nobody takes it for
 // complete.
 //
 // This file knows only columns and values; the rest of the package gives them meaning.
-
-// ParquetRows counts the rows of a file. It fails if the file is not Parquet.
-func ParquetRows(path string) (int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err != nil {
-		return 0, err
-	}
-	return file.NumRows(), nil
-}
 
 // message is the root of a schema. It keeps the order of fields, which a parquet.Group sorts by
 // name.

@@ -381,45 +381,23 @@ func extension(name string) string {
 	return strings.ToLower(strings.TrimPrefix(filepath.Ext(name), "."))
 }
 
-// packer compresses what is written to it.
-type packer interface {
-	io.WriteCloser
-	Flush() error
-}
-
-// pack returns a packer that compresses results on their way to w. Its Close leaves w open.
-func pack(w io.Writer, format string, o Options) (packer, error) {
+// pack returns a writer that compresses results on their way to w. Its Close leaves w open.
+func pack(w io.Writer, format string, o Options) (io.WriteCloser, error) {
 	if o.Compression != "" && (format == Parquet || format == Table) {
 		return nil, fmt.Errorf("%s is not written as .%s: leave that out of the name", format, o.Compression)
 	}
-	var p packer
 	switch o.Compression {
 	case "":
 		return loose{w}, nil
 	case GZ:
-		p = gzip.NewWriter(w)
+		return gzip.NewWriter(w), nil
 	case ZST:
-		z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // makes the bytes reproducible
-		if err != nil {
-			return nil, err
-		}
-		p = z
-	default:
-		return nil, errors.New("unknown compression: use gz or zst")
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // makes the bytes reproducible
 	}
-	if !o.Live {
-		p = late{p}
-	}
-	return p, nil
+	return nil, errors.New("unknown compression: use gz or zst")
 }
 
 // loose compresses nothing.
 type loose struct{ io.Writer }
 
-func (loose) Flush() error { return nil }
 func (loose) Close() error { return nil }
-
-// late ignores Flush: it passes on compressed data when there is enough.
-type late struct{ packer }
-
-func (late) Flush() error { return nil }

@@ -111,7 +111,7 @@ func (w *csvWriter) write(columns []column, r *row) error {
 // Writer writes results one by one.
 type Writer interface {
 	Write(outcome.Result) error
-	// Flush passes on what was written so far, as far as the format allows.
+	// Flush passes on what was written so far, as far as format and compression allow.
 	Flush() error
 	// Close completes the output, but does not close the underlying writer.
 	Close() error
@@ -125,10 +125,7 @@ type Options struct {
 	Input   Input // describes the rows
 	// Compression is GZ or ZST; empty: none.
 	Compression string
-	// Live makes Flush pass on compressed results at once, as a reader of a pipe expects. The bytes
-	// then depend on when Flush is called.
-	Live bool
-	More string // where a table says that the results are which it leaves out
+	More        string // where a table says that the results are which it leaves out
 }
 
 // NewWriter returns a writer of one of Formats. It fails for an unknown format or column.
@@ -165,7 +162,7 @@ func NewWriter(w io.Writer, format string, o Options) (Writer, error) {
 // stream writes each result separately.
 type stream struct {
 	*bufio.Writer
-	packed packer
+	packed io.WriteCloser
 	header func() error // writes the lines before the results; nil: none, or already written
 	write  func(*row) error
 }
@@ -184,13 +181,6 @@ func (s *stream) begin() error {
 	}
 	s.header = nil
 	return header()
-}
-
-func (s *stream) Flush() error {
-	if err := s.Writer.Flush(); err != nil {
-		return err
-	}
-	return s.packed.Flush()
 }
 
 func (s *stream) Close() error {

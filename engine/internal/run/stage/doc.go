@@ -29,9 +29,9 @@
 // every call of the service (Options.Refuses). It is not called again for other items, its prompts are not made,
 // and no fallback takes over: nobody would ask it about these items again. The other voters answer them, and the
 // results name the missing voters; an item without an acceptable answer from them is left. A when rule that does
-// not hold makes nothing missing. The graph ends (Graph.Ended) if no other voter remains, one of the election's
-// rules names the voter, or figures must come from one method (Options.Strict). Then items that need the stage
-// are left, which is no failure, and the other items read so far are answered.
+// not hold makes nothing missing. The graph ends (Graph.Ended) if no other voter remains, or figures must come
+// from one method (Options.Strict). Then items that need the stage are left, which is no failure, and the other
+// items read so far are answered.
 //
 // If the service of a stage cannot be asked about an item (sdk.CodeUnavailable: it is down, has no quota left, or
 // the run is offline), and neither a fallback nor on_error = "skip" takes over, the stage is missing for the item

@@ -147,7 +147,7 @@ func New(p *pipeline.Pipeline, o Options) *Graph {
 			case above == nil:
 			case above.Block == "prompt":
 				above.readers = append(above.readers, s)
-			case s.Block == "elect" && (above.Block != "sample" || s.names(above)):
+			case s.Block == "elect" && above.Block != "sample":
 				s.in.firm = append(s.in.firm, n)
 			}
 		}

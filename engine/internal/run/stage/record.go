@@ -131,7 +131,7 @@ type inputs struct {
 	prompt   int
 	voters   []int
 	needs    []int // all stages that must finish first, transitively
-	firm     []int // of an election: stages that it needs; a voter, if one of its rules names it
+	firm     []int // of an election: stages other than voters, which it cannot do without
 }
 
 // sees reports whether the stage may read another's output.

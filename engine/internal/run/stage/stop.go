@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
@@ -184,13 +183,6 @@ func (g *Graph) electsWithout(lost []bool) bool {
 		return false
 	}
 	return slices.ContainsFunc(e.in.voters, func(v int) bool { return !gone(v) && !g.stages[v].abstains() })
-}
-
-// names reports whether a rule of an election reads the answer of this voter.
-func (s *stage) names(voter *stage) bool {
-	return slices.ContainsFunc([]*rule.Rule{s.When, s.Accept, s.Flag}, func(r *rule.Rule) bool {
-		return r.Reads("votes") && r.Mentions(voter.Name)
-	})
 }
 
 // idle reports whether no running stage reads the prompts of this one any more.

@@ -378,9 +378,8 @@ func TestTheRunEndsWithAStage(t *testing.T) {
 		body   string
 		strict bool
 	}{
-		"the only voter":              {one, false},
-		"figures of one method":       {free + one, true},
-		"a rule that names the voter": {free + strings.Replace(one, `{ use = "majority" }`, "{\n use = \"majority\"\n flag = \"any(votes, .voter == 'v' and not .accepted)\"\n }", 1), false},
+		"the only voter":        {one, false},
+		"figures of one method": {free + one, true},
 		"one voter after the other": {strings.Replace(one, "elect", `
 		sample "w" {
 			use     = "paid"

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
@@ -388,58 +387,4 @@ func TestOtherColumns(t *testing.T) {
 	if a := item(t, k.open(t, k.run), "a"); a.Text == "a" || a.Text == "" {
 		t.Errorf("the text is %q", a.Text)
 	}
-}
-
-// TestRecorded: expressions see of an item what the run kept, and say what it did not keep.
-func TestRecorded(t *testing.T) {
-	k := run(t)
-	r := k.open(t, k.run)
-	file := k.file(t)
-	seen, gone, err := r.Recorded(t.Context(), "a")
-	if err != nil || len(gone) > 0 {
-		t.Fatalf("%v, %q", err, gone)
-	}
-	for expression, want := range map[string]string{
-		"answer": `"fruit"`, "answer in candidate_labels": "true", "len(candidates)": "3", "item.text": `"an apple"`,
-		"item.meta.shop": `"north"`, "margin > 0 and margin <= 1": "true", "confidence == agreement": "true", "labels": `["fruit", "vehicle"]`,
-		`count(votes, .voter == "llm" and .answer == "fruit")`: "2",
-	} {
-		got, diags, err := file.Inspect(t.Context(), expression, seen)
-		if got != want || err != nil || diags.HasErrors() {
-			t.Errorf("%s: %s, %v, %v, want %s", expression, got, err, diags, want)
-		}
-	}
-
-	o := k.o
-	o.Journal = true // of notable items alone
-	p, err := engine.Open(t.Context(), filepath.Join(k.dir, "p.hcl"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := p.Work(t.Context(), func([]outcome.Result) error { return nil }, nil)
-	p.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen, _, err = k.open(t, out.Run).Recorded(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, _, err := file.Inspect(t.Context(), "answer", seen); got != `"fruit"` || err != nil {
-		t.Errorf("answer %s, %v", got, err)
-	}
-	if _, _, err := file.Inspect(t.Context(), "answer in candidate_labels", seen); err == nil || !strings.Contains(err.Error(), "--keep all") {
-		t.Errorf("candidates that were not kept: %v", err)
-	}
-}
-
-// file loads the pipeline's file.
-func (k *kept) file(t *testing.T) *pipeline.File {
-	t.Helper()
-	p, err := engine.Open(t.Context(), filepath.Join(k.dir, "p.hcl"), k.o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
-	return p.File()
 }

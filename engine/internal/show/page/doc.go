@@ -19,6 +19,6 @@
 // Colours, spaces and components are in page.css, for light and dark, wide and narrow. The
 // same Page always gives the same bytes.
 //
-// report.go makes the page of a run, or of a comparison of two; review.go serves the page for people's decisions;
-// docs.go shows an OpenAPI description with a library: only its policy allows styles that scripts make.
+// report.go makes the page of a run; review.go serves the page for people's decisions; docs.go
+// shows an OpenAPI description with a library: only its policy allows styles that scripts make.
 package page

@@ -20,13 +20,12 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file makes pages that explain runs: one of a run, and one that compares two.
+// This file makes the page that explains a run.
 //
-// The page of a run has its totals; for a run with labels the measurements of package eval,
+// The page has the run's totals; for a run with labels the measurements of package eval,
 // with accuracy by coverage and calibration; cost and time by stage; and a table of the items.
 // Failed, wrong and flagged items come first. Each item opens to what made its answer, from
-// package explain. The page of two runs has package eval's comparison: which items
-// are answered differently, and whether that is more than chance.
+// package explain.
 //
 // The details of answers are in blocks of a few items, which the page unpacks when a person
 // opens one of the items; one block has the texts of all candidates. A page grows to some 12 MB:
@@ -183,7 +182,7 @@ func RunPage(ctx context.Context, run ReportedRun) (Page, error) {
 				wanted[one.line] = true
 			}
 		}
-		if err := kept.read(ctx, run, wanted, func(it *explain.Item) any { return kept.pack(it) }); err != nil {
+		if err := kept.read(ctx, run, wanted); err != nil {
 			return Page{}, err
 		}
 	}

@@ -5,117 +5,11 @@ import (
 	_ "embed" // of the assets
 	"encoding/json"
 	"fmt"
-	"html/template"
 
-	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/explain"
 	"github.com/racflow/racflow/sdk"
 )
-
-var (
-	//go:embed assets/compare.html
-	compareBody string
-	//go:embed assets/compare.js
-	compareModule string
-)
-
-// pair is one item with the answers of two runs.
-type pair struct {
-	A *packed `json:"a"` // nil: the run no longer has this item
-	B *packed `json:"b"`
-}
-
-// ComparePage returns the page of a comparison of two runs.
-func ComparePage(ctx context.Context, r *eval.RunComparison, a, b ReportedRun) (Page, error) {
-	ofA, itemsA, err := measure(ctx, a)
-	if err != nil {
-		return Page{}, err
-	}
-	ofB, itemsB, err := measure(ctx, b)
-	if err != nil {
-		return Page{}, err
-	}
-	linesA, namesB, texts := map[string]int{}, map[int]string{}, map[int]string{}
-	for line, name := range names(itemsA) {
-		linesA[name] = line
-	}
-	for line, name := range names(itemsB) {
-		namesB[line] = name
-	}
-	for _, o := range itemsB {
-		texts[o.line] = o.text
-	}
-	changed := r.Items[:min(len(r.Items), mostRows)]
-	wantA, wantB := map[int]bool{}, map[int]bool{}
-	list := make([]one, 0, len(changed))
-	for _, item := range changed {
-		wantB[item.Line] = true
-		if line, ok := linesA[namesB[item.Line]]; ok {
-			wantA[line] = true
-		}
-		list = append(list, one{line: item.Line, id: item.ID, text: texts[item.Line], expected: item.Expected, answer: item.B, state: change(item)})
-	}
-	kept, before := newDetails(), map[int]*explain.Item{}
-	for item, err := range a.Items(ctx, func(b *explain.Brief) bool { return wantA[b.Line] }) {
-		if err != nil {
-			return Page{}, err
-		}
-		before[item.Line] = item
-	}
-	err = kept.read(ctx, b, wantB, func(it *explain.Item) any {
-		p := pair{B: kept.pack(it)}
-		if old := before[linesA[namesB[it.Line]]]; old != nil {
-			p.A = kept.pack(old)
-		}
-		return p
-	})
-	if err != nil {
-		return Page{}, err
-	}
-	blocks, err := kept.blocks()
-	if err != nil {
-		return Page{}, err
-	}
-	rows, answersA := columns(list, kept), make([]string, len(changed))
-	for i, item := range changed {
-		answersA[i] = beginning(item.A)
-	}
-	rows["a"] = answersA
-	short := *r
-	short.Items = nil // rows has them
-	return Page{
-		Title: fmt.Sprintf("%s and %s", r.A.Run, r.B.Run), Brand: "racflow report", Body: template.HTML(compareBody), //nolint:gosec // an asset of this program
-		Data:    map[string]any{"report": short, "a": describe(a, ofA), "b": describe(b, ofB), "items": rows, "all": len(r.Items), "explained": kept.items},
-		Blocks:  blocks,
-		Modules: []string{Table, Chart, Item, figuresModule, itemsModule, compareModule}, Charts: true,
-	}, nil
-}
-
-// change returns the state of an item with different answers: l lost, g gained, c changed, if
-// nobody knows which answer is right.
-func change(item eval.ChangedItem) string {
-	switch {
-	case item.Expected == "":
-		return "c"
-	case item.Lost:
-		return "l"
-	}
-	return "g"
-}
-
-// names gives each item, by line, the name that matches it with the other run's: see package eval.
-func names(items []one) map[int]string {
-	all, seen := map[int]string{}, map[string]int{}
-	for _, o := range items {
-		if o.is("u") {
-			continue
-		}
-		seen[o.id]++
-		all[o.line] = fmt.Sprintf("%d %s", seen[o.id], o.id)
-	}
-	return all
-}
 
 const (
 	together = 100       // most items of a block
@@ -148,9 +42,8 @@ type entries struct {
 
 func newDetails() *details { return &details{at: map[int]int{}, known: map[string]int{}} }
 
-// read adds what made the answers of the items on the wanted lines of a run, until the page is
-// full. form converts an item for the page.
-func (d *details) read(ctx context.Context, run ReportedRun, wanted map[int]bool, form func(*explain.Item) any) error {
+// read adds what made the answers of the items on the wanted lines of a run, until the page is full.
+func (d *details) read(ctx context.Context, run ReportedRun, wanted map[int]bool) error {
 	if len(wanted) == 0 || d.full {
 		return nil
 	}
@@ -158,7 +51,7 @@ func (d *details) read(ctx context.Context, run ReportedRun, wanted map[int]bool
 		if err != nil {
 			return err
 		}
-		if err := d.add(item.Line, form(item)); err != nil {
+		if err := d.add(item); err != nil {
 			return err
 		}
 		if d.full {
@@ -168,13 +61,13 @@ func (d *details) read(ctx context.Context, run ReportedRun, wanted map[int]bool
 	return nil
 }
 
-// add adds the item of a line, in the form that the page gets.
-func (d *details) add(line int, item any) error {
-	text, err := json.Marshal(item)
+// add adds an item, in the form that the page gets.
+func (d *details) add(item *explain.Item) error {
+	text, err := json.Marshal(d.pack(item))
 	if err != nil {
-		return fmt.Errorf("item of line %d: %w", line, err)
+		return fmt.Errorf("item of line %d: %w", item.Line, err)
 	}
-	d.at[line] = len(d.done)*together + len(d.pending)
+	d.at[item.Line] = len(d.done)*together + len(d.pending)
 	d.items++
 	d.pending, d.waiting = append(d.pending, text), d.waiting+len(text)
 	if len(d.pending) < together && d.waiting < enough {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/explain"
 
@@ -251,31 +250,5 @@ func TestFull(t *testing.T) {
 func TestError(t *testing.T) {
 	if _, err := page.RunPage(context.Background(), run{err: errors.New("the disk is gone")}); err == nil || err.Error() != "the disk is gone" {
 		t.Errorf("the error is %v", err)
-	}
-}
-
-func TestCompare(t *testing.T) {
-	a := run{id: "run-000001", items: []explain.Item{item(2, "a", "a", .9, false), item(3, "a", "b", .6, false), item(4, "b", "b", .6, false)}}
-	b := run{id: "run-000002", items: []explain.Item{item(12, "a", "b", .7, false), item(13, "a", "a", .8, false), item(14, "b", "b", .6, false)}}
-	for i := range b.items {
-		b.items[i].ID = a.items[i].ID
-	}
-	r := &eval.RunComparison{
-		A: eval.ComparedRun{Run: a.id}, B: eval.ComparedRun{Run: b.id}, Both: 3, Right: &eval.Paired{Items: 3, Lost: 1, Gained: 1},
-		Items: []eval.ChangedItem{{Line: 12, ID: "i2", Expected: "a", A: "a", B: "b", Lost: true}, {Line: 13, ID: "i3", Expected: "a", A: "b", B: "a"}},
-	}
-	p, err := page.ComparePage(context.Background(), r, a, b)
-	text := reportHTML(t, p, err)
-	var got shown
-	block(t, text, "data", &got)
-	if d := cmp.Diff([]string{"l", "g"}, got.Items.State); d != "" || got.Items.A[1] != "b" || got.Explained != 2 {
-		t.Errorf("states (-want +got):\n%s%+v", d, got)
-	}
-	var made []struct{ A, B struct{ Line int } }
-	block(t, text, "made-0", &made)
-	for i, at := range got.Items.At {
-		if pair := made[at]; pair.B.Line != got.Items.Line[i] || pair.A.Line != pair.B.Line-10 {
-			t.Errorf("line %d opens to %+v", got.Items.Line[i], pair)
-		}
 	}
 }

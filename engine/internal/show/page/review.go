@@ -30,14 +30,13 @@ import (
 //	GET  /             the page, which holds no data
 //	GET  /api/queue    cases, labels, and notes for people
 //	GET  /api/case     one case: its whole text, and what made its answer
+//	GET  /api/decided  what is decided by now, which pages ask again and again
 //	POST /api/decide   review.Request
 //	POST /api/undo     takes back what a page did last
-//	POST /api/at       which case a page shows, so that others are offered another one
-//	GET  /api/events   decisions and pages as they change, as server-sent events
 //	POST /api/finish   ends the review
 //
 // The page shows one case at a time and is operated by keyboard. Several people, and several pages,
-// can decide at the same time: each page shows the decisions of the others immediately.
+// can decide at the same time: each page shows the decisions of the others within seconds.
 
 var (
 	//go:embed assets/labels.js

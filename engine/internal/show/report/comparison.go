@@ -31,7 +31,6 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 			table = append(table, cells)
 		}
 	}
-	table = narrow(table, ofConfidence, ofAccuracy)
 	tw := terminal.NewTable(w)
 	for line := range len(rows) + 1 {
 		for i, cells := range table {
@@ -45,10 +44,7 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	if err := warn(w, rows); err != nil {
-		return err
-	}
-	return weightless(w, c)
+	return warn(w, rows)
 }
 
 // column is a column of the table; show: at least one row has its figure.
@@ -102,11 +98,11 @@ func answerColumns(rows []eval.Row) []column {
 	}
 	return []column{
 		{"ACCURACY", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.Accuracy) }},
-		{ofAccuracy, scored, func(r eval.Report) string {
+		{"95 % INTERVAL", scored, func(r eval.Report) string {
 			return fmt.Sprintf("%.4f-%.4f", r.AccuracyInterval.Low, r.AccuracyInterval.High)
 		}},
 		{"MACRO-F1", scored, func(r eval.Report) string { return fmt.Sprintf("%.4f", r.MacroF1) }},
-		{ofConfidence, calibrated, func(r eval.Report) string {
+		{"ECE", calibrated, func(r eval.Report) string {
 			if r.Calibration == nil {
 				return "-"
 			}
@@ -142,31 +138,6 @@ func costColumns(rows []eval.Row) []column {
 	}
 }
 
-// Columns that a table drops when it is too wide.
-const (
-	ofAccuracy   = "95 % INTERVAL"
-	ofConfidence = "ECE"
-	tableWidth   = 100
-)
-
-// narrow drops the named columns, one after the other, until the lines of a table are short enough.
-func narrow(table [][]string, names ...string) [][]string {
-	for _, name := range names {
-		width := -2 // no gap follows the last column
-		for _, cells := range table {
-			widest := 0
-			for _, cell := range cells {
-				widest = max(widest, terminal.Width(cell))
-			}
-			width += widest + 2
-		}
-		if width > tableWidth {
-			table = slices.DeleteFunc(table, func(cells []string) bool { return cells[0] == name })
-		}
-	}
-	return table
-}
-
 // warn names the voters that are better than the election by more than chance.
 func warn(w io.Writer, rows []eval.Row) error {
 	for _, r := range rows {
@@ -177,31 +148,6 @@ func warn(w io.Writer, rows []eval.Row) error {
 			if _, err := fmt.Fprintf(w, "warning: with %s: %s\n", strings.Join(r.Set, ", "), lead(v, r.Report.Scored)); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-// weightless names the voters whose weight 0 keeps them from changing answers, if a target is about them.
-func weightless(w io.Writer, c eval.Comparison) error {
-	var names []string
-	rows := map[string]int{} // rows of the table in which the voter has weight 0
-	for _, r := range c.Rows {
-		for _, v := range r.Report.Voters {
-			about := func(target string) bool {
-				return strings.HasPrefix(target, "var.") || slices.Contains(strings.Split(target, "."), v.Name)
-			}
-			if v.Weight == nil || *v.Weight != 0 || !slices.ContainsFunc(c.Targets, about) {
-				continue
-			}
-			if rows[v.Name]++; rows[v.Name] == 1 {
-				names = append(names, v.Name)
-			}
-		}
-	}
-	for _, name := range names {
-		if _, err := fmt.Fprintf(w, "the election learned, or was given, the weight 0 for %s in %d of %s: there its answers change none\n", name, rows[name], terminal.Plural(len(c.Rows), "row")); err != nil {
-			return err
 		}
 	}
 	return nil

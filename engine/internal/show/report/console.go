@@ -20,23 +20,9 @@ const ConsoleCommands = `    EXPRESSION     such as var.model, local.x, upper("a
     :help          these commands, and the names that there are
 `
 
-// consoleExamples has an example expression for each name of an item.
-var consoleExamples = map[string]string{
-	"item":             `item.text contains "refund"`,
-	"labels":           `"refund" in labels`,
-	"candidate_labels": "answer in candidate_labels",
-	"candidates":       "candidates[0].score > 0.8",
-	"margin":           "margin < 0.2",
-	"agreement":        "agreement >= 0.5",
-	"votes":            "count(votes, .answer == answer) > 1",
-	"answer":           `answer == "refund"`,
-	"confidence":       "confidence < 0.6",
-	"unknown":          "unknown > 0.5",
-}
-
-// ConsoleHelp lists the commands of racflow console, and the names that an expression may use. item
-// is nil if no item is set yet.
-func ConsoleHelp(w io.Writer, file *pipeline.File, item *pipeline.Inspected) error {
+// ConsoleHelp lists the commands of racflow console, and the names that an expression may use. item:
+// one is set.
+func ConsoleHelp(w io.Writer, file *pipeline.File, item bool) error {
 	tw := terminal.NewTable(w)
 	fmt.Fprint(tw, ConsoleCommands)
 	var names []string
@@ -49,10 +35,10 @@ func ConsoleHelp(w io.Writer, file *pipeline.File, item *pipeline.Inspected) err
 	if len(names) > 0 {
 		fmt.Fprintf(tw, "\nnames of the file: %s\n", strings.Join(names, ", "))
 	}
-	if item == nil {
-		fmt.Fprintln(tw, "\nnames of an item, once there is one by :item, :row, or --run and --item:")
-	} else {
+	if item {
 		fmt.Fprintln(tw, "\nnames of the item:")
+	} else {
+		fmt.Fprintln(tw, "\nnames of an item, once there is one by :item or :row:")
 	}
 	for _, n := range rule.Described(rule.Inspect) {
 		what := n.Type
@@ -63,10 +49,7 @@ func ConsoleHelp(w io.Writer, file *pipeline.File, item *pipeline.Inspected) err
 		if len(fields) > 0 {
 			what += " with " + strings.Join(fields, ", ")
 		}
-		if item != nil && item.Unknown[n.Name] != "" {
-			what = "not known: " + item.Unknown[n.Name]
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", n.Name, consoleExamples[n.Name], what)
+		fmt.Fprintf(tw, "%s\t%s\n", n.Name, what)
 	}
 	return tw.Flush()
 }

@@ -200,9 +200,6 @@ func Progress(s terminal.ProgressStep, m *terminal.ProgressMeter, now time.Time)
 	if left, ok := m.Left(now); ok {
 		parts = append(parts, "about "+duration(left)+" left")
 	}
-	if s.Elapsed > 0 {
-		parts = append(parts, duration(s.Elapsed)+" so far")
-	}
 	for _, one := range []struct {
 		n    int64
 		what string

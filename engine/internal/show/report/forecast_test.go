@@ -22,7 +22,7 @@ func TestProgress(t *testing.T) {
 		"slow":            {terminal.ProgressStep{Doing: "answering", Unit: "item", Done: 10, Total: 1000}, 100 * time.Second, "answering: 10 of 1000 items, about 2 h 50 min left, 6 per minute"},
 		"documents":       {terminal.ProgressStep{Doing: "embedding", Name: "docs", Unit: terminal.BytesUnit, Done: 1_234_567, Total: 40_000_000, Passages: 312}, 10 * time.Second, "embedding docs: 1.2 of 40.0 MB, about 5 min 20 s left, 312 passages, 123.5 kB/s"},
 		"small documents": {terminal.ProgressStep{Doing: "embedding", Name: "docs", Unit: terminal.BytesUnit, Done: 10, Total: 999, Passages: 1}, time.Second, "embedding docs: 10 of 999 B, 1 passage"},
-		"a stage learns":  {terminal.ProgressStep{Doing: "learning", Name: "sample.linear", Unit: "row", Done: 16384, Elapsed: 75 * time.Second}, time.Second, "learning sample.linear: 16384 rows, 1 min 15 s so far"},
+		"a stage learns":  {terminal.ProgressStep{Doing: "learning", Name: "sample.linear", Unit: "row", Done: 16384}, time.Second, "learning sample.linear: 16384 rows"},
 		"elections":       {terminal.ProgressStep{Doing: "searching for weights, elections held", Done: 20}, 10 * time.Second, "searching for weights, elections held: 20, 2/s"},
 	} {
 		t.Run(name, func(t *testing.T) {

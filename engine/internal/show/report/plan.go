@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -42,7 +41,6 @@ func Plan(w io.Writer, what *plan.Plan) error {
 	}
 	p.writeKnowledge(tw)
 	p.writeStages(tw)
-	p.writeTimeouts(tw)
 	p.writeExpects(tw)
 	if p.Invalid > 0 {
 		fmt.Fprintf(tw, "\n%d rows of the input cannot be used\n", p.Invalid)
@@ -139,19 +137,6 @@ func timeouts(p *pipeline.Pipeline) map[string]string {
 		}
 	}
 	return all
-}
-
-// writeTimeouts writes the stages of each timeout.
-func (p planned) writeTimeouts(w io.Writer) {
-	stages := map[string][]string{}
-	for name, timeout := range timeouts(p.Pipeline) {
-		stages[timeout] = append(stages[timeout], name)
-	}
-	fmt.Fprintf(w, "\nTIMEOUT\tSTAGES\n")
-	for _, timeout := range slices.Sorted(maps.Keys(stages)) {
-		slices.Sort(stages[timeout])
-		fmt.Fprintf(w, "%s\t%s\n", timeout, strings.Join(stages[timeout], ", "))
-	}
 }
 
 // writeExpects writes the expectations that racflow test would measure. A run measures none.

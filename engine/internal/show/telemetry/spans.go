@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
@@ -166,32 +165,8 @@ func (t *Telemetry) about(r *outcome.Result) []attribute.KeyValue {
 	return all
 }
 
-// call holds the labels of the metrics of calls.
-type call struct{ pipeline, stage string }
-
-type callMetrics struct {
-	seconds      prometheus.Observer
-	rows, errors prometheus.Counter
-}
-
-// of returns the metrics of a stage's calls.
-func (t *Telemetry) of(c call) *callMetrics {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	m := t.calls[c]
-	if m == nil {
-		m = &callMetrics{
-			t.metrics.seconds.WithLabelValues(c.pipeline, c.stage),
-			t.metrics.rows.WithLabelValues(c.pipeline, c.stage), t.metrics.errors.WithLabelValues(c.pipeline, c.stage),
-		}
-		t.calls[c] = m
-	}
-	return m
-}
-
 // Call implements outcome.Observer.
 func (t *Telemetry) Call(ctx context.Context, c outcome.StageCall) (context.Context, func(outcome.CallDone)) {
-	m := t.of(call{c.Pipeline, c.Stage})
 	var span trace.Span
 	if t.provider != nil {
 		attributes := []attribute.KeyValue{
@@ -206,12 +181,13 @@ func (t *Telemetry) Call(ctx context.Context, c outcome.StageCall) (context.Cont
 	}
 	start := time.Now()
 	return ctx, func(d outcome.CallDone) {
-		m.seconds.Observe(time.Since(start).Seconds())
-		m.rows.Add(float64(c.Rows))
+		m := t.metrics
+		m.seconds.WithLabelValues(c.Pipeline, c.Stage).Observe(time.Since(start).Seconds())
+		m.rows.WithLabelValues(c.Pipeline, c.Stage).Add(float64(c.Rows))
 		if d.Err != nil {
 			d.RowErrors = c.Rows
 		}
-		m.errors.Add(float64(d.RowErrors))
+		m.errors.WithLabelValues(c.Pipeline, c.Stage).Add(float64(d.RowErrors))
 		if span == nil {
 			return
 		}

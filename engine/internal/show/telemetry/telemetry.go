@@ -177,9 +177,6 @@ type Telemetry struct {
 	texts    bool
 	provider *sdktrace.TracerProvider // nil: no traces
 	tracer   trace.Tracer
-
-	mu    sync.Mutex
-	calls map[call]*callMetrics
 }
 
 var _ outcome.Observer = (*Telemetry)(nil)
@@ -190,7 +187,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	t := &Telemetry{registry: prometheus.NewRegistry(), texts: o.Texts, calls: map[call]*callMetrics{}}
+	t := &Telemetry{registry: prometheus.NewRegistry(), texts: o.Texts}
 	register := prometheus.Registerer(t.registry)
 	if o.Worker != "" {
 		register = prometheus.WrapRegistererWith(prometheus.Labels{"worker": o.Worker}, register)

@@ -3,6 +3,7 @@ package terminal
 import (
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,51 +19,49 @@ import (
 // It does not know what kind of work is done.
 
 // An estimate needs this much time since the start, and this many recent reports of progress.
-// Recent means the last half of the time since the start, and at least the time `recent`, so that a
+// Recent means at least the last half of the time since the start, and at least the time `recent`, so that a
 // few slow steps do not outweigh everything else.
 const (
 	evidence    = 5 * time.Second
 	steps       = 4
 	recent      = 30 * time.Second
-	resolution  = 200 * time.Millisecond // minimum time between two marks
-	mostMarks   = 512                    // at this number every other mark is dropped
 	longestLeft = 1000 * time.Hour
 )
 
 // ProgressMeter measures how fast a piece of work is. The zero value is ready; the work begins with
 // the first call of Add.
 type ProgressMeter struct {
+	// marks are the start and, of the later marks, the last two. Each comes when twice as much time has passed as at
+	// the mark before.
 	marks []mark
+	moves int // reports of progress
 	step  ProgressStep
 }
 
 // mark says how much was done and paid at a time.
 type mark struct {
-	at   time.Time
-	done int64
-	paid float64
+	at    time.Time
+	done  int64
+	paid  float64
+	moves int
 }
 
 // Add takes a report. It starts anew if the report is about other work, or less is done than before.
 func (m *ProgressMeter) Add(now time.Time, s ProgressStep) {
 	if s.Doing != m.step.Doing || s.Name != m.step.Name || s.Unit != m.step.Unit || s.Done < m.step.Done || len(m.marks) == 0 {
-		m.marks = []mark{{now, s.Done, s.Paid}}
+		m.marks, m.moves = []mark{{at: now, done: s.Done, paid: s.Paid}}, 0
+	} else if s.Done > m.step.Done {
+		m.moves++
 	}
 	m.step = s
-	if last := &m.marks[len(m.marks)-1]; now.Sub(last.at) < resolution {
-		if len(m.marks) > 1 { // the start stays as it is
-			last.done, last.paid = s.Done, s.Paid
-		}
+	start, last := m.marks[0].at, m.marks[len(m.marks)-1].at
+	if now.Sub(start) < max(recent, 2*last.Sub(start)) {
 		return
 	}
-	if len(m.marks) == mostMarks {
-		kept := m.marks[:1]
-		for i := 2; i < mostMarks; i += 2 {
-			kept = append(kept, m.marks[i])
-		}
-		m.marks = kept
+	if len(m.marks) == 3 {
+		m.marks = slices.Delete(m.marks, 1, 2)
 	}
-	m.marks = append(m.marks, mark{now, s.Done, s.Paid})
+	m.marks = append(m.marks, mark{now, s.Done, s.Paid, m.moves})
 }
 
 // since returns the mark where recent work begins; false: too little is known.
@@ -71,20 +70,12 @@ func (m *ProgressMeter) since(now time.Time) (since mark, ok bool) {
 		return since, false
 	}
 	elapsed := now.Sub(m.marks[0].at)
-	since = m.marks[0]
 	for _, one := range m.marks {
-		if now.Sub(one.at) < max(recent, elapsed/2) {
-			break
-		}
-		since = one
-	}
-	moved, before := 0, since.done
-	for _, one := range m.marks {
-		if one.at.After(since.at) && one.done > before {
-			moved, before = moved+1, one.done
+		if since.at.IsZero() || now.Sub(one.at) >= max(recent, elapsed/2) {
+			since = one
 		}
 	}
-	return since, elapsed >= evidence && moved >= steps && m.step.Done > since.done
+	return since, elapsed >= evidence && m.moves-since.moves >= steps && m.step.Done > since.done
 }
 
 // Rate returns how much is done per second, recently; false: too little is known.
@@ -222,11 +213,10 @@ type ProgressStep struct {
 	Total int64 // 0: unknown
 	About bool  // Total is an estimate from how much of a file has been read
 
-	Passages int64         // so far, if a knowledge is built from documents
-	Flagged  int64         // among the items done
-	Failed   int64         // among the items done
-	Paid     float64       // cost of calls of services so far, in the currency of the prices
-	Elapsed  time.Duration // for work that cannot say how much is done
+	Passages int64   // so far, if a knowledge is built from documents
+	Flagged  int64   // among the items done
+	Failed   int64   // among the items done
+	Paid     float64 // cost of calls of services so far, in the currency of the prices
 }
 
 // BytesUnit is the unit of work that is measured in bytes.

@@ -83,15 +83,13 @@ func TestMarks(t *testing.T) {
 		at = at.Add(time.Second)
 		m.Add(at, ProgressStep{Doing: "embedding", Done: i, Total: 110_000})
 	}
-	if rate, ok := m.Rate(at); !ok || rate < 0.99 || rate > 1.01 || len(m.marks) > mostMarks {
+	if rate, ok := m.Rate(at); !ok || rate < 0.99 || rate > 1.01 || len(m.marks) > 3 {
 		t.Errorf("rate %v, %v with %d marks", rate, ok, len(m.marks))
 	}
 	if left, ok := m.Left(at); !ok || left < 10_000*time.Second || left > 11_000*time.Second {
 		t.Errorf("%v left, %v", left, ok)
 	}
-	for i := range 10 {
-		m.Add(at, ProgressStep{Doing: "answering", Done: 100_000 + int64(i)})
-	}
+	m.Add(at, ProgressStep{Doing: "answering", Done: 100_000})
 	if _, ok := m.Rate(at.Add(time.Minute)); ok || len(m.marks) != 1 {
 		t.Errorf("%d marks of other work", len(m.marks))
 	}

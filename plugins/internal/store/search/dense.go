@@ -1,8 +1,8 @@
 package search
 
 import (
+	"cmp"
 	"context"
-	"math"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -20,6 +20,8 @@ import (
 const (
 	// queryGroup is how many queries pass over the vectors at a time.
 	queryGroup = 64
+	// pendingRows bounds the rows that a probe has not scored yet, and so its memory.
+	pendingRows = 4096
 	// blockRows is the number of vectors that a worker takes at a time.
 	blockRows = 256
 	// workerBlocks is the number of blocks, times queries, from which another worker
@@ -27,7 +29,9 @@ const (
 	workerBlocks = 24
 	// passRows is the number of vectors that one query passes over before the next
 	// does: the codes stay in the first-level cache, and a word of a row.Set covers them.
-	passRows = 64
+	passRows = simd.GroupRows
+	// groupedQueries is the number of queries from which on packing rows for them pays.
+	groupedQueries = 8
 	// fewRows is the number of selected vectors up to which a pass skips the codes.
 	fewRows = 6
 )
@@ -90,15 +94,22 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe) error {
 	}
 	workers := make([][]probe, min(runtime.GOMAXPROCS(0), 1+len(blocks)*len(probes)/workerBlocks))
 	var next atomic.Int64
-	queries := sparseQueries(s.of, probes)
+	group, queries := s.grouped(probes), sparseQueries(s.of, probes)
 	work := func(w int) {
+		var packed []int8
+		if group != nil {
+			packed = make([]int8, passRows*segment.CodeWidth(s.of.Dimension))
+		}
 		sums := make([]float32, passRows*queries.Cols)
 		for b := int(next.Add(1)) - 1; b < len(blocks) && ctx.Err() == nil; b = int(next.Add(1)) - 1 {
 			if blocks[b].part.Sparse {
 				s.compareSparse(blocks[b], workers[w], queries, sums)
 			} else {
-				s.compare(blocks[b], workers[w])
+				s.compare(blocks[b], workers[w], group, packed)
 			}
+		}
+		for i := range workers[w] {
+			workers[w][i].settle(s)
 		}
 	}
 	var running sync.WaitGroup
@@ -119,26 +130,61 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe) error {
 	return ctx.Err()
 }
 
-// compare takes the probes over a block.
-func (s *DenseLeg) compare(b block, probes []probe) {
+// compare takes the probes over a block. Where they are a group, packed has room for its rows. The way without a group
+// keeps its few products by themselves: with room for those of a group, a single query takes a tenth longer.
+func (s *DenseLeg) compare(b block, probes []probe, group *simd.Group, packed []int8) {
 	to := min(b.from+blockRows, b.part.Segment.Rows)
-	var dots [passRows]int32
+	if group == nil {
+		var dots [passRows]int32
+		for from := b.from; from < to; from += passRows {
+			for i := range probes {
+				probes[i].pass(s, b, from, dots[:min(passRows, to-from)], false)
+			}
+		}
+		return
+	}
+	var dots [simd.GroupSize * passRows]int32
 	for from := b.from; from < to; from += passRows {
+		together := from+passRows <= to
+		if together {
+			group.Pack(packed, b.part.Codes[from*len(packed)/passRows:][:len(packed)])
+		}
 		for i := range probes {
-			probes[i].pass(s, b, from, dots[:min(passRows, to-from)])
+			at := i % simd.GroupSize * passRows
+			if together && at == 0 {
+				group.Dot(&dots, i, packed)
+			}
+			probes[i].pass(s, b, from, dots[at:at+min(passRows, to-from)], together)
 		}
 	}
 }
 
+// grouped returns the group of the probes, or nil where the kernel has none, where they are
+// few, or where one searches only some of the rows: that takes fewer products.
+func (s *DenseLeg) grouped(probes []probe) *simd.Group {
+	if len(probes) < groupedQueries || slices.ContainsFunc(probes, func(p probe) bool { return p.among != nil }) {
+		return nil
+	}
+	queries := make([][]int8, len(probes))
+	for i := range probes {
+		queries[i] = probes[i].codes
+	}
+	return s.kernel.NewGroup(queries)
+}
+
 // probe is the state of one query. It scores a row in full only if the int8 codes
-// do not rule it out. The result is that of scoring every row in full.
+// do not rule it out, and as late as possible, because by then fewer rows are left.
+// The result is that of scoring every row in full.
 type probe struct {
 	number int // of the query
 	exact  []float32
 	codes  []int8 // nil: plain Go, where bytes take no less time than floats
 	among  Selection
 	bound  simd.Bound // of the cosine of a row
-	best   Top        // by cosine
+
+	best    Top      // by cosine, of the rows scored in full
+	sure    Top      // the least that the cosine of different rows can be
+	pending []Scored // by the most that the cosine can be
 }
 
 // newProbe prepares a query. With the query q = q' + e and the row x = x' + f,
@@ -157,6 +203,7 @@ func (s *DenseLeg) newProbe(number int, query []float32, among Selection, depth 
 		p.bound = simd.Bound{Scale: scale, Slope: 1 + lost, Slack: lost + float32(RoundingError(s.of.Dimension))}
 	}
 	p.best = Top{Of: s.of, Depth: min(depth, s.of.Rows)}
+	p.sure.Depth = p.best.Depth
 	return p
 }
 
@@ -178,8 +225,8 @@ func (p *probe) wanted(b block, from int) uint64 {
 	return there
 }
 
-// pass compares the query with vectors of a block; dots is for the products of their codes.
-func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32) {
+// pass compares the query with vectors of a block; dots is for the products of their codes, or has them.
+func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32, known bool) {
 	wanted, n := p.wanted(b, from), len(dots)
 	if wanted == 0 {
 		return
@@ -188,26 +235,54 @@ func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32) {
 	if p.codes == nil || p.among != nil && bits.OnesCount64(wanted) <= fewRows {
 		for ; wanted != 0; wanted &= wanted - 1 {
 			i := bits.TrailingZeros64(wanted)
-			p.offer(s, first+int32(i), math.MaxFloat32)
+			p.score(s, first+int32(i))
 		}
 		return
 	}
-	s.kernel.DotInt8(dots, p.codes, b.part.Codes[from*len(p.codes):][:n*len(p.codes)])
+	if !known {
+		s.kernel.DotInt8(dots, p.codes, b.part.Codes[from*len(p.codes):][:n*len(p.codes)])
+	}
 	rows := b.part.Quantisations[from : from+n]
-	p.bound.Least = p.best.Floor()
+	p.bound.Least = p.floor()
 	for may := s.kernel.Reach(dots, rows, &p.bound) & wanted; may != 0; may &= may - 1 {
 		i := bits.TrailingZeros64(may)
-		p.offer(s, first+int32(i), p.bound.Most(dots[i], rows[i]))
+		estimate, off := p.bound.Of(dots[i], rows[i])
+		p.offer(s, estimate, off, first+int32(i))
 	}
 }
 
-// offer takes in a row with its cosine, which is 0 for a row without direction, unless the most
-// that it can be is too little.
-func (p *probe) offer(s *DenseLeg, row int32, most float32) {
-	if most < p.best.Floor() {
+// offer takes in a row whose cosine is the estimate, or off by so much at most.
+func (p *probe) offer(s *DenseLeg, estimate, off float32, row int32) {
+	if estimate+off < p.floor() {
 		return
 	}
+	p.sure.Offer(Scored{Score: estimate - off})
+	p.pending = append(p.pending, Scored{Score: estimate + off, Row: row})
+	if len(p.pending) == pendingRows {
+		p.settle(s)
+	}
+}
+
+// settle scores the pending rows that may still be among the best.
+func (p *probe) settle(s *DenseLeg) {
+	floor := p.floor()
+	p.pending = slices.DeleteFunc(p.pending, func(s Scored) bool { return s.Score < floor })
+	slices.SortFunc(p.pending, func(a, b Scored) int { return cmp.Compare(b.Score, a.Score) })
+	for _, pending := range p.pending {
+		if pending.Score < p.floor() {
+			break
+		}
+		p.score(s, pending.Row)
+	}
+	p.pending = p.pending[:0]
+}
+
+// score offers a row with its cosine, which is 0 for a row without direction.
+func (p *probe) score(s *DenseLeg, row int32) {
 	if score := s.of.Dot(s.kernel, p.exact, row); score >= p.best.Floor() {
 		p.best.Offer(Scored{Score: score, Row: row})
 	}
 }
+
+// floor is the cosine that a row must reach to be among the best.
+func (p *probe) floor() float32 { return max(p.best.Floor(), p.sure.Floor()) }

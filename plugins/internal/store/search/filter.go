@@ -11,11 +11,6 @@ import (
 // Selection is the live rows that a filter selects, by part. A nil selection is all live rows.
 type Selection []segment.RowSet
 
-// has reports whether a row of a part is there and selected.
-func (s Selection) has(p *segment.Part, part int, r int32) bool {
-	return (s == nil || s[part].Has(r)) && !p.Dead.Has(r)
-}
-
 // Selected returns what a filter selects; nil: all.
 func Selected(s *segment.Snapshot, f *sdk.Filter) Selection {
 	if f == nil {

@@ -10,18 +10,19 @@ import (
 	"github.com/racflow/racflow/plugins/internal/store/segment"
 )
 
-// This file is the lexical leg of a search: the rows of highest BM25, exactly. It walks
-// through the lists of all words of a query, one part after the other.
+// This file is the lexical leg of a search: the rows of highest BM25, exactly. Words
+// that cannot matter are left out (MaxScore); the result is that of scoring every row.
 
 // LexicalLeg searches the words of a snapshot. It is safe for concurrent use.
 type LexicalLeg struct {
 	of          *segment.Snapshot
-	base, slope float32 // a word's share is tf / (tf + base + slope·length)
+	base, slope float32  // a word's share is tf / (tf + base + slope·length)
+	long        sync.Map // *longList by the address of its first row
 }
 
 // NewLexicalLeg returns the lexical leg of a snapshot, with the parameters of BM25.
 func NewLexicalLeg(of *segment.Snapshot, k1, b float64) *LexicalLeg {
-	return &LexicalLeg{of, float32(k1 * (1 - b)), float32(k1 * b * float64(of.Live) / float64(of.Words))}
+	return &LexicalLeg{of: of, base: float32(k1 * (1 - b)), slope: float32(k1 * b * float64(of.Live) / float64(of.Words))}
 }
 
 // queryWord is a word of the query that some row has.
@@ -32,16 +33,18 @@ type queryWord struct {
 }
 
 // words looks up the words of a query, by falling idf: in every part they are added in this order.
-func (l *LexicalLeg) words(query string) (known []queryWord) {
+func (l *LexicalLeg) words(query string) []queryWord {
 	words := l.of.Analyzer.Append(nil, query)
 	slices.Sort(words)
+	known, numbers := make([]queryWord, 0, len(words)), make([]int32, len(words)*len(l.of.Parts))
 	for len(words) > 0 {
 		w, times := words[0], 1
 		for times < len(words) && words[times] == w {
 			times++
 		}
 		words = words[times:]
-		h, df, terms := segment.Hash(w), 0, make([]int32, len(l.of.Parts))
+		h, df, terms := segment.Hash(w), 0, numbers[:len(l.of.Parts)]
+		numbers = numbers[len(terms):]
 		for i := range terms {
 			if terms[i] = l.of.Parts[i].Terms.Find(h, w); terms[i] >= 0 {
 				df += l.of.Parts[i].Df(terms[i])
@@ -56,13 +59,23 @@ func (l *LexicalLeg) words(query string) (known []queryWord) {
 	return known
 }
 
-// sums are the scores of the rows of a part.
-type sums struct {
-	of      []float32 // by row
-	touched []uint32  // rows with a sum, in no order
+// scoring is one query at work, on one part after the other.
+type scoring struct {
+	*LexicalLeg
+	part       *segment.Part
+	among      segment.RowSet // nil: all
+	few        bool           // looking up all words for those is cheaper than walking through the lists
+	lists      []list         // of the query's words, rarest first
+	rest       []float32      // by list: the most that it and those behind it can add; one more, 0
+	sums       []float32      // by row of the part
+	touched    []uint32       // rows that may have a sum, in no order
+	candidates []uint32       // those that may come among the best
+	best       Top
+	floor      float32 // that rows among the best reach
+	certain    Top     // scores that different rows reach
 }
 
-var sumsPool = sync.Pool{New: func() any { return new(sums) }}
+var scorings = sync.Pool{New: func() any { return new(scoring) }}
 
 // Search returns the depth rows of highest BM25 score among those selected,
 // best first, and sets the scores of other rows, which rise:
@@ -81,60 +94,81 @@ func (l *LexicalLeg) Search(query string, among Selection, depth int, others []S
 	if depth == 0 || len(words) == 0 {
 		return nil
 	}
-	best := Top{Of: l.of, Depth: min(depth, l.of.Rows)}
-	floor := float32(math.SmallestNonzeroFloat32) // most rows score 0
-	s, _ := sumsPool.Get().(*sums)
-	defer sumsPool.Put(s)
+	s, _ := scorings.Get().(*scoring)
+	s.LexicalLeg, s.best = l, Top{Of: l.of, Depth: min(depth, l.of.Rows), Heap: make([]Scored, 0, min(depth, l.of.Rows, 1<<10))}
+	s.floor = math.SmallestNonzeroFloat32 // most rows score 0
 	for i := range l.of.Parts {
-		p := &l.of.Parts[i]
-		if more := p.Segment.Rows - len(s.of); more > 0 {
-			s.of = append(s.of, make([]float32, more)...)
+		s.part, s.among = &l.of.Parts[i], nil
+		if among != nil {
+			s.among = among[i]
 		}
-		for _, w := range words {
-			if w.terms[i] >= 0 {
-				l.add(s, p, int(w.terms[i]), w.weight)
-			}
-		}
-		for _, r := range s.touched {
-			if sum := s.of[r]; sum >= floor && among.has(p, i, int32(r)) {
-				best.Offer(Scored{Score: sum, Row: p.Base + int32(r)})
-				floor = max(floor, best.Floor())
-			}
-		}
-		end := sort.Search(len(others), func(j int) bool { return others[j].Row >= p.Base+int32(p.Segment.Rows) })
-		for j := range others[:end] {
-			others[j].Score = s.of[others[j].Row-p.Base]
-		}
+		end := sort.Search(len(others), func(j int) bool { return others[j].Row >= s.part.Base+int32(s.part.Segment.Rows) })
+		s.score(words, i, others[:end])
 		others = others[end:]
-		for _, r := range s.touched {
-			s.of[r] = 0
-		}
-		s.touched = s.touched[:0]
 	}
-	return best.Sorted()
+	found := s.best.Sorted()
+	clear(s.lists[:cap(s.lists)])
+	s.LexicalLeg, s.part, s.among, s.best = nil, nil, nil, Top{}
+	scorings.Put(s)
+	return found
 }
 
-// add adds a word's share to the sums. Products are converted to float32, so that no
-// compiler fuses them with the sum: a row's score is the same to the bit on every processor.
-func (l *LexicalLeg) add(s *sums, p *segment.Part, term int, weight float32) {
-	from, to := p.Terms.Extent(term, term+1)
-	counts, lengths, n := p.Terms.Counts[from:to], p.Lengths, len(s.touched)
-	touched := slices.Grow(s.touched, to-from+1)
+// score offers the rows of a part that may come among the best, and sets the scores of others.
+func (s *scoring) score(words []queryWord, part int, others []Scored) {
+	s.lookUp(words, part, len(others))
+	if more := s.part.Segment.Rows - len(s.sums); more > 0 {
+		s.sums = append(s.sums, make([]float32, more)...)
+	}
+	added := s.walk()
+	s.keep(s.touched, s.least(added))
+	for i := added; i < len(s.lists) && len(s.candidates) > 0; i++ {
+		s.join(&s.lists[i])
+		s.keep(s.candidates, s.least(i+1))
+	}
+	for _, r := range s.candidates {
+		if sum := s.sums[r]; sum >= s.floor && s.alive(r) {
+			s.best.Offer(Scored{Score: sum, Row: s.part.Base + int32(r)})
+			s.floor = max(s.floor, s.best.Floor())
+		}
+	}
+	for i := range others {
+		if r := uint32(others[i].Row - s.part.Base); added < len(s.lists) {
+			others[i].Score = s.total(r)
+		} else {
+			others[i].Score = s.sums[r]
+		}
+	}
+	for _, r := range s.touched {
+		s.sums[r] = 0
+	}
+	s.touched = s.touched[:0]
+}
+
+// alive reports whether a row is there and selected.
+func (s *scoring) alive(r uint32) bool {
+	return (s.among == nil || s.among.Has(int32(r))) && !s.part.Dead.Has(int32(r))
+}
+
+// add adds a word's share to the sums.
+func (s *scoring) add(list *list) {
+	base, slope, weight, lengths, sums := s.base, s.slope, list.weight, s.part.Lengths, s.sums
+	counts, n := list.counts, len(s.touched)
+	touched := slices.Grow(s.touched, len(counts)+1)
 	touched = touched[:cap(touched)]
-	for i, r := range p.Terms.Rows[from:to] {
+	for i, r := range list.rows {
 		if int(r) >= len(lengths) {
 			continue // damaged
 		}
 		tf := float32(counts[i])
 		if counts[i] == segment.ManyRows {
-			tf = float32(p.Terms.Count(from + i))
+			tf = list.tf(i)
 		}
-		sum := s.of[r]
+		sum := sums[r]
 		touched[n] = r
 		if sum == 0 {
 			n++ // whether it is the first word is as good as random: no branch is to depend on it
 		}
-		s.of[r] = sum + float32(weight*(tf/(tf+l.base+float32(l.slope*lengths[r]))))
+		sums[r] = sum + float32(weight*(tf/(tf+base+float32(slope*lengths[r]))))
 	}
 	s.touched = touched[:n]
 }

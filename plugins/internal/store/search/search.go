@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/plugins/internal/store/segment"
@@ -111,14 +110,33 @@ func byRow(found []Scored) []Scored {
 	return rows
 }
 
-// hits returns a hit for each row. It carries its entry where that is id and label.
+// hits returns a hit for each row. It carries its entry where that is id and
+// label: those of all hits are copies in one piece of memory.
 func (s *Searcher) hits(found []Scored, texts bool) []sdk.Hit {
-	hits := make([]sdk.Hit, len(found))
+	hits, entries := make([]sdk.Hit, len(found)), make([]sdk.Entry, len(found))
+	size := 0
 	for i, f := range found {
 		p, r := s.At(f.Row)
-		hits[i].ID = strings.Clone(p.ID(r))
-		if !texts {
-			hits[i].Entry = &sdk.Entry{ID: hits[i].ID, Label: strings.Clone(p.Label(r))}
+		entries[i].ID = p.ID(r)
+		if size += len(entries[i].ID); !texts {
+			entries[i].Label = p.Label(r)
+			size += len(entries[i].Label)
+		}
+	}
+	copies := make([]byte, 0, size)
+	for i := range entries {
+		copies = append(append(copies, entries[i].ID...), entries[i].Label...)
+	}
+	all := string(copies)
+	take := func(n int) (part string) {
+		part, all = all[:n], all[n:]
+		return part
+	}
+	for i := range hits {
+		e := &entries[i]
+		e.ID, e.Label = take(len(e.ID)), take(len(e.Label))
+		if hits[i].ID = e.ID; !texts {
+			hits[i].Entry = e
 		}
 	}
 	return hits

@@ -41,7 +41,7 @@ func (s *DenseLeg) compareSparse(b block, probes []probe, queries simd.View, sum
 		for q := range probes {
 			for wanted := probes[q].wanted(b, from); wanted != 0; wanted &= wanted - 1 {
 				i := bits.TrailingZeros64(wanted)
-				probes[q].offer(s, b.part.Base+int32(from+i), sums[i*width+q]+off)
+				probes[q].offer(s, sums[i*width+q], off, b.part.Base+int32(from+i))
 			}
 		}
 	}

@@ -24,7 +24,7 @@ type Scored struct {
 // Top keeps the best of the rows that it is offered, in a heap with the worst
 // of them at the root. Ties go to the smaller id.
 type Top struct {
-	Of    *segment.Snapshot
+	Of    *segment.Snapshot // nil: ties go to any row
 	Depth int
 	Heap  []Scored
 }
@@ -92,6 +92,9 @@ func (t *Top) Compare(a, b Scored) int {
 	}
 	if a.Score < b.Score {
 		return 1
+	}
+	if t.Of == nil {
+		return 0
 	}
 	return cmp.Compare(t.Of.IDOf(a.Row), t.Of.IDOf(b.Row))
 }

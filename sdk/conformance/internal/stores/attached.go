@@ -92,7 +92,7 @@ func (v *view) make(rows []sdk.Entry) {
 	v.setup = v.Setup(v.T)
 	v.rows, v.setup.Config = rows, v.foreign.Make(v.T, rows)
 	v.process, v.found = v.attach()
-	v.name, v.model = v.found.Name, flat.New(&memory{contents: map[string][]byte{}})
+	v.name, v.model = v.found.Name, flat.New(&memory{})
 	_, err := v.model.Open(v.Context(), v.name, v.schema)
 	if err := errors.Join(err, v.model.Put(v.Context(), v.name, rows), v.model.Commit(v.Context(), v.name, nil)); err != nil {
 		v.Fatalf("write to the model: %v", err)

@@ -98,7 +98,7 @@ var (
 // newCollection opens a collection in a new process.
 func newCollection(t *harness.T, s *harness.Subject, schema sdk.Schema) *collection {
 	name := fmt.Sprintf("conformance_%08x_%d", testRun, collections.Add(1))
-	c := &collection{T: t, Subject: s, setup: s.Setup(t), place: &memory{contents: map[string][]byte{}}, name: name, schema: schema}
+	c := &collection{T: t, Subject: s, setup: s.Setup(t), place: &memory{}, name: name, schema: schema}
 	c.start()
 	c.open()
 	return c
@@ -377,36 +377,29 @@ func cosine(a, b []float32) float64 {
 }
 
 // memory is a place of the model that lasts as long as the check.
-type memory struct {
-	mu       sync.Mutex
-	contents map[string][]byte
-}
+type memory struct{ contents sync.Map }
 
 func (m *memory) Load(_ context.Context, name string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if content, ok := m.contents[name]; ok {
-		return content, nil
+	if content, ok := m.contents.Load(name); ok {
+		return content.([]byte), nil
 	}
 	return nil, fs.ErrNotExist
 }
 
 func (m *memory) Save(_ context.Context, name string, content []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.contents[name] = content
+	m.contents.Store(name, content)
 	return nil
 }
 
 func (m *memory) Remove(_ context.Context, name string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.contents, name)
+	m.contents.Delete(name)
 	return nil
 }
 
-func (m *memory) Names(context.Context) ([]string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Collect(maps.Keys(m.contents)), nil
+func (m *memory) Names(context.Context) (names []string, err error) {
+	m.contents.Range(func(name, _ any) bool {
+		names = append(names, name.(string))
+		return true
+	})
+	return names, nil
 }
