@@ -99,8 +99,7 @@ func TestAgainstBareClient(t *testing.T) {
 			func(q sdk.Query) { bare.hybrid(q, depth, 1) },
 			func(q sdk.Query) { bare.hybrid(q, depth, 2) },
 			func(q sdk.Query) {
-				_, err := s.Retrieve(t.Context(), "c", ranking(depth), []sdk.Query{q})
-				must.Do(t, err)
+				retrieve(t, s, ranking(depth), q)
 			},
 		}
 		times, works := make([][]time.Duration, len(ways)), make([]time.Duration, len(ways))
@@ -131,8 +130,7 @@ func TestAgainstBareClient(t *testing.T) {
 		again := openStore(t, e.config())
 		_, err := again.Open(t.Context(), "c", schema)
 		must.Do(t, err)
-		_, err = again.Retrieve(t.Context(), "c", ranking(240), []sdk.Query{q})
-		must.Do(t, err)
+		retrieve(t, again, ranking(240), q)
 		opening = append(opening, time.Since(start))
 	}
 	slices.Sort(opening)

@@ -1,6 +1,7 @@
 package milvus
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,8 +27,8 @@ import (
 )
 
 // counter is a server with one collection of ten entries that counts its calls. It
-// finds all rows whose key an expression names, and without one all entries, and scores
-// them by the cosine to (1, 3).
+// finds all rows whose key an expression names, and without one all entries, by vectors
+// the nearest four, and scores them by the cosine to (1, 3, 0, 0).
 type counter struct {
 	milvuspb.UnimplementedMilvusServiceServer
 	schema sdk.Schema
@@ -36,11 +37,10 @@ type counter struct {
 
 	mu    sync.Mutex
 	calls []string
-	asked []string // expressions of searches
 }
 
 func newCounter(t *testing.T) (*counter, config) {
-	c := &counter{schema: sdk.Schema{Dimension: 2, Analyzer: "standard"}}
+	c := &counter{schema: sdk.Schema{Dimension: 4, Analyzer: "standard"}}
 	frequencies := map[uint32]uint32{}
 	words := 0
 	for i := range 10 {
@@ -52,7 +52,7 @@ func newCounter(t *testing.T) (*counter, config) {
 		words += counts.Length
 		c.rows = append(c.rows, table.Row{
 			Key: table.RowKey(int64(i)), Sequence: int64(i), Meta: []byte("{}"), Counts: counts,
-			Entry: sdk.Entry{ID: fmt.Sprint("entry ", i), Text: text, Vector: table.UnitVector([]float32{1, float32(i)})},
+			Entry: sdk.Entry{ID: fmt.Sprint("entry ", i), Text: text, Vector: table.UnitVector([]float32{1, float32(i), 0, 0})},
 		})
 	}
 	state := State{Note: []byte("note"), Frequencies: frequencies}.Rows(1)
@@ -119,10 +119,10 @@ func (c *counter) GetLoadState(context.Context, *milvuspb.GetLoadStateRequest) (
 	return &milvuspb.GetLoadStateResponse{Status: &commonpb.Status{}, State: commonpb.LoadState_LoadStateLoaded}, nil
 }
 
-// found returns the fields of the rows that an expression selects.
-func (c *counter) found(expr string, fields []string) ([]table.Row, []*schemapb.FieldData) {
+// found returns those of all rows that an expression selects, and their fields.
+func (c *counter) found(all []table.Row, expr string, fields []string) ([]table.Row, []*schemapb.FieldData) {
 	var rows []table.Row
-	for _, r := range c.rows {
+	for _, r := range all {
 		turn := table.SystemKey("turn-") // by which the rows of turns are asked for
 		if expr == "" && r.Sequence != table.SystemSequence || strings.Contains(expr, strconv.Quote(r.Key)) ||
 			strings.Contains(expr, strconv.Quote(turn)) && strings.HasPrefix(r.Key, turn) {
@@ -139,18 +139,22 @@ func (c *counter) found(expr string, fields []string) ([]table.Row, []*schemapb.
 }
 
 func (c *counter) Query(_ context.Context, req *milvuspb.QueryRequest) (*milvuspb.QueryResults, error) {
-	_, columns := c.found(req.GetExpr(), req.GetOutputFields())
+	_, columns := c.found(c.rows, req.GetExpr(), req.GetOutputFields())
 	return &milvuspb.QueryResults{Status: &commonpb.Status{}, FieldsData: columns, OutputFields: req.GetOutputFields()}, nil
 }
 
 func (c *counter) Search(_ context.Context, req *milvuspb.SearchRequest) (*milvuspb.SearchResults, error) {
-	c.mu.Lock()
-	c.asked = append(c.asked, req.GetDsl())
-	c.mu.Unlock()
-	rows, columns := c.found(req.GetDsl(), req.GetOutputFields())
+	score := func(r table.Row) float32 {
+		return r.Entry.Vector[0]*float32(math.Sqrt(.1)) + r.Entry.Vector[1]*float32(math.Sqrt(.9))
+	}
+	all := c.rows
+	if req.GetDsl() == "" && slices.ContainsFunc(req.GetSearchParams(), func(p *commonpb.KeyValuePair) bool { return p.GetValue() == table.FieldVector }) {
+		all = slices.SortedFunc(slices.Values(all[:10]), func(a, b table.Row) int { return cmp.Compare(score(b), score(a)) })[:4]
+	}
+	rows, columns := c.found(all, req.GetDsl(), req.GetOutputFields())
 	keys, scores := make([]string, len(rows)), make([]float32, len(rows))
 	for i, r := range rows {
-		keys[i], scores[i] = r.Key, r.Entry.Vector[0]*float32(math.Sqrt(.1))+r.Entry.Vector[1]*float32(math.Sqrt(.9))
+		keys[i], scores[i] = r.Key, score(r)
 	}
 	return &milvuspb.SearchResults{Status: &commonpb.Status{}, Results: &schemapb.SearchResultData{
 		NumQueries: 1, TopK: int64(len(rows)), Topks: []int64{int64(len(rows))}, Scores: scores, FieldsData: columns, OutputFields: req.GetOutputFields(),
@@ -158,37 +162,25 @@ func (c *counter) Search(_ context.Context, req *milvuspb.SearchRequest) (*milvu
 	}}, nil
 }
 
-// A collection that is there is opened with few calls. A hybrid search makes one for each
-// leg, a third for the cosines of candidates that the vectors did not find, and a fourth
-// where texts are wanted.
+// A collection that is there is opened with few calls. A hybrid search makes one for each leg, and a third for the
+// cosines of what the vectors did not find where many are wanted.
 func TestCalls(t *testing.T) {
 	c, config := newCounter(t)
 	s := openStore(t, config)
-	mustOpen(t, s)
+	_, err := s.Open(t.Context(), "c", c.schema)
+	must.Do(t, err)
 	if got := c.count(); len(got) > 7 {
 		t.Errorf("opening takes %d calls: %v", len(got), got)
 	}
-	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 4}, Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: .1}, TopK: 2}
-	for _, texts := range []bool{false, true} {
-		ranking.Texts = texts
-		c.asked = nil
-		found, err := s.Retrieve(t.Context(), "c", ranking, []sdk.Query{{Text: "number9 number8 tea", Vector: []float32{1, 0}}})
-		must.Do(t, err)
-		if list := found[0]; len(list) != 2 || list[0].ID != "entry 8" || list[1].ID != "entry 9" || math.Abs(float64(list[0].Dense)-25/math.Sqrt(10*65)) > 1e-6 {
+	ranking := sdk.Ranking{Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: .1}, TopK: 2}
+	for candidates, calls := range map[int]int{4: 2, 16_000: 3} {
+		ranking.Search = sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: candidates}
+		list := retrieve(t, s, ranking, sdk.Query{Text: "number9 number8 tea", Vector: []float32{1, 3, 0, 0}})[0]
+		if len(list) != 2 || list[0].ID != "entry 8" || list[1].ID != "entry 9" || math.Abs(float64(list[0].Dense)-25/math.Sqrt(10*65)) > 1e-6 {
 			t.Errorf("candidates %+v", list)
 		}
-		want := []string{"Search", "Search", "Search"}
-		if texts {
-			want = append(want, "Query")
-		}
-		if got := c.count(); !slices.Equal(got, want) {
-			t.Errorf("a hybrid search takes the calls %v, want %v", got, want)
-		}
-		if asked := strings.Count(c.asked[2], `"`) / 2; asked != 2 {
-			t.Errorf("the cosines of %d entries are asked for, of candidates that are 2: %s", asked, c.asked[2])
-		}
-		if (found[0][0].Text != "") != texts {
-			t.Errorf("texts wanted: %v; the first is %q", texts, found[0][0].Text)
+		if got := c.count(); len(got) != calls || slices.ContainsFunc(got, func(call string) bool { return call != "Search" }) {
+			t.Errorf("a hybrid search among %d takes the calls %v, want %d", candidates, got, calls)
 		}
 	}
 }

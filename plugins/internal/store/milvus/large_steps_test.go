@@ -120,14 +120,7 @@ func (r *largeRun) query(filter *sdk.Filter) sdk.Query {
 func (r *largeRun) find(mode sdk.Mode, candidates int, q sdk.Query) []sdk.Candidate {
 	r.Helper()
 	ranking := sdk.Ranking{Search: sdk.Search{Mode: mode, NumCandidates: candidates}, Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: 0.7}, TopK: 60}
-	if s, ok := r.Store.(sdk.Retriever); ok {
-		lists, err := s.Retrieve(r.Context(), "c", ranking, []sdk.Query{q})
-		must.Do(r, err)
-		return lists[0]
-	}
-	hits, err := r.Search(r.Context(), "c", ranking.Search, []sdk.Query{q})
-	must.Do(r, err)
-	return support.Fuse(hits[0], ranking.Fusion, ranking.TopK)
+	return retrieve(r, r.Store, ranking, q)[0]
 }
 
 func (r *largeRun) search() {

@@ -92,20 +92,30 @@ func hitsOf(t testing.TB, s sdk.Store, mode sdk.Mode, queries []sdk.Query) (all 
 	return all
 }
 
-// retrieved are the candidates of each query, which have their cosines.
-func retrieved(t testing.TB, s *store, r sdk.Ranking, queries []sdk.Query) (all [][]sdk.Candidate) {
+// retrieved are the candidates of each query, which have their cosines where vectors are compared.
+func retrieved(t testing.TB, s sdk.Store, r sdk.Ranking, queries []sdk.Query) (all [][]sdk.Candidate) {
 	t.Helper()
 	for part := range slices.Chunk(queries, 64) {
-		lists, err := s.Retrieve(t.Context(), "c", r, part)
-		must.Do(t, err)
-		all = append(all, lists...)
+		all = append(all, retrieve(t, s, r, part...)...)
 	}
 	for i, list := range all {
-		if at := slices.IndexFunc(list, func(c sdk.Candidate) bool { return c.Dense != c.Dense }); at >= 0 {
+		if at := slices.IndexFunc(list, func(c sdk.Candidate) bool { return c.Dense != c.Dense }); at >= 0 && r.Mode != sdk.ModeLexical {
 			t.Errorf("query %d: candidate %d has no cosine", i, at)
 		}
 	}
 	return all
+}
+
+// retrieve searches and fuses.
+func retrieve(t testing.TB, s sdk.Store, r sdk.Ranking, queries ...sdk.Query) [][]sdk.Candidate {
+	t.Helper()
+	hits, err := s.Search(t.Context(), "c", r.Search, queries)
+	must.Do(t, err)
+	lists := make([][]sdk.Candidate, len(hits))
+	for i, h := range hits {
+		lists[i] = support.Fuse(h, r.Fusion, r.TopK)
+	}
+	return lists
 }
 
 // sameRanking lets only entries of equal scores change places.

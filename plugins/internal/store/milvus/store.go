@@ -191,11 +191,6 @@ func (s *store) Search(ctx context.Context, name string, search sdk.Search, quer
 	return s.collection(name).Search(ctx, search, queries)
 }
 
-// Retrieve implements sdk.Retriever.
-func (s *store) Retrieve(ctx context.Context, name string, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, error) {
-	return s.collection(name).Retrieve(ctx, r, queries)
-}
-
 func (s *store) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {
 	return s.collection(name).Get(ctx, ids)
 }
