@@ -109,7 +109,6 @@ func number(text string) (n int) {
 	return n
 }
 
-
 func cosineOf(a, b []float32) float32 {
 	return dot(a, b) / float32(math.Sqrt(float64(dot(a, a))*float64(dot(b, b))))
 }
