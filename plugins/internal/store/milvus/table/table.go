@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
@@ -150,8 +151,19 @@ func (t *Table) recognize(have *entity.Collection) error {
 		return refuse("collection %q was built with analyzer %q, not %q: build it anew, under another name or prefix", t.Collection, id.Analyzer, want.Analyzer)
 	case id.Analyzer != "" && (id.K1 != want.K1 || id.B != want.B):
 		return refuse("collection %q was built with k1 = %v and b = %v: use these, or build it anew under another prefix", t.Collection, id.K1, id.B)
+	case !slices.Equal(fieldsOf(have.Schema), fieldsOf(t.schema())):
+		return refuse("collection %s on the server has other fields than racflow's and is left as it is: use another prefix or database", t.Name)
 	}
 	return nil
+}
+
+// fieldsOf returns what has to be the same in a table's fields.
+func fieldsOf(s *entity.Schema) (all []string) {
+	for _, f := range s.Fields {
+		all = append(all, fmt.Sprint(f.Name, f.DataType, f.PrimaryKey, f.TypeParams[entity.TypeParamDim]))
+	}
+	slices.Sort(all)
+	return all
 }
 
 // Create makes the table on the server, without indexes.
