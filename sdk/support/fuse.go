@@ -68,8 +68,7 @@ func Fuse(hits sdk.Hits, f sdk.Fusion, topK int) []sdk.Candidate {
 	default:
 		panic("fuse: unknown method " + f.Method)
 	}
-	slices.SortFunc(union, compare)
-	union = union[:min(max(topK, 0), len(union))]
+	union = best(union, topK)
 	candidates := make([]sdk.Candidate, len(union))
 	for i, u := range union {
 		c := sdk.Candidate{ID: u.id, Score: u.score, Dense: u.dense, Lexical: u.lexical}
@@ -173,4 +172,20 @@ func compare(a, b foundEntry) int {
 		return c
 	}
 	return cmp.Or(cmp.Compare(b.dense, a.dense), cmp.Compare(b.lexical, a.lexical), cmp.Compare(a.id, b.id))
+}
+
+// best returns the k best entries, best first. It sorts none that score less than the last of them.
+func best(all []foundEntry, k int) []foundEntry {
+	k = min(max(k, 0), len(all))
+	if 0 < k && k < len(all) {
+		scores := make([]float32, len(all))
+		for i, f := range all {
+			scores[i] = f.score
+		}
+		slices.Sort(scores)
+		least := scores[len(all)-k]
+		all = slices.DeleteFunc(all, func(f foundEntry) bool { return f.score < least })
+	}
+	slices.SortFunc(all, compare)
+	return all[:k]
 }
