@@ -20,6 +20,9 @@ import (
 const (
 	// queryGroup is how many queries pass over the vectors at a time.
 	queryGroup = 64
+	// coreQueries is the number of queries for each core from which on the cores divide
+	// the queries among them and not the vectors: each reads all of these then.
+	coreQueries = 16
 	// pendingRows bounds the rows that a probe has not scored yet, and so its memory.
 	pendingRows = 4096
 	// blockRows is the number of vectors that a worker takes at a time.
@@ -61,16 +64,32 @@ func (s *DenseLeg) Search(ctx context.Context, queries [][]float32, among []Sele
 			asked = append(asked, s.newProbe(i, q, among[i], depth))
 		}
 	}
-	for group := range slices.Chunk(asked, queryGroup) {
-		if err := s.scan(ctx, group); err != nil {
-			return nil, err
-		}
+	if err := s.scanAll(ctx, asked); err != nil {
+		return nil, err
 	}
 	found := make([][]Scored, len(queries))
 	for i := range asked {
 		found[asked[i].number] = asked[i].best.Sorted()
 	}
 	return found, nil
+}
+
+// scanAll compares the probes with all blocks, on every core. Where there are enough
+// probes each core takes some of them, so that none needs to find a score to beat
+// twice; else each takes some of the blocks.
+func (s *DenseLeg) scanAll(ctx context.Context, probes []probe) error {
+	cores := runtime.GOMAXPROCS(0)
+	if len(probes) < cores*coreQueries {
+		for group := range slices.Chunk(probes, queryGroup) {
+			if err := s.scan(ctx, group, cores); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rounds := (len(probes)-1)/(cores*queryGroup) + 1
+	groups := slices.Collect(slices.Chunk(probes, (len(probes)-1)/(cores*rounds)+1))
+	return EachScored(ctx, len(groups), func(i int) { _ = s.scan(ctx, groups[i], 1) })
 }
 
 // block is some neighbouring rows of a part.
@@ -80,9 +99,9 @@ type block struct {
 	from int
 }
 
-// scan compares the probes with all blocks, which the cores divide among them. Its error
-// is that of the context.
-func (s *DenseLeg) scan(ctx context.Context, probes []probe) error {
+// scan compares the probes with all blocks, on so many cores. Its error is that of the
+// context.
+func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	var blocks []block
 	for i := range s.of.Parts {
 		for from := 0; from < s.of.Parts[i].Segment.Rows; from += blockRows {
@@ -92,7 +111,7 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe) error {
 	if len(blocks) == 0 {
 		return ctx.Err()
 	}
-	workers := make([][]probe, min(runtime.GOMAXPROCS(0), 1+len(blocks)*len(probes)/workerBlocks))
+	workers := make([][]probe, min(cores, 1+len(blocks)*len(probes)/workerBlocks))
 	var next atomic.Int64
 	group, queries := s.grouped(probes), sparseQueries(s.of, probes)
 	work := func(w int) {

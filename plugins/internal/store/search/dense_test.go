@@ -200,12 +200,12 @@ func TestNearestIsExact(t *testing.T) {
 	}
 }
 
-// TestManyQueries has more and less than pass over the vectors at a time.
+// TestManyQueries has more and less than the cores divide among them.
 func TestManyQueries(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	r := rand.New(rand.NewPCG(3, 4))
 	tab := denseTable(t, r, simd.Best(), 48, fillings["clusters with ties"](r, 700, 48))
-	for _, count := range []int{queryGroup - 1, queryGroup, queryGroup + 1, 3*queryGroup + 5} {
+	for _, count := range []int{3*coreQueries - 1, 3 * coreQueries, 3*coreQueries + 1, 3*queryGroup + 5} {
 		queries := make([][]float32, count)
 		for i := range queries {
 			queries[i], _ = segment.Normalise(nil, fillings["independent"](r, 1, 48)[0])
