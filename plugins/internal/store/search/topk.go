@@ -40,14 +40,14 @@ func (t *Top) Floor() float32 {
 // Offer takes a live row in, unless all that is kept is better.
 func (t *Top) Offer(s Scored) {
 	full := len(t.Heap) == t.Depth
-	if full && t.Compare(s, t.Heap[0]) >= 0 {
+	if full && !t.worse(t.Heap[0], s) {
 		return
 	}
 	if !full {
 		t.Heap = append(t.Heap, s)
 		for i := len(t.Heap) - 1; i > 0; {
 			up := (i - 1) / 2
-			if t.Compare(t.Heap[up], t.Heap[i]) >= 0 {
+			if !t.worse(t.Heap[i], t.Heap[up]) {
 				return
 			}
 			t.Heap[up], t.Heap[i] = t.Heap[i], t.Heap[up]
@@ -61,10 +61,10 @@ func (t *Top) Offer(s Scored) {
 		if down >= len(t.Heap) {
 			return
 		}
-		if r := down + 1; r < len(t.Heap) && t.Compare(t.Heap[r], t.Heap[down]) > 0 {
+		if r := down + 1; r < len(t.Heap) && t.worse(t.Heap[r], t.Heap[down]) {
 			down = r
 		}
-		if t.Compare(t.Heap[down], t.Heap[i]) <= 0 {
+		if !t.worse(t.Heap[down], t.Heap[i]) {
 			return
 		}
 		t.Heap[i], t.Heap[down] = t.Heap[down], t.Heap[i]
@@ -97,6 +97,11 @@ func (t *Top) Compare(a, b Scored) int {
 		return 0
 	}
 	return cmp.Compare(t.Of.IDOf(a.Row), t.Of.IDOf(b.Row))
+}
+
+// worse is Compare where scores decide most often, and inlined.
+func (t *Top) worse(a, b Scored) bool {
+	return a.Score < b.Score || a.Score == b.Score && t.Compare(a, b) > 0
 }
 
 // EachScored calls do for the numbers below n, on every core.
