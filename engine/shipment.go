@@ -548,7 +548,7 @@ func (s *shipment) models(ctx context.Context, p *Pipeline) error {
 		seen[file] = true
 		to := filepath.Join(s.dir, filepath.Base(file))
 		s.files = append(s.files, ShipFile{Name: path.Join(ProfilesFolder, filepath.Base(file)), Path: to})
-		return generation.LinkFile(file, to)
+		return disk.LinkFile(file, to)
 	})
 }
 
@@ -556,7 +556,7 @@ func (s *shipment) models(ctx context.Context, p *Pipeline) error {
 func (s *shipment) sample(files []string) error {
 	for _, file := range files {
 		to := filepath.Join(s.dir, filepath.Base(file))
-		if err := generation.LinkFile(file, to); err != nil {
+		if err := disk.LinkFile(file, to); err != nil {
 			return err
 		}
 		s.files = append(s.files, ShipFile{Name: path.Join("attached", filepath.Base(file)), Path: to, Fixed: true})

@@ -3,8 +3,6 @@ package generation
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,13 +60,13 @@ func CopyFolder(collection, to string) (names []string, err error) {
 		if !strings.HasSuffix(name, SegmentSuffix) {
 			continue
 		}
-		if err := LinkFile(filepath.Join(collection, name), filepath.Join(to, name)); err != nil {
+		if err := disk.LinkFile(filepath.Join(collection, name), filepath.Join(to, name)); err != nil {
 			return nil, err
 		}
 		names = append(names, name)
 	}
 	const log = "log"
-	return append(names, log), copyFile(filepath.Join(collection, log), filepath.Join(to, log))
+	return append(names, log), disk.CopyFile(filepath.Join(collection, log), filepath.Join(to, log))
 }
 
 // lockFolder takes the lock of a collection's writers.
@@ -79,27 +77,4 @@ func lockFolder(collection string) (*os.File, error) {
 			return lock, err
 		}
 	}
-}
-
-// LinkFile links an immutable file to another name, or copies it where links do not work.
-func LinkFile(from, to string) error {
-	err := os.Link(from, to)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return copyFile(from, to)
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, disk.FileMode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }

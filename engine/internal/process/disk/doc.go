@@ -1,3 +1,3 @@
 // Package disk writes files atomically, so that other programs never see a partial one, and creates
-// folders that only their owner can read.
+// folders that only their owner can read. It also copies and links files for those who keep them.
 package disk

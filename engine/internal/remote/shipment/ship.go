@@ -131,26 +131,14 @@ func (k KeptFiles) place(f Shipped, state string) error {
 	}
 	defer os.RemoveAll(temp) //nolint:errcheck // the folder is empty by then
 	whole := filepath.Join(temp, "file")
-	if !f.Fixed || os.Link(from, whole) != nil {
-		if err := clone(from, whole); err != nil {
-			return err
-		}
+	put := disk.CopyFile
+	if f.Fixed {
+		put = disk.LinkFile
+	}
+	if err := put(from, whole); err != nil {
+		return err
 	}
 	return os.Rename(whole, to)
-}
-
-func clone(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, disk.FileMode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
 
 // parallel is how many files are transferred at the same time.
