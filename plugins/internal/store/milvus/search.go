@@ -9,6 +9,7 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
+	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
@@ -127,8 +128,8 @@ func (l leg) accept(q *table.Query, r *table.Found) (table.Hit, bool) {
 	if l.lexical {
 		h.Dense = sdk.Unscored
 	}
-	if x := r.Entry.Vector; len(x) > 0 && len(q.Vector) > 0 {
-		h.Dense, r.Entry.Vector = dot(q.Vector, x), nil
+	if x := r.Entry.Vector; len(x) > 0 && len(x) == len(q.Vector) {
+		h.Dense, r.Entry.Vector = simd.Dot(q.Vector, x), nil
 	}
 	return h, !l.lexical || h.BM25 > 0
 }
@@ -235,15 +236,17 @@ func (v *View) Search(ctx context.Context, search sdk.Search, given []sdk.Query)
 				return err
 			}
 		}
-		return table.EachQuery(ctx, queries, func(ctx context.Context, q *table.Query) error {
-			if _, lexical := q.Share(); dense && q.Vector != nil {
-				if err := l.addCosines(ctx, q, lexical); err != nil {
-					return err
-				}
+		err := table.EachQuery(ctx, queries, func(ctx context.Context, q *table.Query) error {
+			_, onlyWords := q.Share()
+			if !dense || q.Vector == nil {
+				return nil
 			}
-			all[at[slices.Index(queries, q)]] = q.Hits(search.Mode, !search.Texts)
-			return nil
+			return l.addCosines(ctx, q, onlyWords)
 		})
+		for i, q := range queries {
+			all[at[i]] = q.Hits(search.Mode, !search.Texts)
+		}
+		return err
 	})
 	if err == nil && len(invalid) > 0 {
 		err = invalid
@@ -251,18 +254,11 @@ func (v *View) Search(ctx context.Context, search sdk.Search, given []sdk.Query)
 	return all, err
 }
 
-func dot(a, b []float32) (sum float32) {
-	for i, x := range a[:min(len(a), len(b))] {
-		sum += x * b[i]
-	}
-	return sum
-}
-
-// addCosines has the server compute the cosines of hits. Asking for a few rows by their
-// keys costs a fraction of having their vectors sent. An index that is not exact may
-// miss some.
+// addCosines has the server compute the cosines of those hits whose vectors did not come.
+// Asking for many rows by their keys costs a fraction of having their vectors sent. An index
+// that is not exact may miss some.
 func (l leg) addCosines(ctx context.Context, q *table.Query, hits []*table.Hit) error {
-	hits = slices.DeleteFunc(hits, func(h *table.Hit) bool { return h.Dense == h.Dense }) // their vectors came
+	hits = slices.DeleteFunc(hits, func(h *table.Hit) bool { return h.Dense == h.Dense })
 	if len(hits) == 0 {
 		return nil
 	}
@@ -280,7 +276,6 @@ func (l leg) addCosines(ctx context.Context, q *table.Query, hits []*table.Hit) 
 		cosines[r.Sequence] = r.Score
 	}
 	for _, h := range hits {
-		h.Dense = sdk.Unscored
 		if cosine, ok := cosines[h.Sequence]; ok {
 			h.Dense = cosine
 		}

@@ -109,6 +109,13 @@ func number(text string) (n int) {
 	return n
 }
 
+func dot(a, b []float32) (sum float32) {
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
+}
+
 func cosineOf(a, b []float32) float32 {
 	return dot(a, b) / float32(math.Sqrt(float64(dot(a, a))*float64(dot(b, b))))
 }
