@@ -48,7 +48,8 @@ converted into NAME.rows.jsonl beside the pipeline. --format, --sheet, --header 
 written where that is found out wrongly.
 
 Names and values of columns decide which hold the text, the label and the id. A doubtful guess is an error that
-says what to type: --column corrects the guess, label= says that there is no label, and --yes takes it. The embedder is minilm where that is on this machine and the texts are in English, else hashing.
+says what to type: --column corrects the guess, label= says that there is no label, and --yes takes it. The
+embedder is minilm where that is on this machine and the texts are in English, else hashing.
 
 --example NAME writes a shipped pipeline, which has variables for all that can be set, and its data into a folder.`
 

@@ -28,9 +28,9 @@ Exit code 0: every item was answered; 1: the run could not start or broke off; 3
 some items or rows failed, or lack a voter; 130: it was interrupted.
 
 --output FILE. Results are written to FILE.part as they come, which replaces FILE at the end of the
-input. Two runs cannot write one FILE, and what an unfinished run left is replaced only with --overwrite. The name says the format: .jsonl, .tsv or .csv, with .gz or .zst behind it, or
-.parquet; --format says it for other names, pipes and devices. JSONL has each result whole, and the
-input's other columns under the key fields. Tables have the columns id, text, expected, answer,
+input. Two runs cannot write one FILE, and what an unfinished run left is replaced only with --overwrite.
+The name says the format: .jsonl, .tsv or .csv, with .gz or .zst behind it, or .parquet; --format says it for
+other names, pipes and devices. JSONL has each result whole, and the input's other columns under the key fields. Tables have the columns id, text, expected, answer,
 agreement, confidence, unknown, labels (of sets and trees), runner_up, flagged, reason, error, citations,
 candidates and missing, and then the input's own; one of the same name becomes input_NAME. --columns chooses,
 and may also name votes, fields and decided. TSV writes tabs, line ends and backslashes as \t, \n, \r and \\. CSV has texts as

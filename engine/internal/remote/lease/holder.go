@@ -37,9 +37,9 @@ type Holder struct {
 	number uint64               // of the last report
 	sent   map[uint64]time.Time // when the latest reports were sent
 	calls  map[uint64]*call
-	waits  []terminal.Wait // as the keeper said at heard, by its own clock
-	told   time.Time       // heard by that clock
-	heard  time.Time       // when the keeper last answered, or the start
+	waits  []terminal.Wait // what the keeper last said that calls wait for; its times are of the keeper's clock
+	told   time.Time       // when the keeper said that, by its clock
+	heard  time.Time       // when its last answer came, by this process's clock; before that, the start
 }
 
 // call is a call of this process.

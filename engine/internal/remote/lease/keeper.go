@@ -46,7 +46,8 @@ func (k *Keeper) begin(ctx context.Context, t *term, wanted func() bool) {
 		for {
 			if t != nil {
 				k.o.Log.Info("this process keeps the limits")
-				k.o.Log.Info("this process keeps the limits no more", "reason", t.keep(ctx))
+				err := t.keep(ctx)
+				k.o.Log.Info("this process keeps the limits no more", "reason", err)
 			}
 			if support.SleepFor(ctx, k.terms.every/5+mrand.N(k.terms.every/5)) != nil {
 				return

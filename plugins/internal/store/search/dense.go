@@ -31,7 +31,7 @@ const (
 	// pays: each starts without a score to beat.
 	workerBlocks = 24
 	// passRows is the number of vectors that one query passes over before the next
-	// does: the codes stay in the first-level cache, and a word of a row.Set covers them.
+	// does: the codes stay in the first-level cache, and a word of a segment.RowSet covers them.
 	passRows = simd.GroupRows
 	// groupedQueries is the number of queries from which on packing rows for them pays.
 	groupedQueries = 8

@@ -6,7 +6,7 @@ import (
 )
 
 // This file finds the rows that a filter selects, by the inverted lists of labels
-// and metadata. It costs about what it selects.
+// and metadata. It costs about what it selects, and a bit for each row of a part.
 
 // Selection is the live rows that a filter selects, by part. A nil selection is all live rows.
 type Selection []segment.RowSet
