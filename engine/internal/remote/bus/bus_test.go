@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds what a test waits for; it is never waited for in vain.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 func connect(t *testing.T, url, name string, change ...func(*Options)) *Conn {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/racflow/racflow/engine/internal/remote/natstest"
 	"github.com/racflow/racflow/sdk/sdktest/must"
@@ -57,8 +58,13 @@ func begin(t *testing.T, caller, worker *Run) *load {
 
 // further waits until so many more batches are published.
 func (l *load) further(n int) {
+	l.t.Helper()
 	for range n {
-		<-l.moved
+		select {
+		case <-l.moved:
+		case <-time.After(patience):
+			l.t.Fatal("nothing is published")
+		}
 	}
 }
 
