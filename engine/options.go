@@ -25,6 +25,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/tune"
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/governor"
+	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
@@ -294,7 +295,10 @@ const DefaultState = ".racflow"
 
 // Options holds what a program adds to a pipeline file. Only Builtin is required.
 type Options struct {
-	Builtin Builtin  // from Serve
+	Builtin Builtin // from Serve
+	// Start starts a stage instead of a process of its own; nil: processes. Only tests of this module can set it: they have
+	// stages in memory.
+	Start   func(context.Context, host.Spec) (any, error)
 	Plugins []string // folders of plugins in development, beside those that the environment names
 	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
 

@@ -106,12 +106,16 @@ func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	return w.host.Start(ctx, host.Spec{
+	spec := host.Spec{
 		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: config,
 		StateDir: dir, Fits: l.Stage.Kind == sdk.KindEmbed && l.Stage.Info.Fits, State: l.State, Samples: l.Stage.N, Labels: p.chosen.LabelForm(), Quiet: l.HeldOut, Network: l.Stage.Info.Network, Host: shared,
 		Program: l.Stage.Program, Secrets: l.Stage.Config.Secrets, Memory: l.Stage.Memory, Debug: w.options.Debug == string(l.Stage.Kind)+"."+block,
 		Paths: pipeline.PathsIn(l.Stage.Info.Arguments, config),
-	})
+	}
+	if start := w.options.Start; start != nil {
+		return start(ctx, spec)
+	}
+	return w.host.Start(ctx, spec)
 }
 
 // forecaster opens a stage that forecasts what it would send, as a T; nil: it cannot. It only opens

@@ -193,6 +193,7 @@ type Server struct {
 	stage   any                       // nil until Configure has succeeded
 	opening bool
 	closed  bool
+	shared  sdk.Host     // what the stage gets as its Host; nil: what Configure names
 	detach  func() error // closes the connection to what the engine shares; nil: there is none
 	opened  func()       // called before the stage is opened; nil: nothing
 }
@@ -202,6 +203,10 @@ type Server struct {
 func NewServer(p sdk.Plugin, log *slog.Logger) *Server {
 	return &Server{plugin: p, log: log, active: map[*byte]context.Context{}}
 }
+
+// Share makes the stage ask a Host of this process, whatever Configure names. It is for an engine that has the stage in
+// its own process, as tests have.
+func (s *Server) Share(h sdk.Host) { s.shared = h }
 
 // Register adds the service to a gRPC server.
 func (s *Server) Register(g *grpc.Server) { stagepb.RegisterStageServer(g, s) }
@@ -282,7 +287,8 @@ func (s *Server) open(ctx context.Context, req *stagepb.ConfigureRequest) (info 
 		Block: req.GetBlock(), StateDir: req.GetStateDir(), Samples: int(req.GetSamples()),
 		Labels: sdk.LabelForm{Many: req.GetLabels().GetMany(), Levels: req.GetLabels().GetLevels()}, Log: s.log.With("stage", req.GetBlock()),
 	}
-	if req.GetHost() != nil {
+	setup.Host = s.shared
+	if s.shared == nil && req.GetHost() != nil {
 		shared, detach, err := newHost(req.GetHost())
 		if err != nil {
 			return info, nil, err

@@ -22,19 +22,19 @@ var ErrBusy = errors.New("another process is writing it")
 // OpenLock opens a file as os.OpenFile does, and locks it until it is closed. The error
 // is ErrBusy where the lock is taken. Flags must not ask to truncate: that would happen
 // before the lock is there.
-func OpenLock(path string, flags int, perm fs.FileMode) (*os.File, error) {
+func OpenLock(path string, flags int, perm fs.FileMode) (*File, error) {
 	return open(path, flags, perm, syscall.LOCK_EX)
 }
 
 // OpenSharedLock is Open for those who read: several of them may have the lock, and no writer
 // while one does. The error is ErrBusy where a writer has it.
-func OpenSharedLock(path string, flags int) (*os.File, error) {
+func OpenSharedLock(path string, flags int) (*File, error) {
 	return open(path, flags, 0, syscall.LOCK_SH)
 }
 
-func open(path string, flags int, perm fs.FileMode, how int) (*os.File, error) {
+func open(path string, flags int, perm fs.FileMode, how int) (*File, error) {
 	for {
-		f, err := os.OpenFile(path, flags, perm)
+		f, err := OpenFile(path, flags, perm)
 		if err != nil {
 			return nil, err
 		}
@@ -55,9 +55,9 @@ func open(path string, flags int, perm fs.FileMode, how int) (*os.File, error) {
 
 // CloseLock unlocks a file and closes it. To close it is enough where no processes are started meanwhile: one that is
 // just being started has the file open, too, until its program begins, and keeps the lock for as long.
-func CloseLock(f *os.File) error { return errors.Join(flock(f, syscall.LOCK_UN), f.Close()) }
+func CloseLock(f *File) error { return errors.Join(flock(f, syscall.LOCK_UN), f.Close()) }
 
-func flock(f *os.File, how int) error {
+func flock(f *File, how int) error {
 	err := syscall.Flock(int(f.Fd()), how)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return ErrBusy
@@ -69,7 +69,7 @@ func flock(f *os.File, how int) error {
 }
 
 // SameFile reports whether a path still leads to an open file.
-func SameFile(path string, f *os.File) (bool, error) {
+func SameFile(path string, f interface{ Stat() (fs.FileInfo, error) }) (bool, error) {
 	named, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-func open(t *testing.T, path string, flags int) *os.File {
+func open(t *testing.T, path string, flags int) *support.File {
 	t.Helper()
 	f, err := support.OpenLock(path, os.O_WRONLY|flags, 0o600)
 	must.Do(t, err)

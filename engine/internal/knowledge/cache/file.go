@@ -42,10 +42,10 @@ type file struct {
 	*layout
 	path   string
 	in     *os.File
-	known  int64    // end of the records read so far
-	out    *os.File // for writing; nil: this process only reads the file
-	broken bool     // damaged after known
-	used   bool     // this process has read a value from it
+	known  int64         // end of the records read so far
+	out    *support.File // for writing; nil: this process only reads the file
+	broken bool          // damaged after known
+	used   bool          // this process has read a value from it
 }
 
 func (l *layout) openFile(path string) (*file, error) {
@@ -105,7 +105,7 @@ func (f *file) take(each func(record)) (bool, error) {
 }
 
 // begin prepares the file for writing after its last complete record.
-func (f *file) begin(out *os.File) error {
+func (f *file) begin(out *support.File) error {
 	if f.known == 0 { // new, or with an incomplete first line
 		if _, err := out.WriteAt([]byte(f.magic), 0); err != nil {
 			return err
@@ -160,7 +160,7 @@ func (c *Cache) takeFile() error {
 func (c *Cache) takeNew() (bool, error) {
 	name := c.layout.newName()
 	path := filepath.Join(c.dir, name)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, disk.FileMode)
+	f, err := support.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, disk.FileMode)
 	if err != nil {
 		return false, err
 	}

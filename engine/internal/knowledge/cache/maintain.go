@@ -199,8 +199,8 @@ const draft = ".new"
 
 // rewrite replaces a file by one with only the given records, under another name, so that processes
 // that have read the old file notice it. The caller holds the file's lock.
-func (l *layout) rewrite(f *os.File, path string, records []record) (size int64, err error) {
-	out, err := os.OpenFile(path+draft, os.O_RDWR|os.O_CREATE|os.O_TRUNC, disk.FileMode)
+func (l *layout) rewrite(f *support.File, path string, records []record) (size int64, err error) {
+	out, err := support.OpenFile(path+draft, os.O_RDWR|os.O_CREATE|os.O_TRUNC, disk.FileMode)
 	if err != nil {
 		return 0, err
 	}
@@ -221,7 +221,7 @@ func (l *layout) rewrite(f *os.File, path string, records []record) (size int64,
 		err = out.Sync() // the records that it replaces may be on the disk already
 	}
 	if err = errors.Join(err, out.Close()); err == nil {
-		err = os.Rename(path+draft, filepath.Join(filepath.Dir(path), l.newName()))
+		err = support.Rename(path+draft, filepath.Join(filepath.Dir(path), l.newName()))
 	}
 	if err != nil {
 		return 0, errors.Join(err, os.Remove(path+draft))

@@ -70,7 +70,7 @@ func CopyFolder(collection, to string) (names []string, err error) {
 }
 
 // lockFolder takes the lock of a collection's writers.
-func lockFolder(collection string) (*os.File, error) {
+func lockFolder(collection string) (*support.File, error) {
 	for until := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		lock, err := support.OpenLock(filepath.Join(collection, "lock"), os.O_RDWR|os.O_CREATE, disk.FileMode)
 		if !errors.Is(err, support.ErrBusy) || time.Now().After(until) {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -33,7 +32,7 @@ const suffix = ".part"
 type Output struct {
 	name      string // as the caller passed it
 	target    string // the file to replace; "": a stream
-	file      *os.File
+	file      *support.File
 	stdout    io.Writer // used instead of file
 	left      int64     // bytes that an earlier process left in the partial file
 	written   bool
@@ -59,7 +58,7 @@ func OpenOutput(name string, stdout io.Writer, inputs ...string) (*Output, error
 		return nil, fmt.Errorf("%s cannot be written: %w", name, err)
 	}
 	if stream {
-		file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+		file, err := support.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +108,7 @@ func (f *Output) claim() error {
 
 // prepare gives a partial file the permissions of the file that it replaces, if that exists, and
 // returns the partial file's size.
-func prepare(f *os.File, before os.FileInfo) (size int64, err error) {
+func prepare(f *support.File, before os.FileInfo) (size int64, err error) {
 	info, err := f.Stat()
 	if err == nil && before != nil && info.Mode().Perm() != before.Mode().Perm() {
 		err = f.Chmod(before.Mode().Perm())
@@ -194,29 +193,16 @@ func (f *Output) Commit() error {
 		}
 	}
 	if err == nil {
-		err = os.Rename(part, f.target)
+		err = support.Rename(part, f.target)
 	}
 	if err != nil {
 		return fmt.Errorf("%s is as it was: what was to replace it is in %s: %w", f.name, part, err)
 	}
 	f.committed = true
-	if err := syncFolder(filepath.Dir(f.target)); err != nil {
+	if err := support.SyncFolder(filepath.Dir(f.target)); err != nil {
 		return fmt.Errorf("%s is complete, and may be lost if the machine loses power now: %w", f.name, err)
 	}
 	return nil
-}
-
-// syncFolder writes the names in a folder to the disk, if the file system supports that.
-func syncFolder(dir string) error {
-	folder, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = folder.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		err = nil
-	}
-	return errors.Join(err, folder.Close())
 }
 
 // Close stops writing. Content that was not committed stays in the partial file.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // WriteFile replaces a file atomically: readers see the old content or the new. The folder has to
@@ -15,7 +17,7 @@ import (
 // failure may lose it.
 func WriteFile(path string, content []byte, sync bool) error {
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "new-*") // creates it with FileMode
+	f, err := support.CreateTemp(dir, "new-*") // creates it with FileMode
 	if err != nil {
 		return err
 	}
@@ -24,7 +26,7 @@ func WriteFile(path string, content []byte, sync bool) error {
 		err = errors.Join(err, f.Sync())
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = support.Rename(f.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
@@ -33,11 +35,7 @@ func WriteFile(path string, content []byte, sync bool) error {
 	if !sync {
 		return nil
 	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return support.SyncFolder(dir)
 }
 
 // This file creates folders that only their owner can read, because racflow stores texts of its

@@ -36,7 +36,7 @@ const maxShared = 256
 type folder struct {
 	root string
 	own  string
-	held *os.File // the lock of own; nil: the system has no locks
+	held *support.File // the lock of own; nil: the system has no locks
 }
 
 // openFolder takes a part of a state folder that no other worker uses, and removes what an earlier

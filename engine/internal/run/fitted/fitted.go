@@ -288,7 +288,7 @@ func (j Job) publish(fresh, whole string) error {
 	if files == 0 {
 		return errors.New("the stage has written nothing into its state_dir while it was fitted")
 	}
-	if err := os.Rename(fresh, whole); err != nil {
+	if err := support.Rename(fresh, whole); err != nil {
 		if _, missing := os.Stat(whole); missing != nil {
 			return err
 		}
@@ -302,7 +302,7 @@ func (j Job) publish(fresh, whole string) error {
 
 // force syncs a file or folder to the disk.
 func force(path string) error {
-	f, err := os.Open(path)
+	f, err := support.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}

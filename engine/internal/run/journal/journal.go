@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -47,13 +46,6 @@ type Journal struct {
 	buffer  []byte
 }
 
-func (j *Journal) disk() syncedDisk {
-	if j.options.disk != nil {
-		return j.options.disk
-	}
-	return system{}
-}
-
 // Create begins a run in a new folder.
 func Create(dir string, m Manifest, o Options) (*Journal, error) {
 	j := &Journal{Manifest: m, dir: dir, options: o}
@@ -62,7 +54,7 @@ func Create(dir string, m Manifest, o Options) (*Journal, error) {
 		err = m.Write(dir, o.Sync.Forces())
 	}
 	if err == nil && o.Sync.Forces() { // also the names of the folder and its parents, which may be new
-		err = errors.Join(j.disk().syncFolder(dir), j.disk().syncFolder(filepath.Dir(dir)), j.disk().syncFolder(filepath.Dir(filepath.Dir(dir))))
+		err = errors.Join(support.SyncFolder(dir), support.SyncFolder(filepath.Dir(dir)), support.SyncFolder(filepath.Dir(filepath.Dir(dir))))
 	}
 	if err != nil {
 		return nil, errors.Join(err, j.files[Answered].close())
@@ -71,12 +63,12 @@ func Create(dir string, m Manifest, o Options) (*Journal, error) {
 }
 
 // locked takes the result of opening and locking the journal. Its error says if another process works on the run.
-func (j *Journal) locked(f *os.File, err error) error {
+func (j *Journal) locked(f *support.File, err error) error {
 	if errors.Is(err, support.ErrBusy) {
 		return fmt.Errorf("run %s is being worked on by another process: wait until it is done", j.Manifest.ID)
 	}
 	if err == nil {
-		j.files[Answered].file = j.disk().locked(f)
+		j.files[Answered].file = f
 	}
 	return err
 }
@@ -84,7 +76,7 @@ func (j *Journal) locked(f *os.File, err error) error {
 // Resume opens a run to continue it. It removes the totals, the failures and the provisional
 // answers, and an incomplete last line.
 func Resume(dir string, o Options) (*Journal, error) {
-	j, err := open(dir, o, func(path string) (*os.File, error) { return support.OpenLock(path, os.O_RDWR, disk.FileMode) })
+	j, err := open(dir, o, func(path string) (*support.File, error) { return support.OpenLock(path, os.O_RDWR, disk.FileMode) })
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +101,10 @@ func Resume(dir string, o Options) (*Journal, error) {
 // Open opens a run for reading. It changes nothing, and until Close nobody works on the run; other
 // processes may read it.
 func Open(dir string) (*Journal, error) {
-	return open(dir, Options{}, func(path string) (*os.File, error) { return support.OpenSharedLock(path, os.O_RDWR) })
+	return open(dir, Options{}, func(path string) (*support.File, error) { return support.OpenSharedLock(path, os.O_RDWR) })
 }
 
-func open(dir string, o Options, locked func(path string) (*os.File, error)) (*Journal, error) {
+func open(dir string, o Options, locked func(path string) (*support.File, error)) (*Journal, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", filepath.Base(dir), err)
@@ -330,43 +322,4 @@ const (
 type Options struct {
 	Sync Sync
 	Keep Keep
-
-	disk syncedDisk // nil: the system's
-}
-
-// file is an open file of a run.
-type file interface {
-	io.ReaderAt
-	io.WriterAt
-	Truncate(size int64) error
-	Sync() error
-	Close() error
-}
-
-// syncedDisk opens and syncs files; tests replace it.
-type syncedDisk interface {
-	open(path string, flags int) (file, error)
-	locked(*os.File) file
-	syncFolder(path string) error
-}
-
-type system struct{}
-
-func (system) open(path string, flags int) (file, error) {
-	return os.OpenFile(path, flags, disk.FileMode)
-}
-
-func (system) locked(f *os.File) file { return lockedFile{f} }
-
-// lockedFile releases its lock when it is closed, even while other processes are being started.
-type lockedFile struct{ *os.File }
-
-func (f lockedFile) Close() error { return support.CloseLock(f.File) }
-
-func (system) syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }

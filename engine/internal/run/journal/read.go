@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -21,7 +22,7 @@ func (j *Journal) scan() error {
 	for status := range j.files {
 		s := &j.files[status]
 		if s.file == nil {
-			f, err := j.disk().open(filepath.Join(j.dir, shelfFiles[status]), os.O_RDWR)
+			f, err := support.OpenFile(filepath.Join(j.dir, shelfFiles[status]), os.O_RDWR, 0)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
@@ -97,7 +98,7 @@ func Busy(dir string) bool {
 // Count sums up the answers in a folder's journal, even while a process works on it: Items,
 // Answered, Undecided, Flagged, Usage and Cost.
 func Count(dir string) (t outcome.Totals) {
-	f, err := os.Open(filepath.Join(dir, journalFile))
+	f, err := support.OpenFile(filepath.Join(dir, journalFile), os.O_RDONLY, 0)
 	if err != nil {
 		return t
 	}
@@ -140,7 +141,7 @@ func End(dir string) *Totals {
 
 // lineFile is a file of lines that grows at its end.
 type lineFile struct {
-	file  file // nil: not created yet
+	file  *support.File // nil: not created yet
 	size  int64
 	known map[int]span // by line of the input; nil: not indexed
 }
@@ -204,7 +205,7 @@ func (s *lineFile) close() error {
 	if s.file == nil {
 		return nil
 	}
-	return s.file.Close()
+	return support.CloseLock(s.file) // only the journal is locked; the others have nothing to unlock
 }
 
 // files are the files of a run, by Status of their items.
@@ -245,12 +246,11 @@ func (j *Journal) make(s *lineFile, name string) (err error) {
 	if s.file != nil {
 		return nil
 	}
-	if s.file, err = j.disk().open(filepath.Join(j.dir, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC); err != nil {
-		s.file = nil // an interface of a nil pointer is not nil
+	if s.file, err = support.OpenFile(filepath.Join(j.dir, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, disk.FileMode); err != nil {
 		return err
 	}
 	if j.options.Sync.Forces() {
-		return j.disk().syncFolder(j.dir)
+		return support.SyncFolder(j.dir)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/store/segment"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // writeFile builds a segment in a file of its own. It belongs to nothing until a
@@ -35,7 +36,7 @@ func (c *collection) writeFile(inputs []segment.Input) (*segment.Segment, error)
 	_, _ = rand.Read(random[:]) // documented never to fail
 	name := binary.LittleEndian.Uint64(random[:])
 	path := segment.Path(c.dir, name)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := support.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (c *collection) checkpoint(now segment.LogState, s *segment.Snapshot) (*ver
 	base, err := writeLive(a, now, s)
 	files := s.Parts[:segment.SnapshotFiles(s.Parts)]
 	if err == nil && c.config.Sync {
-		err = segment.SyncDir(c.dir) // the names of the files come before that of the log
+		err = support.SyncFolder(c.dir) // the names of the files come before that of the log
 	}
 	if err == nil {
 		err = a.Rename(c.path())

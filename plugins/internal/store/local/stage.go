@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/store/search"
 	"github.com/racflow/racflow/plugins/internal/store/segment"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // collection is one collection that this process has opened.
@@ -249,14 +250,14 @@ func (c *collection) drop() error {
 		return err
 	}
 	defer lock.Close()
-	if err := os.Rename(c.dir, filepath.Join(parent, dropped+rand.Text())); err != nil {
+	if err := support.Rename(c.dir, filepath.Join(parent, dropped+rand.Text())); err != nil {
 		return err
 	}
 	c.now.Store(nil)
 	if !c.config.Sync {
 		return nil
 	}
-	return segment.SyncDir(parent)
+	return support.SyncFolder(parent)
 }
 
 type config struct {

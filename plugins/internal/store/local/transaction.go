@@ -69,7 +69,7 @@ func (c *collection) begin() (err error) {
 // openLog opens the log at the end of its last commit, or makes a new one.
 func (c *collection) openLog(known *version) (*segment.Appender, error) {
 	if known.End > 0 {
-		f, err := os.OpenFile(c.path(), os.O_RDWR, 0)
+		f, err := support.OpenFile(c.path(), os.O_RDWR, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (c *collection) openLog(known *version) (*segment.Appender, error) {
 		return nil, err
 	}
 	if c.config.Sync {
-		if err := segment.SyncDir(filepath.Dir(c.dir)); err != nil {
+		if err := support.SyncFolder(filepath.Dir(c.dir)); err != nil {
 			a.F.Close()
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func (c *collection) openLog(known *version) (*segment.Appender, error) {
 
 // takeLock makes this process the collection's only writer until it closes the
 // file, or ends.
-func (c *collection) takeLock() (*os.File, error) {
+func (c *collection) takeLock() (*support.File, error) {
 	path := filepath.Join(c.dir, "lock")
 	f, err := support.OpenLock(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, support.ErrBusy) {
@@ -286,7 +286,7 @@ func countable(parts []segment.Part) error {
 type transaction struct {
 	*segment.Staged                     // its parts are the files written before the commit
 	gone            map[string]struct{} // ids to be removed from what is committed
-	lock            *os.File
+	lock            *support.File
 	log             *segment.Appender
 	start           int64 // of its first frame
 	next            uint64

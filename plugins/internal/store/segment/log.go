@@ -10,6 +10,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // This file reads and writes the log of a collection: frames of puts, deletes and
@@ -18,7 +19,7 @@ import (
 
 // Appender writes frames behind the end of a log.
 type Appender struct {
-	F    *os.File
+	F    *support.File
 	ID   [16]byte
 	Sync bool
 	End  int64
@@ -28,7 +29,7 @@ type Appender struct {
 // CreateLog starts a new log under a name of its own, beside the one that it
 // will replace.
 func CreateLog(path string, schema sdk.Schema, sync bool) (*Appender, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := support.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +54,10 @@ func (a *Appender) Rename(path string) error {
 	if err := a.flush(); err != nil {
 		return err
 	}
-	if err := os.Rename(a.F.Name(), path); err != nil || !a.Sync {
+	if err := support.Rename(a.F.Name(), path); err != nil || !a.Sync {
 		return err
 	}
-	if err := SyncDir(filepath.Dir(path)); err != nil {
+	if err := support.SyncFolder(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsure, err)
 	}
 	return nil
@@ -130,16 +131,6 @@ func (a *Appender) flush() error {
 		return nil
 	}
 	return a.F.Sync()
-}
-
-// SyncDir makes new names in a folder durable.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 func appendSchema(b []byte, s sdk.Schema) []byte {
