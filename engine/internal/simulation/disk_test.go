@@ -1,0 +1,189 @@
+package simulation
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// drive is the disk of a machine: it knows what has been forced to it.
+type drive struct {
+	m    *machine
+	stop func()
+
+	mu     sync.Mutex
+	forced map[string][]byte // content by path, as the last Sync has forced it
+	names  []name            // changes of names that are not forced, in their order
+	full   bool
+}
+
+// name is a new name of a file.
+type name struct {
+	from, to string
+	before   []byte // content of to
+	existed  bool   // to
+}
+
+func watchDrive(m *machine) *drive {
+	d := &drive{m: m, forced: map[string][]byte{}}
+	_ = filepath.WalkDir(m.dir, func(path string, e fs.DirEntry, err error) error { // what the machine finds is on the disk
+		if err == nil && e.Type().IsRegular() {
+			d.forced[path], _ = os.ReadFile(path)
+		}
+		return err
+	})
+	d.stop = support.Watch(m.dir, d)
+	return d
+}
+
+func (d *drive) unwatch() { d.stop() }
+
+// fill makes the disk full, or gives it room.
+func (d *drive) fill(full bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full = full
+}
+
+// Change implements support.Watcher.
+func (d *drive) Change(c support.Change, do func(support.Change) error) error {
+	d.m.mu.Lock()
+	dies := !d.m.dead && d.m.steps+1 == d.m.deathAt
+	d.m.mu.Unlock()
+	if dies && c.Op == support.OpWrite { // in the middle of it
+		c.Data = c.Data[:d.m.draw(len(c.Data)+1)]
+		_ = do(c)
+	}
+	if err := d.m.step(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.full && c.Op == support.OpWrite && len(c.Data) > 0 {
+		c.Data = c.Data[:d.m.draw(len(c.Data))]
+		_ = do(c)
+		d.m.fault("full disk", "%s %s", d.m.name, d.short(c.Path))
+		return &fs.PathError{Op: "write", Path: c.Path, Err: syscall.ENOSPC}
+	}
+	var n name
+	if c.Op == support.OpRename {
+		content, err := os.ReadFile(c.To)
+		n = name{c.Path, c.To, content, err == nil}
+	}
+	before, absent := os.ReadFile(c.Path)
+	if err := do(c); err != nil {
+		return err
+	}
+	switch c.Op {
+	case support.OpOpen:
+		if strings.HasSuffix(c.Path, "*") {
+			return nil
+		}
+		if _, known := d.forced[c.Path]; !known {
+			d.forced[c.Path] = before
+		}
+		if absent != nil {
+			d.forced[c.Path], d.names = nil, append(d.names, name{to: c.Path})
+		}
+		return nil
+	case support.OpWrite, support.OpTruncate:
+		if _, known := d.forced[c.Path]; !known { // a temporary file
+			d.forced[c.Path] = nil
+		}
+		return nil
+	case support.OpSync:
+		d.forced[c.Path], _ = os.ReadFile(c.Path)
+	case support.OpRename:
+		delete(d.forced, c.To)
+		for path, content := range maps.Clone(d.forced) { // it may be a folder
+			if below, ok := strings.CutPrefix(path, c.Path); ok && (below == "" || below[0] == '/') {
+				delete(d.forced, path)
+				d.forced[c.To+below] = content
+			}
+		}
+		d.names = append(d.names, n)
+	case support.OpSyncFolder:
+		var rest []name
+		for _, n := range d.names {
+			if filepath.Dir(n.to) != filepath.Clean(c.Path) {
+				rest = append(rest, n)
+			}
+		}
+		d.names = rest
+	}
+	d.m.note("%s %s %s %s", d.m.name, c.Op, d.short(c.Path), d.short(c.To))
+	return nil
+}
+
+func (d *drive) short(path string) string { return strings.TrimPrefix(path, d.m.dir+"/") }
+
+// left returns a folder with what a death leaves of the disk: everything, or, where the power failed, what was forced to it and
+// some of the rest.
+func (d *drive) left(power bool) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	after := filepath.Join(d.m.world.dir, fmt.Sprintf("%s-%d", d.m.name, d.m.draw(1<<30)))
+	if err := os.CopyFS(after, os.DirFS(d.m.dir)); err != nil {
+		panic(err)
+	}
+	if !power {
+		return after
+	}
+	at := func(path string) string { return filepath.Join(after, d.short(path)) }
+	_ = filepath.WalkDir(d.m.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		now, _ := os.ReadFile(path)
+		forced, known := d.forced[path]
+		if !known || bytes.Equal(now, forced) {
+			return nil // it is forced, or did not come through the seam
+		}
+		if torn := d.torn(forced, now); !bytes.Equal(torn, now) {
+			d.m.note("%s loses %d of %d bytes of %s", d.m.name, len(now)-len(torn), len(now), d.short(path))
+			_ = os.WriteFile(at(path), torn, 0o600)
+		}
+		return nil
+	})
+	undo := d.m.draw(len(d.names) + 1)
+	for i := len(d.names) - 1; i >= undo; i-- {
+		n := d.names[i]
+		d.m.note("%s loses the name %s", d.m.name, d.short(n.to))
+		switch {
+		case n.from == "":
+			_ = os.Remove(at(n.to))
+		default:
+			_ = os.Rename(at(n.to), at(n.from))
+			if n.existed {
+				_ = os.WriteFile(at(n.to), n.before, 0o600)
+			}
+		}
+	}
+	return after
+}
+
+// torn is what the disk has of a file that was not forced to it since.
+func (d *drive) torn(forced, now []byte) []byte {
+	switch d.m.draw(4) {
+	case 0:
+		return now
+	case 1:
+		return forced
+	}
+	if !bytes.HasPrefix(now, forced) {
+		forced = forced[:0]
+	}
+	torn := now[:len(forced)+d.m.draw(len(now)-len(forced)+1)]
+	if d.m.one(3) { // its size has come further than its content
+		torn = append(torn[:len(torn):len(torn)], make([]byte, len(now)-len(torn))...)
+	}
+	return torn
+}

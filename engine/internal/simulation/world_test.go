@@ -1,0 +1,233 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	seeds = flag.Int("seeds", 0, "how many histories each test goes through; 0: as many as CI does")
+	first = flag.Uint64("first", 0, "seed of the first of them")
+)
+
+// errDead is what a machine that has died gets from everything.
+var errDead = errors.New("this machine is dead")
+
+// world is all that happens in one history.
+type world struct {
+	*testing.T
+	seed    uint64
+	random  *rand.Rand
+	dir     string // has the folders of machines
+	arrived chan struct{}
+	over    chan struct{}
+
+	mu      sync.Mutex
+	waiting []*turn // for their turn
+	history []string
+	lost    map[string]int // faults by kind
+	made    int            // machines so far
+	slow    bool           // turns take time
+}
+
+// turn is somebody who waits at a seam.
+type turn struct {
+	m    *machine
+	what string
+	free chan struct{}
+}
+
+// histories goes through histories, each of which begins with a seed and is told to live by live.
+func histories(t *testing.T, n int, live func(*world)) {
+	if *seeds > 0 {
+		n = *seeds
+	}
+	total := map[string]int{}
+	for seed := *first; seed < *first+uint64(n) && !t.Failed(); seed++ {
+		w := history(t, seed, live)
+		for what, times := range w.lost {
+			total[what] += times
+		}
+	}
+	t.Logf("%d histories with %v", n, total)
+}
+
+func history(t *testing.T, seed uint64, live func(*world)) *world {
+	w := &world{seed: seed, random: rand.New(rand.NewPCG(seed, 41)), arrived: make(chan struct{}, 1), lost: map[string]int{}}
+	synctest.Test(t, func(t *testing.T) {
+		w.T, w.over = t, make(chan struct{})
+		w.arrived = make(chan struct{}, 1)
+		dir, err := os.MkdirTemp("", "history")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		w.dir = dir
+		defer func() {
+			if t.Failed() {
+				t.Logf("seed %d: %d steps\n%s\nagain: go test ./engine/internal/simulation -run '^%s$' -first %d -seeds 1 -v",
+					seed, len(w.history), strings.Join(w.history, "\n"), t.Name(), seed)
+			} else if testing.Verbose() && *seeds == 1 {
+				t.Log(strings.Join(w.history, "\n"))
+			}
+		}()
+		go w.turns()
+		defer close(w.over)
+		live(w)
+	})
+	return w
+}
+
+// turns lets those who wait go on, one at a time, once everything else rests.
+func (w *world) turns() {
+	for {
+		select {
+		case <-w.arrived:
+		case <-w.over:
+			return
+		}
+		for {
+			synctest.Wait()
+			w.mu.Lock()
+			if len(w.waiting) == 0 {
+				w.mu.Unlock()
+				break
+			}
+			slices.SortStableFunc(w.waiting, func(a, b *turn) int { return cmp.Compare(a.what, b.what) })
+			at := w.random.IntN(len(w.waiting))
+			next := w.waiting[at]
+			w.waiting = slices.Delete(w.waiting, at, at+1)
+			slow := w.slow && w.random.IntN(20) == 0
+			w.mu.Unlock()
+			if slow {
+				time.Sleep(time.Duration(w.draw(int(10 * time.Second))))
+			}
+			close(next.free)
+		}
+	}
+}
+
+// draw is a number below n.
+func (w *world) draw(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.random.IntN(n)
+}
+
+// one is true once in n times.
+func (w *world) one(n int) bool { return w.draw(n) == 0 }
+
+// note adds to the history.
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.history = append(w.history, fmt.Sprintf(format, args...))
+}
+
+// fault counts a fault of a kind, and notes it.
+func (w *world) fault(kind, format string, args ...any) {
+	w.note(kind+": "+format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost[kind]++
+}
+
+// machine is a computer with a process on it, and a disk.
+type machine struct {
+	*world
+	name   string
+	dir    string
+	drive  *drive
+	ctx    context.Context // ends with its death
+	cancel context.CancelFunc
+
+	deathAt int // the step with which it dies; 0: it lives on
+	power   bool
+	steps   int
+	dead    bool
+	left    string // what its death left of its folder
+}
+
+// machine begins to live, with what is in a folder.
+func (w *world) machine(dir string) *machine {
+	w.mu.Lock()
+	w.made++
+	m := &machine{world: w, name: fmt.Sprint("m", w.made), dir: dir}
+	w.mu.Unlock()
+	m.ctx, m.cancel = context.WithCancel(w.Context())
+	m.drive = watchDrive(m)
+	return m
+}
+
+// end is a calm end: nothing is lost.
+func (m *machine) end() {
+	m.cancel()
+	m.drive.unwatch()
+}
+
+// turn waits until the machine may go on with something.
+func (m *machine) turn(what string) error {
+	t := &turn{m, m.name + " " + what, make(chan struct{})}
+	m.mu.Lock()
+	if m.dead {
+		m.mu.Unlock()
+		return errDead
+	}
+	m.waiting = append(m.waiting, t)
+	m.mu.Unlock()
+	select {
+	case m.arrived <- struct{}{}:
+	default:
+	}
+	<-t.free
+	m.note("%s", t.what)
+	return m.step()
+}
+
+// step counts something that the machine does, and is its death if that comes with it.
+func (m *machine) step() error {
+	m.mu.Lock()
+	if m.dead {
+		m.mu.Unlock()
+		return errDead
+	}
+	m.steps++
+	dies := m.steps == m.deathAt
+	m.mu.Unlock()
+	if dies {
+		m.die()
+		return errDead
+	}
+	return nil
+}
+
+// die ends the machine as kill -9 does, or as the power does when it fails.
+func (m *machine) die() {
+	m.mu.Lock()
+	m.dead = true
+	m.mu.Unlock()
+	kind := "killed"
+	if m.power {
+		kind = "power failure"
+	}
+	m.left = m.drive.left(m.power)
+	m.fault(kind, "%s after %d steps", m.name, m.steps)
+	m.cancel()
+}
+
+func (m *machine) died() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
