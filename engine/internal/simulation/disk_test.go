@@ -19,10 +19,12 @@ type drive struct {
 	m    *machine
 	stop func()
 
-	mu     sync.Mutex
-	forced map[string][]byte // content by path, as the last Sync has forced it
-	names  []name            // changes of names that are not forced, in their order
-	full   bool
+	mu      sync.Mutex
+	forced  map[string][]byte // content by path, as the last Sync has forced it
+	names   []name            // changes of names that are not forced, in their order
+	room    int               // writes until it is full
+	full    int               // writes for which it is
+	refused int               // writes for which it was
 }
 
 // name is a new name of a file.
@@ -46,11 +48,11 @@ func watchDrive(m *machine) *drive {
 
 func (d *drive) unwatch() { d.stop() }
 
-// fill makes the disk full, or gives it room.
-func (d *drive) fill(full bool) {
+// fill makes the disk full for n writes, after some others.
+func (d *drive) fill(after, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.full = full
+	d.room, d.full = after, n
 }
 
 // Change implements support.Watcher.
@@ -67,7 +69,12 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.full && c.Op == support.OpWrite && len(c.Data) > 0 {
+	if c.Op == support.OpWrite && len(c.Data) > 0 && d.full > 0 {
+		d.room--
+	}
+	if c.Op == support.OpWrite && len(c.Data) > 0 && d.full > 0 && d.room < 0 {
+		d.full--
+		d.refused++
 		c.Data = c.Data[:d.m.draw(len(c.Data))]
 		_ = do(c)
 		d.m.fault("full disk", "%s %s", d.m.name, d.short(c.Path))

@@ -1,22 +1,29 @@
 package simulation
 
 import (
-	"context"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
 )
 
 var labels = []string{"fruit", "vehicle"}
 
+// pipelineText is a pipeline of all that a run may meet: knowledge, voters that learn, models behind a service that is limited,
+// and results that come later.
 const pipelineText = `
 limit "api" { concurrency = 2 }
 knowledge "k" {
@@ -36,23 +43,28 @@ pipeline "p" {
   sample "words" { use = "words" }
   prompt "ask" { use = "chat" }
   sample "a" {
-    use   = "openai"
-    limit = limit.api
+    use     = "openai"
+    limit   = limit.api
+    retries = 2
     config {
       base_url = "http://model/v1"
       model    = "a"
+      probe    = false
       api_key  = secret("KEY")
     }
   }
   sample "b" {
-    use   = "openai"
-    limit = limit.api
+    use     = "openai"
+    limit   = limit.api
+    retries = 2
     config {
       base_url = "http://model/v1"
       model    = "b"
+      probe    = false
       api_key  = secret("KEY")
     }
   }
+  sample "later" { use = "later" }
   elect "e" { use = "majority" }
 }
 `
@@ -67,7 +79,7 @@ func (w *world) files(text string, items int) string {
 	}
 	input.WriteString("id\ttext\n")
 	for i := range items {
-		fmt.Fprintf(&input, "q%d\tan apple or a car, number %d\n", i, i)
+		fmt.Fprintf(&input, "q%d\t%s\n", i, kind{}.item(i))
 	}
 	for name, content := range map[string]string{"p.hcl": text, "rows.tsv": rows.String(), "items.tsv": input.String()} {
 		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)); err != nil {
@@ -86,23 +98,26 @@ func (m *machine) options() engine.Options {
 }
 
 // run takes the input through the pipeline, as the command does.
-func (m *machine) run(resume string, reported func([]outcome.Result)) (id string, err error) {
+func (m *machine) run(resume string, reported func(outcome.Result)) (*engine.Outcome, error) {
 	o := m.options()
 	o.Resume, o.Output = resume, filepath.Join(m.dir, "out.jsonl")
-	o.Events.Begun = func(b engine.Begun) { id = b.Run }
 	p, err := engine.Open(m.ctx, filepath.Join(m.dir, "p.hcl"), o)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer p.Close()
 	out, err := disk.OpenOutput(o.Output, nil, p.Reads()...)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	defer out.Close()
+	m.writes.Store(true)
+	defer func() {
+		m.writes.Store(false)
+		out.Close()
+	}()
 	writer, err := result.NewWriter(out, result.JSONL, result.Options{})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	write := func(batch []outcome.Result) error {
 		for _, one := range batch {
@@ -113,16 +128,35 @@ func (m *machine) run(resume string, reported func([]outcome.Result)) (id string
 		if err := writer.Flush(); err != nil {
 			return err
 		}
-		reported(batch)
+		for _, one := range batch {
+			reported(one)
+		}
 		return nil
 	}
-	_, err = p.Work(m.ctx, write, func(err error) error {
+	return p.Work(m.ctx, write, func(err error) error {
 		if err == nil {
-			err = errors.Join(writer.Close(), out.Commit())
+			err = writer.Close()
+		}
+		if err == nil {
+			whole, _ := os.ReadFile(out.Part())
+			m.outputs = append(m.outputs, string(whole)) // from now on it may be there
+			if err = out.Commit(); err == nil {
+				m.outputs = []string{string(whole)} // and it has to be
+			}
 		}
 		return err
 	})
-	return id, err
+}
+
+// claim opens the output as somebody else does who runs the same, and finds it taken while it is.
+func (m *machine) claim() {
+	out, err := disk.OpenOutput(filepath.Join(m.dir, "out.jsonl"), nil)
+	if m.writes.Load() && !errors.As(err, new(*disk.BusyError)) && !m.died() {
+		m.Errorf("two write the output: %v", err)
+	}
+	if err == nil {
+		out.Close()
+	}
 }
 
 func (m *machine) output() string {
@@ -133,19 +167,203 @@ func (m *machine) output() string {
 	return string(text)
 }
 
-// A run that dies and is resumed, again and again, ends as one that nothing disturbs.
-func TestRuns(t *testing.T) {
-	histories(t, 200, func(w *world) {
-		s := w.service()
-		dir := w.files(pipelineText, 8)
-		s.limit = 2
-		m := w.machine(dir)
-		s.machines[m.name] = m
-		id, err := m.run("", func([]outcome.Result) {})
-		m.end()
-		if err != nil {
-			w.Fatal(id, err, context.Cause(m.ctx))
+// kind is what a run over the same items is like, whatever happens to it.
+type kind struct {
+	items int
+	later bool // a voter's results come later
+}
+
+func (k kind) text() string {
+	if k.later {
+		return pipelineText
+	}
+	return strings.Replace(pipelineText, `sample "later" { use = "later" }`, "", 1)
+}
+
+func (kind) item(n int) string { return fmt.Sprintf("an apple or a car, number %d", n) }
+
+// undisturbed has the outputs of runs that nothing disturbs.
+var undisturbed = map[kind]string{}
+
+func (k kind) output(t *testing.T) string {
+	if undisturbed[k] == "" {
+		history(t, 0, func(w *world) {
+			w.service()
+			m := w.machine(w.files(k.text(), k.items))
+			_, err := m.run("", func(outcome.Result) {})
+			m.end()
+			if err != nil {
+				w.Fatal(err)
+			}
+			undisturbed[k] = m.output()
+			w.votes(undisturbed[k])
+		})
+	}
+	return undisturbed[k]
+}
+
+// votes checks that each model has said of each item what it says of it.
+func (w *world) votes(output string) {
+	for line := range strings.Lines(output) {
+		var r result.Result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			w.Fatal(err)
 		}
-		w.Log(m.output())
+		for _, v := range r.Votes {
+			if len(v.Voter) == 1 && v.Answer != says(v.Voter, r.Text, labels) {
+				w.Errorf("%s: model %s is said to have said %s", r.Text, v.Voter, v.Answer)
+			}
+		}
+	}
+}
+
+// attempt is a run that goes on until it is complete, a machine after the other.
+type attempt struct {
+	*world
+	*service
+	kind
+	sync     string
+	known    map[string]bool // items that were reported as answered
+	again    map[string]int  // how often what was paid may be paid once more
+	outputs  []string        // that may be there: the last one that was completed, at first none, and later ones that may have been
+	complete bool
+}
+
+// part is what one machine does of the run.
+func (a *attempt) part(m *machine) {
+	resume := ""
+	if newest, ok := journal.RunsOf(filepath.Join(m.dir, "state")).Newest(filepath.Join(m.dir, "p.hcl"), "p"); ok {
+		resume = newest.ID
+	}
+	m.outputs = a.outputs
+	out, err := m.run(resume, func(r outcome.Result) {
+		if r.Failure != nil {
+			a.note("%s fails at %q: %v", m.name, r.Text, r.Failure)
+		}
+		if r.Failure == nil && len(r.Missing) == 0 {
+			a.known[r.Text] = true
+		}
+	})
+	m.end()
+	a.outputs, a.complete = m.outputs, err == nil && !out.Incomplete() && !m.died()
+	a.note("%s resumes %q, complete: %v, error: %v", m.name, resume, a.complete, err)
+	if out != nil {
+		for _, missing := range out.Missing {
+			a.note("%s lacks %s: %v", m.name, missing.Stage, missing.First)
+		}
+	}
+	if m.died() {
+		m.survive()
+	}
+	a.lost(m)
+	a.kept(m)
+}
+
+// lost says what may be paid again: what was under way when the machine died, and what its disk had no room for or did not keep.
+func (a *attempt) lost(m *machine) {
+	a.world.mu.Lock()
+	defer a.world.mu.Unlock()
+	for what := range a.paid {
+		_, text, _ := strings.Cut(what, " about ")
+		switch {
+		case m.dead && m.power && (a.sync == "none" || !a.known[text]), m.drive.refused > 0, m.dead && m.open[text] > 0:
+			a.again[what]++
+		}
+	}
+	for _, j := range a.jobs {
+		for _, text := range j.texts {
+			if m.dead && !j.polled { // its handle was not kept yet
+				a.again["later about "+text]++
+			}
+		}
+	}
+}
+
+// kept checks what is there after a part of the run.
+func (a *attempt) kept(m *machine) {
+	text := m.output()
+	if !slices.Contains(a.outputs, text) {
+		a.Errorf("the output is torn or lost:\n%s", text)
+	}
+	switch runs := journal.RunsOf(filepath.Join(m.dir, "state")); {
+	case m.died() && m.power && a.sync == "none": // they may be lost
+		clear(a.known)
+	case m.died() && len(a.known) > 0 && a.outputs[0] == "":
+		id, _ := runs.Last()
+		j, err := runs.Open(id)
+		if err != nil {
+			a.Fatalf("the run is lost: %v", err)
+		}
+		if j.Known() < len(a.known) {
+			a.Errorf("the journal has %d of %d results that were reported", j.Known(), len(a.known))
+		}
+		j.Close(nil)
+	}
+	_ = filepath.WalkDir(m.dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if content, _ := os.ReadFile(path); bytes.Contains(content, []byte(secret)) {
+				a.Errorf("%s has the secret", path)
+			}
+		}
+		return err
+	})
+}
+
+// calmly reports whether no machine has died or had a full disk: else the handle of a result that was stored just before may stay.
+func (a *attempt) calmly() bool {
+	return a.world.lost["killed"]+a.world.lost["power failure"]+a.world.lost["full disk"] == 0
+}
+
+// done checks what is left when the run is complete.
+func (a *attempt) done(dir string) {
+	want := undisturbed[a.kind]
+	if len(a.outputs) != 1 || a.outputs[0] != want {
+		a.Errorf("undisturbed and disturbed:\n%s\n%s", want, strings.Join(a.outputs, "\n"))
+	}
+	for what, times := range a.paid {
+		if most := 1 + a.again[what]; times > most {
+			a.Errorf("%s is paid %d times, at most %d are due", what, times, most)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "state", "pending", "*.json")); len(left) > 0 && a.calmly() {
+		a.Errorf("handles are left: %s", left)
+	}
+}
+
+// A run that dies, is short of money, room or a service, and is resumed each time, ends as one that nothing disturbs.
+func TestRuns(t *testing.T) {
+	kinds := []kind{{5, false}, {5, true}, {8, false}}
+	for _, k := range kinds {
+		k.output(t)
+	}
+	histories(t, 400, func(w *world) {
+		a := &attempt{world: w, service: w.service(), kind: kinds[w.draw(3)], known: map[string]bool{}, again: map[string]int{}, outputs: []string{""}}
+		a.sync = []string{"none", "batch", "batch", "item"}[w.draw(4)]
+		replace := []string{`sync = "batch"`, fmt.Sprintf("sync = %q", a.sync), "batch = 2", fmt.Sprint("batch = ", 1+w.draw(4))}
+		if w.one(4) {
+			a.budget = 900 + w.draw(4000)
+			replace = append(replace, `input {`, fmt.Sprintf("max_tokens = %d\n  input {", a.budget))
+		}
+		a.limit, w.slow = 2, w.one(2)
+		dir := w.files(strings.NewReplacer(replace...).Replace(a.text()), a.items)
+		calm := 2 + w.draw(4) // from then on nothing is disturbed
+		for part := 0; !a.complete && !w.Failed(); part++ {
+			if part == calm+20 {
+				w.Fatal("the run does not end")
+			}
+			m := w.machine(dir)
+			a.disturb(part < calm, a.kind)
+			if part < calm && w.one(2) {
+				m.deathAt, m.power = 1+w.draw(250), w.one(2)
+			}
+			if part < calm && w.one(4) {
+				m.drive.fill(w.draw(40), 1+w.draw(5))
+			}
+			if w.one(4) {
+				time.AfterFunc(time.Duration(w.draw(3000))*time.Millisecond, m.claim)
+			}
+			a.part(m)
+		}
+		a.done(dir)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	all := enginetest.Catalog(plugins.All())
 	local, _ := all.Stage(sdk.KindStore, "local")
 	model, _ := all.Stage(sdk.KindSample, "openai")
-	stages = append(enginetest.Stages(), local, model)
+	stages = append(enginetest.Stages(), local, model, laterStage())
 	builtin = engine.Serve(stages)
 	to := http.DefaultTransport.(*http.Transport)
 	to.DisableKeepAlives, to.Proxy = true, nil
@@ -43,21 +44,23 @@ func TestMain(m *testing.M) {
 // service is a model that several machines ask. Each key names the machine that uses it.
 type service struct {
 	*world
-	conns    chan net.Conn
-	machines map[string]*machine
+	conns chan net.Conn
 
 	limit  int            // calls at a time
-	budget int            // tokens in all; 0: no end
+	budget int            // tokens of a machine; 0: no end
 	price  int            // tokens of a call
-	mood   func() int     // the status of a reply; 0: the connection breaks
+	flaky  int            // one in so many calls fails; 0: none
+	down   int            // so many calls fail
+	sick   string         // text that it cannot work on
+	sickly map[string]int // calls about that
 	paid   map[string]int // replies by what was asked
-	flight map[string]int // replies that their machine never read
 	calls  int            // under way
-	tokens int            // of all calls that began
+	tokens map[string]int // of the replies to a machine
+	jobs   []*job
 }
 
 func (w *world) service() *service {
-	s := &service{world: w, conns: make(chan net.Conn), machines: map[string]*machine{}, price: 20, mood: func() int { return http.StatusOK }, paid: map[string]int{}, flight: map[string]int{}}
+	s := &service{world: w, conns: make(chan net.Conn), price: 800, paid: map[string]int{}, tokens: map[string]int{}, sickly: map[string]int{}}
 	asked.Store(s)
 	server := &http.Server{Handler: s}
 	go server.Serve(s)
@@ -107,43 +110,107 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "what?", http.StatusBadRequest)
 		return
 	}
-	text := body.Messages[len(body.Messages)-1].Content
+	text, _, _ := strings.Cut(body.Messages[len(body.Messages)-1].Content, "\n\nAnswer with")
 	what := body.Model + " about " + text
 	s.mu.Lock()
 	m := s.machines[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "+secret)]
-	s.calls++
-	s.tokens += s.price
-	if s.limit > 0 && s.calls > s.limit {
-		s.Errorf("%d calls at a time, and %d are allowed", s.calls, s.limit)
-	}
-	if s.budget > 0 && s.tokens > s.budget {
-		s.Errorf("%d tokens are spent, and %d are allowed", s.tokens, s.budget)
-	}
 	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.calls--
-		s.mu.Unlock()
-	}()
 	if m == nil {
 		s.Errorf("nobody has the key %q", r.Header.Get("Authorization"))
 		return
 	}
-	status := s.mood()
-	if m.turn("service "+what) != nil || status == 0 {
+	done := s.begin()
+	stop := context.AfterFunc(r.Context(), done)
+	defer func() {
+		if stop() {
+			done()
+		}
+	}()
+	if m.turn("service "+what) != nil {
 		panic(http.ErrAbortHandler)
 	}
-	if status != http.StatusOK {
-		s.fault("service", "%d for %s", status, what)
-		w.Header().Set("Retry-After", "1")
+	s.check(m)
+	switch status := s.status(text, what); {
+	case r.Context().Err() != nil, status == 0:
+		panic(http.ErrAbortHandler)
+	case status != http.StatusOK:
 		http.Error(w, `{"error": {"message": "not now"}}`, status)
 		return
 	}
 	s.mu.Lock()
 	s.paid[what]++
+	s.tokens[m.name] += s.price
 	s.mu.Unlock()
+	done()
 	answer := says(body.Model, text, labels)
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"id":"1","object":"chat.completion","created":%d,"model":%q,"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%q}}],`+
 		`"usage":{"prompt_tokens":%d,"completion_tokens":5,"total_tokens":%d}}`, time.Now().Unix(), body.Model, answer, s.price-5, s.price)
+}
+
+func (s *service) begin() (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.calls--
+	})
+}
+
+// check holds the limits that the file says.
+func (s *service) check(m *machine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit > 0 && s.calls > s.limit {
+		s.Errorf("%d calls at a time, and %d are allowed", s.calls, s.limit)
+	}
+	if most := s.tokens[m.name] + s.price*s.calls; s.budget > 0 && most > s.budget {
+		s.Errorf("%d tokens are spent or under way, and %d are allowed", most, s.budget)
+	}
+}
+
+// status is that of the reply to a call; 0: the connection breaks.
+func (s *service) status(text, what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	bad := []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusTooManyRequests, 0}
+	status := http.StatusOK
+	switch {
+	case s.down > 0:
+		s.down--
+		status = bad[1]
+	case s.sick == text:
+		if s.sickly[what]++; s.sickly[what] > 40 {
+			s.Errorf("%s is asked for %d times in vain", what, s.sickly[what])
+		}
+		status = bad[0]
+	case s.flaky > 0 && s.random.IntN(s.flaky) == 0:
+		status = bad[s.random.IntN(len(bad))]
+	}
+	if status != http.StatusOK {
+		s.lost["service"]++
+		s.history = append(s.history, fmt.Sprintf("service: %d for %s", status, what))
+	}
+	return status
+}
+
+// disturb draws what the service suffers from while a machine asks it.
+func (s *service) disturb(suffers bool, k kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flaky, s.down, s.sick = 0, 0, ""
+	clear(s.sickly)
+	if !suffers {
+		return
+	}
+	switch s.random.IntN(5) {
+	case 0:
+		s.flaky = 2 + s.random.IntN(6)
+	case 1:
+		s.down = 1 + s.random.IntN(9)
+	case 2:
+		s.sick = k.item(s.random.IntN(k.items))
+	}
 }

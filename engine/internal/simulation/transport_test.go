@@ -84,6 +84,9 @@ type link struct {
 // Invoke implements wire.Caller by the handlers that gRPC would call.
 func (l *link) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
 	name := path.Base(method)
+	if sample, ok := request.(*stagepb.SampleRequest); ok {
+		defer l.m.works(slices.Concat(sample.GetRows().GetText(), sample.GetRows().GetPrompts().GetText()))()
+	}
 	if err := l.pass(name); err != nil {
 		return err
 	}
@@ -131,7 +134,7 @@ type fitting struct {
 	reply *stagepb.FitReply
 }
 
-func (f *fitting) Context() context.Context                { return f.ctx }
+func (f *fitting) Context() context.Context               { return f.ctx }
 func (f *fitting) SendAndClose(r *stagepb.FitReply) error { f.reply = r; return nil }
 
 func (f *fitting) Recv() (*stagepb.FitRequest, error) {
@@ -143,3 +146,18 @@ func (f *fitting) Recv() (*stagepb.FitRequest, error) {
 }
 
 var errAway = errors.New("the service is away")
+
+// works notes that a stage works on texts, until done.
+func (m *machine) works(texts []string) (done func()) {
+	add := func(n int) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, text := range texts {
+			if !m.dead { // what was under way at its death stays so
+				m.open[text] += n
+			}
+		}
+	}
+	add(1)
+	return func() { add(-1) }
+}

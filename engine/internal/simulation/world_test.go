@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,8 +38,9 @@ type world struct {
 	waiting []*turn // for their turn
 	history []string
 	lost    map[string]int // faults by kind
-	made    int            // machines so far
 	slow    bool           // turns take time
+
+	machines map[string]*machine // by name
 }
 
 // turn is somebody who waits at a seam.
@@ -64,7 +66,7 @@ func histories(t *testing.T, n int, live func(*world)) {
 }
 
 func history(t *testing.T, seed uint64, live func(*world)) *world {
-	w := &world{seed: seed, random: rand.New(rand.NewPCG(seed, 41)), arrived: make(chan struct{}, 1), lost: map[string]int{}}
+	w := &world{seed: seed, random: rand.New(rand.NewPCG(seed, 41)), arrived: make(chan struct{}, 1), lost: map[string]int{}, machines: map[string]*machine{}}
 	synctest.Test(t, func(t *testing.T) {
 		w.T, w.over = t, make(chan struct{})
 		w.arrived = make(chan struct{}, 1)
@@ -157,13 +159,17 @@ type machine struct {
 	steps   int
 	dead    bool
 	left    string // what its death left of its folder
+
+	writes  atomic.Bool    // it has the output
+	outputs []string       // of runs that may be there
+	open    map[string]int // stages that work on a text
 }
 
 // machine begins to live, with what is in a folder.
 func (w *world) machine(dir string) *machine {
 	w.mu.Lock()
-	w.made++
-	m := &machine{world: w, name: fmt.Sprint("m", w.made), dir: dir}
+	m := &machine{world: w, name: fmt.Sprint("m", len(w.machines)+1), dir: dir, open: map[string]int{}}
+	w.machines[m.name] = m
 	w.mu.Unlock()
 	m.ctx, m.cancel = context.WithCancel(w.Context())
 	m.drive = watchDrive(m)
@@ -230,4 +236,11 @@ func (m *machine) died() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.dead
+}
+
+// survive puts what a death has left in the place of the machine's folder, for the next one.
+func (m *machine) survive() {
+	if err := errors.Join(os.RemoveAll(m.dir), os.Rename(m.left, m.dir)); err != nil {
+		m.Fatal(err)
+	}
 }

@@ -130,13 +130,17 @@ func (s *stage) key(rec *Record) string {
 	return retry.HandleKey(s.identity, string(raw), strconv.Itoa(item.Drawn))
 }
 
-// Settle forgets the handles of items whose results are stored.
+// Settle forgets the handles of items whose final results are stored. An item that failed, or lacks a voter, is asked about
+// again, which collects with them.
 func (g *Graph) Settle(records []*Record) error {
 	if g.options.Pending == nil {
 		return nil
 	}
 	var keys []string
 	for _, rec := range records {
+		if slices.ContainsFunc(rec.outputs, func(o output) bool { return o.failure != nil || o.missing != nil }) {
+			continue
+		}
 		for _, out := range rec.outputs {
 			keys = append(keys, out.collected...)
 		}
