@@ -2,7 +2,8 @@ package support
 
 import (
 	"context"
-	"math/rand/v2"
+	"crypto/rand"
+	"encoding/binary"
 	"time"
 )
 
@@ -28,7 +29,15 @@ func (b Backoff) Delay(failures int) time.Duration {
 		longest *= 2
 	}
 	longest = min(longest, b.Max)
-	return longest - rand.N(longest/2+1)
+	return longest - Jitter(longest/2+1)
+}
+
+// Jitter returns a random part of a positive duration. It draws from crypto/rand, so that a test can decide what it draws
+// (testing/cryptotest).
+func Jitter(d time.Duration) time.Duration {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // documented never to fail
+	return time.Duration(binary.LittleEndian.Uint64(b[:]) % uint64(d))
 }
 
 // SleepFor waits. It returns the context's error where that ends before.

@@ -185,8 +185,12 @@ func (kind) item(n int) string { return fmt.Sprintf("an apple or a car, number %
 // undisturbed has the outputs of runs that nothing disturbs.
 var undisturbed = map[kind]string{}
 
-func (k kind) output(t *testing.T) string {
-	if undisturbed[k] == "" {
+// prepare fills undisturbed.
+func prepare(t *testing.T) {
+	for _, k := range kinds {
+		if undisturbed[k] != "" {
+			continue
+		}
 		history(t, 0, func(w *world) {
 			w.service()
 			m := w.machine(w.files(k.text(), k.items))
@@ -199,7 +203,6 @@ func (k kind) output(t *testing.T) string {
 			w.votes(undisturbed[k])
 		})
 	}
-	return undisturbed[k]
 }
 
 // votes checks that each model has said of each item what it says of it.
@@ -330,40 +333,42 @@ func (a *attempt) done(dir string) {
 	}
 }
 
+// kinds are the runs that there are.
+var kinds = []kind{{5, false}, {5, true}, {8, false}}
+
 // A run that dies, is short of money, room or a service, and is resumed each time, ends as one that nothing disturbs.
 func TestRuns(t *testing.T) {
-	kinds := []kind{{5, false}, {5, true}, {8, false}}
-	for _, k := range kinds {
-		k.output(t)
+	prepare(t)
+	histories(t, 1000, liveRun)
+}
+
+func liveRun(w *world) {
+	a := &attempt{world: w, service: w.service(), kind: kinds[w.draw(3)], known: map[string]bool{}, again: map[string]int{}, outputs: []string{""}}
+	a.sync = []string{"none", "batch", "batch", "item"}[w.draw(4)]
+	replace := []string{`sync = "batch"`, fmt.Sprintf("sync = %q", a.sync), "batch = 2", fmt.Sprint("batch = ", 1+w.draw(4))}
+	if w.one(4) {
+		a.budget = 900 + w.draw(4000)
+		replace = append(replace, `input {`, fmt.Sprintf("max_tokens = %d\n  input {", a.budget))
 	}
-	histories(t, 400, func(w *world) {
-		a := &attempt{world: w, service: w.service(), kind: kinds[w.draw(3)], known: map[string]bool{}, again: map[string]int{}, outputs: []string{""}}
-		a.sync = []string{"none", "batch", "batch", "item"}[w.draw(4)]
-		replace := []string{`sync = "batch"`, fmt.Sprintf("sync = %q", a.sync), "batch = 2", fmt.Sprint("batch = ", 1+w.draw(4))}
+	a.limit, w.slow = 2, w.one(2)
+	dir := w.files(strings.NewReplacer(replace...).Replace(a.text()), a.items)
+	calm := 2 + w.draw(4) // from then on nothing is disturbed
+	for part := 0; !a.complete && !w.Failed(); part++ {
+		if part == calm+20 {
+			w.Fatal("the run does not end")
+		}
+		m := w.machine(dir)
+		a.disturb(part < calm, a.kind)
+		if part < calm && w.one(2) {
+			m.deathAt, m.power = 1+w.draw(250), w.one(2)
+		}
+		if part < calm && w.one(4) {
+			m.drive.fill(w.draw(40), 1+w.draw(5))
+		}
 		if w.one(4) {
-			a.budget = 900 + w.draw(4000)
-			replace = append(replace, `input {`, fmt.Sprintf("max_tokens = %d\n  input {", a.budget))
+			time.AfterFunc(time.Duration(w.draw(3000))*time.Millisecond, m.claim)
 		}
-		a.limit, w.slow = 2, w.one(2)
-		dir := w.files(strings.NewReplacer(replace...).Replace(a.text()), a.items)
-		calm := 2 + w.draw(4) // from then on nothing is disturbed
-		for part := 0; !a.complete && !w.Failed(); part++ {
-			if part == calm+20 {
-				w.Fatal("the run does not end")
-			}
-			m := w.machine(dir)
-			a.disturb(part < calm, a.kind)
-			if part < calm && w.one(2) {
-				m.deathAt, m.power = 1+w.draw(250), w.one(2)
-			}
-			if part < calm && w.one(4) {
-				m.drive.fill(w.draw(40), 1+w.draw(5))
-			}
-			if w.one(4) {
-				time.AfterFunc(time.Duration(w.draw(3000))*time.Millisecond, m.claim)
-			}
-			a.part(m)
-		}
-		a.done(dir)
-	})
+		a.part(m)
+	}
+	a.done(dir)
 }

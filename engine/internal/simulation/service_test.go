@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 	to := http.DefaultTransport.(*http.Transport)
 	to.DisableKeepAlives, to.Proxy = true, nil
 	to.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return asked.Load().dial(ctx) }
+	runtime.GOMAXPROCS(1) // or several of those who are woken together would race for what comes next
 	os.Exit(m.Run())
 }
 

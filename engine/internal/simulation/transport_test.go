@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"iter"
 	"log/slog"
@@ -84,10 +85,11 @@ type link struct {
 // Invoke implements wire.Caller by the handlers that gRPC would call.
 func (l *link) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
 	name := path.Base(method)
+	about := name + " " + digest(request.(proto.Message))
 	if sample, ok := request.(*stagepb.SampleRequest); ok {
 		defer l.m.works(slices.Concat(sample.GetRows().GetText(), sample.GetRows().GetPrompts().GetText()))()
 	}
-	if err := l.pass(name); err != nil {
+	if err := l.pass(about); err != nil {
 		return err
 	}
 	at := slices.IndexFunc(stagepb.Stage_ServiceDesc.Methods, func(d grpc.MethodDesc) bool { return d.MethodName == name })
@@ -98,7 +100,7 @@ func (l *link) Invoke(ctx context.Context, method string, request, reply any, _ 
 	if err != nil {
 		return err
 	}
-	if err := l.pass(name + " answers"); err != nil {
+	if err := l.pass(about + " answers"); err != nil {
 		return err
 	}
 	proto.Merge(reply.(proto.Message), answer.(proto.Message))
@@ -146,6 +148,14 @@ func (f *fitting) Recv() (*stagepb.FitRequest, error) {
 }
 
 var errAway = errors.New("the service is away")
+
+// digest tells requests apart, whoever comes first.
+func digest(m proto.Message) string {
+	raw, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	h := fnv.New32a()
+	h.Write(raw)
+	return fmt.Sprintf("%08x", h.Sum32())
+}
 
 // works notes that a stage works on texts, until done.
 func (m *machine) works(texts []string) (done func()) {

@@ -3,6 +3,7 @@ package cache
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,10 +11,10 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/sdk"
@@ -35,7 +36,7 @@ var (
 		warning: "some cached vectors are damaged and will be made again; racflow cache clear vectors removes them"}
 )
 
-func (l *layout) newName() string { return fmt.Sprintf("%016x%s", rand.Uint64(), l.suffix) }
+func (l *layout) newName() string { return strings.ToLower(rand.Text()) + l.suffix }
 
 // file is one of the cache's files.
 type file struct {
