@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/engine"
 )
 
 const knowledgeText = `
@@ -117,6 +119,8 @@ func poisoned(n int, short, third bool) (texts []string, wanted map[int]string) 
 			if f.error != "" {
 				if wanted[at] = kind + ".faulty: |" + f.error; third {
 					wanted[at] += "|plugin faulty 1.2.3"
+				} else {
+					wanted[at] = strings.ReplaceAll(wanted[at], "plugin faulty 1.2.3", "plugin racflow "+engine.Version())
 				}
 			}
 		}
