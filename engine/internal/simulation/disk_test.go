@@ -58,6 +58,11 @@ func (d *drive) fill(after, n int) {
 // Change implements support.Watcher.
 func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 	d.m.mu.Lock()
+	if at := &d.m.deathOn; at.op == c.Op && strings.HasSuffix(c.Path, at.file) {
+		if at.n--; at.n == 0 {
+			d.m.deathAt = d.m.steps + 1
+		}
+	}
 	dies := !d.m.dead && d.m.steps+1 == d.m.deathAt
 	d.m.mu.Unlock()
 	if dies && c.Op == support.OpWrite { // in the middle of it

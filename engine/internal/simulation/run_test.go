@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 var labels = []string{"fruit", "vehicle"}
@@ -140,6 +141,9 @@ func (m *machine) run(resume string, reported func(outcome.Result)) (*engine.Out
 		if err == nil {
 			whole, _ := os.ReadFile(out.Part())
 			m.outputs = append(m.outputs, string(whole)) // from now on it may be there
+			if m.deathAt == 0 && m.doomed && m.one(4) {
+				m.deathAt = m.steps + 1 + m.draw(6)
+			}
 			if err = out.Commit(); err == nil {
 				m.outputs = []string{string(whole)} // and it has to be
 			}
@@ -247,8 +251,15 @@ func (a *attempt) part(m *machine) {
 			a.known[r.Text] = true
 		}
 	})
+	if err == nil && !m.died() && m.one(3) { // what is acknowledged is not lost now
+		m.power = true
+		m.die()
+	}
 	m.end()
-	a.outputs, a.complete = m.outputs, err == nil && !out.Incomplete() && !m.died()
+	a.outputs, a.complete = m.outputs, err == nil && !out.Incomplete()
+	if a.spell > 0 && a.down == 0 && a.fine > 2 && a.budget == 0 && !a.complete && !m.died() && m.drive.refused == 0 {
+		a.Errorf("the service is back after %d calls, and the run does not ask it about all that it lacks", a.spell)
+	}
 	a.note("%s resumes %q, complete: %v, error: %v", m.name, resume, a.complete, err)
 	if out != nil {
 		for _, missing := range out.Missing {
@@ -342,6 +353,19 @@ func TestRuns(t *testing.T) {
 	histories(t, 1000, liveRun)
 }
 
+// doom draws whether a machine dies, and when: at any step, or with something that is done to the files of a run.
+func (w *world) doom(m *machine) {
+	m.power, m.doomed = w.one(2), true
+	switch w.draw(4) {
+	case 0:
+		m.deathAt = 1 + w.draw(250)
+	case 1:
+		m.deathOn.op = []support.Op{support.OpWrite, support.OpSync, support.OpRename, support.OpTruncate}[w.draw(4)]
+		m.deathOn.file = []string{"journal.jsonl", "out.jsonl.part", ".json", ".answers"}[w.draw(4)]
+		m.deathOn.n = 1 + w.draw(5)
+	}
+}
+
 func liveRun(w *world) {
 	a := &attempt{world: w, service: w.service(), kind: kinds[w.draw(3)], known: map[string]bool{}, again: map[string]int{}, outputs: []string{""}}
 	a.sync = []string{"none", "batch", "batch", "item"}[w.draw(4)]
@@ -359,8 +383,8 @@ func liveRun(w *world) {
 		}
 		m := w.machine(dir)
 		a.disturb(part < calm, a.kind)
-		if part < calm && w.one(2) {
-			m.deathAt, m.power = 1+w.draw(250), w.one(2)
+		if part < calm {
+			w.doom(m)
 		}
 		if part < calm && w.one(4) {
 			m.drive.fill(w.draw(40), 1+w.draw(5))

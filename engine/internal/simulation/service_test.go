@@ -53,6 +53,8 @@ type service struct {
 	price  int            // tokens of a call
 	flaky  int            // one in so many calls fails; 0: none
 	down   int            // so many calls fail
+	spell  int            // and so many did when the machine began
+	fine   int            // calls since then that did not
 	sick   string         // text that it cannot work on
 	sickly map[string]int // calls about that
 	paid   map[string]int // replies by what was asked
@@ -186,12 +188,14 @@ func (s *service) status(text, what string) int {
 	case s.sick == text:
 		if s.sickly[what]++; s.sickly[what] > 40 {
 			s.Errorf("%s is asked for %d times in vain", what, s.sickly[what])
+			s.sick = "" // or it goes on for ever
 		}
 		status = bad[0]
 	case s.flaky > 0 && s.random.IntN(s.flaky) == 0:
 		status = bad[s.random.IntN(len(bad))]
 	}
-	if status != http.StatusOK {
+	if s.fine++; status != http.StatusOK {
+		s.fine = 0
 		s.lost["service"]++
 		s.history = append(s.history, fmt.Sprintf("service: %d for %s", status, what))
 	}
@@ -202,7 +206,7 @@ func (s *service) status(text, what string) int {
 func (s *service) disturb(suffers bool, k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flaky, s.down, s.sick = 0, 0, ""
+	s.flaky, s.down, s.spell, s.fine, s.sick = 0, 0, 0, 0, ""
 	clear(s.sickly)
 	if !suffers {
 		return
@@ -212,6 +216,7 @@ func (s *service) disturb(suffers bool, k kind) {
 		s.flaky = 2 + s.random.IntN(6)
 	case 1:
 		s.down = 1 + s.random.IntN(9)
+		s.spell = s.down
 	case 2:
 		s.sick = k.item(s.random.IntN(k.items))
 	}

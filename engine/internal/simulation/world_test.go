@@ -18,6 +18,8 @@ import (
 	"testing/cryptotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/racflow/racflow/sdk/support"
 )
 
 var (
@@ -172,10 +174,16 @@ type machine struct {
 	cancel context.CancelFunc
 
 	deathAt int // the step with which it dies; 0: it lives on
-	power   bool
-	steps   int
-	dead    bool
-	left    string // what its death left of its folder
+	deathOn struct {
+		op   support.Op
+		file string // the end of its name
+		n    int    // the n-th time
+	}
+	power  bool // it is the power that fails
+	doomed bool // it may die
+	steps  int
+	dead   bool
+	left   string // what its death left of its folder
 
 	writes  atomic.Bool    // it has the output
 	outputs []string       // of runs that may be there
