@@ -371,14 +371,14 @@ func liveRun(w *world) {
 	a.sync = []string{"none", "batch", "batch", "item"}[w.draw(4)]
 	replace := []string{`sync = "batch"`, fmt.Sprintf("sync = %q", a.sync), "batch = 2", fmt.Sprint("batch = ", 1+w.draw(4))}
 	if w.one(4) {
-		a.budget = 900 + w.draw(4000)
+		a.budget = 2500 + w.draw(4000)
 		replace = append(replace, `input {`, fmt.Sprintf("max_tokens = %d\n  input {", a.budget))
 	}
 	a.limit, w.slow = 2, w.one(2)
 	dir := w.files(strings.NewReplacer(replace...).Replace(a.text()), a.items)
 	calm := 2 + w.draw(4) // from then on nothing is disturbed
 	for part := 0; !a.complete && !w.Failed(); part++ {
-		if part == calm+20 {
+		if part == calm+30 {
 			w.Fatal("the run does not end")
 		}
 		m := w.machine(dir)

@@ -76,7 +76,7 @@ func history(t *testing.T, seed uint64, live func(*world)) *world {
 		w.T, w.over = t, make(chan struct{})
 		w.arrived = make(chan struct{}, 1)
 		cryptotest.SetGlobalRandom(t, seed)
-		dir := filepath.Join(memory(), fmt.Sprintf("history-%07d", os.Getpid())) // as long each time: paths are in files
+		dir := filepath.Join(memory(), fmt.Sprintf("history-%010d", rand.Uint32())) // as long each time: paths are in files
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
