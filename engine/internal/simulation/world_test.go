@@ -47,6 +47,7 @@ type world struct {
 type turn struct {
 	m    *machine
 	what string
+	of   string // tells those apart who want the same
 	free chan struct{}
 }
 
@@ -106,7 +107,7 @@ func (w *world) turns() {
 				w.mu.Unlock()
 				break
 			}
-			slices.SortStableFunc(w.waiting, func(a, b *turn) int { return cmp.Compare(a.what, b.what) })
+			slices.SortStableFunc(w.waiting, func(a, b *turn) int { return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.of, b.of)) })
 			at := w.random.IntN(len(w.waiting))
 			next := w.waiting[at]
 			w.waiting = slices.Delete(w.waiting, at, at+1)
@@ -154,6 +155,9 @@ type machine struct {
 	ctx    context.Context // ends with its death
 	cancel context.CancelFunc
 
+	stages  atomic.Int64 // that run
+	refuses func() bool  // a stage that is to start does not; nil: each does
+
 	deathAt int // the step with which it dies; 0: it lives on
 	power   bool
 	steps   int
@@ -183,8 +187,10 @@ func (m *machine) end() {
 }
 
 // turn waits until the machine may go on with something.
-func (m *machine) turn(what string) error {
-	t := &turn{m, m.name + " " + what, make(chan struct{})}
+func (m *machine) turn(what string) error { return m.turnOf(what, "") }
+
+func (m *machine) turnOf(what, of string) error {
+	t := &turn{m, m.name + " " + what, of, make(chan struct{})}
 	m.mu.Lock()
 	if m.dead {
 		m.mu.Unlock()
