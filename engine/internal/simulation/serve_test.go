@@ -189,7 +189,7 @@ func (s *site) ask(ctx context.Context, who string, texts ...string) (complete b
 				break
 			}
 			oldest[i], _, _ = s.now()
-			if json.NewEncoder(sent).Encode(serve.Item{Text: text}) != nil {
+			if json.NewEncoder(sent).Encode(serve.Item{ID: fmt.Sprint(who, i), Text: text}) != nil {
 				break
 			}
 		}
@@ -214,7 +214,7 @@ func (s *site) ask(ctx context.Context, who string, texts ...string) (complete b
 	lines := json.NewDecoder(bytes.NewReader(answer))
 	for i, text := range texts {
 		var r result.Result
-		if err := lines.Decode(&r); err != nil || r.Text != text {
+		if err := lines.Decode(&r); err != nil || r.ID != fmt.Sprint(who, i) || r.Text != text {
 			s.Errorf("%s: %+v, %v", text, r, err)
 			return false
 		}
@@ -292,7 +292,7 @@ func (s *site) visitor(name string) {
 		for i := range texts {
 			texts[i] = s.text()
 		}
-		s.ask(ctx, name, texts...)
+		s.ask(ctx, fmt.Sprint(name, " for the ", i, ". time: "), texts...)
 		cancel()
 	}
 }
@@ -311,7 +311,6 @@ func (s *site) rebuild() {
 		!broken && status != http.StatusOK && !bytes.Contains(answer, []byte("does not start")):
 		s.Errorf("a rebuild, broken: %v: %d %s, %v", broken, status, answer, err)
 	case status == http.StatusOK:
-		s.note("%v serves", before)
 		s.reached(before)
 	}
 }
