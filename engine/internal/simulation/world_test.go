@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -71,8 +72,8 @@ func history(t *testing.T, seed uint64, live func(*world)) *world {
 	synctest.Test(t, func(t *testing.T) {
 		w.T, w.over = t, make(chan struct{})
 		w.arrived = make(chan struct{}, 1)
-		dir, err := os.MkdirTemp("", "history")
-		if err != nil {
+		dir := filepath.Join(os.TempDir(), fmt.Sprintf("history%016x", rand.Uint64())) // as long each time, since files name it
+		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
