@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -46,12 +47,12 @@ type site struct {
 	refused atomic.Bool    // a stage has not started
 	work    sync.WaitGroup // of clients, and of those who change the files
 
-	changing sync.Mutex // files: nobody waits for a turn with it
-	newest   state      // of the files
-	oldest   state      // that a request may get that begins now
-	broken   bool       // what is there is no pipeline
+	changing sync.Mutex        // files: nobody waits for a turn with it
+	newest   state             // of the files
+	oldest   state             // that a request may get that begins now
+	broken   bool              // what is there is no pipeline
+	texts    map[string]string // that they hold
 	writes   int
-	failed   bool // a service has
 }
 
 // logged collects what is logged.
@@ -72,6 +73,7 @@ func (s *site) write(file, rows, broken bool) {
 	defer s.changing.Unlock()
 	put := func(name, text string) {
 		s.writes++
+		s.texts[name] = text
 		path := filepath.Join(s.m.dir, name)
 		err := errors.Join(s.m.drive.put(path, []byte(text)), os.Chtimes(path, time.Time{}, time.Now().Add(time.Duration(s.writes))))
 		if err != nil {
@@ -156,9 +158,9 @@ func (s *site) shake(flaky bool) {
 	s.flaky.Store(flaky)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.model.flaky, s.model.takes = 0, nil
+	s.model.flaky, s.model.down, s.model.takes = 0, 0, nil
 	if flaky {
-		s.model.flaky = 10
+		s.model.flaky, s.model.down = 10, 60*s.random.IntN(2)
 		s.model.takes = func() time.Duration { return time.Duration(max(0, s.draw(int(40*time.Second))-int(30*time.Second))) }
 	}
 }
@@ -337,11 +339,12 @@ func (s *site) editor() {
 
 // settle lets everything end that is under way: then the newest version serves, and is all that there is.
 func (s *site) settle(stages int64, before []string) {
-	s.write(true, true, false)
 	if s.watch {
+		s.write(true, true, false)
 		time.Sleep(time.Minute)
 	} else {
 		time.Sleep(time.Hour)
+		s.write(true, true, false)
 		s.rebuild()
 	}
 	_, newest, _ := s.now()
@@ -375,13 +378,16 @@ func (s *site) editions() []string {
 // A pipeline answers while it changes, and each answer is that of a version that served.
 func TestServe(t *testing.T) {
 	histories(t, 400, func(w *world) {
-		s := &site{world: w, model: w.service(), watch: w.one(2), asks: !w.one(3)}
+		s := &site{world: w, model: w.service(), watch: w.one(2), asks: !w.one(3), texts: map[string]string{}}
 		s.model.limit = 2
 		flaky, dir := w.one(2), w.files("", 0)
 		for deaths := 0; ; deaths++ {
 			s.m = w.machine(dir)
 			if deaths < 2 && w.one(2) {
 				s.m.deathAt, s.m.power = 1+w.draw(400), w.one(2)
+			}
+			for _, name := range slices.Sorted(maps.Keys(s.texts)) { // whoever writes them lives longer than the machine
+				_ = s.m.drive.put(filepath.Join(dir, name), []byte(s.texts[name]))
 			}
 			if deaths == 0 || s.broken {
 				s.write(true, true, false)
