@@ -343,7 +343,10 @@ func (s *site) settle(stages int64, before []string) {
 		s.write(true, true, false)
 		time.Sleep(time.Minute)
 	} else {
-		time.Sleep(time.Hour)
+		if s.broken {
+			s.write(true, true, false)
+		}
+		time.Sleep(20 * time.Minute) // longer than what nobody holds has to stay
 		s.write(true, true, false)
 		s.rebuild()
 	}
