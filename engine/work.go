@@ -113,7 +113,7 @@ func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, erro
 		Paths: pipeline.PathsIn(l.Stage.Info.Arguments, config),
 	}
 	if start := w.options.Start; start != nil {
-		return start(ctx, spec)
+		return w.opened(start(ctx, spec))
 	}
 	return w.host.Start(ctx, spec)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -51,6 +52,8 @@ type Workspace struct {
 	mu      sync.Mutex
 	control *governor.Governor // nil: no stage calls a service
 	before  governor.Snapshot  // the state of control when this workspace first used it
+
+	stages []io.Closer // that Options.Start has started
 
 	shipments []string // folders of shipments, removed by Close
 }
@@ -117,13 +120,28 @@ func (w *Workspace) Close() {
 	w.unwatch()
 	w.host.Close()
 	w.mu.Lock()
+	stages := w.stages
+	w.stages = nil
 	for _, dir := range w.shipments {
 		_ = os.RemoveAll(dir) // a later shipment removes the rest
 	}
 	w.mu.Unlock()
+	for _, s := range stages {
+		_ = s.Close()
+	}
 	if spent, any := w.Spent(); any && w.options.Events.Spent != nil {
 		w.options.Events.Spent(spent)
 	}
+}
+
+// opened is what Options.Start returns. The stage ends with the workspace, as a process does.
+func (w *Workspace) opened(stage any, err error) (any, error) {
+	if c, ok := stage.(io.Closer); ok && err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.stages = append(w.stages, c)
+	}
+	return stage, err
 }
 
 // Failed says why a process of the workspace cannot be started again; nil: all can. Work that needs

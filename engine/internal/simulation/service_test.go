@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // secret begins the keys for the service, which nobody but it may see.
@@ -46,56 +47,65 @@ func TestMain(m *testing.M) {
 // service is a model that several machines ask. Each key names the machine that uses it.
 type service struct {
 	*world
-	conns chan net.Conn
+	pipes
 
-	limit  int            // calls at a time
-	budget int            // tokens of a machine; 0: no end
-	price  int            // tokens of a call
-	flaky  int            // one in so many calls fails; 0: none
-	down   int            // so many calls fail
-	spell  int            // and so many did when the machine began
-	fine   int            // calls since then that did not
-	sick   string         // text that it cannot work on
-	sickly map[string]int // calls about that
-	paid   map[string]int // replies by what was asked
-	calls  int            // under way
-	tokens map[string]int // of the replies to a machine
+	limit  int                  // calls at a time
+	budget int                  // tokens of a machine; 0: no end
+	price  int                  // tokens of a call
+	flaky  int                  // one in so many calls fails; 0: none
+	down   int                  // so many calls fail
+	spell  int                  // and so many did when the machine began
+	fine   int                  // calls since then that did not
+	sick   string               // text that it cannot work on
+	sickly map[string]int       // calls about that
+	paid   map[string]int       // replies by what was asked
+	calls  int                  // under way
+	tokens map[string]int       // of the replies to a machine
+	takes  func() time.Duration // how long a call lasts; nil: no time
 	jobs   []*job
 }
 
 func (w *world) service() *service {
-	s := &service{world: w, conns: make(chan net.Conn), price: 800, paid: map[string]int{}, tokens: map[string]int{}, sickly: map[string]int{}}
+	s := &service{world: w, pipes: w.pipes(), price: 800, paid: map[string]int{}, tokens: map[string]int{}, sickly: map[string]int{}}
 	asked.Store(s)
 	server := &http.Server{Handler: s}
-	go server.Serve(s)
+	go server.Serve(s.pipes)
 	w.Cleanup(func() { server.Close() })
 	return s
 }
 
-func (s *service) dial(ctx context.Context) (net.Conn, error) {
+// pipes is a network with one address, which somebody listens on.
+type pipes struct {
+	conns chan net.Conn
+	over  <-chan struct{}
+}
+
+func (w *world) pipes() pipes { return pipes{make(chan net.Conn), w.over} }
+
+func (p pipes) dial(ctx context.Context) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
-	case s.conns <- there:
+	case p.conns <- there:
 		return here, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-s.over:
+	case <-p.over:
 		return nil, errAway
 	}
 }
 
-// Accept, Close and Addr make a net.Listener of the service.
-func (s *service) Accept() (net.Conn, error) {
+// Accept, Close and Addr make a net.Listener of it.
+func (p pipes) Accept() (net.Conn, error) {
 	select {
-	case c := <-s.conns:
+	case c := <-p.conns:
 		return c, nil
-	case <-s.over:
+	case <-p.over:
 		return nil, net.ErrClosed
 	}
 }
 
-func (*service) Close() error   { return nil }
-func (*service) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+func (pipes) Close() error   { return nil }
+func (pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
 // says is the model's answer to a text, which only the two decide.
 func says(model, text string, labels []string) string {
@@ -134,6 +144,9 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	s.check(m)
+	if s.takes != nil && support.SleepFor(r.Context(), s.takes()) != nil {
+		panic(http.ErrAbortHandler) // who asked has gone
+	}
 	switch status := s.status(text, what); {
 	case r.Context().Err() != nil, status == 0:
 		panic(http.ErrAbortHandler)

@@ -33,6 +33,10 @@ func (m *machine) start(all []sdk.Stage) func(context.Context, host.Spec) (any, 
 		if err := m.turn("start " + what); err != nil {
 			return nil, err
 		}
+		if m.refuses != nil && m.refuses() {
+			m.fault("start", "%s does not start", what)
+			return nil, fmt.Errorf("%s does not start", what)
+		}
 		if s.StateDir != "" {
 			if err := disk.MakeFolder(s.StateDir); err != nil {
 				return nil, err
@@ -59,9 +63,16 @@ func (m *machine) start(all []sdk.Stage) func(context.Context, host.Spec) (any, 
 		if err != nil {
 			return nil, err
 		}
-		stage.Conn, stage.Name = &link{m, what, server, s.Kind != sdk.KindStore}, what
-		context.AfterFunc(m.ctx, server.Close)
-		return process{stage, reply.GetFingerprint()}, nil
+		runs, end := context.WithCancel(m.ctx)
+		stage.Conn, stage.Name = &link{m, what, server, s.Kind != sdk.KindStore, runs}, what
+		m.stages.Add(1)
+		ended := make(chan struct{})
+		context.AfterFunc(runs, func() {
+			server.Close()
+			m.stages.Add(-1)
+			close(ended)
+		})
+		return process{stage, reply.GetFingerprint(), func() { end(); <-ended }}, nil
 	}
 }
 
@@ -69,23 +80,28 @@ func (m *machine) start(all []sdk.Stage) func(context.Context, host.Spec) (any, 
 type process struct {
 	*wire.Stage
 	fingerprint string
+	end         func()
 }
 
 func (p process) Fingerprint() string { return p.fingerprint }
-func (p process) Close() error        { return nil }
+func (p process) Close() error        { p.end(); return nil }
 
 // link is the way to a stage in memory.
 type link struct {
 	m      *machine
 	what   string
 	server *serve.Server
-	waits  bool // calls wait for their turn
+	waits  bool            // calls wait for their turn
+	runs   context.Context // ends with the stage
 }
 
 // Invoke implements wire.Caller by the handlers that gRPC would call.
 func (l *link) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
 	name := path.Base(method)
 	about := name + " " + digest(request.(proto.Message))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.runs, cancel)()
 	if sample, ok := request.(*stagepb.SampleRequest); ok {
 		defer l.m.works(slices.Concat(sample.GetRows().GetText(), sample.GetRows().GetPrompts().GetText()))()
 	}
@@ -107,11 +123,16 @@ func (l *link) Invoke(ctx context.Context, method string, request, reply any, _ 
 	return nil
 }
 
-func (l *link) pass(name string) error {
+func (l *link) pass(name string) (err error) {
 	if l.waits {
-		return l.m.turn(l.what + " " + name)
+		err = l.m.turn(l.what + " " + name)
+	} else {
+		err = l.m.step()
 	}
-	return l.m.step()
+	if err == nil && l.runs.Err() != nil {
+		err = host.ErrClosed
+	}
+	return err
 }
 
 // Fit implements wire.Caller.

@@ -173,6 +173,9 @@ type machine struct {
 	ctx    context.Context // ends with its death
 	cancel context.CancelFunc
 
+	stages  atomic.Int64 // that run
+	refuses func() bool  // a stage that is to start does not; nil: each does
+
 	deathAt int // the step with which it dies; 0: it lives on
 	deathOn struct {
 		op   support.Op
