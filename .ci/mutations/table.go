@@ -10,6 +10,8 @@ type mutation struct {
 // edit replaces a text that a file has exactly once.
 type edit struct{ file, old, to string }
 
+const simulation = "./engine/internal/simulation"
+
 // required is how many of the mutations have to be found.
 const required = 17
 

@@ -118,6 +118,11 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 		if _, known := d.forced[c.Path]; !known { // a temporary file
 			d.forced[c.Path] = nil
 		}
+		if c.Op == support.OpTruncate { // what is before its new end is as safe as it was
+			if info, err := os.Stat(c.Path); err == nil && info.Size() < int64(len(d.forced[c.Path])) {
+				d.forced[c.Path] = d.forced[c.Path][:info.Size()]
+			}
+		}
 		return nil
 	case support.OpSync:
 		d.forced[c.Path], _ = os.ReadFile(c.Path)
