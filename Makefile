@@ -76,7 +76,7 @@ RACE = go test -race -short -p 4 -timeout 20m -skip '^Test(KernelsAgree|Referenc
 
 .PHONY: race
 race: ## Run the tests of packages that start goroutines, but those over real processes, with the race detector (needs a C compiler)
-	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 $(RACE) $$(git grep -lE '\bgo (func\(|[a-zA-Z.]+\()|\.Go\(' -- 'engine/*.go' 'plugins/*.go' 'sdk/*.go' ':!engine/internal/file/pipeline' ':!engine/cli' ':!engine/internal/process/faulty' | \
+	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 $(RACE) $$(git grep -lE '\bgo (func\(|[a-zA-Z.]+\()|\.Go\(' -- 'engine/*.go' 'plugins/*.go' 'sdk/*.go' ':!engine/internal/file/pipeline' ':!engine/cli' ':!engine/internal/process/faulty' ':!engine/internal/simulation' | \
 		xargs -n 1 dirname | sort -u | sed 's|^|./|') # else each process takes a second to end
 
 .PHONY: size

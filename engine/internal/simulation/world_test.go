@@ -57,8 +57,11 @@ type turn struct {
 
 // histories goes through histories, each of which begins with a seed and is told to live by live.
 func histories(t *testing.T, n int, live func(*world)) {
-	if *seeds > 0 {
+	switch {
+	case *seeds > 0:
 		n = *seeds
+	case testing.Short():
+		n /= 20
 	}
 	total := map[string]int{}
 	for seed := *first; seed < *first+uint64(n) && !t.Failed(); seed++ {

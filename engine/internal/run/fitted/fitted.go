@@ -277,9 +277,10 @@ func (j Job) publish(fresh, whole string) error {
 		if err != nil || !e.IsDir() && !e.Type().IsRegular() {
 			return err
 		}
-		if !e.IsDir() {
-			files++
+		if e.IsDir() {
+			return support.SyncFolder(path)
 		}
+		files++
 		return force(path)
 	})
 	if err != nil {
@@ -297,10 +298,10 @@ func (j Job) publish(fresh, whole string) error {
 	if !j.Asks { // what took calls stays
 		sweep(whole)
 	}
-	return force(filepath.Dir(whole))
+	return support.SyncFolder(filepath.Dir(whole))
 }
 
-// force syncs a file or folder to the disk.
+// force syncs a file to the disk.
 func force(path string) error {
 	f, err := support.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
