@@ -21,14 +21,19 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// start starts a stage in memory: it is engine.Options.Start.
+// start starts a stage in memory: it is engine.Options.Start. The stages end with the machine.
 func (m *machine) start(all []sdk.Stage) func(context.Context, host.Spec) (any, error) {
+	return m.startIn(m.ctx, "", all)
+}
+
+// startIn is start for one of several processes on the machine, whose stages end with its life.
+func (m *machine) startIn(life context.Context, prefix string, all []sdk.Stage) func(context.Context, host.Spec) (any, error) {
 	return func(ctx context.Context, s host.Spec) (any, error) {
 		at := slices.IndexFunc(all, func(i sdk.Stage) bool { return i.Kind == s.Kind && i.Name == s.Use })
 		if at < 0 {
 			return nil, fmt.Errorf("there is no stage %s.%s", s.Kind, s.Use)
 		}
-		what := fmt.Sprintf("%s.%s", s.Kind, s.Block)
+		what := fmt.Sprintf("%s%s.%s", prefix, s.Kind, s.Block)
 		if err := m.turn("start " + what); err != nil {
 			return nil, err
 		}
@@ -58,8 +63,10 @@ func (m *machine) start(all []sdk.Stage) func(context.Context, host.Spec) (any, 
 		if err != nil {
 			return nil, err
 		}
-		stage.Conn, stage.Name = &link{m, what, server, s.Kind != sdk.KindStore}, what
-		context.AfterFunc(m.ctx, server.Close)
+		l := &link{m: m, what: what, spec: s, server: server, waits: s.Kind != sdk.KindStore}
+		l.sees("Start", nil)
+		stage.Conn, stage.Name = l, what
+		context.AfterFunc(life, server.Close)
 		return process{stage, reply.GetFingerprint()}, nil
 	}
 }
@@ -77,8 +84,16 @@ func (p process) Close() error        { return nil }
 type link struct {
 	m      *machine
 	what   string
+	spec   host.Spec
 	server *serve.Server
 	waits  bool // calls wait for their turn
+}
+
+// sees shows a message to the machine's scenario.
+func (l *link) sees(name string, message any) {
+	if l.m.sees != nil {
+		l.m.sees(l, name, message)
+	}
 }
 
 // Invoke implements wire.Caller by the handlers that gRPC would call.
@@ -87,6 +102,7 @@ func (l *link) Invoke(ctx context.Context, method string, request, reply any, _ 
 	if err := l.pass(name); err != nil {
 		return err
 	}
+	l.sees(name, request)
 	at := slices.IndexFunc(stagepb.Stage_ServiceDesc.Methods, func(d grpc.MethodDesc) bool { return d.MethodName == name })
 	answer, err := stagepb.Stage_ServiceDesc.Methods[at].Handler(l.server, ctx, func(into any) error {
 		proto.Merge(into.(proto.Message), request.(proto.Message))
@@ -116,7 +132,11 @@ func (l *link) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, erro
 	}
 	next, stop := iter.Pull2(rows)
 	defer stop()
-	s := &fitting{ctx: ctx, next: next}
+	s := &fitting{ctx: ctx, next: func() (*stagepb.FitRequest, error, bool) {
+		request, err, ok := next()
+		l.sees("Fit", request)
+		return request, err, ok
+	}}
 	if err := l.server.Fit(s); err != nil {
 		return nil, err
 	}
@@ -131,7 +151,7 @@ type fitting struct {
 	reply *stagepb.FitReply
 }
 
-func (f *fitting) Context() context.Context                { return f.ctx }
+func (f *fitting) Context() context.Context               { return f.ctx }
 func (f *fitting) SendAndClose(r *stagepb.FitReply) error { f.reply = r; return nil }
 
 func (f *fitting) Recv() (*stagepb.FitRequest, error) {

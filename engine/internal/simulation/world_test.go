@@ -151,6 +151,7 @@ type machine struct {
 	drive  *drive
 	ctx    context.Context // ends with its death
 	cancel context.CancelFunc
+	sees   func(l *link, name string, message any) // gets what goes to stages; nil: nobody looks
 
 	deathAt int // the step with which it dies; 0: it lives on
 	power   bool

@@ -1,0 +1,390 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/enginetest"
+	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
+)
+
+// learningText is a pipeline whose voters and election learn from its knowledge.
+const learningText = `
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "EMBEDDER" }
+  store { use = "local" }
+}
+pipeline "p" {
+  input { path = "items.tsv" }
+  retrieve "near" {
+    from  = knowledge.k
+    top_k = 3
+  }
+  sample "knn" { use = "neighbours" }
+  sample "words" { use = "words" }
+  MODEL
+  elect "e" {
+    use = "witness"
+    ASKED
+  }
+}
+`
+
+// modelText is a voter behind a service, which gets the candidates.
+const modelText = `
+  prompt "ask" { use = "chat" }
+  sample "a" {
+    use   = "openai"
+    config {
+      base_url = "http://model/v1"
+      model    = "a"
+      api_key  = secret("KEY")
+    }
+  }
+`
+
+// library is a knowledge whose rows somebody changes, while processes build it that die.
+type library struct {
+	*world
+	embedder string
+	rows     []sdk.Entry // of the file: an ID, a text and a label
+	next     int         // of the next row
+	versions []map[string]string
+	kept     int // the newest version that a build has reported; -1: none
+
+	mu    sync.Mutex
+	dirs  map[string]string         // where stages keep what they have learnt
+	known map[*link]map[string]bool // rows that a process of a stage has learnt from
+}
+
+// library makes the folder of a first machine.
+func (w *world) library() (l *library, dir string) {
+	l = &library{world: w, kept: -1, dirs: map[string]string{}, known: map[*link]map[string]bool{}}
+	l.embedder = []string{"hashing", "alphabet"}[w.draw(2)]
+	model, asked := "", ""
+	if w.one(3) {
+		model, asked = modelText, "calibrate = 4"
+	}
+	dir = w.files(strings.NewReplacer("EMBEDDER", l.embedder, "MODEL", model, "ASKED", asked).Replace(learningText), 1)
+	for range 6 + w.draw(6) {
+		l.add()
+	}
+	return l, dir
+}
+
+func (l *library) add() {
+	fruit := []string{"apple", "plum", "cherry", "fig", "quince"}
+	cars := []string{"car", "van", "bus", "jeep", "tram"}
+	text, which := "", l.draw(2)
+	for range 3 {
+		text += [][]string{fruit, cars}[which][l.draw(5)] + " "
+	}
+	l.rows = append(l.rows, sdk.Entry{ID: fmt.Sprint("r", l.next), Text: text + strings.Repeat("z", l.next%7) + "x", Label: labels[which]})
+	l.next++
+}
+
+// change changes the rows, and writes them. A row without a text cannot be used.
+func (l *library) change(m *machine) {
+	for range l.draw(4) {
+		at := l.draw(len(l.rows))
+		switch l.draw(4) {
+		case 0:
+			l.add()
+		case 1:
+			l.rows[at].Label = labels[l.draw(2)]
+		case 2:
+			l.rows[at].Text = []string{"", l.rows[at].Text + " anew"}[min(l.draw(3), 1)]
+		case 3:
+			if len(l.rows) > 4 {
+				l.rows = slices.Delete(l.rows, at, at+1)
+			}
+		}
+	}
+	text, version := "id\ttext\tlabel\n", map[string]string{}
+	for _, r := range l.rows {
+		text += fmt.Sprintf("%s\t%s\t%s\n", r.ID, r.Text, r.Label)
+		if r.Text != "" {
+			version[r.ID] = strings.TrimSpace(r.Text) + " is " + r.Label
+		}
+	}
+	if err := m.drive.put(filepath.Join(m.dir, "rows.tsv"), []byte(text)); err != nil {
+		l.Fatal(err)
+	}
+	if len(l.versions) == 0 || !maps.Equal(version, l.versions[len(l.versions)-1]) {
+		l.versions = append(l.versions, version)
+	}
+}
+
+// newest is the version that the file has.
+func (l *library) newest() map[string]string { return l.versions[len(l.versions)-1] }
+
+// sees checks that nothing that votes on a row has seen it. Items are called otherwise than rows.
+func (l *library) sees(at *link, name string, message any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if name == "Start" {
+		if dir := at.spec.StateDir; !strings.HasPrefix(filepath.Base(dir), "new-") {
+			l.dirs[at.spec.Block] = dir
+		}
+		return
+	}
+	asked, ok := message.(interface{ GetRows() *stagepb.Rows })
+	if !ok || at.spec.Kind == sdk.KindStore || at.spec.Kind == sdk.KindEmbed {
+		return
+	}
+	if l.known[at] == nil {
+		l.known[at] = map[string]bool{}
+	}
+	rows := asked.GetRows()
+	if name == "Fit" {
+		for _, id := range rows.GetId() {
+			l.known[at][id] = true
+		}
+		return
+	}
+	for i, id := range rows.GetId() {
+		if l.known[at][id] {
+			l.Errorf("%s votes on row %s, from which it has learnt", at.what, id)
+		}
+		if c := rows.GetCandidates(); c != nil && strings.HasPrefix(id, "r") {
+			from := 0
+			for n, size := range c.GetIdBytes() {
+				if end := from + int(size); c.GetIds()[from:end] == id && n < int(c.GetOffsets()[i+1]) && n >= int(c.GetOffsets()[i]) {
+					l.Errorf("%s finds row %s among the candidates for it", at.what, id)
+				}
+				from += int(size)
+			}
+		}
+	}
+}
+
+// build brings the knowledge up to date and lets the stages learn, in a process of its own.
+func (l *library) build(ctx context.Context, m *machine, name string, use func(knowledge.BuildReport, *knowledge.Knowledge)) error {
+	ctx, end := context.WithCancel(ctx)
+	defer time.Sleep(time.Second) // until its stages have closed
+	defer end()
+	o := m.options()
+	o.Start, m.sees = m.startIn(ctx, name, stages), l.sees
+	var report knowledge.BuildReport
+	o.Events.Knowledge = func(r knowledge.BuildReport) { report = r }
+	p, err := engine.Open(ctx, filepath.Join(m.dir, "p.hcl"), o)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	r, err := p.Start(ctx)
+	if err == nil && use != nil {
+		use(report, r.Graph().Knowledge()[0])
+	}
+	return err
+}
+
+// disturbed builds on a machine that may die, with a full disk for a while, or beside another process. It returns the machine that
+// continues, another one after a death.
+func (l *library) disturbed(m *machine) *machine {
+	if l.one(2) {
+		m.deathAt, m.power = m.steps+1+l.draw(150), l.one(2)
+	}
+	l.slow = l.one(4)
+	full := l.lost["full disk"]
+	var beside sync.WaitGroup
+	after := func(turns int, do func()) { // unless it dies before
+		for range turns {
+			if m.turn("time passes") != nil {
+				return
+			}
+		}
+		do()
+	}
+	if l.one(4) {
+		from, to := l.draw(20), l.draw(10)
+		beside.Go(func() {
+			after(from, func() { m.drive.fill(true) })
+			after(to, func() {})
+			m.drive.fill(false)
+		})
+	}
+	if l.one(3) {
+		ctx, stop := context.WithCancel(m.ctx)
+		defer stop()
+		stopped := false
+		beside.Go(func() {
+			err := l.build(ctx, m, "second ", nil)
+			l.built(m, err, stopped || errors.Is(err, syscall.ENOSPC) || l.lost["full disk"] > full)
+		})
+		if n := l.draw(60); l.one(2) {
+			beside.Go(func() { after(n, func() { stopped = true; stop() }) })
+		}
+	}
+	err := l.build(m.ctx, m, "", nil)
+	beside.Wait()
+	l.slow = false
+	l.built(m, err, l.lost["full disk"] > full)
+	if m.deathAt = 0; !m.died() && l.one(2) {
+		m.power = true
+		m.die()
+	}
+	if m.died() {
+		m.end()
+		m = l.machine(m.left)
+		l.asks(m)
+	}
+	l.look(m.dir)
+	return m
+}
+
+// built takes note of how a build ended.
+func (l *library) built(m *machine, err error, mayFail bool) {
+	if err == nil {
+		l.kept = len(l.versions) - 1
+	} else if !m.died() && !mayFail {
+		l.Errorf("%s has not built the knowledge: %v", m.name, err)
+	}
+	l.note("%s has built version %d: %v", m.name, len(l.versions)-1, err)
+}
+
+// look checks what runs would search in a folder now: a generation that is complete has the whole of one version, and no build
+// that was reported is lost.
+func (l *library) look(dir string) {
+	at := slices.IndexFunc(stages, func(s sdk.Stage) bool { return s.Kind == sdk.KindStore && s.Name == "local" })
+	store, err := enginetest.Open(l.T, stages[at], sdk.Setup{StateDir: filepath.Join(dir, "state", "knowledge", "k")}, "{}")
+	if err != nil {
+		l.Fatal(err)
+	}
+	all, err := store.List(l.Context())
+	if err != nil {
+		l.Fatal(err)
+	}
+	complete := 0
+	for _, c := range all {
+		note, ours := generation.ReadNote(c.Note)
+		if !ours || !note.Complete {
+			continue
+		}
+		complete++
+		found := map[string]string{}
+		_, err := store.Open(l.Context(), c.Name, sdk.Schema{Dimension: c.Dimension, Analyzer: "standard"})
+		if err == nil {
+			err = generation.Scan(l.Context(), store, c.Name, sdk.Scan{Texts: true}, func(e sdk.Entry) { found[e.ID] = e.Text + " is " + e.Label })
+		}
+		if err != nil {
+			l.Fatal(err)
+		}
+		version := len(l.versions) - 1
+		for version >= 0 && !maps.Equal(found, l.versions[version]) {
+			version--
+		}
+		if version < max(l.kept, 0) {
+			l.Errorf("generation %s has version %d, and version %d was built:\n%v\n%v", c.Name, version, l.kept, found, l.newest())
+		}
+	}
+	if complete == 0 && l.kept >= 0 {
+		l.Errorf("no generation is complete, and version %d was built", l.kept)
+	}
+}
+
+// check checks what a process finds that begins now.
+func (l *library) check(m *machine) {
+	before := l.kept == len(l.versions)-1
+	err := l.build(m.ctx, m, "", func(r knowledge.BuildReport, k *knowledge.Knowledge) {
+		if done := r.Added + r.Changed + r.Removed; before && done > 0 {
+			l.Errorf("%d rows are built again", done)
+		}
+		found, texts, with := map[string]string{}, []string{}, map[string]bool{}
+		err := k.Entries(m.ctx, sdk.Scan{Texts: true}, func(e sdk.Entry) {
+			found[e.ID], with[e.Label] = e.Text+" is "+e.Label, true
+			texts = append(texts, e.Text)
+		})
+		_, nearest, failed := k.Nearest(m.ctx, texts)
+		if err = errors.Join(err, failed); err != nil {
+			l.Fatal(err)
+		}
+		if !maps.Equal(found, l.newest()) {
+			l.Errorf("a new process finds\n%v\nof the rows\n%v", found, l.newest())
+		}
+		if now := slices.Sorted(maps.Keys(with)); !slices.Equal(now, k.Labels) {
+			l.Errorf("it has the labels %q of %q", k.Labels, now)
+		}
+		for i, text := range texts {
+			if nearest[i].Text != text || nearest[i].Dense < 0.999 {
+				l.Errorf("what is nearest to %q is %q, by %v", text, nearest[i].Text, nearest[i].Dense)
+			}
+		}
+	})
+	if err != nil {
+		l.Errorf("a new process fails: %v", err)
+	}
+	l.kept = len(l.versions) - 1
+}
+
+// learnt is what stages have learnt in the process that began last.
+func (l *library) learnt() (all []string) {
+	for _, file := range []string{filepath.Join(l.dirs["words"], "labels.json"), filepath.Join(l.dirs["e"], enginetest.WitnessFile)} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			l.Fatal(err)
+		}
+		all = append(all, string(text))
+	}
+	if l.embedder == "hashing" { // has learnt from rows as they were some time ago, and finds others
+		all = all[:1]
+	}
+	return all
+}
+
+// asks lets a machine ask the service.
+func (l *library) asks(m *machine) {
+	s := asked.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machines[m.name] = m
+}
+
+// What is built is whole, stays, and is what an undisturbed build makes, whatever died meanwhile.
+func TestKnowledge(t *testing.T) {
+	histories(t, 400, func(w *world) {
+		w.service()
+		l, dir := w.library()
+		m := w.machine(dir)
+		l.asks(m)
+		for range 1 + w.draw(4) {
+			l.change(m)
+			m = l.disturbed(m)
+			if w.one(2) {
+				l.check(m)
+			}
+		}
+		l.check(m)
+		learnt := l.learnt()
+		apart := w.machine(filepath.Join(w.dir, "apart"))
+		l.asks(apart)
+		for _, name := range []string{"p.hcl", "rows.tsv", "items.tsv"} {
+			text, err := os.ReadFile(filepath.Join(m.dir, name))
+			if err = errors.Join(err, os.MkdirAll(apart.dir, 0o700), os.WriteFile(filepath.Join(apart.dir, name), text, 0o600)); err != nil {
+				w.Fatal(err)
+			}
+		}
+		l.kept = -2
+		l.check(apart)
+		if undisturbed := l.learnt(); !slices.Equal(learnt, undisturbed) {
+			w.Errorf("stages have learnt\n%s\nand undisturbed\n%s", learnt, undisturbed)
+		}
+		m.end()
+		apart.end()
+	})
+}
