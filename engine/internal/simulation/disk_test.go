@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -22,6 +23,7 @@ type drive struct {
 	mu     sync.Mutex
 	forced map[string][]byte // content by path, as the last Sync has forced it
 	names  []name            // changes of names that are not forced, in their order
+	moved  map[string]string // where a file is now that is still open under an earlier name
 	full   bool
 }
 
@@ -33,7 +35,7 @@ type name struct {
 }
 
 func watchDrive(m *machine) *drive {
-	d := &drive{m: m, forced: map[string][]byte{}}
+	d := &drive{m: m, forced: map[string][]byte{}, moved: map[string]string{}}
 	_ = filepath.WalkDir(m.dir, func(path string, e fs.DirEntry, err error) error { // what the machine finds is on the disk
 		if err == nil && e.Type().IsRegular() {
 			d.forced[path], _ = os.ReadFile(path)
@@ -90,15 +92,19 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 	if err := do(c); err != nil {
 		return err
 	}
+	if to, ok := d.moved[c.Path]; ok && c.Op != support.OpOpen && c.Op != support.OpRename {
+		c.Path = to
+	}
 	switch c.Op {
 	case support.OpOpen:
+		delete(d.moved, c.Path)
 		if strings.HasSuffix(c.Path, "*") {
 			return nil
 		}
 		if _, known := d.forced[c.Path]; !known {
 			d.forced[c.Path] = before
 		}
-		if absent != nil {
+		if errors.Is(absent, fs.ErrNotExist) {
 			d.forced[c.Path], d.names = nil, append(d.names, name{to: c.Path})
 		}
 		return nil
@@ -107,10 +113,9 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 			d.forced[c.Path] = nil
 		}
 		return nil
-	case support.OpSync:
-		d.forced[c.Path], _ = os.ReadFile(c.Path)
 	case support.OpRename:
 		delete(d.forced, c.To)
+		d.moved[c.Path] = c.To
 		for path, content := range maps.Clone(d.forced) { // it may be a folder
 			if below, ok := strings.CutPrefix(path, c.Path); ok && (below == "" || below[0] == '/') {
 				delete(d.forced, path)
@@ -118,7 +123,10 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 			}
 		}
 		d.names = append(d.names, n)
-	case support.OpSyncFolder:
+	case support.OpSync, support.OpSyncFolder:
+		if content, err := os.ReadFile(c.Path); err == nil { // it is no folder
+			d.forced[c.Path] = content
+		}
 		var rest []name
 		for _, n := range d.names {
 			if filepath.Dir(n.to) != filepath.Clean(c.Path) {

@@ -94,7 +94,7 @@ func (l *library) add() {
 	for range 3 {
 		text += [][]string{fruit, cars}[which][l.draw(5)] + " "
 	}
-	l.rows = append(l.rows, sdk.Entry{ID: fmt.Sprint("r", l.next), Text: text + strings.Repeat("z", l.next%7) + "x", Label: labels[which]})
+	l.rows = append(l.rows, sdk.Entry{ID: fmt.Sprint("r", l.next), Text: text + strings.Repeat("z", l.next) + "x", Label: labels[which]})
 	l.next++
 }
 
@@ -108,7 +108,7 @@ func (l *library) change(m *machine) {
 		case 1:
 			l.rows[at].Label = labels[l.draw(2)]
 		case 2:
-			l.rows[at].Text = []string{"", l.rows[at].Text + " anew"}[min(l.draw(3), 1)]
+			l.rows[at].Text = strings.TrimSpace([]string{"", l.rows[at].Text + " anew"}[min(l.draw(3), 1)])
 		case 3:
 			if len(l.rows) > 4 {
 				l.rows = slices.Delete(l.rows, at, at+1)
@@ -119,7 +119,7 @@ func (l *library) change(m *machine) {
 	for _, r := range l.rows {
 		text += fmt.Sprintf("%s\t%s\t%s\n", r.ID, r.Text, r.Label)
 		if r.Text != "" {
-			version[r.ID] = strings.TrimSpace(r.Text) + " is " + r.Label
+			version[r.ID] = r.Text + " is " + r.Label
 		}
 	}
 	if err := m.drive.put(filepath.Join(m.dir, "rows.tsv"), []byte(text)); err != nil {
@@ -182,6 +182,7 @@ func (l *library) build(ctx context.Context, m *machine, name string, use func(k
 	o.Start, m.sees = m.startIn(ctx, name, stages), l.sees
 	var report knowledge.BuildReport
 	o.Events.Knowledge = func(r knowledge.BuildReport) { report = r }
+	o.Events.Advice = func(text string) { l.note("%s is advised: %s", m.name, text) }
 	p, err := engine.Open(ctx, filepath.Join(m.dir, "p.hcl"), o)
 	if err != nil {
 		return err
