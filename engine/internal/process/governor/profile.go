@@ -176,7 +176,7 @@ func write(dir, name string, k KnownProfile) error {
 		err = disk.MakeFolder(dir)
 	}
 	if err == nil {
-		err = disk.WriteFile(filepath.Join(dir, name), text.Bytes(), false)
+		err = disk.WriteFile(filepath.Join(dir, name), text.Bytes(), true) // a damaged one would stop every call of the model
 	}
 	if err != nil {
 		return fmt.Errorf("keep the profile of %s: %w", k.Model, err)
