@@ -25,6 +25,7 @@ type drive struct {
 	names  []name            // changes of names that are not forced, in their order
 	moved  map[string]string // where a file is now that is still open under an earlier name
 	full   bool
+	holes  bool // a later part of what was written may be on the disk before an earlier one
 }
 
 // name is a new name of a file.
@@ -196,6 +197,11 @@ func (d *drive) torn(forced, now []byte) []byte {
 	}
 	if !bytes.HasPrefix(now, forced) {
 		forced = forced[:0]
+	}
+	if rest := now[len(forced):]; d.holes && len(rest) > 0 && d.m.one(2) {
+		torn, from := bytes.Clone(now), len(forced)+d.m.draw(len(rest))
+		clear(torn[from : from+d.m.draw(len(now)-from+1)])
+		return torn
 	}
 	torn := now[:len(forced)+d.m.draw(len(now)-len(forced)+1)]
 	if d.m.one(3) { // its size has come further than its content

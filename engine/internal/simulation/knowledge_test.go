@@ -198,6 +198,7 @@ func (l *library) build(ctx context.Context, m *machine, name string, use func(k
 // disturbed builds on a machine that may die, with a full disk for a while, or beside another process. It returns the machine that
 // continues, another one after a death.
 func (l *library) disturbed(m *machine) *machine {
+	m.drive.holes = true
 	if l.one(2) {
 		m.deathAt, m.power = m.steps+1+l.draw(150), l.one(2)
 	}
@@ -363,10 +364,10 @@ func TestKnowledge(t *testing.T) {
 		l, dir := w.library()
 		m := w.machine(dir)
 		l.asks(m)
-		for range 1 + w.draw(4) {
+		for range 1 + w.draw(3) {
 			l.change(m)
 			m = l.disturbed(m)
-			if w.one(2) {
+			if w.one(3) {
 				l.check(m)
 			}
 		}
