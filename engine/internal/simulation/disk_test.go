@@ -67,6 +67,11 @@ func (d *drive) put(path string, content []byte) error {
 // Change implements support.Watcher.
 func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 	d.m.mu.Lock()
+	if seals := c.Op == support.OpSync || c.Op == support.OpSyncFolder || c.Op == support.OpRename; seals && d.m.deathSeal > 0 {
+		if d.m.deathSeal--; d.m.deathSeal == 0 {
+			d.m.deathAt = d.m.steps + 1
+		}
+	}
 	dies := !d.m.dead && d.m.steps+1 == d.m.deathAt
 	d.m.mu.Unlock()
 	if dies && c.Op == support.OpWrite { // in the middle of it

@@ -161,9 +161,10 @@ type machine struct {
 	cancel context.CancelFunc
 	sees   func(l *link, name string, message any) // gets what goes to stages; nil: nobody looks
 
-	deathAt int // the step with which it dies; 0: it lives on
-	power   bool
-	steps   int
+	deathAt   int // the step with which it dies; 0: it lives on
+	deathSeal int // instead: how many times it still forces or renames something, the last time in vain; 0: it does not count
+	power     bool
+	steps     int
 	dead    bool
 	left    string // what its death left of its folder
 }
