@@ -194,6 +194,11 @@ func (d *drive) left(power bool) string {
 
 // torn is what the disk has of a file that was not forced to it since.
 func (d *drive) torn(forced, now []byte) []byte {
+	if d.holes && bytes.HasPrefix(now, forced) && d.m.one(2) {
+		torn, from := bytes.Clone(now), len(forced)+d.m.draw(len(now)-len(forced))
+		clear(torn[from : from+d.m.draw(len(now)-from+1)])
+		return torn
+	}
 	switch d.m.draw(4) {
 	case 0:
 		return now
@@ -202,11 +207,6 @@ func (d *drive) torn(forced, now []byte) []byte {
 	}
 	if !bytes.HasPrefix(now, forced) {
 		forced = forced[:0]
-	}
-	if rest := now[len(forced):]; d.holes && len(rest) > 0 && d.m.one(2) {
-		torn, from := bytes.Clone(now), len(forced)+d.m.draw(len(rest))
-		clear(torn[from : from+d.m.draw(len(now)-from+1)])
-		return torn
 	}
 	torn := now[:len(forced)+d.m.draw(len(now)-len(forced)+1)]
 	if d.m.one(3) { // its size has come further than its content

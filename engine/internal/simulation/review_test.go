@@ -45,6 +45,9 @@ func (r *reviews) now() int {
 	return r.clock
 }
 
+// pause lets others go on for a moment.
+func (r *reviews) pause() { time.Sleep(time.Duration(r.draw(int(20 * time.Millisecond)))) }
+
 // begin notes that somebody decides.
 func (r *reviews) begin(c review.Case, who string) *decision {
 	d := &decision{about: reviewed.ID(c.Text, c.Row), label: labels[r.draw(2)], began: r.now(), end: math.MaxInt}
@@ -66,7 +69,7 @@ func (r *reviews) decides(m *machine, who string) {
 		if m.turn(who+" looks") != nil {
 			return
 		}
-		time.Sleep(time.Duration(r.draw(int(time.Second)))) // nobody waits for the file at the same moments as another one
+		r.pause() // nobody waits for the file at the same moments as another one
 		c := page.Cases()[r.draw(len(r.cases))]
 		seen, _ := page.Decisions()
 		at := r.now()
@@ -75,11 +78,12 @@ func (r *reviews) decides(m *machine, who string) {
 		if r.one(2) {
 			d = r.begin(c, who)
 			row := reviewed.Row{Text: c.Text, Label: d.label, Reviewer: d.by, Replaces: c.Row}
-			err = reviewed.Write(path, func() error { return m.turn(who + " decides") }, []reviewed.Row{row})
+			err = reviewed.Write(path, func() error {
+				r.pause()
+				return m.turn(who + " writes")
+			}, []reviewed.Row{row})
 		} else {
-			if m.turn(who+" thinks") != nil {
-				return
-			}
+			r.pause()
 			d = r.begin(c, who)
 			ask := review.Request{Case: c.ID, Label: d.label, Drop: d.label == "", Reviewer: d.by, Page: who}
 			if before := seen[c.ID]; before != nil {
@@ -188,15 +192,13 @@ func TestReviews(t *testing.T) {
 			if m.power = w.one(2); w.one(4) {
 				m.deathAt = m.steps + 1 + w.draw(60)
 			} else if w.one(2) {
-				m.deathSeal = 1 + w.draw(20)
+				m.deathSeal, m.power = 1+w.draw(20), true
 			}
 			var people sync.WaitGroup
 			if w.one(6) {
 				people.Go(func() {
 					for _, full := range []bool{true, false} {
-						for range w.draw(8) {
-							_ = m.turn("time passes") // for all who are still there
-						}
+						r.pause()
 						m.drive.fill(full)
 					}
 				})
