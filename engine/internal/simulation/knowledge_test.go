@@ -87,7 +87,7 @@ func (w *world) library() (l *library, dir string) {
 	}
 	dir = w.files(strings.NewReplacer("EMBEDDER", l.embedder, "MODEL", model, "ASKED", asked).Replace(learningText), 1)
 	rows := 6 + w.draw(6)
-	if w.one(25) { // more than a batch of the embedder
+	if w.one(30) { // more than a batch of the embedder
 		l.many, rows = true, 300
 	}
 	for range rows {
@@ -144,6 +144,9 @@ func (l *library) newest() map[string]string { return l.versions[len(l.versions)
 
 // sees checks that nothing that votes on a row has seen it. Items are called otherwise than rows.
 func (l *library) sees(at *link, name string, message any) {
+	if name == "Embed" && l.many { // between the commits of a long build
+		l.look(at.m.dir)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if name == "Start" {
@@ -246,15 +249,7 @@ func (l *library) disturbed(m *machine) *machine {
 			beside.Go(func() { after(n, func() { stopped = true; stop() }) })
 		}
 	}
-	ended := false
-	beside.Go(func() {
-		for !ended {
-			l.look(m.dir)
-			time.Sleep(5 * time.Second) // only slow turns and those who wait for others take as long
-		}
-	})
 	err := l.build(m.ctx, m, "", nil)
-	ended = true
 	beside.Wait()
 	l.slow = false
 	l.built(m, err, l.lost["full disk"] > full)

@@ -165,8 +165,8 @@ type machine struct {
 	deathSeal int // instead: how many times it still forces or renames something, the last time in vain; 0: it does not count
 	power     bool
 	steps     int
-	dead    bool
-	left    string // what its death left of its folder
+	dead      bool
+	left      string // what its death left of its folder
 }
 
 // machine begins to live, with what is in a folder.
