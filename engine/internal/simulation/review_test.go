@@ -64,6 +64,9 @@ func (r *reviews) begin(c review.Case, who string) *decision {
 // decides lets a person decide some cases on a machine, at a page of their own or with a program that asks nobody.
 func (r *reviews) decides(m *machine, who string) {
 	path := filepath.Join(m.dir, "reviewed.jsonl")
+	if m.turn(who+" comes") != nil {
+		return
+	}
 	page := review.NewQueue(path, "", r.cases, labels, sdk.LabelForm{})
 	for range 1 + r.draw(3) {
 		if m.turn(who+" looks") != nil {
@@ -197,6 +200,9 @@ func TestReviews(t *testing.T) {
 			var people sync.WaitGroup
 			if w.one(6) {
 				people.Go(func() {
+					if m.turn("others write much") != nil {
+						return
+					}
 					for _, full := range []bool{true, false} {
 						r.pause()
 						m.drive.fill(full)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -63,12 +64,12 @@ func histories(t *testing.T, n int, live func(*world)) {
 	t.Logf("%d histories with %v", n, total)
 }
 
-// memory is a folder that no disk slows down; empty: there is none.
+// memory is a folder that no disk slows down, if there is one.
 func memory() string {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		return "/dev/shm"
 	}
-	return ""
+	return os.TempDir()
 }
 
 func history(t *testing.T, seed uint64, live func(*world)) *world {
@@ -76,8 +77,8 @@ func history(t *testing.T, seed uint64, live func(*world)) *world {
 	synctest.Test(t, func(t *testing.T) {
 		w.T, w.over = t, make(chan struct{})
 		w.arrived = make(chan struct{}, 1)
-		dir, err := os.MkdirTemp(memory(), "history")
-		if err != nil {
+		dir := filepath.Join(memory(), fmt.Sprintf("history-%07d-%08d", os.Getpid(), seed)) // paths are as long each time, and so are files with them
+		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
