@@ -30,6 +30,7 @@ import (
 const learningText = `
 knowledge "k" {
   source { path = "rows.tsv" }
+  ENRICHED
   embed { use = "EMBEDDER" }
   store { use = "local" }
 }
@@ -62,11 +63,24 @@ const modelText = `
   }
 `
 
+// enrichedText adds words to a text, which a service gives.
+const enrichedText = `
+  enrich "more" {
+    use = "keywords"
+    config {
+      base_url = "http://model/v1"
+      model    = "b"
+      api_key  = secret("KEY")
+    }
+  }
+`
+
 // library is a knowledge whose rows somebody changes, while processes build it that die.
 type library struct {
 	*world
 	embedder string
-	many     bool
+	many     bool // rows
+	enriched bool
 	rows     []sdk.Entry // of the file: an ID, a text and a label
 	next     int         // of the next row
 	versions []map[string]string
@@ -81,13 +95,16 @@ type library struct {
 func (w *world) library() (l *library, dir string) {
 	l = &library{world: w, kept: -1, dirs: map[string]string{}, known: map[*link]map[string]bool{}}
 	l.embedder = []string{"hashing", "alphabet"}[w.draw(2)]
-	model, asked := "", ""
+	model, asked, enriched := "", "", ""
 	if w.one(3) {
 		model, asked = modelText, "calibrate = 4"
 	}
-	dir = w.files(strings.NewReplacer("EMBEDDER", l.embedder, "MODEL", model, "ASKED", asked).Replace(learningText), 1)
+	if w.one(6) {
+		l.enriched, enriched = true, enrichedText
+	}
+	dir = w.files(strings.NewReplacer("EMBEDDER", l.embedder, "MODEL", model, "ASKED", asked, "ENRICHED", enriched).Replace(learningText), 1)
 	rows := 6 + w.draw(6)
-	if w.one(30) { // more than a batch of the embedder
+	if !l.enriched && w.one(30) { // more than a batch of the embedder
 		l.many, rows = true, 300
 	}
 	for range rows {
@@ -343,7 +360,7 @@ func (l *library) check(m *machine) {
 			l.Errorf("it has the labels %q of %q", k.Labels, now)
 		}
 		for i, text := range texts {
-			if nearest[i].Dense < 0.999 {
+			if nearest[i].Dense < 0.999 && !l.enriched { // a row that is enriched has another vector than its text
 				l.Errorf("what is nearest to %q is %q, by %v", text, nearest[i].Text, nearest[i].Dense)
 			}
 		}

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	all := enginetest.Catalog(plugins.All())
 	local, _ := all.Stage(sdk.KindStore, "local")
 	model, _ := all.Stage(sdk.KindSample, "openai")
-	stages = append(enginetest.Stages(), enginetest.Alphabet(), local, model)
+	words, _ := all.Stage(sdk.KindEnrich, "keywords")
+	stages = append(enginetest.Stages(), enginetest.Alphabet(), local, model, words)
 	builtin = engine.Serve(stages)
 	to := http.DefaultTransport.(*http.Transport)
 	to.DisableKeepAlives, to.Proxy = true, nil
