@@ -98,8 +98,11 @@ func (r *reviews) decides(m *machine, who string) {
 		}
 		r.note("%s on %s has decided about %s: %v", d.by, m.name, d.about, err)
 		if conflict := new(review.ConflictError); err == nil {
-			d.end = r.now()
-		} else if !errors.As(err, &conflict) && !m.died() && r.lost["full disk"] == 0 {
+			end := r.now()
+			r.mu.Lock()
+			d.end = end
+			r.mu.Unlock()
+		} else if !errors.As(err, &conflict) && !m.died() && r.faults("full disk") == 0 {
 			r.Errorf("%s cannot decide: %v", who, err)
 		}
 	}

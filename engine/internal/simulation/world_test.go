@@ -152,6 +152,13 @@ func (w *world) fault(kind, format string, args ...any) {
 	w.lost[kind]++
 }
 
+// faults is how many faults of a kind there were.
+func (w *world) faults(kind string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost[kind]
+}
+
 // machine is a computer with a process on it, and a disk.
 type machine struct {
 	*world
