@@ -62,7 +62,8 @@ const modelText = `
 // enrichedText adds words to a text, which a service gives.
 const enrichedText = `
   enrich "more" {
-    use = "keywords"
+    use     = "keywords"
+    workers = 1 # who comes first is not the seed's choice
     config {
       base_url = "http://model/v1"
       model    = "b"
@@ -157,11 +158,11 @@ func (l *library) newest() map[string]string { return l.versions[len(l.versions)
 
 // build brings the knowledge up to date and lets the stages learn, in a process of its own.
 func (l *library) build(ctx context.Context, m *machine, name string, use func(knowledge.BuildReport, *knowledge.Knowledge)) error {
-	ctx, end := context.WithCancel(ctx)
+	life, end := context.WithCancel(m.ctx)
 	defer time.Sleep(time.Second) // until its stages have closed
 	defer end()
 	o := m.options()
-	o.Start, m.sees = m.startIn(ctx, name, stages), l.sees
+	o.Start, m.sees = m.startIn(life, name, stages), l.sees
 	var report knowledge.BuildReport
 	o.Events.Knowledge = func(r knowledge.BuildReport) { report = r }
 	o.Events.Advice = func(text string) { l.note("%s is advised: %s", m.name, text) }
