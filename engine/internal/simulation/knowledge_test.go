@@ -262,7 +262,7 @@ func TestKnowledge(t *testing.T) { histories(t, 400, builds) }
 
 // Each of these seeds has found something.
 func TestKnowledgeFound(t *testing.T) {
-	for name, seed := range map[string]uint64{"a model's profile is empty after a power failure": 70} {
+	for name, seed := range map[string]uint64{"a model's profile is empty after a power failure": 82} {
 		t.Run(name, func(t *testing.T) { history(t, seed, builds) })
 	}
 }
