@@ -95,7 +95,11 @@ func Rename(from, to string) error {
 
 // SyncFolder forces the names in a folder to the disk, if the file system supports that.
 func SyncFolder(dir string) error {
-	return watched(watcherOf(dir), Change{Op: OpSyncFolder, Path: dir}, func(Change) error {
+	w := watcherOf(dir)
+	return watched(w, Change{Op: OpSyncFolder, Path: dir}, func(Change) error {
+		if w != nil {
+			return nil // the watcher is the disk
+		}
 		folder, err := os.Open(dir)
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -25,6 +26,8 @@ type drive struct {
 	room    int               // writes until it is full
 	full    int               // writes for which it is
 	refused int               // writes for which it was
+	moved   map[string]string // where a file is now that is still open under an earlier name
+	holes   bool              // a later part of what was written may be on the disk before an earlier one
 }
 
 // name is a new name of a file.
@@ -35,7 +38,7 @@ type name struct {
 }
 
 func watchDrive(m *machine) *drive {
-	d := &drive{m: m, forced: map[string][]byte{}}
+	d := &drive{m: m, forced: map[string][]byte{}, moved: map[string]string{}}
 	_ = filepath.WalkDir(m.dir, func(path string, e fs.DirEntry, err error) error { // what the machine finds is on the disk
 		if err == nil && e.Type().IsRegular() {
 			d.forced[path], _ = os.ReadFile(path)
@@ -71,6 +74,11 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 			d.m.deathAt = d.m.steps + 1
 		}
 	}
+	if seals := c.Op == support.OpSync || c.Op == support.OpSyncFolder || c.Op == support.OpRename; seals && d.m.deathSeal > 0 {
+		if d.m.deathSeal--; d.m.deathSeal == 0 {
+			d.m.deathAt = d.m.steps + 1
+		}
+	}
 	dies := !d.m.dead && d.m.steps+1 == d.m.deathAt
 	d.m.mu.Unlock()
 	if dies && c.Op == support.OpWrite { // in the middle of it
@@ -94,23 +102,31 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 		return &fs.PathError{Op: "write", Path: c.Path, Err: syscall.ENOSPC}
 	}
 	var n name
-	if c.Op == support.OpRename {
+	var before []byte
+	var absent error
+	switch c.Op {
+	case support.OpRename:
 		content, err := os.ReadFile(c.To)
 		n = name{c.Path, c.To, content, err == nil}
+	case support.OpOpen:
+		before, absent = os.ReadFile(c.Path)
 	}
-	before, absent := os.ReadFile(c.Path)
 	if err := do(c); err != nil {
 		return err
 	}
+	if to, ok := d.moved[c.Path]; ok && c.Op != support.OpOpen && c.Op != support.OpRename {
+		c.Path = to
+	}
 	switch c.Op {
 	case support.OpOpen:
+		delete(d.moved, c.Path)
 		if strings.HasSuffix(c.Path, "*") {
 			return nil
 		}
 		if _, known := d.forced[c.Path]; !known {
 			d.forced[c.Path] = before
 		}
-		if absent != nil {
+		if errors.Is(absent, fs.ErrNotExist) {
 			d.forced[c.Path], d.names = nil, append(d.names, name{to: c.Path})
 		}
 		return nil
@@ -124,10 +140,9 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 			}
 		}
 		return nil
-	case support.OpSync:
-		d.forced[c.Path], _ = os.ReadFile(c.Path)
 	case support.OpRename:
 		delete(d.forced, c.To)
+		d.moved[c.Path] = c.To
 		for path, content := range maps.Clone(d.forced) { // it may be a folder
 			if below, ok := strings.CutPrefix(path, c.Path); ok && (below == "" || below[0] == '/') {
 				delete(d.forced, path)
@@ -135,7 +150,10 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 			}
 		}
 		d.names = append(d.names, n)
-	case support.OpSyncFolder:
+	case support.OpSync, support.OpSyncFolder:
+		if content, err := os.ReadFile(c.Path); err == nil { // it is no folder
+			d.forced[c.Path] = content
+		}
 		var rest []name
 		for _, n := range d.names {
 			if filepath.Dir(n.to) != filepath.Clean(c.Path) {
@@ -197,6 +215,11 @@ func (d *drive) left(power bool) string {
 
 // torn is what the disk has of a file that was not forced to it since.
 func (d *drive) torn(forced, now []byte) []byte {
+	if d.holes && bytes.HasPrefix(now, forced) && d.m.one(2) {
+		torn, from := bytes.Clone(now), len(forced)+d.m.draw(len(now)-len(forced))
+		clear(torn[from : from+d.m.draw(len(now)-from+1)])
+		return torn
+	}
 	switch d.m.draw(4) {
 	case 0:
 		return now

@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 	all := enginetest.Catalog(plugins.All())
 	local, _ := all.Stage(sdk.KindStore, "local")
 	model, _ := all.Stage(sdk.KindSample, "openai")
-	stages = append(enginetest.Stages(), local, model, laterStage())
+	words, _ := all.Stage(sdk.KindEnrich, "keywords")
+	stages = append(enginetest.Stages(), enginetest.Alphabet(), local, model, words, laterStage())
 	builtin = engine.Serve(stages)
 	to := http.DefaultTransport.(*http.Transport)
 	to.DisableKeepAlives, to.Proxy = true, nil

@@ -22,14 +22,19 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// start starts a stage in memory: it is engine.Options.Start.
+// start starts a stage in memory: it is engine.Options.Start. The stages end with the machine.
 func (m *machine) start(all []sdk.Stage) func(context.Context, host.Spec) (any, error) {
+	return m.startIn(m.ctx, "", all)
+}
+
+// startIn is start for one of several processes on the machine, whose stages end with its life.
+func (m *machine) startIn(life context.Context, prefix string, all []sdk.Stage) func(context.Context, host.Spec) (any, error) {
 	return func(ctx context.Context, s host.Spec) (any, error) {
 		at := slices.IndexFunc(all, func(i sdk.Stage) bool { return i.Kind == s.Kind && i.Name == s.Use })
 		if at < 0 {
 			return nil, fmt.Errorf("there is no stage %s.%s", s.Kind, s.Use)
 		}
-		what := fmt.Sprintf("%s.%s", s.Kind, s.Block)
+		what := fmt.Sprintf("%s%s.%s", prefix, s.Kind, s.Block)
 		if err := m.turn("start " + what); err != nil {
 			return nil, err
 		}
@@ -63,8 +68,10 @@ func (m *machine) start(all []sdk.Stage) func(context.Context, host.Spec) (any, 
 		if err != nil {
 			return nil, err
 		}
-		runs, end := context.WithCancel(m.ctx)
-		stage.Conn, stage.Name = &link{m, what, server, s.Kind != sdk.KindStore, runs}, what
+		runs, end := context.WithCancel(life)
+		l := &link{m: m, what: what, spec: s, server: server, waits: s.Kind != sdk.KindStore, runs: runs}
+		l.sees("Start", nil)
+		stage.Conn, stage.Name = l, what
 		m.stages.Add(1)
 		ended := make(chan struct{})
 		context.AfterFunc(runs, func() {
@@ -90,9 +97,17 @@ func (p process) Close() error        { p.end(); return nil }
 type link struct {
 	m      *machine
 	what   string
+	spec   host.Spec
 	server *serve.Server
 	waits  bool            // calls wait for their turn
 	runs   context.Context // ends with the stage
+}
+
+// sees shows a message to the machine's scenario.
+func (l *link) sees(name string, message any) {
+	if l.m.sees != nil {
+		l.m.sees(l, name, message)
+	}
 }
 
 // Invoke implements wire.Caller by the handlers that gRPC would call.
@@ -108,6 +123,7 @@ func (l *link) Invoke(ctx context.Context, method string, request, reply any, _ 
 	if err := l.pass(about); err != nil {
 		return err
 	}
+	l.sees(name, request)
 	at := slices.IndexFunc(stagepb.Stage_ServiceDesc.Methods, func(d grpc.MethodDesc) bool { return d.MethodName == name })
 	answer, err := stagepb.Stage_ServiceDesc.Methods[at].Handler(l.server, ctx, func(into any) error {
 		proto.Merge(into.(proto.Message), request.(proto.Message))
@@ -142,7 +158,11 @@ func (l *link) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, erro
 	}
 	next, stop := iter.Pull2(rows)
 	defer stop()
-	s := &fitting{ctx: ctx, next: next}
+	s := &fitting{ctx: ctx, next: func() (*stagepb.FitRequest, error, bool) {
+		request, err, ok := next()
+		l.sees("Fit", request)
+		return request, err, ok
+	}}
 	if err := l.server.Fit(s); err != nil {
 		return nil, err
 	}

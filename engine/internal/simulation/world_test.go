@@ -167,6 +167,13 @@ func (w *world) fault(kind, format string, args ...any) {
 	w.lost[kind]++
 }
 
+// faults is how many faults of a kind there were.
+func (w *world) faults(kind string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost[kind]
+}
+
 // machine is a computer with a process on it, and a disk.
 type machine struct {
 	*world
@@ -175,6 +182,7 @@ type machine struct {
 	drive  *drive
 	ctx    context.Context // ends with its death
 	cancel context.CancelFunc
+	sees   func(l *link, name string, message any) // gets what goes to stages; nil: nobody looks
 
 	stages  atomic.Int64 // that run
 	refuses func() bool  // a stage that is to start does not; nil: each does
@@ -185,11 +193,12 @@ type machine struct {
 		file string // the end of its name
 		n    int    // the n-th time
 	}
-	power  bool // it is the power that fails
-	doomed bool // it may die
-	steps  int
-	dead   bool
-	left   string // what its death left of its folder
+	deathSeal int  // instead: how many times it still forces or renames something, the last time in vain; 0: it does not count
+	power     bool // it is the power that fails
+	doomed    bool // it may die
+	steps     int
+	dead      bool
+	left      string // what its death left of its folder
 
 	writes  atomic.Bool    // it has the output
 	outputs []string       // of runs that may be there
