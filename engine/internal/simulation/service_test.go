@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	all := enginetest.Catalog(plugins.All())
 	local, _ := all.Stage(sdk.KindStore, "local")
 	model, _ := all.Stage(sdk.KindSample, "openai")
-	stages = append(enginetest.Stages(), local, model)
+	stages = append(enginetest.Stages(), local, model, question())
 	builtin = engine.Serve(stages)
 	to := http.DefaultTransport.(*http.Transport)
 	to.DisableKeepAlives, to.Proxy = true, nil
