@@ -3,6 +3,7 @@ package support
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,7 +29,26 @@ func (b Backoff) Delay(failures int) time.Duration {
 		longest *= 2
 	}
 	longest = min(longest, b.Max)
-	return longest - rand.N(longest/2+1)
+	return longest - Jitter(longest/2+1)
+}
+
+// Jitter returns a random duration that is shorter than d.
+func Jitter(d time.Duration) time.Duration {
+	if random := jitter.Load(); random != nil {
+		return (*random)(d)
+	}
+	return rand.N(d)
+}
+
+var jitter atomic.Pointer[func(time.Duration) time.Duration] // nil in every program
+
+// JitterBy lets a function choose what Jitter returns; nil: it is random. Only simulations do this.
+func JitterBy(random func(time.Duration) time.Duration) {
+	if random == nil {
+		jitter.Store(nil)
+		return
+	}
+	jitter.Store(&random)
 }
 
 // SleepFor waits. It returns the context's error where that ends before.

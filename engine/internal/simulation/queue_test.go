@@ -120,6 +120,9 @@ func (p *peer) read() {
 		}
 		p.locked(func() {
 			lane := laneOf(m.subject)
+			if strings.Contains(lane, ".MSG.GET.") {
+				lane += " " + string(m.data)
+			}
 			p.lanes[lane] = append(p.lanes[lane], m)
 			if len(p.lanes[lane]) == 1 {
 				p.s.jobs.Go(func() { p.lane(lane) })
@@ -172,7 +175,7 @@ func (p *peer) lane(name string) {
 
 // lost reports whether the network between servers loses a message. The caller holds mail, as for all that follows.
 func (s *servers) lost(subject string) bool {
-	if s.loss == 0 || !s.one(s.loss) {
+	if s.loss == 0 || s.chance(s.loss, laneOf(subject)) > 0 {
 		return false
 	}
 	s.fault("lost message", "%s", laneOf(subject))
@@ -205,7 +208,7 @@ func (s *servers) publish(to string, m *mail) (heard bool) {
 	ways := s.listening(to)
 	for _, group := range ways {
 		if !s.lost(to) {
-			group[s.draw(len(group))](m)
+			group[s.chance(len(group), "who")](m)
 		}
 	}
 	return len(ways) > 0

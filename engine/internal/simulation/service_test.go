@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // secret begins the keys for the service, which nobody but it may see.
@@ -46,14 +47,15 @@ type service struct {
 	conns    chan net.Conn
 	machines map[string]*machine
 
-	limit  int            // calls at a time
-	budget int            // tokens in all; 0: no end
-	price  int            // tokens of a call
-	mood   func() int     // the status of a reply; 0: the connection breaks
-	paid   map[string]int // replies by what was asked
-	flight map[string]int // replies that their machine never read
-	calls  int            // under way
-	tokens int            // of all calls that began
+	limit  int                             // calls at a time
+	budget int                             // tokens in all; 0: no end
+	price  int                             // tokens of a call
+	takes  func(what string) time.Duration // how long a call lasts; nil: no time
+	mood   func() int                      // the status of a reply; 0: the connection breaks
+	paid   map[string]int                  // replies by what was asked
+	flight map[string]int                  // replies that their machine never read
+	calls  int                             // under way
+	tokens int                             // of all calls that began
 }
 
 func (w *world) service() *service {
@@ -128,6 +130,9 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if m == nil {
 		s.Errorf("nobody has the key %q", r.Header.Get("Authorization"))
 		return
+	}
+	if s.takes != nil && support.SleepFor(r.Context(), s.takes(what)) != nil {
+		panic(http.ErrAbortHandler) // who asked has gone
 	}
 	status := s.mood()
 	if m.turn("service "+what) != nil || status == 0 {

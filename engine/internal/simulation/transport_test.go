@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"iter"
 	"log/slog"
@@ -84,7 +85,8 @@ type link struct {
 // Invoke implements wire.Caller by the handlers that gRPC would call.
 func (l *link) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
 	name := path.Base(method)
-	if err := l.pass(name); err != nil {
+	about := digest(request)
+	if err := l.pass(name + about); err != nil {
 		return err
 	}
 	at := slices.IndexFunc(stagepb.Stage_ServiceDesc.Methods, func(d grpc.MethodDesc) bool { return d.MethodName == name })
@@ -95,11 +97,19 @@ func (l *link) Invoke(ctx context.Context, method string, request, reply any, _ 
 	if err != nil {
 		return err
 	}
-	if err := l.pass(name + " answers"); err != nil {
+	if err := l.pass(name + " answers" + about); err != nil {
 		return err
 	}
 	proto.Merge(reply.(proto.Message), answer.(proto.Message))
 	return nil
+}
+
+// digest tells requests of the same kind apart, which wait for their turns side by side.
+func digest(request any) string {
+	data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(request.(proto.Message))
+	h := fnv.New32a()
+	h.Write(data)
+	return fmt.Sprintf(" %08x", h.Sum32())
 }
 
 func (l *link) pass(name string) error {
@@ -131,7 +141,7 @@ type fitting struct {
 	reply *stagepb.FitReply
 }
 
-func (f *fitting) Context() context.Context                { return f.ctx }
+func (f *fitting) Context() context.Context               { return f.ctx }
 func (f *fitting) SendAndClose(r *stagepb.FitReply) error { f.reply = r; return nil }
 
 func (f *fitting) Recv() (*stagepb.FitRequest, error) {

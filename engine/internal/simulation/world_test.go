@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/racflow/racflow/sdk/support"
 )
 
 var (
@@ -82,6 +85,8 @@ func history(t *testing.T, seed uint64, live func(*world)) *world {
 				t.Log(strings.Join(w.history, "\n"))
 			}
 		}()
+		support.JitterBy(func(d time.Duration) time.Duration { return time.Duration(w.chance(int(d), "jitter")) })
+		defer support.JitterBy(nil)
 		go w.turns()
 		defer close(w.over)
 		live(w)
@@ -123,6 +128,14 @@ func (w *world) draw(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.random.IntN(n)
+}
+
+// chance is a number below n that only depends on the seed, on what it is for and on the time: whoever needs one at any moment
+// changes nothing for others.
+func (w *world) chance(n int, what string) int {
+	h := fnv.New64a()
+	fmt.Fprint(h, w.seed, time.Now().UnixNano(), what)
+	return int(h.Sum64() % uint64(n))
 }
 
 // one is true once in n times.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	mrand "math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -205,7 +204,7 @@ func (c *Conn) tryFor(ctx context.Context, limit time.Duration, stream string, d
 			}
 		}
 		c.log.Debug("the servers could not", "stream", stream, "err", err)
-		_ = support.SleepFor(ctx, pause/2+mrand.N(pause/2)) // if ctx has ended, the next attempt notices
+		_ = support.SleepFor(ctx, pause/2+support.Jitter(pause/2)) // if ctx has ended, the next attempt notices
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	mrand "math/rand/v2"
 	"sync"
 	"time"
 
@@ -49,7 +48,7 @@ func (k *Keeper) begin(ctx context.Context, t *term, wanted func() bool) {
 				err := t.keep(ctx)
 				k.o.Log.Info("this process keeps the limits no more", "reason", err)
 			}
-			if support.SleepFor(ctx, k.terms.every/5+mrand.N(k.terms.every/5)) != nil {
+			if support.SleepFor(ctx, k.terms.every/5+support.Jitter(k.terms.every/5)) != nil {
 				return
 			}
 			if t = nil; wanted() {
