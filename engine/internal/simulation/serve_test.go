@@ -161,7 +161,9 @@ func (s *site) shake(flaky bool) {
 	s.model.flaky, s.model.down, s.model.takes = 0, 0, nil
 	if flaky {
 		s.model.flaky, s.model.down = 10, 60*s.random.IntN(2)
-		s.model.takes = func() time.Duration { return time.Duration(max(0, s.draw(int(40*time.Second))-int(30*time.Second))) }
+		s.model.takes = func(string) time.Duration {
+			return time.Duration(max(0, s.draw(int(40*time.Second))-int(30*time.Second)))
+		}
 	}
 }
 

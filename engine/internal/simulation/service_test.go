@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	local, _ := all.Stage(sdk.KindStore, "local")
 	model, _ := all.Stage(sdk.KindSample, "openai")
 	words, _ := all.Stage(sdk.KindEnrich, "keywords")
-	stages = append(enginetest.Stages(), enginetest.Alphabet(), local, model, words, laterStage())
+	stages = append(enginetest.Stages(), enginetest.Alphabet(), local, model, words, laterStage(), question())
 	builtin = engine.Serve(stages)
 	to := http.DefaultTransport.(*http.Transport)
 	to.DisableKeepAlives, to.Proxy = true, nil
@@ -50,19 +50,19 @@ type service struct {
 	*world
 	pipes
 
-	limit  int                  // calls at a time
-	budget int                  // tokens of a machine; 0: no end
-	price  int                  // tokens of a call
-	flaky  int                  // one in so many calls fails; 0: none
-	down   int                  // so many calls fail
-	spell  int                  // and so many did when the machine began
-	fine   int                  // calls since then that did not
-	sick   string               // text that it cannot work on
-	sickly map[string]int       // calls about that
-	paid   map[string]int       // replies by what was asked
-	calls  int                  // under way
-	tokens map[string]int       // of the replies to a machine
-	takes  func() time.Duration // how long a call lasts; nil: no time
+	limit  int                             // calls at a time
+	budget int                             // tokens of a machine; 0: no end
+	price  int                             // tokens of a call
+	flaky  int                             // one in so many calls fails; 0: none
+	down   int                             // so many calls fail
+	spell  int                             // and so many did when the machine began
+	fine   int                             // calls since then that did not
+	sick   string                          // text that it cannot work on
+	sickly map[string]int                  // calls about that
+	paid   map[string]int                  // replies by what was asked
+	calls  int                             // under way
+	tokens map[string]int                  // of the replies to a machine
+	takes  func(what string) time.Duration // how long a call lasts; nil: no time
 	jobs   []*job
 }
 
@@ -145,7 +145,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	s.check(m)
-	if s.takes != nil && support.SleepFor(r.Context(), s.takes()) != nil {
+	if s.takes != nil && support.SleepFor(r.Context(), s.takes(what)) != nil {
 		panic(http.ErrAbortHandler) // who asked has gone
 	}
 	switch status := s.status(text, what); {

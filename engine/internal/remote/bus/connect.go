@@ -21,12 +21,13 @@ import (
 
 // Options describe how to reach the servers.
 type Options struct {
-	Servers              string          // "nats://a:4222,b,c", or tls://...; user and password of the first apply to all
-	Name                 string          // unique name of this process: "host-1234-k3v9q2"
-	Credentials          string          // file: .creds (JWT and key) or a seed (NKEY); empty: none
-	CA, Certificate, Key string          // PEM files for TLS; empty: the system's authorities, no certificate
-	Log                  *slog.Logger    // nil: no logging
-	Waiting              func(why error) // gets the reason when calls begin to wait for the servers, and nil when the wait ends. It must return soon and not use the Conn. May be nil
+	Servers              string            // "nats://a:4222,b,c", or tls://...; user and password of the first apply to all
+	Name                 string            // unique name of this process: "host-1234-k3v9q2"
+	Credentials          string            // file: .creds (JWT and key) or a seed (NKEY); empty: none
+	CA, Certificate, Key string            // PEM files for TLS; empty: the system's authorities, no certificate
+	Log                  *slog.Logger      // nil: no logging
+	Dial                 nats.CustomDialer // nil: over the network
+	Waiting              func(why error)   // gets the reason when calls begin to wait for the servers, and nil when the wait ends. It must return soon and not use the Conn. May be nil
 }
 
 const (
@@ -88,6 +89,9 @@ func (o Options) dialOptions() ([]nats.Option, error) {
 		nats.Name(o.Name), nats.Timeout(dialTimeout), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2),
 		nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
 		nats.ReconnectBufSize(-1), // a message that cannot be sent fails; its sender decides whether to send it again
+	}
+	if o.Dial != nil {
+		options = append(options, nats.SetCustomDialer(o.Dial))
 	}
 	if o.CA != "" {
 		options = append(options, nats.RootCAs(o.CA))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -133,7 +134,7 @@ func (c *Conn) all(ctx context.Context, stream, filter string) ([]*jetstream.Raw
 		return nil, err
 	}
 	var all []*jetstream.RawStreamMsg
-	for subject := range subjects {
+	for _, subject := range slices.Sorted(maps.Keys(subjects)) {
 		m, err := c.last(ctx, stream, subject)
 		if err != nil {
 			return nil, err

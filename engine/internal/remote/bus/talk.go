@@ -91,7 +91,9 @@ func (r *Run) subscribe(subject, queue string, handle nats.MsgHandler) (stop fun
 	}
 	// After the server has replied, messages arrive, and a refusal would have arrived earlier. If
 	// it does not reply, the subscription is renewed with the connection.
-	_ = r.c.nc.FlushTimeout(r.c.timeout)
+	within, done := context.WithTimeout(context.Background(), r.c.timeout)
+	defer done()
+	_ = r.c.nc.FlushWithContext(within)
 	if err := r.c.nc.LastError(); errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`) {
 		_ = sub.Unsubscribe()
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, r.c.advise(err))

@@ -275,7 +275,7 @@ type Caller struct {
 	keeper  *lease.Keeper           // of the run's limits; nil: this process does not stand by for that
 
 	watched outcome.Observer // nil: there is none
-	looking sync.Mutex       // one look at a time, so that the last one is the newest
+	looking chan struct{}    // one look at a time, so that the last one is the newest
 	crew    crew
 
 	mu      sync.Mutex
@@ -296,7 +296,7 @@ func New(conn *bus.Conn, o Options) (*Caller, error) {
 	if err != nil {
 		host = "unknown"
 	}
-	return &Caller{conn: conn, o: o, host: host, waiting: map[bus.Position]chan bus.Result{}, crew: crew{said: map[string]string{}}}, nil
+	return &Caller{conn: conn, o: o, host: host, looking: make(chan struct{}, 1), waiting: map[bus.Position]chan bus.Result{}, crew: crew{said: map[string]string{}}}, nil
 }
 
 func (o *Options) fill() {

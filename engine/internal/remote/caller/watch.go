@@ -104,8 +104,12 @@ type crew struct {
 
 // look reads the status of the run, and reports what has changed to people and to the observers of the pipeline.
 func (c *Caller) look(ctx context.Context) (*Status, error) {
-	c.looking.Lock()
-	defer c.looking.Unlock()
+	select {
+	case c.looking <- struct{}{}:
+		defer func() { <-c.looking }()
+	case <-ctx.Done(): // another look waits for servers that are away
+		return nil, ctx.Err()
+	}
 	s, err := statusOf(ctx, c.run, c.defined)
 	if err != nil {
 		return nil, err

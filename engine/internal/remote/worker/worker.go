@@ -64,14 +64,14 @@ func (p *opened) join(ctx context.Context, j *joiner, r *bus.Run, d *caller.Defi
 	if err != nil {
 		return err
 	}
-	file, o, err := d.Bundle.Unpack(ctx, j.conn, shipment.BundlePlace{State: dir, Kept: j.kept, Models: j.models, Plugins: j.base.Plugins})
+	file, o, err := d.Bundle.Unpack(ctx, j.conn, shipment.BundlePlace{State: dir, Kept: j.kept, Models: j.models, Plugins: j.base.Plugins, Getenv: j.base.Getenv})
 	if err != nil {
 		return err
 	}
 	if err := j.kept.Get(ctx, j.conn, d.Files, dir); err != nil {
 		return fmt.Errorf("files of the run: %w", err)
 	}
-	o.Builtin, o.Observe, o.Log, o.Events = j.base.Builtin, j.base.Observe, j.base.Log, j.base.Events
+	o.Builtin, o.Start, o.Observe, o.Log, o.Events = j.base.Builtin, j.base.Start, j.base.Observe, j.base.Log, j.base.Events
 	o.Part, o.Lists, o.Keep = &engine.Part{Manifest: d.Manifest, Spend: d.Spend}, d.Lists, d.Keep
 	shared := sharing.New(ctx, j.conn, bus.Worker, o.Log)
 	p.shared = shared
