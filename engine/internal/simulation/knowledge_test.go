@@ -258,7 +258,7 @@ func (l *library) asks(m *machine) {
 }
 
 // What is built is whole, stays, and is what an undisturbed build makes, whatever died meanwhile.
-func TestKnowledge(t *testing.T) { histories(t, 400, builds) }
+func TestKnowledge(t *testing.T) { histories(t, 300, builds) }
 
 // Each of these seeds has found something.
 func TestKnowledgeFound(t *testing.T) {

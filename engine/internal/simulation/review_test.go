@@ -177,7 +177,7 @@ func TestReviews(t *testing.T) {
     path     = "reviewed.jsonl"
     reviewed = true
   }`, 1)
-	histories(t, 400, func(w *world) {
+	histories(t, 300, func(w *world) {
 		w.service()
 		r := &reviews{world: w}
 		dir := w.files(text, 4)

@@ -382,7 +382,7 @@ func (s *site) editions() []string {
 
 // A pipeline answers while it changes, and each answer is that of a version that served.
 func TestServe(t *testing.T) {
-	histories(t, 400, func(w *world) {
+	histories(t, 250, func(w *world) {
 		s := &site{world: w, model: w.service(), watch: w.one(2), asks: !w.one(3), texts: map[string]string{}}
 		s.model.limit = 2
 		flaky, dir := w.one(2), w.files("", 0)

@@ -342,7 +342,7 @@ func TestWorkers(t *testing.T) {
 		}
 		m.end()
 	})
-	histories(t, 300, func(w *world) {
+	histories(t, 250, func(w *world) {
 		c := &cluster{world: w, s: w.service(), at: w.servers(), results: map[string]bool{}}
 		c.s.limit = 2
 		c.at.watch = c.stored
