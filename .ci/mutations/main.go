@@ -9,6 +9,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -106,7 +107,7 @@ func (m mutation) try(overlay string) (seed string, err error) {
 			args = append(args, "./"+filepath.Dir(e.file))
 		}
 	}
-	said, err := exec.Command("go", args...).CombinedOutput()
+	said, err := exec.CommandContext(context.Background(), "go", args...).CombinedOutput()
 	text := string(said)
 	switch at := failedSeed.FindStringSubmatch(text); {
 	case err == nil && strings.Contains(text, "[no tests to run]"):

@@ -88,4 +88,10 @@ var mutations = []mutation{
 		{"engine/internal/knowledge/build.go", "b.note.Source = b.Source.Digest", "b.note.Source, b.note.Complete = b.Source.Digest, true"},
 	}},
 	{"a swap that drops requests under way", "TestServe", []edit{{"engine/internal/remote/live/pipeline.go", "before.done()", "before.close(true)"}}},
+
+	// What the simulation has found in the code, as it was.
+	{"found: profiles of models not forced", "TestRuns", []edit{{"engine/internal/process/governor/profile.go", "text.Bytes(), true)", "text.Bytes(), false)"}}},
+	{"found: handles forgotten with a provisional item", "TestRuns", []edit{
+		{"engine/internal/run/stage/method.go", "return o.failure != nil || o.missing != nil", "return false"},
+	}},
 }

@@ -200,14 +200,13 @@ func (d *drive) left(power bool) string {
 	for i := len(d.names) - 1; i >= undo; i-- {
 		n := d.names[i]
 		d.m.note("%s loses the name %s", d.m.name, d.short(n.to))
-		switch {
-		case n.from == "":
+		if n.from == "" {
 			_ = os.Remove(at(n.to))
-		default:
-			_ = os.Rename(at(n.to), at(n.from))
-			if n.existed {
-				_ = os.WriteFile(at(n.to), n.before, 0o600)
-			}
+			continue
+		}
+		_ = os.Rename(at(n.to), at(n.from))
+		if n.existed {
+			_ = os.WriteFile(at(n.to), n.before, 0o600)
 		}
 	}
 	return after
