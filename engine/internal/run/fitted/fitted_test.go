@@ -242,29 +242,6 @@ func TestKilledFit(t *testing.T) {
 	}
 }
 
-// Two that fit at a time do not hurt each other.
-func TestTwoFit(t *testing.T) {
-	b := fittedNewBench(t)
-	b.want("fruit", "sample.one")
-	if err := os.RemoveAll(filepath.Join(b.dir, "state", "fitted")); err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for range 3 {
-		all.Go(func() {
-			p := b.open()
-			defer p.Close()
-			if r, err := p.Answer(t.Context(), engine.Item{Text: "apple"}); err != nil || r.Answer != "fruit" {
-				t.Errorf("answer %q, error %v", r.Answer, err)
-			}
-		})
-	}
-	all.Wait()
-	if kept := b.kept(); len(kept) != 1 {
-		t.Errorf("kept %q", kept)
-	}
-}
-
 // What a stage has learnt is part of what its answers depend on.
 func TestIdentity(t *testing.T) {
 	b := fittedNewBench(t)
