@@ -3,12 +3,10 @@ package reviewed_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -176,29 +174,6 @@ func TestLater(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
 		t.Errorf("left beside it: %v, %v", left, err)
-	}
-}
-
-// TestTwoWriters: people decide at the same time, on two pages.
-func TestTwoWriters(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
-	const people, each = 4, 8
-	var all sync.WaitGroup
-	for p := range people {
-		all.Go(func() {
-			for n := range each {
-				if err := reviewed.Write(path, nil, []reviewed.Row{{Text: fmt.Sprint(p, " ", n), Label: "x"}}); err != nil {
-					t.Error(err)
-				}
-				if _, errs := reviewed.Read(path, sdk.LabelForm{}); len(errs) > 0 { // never half a file
-					t.Error(errs)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if rows, errs := reviewed.Read(path, sdk.LabelForm{}); len(rows) != people*each || len(errs) > 0 {
-		t.Errorf("%d decisions, %v", len(rows), errs)
 	}
 }
 

@@ -2,11 +2,9 @@ package review
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -177,33 +175,6 @@ func TestRefused(t *testing.T) {
 	}
 	if _, _, err := broken.Undo(""); !errors.Is(err, ErrUndo) {
 		t.Errorf("a decision that was not kept can be undone: %v", err)
-	}
-}
-
-// Pages that decide at once, through two queues on one file as two processes have them, lose nothing.
-func TestManyAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
-	var cases []Case
-	for i := range 40 {
-		text := fmt.Sprintf("text %d", i)
-		cases = append(cases, Case{Text: text, order: i})
-	}
-	var wg sync.WaitGroup
-	for n := range 2 {
-		q := NewQueue(path, "run-000001", cases, []string{"a"}, sdk.LabelForm{})
-		for page := range 2 {
-			wg.Go(func() {
-				for i := 2*n + page; i < len(cases); i += 4 {
-					if _, err := q.Decide(Request{Case: q.Cases()[i].ID, Label: "a", Reviewer: fmt.Sprint("R", page), Page: fmt.Sprint(page)}); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-	}
-	wg.Wait()
-	if now, errs := NewQueue(path, "", cases, nil, sdk.LabelForm{}).Decisions(); len(now) != len(cases) || len(errs) > 0 {
-		t.Errorf("%d of %d decisions are kept, %v", len(now), len(cases), errs)
 	}
 }
 
