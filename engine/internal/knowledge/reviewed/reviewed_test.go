@@ -12,21 +12,18 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
 func content(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(text)
 }
 
@@ -58,9 +55,7 @@ func TestLine(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "reviewed.jsonl")
-			if err := reviewed.Write(path, nil, []reviewed.Row{test.row}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, reviewed.Write(path, nil, []reviewed.Row{test.row}))
 			if got := content(t, path); got != test.line+"\n" {
 				t.Errorf("got  %swant %s", got, test.line)
 			}
@@ -116,9 +111,7 @@ func TestByHand(t *testing.T) {
 					t.Fatalf("got %+v, %v", rows, errs)
 				}
 			}
-			if err := reviewed.Write(path, nil, []reviewed.Row{{Text: "new", Label: "z"}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, reviewed.Write(path, nil, []reviewed.Row{{Text: "new", Label: "z"}}))
 			if got := content(t, path); !strings.HasPrefix(got, before+"\n") || strings.Count(got, "\n") != 4 {
 				t.Errorf("the other lines are %q", got)
 			}
@@ -141,9 +134,7 @@ func TestLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "below", "reviewed.jsonl")
 	put := func(rows ...reviewed.Row) {
 		t.Helper()
-		if err := reviewed.Write(path, nil, rows); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, reviewed.Write(path, nil, rows))
 	}
 	labels := func() (all []string) {
 		rows, errs := reviewed.Read(path, sdk.LabelForm{})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -40,9 +41,7 @@ func content(t *testing.T, path string) string {
 func decide(t *testing.T, q *Queue, r Request) *Decision {
 	t.Helper()
 	d, err := q.Decide(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return d
 }
 
@@ -115,9 +114,7 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("the change that cannot be undone is in the way: %v", err)
 	}
 	// By hand, with other spaces: it is the same text.
-	if err := os.WriteFile(path, []byte(`{"text":"My  card","label":"found"}`+"\nno JSON\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(`{"text":"My  card","label":"found"}`+"\nno JSON\n"), 0o600))
 	if _, _, err := q.Undo("2"); !errors.As(err, &conflict) || err.Error() != `somebody has decided meanwhile: "found"` {
 		t.Errorf("undo of what was edited by hand: %v", err)
 	}
@@ -129,9 +126,7 @@ func TestConflicts(t *testing.T) {
 	if got := content(t, path); strings.Count(got, "card") != 1 || !strings.HasSuffix(got, "no JSON\n") {
 		t.Errorf("the file has %s", got)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	if _, err := q.Decide(Request{Case: id, Label: "order", Reviewer: "Ben", Page: "2", Version: now[id].Version}); !errors.As(err, &conflict) || conflict.Now != nil {
 		t.Errorf("the decision that was shown is gone: %v", err)
 	}
