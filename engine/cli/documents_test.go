@@ -118,40 +118,6 @@ func memoryOf(pid int) memory {
 	return total
 }
 
-// kill starts a build and kills it once it has committed entries.
-func (l library) kill(t *testing.T, size int64) {
-	t.Helper()
-	killWhen(t, func() *exec.Cmd { return racflow(t, l.dir, "run", "p.hcl") }, func() bool { return l.stored() >= size }, func() {
-		if err := os.RemoveAll(filepath.Join(l.dir, stateDir)); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-// stored is the size of what the store has written.
-func (l library) stored() (size int64) {
-	files, _ := filepath.Glob(filepath.Join(l.dir, ".racflow", "knowledge", "k", "k-*", "*"))
-	for _, f := range files {
-		if info, err := os.Stat(f); err == nil {
-			size += info.Size()
-		}
-	}
-	return size
-}
-
-// ids returns the ids of all entries, which must be there once each.
-func (l library) ids(t *testing.T) map[string]bool {
-	t.Helper()
-	all := map[string]bool{}
-	for _, e := range jsonLines[struct{ ID string }](t, entriesOf(t, l.dir, "k")) {
-		if all[e.ID] {
-			t.Errorf("%s is there twice", e.ID)
-		}
-		all[e.ID] = true
-	}
-	return all
-}
-
 var reportedOf = regexp.MustCompile(`(\d+) documents, (\d+) entries, (?:up to date|(\d+) embedded)`)
 
 // counts reads what a run tells of its knowledge.
@@ -165,24 +131,6 @@ func counts(t *testing.T, reported string) (documents, entries, embedded int) {
 		*n, _ = strconv.Atoi(m[i+1])
 	}
 	return documents, entries, embedded
-}
-
-// TestKilledChunks kills a first build and starts it again: it ends with the
-// same entries as one that nobody disturbed, each once.
-func TestKilledChunks(t *testing.T) {
-	long(t)
-	l := newLibrary(t, 400, 3000)
-	l.kill(t, 100_000)
-	reported, _ := l.run(t)
-	documents, entries, _ := counts(t, reported)
-	if all := l.ids(t); documents != 400 || len(all) != entries || !all["0/0.md#0"] || !all["99/399.md#0"] {
-		t.Errorf("%d entries stored, reported %s", len(all), reported)
-	}
-	undisturbed := newLibrary(t, 400, 3000)
-	reported, _ = undisturbed.run(t)
-	if _, want, _ := counts(t, reported); want != entries {
-		t.Errorf("%d entries, an undisturbed build has %d", entries, want)
-	}
 }
 
 const mostHeld = 1 << 30 // bytes of memory, of all processes together
@@ -222,20 +170,5 @@ func TestManyDocuments(t *testing.T) {
 	reported, _ = l.run(t)
 	if _, _, embedded := counts(t, reported); embedded != 1 {
 		t.Errorf("a changed document: %d entries were embedded", embedded)
-	}
-}
-
-// TestManyDocumentsGoOn kills the build of as many documents after a checkpoint.
-func TestManyDocumentsGoOn(t *testing.T) {
-	if os.Getenv("RACFLOW_TEST_DOCUMENTS") == "" {
-		t.Skip("RACFLOW_TEST_DOCUMENTS is not set")
-	}
-	l := newLibrary(t, 10_000, 10_000)
-	l.kill(t, 150<<20)
-	reported, held := l.run(t)
-	documents, entries, embedded := counts(t, reported)
-	t.Logf("after a kill: %d of %d entries embedded, %v held", embedded, entries, held)
-	if documents != 10_000 || embedded == 0 || embedded >= entries || len(l.ids(t)) != entries || held.resident > mostHeld {
-		t.Errorf("after the kill: %v, %s", held, reported)
 	}
 }

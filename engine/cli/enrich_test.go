@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -196,20 +195,6 @@ func TestEnrichmentThatFails(t *testing.T) {
 	}
 }
 
-// What a budget ends is resumed, and nothing is paid twice.
-func TestEnrichWithinBudget(t *testing.T) {
-	l := newHandbooks(t)
-	code, first, _, stderr := l.do(t, "run", "--max-tokens", "9000")
-	if code != exitFailed || !strings.Contains(stderr, "the budget of 9000 tokens is spent") || !strings.Contains(stderr, "the same command resumes from there") {
-		t.Fatalf("exit code %d, %d calls\n%s", code, first, stderr)
-	}
-	code, rest, _, stderr := l.do(t, "run")
-	chunks := count(t, stderr, `documents, ([0-9]+) entries`)
-	if code != 0 || first+rest != chunks || first == 0 || rest == 0 {
-		t.Errorf("exit code %d, %d and %d calls for %d chunks\n%s", code, first, rest, chunks, stderr)
-	}
-}
-
 // A build that is killed keeps what was answered, and asks about no passage twice.
 func TestEnrichAfterKill(t *testing.T) {
 	l := newHandbooks(t)
@@ -238,21 +223,5 @@ func TestEnrichAfterKill(t *testing.T) {
 	}
 	if code, calls, _, stderr := l.do(t, "run"); code != 0 || calls != 0 || !strings.Contains(stderr, "39 entries, up to date") {
 		t.Errorf("again: exit code %d, %d calls\n%s", code, calls, stderr)
-	}
-}
-
-// Failures that pass are tried again.
-func TestEnrichAgainstFaults(t *testing.T) {
-	l := newHandbooks(t)
-	l.server = modelserver.Serve(t, modelserver.Options{
-		Answer: func(modelserver.Ask, int) string { return "It is from a handbook." },
-		Faults: []modelserver.Fault{
-			{Kind: modelserver.Status, Status: http.StatusTooManyRequests, Calls: []int{2, 9}, Wait: 1, Form: modelserver.Milliseconds},
-			{Kind: modelserver.Drop, Calls: []int{5}},
-		},
-	})
-	code, calls, _, stderr := l.do(t, "run")
-	if chunks := count(t, stderr, embedded); code != 0 || calls != chunks+3 {
-		t.Errorf("exit code %d, %d calls for %d chunks\n%s", code, calls, chunks, stderr)
 	}
 }

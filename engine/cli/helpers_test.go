@@ -9,7 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
+
+// patience is how long a test waits for what should take a moment: the machine
+// may be busy with other things.
+const patience = time.Minute
 
 // long skips a test that takes too long for make test.
 func long(t *testing.T) {

@@ -4,11 +4,9 @@ package cli
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -120,52 +118,6 @@ func TestLoadingIsBounded(t *testing.T) {
 			}
 			if t.Logf("%v, %d MiB", took, held>>20); took > mostLoading || held > mostLoaded {
 				t.Errorf("it took %v and %d MiB", took, held>>20)
-			}
-		})
-	}
-}
-
-// TestLoadingEndsAtOnce interrupts verbs at random moments while they load files that are a
-// lot of work, start stages, or wait for what does not come.
-func TestLoadingEndsAtOnce(t *testing.T) {
-	long(t)
-	dir := t.TempDir()
-	write(t, dir, "rows.tsv", rows(50))
-	write(t, dir, "heavy.hcl", hostilePipeline+chained(8, `["x"]`, "concat(#, #, #)")+"locals {\n  b = [for i, x in local.a8: regex(\"(a?){20}b\", \"aaaaaaaaaaaaaaaa\") if false]\n}\n")
-	write(t, dir, "run.hcl", strings.ReplaceAll(strings.ReplaceAll(hostilePipeline, `"items.tsv"`, `"rows.tsv"`), `"docs"`, `"pages"`))
-	write(t, dir, "pages/a.md", strings.Repeat("# A title\n\nSome words of a page.\n\n", 2000))
-	r := rand.New(rand.NewPCG(1, 2))
-	for _, args := range []string{
-		"validate heavy.hcl", "plan heavy.hcl", "graph heavy.hcl", "console heavy.hcl", "run run.hcl", "eval run.hcl", "lsp",
-	} {
-		t.Run(args, func(t *testing.T) {
-			for range 4 {
-				moment := time.Duration(r.IntN(300)) * time.Millisecond
-				var took time.Duration
-				for range 5 { // the machine may be busy with other things, but not each time
-					c := racflow(t, dir, strings.Fields(args)...)
-					stdin, err := c.StdinPipe() // stays open
-					if err != nil {
-						t.Fatal(err)
-					}
-					start(t, c)
-					time.Sleep(moment) // whatever it is at then
-					since := time.Now()
-					_ = c.Process.Signal(os.Interrupt) // it may have ended
-					err = c.Wait()
-					took = time.Since(since)
-					_ = stdin.Close()
-					state := c.ProcessState.Sys().(syscall.WaitStatus)
-					if code := c.ProcessState.ExitCode(); code != exitInterrupted && code != exitFailed && code != exitOK && !(state.Signaled() && state.Signal() == syscall.SIGINT) {
-						t.Fatalf("after %v: %v", moment, err)
-					}
-					if took < time.Second {
-						break
-					}
-				}
-				if took >= time.Second {
-					t.Errorf("interrupted after %v, it ended after %v", moment, took)
-				}
 			}
 		})
 	}

@@ -38,61 +38,6 @@ pipeline "p" {
 }
 `
 
-// TestMilvusKilledAtAWrite ends racflow with kill -9, and cuts its stages off from the server, at one write
-// of a build after another: from the first one, which makes a collection, to beyond the last one. The
-// generation from before answers each time; the next run completes the build, and answers as one that
-// nobody has killed.
-func TestMilvusKilledAtAWrite(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it is a build for each write; TestMilvusKilledInABuild ends one")
-	}
-	e := engineFor(t)
-	proxy := startProxy(t, e)
-	dir := folder(t, map[string]string{"p.hcl": buildsFile, "rows.tsv": rows(300), "items.tsv": rows(5)})
-	run := func(at *milvusEngine, dimension int) (answers, reported string) {
-		t.Helper()
-		c, _ := buildRun(t, dir, at, dimension)
-		return good(t, c)
-	}
-	dimension := 64
-	before, _ := run(e, dimension)
-	killed := 0
-	for at := 0; ; at += 1 + at/3 { // the first ones differ most
-		cut := proxy.cutAfter(at)
-		c, stderr := buildRun(t, dir, proxy.engine, dimension+1)
-		ended := make(chan error, 1)
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		go func() { ended <- c.Wait() }()
-		select {
-		case <-cut:
-			_ = c.Process.Kill()
-			<-ended
-			killed++
-		case err := <-ended:
-			if err != nil || killed < 5 {
-				t.Errorf("a build that is left alone: %v after %d that were killed\n%s", err, killed, stderr)
-			}
-			t.Logf("%d builds were killed, the last one at write %d at most", killed, at)
-			return
-		}
-		if answers, reported := run(e, dimension); answers != before || !strings.Contains(reported, "300 entries, up to date") {
-			t.Errorf("killed at write %d: the generation from before answers\n%s, was\n%s\n%s", at, answers, before, reported)
-		}
-		dimension++
-		after, reported := run(e, dimension)
-		if !strings.Contains(reported, "300 entries") || !sameAnswers(before, after) {
-			t.Errorf("killed at write %d: the next build answers\n%s\n%s", at, after, reported)
-		}
-		again, reported := run(e, dimension)
-		if !strings.Contains(reported, "300 entries, up to date") || again != after {
-			t.Errorf("killed at write %d: it is built again: %s", at, reported)
-		}
-		before = after
-	}
-}
-
 // buildRun is a run over the file, with an embedder of that dimension.
 func buildRun(t *testing.T, dir string, at *milvusEngine, dimension int, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
@@ -101,17 +46,6 @@ func buildRun(t *testing.T, dir string, at *milvusEngine, dimension int, args ..
 	stderr := &bytes.Buffer{}
 	c.Stderr = stderr
 	return c, stderr
-}
-
-// sameAnswers compares the items and their answers, not the rounded figures.
-func sameAnswers(a, b string) bool {
-	lines, others := strings.Split(a, "\n"), strings.Split(b, "\n")
-	for i := range lines {
-		if len(lines) != len(others) || answerOf(lines[i]) != answerOf(others[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // TestMilvusTwoBuilds has two processes with state folders of their own build the same knowledge at once, and

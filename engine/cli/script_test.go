@@ -28,7 +28,6 @@ var programs = map[string]func(){
 	"racflow-measured":      measured,
 	"racflow-nats":          natsProgram,
 	"racflow-plugin-given":  givenPlugin,
-	"racflow-plugin-harm":   harmPlugin,
 	"racflow-plugin-leak":   leakPlugin,
 	"racflow-plugin-oracle": oraclePlugin,
 	"racflow-plugin-model":  modelPlugin,

@@ -23,7 +23,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // network is one on which a single service can be reached, with clocks that a test
@@ -163,42 +162,6 @@ func TestSlowToStart(t *testing.T) {
 					t.Errorf("reported %q, want %q", reports, test.reports)
 				}
 			})
-		})
-	}
-}
-
-// TestEmbedderFailsFirst: so does the service of an embedder, which is asked as the stage
-// opens, and of a build.
-func TestEmbedderFailsFirst(t *testing.T) {
-	long(t)
-	p := newPaidItems(t, 4)
-	p.server = modelserver.Serve(t, modelserver.Options{
-		Answer: func(modelserver.Ask, int) string { return "fruit" }, Dimension: 8,
-		Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: http.StatusInternalServerError, Calls: []int{0, 2}}},
-	})
-	embedder := "embed {\n    use = \"openai\"\n    config {\n      base_url = var.url\n      model = \"e\"\n    }\n  }"
-	p.change(t, `embed { use = "hashing" }`, embedder)
-	code, stderr := p.run(t)
-	if n := strings.Count(p.output(t), "\n"); code != 0 || n != 4 || !strings.Contains(stderr, "2 failed") {
-		t.Errorf("exit code %d, %d answers\n%s", code, n, stderr)
-	}
-}
-
-// TestFailsFirst: a service that fails on its first calls costs the run nothing but
-// time.
-func TestFailsFirst(t *testing.T) {
-	long(t)
-	for _, status := range []int{http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			p := newPaid(t)
-			p.server = modelserver.Serve(t, modelserver.Options{
-				Answer: func(modelserver.Ask, int) string { return "fruit" },
-				Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: status, Calls: []int{0, 1, 2, 3, 4}}},
-			})
-			code, stderr := p.run(t, "--limit", "12")
-			if n := strings.Count(p.output(t), "\n"); code != 0 || n != 12 || p.server.Calls() != 17 {
-				t.Errorf("exit code %d, %d answers, %d calls\n%s", code, n, p.server.Calls(), stderr)
-			}
 		})
 	}
 }

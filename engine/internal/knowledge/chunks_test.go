@@ -163,9 +163,7 @@ func TestChunksKnowTheirPlace(t *testing.T) {
 			"document": "p.html", "start": 0.0, "end": 3.0}},
 	} {
 		found, _, err := k.Retrieve(t.Context(), ranking, []sdk.Query{{Text: query}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if diff := cmp.Diff(want, found[0][0], cmpopts.IgnoreFields(sdk.Candidate{}, "Score", "Dense", "Lexical")); diff != "" {
 			t.Error(diff)
 		}

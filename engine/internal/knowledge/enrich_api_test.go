@@ -170,9 +170,7 @@ func find(t *testing.T, k *knowledge.Knowledge, text string) []sdk.Candidate {
 	t.Helper()
 	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 10, Texts: true}, Fusion: sdk.Fusion{Method: support.Weighted}, TopK: 10}
 	found, _, err := k.Retrieve(t.Context(), ranking, []sdk.Query{{Text: text}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return found[0]
 }
 

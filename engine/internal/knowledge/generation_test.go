@@ -65,9 +65,7 @@ func (b *bench) rewrite(change func(note map[string]any)) {
 		if err == nil {
 			err = store.Commit(b.t.Context(), c.Name, text)
 		}
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must.Do(b.t, err)
 	}
 }
 

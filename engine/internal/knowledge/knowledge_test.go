@@ -522,30 +522,3 @@ func TestPlanWritesNothing(t *testing.T) {
 		must.Equal(t, "report", want, k.Report)
 	}
 }
-
-// Two builders of the same knowledge: one waits for the other, and both end
-// with the same.
-func TestTwoBuilders(t *testing.T) {
-	b := newBench(t)
-	rows := []string{"id\ttext\tlabel"}
-	for i := range 2000 {
-		rows = append(rows, fmt.Sprintf("%d\t%s\tx%d", i, strings.Repeat("a", i%7+1)+strings.Repeat("b", i%5), i%3))
-	}
-	must.Do(t, os.WriteFile(b.block.Sources[0].Path, []byte(strings.Join(rows, "\n")), 0o600))
-	errs := make(chan error)
-	for range 2 {
-		own := starter{t: t, memory: b.stages.memory, embedder: &letters{}}
-		go func() {
-			k, err := knowledge.Open(t.Context(), b.block, own, knowledge.Options{})
-			if err == nil && (k.Report.Entries != 2000 || len(k.Labels) != 3) {
-				err = fmt.Errorf("%d entries, labels %q", k.Report.Entries, k.Labels)
-			}
-			errs <- err
-		}()
-	}
-	for range 2 {
-		if err := <-errs; err != nil {
-			t.Error(err)
-		}
-	}
-}

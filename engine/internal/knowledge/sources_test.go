@@ -44,9 +44,7 @@ func entries(t *testing.T, k *knowledge.Knowledge) (all []string) {
 		who, _ := e.Meta["reviewer"].(string)
 		all = append(all, strings.TrimSpace(strings.Join([]string{e.ID, e.Text, e.Label, who}, " ")))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	slices.Sort(all)
 	return all
 }

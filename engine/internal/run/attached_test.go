@@ -94,9 +94,7 @@ func TestAttachedAnswersAsBuilt(t *testing.T) {
 	o := run.Options{}
 	o.Fitted = t.TempDir()
 	built, err := runtest.Open(t, append(enginetest.Catalog(enginetest.Stages()), enginetest.Alphabet()), o, map[string]string{runtest.File: file, "rows.tsv": rows})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	brief := func(all []outcome.Result) (brief []string) {
 		for _, r := range all {
 			brief = append(brief, fmt.Sprintf("%s %s %.4f %+v", r.ID, r.Answer, r.Confidence, r.Votes))

@@ -112,9 +112,7 @@ pipeline "p" {
   }
   elect "e" { use = "majority" }
 }`, test.whole, test.block, test.config)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				at := 0
 				totals, err := r.Items(t.Context(), runtest.Feed(texts...), nil, runtest.Each(func(r outcome.Result) error {
 					if r.Text != texts[at] {

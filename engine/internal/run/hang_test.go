@@ -2,13 +2,10 @@ package run_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/knowledge"
@@ -25,17 +22,6 @@ func (hanging) wait(ctx context.Context, text string) error {
 		<-ctx.Done()
 	}
 	return ctx.Err()
-}
-
-func (h hanging) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-	all := make([][]sdk.Sample, len(b.Items))
-	for i, it := range b.Items {
-		if err := h.wait(ctx, it.Text); err != nil {
-			return nil, err
-		}
-		all[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: it.Text, Weight: 1}}}}
-	}
-	return all, nil
 }
 
 func (hanging) Dimension() int { return 2 }
@@ -75,30 +61,10 @@ func (h hanging) Enrich(ctx context.Context, passages []sdk.Passage) ([]sdk.Addi
 
 func (h hanging) catalog() enginetest.Catalog {
 	return runtest.Stages(
-		sdk.SampleStage("hanging", "Votes.", func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return h, nil }, sdk.Reads(sdk.ColumnText)),
 		sdk.EmbedStage("hanging", "Embeds.", func(context.Context, sdk.Setup, struct{}) (sdk.Embedder, error) { return h, nil }),
 		sdk.ChunkStage("hanging", "Cuts.", func(context.Context, sdk.Setup, struct{}) (sdk.Chunker, error) { return h, nil }),
 		sdk.EnrichStage("hanging", "Adds.", func(context.Context, sdk.Setup, struct{}) (sdk.Enricher, error) { return h, nil }),
 	)
-}
-
-// An item that hangs fails alone, and its run goes on.
-func TestAnItemThatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := runtest.Pipeline(t, hanging{}.catalog(), `
-			sample "mine" { use = "hanging" }
-			elect "e" { use = "majority" }`)
-		var texts, wanted []string
-		for i := range 200 {
-			texts = append(texts, fmt.Sprint("text ", i))
-		}
-		texts[77] = "hang"
-		wanted = append(wanted, texts...)
-		wanted[77] = `!sample.mine: no answer within 10m0s, its share of timeout = "20m0s"`
-		if diff := cmp.Diff(wanted, runtest.Answers(t, r, texts...)); diff != "" {
-			t.Error(diff)
-		}
-	})
 }
 
 // A row that hangs in a build is left out alone, whichever stage it is that hangs.

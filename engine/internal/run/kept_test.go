@@ -74,9 +74,7 @@ pipeline "p" {
 				results = append(results, batch...)
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer done()
 			if totals.Items != 3 || totals.Failed > 0 {
 				t.Fatalf("%d items, %d failed", totals.Items, totals.Failed)

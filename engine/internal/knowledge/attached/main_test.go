@@ -18,6 +18,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // letters embeds a text as the direction of its counts of the letters a to d, turned by an angle
@@ -89,9 +90,7 @@ type bench struct {
 
 func newBench(t *testing.T, entries ...sdk.Entry) *bench {
 	b := &bench{t: t, theirs: enginetest.NewTheirs("1", false, entries...), dir: filepath.Join(t.TempDir(), "state", "attached"), bounds: bounds{MaxEntries, MaxBytes}}
-	if err := os.MkdirAll(filepath.Dir(b.dir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(b.dir), 0o700))
 	b.block = &pipeline.Knowledge{
 		Name:  "k",
 		Embed: &pipeline.Stage{Block: "embed", Use: "letters", UseRange: hcl.Range{Filename: "embed"}},
@@ -130,9 +129,7 @@ func (b *bench) open(change ...func(*Options)) (*Collection, error) {
 func (b *bench) must(change ...func(*Options)) *Collection {
 	b.t.Helper()
 	c, err := b.open(change...)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, err)
 	return c
 }
 
@@ -157,9 +154,7 @@ func many(n int) []sdk.Entry {
 func all(t *testing.T, pages iter.Seq2[[]sdk.Entry, error]) (entries []sdk.Entry) {
 	t.Helper()
 	for page, err := range pages {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		entries = append(entries, page...)
 	}
 	return entries

@@ -1,55 +1,38 @@
-//go:build linux
-
 package cache
 
 import (
-	"context"
-	"os"
-	"os/exec"
-	"os/signal"
+	"errors"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/sdktest/must"
+	"github.com/racflow/racflow/sdk/support"
 )
 
-// fullVariable says that this process is the one with the full disk.
-const fullVariable = "RACFLOW_TEST_CACHE_FULL"
+// fullDisk has room for half of what is written.
+type fullDisk struct{}
 
-// TestFullDisk limits the size of files instead: a write beyond it fails with
-// EFBIG where a full disk gives ENOSPC. The limit holds for a whole process, so it
-// has one of its own.
-func TestFullDisk(t *testing.T) {
-	if os.Getenv(fullVariable) == "" {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestFullDisk$")
-		child.Env = append(os.Environ(), fullVariable+"=1")
-		if output, err := child.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%.2000s", err, output)
-		}
-		return
+// Change implements support.Watcher.
+func (fullDisk) Change(c support.Change, do func(support.Change) error) error {
+	if c.Op != support.OpWrite {
+		return do(c)
 	}
-	signal.Ignore(syscall.SIGXFSZ)
+	c.Data = c.Data[:len(c.Data)/2]
+	return errors.Join(syscall.ENOSPC, do(c))
+}
+
+// TestFullDisk leaves nothing of an answer that has no room.
+func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	c := openTelling(t, dir, func(string) {})
-	var before syscall.Rlimit
-	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
-	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(len(answers.magic)) / 2, Max: before.Max}))
-	var errs []error
+	stop := support.Watch(dir, fullDisk{})
 	for range 3 {
-		errs = append(errs, c.Put(sdk.KeyOf("a"), "about", []byte("value")))
-	}
-	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before))
-	for _, err := range errs {
-		if err == nil {
-			t.Error("an answer was kept on a full disk")
+		if err := c.Put(sdk.KeyOf("a"), "about", []byte("value")); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("an answer on a full disk: %v", err)
 		}
 	}
-	if left := files(t, dir); len(left) > 0 {
-		t.Errorf("%d files without an answer are left", len(left))
+	if stop(); len(files(t, dir)) > 0 {
+		t.Errorf("files without an answer are left: %q", files(t, dir))
 	}
 	put(t, c, "a", "1") // there is room again
 	want(t, c, "a", "1")

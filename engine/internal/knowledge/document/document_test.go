@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // folder writes files and returns where they are.
@@ -17,12 +19,8 @@ func folder(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, content := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	return dir
 }
@@ -30,9 +28,7 @@ func folder(t *testing.T, files map[string]string) string {
 func open(t *testing.T, s Set) *Folder {
 	t.Helper()
 	f, err := Open(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	return f
 }
@@ -41,9 +37,7 @@ func open(t *testing.T, s Set) *Folder {
 func list(t *testing.T, s Set) []string {
 	t.Helper()
 	files, err := open(t, s).List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var all []string
 	for _, f := range files {
 		switch {
@@ -63,15 +57,11 @@ func list(t *testing.T, s Set) []string {
 func TestStamp(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "# A", "sub/b.md": "b", "left/out.md": "x"})
 	f, err := Open(Set{Path: dir, Exclude: []string{"left"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer f.Close()
 	stamp := func() string {
 		s, err := f.Stamp(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return s
 	}
 	last := stamp()
@@ -85,9 +75,7 @@ func TestStamp(t *testing.T) {
 		"a later one":      {func() error { return os.Chtimes(filepath.Join(dir, "sub/b.md"), time.Time{}, time.Unix(1, 0)) }, true},
 		"another one":      {func() error { return os.WriteFile(filepath.Join(dir, "c.md"), nil, 0o600) }, true},
 	} {
-		if err := c.do(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.do())
 		now := stamp()
 		if (now != last) != c.changes {
 			t.Errorf("%s: %v", name, now != last)
@@ -153,9 +141,7 @@ func TestList(t *testing.T) {
 func TestOneFileAmongOthers(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "# A", "closed/b.md": "b"})
 	closed := filepath.Join(dir, "closed")
-	if err := os.Chmod(closed, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(closed, 0))
 	t.Cleanup(func() { _ = os.Chmod(closed, 0o700) }) //nolint:gosec // it is a folder
 	if diff := cmp.Diff([]string{"a.md"}, list(t, Set{Path: filepath.Join(dir, "a.md")})); diff != "" {
 		t.Error(diff)

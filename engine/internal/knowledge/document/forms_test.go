@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/xuri/excelize/v2"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // packed is a zip file of parts.
@@ -19,13 +21,9 @@ func packed(t *testing.T, parts map[string]string) string {
 		if err == nil {
 			_, err = f.Write([]byte(content))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return b.String()
 }
 
@@ -33,13 +31,9 @@ func workbook(t *testing.T) string {
 	t.Helper()
 	f, b := excelize.NewFile(), bytes.Buffer{}
 	for at, value := range map[string]any{"A1": "card", "B1": "fee", "A2": "gold", "B2": 10} {
-		if err := f.SetCellValue("Sheet1", at, value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.SetCellValue("Sheet1", at, value))
 	}
-	if err := f.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Write(&b))
 	return b.String()
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A folder with what does harm, or waits for ever, when it is opened as any file
@@ -14,9 +16,7 @@ import (
 func TestHostileFolder(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "# A", "a/deep/b.md": "b", "new\nline\x1b[31m.md": "odd", "gone.md": "x", "grows.md": "x"})
 	for _, name := range []string{"large.txt", "large.pdf", "large.html"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("%PDF-1.4\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("%PDF-1.4\n"), 0o600))
 		if err := os.Truncate(filepath.Join(dir, name), 500<<20); err != nil { // it takes no room
 			t.Fatal(err)
 		}
@@ -36,9 +36,7 @@ func TestHostileFolder(t *testing.T) {
 	if makePipe(filepath.Join(dir, "pipe.md")) == nil {
 		want["pipe.md"] = "not a regular file"
 	}
-	if err := os.WriteFile(filepath.Join(dir, "locked.md"), []byte("x"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "locked.md"), []byte("x"), 0))
 	want["locked.md"] = "permission denied"
 	if f, err := os.Open(filepath.Join(dir, "locked.md")); err == nil { // we may read everything
 		_ = f.Close()
@@ -48,9 +46,7 @@ func TestHostileFolder(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	docs := open(t, Set{Path: dir, Max: 1 << 20})
 	files, err := docs.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, f := range files {
 		fault, ok := want[f.ID]
 		if !ok || (f.Err == nil) != (fault == "") || f.Err != nil && !strings.Contains(f.Err.Error(), fault) {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/xuri/excelize/v2"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // officeSwollen makes a file of parts, name, content, name, content ..., and one that is a unit again and
@@ -48,9 +50,7 @@ func officeSwollen(t testing.TB, part, before, unit string, size int, more ...st
 		if err == nil {
 			_, err = io.WriteString(f, more[i+1])
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	f, err := w.CreateRaw(&zip.FileHeader{Name: part, Method: zip.Deflate, CRC32: sum.Sum32(),
 		CompressedSize64: uint64(packed.Len()), UncompressedSize64: uint64(len(before) + size/len(block)*len(block))})
@@ -168,13 +168,9 @@ func zipped(t testing.TB, parts ...string) []byte {
 		if err == nil {
 			_, err = f.Write([]byte(parts[i+1]))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return b.Bytes()
 }
 
@@ -338,18 +334,12 @@ func xlsx(t testing.TB, sheets map[string][][]any, names ...string) []byte {
 			}
 		}
 	}
-	if err := f.DeleteSheet("Sheet1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.DeleteSheet("Sheet1"))
 	if i, _ := f.GetSheetIndex("Hidden"); i >= 0 {
-		if err := f.SetSheetVisible("Hidden", false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.SetSheetVisible("Hidden", false))
 	}
 	var b bytes.Buffer
-	if err := f.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Write(&b))
 	return b.Bytes()
 }
 
@@ -384,9 +374,7 @@ All fees
 Just this.
 `
 	text, _, err := XLSX(raw, most, later())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if diff := cmp.Diff(want, text); diff != "" {
 		t.Error(diff)
 	}

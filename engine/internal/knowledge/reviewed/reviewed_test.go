@@ -3,32 +3,27 @@ package reviewed_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
 func content(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(text)
 }
 
@@ -60,9 +55,7 @@ func TestLine(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "reviewed.jsonl")
-			if err := reviewed.Write(path, nil, []reviewed.Row{test.row}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, reviewed.Write(path, nil, []reviewed.Row{test.row}))
 			if got := content(t, path); got != test.line+"\n" {
 				t.Errorf("got  %swant %s", got, test.line)
 			}
@@ -118,9 +111,7 @@ func TestByHand(t *testing.T) {
 					t.Fatalf("got %+v, %v", rows, errs)
 				}
 			}
-			if err := reviewed.Write(path, nil, []reviewed.Row{{Text: "new", Label: "z"}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, reviewed.Write(path, nil, []reviewed.Row{{Text: "new", Label: "z"}}))
 			if got := content(t, path); !strings.HasPrefix(got, before+"\n") || strings.Count(got, "\n") != 4 {
 				t.Errorf("the other lines are %q", got)
 			}
@@ -143,9 +134,7 @@ func TestLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "below", "reviewed.jsonl")
 	put := func(rows ...reviewed.Row) {
 		t.Helper()
-		if err := reviewed.Write(path, nil, rows); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, reviewed.Write(path, nil, rows))
 	}
 	labels := func() (all []string) {
 		rows, errs := reviewed.Read(path, sdk.LabelForm{})
@@ -176,29 +165,6 @@ func TestLater(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
 		t.Errorf("left beside it: %v, %v", left, err)
-	}
-}
-
-// TestTwoWriters: people decide at the same time, on two pages.
-func TestTwoWriters(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
-	const people, each = 4, 8
-	var all sync.WaitGroup
-	for p := range people {
-		all.Go(func() {
-			for n := range each {
-				if err := reviewed.Write(path, nil, []reviewed.Row{{Text: fmt.Sprint(p, " ", n), Label: "x"}}); err != nil {
-					t.Error(err)
-				}
-				if _, errs := reviewed.Read(path, sdk.LabelForm{}); len(errs) > 0 { // never half a file
-					t.Error(errs)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if rows, errs := reviewed.Read(path, sdk.LabelForm{}); len(rows) != people*each || len(errs) > 0 {
-		t.Errorf("%d decisions, %v", len(rows), errs)
 	}
 }
 

@@ -12,30 +12,25 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(content)
 }
 
 func open(t *testing.T, path string) *disk.Output {
 	t.Helper()
 	f, err := disk.OpenOutput(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return f
 }
 
@@ -120,9 +115,7 @@ func TestOldOrNew(t *testing.T) {
 func TestOneWriter(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")
-	if err := os.Symlink("out", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("out", filepath.Join(dir, "link")))
 	f := open(t, path)
 	for _, name := range []string{path, filepath.Join(dir, "link"), dir + "/../" + filepath.Base(dir) + "/out"} {
 		if _, err := disk.OpenOutput(name, nil); err == nil || !strings.Contains(err.Error(), "another process is writing "+name) {
@@ -144,9 +137,7 @@ func TestPartIsTaken(t *testing.T) {
 	write(t, path, "old")
 	f := open(t, path)
 	say(t, f, "new")
-	if err := os.Remove(path + ".part"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path+".part"))
 	other := open(t, path)
 	say(t, other, "other")
 	if err := f.Commit(); err == nil || !strings.Contains(err.Error(), "removed or replaced") {
@@ -166,21 +157,15 @@ func TestPermissionsAndLinks(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, folder := range []string{"real", "deep/er"} {
-		if err := os.MkdirAll(in(folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(in(folder), 0o700))
 	}
 	for from, to := range map[string]string{"link": "real/file", "second": "link", "new": "real/none", "folder": "deep/er", "up": "folder/../up"} {
-		if err := os.Symlink(to, in(from)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, in(from)))
 	}
 	for name, target := range map[string]string{"plain": "plain", "second": "real/file", "new": "real/none", "up": "deep/up"} {
 		if name != "new" {
 			write(t, in(target), "old")
-			if err := os.Chmod(in(target), 0o640); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(in(target), 0o640))
 		}
 		f := open(t, in(name))
 		say(t, f, name)
@@ -192,9 +177,7 @@ func TestPermissionsAndLinks(t *testing.T) {
 		}
 		finish(t, f, true)
 		info, err := os.Lstat(in(target))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if read(t, in(target)) != name || !info.Mode().IsRegular() || name != "new" && info.Mode().Perm() != 0o640 {
 			t.Errorf("%s: %v, %q", name, info.Mode(), read(t, in(target)))
 		}
@@ -214,9 +197,7 @@ func TestRefusals(t *testing.T) {
 		os.Mkdir(in("shut"), 0o500), os.Mkdir(in("taken.part"), 0o700), os.Symlink("round", in("round")),
 		os.WriteFile(in("readonly"), nil, 0o400), os.Symlink("input", in("linked.part")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	tests := map[string]struct {
 		want string
@@ -255,15 +236,11 @@ func TestStreams(t *testing.T) {
 	log := filepath.Join(dir, "log")
 	write(t, log, "before ")
 	stdout, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer stdout.Close()
 	for _, name := range []string{"", "-", log} { // the last: the shell was given the same name
 		f, err := disk.OpenOutput(name, stdout)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		say(t, f, "x")
 		finish(t, f, true)
 	}
@@ -276,13 +253,9 @@ func TestStreams(t *testing.T) {
 		}
 	}
 	fifo := filepath.Join(dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	both, err := os.OpenFile(fifo, os.O_RDWR, 0) // so that opening it does not wait
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer both.Close()
 	for _, name := range []string{fifo, os.DevNull} {
 		f := open(t, name)

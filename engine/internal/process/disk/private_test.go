@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestFolders(t *testing.T) {
 	mode := func(dir string) fs.FileMode {
 		info, err := os.Stat(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return info.Mode().Perm()
 	}
 	root := t.TempDir()
@@ -21,16 +21,10 @@ func TestFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	wide := filepath.Join(root, "knowledge")
-	if err := os.Mkdir(wide, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(wide, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(wide, 0o700))
+	must.Do(t, os.Chmod(wide, 0o755))
 	for _, dir := range []string{filepath.Join(wide, "k", "deep"), wide} {
-		if err := MakeBelow(root, dir); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, MakeBelow(root, dir))
 	}
 	for _, dir := range []string{wide, filepath.Join(wide, "k"), filepath.Join(wide, "k", "deep")} {
 		if got := mode(dir); got != 0o700 {
@@ -53,9 +47,7 @@ func TestWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	for _, sync := range []bool{false, true} {
 		for _, content := range []string{"a longer text", "short"} {
-			if err := WriteFile(path, []byte(content), sync); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, WriteFile(path, []byte(content), sync))
 			got, err := os.ReadFile(path)
 			if info, _ := os.Stat(path); err != nil || string(got) != content || info.Mode().Perm() != FileMode {
 				t.Errorf("got %q, %v, %v", got, info, err)

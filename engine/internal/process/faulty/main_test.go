@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/faulty"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/wire"
 )
 
@@ -57,9 +58,7 @@ func newBench(t *testing.T, pipeline, rows string) bench {
 	if err == nil {
 		err = copied(self, filepath.Join(b.plugins, plugin))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	b.write("p.hcl", pipeline)
 	b.write("rows.tsv", rows)
 	return b
@@ -78,9 +77,7 @@ func copied(from, to string) error {
 
 func (b bench) write(name, content string) {
 	b.Helper()
-	if err := os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o600))
 }
 
 // open opens the pipeline with values of its variables. What it did for the knowledge
@@ -95,9 +92,7 @@ func (b bench) open(state string, vars map[string]string, report *knowledge.Buil
 			}
 		}},
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	b.Cleanup(p.Close)
 	return p
 }
@@ -117,9 +112,7 @@ func (b bench) answers(p *engine.Pipeline, texts []string) (all []string) {
 			b.Fatalf("the run ended after %d items: %v", len(all), err)
 		}
 		line, err := json.Marshal(r)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		if r.Error != nil {
 			line = []byte("!" + r.Error.Error())
 		}
@@ -135,9 +128,7 @@ func (b bench) answers(p *engine.Pipeline, texts []string) (all []string) {
 func (b bench) leavesNothing() {
 	b.Helper()
 	left, err := os.ReadDir(os.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	for _, e := range left {
 		if !strings.HasPrefix(e.Name(), "Test") {
 			b.Errorf("%s is left in the folder for temporary files", e.Name())

@@ -587,9 +587,7 @@ func TestModes(t *testing.T) {
 	}
 	keep := func(h sdk.Host, value string) {
 		t.Helper()
-		if err := h.CachePut(t.Context(), key, []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.CachePut(t.Context(), key, []byte(value)))
 	}
 	openai := Stage{Name: "sample.llm", Kind: sdk.KindSample, Use: "openai"}
 

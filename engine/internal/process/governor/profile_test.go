@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const endpoint = "http://127.0.0.1:8080/v1"
@@ -22,9 +24,7 @@ func TestStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "profiles")
 	s := NewProfiles(dir)
 	get(t, s, "")
-	if err := s.Put(endpoint, "org/a-model", []byte(`{"thinking": true}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Put(endpoint, "org/a-model", []byte(`{"thinking": true}`)))
 	get(t, s, `{"thinking":true}`)
 	get(t, NewProfiles(dir), `{"thinking":true}`)
 	if other, err := NewProfiles(dir).Get(endpoint, "org_a-model"); err != nil || other != nil {
@@ -36,9 +36,7 @@ func TestStore(t *testing.T) {
 	}
 	// A person edits it, and then spoils it.
 	edit := func(text string) {
-		if err := os.WriteFile(all[0].File, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(all[0].File, []byte(text), 0o600))
 	}
 	edit(`{"endpoint": "x", "model": "y", "profile": {"thinking": false}}`)
 	get(t, NewProfiles(dir), `{"thinking":false}`)
@@ -54,37 +52,23 @@ func TestStore(t *testing.T) {
 func TestRun(t *testing.T) {
 	dir, run := filepath.Join(t.TempDir(), "profiles"), t.TempDir()
 	first := NewProfiles(dir)
-	if err := first.Put(endpoint, "org/a-model", []byte(`{"n": 1}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.KeepIn(run); err != nil {
-		t.Fatal(err)
-	}
-	if err := NewProfiles(dir).Put(endpoint, "org/a-model", []byte(`{"n": 2}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Put(endpoint, "org/a-model", []byte(`{"n": 1}`)))
+	must.Do(t, first.KeepIn(run))
+	must.Do(t, NewProfiles(dir).Put(endpoint, "org/a-model", []byte(`{"n": 2}`)))
 	get(t, NewProfiles(dir), `{"n":2}`)
 
 	resumed := NewProfiles(dir)
-	if err := resumed.KeepIn(run); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, resumed.KeepIn(run))
 	get(t, resumed, `{"n":1}`)
 
 	late := NewProfiles(dir) // it was read before the run was known
 	get(t, late, `{"n":2}`)
-	if err := late.KeepIn(run); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, late.KeepIn(run))
 	get(t, late, `{"n":1}`)
 
-	if err := resumed.Put(endpoint, "org/a-model", []byte(`{"n": 3}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, resumed.Put(endpoint, "org/a-model", []byte(`{"n": 3}`)))
 	again := NewProfiles(dir)
-	if err := again.KeepIn(run); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.KeepIn(run))
 	get(t, again, `{"n":3}`)
 }
 
@@ -94,16 +78,10 @@ func TestProfileFile(t *testing.T) {
 	if file, err := all.File("http://a", "m"); err == nil {
 		t.Errorf("nothing is known, and it is in %s", file)
 	}
-	if err := all.Put("http://a", "m", []byte(`{"a":1}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, all.Put("http://a", "m", []byte(`{"a":1}`)))
 	before, err := all.File("http://a", "m")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := all.KeepIn(run); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, all.KeepIn(run))
 	if now, err := all.File("http://a", "m"); err != nil || now == before || filepath.Dir(now) != run {
 		t.Errorf("%s, %v", now, err)
 	}

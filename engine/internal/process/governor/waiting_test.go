@@ -169,9 +169,7 @@ func TestImplausibleUsage(t *testing.T) {
 		h := c.Stage(Stage{Name: "sample.llm", Price: &pipeline.Price{Input: 1, Output: 1}})
 		for range 2 {
 			release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1", Tokens: 10, Most: sdk.Usage{InputTokens: 100, OutputTokens: 50}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			release(sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 5, OutputTokens: absurd}})
 		}
 		if got := c.Snapshot().Total; got != (Counts{Calls: 2}) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // write makes files below a folder: scripts where the content says so.
@@ -20,18 +22,14 @@ func write(t *testing.T, dir string, files map[string]string) {
 		if strings.HasPrefix(content, "#!") {
 			mode = 0o755
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), mode), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), mode), os.Chmod(path, mode)))
 	}
 }
 
 func at(t *testing.T, path string) Program {
 	t.Helper()
 	p, err := At(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return p
 }
 
@@ -40,9 +38,7 @@ func TestCheck(t *testing.T) {
 	const script = "racflow-plugin-mine/racflow-plugin-mine"
 	do := func(err error) func(*testing.T) {
 		return func(t *testing.T) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -109,13 +105,9 @@ func TestCheck(t *testing.T) {
 func TestCheckFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"racflow-plugin-a": "#!/bin/sh\n"})
-	if err := os.Symlink("racflow-plugin-a", dir+"/racflow-plugin-b"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("racflow-plugin-a", dir+"/racflow-plugin-b"))
 	want, err := HashFile(dir + "/racflow-plugin-a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, name := range []string{"a", "b"} {
 		if got, err := at(t, dir+"/racflow-plugin-"+name).Check(); err != nil || got != FileHash+want {
 			t.Errorf("%s: %s, %v", name, got, err)
@@ -150,9 +142,7 @@ func TestFind(t *testing.T) {
 	write(t, first, map[string]string{"racflow-plugin-acme": "#!", "racflow-plugin-": "", "readme": ""})
 	write(t, second, map[string]string{"racflow-plugin-acme": "#!", "racflow-plugin-tree/racflow-plugin-tree": "#!"})
 	again := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(first, again); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(first, again))
 	found, err := Find([]string{first, filepath.Join(first, "none"), second, again, first})
 	want := []Program{
 		{Name: "acme", Path: first + "/racflow-plugin-acme", Origin: Given}, {Name: "acme", Path: second + "/racflow-plugin-acme", Origin: Given},
@@ -176,9 +166,7 @@ func TestLink(t *testing.T) {
 	write(t, root, map[string]string{"racflow-plugin-m/racflow-plugin-m": "#!", "racflow-plugin-m/a.py": ""})
 	p := at(t, root+"/racflow-plugin-m")
 	p.Project = root
-	if err := Link(p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Link(p))
 	all, err := Links()
 	if err != nil || len(all) != 1 || all[0].Origin != Linked || all[0].Project != root || all[0].Path != p.Path || all[0].Folder != p.Folder {
 		t.Fatalf("got %+v, %v", all, err)
@@ -209,9 +197,7 @@ func TestReadOnce(t *testing.T) {
 	p := at(t, root+"/racflow-plugin-m")
 	module, past := root+"/racflow-plugin-m/a.py", time.Now().Add(-time.Hour)
 	for _, name := range []string{"racflow-plugin-m", "a.py", "b.py"} {
-		if err := os.Chtimes(filepath.Join(root, "racflow-plugin-m", name), past, past); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(filepath.Join(root, "racflow-plugin-m", name), past, past))
 	}
 	var hashes []string
 	for i, change := range []func() error{
@@ -241,13 +227,9 @@ func TestFreshProgram(t *testing.T) {
 	p, now := Program{Name: "m", Path: path, Origin: Given}, time.Now().Add(time.Hour) // however busy the machine is
 	hashes := map[string]bool{}
 	for _, content := range []string{"#!/a", "#!/b"} {
-		if err := errors.Join(os.WriteFile(path, []byte(content), 0o755), os.Chtimes(path, now, now)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(path, []byte(content), 0o755), os.Chtimes(path, now, now)))
 		hash, err := p.Check()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		hashes[hash] = true
 	}
 	if len(hashes) != 2 {
@@ -259,14 +241,10 @@ func TestFreshProgram(t *testing.T) {
 func BenchmarkCheck(b *testing.B) {
 	dir := b.TempDir()
 	path := filepath.Join(dir, "racflow-plugin-m")
-	if err := os.WriteFile(path, make([]byte, 32<<20), 0o755); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(path, make([]byte, 32<<20), 0o755))
 	past := time.Now().Add(-time.Hour)
 	p, err := At(path)
-	if err := errors.Join(err, os.Chtimes(path, past, past)); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, errors.Join(err, os.Chtimes(path, past, past)))
 	for name, forget := range map[string]bool{"first": true, "again": false} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var fittedBuiltin = engine.Serve(enginetest.Stages())
@@ -60,9 +61,7 @@ func fittedNewBench(t *testing.T) *fittedBench {
 
 func (b *fittedBench) write(name, content string) {
 	b.t.Helper()
-	if err := os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o600))
 }
 
 func (b *fittedBench) open() *engine.Pipeline {
@@ -81,9 +80,7 @@ func (b *fittedBench) open() *engine.Pipeline {
 			}
 		}},
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, err)
 	return p
 }
 
@@ -113,9 +110,7 @@ func (b *fittedBench) want(answer string, fitted ...string) {
 func (b *fittedBench) kept() []string {
 	b.t.Helper()
 	all, err := filepath.Glob(filepath.Join(b.dir, "state", "fitted", "*", "*"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, err)
 	return all
 }
 
@@ -230,38 +225,11 @@ func TestKilledFit(t *testing.T) {
 		t.Errorf("left too early (-want +got):\n%s", d)
 	}
 	old := time.Now().Add(-25 * time.Hour)
-	if err := os.Chtimes(left, old, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(whole); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(left, old, old))
+	must.Do(t, os.RemoveAll(whole))
 	b.want("fruit", "sample.one")
 	if d := cmp.Diff([]string{whole}, b.kept()); d != "" {
 		t.Errorf("left (-want +got):\n%s", d)
-	}
-}
-
-// Two that fit at a time do not hurt each other.
-func TestTwoFit(t *testing.T) {
-	b := fittedNewBench(t)
-	b.want("fruit", "sample.one")
-	if err := os.RemoveAll(filepath.Join(b.dir, "state", "fitted")); err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for range 3 {
-		all.Go(func() {
-			p := b.open()
-			defer p.Close()
-			if r, err := p.Answer(t.Context(), engine.Item{Text: "apple"}); err != nil || r.Answer != "fruit" {
-				t.Errorf("answer %q, error %v", r.Answer, err)
-			}
-		})
-	}
-	all.Wait()
-	if kept := b.kept(); len(kept) != 1 {
-		t.Errorf("kept %q", kept)
 	}
 }
 
@@ -271,9 +239,7 @@ func TestIdentity(t *testing.T) {
 	for range 2 {
 		p := b.open()
 		r, err := p.Start(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, s := range r.Graph().Identities() {
 			want := ""
 			if s.Stage == "sample.one" {

@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var holdoutBuiltin = engine.Serve(enginetest.Stages())
@@ -57,9 +58,7 @@ func holdoutNewBench(t *testing.T, rows ...string) *holdoutBench {
 
 func (b *holdoutBench) write(name, content string) {
 	b.t.Helper()
-	if err := os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o600))
 }
 
 // votes answers an item, and returns the votes on each row that the election learnt
@@ -83,17 +82,13 @@ func (b *holdoutBench) votes(set ...string) map[string]string {
 		o.Set = append(o.Set, pipeline.Override{Target: set[i], Value: set[i+1]})
 	}
 	p, err := engine.Open(b.t.Context(), filepath.Join(b.dir, "p.hcl"), o)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, err)
 	defer p.Close()
 	if _, err := p.Answer(b.t.Context(), engine.Item{Text: "red apple"}); err != nil {
 		b.t.Fatal(err)
 	}
 	r, err := p.Start(b.t.Context())
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, err)
 	for _, s := range r.Graph().Times() {
 		if s.Rows > 1 {
 			b.t.Errorf("%s has worked on %d items of one", s.Stage, s.Rows)
@@ -107,9 +102,7 @@ func (b *holdoutBench) votes(set ...string) map[string]string {
 		if err == nil {
 			err = json.Unmarshal(raw, &rows)
 		}
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must.Do(b.t, err)
 		for _, row := range rows {
 			if !row.HeldOut {
 				b.t.Errorf("row %s: nobody says that it was held out", row.ID)

@@ -14,20 +14,6 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-func runsBegin(t testing.TB, state string, m journal.Manifest) *journal.Journal {
-	t.Helper()
-	j, _, err := journal.RunsOf(state).Begin(m, journal.Options{}, journal.Retention{})
-	must.Do(t, err)
-	return j
-}
-
-func runsResume(t testing.TB, state, id string) *journal.Journal {
-	t.Helper()
-	j, err := journal.RunsOf(state).Resume(id, journal.Options{})
-	must.Do(t, err)
-	return j
-}
-
 // results are some of each sort.
 func runsResults() []outcome.Result {
 	return []outcome.Result{
@@ -40,7 +26,7 @@ func TestRunsAreKeptApart(t *testing.T) {
 	state := t.TempDir()
 	kept := journal.RunsOf(state)
 	m := journal.Manifest{File: "/p.hcl", Pipeline: "p"}
-	j := runsBegin(t, state, m)
+	j := journalBegin(t, state, m)
 	if _, err := kept.Resume(j.ID(), journal.Options{}); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a run at work was opened: %v", err)
 	}
@@ -67,7 +53,7 @@ func TestRunsAreKeptApart(t *testing.T) {
 	if end := kept.End(j.ID()); end == nil || end.Complete || end.Reason != "interrupted" || end.Items != 1 {
 		t.Errorf("end %+v", end)
 	}
-	j = runsResume(t, state, j.ID())
+	j = journalResume(t, state, j.ID())
 	if kept.End(j.ID()) != nil {
 		t.Error("a run that is resumed has ended")
 	}

@@ -124,11 +124,11 @@ func TestListAndRemove(t *testing.T) {
 		{journal.NewTotals(outcome.Totals{Items: 4}, nil), journal.Complete, 4, 4, 0},
 	}
 	for _, e := range ends {
-		j := runsBegin(t, state, m)
+		j := journalBegin(t, state, m)
 		must.Do(t, errors.Join(j.Keep(runsResults()[:e.answers]), j.Close(e.end)))
 		want = append(want, journal.RunInfo{ID: j.ID(), Manifest: j.Manifest, Answered: e.answers, State: e.state, End: e.end, Items: e.items, Tokens: e.tokens})
 	}
-	busy := runsBegin(t, state, m)
+	busy := journalBegin(t, state, m)
 	want = append(want, journal.RunInfo{ID: busy.ID(), Manifest: busy.Manifest, State: journal.AtWork})
 	dead := "run-000099"
 	must.Do(t, os.Mkdir(filepath.Join(state, "runs", dead), 0o700)) // killed as it began
@@ -170,7 +170,7 @@ func TestListAndRemove(t *testing.T) {
 // that resuming would not add to, the newest 20 stay, and what is removed is said.
 func TestOwingRunsStay(t *testing.T) {
 	state := t.TempDir()
-	busy := runsBegin(t, state, journal.Manifest{})
+	busy := journalBegin(t, state, journal.Manifest{})
 	defer busy.Close(nil)
 	want := []string{busy.ID()}
 	paid := sdk.Usage{InputTokens: 100_000, OutputTokens: 234}
@@ -181,11 +181,11 @@ func TestOwingRunsStay(t *testing.T) {
 		journal.NewTotals(outcome.Totals{Items: 5, Left: 1}, nil),
 		journal.NewTotals(outcome.Totals{Items: 5, Failed: 3, FailedPaid: 1, Usage: paid}, nil),
 	} {
-		j := runsBegin(t, state, journal.Manifest{})
+		j := journalBegin(t, state, journal.Manifest{})
 		must.Do(t, j.Close(end))
 		want = append(want, j.ID())
 	}
-	damaged := runsBegin(t, state, journal.Manifest{})
+	damaged := journalBegin(t, state, journal.Manifest{})
 	must.Do(t, damaged.Close(journal.NewTotals(outcome.Totals{}, nil)))
 	must.Do(t, os.WriteFile(filepath.Join(damaged.Folder(), "manifest.json"), []byte("{}\n"), 0o600))
 	if n := journal.RunsOf(state).Unfinished(); n != len(want) {

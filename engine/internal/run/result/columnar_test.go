@@ -13,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var columns = []result.Column{
@@ -27,36 +28,24 @@ func write(t *testing.T, w io.Writer, columns []result.Column, rows ...[]any) {
 	t.Helper()
 	out := result.NewParquetWriter(w, columns)
 	for _, r := range rows {
-		if err := out.Write(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, out.Write(r))
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, out.Close())
 }
 
 // TestColumns: columns keep their order, types and values.
 func TestColumns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.parquet")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	write(t, f, columns,
 		[]any{"one\n\x00é", .25, int64(1) << 62, true, nil},
 		[]any{"", nil, nil, false, "x"})
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	file, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var fields []string
 	for _, field := range file.Schema().Fields() {
 		fields = append(fields, fmt.Sprint(field.Name(), " ", field.Type(), " ", field.Optional()))
@@ -112,17 +101,11 @@ func TestRowGroups(t *testing.T) {
 	w := result.NewParquetWriter(&out, columns[:1])
 	long := strings.Repeat("long ", 1<<20/5)
 	for range 70 {
-		if err := w.Write([]any{long}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write([]any{long}))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if n := len(file.RowGroups()); n != 3 || file.NumRows() != 70 {
 		t.Errorf("%d row groups of %d rows", n, file.NumRows())
 	}

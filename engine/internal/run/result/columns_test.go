@@ -16,6 +16,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // customers are results of rows with columns of their own, some of which have names that
@@ -44,17 +45,11 @@ func writeAll(t *testing.T, format string, o Options, results []outcome.Result) 
 	t.Helper()
 	var out bytes.Buffer
 	w, err := NewWriter(&out, format, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, r := range results {
-		if err := errors.Join(w.Write(r), w.Flush()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(w.Write(r), w.Flush()))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return out.Bytes()
 }
 
@@ -146,9 +141,7 @@ func TestParquet(t *testing.T) {
 	results[0].Fields = append(results[0].Fields, source.Field{Name: "mixed", Value: false})
 	content := writeAll(t, Parquet, Options{Input: input(results)}, results)
 	file, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	types := map[string]string{}
 	var names []string
 	for _, f := range file.Schema().Fields() {
@@ -236,13 +229,9 @@ func TestFieldsReadBack(t *testing.T) {
 		nil, {}, {{Name: "b", Value: "<x>"}, {Name: "a", Value: json.Number("1.50")}, {Name: "", Value: nil}, {Name: "t", Value: true}, {Name: "n", Value: json.RawMessage(`{"x":[1]}`)}},
 	} {
 		text, err := json.Marshal(Result{Fields: fields})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var r Result
-		if err := json.Unmarshal(text, &r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(text, &r))
 		if len(fields) == 0 {
 			fields = nil
 		}
@@ -266,9 +255,7 @@ func TestCompression(t *testing.T) {
 	} {
 		packed := writeAll(t, JSONL, Options{Compression: compression}, results)
 		r, err := open(bytes.NewReader(packed))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, plain) {
 			t.Errorf("%s reads as %q, %v", compression, got, err)
 		}

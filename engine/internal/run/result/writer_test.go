@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // some results: answered, undecided, failed, and of a retrieval.
@@ -36,17 +37,11 @@ func render(t *testing.T, format string, results []outcome.Result) string {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := NewWriter(&out, format, Options{More: "--output FILE keeps them all"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, r := range results {
-		if err := w.Write(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(r))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	return out.String()
 }
 

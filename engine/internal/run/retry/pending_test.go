@@ -17,6 +17,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/retry"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // service works on rows for as long as it takes. It remembers its calls.
@@ -81,9 +82,7 @@ func (b *bench) work(book *retry.Handles) retry.PendingWork {
 func (b *bench) files(t *testing.T) int {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(b.dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return len(all)
 }
 
@@ -102,9 +101,7 @@ func TestCollects(t *testing.T) {
 		b := newBench(t)
 		b.polls = 1
 		start := time.Now()
-		if err := b.do(t.Context(), 1, 2, 3); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.do(t.Context(), 1, 2, 3))
 		b.want(t, "ask [1 2 3]", "h1 [1 2 3]", "h1 [1 2 3]")
 		if took := time.Since(start); took != 2*time.Hour {
 			t.Errorf("it waited %v", took)
@@ -113,9 +110,7 @@ func TestCollects(t *testing.T) {
 			t.Errorf("%d reports, the first after %v", n, b.reports[0])
 		}
 		// Nothing is removed before the results are stored.
-		if err := b.do(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.do(t.Context(), 1))
 		b.want(t, "h1 [1]")
 	})
 }
@@ -126,9 +121,7 @@ func TestNotes(t *testing.T) {
 		b := newBench(t)
 		b.polls, b.pause = 5, 10*time.Second
 		b.notes = map[int]string{5: "0 done", 4: "0 done", 3: "2 done", 2: "3 done", 1: "4 done", 0: "4 done"}
-		if err := b.do(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.do(t.Context(), 1))
 		var got []string
 		for _, w := range b.reports {
 			got = append(got, fmt.Sprint(w.Stage, " ", w.Note, " ", w.For))
@@ -140,9 +133,7 @@ func TestNotes(t *testing.T) {
 		for polls := range 4 {
 			b.notes[polls] = "9 done"
 		}
-		if err := b.do(t.Context(), 2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.do(t.Context(), 2))
 		if n := len(b.reports); n != 25 || b.reports[1].For != 10*time.Minute {
 			t.Errorf("%d reports in four hours, the second after %v", n, b.reports[1].For)
 		}
@@ -167,9 +158,7 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		b.want(t, "ask [1 2 3]")
-		if err := b.do(t.Context(), 2, 4, 3); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.do(t.Context(), 2, 4, 3))
 		b.want(t, "h1 [2 3]", "ask [4]", "h2 [4]")
 	})
 }
@@ -195,18 +184,12 @@ func TestSettle(t *testing.T) {
 		if err := b.work(book).Do(t.Context(), []int{1, 2}); err != nil || len(b.settled) != 2 {
 			t.Fatalf("%v, %d rows collected", err, len(b.settled))
 		}
-		if err := book.Settle(b.settled[:1]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, book.Settle(b.settled[:1]))
 		b.calls = nil
-		if err := b.do(t.Context(), 1, 2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.do(t.Context(), 1, 2))
 		b.want(t, "ask [1]", "h1 [2]", "h2 [1]")
 		book = retry.OpenHandles(b.dir, nil)
-		if err := b.work(book).Do(t.Context(), []int{1, 2}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.work(book).Do(t.Context(), []int{1, 2}))
 		if err := book.Settle(b.settled); err != nil || b.files(t) != 0 {
 			t.Errorf("%d files are left, %v", b.files(t), err)
 		}
@@ -237,9 +220,7 @@ func TestCollectionFails(t *testing.T) {
 					t.Errorf("error %v", err)
 				}
 				b.want(t, "ask [1 2]", "h1 [1 2]")
-				if err := b.do(t.Context(), 1, 2); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, b.do(t.Context(), 1, 2))
 				b.want(t, test.again...)
 			})
 		})
@@ -254,21 +235,13 @@ func TestUnkept(t *testing.T) {
 	if err := b.work(nil).Do(t.Context(), []int{1}); sdk.CodeOf(err) != sdk.CodeUnavailable || !errors.As(err, &later) {
 		t.Errorf("error %v", err)
 	}
-	if err := os.WriteFile(b.dir, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(b.dir, nil, 0o600))
 	if err := b.do(t.Context(), 1); sdk.CodeOf(err) != sdk.CodeUnavailable {
 		t.Errorf("error %v", err)
 	}
-	if err := os.Remove(b.dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(b.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(b.dir, "x.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(b.dir))
+	must.Do(t, os.Mkdir(b.dir, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(b.dir, "x.json"), []byte("{"), 0o600))
 	if err := b.do(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "x.json is damaged; remove it") {
 		t.Errorf("error %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/spend"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // book is a journal in memory.
@@ -102,9 +103,7 @@ func (s *service) pass(t *testing.T, sp *spend.Spender, j spend.Journal, lines [
 			}
 			results = append(results, r)
 		}
-		if err := j.Keep(results); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, j.Keep(results))
 	}
 }
 
@@ -302,9 +301,7 @@ func TestOneOfTwoStops(t *testing.T) {
 	}
 	down := []*outcome.Failure{{Stage: "sample.other", Err: errDown}}
 	one := outcome.Result{Line: 1, Answer: "paid", Confidence: .875, Missing: down, Usages: map[string]sdk.Usage{"llm": tokens(3)}}
-	if err := sp.Asking(j).Keep([]outcome.Result{one}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sp.Asking(j).Keep([]outcome.Result{one}))
 	if r := sp.Report(); r.Asked != 0 || r.Wanted != 2 || r.Cost != 3e-6 {
 		t.Errorf("%+v", r)
 	}
@@ -329,17 +326,13 @@ func TestFailures(t *testing.T) {
 	failure := &outcome.Failure{Stage: "sample.knn", Err: errors.New("broken")}
 	survey := sp.Survey(j)
 	s.pass(t, sp, survey, []int{2, 3})
-	if err := survey.Keep([]outcome.Result{{Line: 1, Failure: failure}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, survey.Keep([]outcome.Result{{Line: 1, Failure: failure}}))
 	if lines := sp.Round(); !slices.Equal(lines, []int{2, 3}) {
 		t.Fatalf("round %v", lines)
 	}
 	s.pass(t, sp, sp.Asking(j), []int{2})
 	paid := &outcome.Failure{Stage: "sample.llm", Err: errors.New("refused")}
-	if err := sp.Asking(j).Keep([]outcome.Result{{Line: 3, Failure: paid}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sp.Asking(j).Keep([]outcome.Result{{Line: 3, Failure: paid}}))
 	one, two, three := sp.Result(j, source.Row{Line: 1}), sp.Result(j, source.Row{Line: 2}), sp.Result(j, source.Row{Line: 3})
 	if one.Failure != failure || two.Answer != "paid" || three.Answer != "free" || len(three.Missing) != 1 || three.Missing[0] != paid {
 		t.Errorf("%+v\n%+v\n%+v", one, two, three)

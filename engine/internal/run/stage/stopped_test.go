@@ -131,15 +131,11 @@ func TestAVoterStops(t *testing.T) {
 			}
 			state := t.TempDir()
 			j, _, err := journal.RunsOf(state).Begin(journal.Manifest{}, journal.Options{}, journal.Retention{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			p := &paid{}
 			p.money.Store(money)
 			got, totals, err := part(t, stopping(t, p, body), j, numbers(items), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			checkMissing(t, got, want)
 			missing := strings.Count(got, `"missing":["sample.v"]`)
 			if totals.Items != items || totals.Answered != items || totals.Left != 0 || totals.Provisional != missing || len(totals.Skipped) > 0 {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // angle is a vector of length 1 in a plane: degrees apart are cosines.
@@ -17,9 +19,7 @@ func angle(degrees float64) []float32 {
 func positions(t *testing.T, all []lesson, n int) (at []int) {
 	t.Helper()
 	picks, err := pick(t.Context(), all, 0, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, p := range picks {
 		at = append(at, p.at)
 	}
@@ -68,9 +68,7 @@ func TestPickLeavesOut(t *testing.T) {
 	}
 	all[2].near, all[3].near = []int{3}, []int{2}
 	picks, err := pick(t.Context(), all, 1, 9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	taken := map[int]bool{}
 	for _, p := range picks {
 		taken[p.at] = true
@@ -99,9 +97,7 @@ func TestPickIsGreedy(t *testing.T) {
 		all := texts()
 		want := []int{}
 		p, err := compare(t.Context(), append([]lesson{}, all...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for len(want) < 30 {
 			best, most := 0, -1.
 			for i := range all {

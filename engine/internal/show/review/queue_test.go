@@ -2,11 +2,9 @@ package review
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -42,9 +41,7 @@ func content(t *testing.T, path string) string {
 func decide(t *testing.T, q *Queue, r Request) *Decision {
 	t.Helper()
 	d, err := q.Decide(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return d
 }
 
@@ -117,9 +114,7 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("the change that cannot be undone is in the way: %v", err)
 	}
 	// By hand, with other spaces: it is the same text.
-	if err := os.WriteFile(path, []byte(`{"text":"My  card","label":"found"}`+"\nno JSON\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(`{"text":"My  card","label":"found"}`+"\nno JSON\n"), 0o600))
 	if _, _, err := q.Undo("2"); !errors.As(err, &conflict) || err.Error() != `somebody has decided meanwhile: "found"` {
 		t.Errorf("undo of what was edited by hand: %v", err)
 	}
@@ -131,9 +126,7 @@ func TestConflicts(t *testing.T) {
 	if got := content(t, path); strings.Count(got, "card") != 1 || !strings.HasSuffix(got, "no JSON\n") {
 		t.Errorf("the file has %s", got)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	if _, err := q.Decide(Request{Case: id, Label: "order", Reviewer: "Ben", Page: "2", Version: now[id].Version}); !errors.As(err, &conflict) || conflict.Now != nil {
 		t.Errorf("the decision that was shown is gone: %v", err)
 	}
@@ -177,33 +170,6 @@ func TestRefused(t *testing.T) {
 	}
 	if _, _, err := broken.Undo(""); !errors.Is(err, ErrUndo) {
 		t.Errorf("a decision that was not kept can be undone: %v", err)
-	}
-}
-
-// Pages that decide at once, through two queues on one file as two processes have them, lose nothing.
-func TestManyAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
-	var cases []Case
-	for i := range 40 {
-		text := fmt.Sprintf("text %d", i)
-		cases = append(cases, Case{Text: text, order: i})
-	}
-	var wg sync.WaitGroup
-	for n := range 2 {
-		q := NewQueue(path, "run-000001", cases, []string{"a"}, sdk.LabelForm{})
-		for page := range 2 {
-			wg.Go(func() {
-				for i := 2*n + page; i < len(cases); i += 4 {
-					if _, err := q.Decide(Request{Case: q.Cases()[i].ID, Label: "a", Reviewer: fmt.Sprint("R", page), Page: fmt.Sprint(page)}); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-	}
-	wg.Wait()
-	if now, errs := NewQueue(path, "", cases, nil, sdk.LabelForm{}).Decisions(); len(now) != len(cases) || len(errs) > 0 {
-		t.Errorf("%d of %d decisions are kept, %v", len(now), len(cases), errs)
 	}
 }
 
