@@ -381,32 +381,40 @@ func (s *site) editions() []string {
 }
 
 // A pipeline answers while it changes, and each answer is that of a version that served.
-func TestServe(t *testing.T) {
-	histories(t, 250, func(w *world) {
-		s := &site{world: w, model: w.service(), watch: w.one(2), asks: !w.one(3), texts: map[string]string{}}
-		s.model.limit = 2
-		flaky, dir := w.one(2), w.files("", 0)
-		for deaths := 0; ; deaths++ {
-			s.m = w.machine(dir)
-			if deaths < 2 && w.one(2) {
-				s.m.deathAt, s.m.power = 1+w.draw(400), w.one(2)
-			}
-			for _, name := range slices.Sorted(maps.Keys(s.texts)) { // whoever writes them lives longer than the machine
-				_ = s.m.drive.put(filepath.Join(dir, name), []byte(s.texts[name]))
-			}
-			if deaths == 0 || s.broken {
-				s.write(true, true, false)
-			}
-			s.live(flaky)
-			if !s.m.died() {
-				break
-			}
-			s.m.survive()
+func TestServe(t *testing.T) { histories(t, 250, serves) }
+
+// What has gone wrong once, by seed.
+func TestServeFound(t *testing.T) {
+	for name, seed := range map[string]uint64{"a version that cannot be replaced is tried without a pause": 101973} {
+		t.Run(name, func(t *testing.T) { history(t, seed, serves) })
+	}
+}
+
+// serves is a history of a pipeline that is served.
+func serves(w *world) {
+	s := &site{world: w, model: w.service(), watch: w.one(2), asks: !w.one(3), texts: map[string]string{}}
+	s.model.limit = 2
+	flaky, dir := w.one(2), w.files("", 0)
+	for deaths := 0; ; deaths++ {
+		s.m = w.machine(dir)
+		if deaths < 2 && w.one(2) {
+			s.m.deathAt, s.m.power = 1+w.draw(400), w.one(2)
 		}
-		if log := s.logged.text.String(); strings.Contains(log, secret) {
-			s.Errorf("the log has a secret: %s", log)
+		for _, name := range slices.Sorted(maps.Keys(s.texts)) { // whoever writes them lives longer than the machine
+			_ = s.m.drive.put(filepath.Join(dir, name), []byte(s.texts[name]))
 		}
-	})
+		if deaths == 0 || s.broken {
+			s.write(true, true, false)
+		}
+		s.live(flaky)
+		if !s.m.died() {
+			break
+		}
+		s.m.survive()
+	}
+	if log := s.logged.text.String(); strings.Contains(log, secret) {
+		s.Errorf("the log has a secret: %s", log)
+	}
 }
 
 // live is the life of a machine.

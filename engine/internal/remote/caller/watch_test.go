@@ -1,6 +1,8 @@
 package caller
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -92,5 +94,16 @@ func TestWindow(t *testing.T) {
 		if n := new(Caller).Window(items); n != want {
 			t.Errorf("%d batches of %d items, want %d", n, items, want)
 		}
+	}
+}
+
+// A look that waits for servers that are away holds up no other, which has less time.
+func TestLookEnds(t *testing.T) {
+	c := &Caller{looking: make(chan struct{}, 1)}
+	c.looking <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.look(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

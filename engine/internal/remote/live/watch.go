@@ -26,6 +26,7 @@ const steady = 5 * time.Minute
 // keep holds the knowledge that is searched, and replaces a version that can no longer answer.
 func (p *Pipeline) keep() {
 	p.set.work.Go(p.hold)
+	var tried *version // that could not be replaced
 	for failures := 0; ; {
 		select {
 		case <-p.sick:
@@ -36,9 +37,10 @@ func (p *Pipeline) keep() {
 		if now == nil || !now.sick.Load() {
 			continue // it was replaced meanwhile
 		}
-		if time.Since(now.since) > steady {
+		if now != tried && time.Since(now.since) > steady {
 			failures = 0
 		}
+		tried = now
 		if failures > 0 && support.SleepFor(p.set.ctx, mends.Delay(failures)) != nil {
 			return
 		}
