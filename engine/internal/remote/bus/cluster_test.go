@@ -94,58 +94,6 @@ func (l *load) end() {
 	l.t.Logf("%d batches", l.last)
 }
 
-// Three servers: each is lost in turn while batches flow, and comes back; then two are lost at once, which is told and waited for.
-func TestThreeServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a cluster of three takes half a minute")
-	}
-	s := natstest.Start(t, 3)
-	ctx := bounded(t)
-	c, w := connect(t, s.URL(), "c"), connect(t, s.URL(), "w")
-	mine := create(t, c, Config{ID: "a1", Definition: make([]byte, 3<<20)})
-	theirs := must.Get(w.Open(ctx, "a1"))(t)
-	info := must.Get(must.Get(s.JetStream(t).Stream(ctx, resultsStream("a1")))(t).Info(ctx))(t)
-	if info.Config.Replicas != 3 {
-		t.Errorf("%d replicas", info.Config.Replicas)
-	}
-	l := begin(t, mine, theirs)
-	for i := range 3 {
-		l.further(50)
-		s.Stop(i)
-		l.further(50)
-		s.Start(i)
-		s.Wait()
-		s.WaitStreams(ctx, itemsStream("a1"), resultsStream("a1"), kvStream+stateBucket("a1"))
-	}
-	l.further(50)
-	waiting := newWaiting()
-	last := connect(t, "nats://"+s.Host(2), "last", waiting.option) // its server stays, and can do nothing alone
-	its := must.Get(last.Open(ctx, "a1"))(t)
-	s.Stop(0)
-	s.Stop(1)
-	done := make(chan error, 4)
-	go func() { _, err := its.Answer(ctx, Position{9, 9}, nil); done <- err }()
-	if why := waiting.next(t, true); strings.Contains(why.Error(), "is lost") {
-		t.Error(why)
-	}
-	go func() { _, err := mine.Put(ctx, "k", []byte("x")); done <- err }()
-	go func() { _, err := theirs.KeepAnswer(ctx, "k", []byte("x")); done <- err }()
-	go func() { _, err := c.Runs(ctx); done <- err }()
-	s.Start(0)
-	s.Start(1)
-	for range cap(done) {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	waiting.next(t, false)
-	l.further(50)
-	l.end()
-	if value, _, err := mine.Get(ctx, "k"); string(value) != "x" || err != nil {
-		t.Error(value, err)
-	}
-}
-
 // Replicas are as many as servers can hold: one where there are two servers, three where one of three is away, which is waited for if
 // the servers want it.
 func TestReplicas(t *testing.T) {

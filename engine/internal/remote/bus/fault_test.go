@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -38,64 +36,6 @@ func (w *watchWaiting) next(t *testing.T, begins bool) error {
 		case <-time.After(patience):
 			t.Fatalf("nothing is told: begins %v", begins)
 		}
-	}
-}
-
-// Connections that are cut and that hang again and again lose and repeat nothing: batches, results, state and files.
-func TestLostConnections(t *testing.T) {
-	t.Parallel()
-	s := natstest.Start(t, 1)
-	ctx := bounded(t)
-	proxies := []*natstest.Proxy{s.Proxy(0), s.Proxy(0)}
-	caller, worker := connect(t, proxies[0].URL(), "caller"), connect(t, proxies[1].URL(), "worker")
-	mine := create(t, caller, Config{ID: "a1"})
-	theirs := must.Get(worker.Open(ctx, "a1"))(t)
-	const batches = 300
-	var group sync.WaitGroup
-	group.Go(func() {
-		for seq := range batches {
-			if err := mine.Publish(ctx, Position{1, seq + 1}, fmt.Append(nil, seq+1)); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	for range 4 {
-		go func() {
-			for {
-				b, err := theirs.Take(ctx)
-				if err != nil {
-					return
-				}
-				if _, err := theirs.Answer(ctx, b.Position, b.Data); err != nil {
-					return
-				}
-				_ = b.Done(ctx)
-			}
-		}()
-	}
-	seen := map[Position]bool{}
-	for result, err := range mine.Results(ctx, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if seen[result.Position] || string(result.Data) != fmt.Sprint(result.Seq) {
-			t.Errorf("%v again, or with another answer: %s", result.Position, result.Data)
-		}
-		if seen[result.Position] = true; len(seen) == batches {
-			break
-		}
-		if n := len(seen); n%50 == 20 {
-			proxies[n/50%2].Cut()
-			proxies[n/50%2].Heal()
-		}
-	}
-	group.Wait()
-	if len(seen) != batches {
-		t.Errorf("%d results of %d batches", len(seen), batches)
-	}
-	left := must.Get(must.Get(s.JetStream(t).Consumer(ctx, itemsStream("a1"), consumer))(t).Info(ctx))(t)
-	if left.NumPending != 0 {
-		t.Errorf("%d batches are left", left.NumPending)
 	}
 }
 
