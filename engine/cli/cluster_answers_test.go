@@ -22,7 +22,7 @@ func TestClusterAnswers(t *testing.T) {
 	leaveTo(t, "cluster", "packages caller and worker show it in one process")
 	t.Setenv("CLUSTER_KEY", "sk-cluster-hush") // workers lack it otherwise
 	const items = 120
-	servers, dir, model := startServers(t, 1, ""), clusterFolder(t, items), fickleModel(t)
+	servers, dir, model := startServers(t, 1), clusterFolder(t, items), fickleModel(t)
 	run := func(output, urls string, calls int, args ...string) {
 		t.Helper()
 		before := model.Calls()
@@ -78,7 +78,7 @@ func fickleModel(t *testing.T) *modelserver.Server {
 func TestClusterSeen(t *testing.T) {
 	leaveTo(t, "cluster", "packages caller and worker show it in one process")
 	t.Setenv("CLUSTER_KEY", "sk-cluster-hush") // workers lack it otherwise
-	servers, dir := startServers(t, 1, ""), clusterFolder(t, 600)
+	servers, dir := startServers(t, 1), clusterFolder(t, 600)
 	answer := make(chan struct{})
 	release := sync.OnceFunc(func() { close(answer) })
 	defer release()
