@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -327,15 +329,47 @@ func TestRestart(t *testing.T) {
 	}
 	stop := must.Get(mine.Serve("q", func([]byte) []byte { return []byte("yes") }))(t)
 	defer stop()
-	l := begin(t, mine, theirs)
-	for range 3 {
-		l.further(50)
-		s.Stop(0)
-		s.Start(0)
-		s.Wait()
+	const batches = 200
+	var published sync.WaitGroup
+	published.Go(func() {
+		for seq := range batches {
+			if err := mine.Publish(ctx, Position{1, seq + 1}, fmt.Append(nil, seq+1)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 2 {
+		go func() {
+			for {
+				b, err := theirs.Take(ctx)
+				if err != nil {
+					return
+				}
+				if _, err := theirs.Answer(ctx, b.Position, b.Data); err != nil {
+					return
+				}
+				_ = b.Done(ctx)
+			}
+		}()
 	}
-	l.further(50)
-	l.end()
+	seen := map[int]bool{}
+	for result, err := range mine.Results(ctx, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[result.Seq] || string(result.Data) != fmt.Sprint(result.Seq) {
+			t.Errorf("batch %d again, or with another answer: %s", result.Seq, result.Data)
+		}
+		if seen[result.Seq] = true; len(seen) == batches {
+			break
+		}
+		if len(seen)%50 == 0 {
+			s.Stop(0)
+			s.Start(0)
+			s.Wait()
+		}
+	}
+	published.Wait()
 	create(t, c, Config{ID: "a2"})
 	if id := <-ids; id != "a2" {
 		t.Error(id)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/support"
 )
 

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -15,8 +14,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/racflow/racflow/engine"
 
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -134,42 +131,4 @@ func (c chunks) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
-}
-
-// TestRealPipeline: answers, candidates and stages are those of the pipeline.
-func TestRealPipeline(t *testing.T) {
-	r := serveStart(t, Options{})
-	defer r.stop()
-	_, text := post(t, r.url+"/v1/pipelines/intent/retrieve", "application/json", `{"text": "blue car"}`)
-	var found struct{ Candidates []engine.Candidate }
-	if err := json.Unmarshal([]byte(text), &found); err != nil || len(found.Candidates) != 3 || found.Candidates[0].Label != "vehicle" {
-		t.Errorf("%v: %s", err, text)
-	}
-	var lines strings.Builder
-	for i := range 1000 {
-		fmt.Fprintf(&lines, `{"id": "n%d", "text": "%s"}`+"\n", i, []string{"red apple", "blue car", " "}[i%3])
-	}
-	_, text = post(t, r.url+"/v1/pipelines/intent/answer", linesType, lines.String())
-	n := 0
-	for line := range strings.Lines(text) {
-		var got engine.Result
-		err := json.Unmarshal([]byte(line), &got)
-		if want := []string{"fruit", "vehicle", ""}[n%3]; err != nil || got.ID != fmt.Sprintf("n%d", n) || string(got.Answer) != want || (got.Error != nil) != (want == "") {
-			t.Errorf("%d: %v: %s", n, err, line)
-		}
-		n++
-	}
-	if n != 1000 {
-		t.Errorf("%d lines", n)
-	}
-	url := r.url + "/v1/pipelines/intent/answer"
-	_, text = send(t, request(t, http.MethodPost, url, `{"text": "red apple"}`, "Accept", "text/event-stream"))
-	for _, want := range []string{`"stage":"retrieve.near"`, `"stage":"sample.vote"`, `"stage":"elect.e"`, "event: result", `"answer":"fruit"`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %s in\n%s", want, text)
-		}
-	}
-	if _, text := post(t, r.url+"/v1/pipelines/intent/retrieve", "application/json", `{"text": ""}`); !strings.Contains(text, `"status":422`) {
-		t.Errorf("%s", text)
-	}
 }

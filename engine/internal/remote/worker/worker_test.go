@@ -132,22 +132,21 @@ func answered(t *testing.T, path string, o engine.Options) (all []string) {
 	return all
 }
 
-// worksAt starts a worker. end has it drain, and waits for that.
-func worksAt(t *testing.T, s *natstest.Servers, name, state string, o Options) (end func()) {
+// worksAt starts a worker, which drains when the test ends.
+func worksAt(t *testing.T, s *natstest.Servers, name, state string) {
 	t.Helper()
 	conn := connect(t, s, name)
-	o.Engine.Builtin, o.State = builtin, state
+	o := Options{State: state}
+	o.Engine.Builtin = builtin
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Work(ctx, conn, o) }()
-	end = sync.OnceFunc(func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	t.Cleanup(end)
-	return end
 }
 
 // Two workers with one state folder give the answers of a run on one machine. What one of them has not is told, and
@@ -159,7 +158,7 @@ func TestPipeline(t *testing.T) {
 	s := natstest.Start(t, 1)
 	state := filepath.Join(t.TempDir(), "state")
 	for _, name := range []string{"first", "second"} {
-		worksAt(t, s, name, state, Options{})
+		worksAt(t, s, name, state)
 	}
 	there := answered(t, path, engine.Options{Remote: asker(t, s)})
 	if len(here) != 300 || strings.Join(here, "\n") != strings.Join(there, "\n") {
@@ -185,7 +184,7 @@ func TestSecretIsNotHere(t *testing.T) {
 	go func() { done <- answered(t, path, engine.Options{Remote: asker(t, s)}) }()
 	r := asked(t, s)
 	must.Do(t, os.Unsetenv("WORKER_TEST_KEY"))
-	worksAt(t, s, "poor", filepath.Join(t.TempDir(), "state"), Options{})
+	worksAt(t, s, "poor", filepath.Join(t.TempDir(), "state"))
 	state(t, r, "poor", func(w *caller.WorkerState) bool {
 		return w != nil && w.State == caller.Lacks && len(w.Lacks) == 1 && strings.Contains(w.Lacks[0], "WORKER_TEST_KEY") && w.Batches == 0
 	})
@@ -208,7 +207,7 @@ func TestStageIsBroken(t *testing.T) {
 		done <- answered(t, path, engine.Options{Remote: asker(t, s), Vars: map[string]string{"folder": deadly}})
 	}()
 	r := asked(t, s)
-	worksAt(t, s, "worker", filepath.Join(t.TempDir(), "state"), Options{})
+	worksAt(t, s, "worker", filepath.Join(t.TempDir(), "state"))
 	state(t, r, "worker", func(w *caller.WorkerState) bool {
 		return w != nil && w.State == caller.Lacks && len(w.Lacks) == 1 && strings.Contains(w.Lacks[0], "it is broken")
 	})
