@@ -234,11 +234,11 @@ func connect(t *testing.T, s *natstest.Servers, name string) *bus.Conn {
 }
 
 // begin makes a run, as a caller does.
-func begin(t *testing.T, c *bus.Conn, d caller.Definition, claim time.Duration) *bus.Run {
+func begin(t *testing.T, c *bus.Conn, d caller.Definition) *bus.Run {
 	t.Helper()
 	d.Format = caller.DefinitionFormat
 	text := must.Get(d.Encode())(t)
-	return must.Get(c.Create(t.Context(), bus.Config{ID: d.Run, Definition: text, Claim: claim}))(t)
+	return must.Get(c.Create(t.Context(), bus.Config{ID: d.Run, Definition: text}))(t)
 }
 
 // publish sends batches of one item each.
@@ -313,7 +313,7 @@ func faked(t *testing.T, c *bus.Conn, f *fakeRoom) (end func()) {
 // A worker hears that a run is over, and does not only look from time to time.
 func TestHearsTheEnd(t *testing.T) {
 	s := natstest.Start(t, 1)
-	r := begin(t, connect(t, s, "caller"), caller.Definition{Run: "r1"}, 0)
+	r := begin(t, connect(t, s, "caller"), caller.Definition{Run: "r1"})
 	there := must.Get(connect(t, s, "worker").Open(t.Context(), "r1"))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -332,7 +332,7 @@ func TestHearsTheEnd(t *testing.T) {
 // A run whose streams the servers do not know for now, though it is in the index, is not over: a worker comes back to it.
 func TestStreamsAreAway(t *testing.T) {
 	s := natstest.Start(t, 1)
-	r := begin(t, connect(t, s, "caller"), caller.Definition{Run: "a1", Version: engine.Version()}, 0)
+	r := begin(t, connect(t, s, "caller"), caller.Definition{Run: "a1", Version: engine.Version()})
 	js := s.JetStream(t)
 	again := map[string]func(){} // by stream: how it is made again
 	lose := func(names ...string) {
