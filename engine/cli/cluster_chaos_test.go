@@ -143,7 +143,7 @@ func TestClusterChaos(t *testing.T) {
 	quick := modelserver.Serve(t, modelserver.Options{Answer: labelOf})
 	ends(t, clusterRun(t, dir, "local", "", append(args, "-var", "url="+quick.URL)...), slow)
 
-	c := &chaos{t: t, servers: startServers(t, 3, ""), draw: rand.New(rand.NewPCG(seed, 22)), claim: 3 * time.Second, did: map[string]int{}, atOnce: 4}
+	c := &chaos{t: t, servers: startServers(t, 3), draw: rand.New(rand.NewPCG(seed, 22)), claim: 3 * time.Second, did: map[string]int{}, atOnce: 4}
 	for range 4 {
 		w := &chaoticWorker{dir: t.TempDir(), net: newPartition(t, c.servers)}
 		w.start(t)

@@ -13,7 +13,7 @@ import (
 // interrupted and comes back again.
 func TestClusterDetach(t *testing.T) {
 	leaveTo(t, "cluster", "packages caller and worker show it in one process")
-	servers := startServers(t, 1, "")
+	servers := startServers(t, 1)
 	dir := clusterFolder(t, 400)
 	ends(t, racflow(t, dir, "run", "--state", "here.state", "--output", "here.tsv", "p.hcl"), slow)
 	said := ends(t, racflow(t, dir, "run", "--state", "left.state", "--on", servers.url(), "--detach", "p.hcl"), slow)

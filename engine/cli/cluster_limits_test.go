@@ -3,9 +3,7 @@
 package cli
 
 import (
-	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +21,7 @@ type clusterModel struct {
 func newClusterModel(t *testing.T, items int, o modelserver.Options) *clusterModel {
 	t.Helper()
 	o.Answer = labelOf
-	m := &clusterModel{dir: clusterFolder(t, items), servers: startServers(t, 1, ""), model: modelserver.Serve(t, o)}
+	m := &clusterModel{dir: clusterFolder(t, items), servers: startServers(t, 1), model: modelserver.Serve(t, o)}
 	for range 4 {
 		startWorker(t, m.servers.url())
 	}
@@ -69,21 +67,6 @@ func TestClusterConcurrency(t *testing.T) {
 	}
 }
 
-// TestClusterTokensPerMinute has a run that would take more tokens than a minute has: no more are taken.
-func TestClusterTokensPerMinute(t *testing.T) {
-	leaveTo(t, "cluster", "package lease shows it on one machine")
-	const limit = 60_000
-	m := newClusterModel(t, 300, modelserver.Options{Latency: 20 * time.Millisecond})
-	p := m.begin(t, "-var", "concurrency=16", "-var", "tokens=60000")
-	p.until("it waits for a while", func() bool { return m.model.Calls() > 0 && time.Since(m.model.Asks()[0].At) >= 20*time.Second })
-	asks := m.model.Asks()
-	used, took := tokensOf(asks), asks[len(asks)-1].At.Sub(asks[0].At)
-	t.Logf("%d of %d tokens in %v, by %d calls", used, limit, took, len(asks))
-	if used > limit || took > time.Minute {
-		t.Errorf("%d of %d tokens in %v", used, limit, took)
-	}
-}
-
 // TestClusterBudget spends a budget on four workers: not more, and nearly all of it.
 func TestClusterBudget(t *testing.T) {
 	leaveTo(t, "cluster", "packages caller and worker show it in one process")
@@ -96,30 +79,5 @@ func TestClusterBudget(t *testing.T) {
 	t.Logf("%d of %d tokens by %d calls, %d items without the model\n%s", used, budget, m.model.Calls(), without, p.said())
 	if code != exitItemsFailed || strings.Count(out, "\n") != 300 || without != 300-m.model.Calls() || used > budget || used < budget*7/10 {
 		t.Errorf("exit code %d, %d lines, %d without the model, %d calls, %d of %d tokens", code, strings.Count(out, "\n"), without, m.model.Calls(), used, budget)
-	}
-}
-
-// TestClusterTooMany has a service that asks one worker to wait: all wait.
-func TestClusterTooMany(t *testing.T) {
-	leaveTo(t, "cluster", "package lease shows it on one machine")
-	const latency, pause = 50 * time.Millisecond, 8 * time.Second
-	m := newClusterModel(t, 1000, modelserver.Options{Latency: latency, Faults: []modelserver.Fault{
-		{Kind: modelserver.Status, Status: http.StatusTooManyRequests, Calls: []int{200}, Wait: pause, Form: modelserver.Seconds},
-	}})
-	p := m.begin(t, "-var", "concurrency=16")
-	p.good(slow)
-	asks := m.model.Asks()
-	refused := asks[200].At.Add(latency)
-	in := func(from, to time.Duration) int {
-		return len(slices.DeleteFunc(slices.Clone(asks), func(a modelserver.Ask) bool {
-			return a.At.Before(refused.Add(from)) || a.At.After(refused.Add(to))
-		}))
-	}
-	t.Logf("%d calls in the second after the refusal, %d in the rest of the pause", in(0, time.Second), in(time.Second, pause-100*time.Millisecond))
-	if n := in(3*time.Second, pause-100*time.Millisecond); n > 0 { // a busy machine hears of it late
-		t.Errorf("%d calls within the pause", n)
-	}
-	if strings.Count(readFile(t, m.dir, "out.jsonl"), "\n") != 1000 {
-		t.Error("items are missing")
 	}
 }

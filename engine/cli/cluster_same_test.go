@@ -136,7 +136,7 @@ func TestClusterSame(t *testing.T) {
 	if testing.Short() {
 		items, workers = 250, []int{2}
 	}
-	servers := startServers(t, 1, "")
+	servers := startServers(t, 1)
 	dir := clusterFolder(t, items)
 	tests := []struct {
 		name string
@@ -146,6 +146,7 @@ func TestClusterSame(t *testing.T) {
 		{"knn", false, nil},
 		{"cascade", true, []string{"-var", "below=0.1", "-var", "concurrency=32"}},
 		{"resamples", true, []string{"-var", "below=0.05", "-var", "resamples=2", "-var", "concurrency=32"}},
+		{"calibrated", true, []string{"-set", "elect.e.calibrate=30", "-var", "concurrency=32"}},
 		{"calls", true, []string{"--calls", "100", "-var", "concurrency=32"}},
 		{"limit", false, []string{"--limit", fmt.Sprint(items/2 + 7)}},
 	}

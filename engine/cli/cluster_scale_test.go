@@ -62,7 +62,7 @@ func TestClusterScale(t *testing.T) {
 		t.Skip("it compares rates")
 	}
 	const items = 6000
-	servers := startServers(t, 1, "")
+	servers := startServers(t, 1)
 	dir := clusterFolder(t, items)
 	write(t, dir, "p.hcl", napFile)
 	plugins := t.TempDir()

@@ -57,15 +57,13 @@ type natsServers struct {
 type natsServer struct {
 	t            *testing.T
 	dir, address string
-	config       string   // but for what its streams may take
 	file         string   // in place of the one in dir
 	env          []string // beside that of the test
 	command      *exec.Cmd
 }
 
-// startServers starts so many servers, of which several are a cluster. Each has what extra says in its
-// configuration.
-func startServers(t *testing.T, n int, extra string) *natsServers {
+// startServers starts so many servers, of which several are a cluster.
+func startServers(t *testing.T, n int) *natsServers {
 	t.Helper()
 	c := &natsServers{t: t}
 	routes := make([]string, n)
@@ -74,26 +72,16 @@ func startServers(t *testing.T, n int, extra string) *natsServers {
 	}
 	for i := range n {
 		s := &natsServer{t: t, dir: t.TempDir(), address: freeAddress(t)}
-		s.config = fmt.Sprintf("server_name: n%d\nlisten: %q\nlog_file: %q\n%s\n", i+1, s.address, filepath.Join(s.dir, "log"), extra)
+		config := fmt.Sprintf("server_name: n%d\nlisten: %q\nlog_file: %q\n", i+1, s.address, filepath.Join(s.dir, "log"))
 		if n > 1 {
-			s.config += fmt.Sprintf("cluster {\n  name: test\n  listen: %q\n  no_advertise: true\n  routes: [\"nats://%s\"]\n}\n", routes[i], strings.Join(routes, `", "nats://`))
+			config += fmt.Sprintf("cluster {\n  name: test\n  listen: %q\n  no_advertise: true\n  routes: [\"nats://%s\"]\n}\n", routes[i], strings.Join(routes, `", "nats://`))
 		}
-		s.holds("1GB")
+		write(t, s.dir, "nats.conf", fmt.Sprintf("%sjetstream { store_dir: %q, max_file_store: 1GB }\n", config, filepath.Join(s.dir, "store")))
 		s.start()
 		c.all = append(c.all, s)
 	}
 	c.await()
 	return c
-}
-
-// startBare starts a server with what stands in config and no streams, and returns its address.
-func startBare(t *testing.T, config string) string {
-	t.Helper()
-	s := &natsServer{t: t, dir: t.TempDir(), address: freeAddress(t)}
-	write(t, s.dir, "nats.conf", fmt.Sprintf("listen: %q\n%s", s.address, config))
-	s.start()
-	s.listens()
-	return s.address
 }
 
 // listens waits until the server does.
@@ -126,11 +114,6 @@ func freeAddress(t *testing.T) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
-}
-
-// holds says how much its streams may take on its disk, from its next start on.
-func (s *natsServer) holds(bytes string) {
-	write(s.t, s.dir, "nats.conf", fmt.Sprintf("%sjetstream { store_dir: %q, max_file_store: %s }\n", s.config, filepath.Join(s.dir, "store"), bytes))
 }
 
 func (s *natsServer) start() {
@@ -303,12 +286,6 @@ func (p *process) until(what string, is func() bool) {
 func (p *process) says(text string) {
 	p.t.Helper()
 	p.until("it says "+text, func() bool { return strings.Contains(p.said(), text) })
-}
-
-// waits waits until it has said so often that it waits for the servers.
-func (p *process) waits(times int) {
-	p.t.Helper()
-	p.until("it waits for the servers", func() bool { return strings.Count(p.said(), "waiting: ") >= times })
 }
 
 // startWorker starts a worker of the servers at these addresses, with a state folder of its own.

@@ -268,22 +268,3 @@ func (w *world) gone() bool {
 	ids := must.Get(w.connect("looker").Runs(w.t.Context()))(w.t)
 	return len(ids) == 0
 }
-
-// The output of a run on other machines is that of one on this machine, and nothing is left of it at the
-// servers.
-func TestRun(t *testing.T) {
-	w := newWorld(t, 1000)
-	w.worker(nil)
-	w.worker(nil)
-	c, _ := w.caller(caller.Options{})
-	got, out, err := w.work(t.Context(), w.options("far", c), nil)
-	if err != nil || got != w.want || out.Failed != 20 {
-		t.Fatalf("%v, %+v: %d bytes, want %d", err, out, len(got), len(w.want))
-	}
-	if !w.gone() {
-		t.Error("the run is at the servers")
-	}
-	if m, err := journal.RunsOf(w.state("far")).Manifest(out.Run); err != nil || m.Cluster == nil || m.Cluster.Run != c.Run() {
-		t.Errorf("%+v, %v", m.Cluster, err)
-	}
-}

@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
@@ -45,49 +42,6 @@ func (d *deadly) End(ctx context.Context, err error) error {
 	}
 	d.Stop()
 	return nil
-}
-
-// Whenever the caller dies, a resumed run gives the same output, and each item is answered once but for
-// those that were under way.
-func TestResume(t *testing.T) {
-	times := 20
-	if testing.Short() {
-		times = 5
-	}
-	w := newWorld(t, 600)
-	var again atomic.Int64
-	w.worker(func(b *bus.Batch) bool {
-		again.Add(int64(b.Deliveries) - 1)
-		return true
-	})
-	draw := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // of a test
-	for range times {
-		at := draw.Int64N(75) + 1
-		state := filepath.Join(t.TempDir(), "state")
-		ctx, kill := context.WithCancel(t.Context())
-		c, _ := w.caller(caller.Options{})
-		dead := &deadly{Caller: c, kill: kill}
-		dead.left.Store(at)
-		o := w.options("", c)
-		o.State, o.Remote = state, dead
-		if _, _, err := w.work(ctx, o, nil); !errors.Is(err, context.Canceled) {
-			t.Fatalf("killed at %d: %v", at, err)
-		}
-		kill()
-		second, said := w.caller(caller.Options{})
-		o = w.options("", second)
-		o.State, o.Resume = state, engine.Newest
-		got, out, err := w.work(t.Context(), o, nil)
-		if err != nil || got != w.want || out.Items != w.items {
-			t.Fatalf("killed at %d: %v, %+v\n%s", at, err, out, strings.Join(said.all, "\n"))
-		}
-		if n := again.Load(); n > 0 {
-			t.Errorf("batches were delivered again %d times", n)
-		}
-		if !w.gone() {
-			t.Fatal("the run is at the servers")
-		}
-	}
 }
 
 // early begins a run that ends early, once 30 batches are on the way. before is called then.
@@ -190,38 +144,6 @@ func TestInterruptedTooLate(t *testing.T) {
 	w := newWorld(t, 300)
 	_, said := w.early(true, func(c *caller.Caller) { must.Do(t, w.opened(c.Run()).Remove(t.Context())) })
 	if said.has("stays at") {
-		t.Errorf("said %q", said.all)
-	}
-}
-
-// A run whose caller died is resumed with what workers have answered meanwhile, although the caller has not
-// seen it.
-func TestResumeTakesWhatIsThere(t *testing.T) {
-	w := newWorld(t, 600)
-	const least = 10 // of 30 batches that are on the way when the caller dies
-	c, _ := w.early(false, func(c *caller.Caller) {
-		for there := w.opened(c.Run()); must.Get(there.Backlog(t.Context()))(t).Waiting < least; {
-			time.Sleep(time.Millisecond)
-		}
-	})
-	stop := w.worker(nil)
-	n := 0
-	for _, err := range w.opened(c.Run()).Results(t.Context(), 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n++; n == least {
-			break
-		}
-	}
-	stop()
-	_, said, o := w.second()
-	w.worker(nil)
-	got, out, err := w.work(t.Context(), o, nil)
-	if err != nil || got != w.want || out.Earlier < 8*least-12 { // 12 of all items fail, and are asked again
-		t.Fatalf("%v, %+v", err, out)
-	}
-	if !said.has(" items answered meanwhile at ") || !w.gone() {
 		t.Errorf("said %q", said.all)
 	}
 }

@@ -117,28 +117,3 @@ func TestWatchUnusable(t *testing.T) {
 		t.Errorf("%q, %+v", got, p.Status())
 	}
 }
-
-// A request that is under way when another version takes over ends on the one that it began with.
-func TestSwapUnderARequest(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "collection.json")
-	write(t, path, collection(t, "1", "fruit", 10))
-	dir, o := folder(t, map[string]string{"p.hcl": attachedTo(path)})
-	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
-	under := must.Get(p.serving())(t)
-	write(t, path, collection(t, "2", "dessert", 10))
-	must.Do(t, p.Rebuild(t.Context()))
-	if got := strings.Join(under.run.Labels(), " "); got != "fruit" {
-		t.Errorf("labels %q", got)
-	}
-	if got := strings.Join(p.Status().Labels, " "); got != "dessert" {
-		t.Errorf("labels %q", got)
-	}
-	p.mu.Lock()
-	open := p.versions[under]
-	p.mu.Unlock()
-	if !open {
-		t.Error("the version of a request that is under way has ended")
-	}
-	under.done()
-	p.settled(t)
-}

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,37 +59,4 @@ func await(t testing.TB, dir, name string) {
 			t.Fatalf("%s does not come", name)
 		}
 	}
-}
-
-type callerConfig struct {
-	Folder sdk.Path `config:"folder" affects_output:"false" doc:"Where a file up says that the service is up."`
-}
-
-// caller is a voter that asks a service. That denies each call unless a file up is in the folder.
-func caller() sdk.Stage {
-	return sdk.SampleStage("caller", "A voter of the test.", func(_ context.Context, s sdk.Setup, c callerConfig) (sdk.Sampler, error) {
-		return calls{string(c.Folder), s.Host}, nil
-	}, sdk.Network())
-}
-
-type calls struct {
-	folder string
-	host   sdk.Host
-}
-
-func (c calls) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-	samples := make([][]sdk.Sample, len(b.Items))
-	for i := range b.Items {
-		release, err := c.host.Acquire(ctx, sdk.Call{Endpoint: "http://test"})
-		if err != nil {
-			return nil, err
-		}
-		if !there(c.folder, "up") {
-			release(sdk.Result{Status: sdk.StatusDenied, Reason: "the key is not valid"})
-			return nil, sdk.Invalid(errors.New("the key is not valid"))
-		}
-		release(sdk.Result{Status: sdk.StatusOK})
-		samples[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: "fruit", Weight: 1}}}}
-	}
-	return samples, nil
 }

@@ -1,11 +1,9 @@
 package live
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/racflow/racflow/engine"
@@ -104,26 +102,5 @@ func TestVariables(t *testing.T) {
 	o.Engine.Vars["rowz"] = "1"
 	if _, err := Open(t.Context(), files, o); err == nil || !strings.Contains(err.Error(), `"rowz"`) {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestTogether(t *testing.T) {
-	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
-	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
-	texts := map[string]string{"red apple": "fruit", "green pear": "fruit", "blue car": "vehicle", "fast train": "vehicle"}
-	var all sync.WaitGroup
-	for text, label := range texts {
-		for range 50 {
-			all.Go(func() {
-				r, err := p.Answer(context.Background(), engine.Item{Text: text})
-				if err != nil || string(r.Answer) != label || r.Text != text {
-					t.Errorf("%s: %+v, %v", text, r, err)
-				}
-			})
-		}
-	}
-	all.Wait()
-	if s := p.Status(); s.Waiting+s.Working != 0 {
-		t.Errorf("%+v", s)
 	}
 }

@@ -2,10 +2,8 @@ package live
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/racflow/racflow/engine"
@@ -16,7 +14,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-var builtin = engine.Serve(append(plugins.All(), gate(), caller(), enginetest.Alphabet(), enginetest.TheirsFile()))
+var builtin = engine.Serve(append(plugins.All(), gate(), enginetest.Alphabet(), enginetest.TheirsFile()))
 
 // intent is a pipeline of a folder's rows.
 const intent = `
@@ -89,13 +87,4 @@ func generations(t testing.TB, o Options, file string) (all, superseded []genera
 		t.Fatal(err)
 	}
 	return all, superseded
-}
-
-func many(n int, row func(int) string) string {
-	var b strings.Builder
-	b.WriteString("text\tlabel\n")
-	for i := range n {
-		fmt.Fprintln(&b, row(i))
-	}
-	return b.String()
 }

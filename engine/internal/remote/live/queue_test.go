@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/support"
 )
 
@@ -135,25 +134,5 @@ func TestClosed(t *testing.T) {
 	}
 	if s := p.Status(); s.Ready {
 		t.Errorf("%+v", s)
-	}
-}
-
-// TestServiceBack: a voter whose service denied its calls is asked again once the service serves it, without
-// a restart of the program.
-func TestServiceBack(t *testing.T) {
-	up := t.TempDir()
-	voter := fmt.Sprintf("  sample \"caller\" {\n    use = \"caller\"\n    config { folder = %q }\n  }\n", up)
-	dir, o := folder(t, map[string]string{"p.hcl": strings.Replace(intent, `  sample "vote"`, voter+`  sample "vote"`, 1), "rows.tsv": fruit})
-	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
-	first := p.current()
-	for p.current() == first { // some calls are denied until the voter is stopped
-		must.Get(p.Answer(t.Context(), engine.Item{Text: "red apple"}))(t)
-	}
-	write(t, filepath.Join(up, "up"), "")
-	for {
-		r := must.Get(p.Answer(t.Context(), engine.Item{Text: "red apple"}))(t)
-		if len(r.Votes) > 0 && r.Votes[0].Voter == "caller" && r.Error == nil && len(r.Missing) == 0 {
-			return
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package natstest
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -149,19 +148,4 @@ func (s *Servers) JetStream(t testing.TB) jetstream.JetStream {
 		t.Fatal(err)
 	}
 	return js
-}
-
-// WaitStreams waits until all replicas of the streams are up to date. Before that, the loss of another server could lose data.
-func (s *Servers) WaitStreams(ctx context.Context, names ...string) {
-	s.t.Helper()
-	for _, srv := range s.servers {
-		for _, name := range names {
-			for !srv.JetStreamIsStreamCurrent(server.DEFAULT_GLOBAL_ACCOUNT, name) {
-				if ctx.Err() != nil {
-					s.t.Fatalf("a replica of %s does not catch up", name)
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
-		}
-	}
 }

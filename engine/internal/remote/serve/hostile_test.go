@@ -2,14 +2,12 @@ package serve
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -17,56 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine"
-
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
-
-// TestKilledStages: each stage is killed while requests are answered. They get the right
-// answer, or one that says that there is none, and those that come later are answered.
-func TestKilledStages(t *testing.T) {
-	before := taken(t)
-	r := serveStart(t, Options{})
-	l := r.load(t, 4, func(text, answer string) bool { return right[text] == answer }, http.StatusBadGateway, http.StatusServiceUnavailable)
-	l.more(8)
-	for _, pid := range children(t) {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Logf("process %d: %v", pid, err) // the keeper of one that was killed may have ended
-		}
-		l.more(8)
-	}
-	l.end()
-	r.answers(t, same)
-	r.stop()
-	before.givenBack(t)
-}
-
-// TestSwap: while knowledge is replaced, every request is answered, by the older one or the
-// newer one; and when the rebuild is done, by the newer one alone.
-func TestSwap(t *testing.T) {
-	before := taken(t)
-	r := serveStart(t, Options{})
-	renamed := func(answer string) string { return "a " + answer }
-	l := r.load(t, 4, func(text, answer string) bool { return answer == right[text] || answer == renamed(right[text]) })
-	l.more(8)
-	rows := strings.NewReplacer("\tfruit", "\ta fruit", "\tvehicle", "\ta vehicle").Replace(fruit)
-	for i, want := range []func(string) string{renamed, same, renamed} {
-		write(t, filepath.Join(r.dir, "rows.tsv"), []string{rows, fruit, rows}[i])
-		if response, _ := post(t, r.url+"/v1/pipelines/intent/rebuild?wait=true", "", ""); response.StatusCode != http.StatusOK {
-			t.Errorf("%s", response.Status)
-		}
-		r.answers(t, want)
-		l.more(8)
-	}
-	write(t, filepath.Join(r.dir, "rows.tsv"), "no columns\n")
-	if response, _ := post(t, r.url+"/v1/pipelines/intent/rebuild?wait=true", "", ""); response.StatusCode != http.StatusConflict {
-		t.Errorf("rows that are none: %s", response.Status)
-	}
-	l.more(8)
-	l.end()
-	r.stop()
-	before.givenBack(t)
-}
 
 // TestIdleConnections: thousands of connections over which nothing comes keep nobody from
 // being answered, and are closed.
@@ -181,60 +131,4 @@ func (c chunks) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
-}
-
-// TestTooManyAtATime: what is beyond the limit is refused, and what was taken is answered.
-func TestTooManyAtATime(t *testing.T) {
-	before := taken(t)
-	r := serveStart(t, Options{Guard: GuardOptions{Concurrency: 2}})
-	l := r.load(t, 16, func(text, answer string) bool { return right[text] == answer }, http.StatusTooManyRequests)
-	until(func() bool {
-		_, refused := l.refused.Load(http.StatusTooManyRequests)
-		return refused
-	})
-	l.more(8)
-	l.end()
-	if status, answer, body := r.ask(t, "red apple"); status != 200 || answer != "fruit" {
-		t.Errorf("%d %s", status, body)
-	}
-	r.stop()
-	before.givenBack(t)
-}
-
-// TestRealPipeline: answers, candidates and stages are those of the pipeline.
-func TestRealPipeline(t *testing.T) {
-	r := serveStart(t, Options{})
-	defer r.stop()
-	_, text := post(t, r.url+"/v1/pipelines/intent/retrieve", "application/json", `{"text": "blue car"}`)
-	var found struct{ Candidates []engine.Candidate }
-	if err := json.Unmarshal([]byte(text), &found); err != nil || len(found.Candidates) != 3 || found.Candidates[0].Label != "vehicle" {
-		t.Errorf("%v: %s", err, text)
-	}
-	var lines strings.Builder
-	for i := range 1000 {
-		fmt.Fprintf(&lines, `{"id": "n%d", "text": "%s"}`+"\n", i, []string{"red apple", "blue car", " "}[i%3])
-	}
-	_, text = post(t, r.url+"/v1/pipelines/intent/answer", linesType, lines.String())
-	n := 0
-	for line := range strings.Lines(text) {
-		var got engine.Result
-		err := json.Unmarshal([]byte(line), &got)
-		if want := []string{"fruit", "vehicle", ""}[n%3]; err != nil || got.ID != fmt.Sprintf("n%d", n) || string(got.Answer) != want || (got.Error != nil) != (want == "") {
-			t.Errorf("%d: %v: %s", n, err, line)
-		}
-		n++
-	}
-	if n != 1000 {
-		t.Errorf("%d lines", n)
-	}
-	url := r.url + "/v1/pipelines/intent/answer"
-	_, text = send(t, request(t, http.MethodPost, url, `{"text": "red apple"}`, "Accept", "text/event-stream"))
-	for _, want := range []string{`"stage":"retrieve.near"`, `"stage":"sample.vote"`, `"stage":"elect.e"`, "event: result", `"answer":"fruit"`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %s in\n%s", want, text)
-		}
-	}
-	if _, text := post(t, r.url+"/v1/pipelines/intent/retrieve", "application/json", `{"text": ""}`); !strings.Contains(text, `"status":422`) {
-		t.Errorf("%s", text)
-	}
 }

@@ -6,10 +6,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -43,63 +40,6 @@ func until(holds func() bool) {
 	for !holds() {
 		time.Sleep(time.Millisecond)
 	}
-}
-
-// load asks for the rows' own texts until it is stopped. Each answer is 200 and one of
-// those that good takes, or a problem with one of the statuses.
-type load struct {
-	stop     chan struct{}
-	work     sync.WaitGroup
-	answered atomic.Int64
-	refused  sync.Map // by status
-}
-
-func (r *real) load(t *testing.T, callers int, good func(text, answer string) bool, statuses ...int) *load {
-	l := &load{stop: make(chan struct{})}
-	var texts []string
-	for text := range right {
-		texts = append(texts, text)
-	}
-	for c := range callers {
-		l.work.Go(func() {
-			for i := c; ; i++ {
-				select {
-				case <-l.stop:
-					return
-				default:
-				}
-				status, answer, body := r.ask(t, texts[i%len(texts)])
-				switch {
-				case status == 200 && good(texts[i%len(texts)], answer):
-					l.answered.Add(1)
-				case status == 200:
-					t.Errorf("a wrong answer: %s", body)
-				default:
-					l.refused.Store(status, body)
-				}
-			}
-		})
-	}
-	t.Cleanup(func() {
-		l.refused.Range(func(status, body any) bool {
-			if !slices.Contains(statuses, status.(int)) {
-				t.Errorf("%v: %v", status, body)
-			}
-			return true
-		})
-	})
-	return l
-}
-
-func (l *load) end() {
-	close(l.stop)
-	l.work.Wait()
-}
-
-// more waits until so many more were answered.
-func (l *load) more(n int64) {
-	goal := l.answered.Load() + n
-	until(func() bool { return l.answered.Load() >= goal })
 }
 
 // answers asks for all rows' own texts, whose labels are theirs or have been renamed.

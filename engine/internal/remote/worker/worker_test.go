@@ -83,72 +83,19 @@ pipeline "p" {
 }
 `
 
-// remote is the caller's side of a run, as small as it can be.
-type remote struct {
-	t    *testing.T
-	conn *bus.Conn
-	id   string
+const runID = "k3v9q2"
 
-	run   *bus.Run
-	mu    sync.Mutex
-	seq   int
-	waits map[bus.Position]chan run.Answers
+// asker is the caller of a run.
+func asker(t *testing.T, s *natstest.Servers) *caller.Caller {
+	t.Helper()
+	return must.Get(caller.New(connect(t, s, "caller"), caller.Options{Run: runID, Servers: s.URL(), Claim: 2 * time.Second}))(t)
 }
 
-func (r *remote) Begin(ctx context.Context, b engine.Beginning) error {
-	of, err := shipment.NewBundle(b.Pipeline)
-	if err != nil {
-		return err
-	}
-	if err := of.Put(ctx, r.conn); err != nil {
-		return err
-	}
-	d := caller.Definition{Run: r.id, Caller: "caller", Version: engine.Version(), Manifest: b.Manifest, Labels: b.Labels, Bundle: of}
-	r.run, r.waits = begin(r.t, r.conn, d, 2*time.Second), map[bus.Position]chan run.Answers{}
-	go func() {
-		for result, err := range r.run.Results(ctx, 0) {
-			if err != nil {
-				return
-			}
-			_, a, err := packet.DecodeAnswers(result.Data)
-			if err != nil {
-				r.t.Error(err)
-			}
-			r.mu.Lock()
-			r.waits[result.Position] <- a
-			r.mu.Unlock()
-		}
-	}()
-	return nil
-}
-
-func (r *remote) Window(int) int { return 16 }
-
-func (r *remote) Answer(ctx context.Context, o run.Order) (run.Answers, error) {
-	data, err := packet.EncodeOrder(o)
-	if err != nil {
-		return run.Answers{}, err
-	}
-	answer := make(chan run.Answers, 1)
-	r.mu.Lock()
-	r.seq++
-	at := bus.Position{Part: 1, Seq: r.seq}
-	r.waits[at] = answer
-	r.mu.Unlock()
-	if err := r.run.Publish(ctx, at, data); err != nil {
-		return run.Answers{}, err
-	}
-	select {
-	case a := <-answer:
-		return a, nil
-	case <-ctx.Done():
-		return run.Answers{}, ctx.Err()
-	}
-}
-
-func (r *remote) End(ctx context.Context, _ error) error {
-	_, err := r.run.Put(context.WithoutCancel(ctx), caller.EndKey, []byte("{}"))
-	return err
+// asked is the run once it has begun.
+func asked(t *testing.T, s *natstest.Servers) *bus.Run {
+	t.Helper()
+	conn := connect(t, s, "looker")
+	return must.Get(conn.Open(t.Context(), <-conn.Watch(t.Context())))(t)
 }
 
 // texts writes the pipeline and its items.
@@ -185,22 +132,21 @@ func answered(t *testing.T, path string, o engine.Options) (all []string) {
 	return all
 }
 
-// worksAt starts a worker. end has it drain, and waits for that.
-func worksAt(t *testing.T, s *natstest.Servers, name, state string, o Options) (end func()) {
+// worksAt starts a worker, which drains when the test ends.
+func worksAt(t *testing.T, s *natstest.Servers, name, state string) {
 	t.Helper()
 	conn := connect(t, s, name)
-	o.Engine.Builtin, o.State = builtin, state
+	o := Options{State: state}
+	o.Engine.Builtin = builtin
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Work(ctx, conn, o) }()
-	end = sync.OnceFunc(func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	t.Cleanup(end)
-	return end
 }
 
 // Two workers with one state folder give the answers of a run on one machine. What one of them has not is told, and
@@ -212,18 +158,14 @@ func TestPipeline(t *testing.T) {
 	s := natstest.Start(t, 1)
 	state := filepath.Join(t.TempDir(), "state")
 	for _, name := range []string{"first", "second"} {
-		worksAt(t, s, name, state, Options{})
+		worksAt(t, s, name, state)
 	}
-	r := &remote{t: t, conn: connect(t, s, "caller"), id: "a1"}
-	there := answered(t, path, engine.Options{Remote: r})
+	there := answered(t, path, engine.Options{Remote: asker(t, s)})
 	if len(here) != 300 || strings.Join(here, "\n") != strings.Join(there, "\n") {
 		t.Errorf("%d results here, %d there, or others:\n%s\n%s", len(here), len(there), here[0], there[0])
 	}
-	for _, name := range []string{"first", "second"} {
-		left(t, r.run, name)
-	}
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) { // what it has is removed after its last word
-		left, err := filepath.Glob(filepath.Join(state, "*", "a1"))
+	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) { // what workers have is removed after their last word
+		left, err := filepath.Glob(filepath.Join(state, "*", runID))
 		if err != nil || len(left) == 0 {
 			break
 		}
@@ -233,43 +175,23 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-func left(t *testing.T, r *bus.Run, name string) {
-	t.Helper()
-	state(t, r, name, func(w *caller.WorkerState) bool { return w != nil && w.State == caller.Left })
-}
-
 // A worker without a secret says so with its name, and takes part once it has it.
 func TestSecretIsNotHere(t *testing.T) {
 	t.Setenv("WORKER_TEST_KEY", "hush")
 	path := texts(t, 20)
 	s := natstest.Start(t, 1)
-	r := &remote{t: t, conn: connect(t, s, "caller"), id: "a1"}
-	began := make(chan struct{})
 	done := make(chan []string)
-	go func() {
-		done <- answered(t, path, engine.Options{Remote: waiting{r, began}})
-	}()
-	<-began
+	go func() { done <- answered(t, path, engine.Options{Remote: asker(t, s)}) }()
+	r := asked(t, s)
 	must.Do(t, os.Unsetenv("WORKER_TEST_KEY"))
-	worksAt(t, s, "poor", filepath.Join(t.TempDir(), "state"), Options{})
-	state(t, r.run, "poor", func(w *caller.WorkerState) bool {
+	worksAt(t, s, "poor", filepath.Join(t.TempDir(), "state"))
+	state(t, r, "poor", func(w *caller.WorkerState) bool {
 		return w != nil && w.State == caller.Lacks && len(w.Lacks) == 1 && strings.Contains(w.Lacks[0], "WORKER_TEST_KEY") && w.Batches == 0
 	})
 	t.Setenv("WORKER_TEST_KEY", "hush")
 	if all := <-done; len(all) != 20 {
 		t.Errorf("%d results", len(all))
 	}
-}
-
-// waiting says when the run has begun.
-type waiting struct {
-	*remote
-	began chan struct{}
-}
-
-func (w waiting) Begin(ctx context.Context, b engine.Beginning) error {
-	defer close(w.began)
-	return w.remote.Begin(ctx, b)
 }
 
 // Where the process of a stage does not start any more, the worker gives its batch back and opens the pipeline anew, as
@@ -280,14 +202,13 @@ func TestStageIsBroken(t *testing.T) {
 	items := must.Get(os.ReadFile(filepath.Join(filepath.Dir(path), "items.tsv")))(t)
 	must.Do(t, os.WriteFile(filepath.Join(filepath.Dir(path), "items.tsv"), append(items, "q20\tdie\n"...), 0o600))
 	s := natstest.Start(t, 1)
-	r := &remote{t: t, conn: connect(t, s, "caller"), id: "a1"}
-	began, done := make(chan struct{}), make(chan []string)
+	done := make(chan []string)
 	go func() {
-		done <- answered(t, path, engine.Options{Remote: waiting{r, began}, Vars: map[string]string{"folder": deadly}})
+		done <- answered(t, path, engine.Options{Remote: asker(t, s), Vars: map[string]string{"folder": deadly}})
 	}()
-	<-began
-	worksAt(t, s, "worker", filepath.Join(t.TempDir(), "state"), Options{})
-	state(t, r.run, "worker", func(w *caller.WorkerState) bool {
+	r := asked(t, s)
+	worksAt(t, s, "worker", filepath.Join(t.TempDir(), "state"))
+	state(t, r, "worker", func(w *caller.WorkerState) bool {
 		return w != nil && w.State == caller.Lacks && len(w.Lacks) == 1 && strings.Contains(w.Lacks[0], "it is broken")
 	})
 	must.Do(t, os.Remove(filepath.Join(deadly, "broken")))
@@ -313,11 +234,11 @@ func connect(t *testing.T, s *natstest.Servers, name string) *bus.Conn {
 }
 
 // begin makes a run, as a caller does.
-func begin(t *testing.T, c *bus.Conn, d caller.Definition, claim time.Duration) *bus.Run {
+func begin(t *testing.T, c *bus.Conn, d caller.Definition) *bus.Run {
 	t.Helper()
 	d.Format = caller.DefinitionFormat
 	text := must.Get(d.Encode())(t)
-	return must.Get(c.Create(t.Context(), bus.Config{ID: d.Run, Definition: text, Claim: claim}))(t)
+	return must.Get(c.Create(t.Context(), bus.Config{ID: d.Run, Definition: text}))(t)
 }
 
 // publish sends batches of one item each.
@@ -389,56 +310,10 @@ func faked(t *testing.T, c *bus.Conn, f *fakeRoom) (end func()) {
 	return end
 }
 
-// Two workers share a run; one is told to end, and the other does the rest. When the run is over, both
-// have left, and nobody speaks of them any more.
-func TestServers(t *testing.T) {
-	s := natstest.Start(t, 1)
-	conn := connect(t, s, "caller")
-	r := begin(t, conn, caller.Definition{Run: "a1", Version: engine.Version()}, 0)
-	publish(t, r, 1, 20)
-	first, second := &fakeRoom{id: "first"}, &fakeRoom{id: "second"}
-	endFirst := faked(t, connect(t, s, "first"), first)
-	state(t, r, "first", func(w *caller.WorkerState) bool { return w != nil && w.State == caller.Working && w.Batches == 20 })
-	results(t, r, 20)
-	endFirst()
-	left(t, r, "first")
-	publish(t, r, 21, 40)
-	faked(t, connect(t, s, "second"), second)
-	for at, result := range results(t, r, 40) {
-		if want := map[bool]string{true: "first", false: "second"}[at.Seq <= 20]; result.Worker != want {
-			t.Errorf("batch %s was answered by %s", at, result.Worker)
-		}
-	}
-	must.Get(r.Put(t.Context(), caller.EndKey, []byte("{}")))(t)
-	left(t, r, "second")
-	if got := second.noted("close"); got != "close second" {
-		t.Errorf("its pipeline stays open: %q", got)
-	}
-	if got := first.noted("return") + second.noted("return"); got != "" {
-		t.Errorf("given back: %s", got)
-	}
-}
-
-// A run that is removed is left.
-func TestRemoved(t *testing.T) {
-	s := natstest.Start(t, 1)
-	r := begin(t, connect(t, s, "caller"), caller.Definition{Run: "a1", Version: engine.Version()}, 0)
-	f := &fakeRoom{id: "a1"}
-	end := faked(t, connect(t, s, "worker"), f)
-	state(t, r, "worker", func(w *caller.WorkerState) bool { return w != nil && w.State == caller.Working })
-	must.Do(t, r.Remove(t.Context()))
-	for start := time.Now(); f.noted("close") == ""; time.Sleep(10 * time.Millisecond) {
-		if time.Since(start) > patience {
-			t.Fatal("it does not notice that the run is gone")
-		}
-	}
-	end()
-}
-
 // A worker hears that a run is over, and does not only look from time to time.
 func TestHearsTheEnd(t *testing.T) {
 	s := natstest.Start(t, 1)
-	r := begin(t, connect(t, s, "caller"), caller.Definition{Run: "r1"}, 0)
+	r := begin(t, connect(t, s, "caller"), caller.Definition{Run: "r1"})
 	there := must.Get(connect(t, s, "worker").Open(t.Context(), "r1"))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -457,7 +332,7 @@ func TestHearsTheEnd(t *testing.T) {
 // A run whose streams the servers do not know for now, though it is in the index, is not over: a worker comes back to it.
 func TestStreamsAreAway(t *testing.T) {
 	s := natstest.Start(t, 1)
-	r := begin(t, connect(t, s, "caller"), caller.Definition{Run: "a1", Version: engine.Version()}, 0)
+	r := begin(t, connect(t, s, "caller"), caller.Definition{Run: "a1", Version: engine.Version()})
 	js := s.JetStream(t)
 	again := map[string]func(){} // by stream: how it is made again
 	lose := func(names ...string) {
@@ -872,19 +747,6 @@ func TestComesAgain(t *testing.T) {
 		close(gate)
 		synctest.Wait()
 		if got := p.noted("answer", "done", "return"); got != "answer a/1, done a/1, done a/1" {
-			t.Error(got)
-		}
-	})
-}
-
-// An answer that another has given stands, and this one is dropped without a word.
-func TestSecond(t *testing.T) {
-	alone(t, func(t *testing.T, p *place, r *fakeRoom) {
-		r.results[bus.Position{Part: 1, Seq: 1}] = run.Answers{}
-		r.publish(1, 1, 0)
-		p.start(0)
-		synctest.Wait()
-		if got := p.noted("answer", "done", "return"); got != "answer a/1, done a/1" || len(r.results[bus.Position{Part: 1, Seq: 1}].Results) != 0 {
 			t.Error(got)
 		}
 	})
