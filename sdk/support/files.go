@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,24 +22,19 @@ type File struct {
 
 // OpenFile is os.OpenFile.
 func OpenFile(path string, flags int, perm fs.FileMode) (*File, error) {
-	w := watcherOf(path)
-	var f *os.File
-	err := watched(w, Change{Op: OpOpen, Path: path}, func(Change) (err error) {
-		f, err = os.OpenFile(path, flags, perm)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &File{f, w}, nil
+	return opened(path, func() (*os.File, error) { return os.OpenFile(path, flags, perm) })
 }
 
 // CreateTemp is os.CreateTemp.
 func CreateTemp(dir, pattern string) (*File, error) {
-	w := watcherOf(dir)
+	return opened(filepath.Join(dir, pattern), func() (*os.File, error) { return os.CreateTemp(dir, pattern) })
+}
+
+func opened(path string, open func() (*os.File, error)) (*File, error) {
+	w := watcherOf(path)
 	var f *os.File
-	err := watched(w, Change{Op: OpOpen, Path: filepath.Join(dir, pattern)}, func(Change) (err error) {
-		f, err = os.CreateTemp(dir, pattern)
+	err := watched(w, Change{Op: OpOpen, Path: path}, func(Change) (err error) {
+		f, err = open()
 		return err
 	})
 	if err != nil {
@@ -50,24 +44,16 @@ func CreateTemp(dir, pattern string) (*File, error) {
 }
 
 // Write implements io.Writer.
-func (f *File) Write(b []byte) (n int, err error) {
-	if f.watcher == nil {
-		return f.File.Write(b)
-	}
-	err = f.watcher.Change(Change{OpWrite, f.Name(), "", b}, func(c Change) (err error) {
-		n, err = f.File.Write(c.Data)
-		return err
-	})
-	return n, err
-}
+func (f *File) Write(b []byte) (int, error) { return f.write(b, f.File.Write) }
 
 // WriteAt implements io.WriterAt.
-func (f *File) WriteAt(b []byte, at int64) (n int, err error) {
-	if f.watcher == nil {
-		return f.File.WriteAt(b, at)
-	}
-	err = f.watcher.Change(Change{OpWrite, f.Name(), "", b}, func(c Change) (err error) {
-		n, err = f.File.WriteAt(c.Data, at)
+func (f *File) WriteAt(b []byte, at int64) (int, error) {
+	return f.write(b, func(b []byte) (int, error) { return f.File.WriteAt(b, at) })
+}
+
+func (f *File) write(b []byte, write func([]byte) (int, error)) (n int, err error) {
+	err = watched(f.watcher, Change{OpWrite, f.Name(), "", b}, func(c Change) (err error) {
+		n, err = write(c.Data)
 		return err
 	})
 	return n, err
@@ -139,52 +125,34 @@ type Watcher interface {
 }
 
 var (
-	watchers atomic.Pointer[[]watch] // nil in every program
-	watching sync.Mutex
+	watchers sync.Map     // Watcher by folder, whose name ends with a separator
+	watching atomic.Int32 // how many there are: none in any program
 )
-
-type watch struct {
-	dir string // ends with a separator
-	Watcher
-}
 
 // Watch lets a watcher stand before the files below a folder that are opened from now on, until stop is called. Only
 // simulations do this.
 func Watch(dir string, w Watcher) (stop func()) {
-	one := watch{filepath.Clean(dir) + string(filepath.Separator), w}
-	change := func(f func([]watch) []watch) {
-		watching.Lock()
-		defer watching.Unlock()
-		var all []watch
-		if now := watchers.Load(); now != nil {
-			all = slices.Clone(*now)
-		}
-		if all = f(all); len(all) == 0 {
-			watchers.Store(nil)
-			return
-		}
-		watchers.Store(&all)
-	}
-	change(func(all []watch) []watch { return append(all, one) })
-	return func() {
-		change(func(all []watch) []watch {
-			return slices.DeleteFunc(all, func(w watch) bool { return w.dir == one.dir })
-		})
-	}
+	dir = filepath.Clean(dir) + string(filepath.Separator)
+	watchers.Store(dir, w)
+	watching.Add(1)
+	return sync.OnceFunc(func() {
+		watchers.CompareAndDelete(dir, w)
+		watching.Add(-1)
+	})
 }
 
-func watcherOf(path string) Watcher {
-	all := watchers.Load()
-	if all == nil {
+func watcherOf(path string) (w Watcher) {
+	if watching.Load() == 0 {
 		return nil
 	}
 	path = filepath.Clean(path) + string(filepath.Separator)
-	for _, w := range *all {
-		if strings.HasPrefix(path, w.dir) {
-			return w.Watcher
+	watchers.Range(func(dir, one any) bool {
+		if strings.HasPrefix(path, dir.(string)) {
+			w = one.(Watcher)
 		}
-	}
-	return nil
+		return w == nil
+	})
+	return w
 }
 
 func watched(w Watcher, c Change, do func(Change) error) error {

@@ -323,11 +323,6 @@ func (a *attempt) kept(m *machine) {
 	})
 }
 
-// calmly reports whether no machine has died or had a full disk: else the handle of a result that was stored just before may stay.
-func (a *attempt) calmly() bool {
-	return a.world.lost["killed"]+a.world.lost["power failure"]+a.world.lost["full disk"] == 0
-}
-
 // done checks what is left when the run is complete.
 func (a *attempt) done(dir string) {
 	want := undisturbed[a.kind]
@@ -339,7 +334,8 @@ func (a *attempt) done(dir string) {
 			a.Errorf("%s is paid %d times, at most %d are due", what, times, most)
 		}
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "state", "pending", "*.json")); len(left) > 0 && a.calmly() {
+	calm := a.world.faults("killed")+a.world.faults("power failure")+a.world.faults("full disk") == 0 // else that of a stored result may stay
+	if left, _ := filepath.Glob(filepath.Join(dir, "state", "pending", "*.json")); calm && len(left) > 0 {
 		a.Errorf("handles are left: %s", left)
 	}
 }
@@ -366,6 +362,7 @@ func (w *world) doom(m *machine) {
 	}
 }
 
+// liveRun is a history of a run.
 func liveRun(w *world) {
 	a := &attempt{world: w, service: w.service(), kind: kinds[w.draw(3)], known: map[string]bool{}, again: map[string]int{}, outputs: []string{""}}
 	a.sync = []string{"none", "batch", "batch", "item"}[w.draw(4)]

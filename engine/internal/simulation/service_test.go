@@ -151,6 +151,9 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch status := s.status(text, what); {
 	case r.Context().Err() != nil, status == 0:
 		panic(http.ErrAbortHandler)
+	case status == lie:
+		fmt.Fprint(w, `{"choices": [{"message": {"content": "fru`)
+		return
 	case status != http.StatusOK:
 		http.Error(w, `{"error": {"message": "not now"}}`, status)
 		return
@@ -189,11 +192,14 @@ func (s *service) check(m *machine) {
 	}
 }
 
+// lie is the status of a reply that says it is well and is none.
+const lie = -1
+
 // status is that of the reply to a call; 0: the connection breaks.
 func (s *service) status(text, what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bad := []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusTooManyRequests, 0}
+	bad := []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusTooManyRequests, 0, lie}
 	status := http.StatusOK
 	switch {
 	case s.down > 0:
