@@ -75,9 +75,9 @@ func histories(t *testing.T, n int, live func(*world)) {
 }
 
 func history(t *testing.T, seed uint64, live func(*world)) *world {
-	w := &world{seed: seed, random: rand.New(rand.NewPCG(seed, 41)), arrived: make(chan struct{}, 1), lost: map[string]int{}, machines: map[string]*machine{}}
+	w := &world{seed: seed, random: rand.New(rand.NewPCG(seed, 41)), lost: map[string]int{}, machines: map[string]*machine{}}
 	synctest.Test(t, func(t *testing.T) {
-		w.T, w.over = t, make(chan struct{})
+		w.T, w.over, w.arrived = t, make(chan struct{}), make(chan struct{}, 1) // which belong to the bubble
 		cryptotest.SetGlobalRandom(t, seed)
 		dir := filepath.Join(memory(), fmt.Sprintf("history-%010d", rand.Uint32())) // as long each time: paths are in files
 		if err := os.Mkdir(dir, 0o700); err != nil {
