@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/remote/bus"
 	"github.com/racflow/racflow/engine/internal/remote/caller"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/journal"
@@ -134,7 +134,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil || got != w.want || begun != 1 || out.Earlier == 0 {
 		t.Fatalf("%v, %d batches begun, %+v", err, begun, out)
 	}
-	if !said.has(fmt.Sprintf(": %d items answered meanwhile", out.Earlier)) {
+	if !said.has(": " + terminal.Plural(out.Earlier, "item") + " answered meanwhile") {
 		t.Errorf("%d items are from before; said %q", out.Earlier, said.all)
 	}
 }
