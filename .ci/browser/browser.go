@@ -127,7 +127,7 @@ func Eval[T any](tab *Tab, expression string) T {
 // Wait waits until a JavaScript expression holds.
 func (tab *Tab) Wait(condition string) {
 	tab.t.Helper()
-	Eval[bool](tab, `new Promise((done) => { const look = () => (`+condition+`) ? done(true) : requestAnimationFrame(look); look(); })`)
+	Eval[bool](tab, `new Promise((done) => { const look = () => (`+condition+`) ? done(true) : setTimeout(look, 20); look(); })`)
 }
 
 // Keys presses keys: texts, or keys of chromedp/kb such as kb.Enter.
