@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -187,8 +186,6 @@ func (f *fitting) Recv() (*stagepb.FitRequest, error) {
 	}
 	return request, err
 }
-
-var errAway = errors.New("the service is away")
 
 // digest tells requests apart, whoever comes first.
 func digest(m proto.Message) string {

@@ -28,8 +28,10 @@ var (
 	first = flag.Uint64("first", 0, "seed of the first of them")
 )
 
-// errDead is what a machine that has died gets from everything.
-var errDead = errors.New("this machine is dead")
+var (
+	errDead = errors.New("this machine is dead") // what a machine that has died gets from everything
+	errAway = errors.New("the service is away")
+)
 
 // world is all that happens in one history.
 type world struct {
