@@ -91,15 +91,14 @@ func (d *drive) Change(c support.Change, do func(support.Change) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c.Op == support.OpWrite && len(c.Data) > 0 && d.full > 0 {
-		d.room--
-	}
-	if c.Op == support.OpWrite && len(c.Data) > 0 && d.full > 0 && d.room < 0 {
-		d.full--
-		d.refused++
-		c.Data = c.Data[:d.m.draw(len(c.Data))]
-		_ = do(c)
-		d.m.fault("full disk", "%s %s", d.m.name, d.short(c.Path))
-		return &fs.PathError{Op: "write", Path: c.Path, Err: syscall.ENOSPC}
+		if d.room--; d.room < 0 {
+			d.full--
+			d.refused++
+			c.Data = c.Data[:d.m.draw(len(c.Data))]
+			_ = do(c)
+			d.m.fault("full disk", "%s %s", d.m.name, d.short(c.Path))
+			return &fs.PathError{Op: "write", Path: c.Path, Err: syscall.ENOSPC}
+		}
 	}
 	var n name
 	var before []byte

@@ -232,7 +232,6 @@ func (l *library) disturbed(m *machine) *machine {
 	if m.died() {
 		m.end()
 		m = l.machine(m.left)
-		l.asks(m)
 	}
 	l.look(m.dir)
 	return m
@@ -250,21 +249,12 @@ func (l *library) built(m *machine, err error, mayFail bool) {
 	l.note("%s has built version %d: %v", m.name, len(l.versions)-1, err)
 }
 
-// asks lets a machine ask the service.
-func (l *library) asks(m *machine) {
-	s := asked.Load()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-}
-
 // What is built is whole, stays, and is what an undisturbed build makes, whatever died meanwhile.
 func TestKnowledge(t *testing.T) { histories(t, 300, builds) }
 
-// Each of these seeds has found something.
+// What has gone wrong once, by seed.
 func TestKnowledgeFound(t *testing.T) {
-	for name, seed := range map[string]uint64{"a model's profile is empty after a power failure": 82} {
-		t.Run(name, func(t *testing.T) { history(t, seed, builds) })
-	}
+	found(t, map[string]uint64{"a model's profile is empty after a power failure": 82}, builds)
 }
 
 // builds is a history of a knowledge.
@@ -272,7 +262,6 @@ func builds(w *world) {
 	w.service()
 	l, dir := w.library()
 	m := w.machine(dir)
-	l.asks(m)
 	for range 1 + w.draw(3) {
 		l.change(m)
 		m = l.disturbed(m)
@@ -283,7 +272,6 @@ func builds(w *world) {
 	l.check(m)
 	words, votes := l.learnt()
 	apart := w.machine(filepath.Join(w.dir, "apart"))
-	l.asks(apart)
 	for _, name := range []string{"p.hcl", "rows.tsv", "items.tsv"} {
 		text, err := os.ReadFile(filepath.Join(m.dir, name))
 		if err = errors.Join(err, os.MkdirAll(apart.dir, 0o700), os.WriteFile(filepath.Join(apart.dir, name), text, 0o600)); err != nil {

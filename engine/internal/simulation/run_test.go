@@ -152,7 +152,7 @@ func (m *machine) run(resume string, reported func(outcome.Result)) (*engine.Out
 	})
 }
 
-// claim opens the output as somebody else does who runs the same, and finds it taken while it is.
+// claim opens the output as a second run of the same file does. It is refused while the first run has the output.
 func (m *machine) claim() {
 	out, err := disk.OpenOutput(filepath.Join(m.dir, "out.jsonl"), nil)
 	if m.writes.Load() && !errors.As(err, new(*disk.BusyError)) && !m.died() {
@@ -334,7 +334,7 @@ func (a *attempt) done(dir string) {
 			a.Errorf("%s is paid %d times, at most %d are due", what, times, most)
 		}
 	}
-	calm := a.world.faults("killed")+a.world.faults("power failure")+a.world.faults("full disk") == 0 // else that of a stored result may stay
+	calm := a.world.faults("killed", "power failure", "full disk") == 0 // else that of a stored result may stay
 	if left, _ := filepath.Glob(filepath.Join(dir, "state", "pending", "*.json")); calm && len(left) > 0 {
 		a.Errorf("handles are left: %s", left)
 	}

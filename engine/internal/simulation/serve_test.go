@@ -385,9 +385,7 @@ func TestServe(t *testing.T) { histories(t, 250, serves) }
 
 // What has gone wrong once, by seed.
 func TestServeFound(t *testing.T) {
-	for name, seed := range map[string]uint64{"a version that cannot be replaced is tried without a pause": 101973} {
-		t.Run(name, func(t *testing.T) { history(t, seed, serves) })
-	}
+	found(t, map[string]uint64{"a version that cannot be replaced is tried without a pause": 101973}, serves)
 }
 
 // serves is a history of a pipeline that is served.

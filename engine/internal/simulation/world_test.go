@@ -58,7 +58,7 @@ type turn struct {
 	free chan struct{}
 }
 
-// histories goes through histories, each of which begins with a seed and is told to live by live.
+// histories goes through n histories. Each has its own seed, and live is what happens in it.
 func histories(t *testing.T, n int, live func(*world)) {
 	switch {
 	case *seeds > 0:
@@ -74,6 +74,13 @@ func histories(t *testing.T, n int, live func(*world)) {
 		}
 	}
 	t.Logf("%d histories with %v", n, total)
+}
+
+// found goes through histories that have once found a defect.
+func found(t *testing.T, seeds map[string]uint64, live func(*world)) {
+	for name, seed := range seeds {
+		t.Run(name, func(t *testing.T) { history(t, seed, live) })
+	}
 }
 
 func history(t *testing.T, seed uint64, live func(*world)) *world {
@@ -177,11 +184,14 @@ func (w *world) fault(kind, format string, args ...any) {
 	w.lost[kind]++
 }
 
-// faults is how many faults of a kind there were.
-func (w *world) faults(kind string) int {
+// faults is how many faults of these kinds there were.
+func (w *world) faults(kinds ...string) (times int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.lost[kind]
+	for _, kind := range kinds {
+		times += w.lost[kind]
+	}
+	return times
 }
 
 // machine is a computer with a process on it, and a disk.

@@ -38,7 +38,7 @@ type Holder struct {
 	sent   map[uint64]time.Time // when the latest reports were sent
 	calls  map[uint64]*call
 	waits  []terminal.Wait // what the keeper last said that calls wait for; its times are of the keeper's clock
-	told   time.Time       // when the keeper said that, by its clock
+	told   time.Time       // when the keeper said what waits has, by the keeper's clock
 	heard  time.Time       // when its last answer came, by this process's clock; before that, the start
 }
 
