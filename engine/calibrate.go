@@ -35,7 +35,7 @@ const few = 10
 // on. input: the items are those of the input.
 func (p *Pipeline) calibrate(ctx context.Context, r *run.Run, input bool) error {
 	c, o := r.Graph().Calibration(), p.workspace.options
-	if c == nil || c.Done || o.Part != nil || o.uncalibrated {
+	if c == nil || c.Done || o.uncalibrated {
 		return nil
 	}
 	wanted, err := p.calibrates(c, input)

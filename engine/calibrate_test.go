@@ -23,6 +23,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/spend"
+	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
@@ -394,4 +395,11 @@ func TestTuneIsNotCalibrated(t *testing.T) {
 	if got := c.asked.Load(); got != 20 {
 		t.Errorf("%d requests", got)
 	}
+}
+
+// asker is paid, of the text alone.
+func asker() sdk.Stage {
+	return sdk.SampleStage("asker", "A voter of the test.", func(_ context.Context, s sdk.Setup, c service) (sdk.Sampler, error) {
+		return model{c.URL, s.Host}, nil
+	}, sdk.Network(), sdk.Reads(sdk.ColumnText))
 }

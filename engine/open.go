@@ -67,21 +67,16 @@ type Pipeline struct {
 	// resolved holds the values that stages of a resumed run had chosen; it is set before any stage
 	// starts.
 	resolved map[*pipeline.Stage]map[string]any
-	// began has what stages had learnt when a resumed run began, or another process's; nil: the run is
-	// new. spent is what calibrating its election took.
+	// began has what stages had learnt when a resumed run began; nil: the run is new. spent is what calibrating its election took.
 	began map[string]string
 	spent outcome.Bill
 	// spendable is the limit with which a resumed run began, used if Options.Spend is not set.
 	spendable spend.Limit
 
-	shipping sync.Mutex
-	shipped  []ShipFile // nil: Shipment has not been called
-
 	mu    sync.Mutex
 	ready *run.Run // nil: not started
 	// spender is set together with ready; nil: every voter is asked about every item.
 	spender *spend.Spender
-	asker   *spend.Asker // set if the run of Options.Part has a spending limit; nil: every voter is asked
 }
 
 // Open loads and checks a pipeline file. It starts no stage. All work of the pipeline ends with
@@ -169,17 +164,12 @@ func (p *Pipeline) start(ctx context.Context, input bool) (*run.Run, error) {
 		return nil, p.explain(err)
 	}
 	var ask func(*pipeline.Stage, int, sdk.Item) bool
-	var spending run.Spending
-	switch {
-	case p.asker != nil:
-		ask = p.asker.Ask
-	case spender != nil:
-		ask, spending = spender.Ask, passes{spender}
+	if spender != nil {
+		ask = spender.Ask
 	}
 	r, err := run.Open(ctx, p.chosen, run.Options{
-		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal || o.Part != nil, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Scratch: p.workspace.host.Scratch, Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe, Began: p.began},
-		Remote:  o.Remote, Spending: spending, Stands: o.Part.stands(),
-		Launch: p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
+		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Scratch: p.workspace.host.Scratch, Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe, Began: p.began},
+		Launch:  p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
 		Knowledge: func(r knowledge.BuildReport) {
 			p.invalid.Add(int64(r.InvalidCount + r.Unenriched))
 			if o.Events.Knowledge != nil {

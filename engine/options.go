@@ -308,10 +308,7 @@ type Options struct {
 	Set      []pipeline.Override // new values of blocks' arguments
 	Pipeline string              // the pipeline to use, if the file has several
 
-	// Away and Getenv serve a file from another machine: Away returns where something that the file
-	// names is on this machine (pipeline.Options.Away), Getenv the environment for the file. nil: the
-	// file is of this machine; os.LookupEnv.
-	Away   func(path string) string
+	// Getenv looks up variables of the environment for the file; nil: os.LookupEnv.
 	Getenv func(name string) (string, bool)
 
 	Input string // file of items instead of the input block's; "-": Stdin
@@ -350,14 +347,6 @@ type Options struct {
 	// not even another run of the same file: generations beside those of runs. It is for long-lived
 	// pipelines (package live).
 	Edition bool
-
-	// Remote answers the items of Work instead of this machine's stages; nil: the stages do. Part is another
-	// process's run in which this process takes part, as its Remote; nil: this process has its own run.
-	Remote Remote
-	Part   *Part
-	// Cluster says where Remote is, for the run's manifest; a resumed run keeps its ID there. nil: the
-	// manifest does not say.
-	Cluster *journal.ManifestCluster
 
 	// Folds splits the rows of the knowledge into so many parts, to measure without an input: the items are
 	// these rows, and Evaluate answers those of each fold by a knowledge without them. 0: the input has the items.

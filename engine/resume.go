@@ -1,106 +1,13 @@
 package engine
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/journal"
-	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
-
-// Leaver is a Remote whose run continues after this process has left it.
-type Leaver interface {
-	Remote
-	run.Sender
-	// Leave is called when all items of the input have been handed over. It returns an error if the
-	// run would not continue.
-	Leave(ctx context.Context, items int) error
-}
-
-// Detached describes what Detach has handed over.
-type Detached struct {
-	Items int    // items of the input
-	Run   string // the ID of its journal here, with the answers so far; empty: there is none
-}
-
-// Detach hands the input over to Options.Remote, which has to be a Leaver, and does not wait for the
-// results: Workspace.Attach takes them, wherever it is called. An error says that the run has not
-// been left: it has to be resumed, or begun again.
-func (p *Pipeline) Detach(ctx context.Context) (*Detached, error) {
-	o := p.workspace.options
-	to, last, err := p.leavable()
-	if err != nil {
-		return nil, err
-	}
-	rows, err := p.Rows()
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close() //nolint:errcheck // only read: no data can be lost
-	p.glance(ctx)
-	r, err := p.start(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	w := &work{Pipeline: p, run: r, rows: rows, out: &Outcome{Labels: r.Labels()}}
-	begun, release, err := w.open(ctx, last)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	if o.Events.Begun != nil {
-		o.Events.Begun(begun)
-	}
-	left := &Detached{Run: begun.Run}
-	if err = p.begin(ctx, w.records, begun.Resumed, false, w.out.Labels); err == nil {
-		if left.Items, err = r.Send(ctx, rows.Next, w.kept, to); err == nil {
-			err = to.Leave(ctx, left.Items)
-		}
-	}
-	if w.records != nil {
-		err = errors.Join(err, w.records.Close(journal.NewTotals(outcome.Totals{}, cmp.Or(err, errDetached))))
-	}
-	for _, note := range rows.Notes() {
-		p.advise("%s", note)
-	}
-	if err != nil {
-		return nil, errors.Join(err, to.End(ctx, err))
-	}
-	return left, nil
-}
-
-// leavable rejects a run that cannot be left to other machines, and finds the run to resume, if any.
-func (p *Pipeline) leavable() (to Leaver, last journal.Manifest, err error) {
-	o := p.workspace.options
-	to, ok := o.Remote.(Leaver)
-	switch {
-	case !ok:
-		return nil, last, optionError("Remote", "%[1]s cannot be left")
-	case o.Spend.IsSet():
-		return nil, last, optionError("Spend", "%[1]s is decided about from answers to all items: a run that spends only so much cannot be left")
-	case o.Again != "":
-		return nil, last, optionError("Again", "%[1]s takes answers as items are searched for here: a run that does so cannot be left")
-	case o.Resume != "" && !p.rereadable():
-		return nil, last, optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
-	}
-	if o.Resume != "" {
-		if last, err = p.resume(); err != nil {
-			return nil, last, err
-		}
-		if last.Spend.IsSet() || last.Again != "" {
-			return nil, last, fmt.Errorf("run %s began with a limit on what is spent where it counts, or takes answers of another run: it cannot be left", last.ID)
-		}
-	}
-	return to, last, nil
-}
-
-var errDetached = errors.New("its caller has left it to other machines")
 
 // resume finds the run of Options.Resume and gives the stages what it began with: values that they
 // chose when they started, and prices. It is called before stages start.

@@ -109,9 +109,6 @@ func (p *Pipeline) openJournal(m, last journal.Manifest, begun *Begun) (*journal
 			return nil, err
 		}
 		begun.Resumed, begun.Answered, begun.Changed = true, records.Known(), records.Changed
-		if err := settle(records, m.Cluster, how.Sync); err != nil {
-			return nil, errors.Join(err, records.Close(nil))
-		}
 		return records, nil
 	}
 	if last, left := kept.Newest(m.File, m.Pipeline); left && last.Input.Path == m.Input.Path {
@@ -135,7 +132,6 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 	if m.File, err = filepath.Abs(p.file.Path); err != nil {
 		return m, err
 	}
-	m.Cluster = p.workspace.options.Cluster
 	if m.Input.Path = p.InputPath(); p.rereadable() {
 		path, err := filepath.Abs(p.InputPath())
 		if err != nil {

@@ -281,7 +281,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if begin := p.workspace.options.Events.Begun; begin != nil {
 		begin(begun)
 	}
-	err = w.items(ctx, begun.Resumed)
+	err = w.items(ctx)
 	if p.spender != nil {
 		spent := p.spender.Report()
 		w.out.Spent, w.cost = &spent, spent.Cost
@@ -289,7 +289,9 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if finish != nil {
 		err = finish(err)
 	}
-	w.out.Err = w.close(ctx, err)
+	if w.out.Err = err; w.records != nil {
+		w.out.Err = closeJournal(w.records, w.out.Totals, err)
+	}
 	w.report()
 	return w.out, w.out.Err
 }
@@ -298,8 +300,6 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 func (p *Pipeline) checkWork() error {
 	o, again := p.workspace.options, p.rereadable()
 	switch {
-	case o.Remote != nil && o.Spend.IsSet() && !again:
-		return optionError("Spend", "%[1]s decides item by item about an input that cannot be read again, which other machines cannot do: keep the items in a file and name it with Options.Input")
 	case o.Resume != "" && !again:
 		return optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
 	case o.Spend.IsSet() && again && !o.Journal:
@@ -308,8 +308,6 @@ func (p *Pipeline) checkWork() error {
 		return optionError("Share", "the results of %[1]s are put together from journals, which need an input that can be read again: keep the items in a file, and do not run without Options.Journal")
 	case o.Share.IsSet() && o.Spend.IsSet():
 		return optionError("Share", "Options.Spend chooses among all items: it cannot be used together with %[1]s")
-	case o.Share.IsSet() && o.Remote != nil:
-		return optionError("Share", "other machines divide the items among themselves: %[1]s cannot be used with them")
 	case o.Again != "" && !again:
 		return optionError("Input", "standard input cannot be read again, so no run has answers to it: keep the items in a file and name it with %[1]s")
 	case o.Again != "" && !o.Journal:
@@ -367,7 +365,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, re
 	w.workspace.host.Replays().Into(filepath.Join(records.Folder(), "replay"))
 	w.out.Run, begun.Run = records.ID(), records.ID()
 	// Items that lack a service's answers wait for the service until the end of the input.
-	if w.spender == nil && o.Remote == nil && !o.strict && o.Services.Mode != governor.Offline && w.cover(w.run) {
+	if w.spender == nil && !o.strict && o.Services.Mode != governor.Offline && w.cover(w.run) {
 		records.Index()
 		w.run.OnLater(w.later.add)
 	}
@@ -375,10 +373,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, re
 }
 
 // items takes the input through the stages and passes all results to write.
-func (w *work) items(ctx context.Context, resumed bool) error {
-	if err := w.begin(ctx, w.records, resumed, w.twice, w.out.Labels); err != nil {
-		return err
-	}
+func (w *work) items(ctx context.Context) error {
 	var err error
 	if w.twice {
 		w.out.Totals, err = w.passes(ctx, w.run, w.records, w.sink())
@@ -425,17 +420,6 @@ func (w *work) sink() func([]outcome.Result) error {
 		}
 		return w.write(w.later.before(batch))
 	}
-}
-
-// close closes the journal and ends the work of other machines; err says why the run ended early.
-func (w *work) close(ctx context.Context, err error) error {
-	if w.records != nil {
-		err = closeJournal(w.records, w.out.Totals, err)
-	}
-	if remote := w.workspace.options.Remote; remote != nil {
-		err = errors.Join(err, remote.End(ctx, err))
-	}
-	return err
 }
 
 // closeJournal closes the journal of a run that ended with err, and adds to it why that failed.

@@ -54,8 +54,6 @@ type Workspace struct {
 	before  governor.Snapshot  // the state of control when this workspace first used it
 
 	stages []io.Closer // that Options.Start has started
-
-	shipments []string // folders of shipments, removed by Close
 }
 
 // NewWorkspace prepares to load files and start processes, but does neither. All work in the
@@ -122,9 +120,6 @@ func (w *Workspace) Close() {
 	w.mu.Lock()
 	stages := w.stages
 	w.stages = nil
-	for _, dir := range w.shipments {
-		_ = os.RemoveAll(dir) // a later shipment removes the rest
-	}
 	w.mu.Unlock()
 	for _, s := range stages {
 		_ = s.Close()
@@ -199,7 +194,7 @@ func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	}
 	prices, err := pipeline.OpenPrices()
 	return pipeline.Options{
-		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: w.getenv, Away: w.options.Away, Dir: dir, State: w.state, Input: w.options.Input, Columns: w.options.Columns, KnowledgeColumns: w.options.KnowledgeColumns, Set: w.options.Set, Absent: w.options.Part != nil,
+		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: w.getenv, Dir: dir, State: w.state, Input: w.options.Input, Columns: w.options.Columns, KnowledgeColumns: w.options.KnowledgeColumns, Set: w.options.Set,
 		Catalog: w.catalog, Prices: prices, Secrets: w.host.Secrets(),
 		Trusted: w.trusts(),
 	}, err
@@ -354,18 +349,6 @@ const (
 type Services struct {
 	Mode   governor.Mode
 	Budget pipeline.Budget // replaces the pipeline's, part by part; 0: the pipeline's
-	// Responses gets the response cache of the state folder, and returns what keeps answers instead,
-	// such as a cache that several machines share (governor.Shared); nil: the cache of the state folder
-	// is used.
-	Responses func(local *cache.Cache) governor.Responses
-	// ShareLimit and ShareAnswers share with other runs what the file says: limits (governor.Options.Share) and, under a
-	// name, the answers of services that a cache keeps; nil: they are not shared.
-	ShareLimit   func(*pipeline.Limit) (governor.Admitter, error)
-	ShareAnswers func(name string, local governor.Responses) (governor.Responses, error)
-	// Governed gets what all calls share before the first call, to share limits with other
-	// processes; nil: the limits are this process's. Its error becomes the error of the stage that
-	// was to start.
-	Governed func(*governor.Governor) error
 
 	mu       sync.Mutex
 	control  *governor.Governor // nil: no stage has called a service yet
@@ -423,16 +406,7 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 		w.log.Warn("the response cache may be larger than its limit", "error", trimmed)
 	}
 	v.profiles = governor.NewProfiles(filepath.Join(w.state, ProfilesFolder))
-	responses := governor.Responses(kept)
-	if v.Responses != nil {
-		responses = v.Responses(kept)
-	}
-	if name := by.file.Cache.Shared; name != "" && v.ShareAnswers != nil && v.Mode == governor.Normal {
-		if responses, err = v.ShareAnswers(name, responses); err != nil {
-			return nil, err
-		}
-	}
-	o := governor.Options{Cache: responses, Share: v.ShareLimit, Profiles: v.profiles, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.waits}
+	o := governor.Options{Cache: kept, Profiles: v.profiles, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.waits}
 	if p != nil {
 		if o.Budget.Cost == 0 {
 			o.Budget.Cost = p.Budget.Cost
@@ -441,14 +415,8 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 			o.Budget.Tokens = p.Budget.Tokens
 		}
 	}
-	control := governor.New(w.ctx, o)
-	if v.Governed != nil {
-		if err := v.Governed(control); err != nil {
-			return nil, err
-		}
-	}
-	v.control = control
-	return control, nil
+	v.control = governor.New(w.ctx, o)
+	return v.control, nil
 }
 
 // vectors returns where the vectors of passages are kept between builds, and the limits.

@@ -21,7 +21,6 @@ const (
 	batch     = "engine/internal/run/batch.go"
 	reviewed  = "engine/internal/knowledge/reviewed/reviewed.go"
 	admission = "engine/internal/process/governor/dispatch.go"
-	caller    = "engine/internal/remote/caller/caller.go"
 )
 
 var mutations = []mutation{
@@ -72,17 +71,6 @@ var mutations = []mutation{
 	{"a pending handle kept after the wait", "TestRuns", []edit{{batch, "a.err = r.graph.Settle(records)", "a.err = nil"}}},
 	{"an election that sees an item's own row", "TestKnowledge", []edit{
 		{"engine/internal/run/stage/method.go", "queries[i].Filter = held.Except(rec.id, queries[i].Filter)", "queries[i].Filter = rec.outputs[c.index].filter"},
-	}},
-	{"a batch answered by two workers both counted", "TestWorkers", []edit{
-		{"engine/internal/remote/bus/streams.go", "firstStands(jetstream.StreamConfig{Name: resultsStream(id), DenyDelete: true,", "(jetstream.StreamConfig{Name: resultsStream(id), DenyDelete: true,"},
-		{caller, "\t\tif to != nil {\n\t\t\tc.state.Done++\n\t\t}\n", "\t\tc.state.Done++\n"},
-	}},
-	{"a result of an earlier part accepted", "TestWorkers", []edit{ // the resumed run has the name of the one before
-		{
-			caller, "\tif err := c.define(ctx, b); err != nil {\n",
-			"\tif b.Resumed && b.Manifest.Cluster != nil {\n\t\tc.o.Run = b.Manifest.Cluster.Run\n\t}\n\tif err := c.define(ctx, b); err != nil {\n",
-		},
-		{caller, "if rows[i].Line != o.Rows[i].Line {", "if rows[i].Line < 0 {"},
 	}},
 	{"a generation made current before its commit", "TestKnowledge", []edit{ // as soon as it has a note
 		{"engine/internal/knowledge/build.go", "b.note.Source = b.Source.Digest", "b.note.Source, b.note.Complete = b.Source.Digest, true"},

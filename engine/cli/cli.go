@@ -201,7 +201,7 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 	root.AddGroup(groups()...)
 	inGroup(root, startGroup, newInit(), newRun(), newAsk(), newPlan(), newServe())
 	inGroup(root, improveGroup, newEval(), newTest(), newTune(), newDoctor(), newExplain(), newReport(), newReview(), newExport())
-	inGroup(root, operateGroup, newRuns(), newWorker(), newKnowledge(), newCache())
+	inGroup(root, operateGroup, newRuns(), newKnowledge(), newCache())
 	inGroup(root, operateGroup, more...)
 	inGroup(root, extendGroup, newStages(), newModel(), newPlugin(), newValidate(), newFormat(), newGraph(), newConsole(), newLSP(), newVersion(), newHelp())
 	root.InitDefaultCompletionCmd()
@@ -251,7 +251,11 @@ func commandWord(group *cobra.Command, words []string) error {
 	if others := group.SuggestionsFor(words[0]); meant == "" && len(others) > 0 {
 		meant = others[0] // that another word is known to stand for, or begins
 	}
-	return usageError(group, fmt.Errorf("unknown command %q for %q", words[0], group.CommandPath()), meant)
+	err := fmt.Errorf("unknown command %q for %q", words[0], group.CommandPath())
+	if instead, is := gone[words[0]]; is {
+		return &exitError{exitUsage, fmt.Errorf("%w: %s", err, instead)}
+	}
+	return usageError(group, err, meant)
 }
 
 // unknownFlag adds the flag that was probably meant.
@@ -260,6 +264,9 @@ func unknownFlag(c *cobra.Command, err error) error {
 	if !errors.As(err, &unknown) {
 		return err
 	}
+	if instead, is := gone["--"+unknown.GetSpecifiedName()]; is {
+		return &exitError{exitUsage, fmt.Errorf("%w: %s", err, instead)}
+	}
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	meant := rule.Nearest(cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names)
@@ -267,6 +274,20 @@ func unknownFlag(c *cobra.Command, err error) error {
 		meant = "--" + meant
 	}
 	return usageError(c, err, meant)
+}
+
+// Advice in place of what version 0.1 had for runs on many machines.
+const (
+	dividedInstead = "runs are no longer spread over NATS servers; racflow run --part I/N answers a part of the input on each machine, and racflow runs merge joins the parts (examples/cluster)"
+	sharedInstead  = "limits and answers are no longer shared over NATS servers; a gateway in front of the model, such as LiteLLM, keeps one limit for several runs (examples/cluster)"
+)
+
+// gone maps verbs and flags of earlier versions to what takes their place.
+var gone = map[string]string{
+	"worker": dividedInstead, "attach": dividedInstead,
+	"--on": dividedInstead, "--on-credentials": dividedInstead, "--on-ca": dividedInstead, "--on-cert": dividedInstead, "--on-key": dividedInstead,
+	"--detach": dividedInstead, "--claim": dividedInstead,
+	"--share": sharedInstead,
 }
 
 func usageError(c *cobra.Command, err error, meant string) error {

@@ -22,7 +22,6 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/governor"
-	"github.com/racflow/racflow/engine/internal/remote/sharing"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
 )
@@ -102,8 +101,6 @@ type fileFlags struct {
 
 	watched   bool // the verb can be watched from outside
 	telemetry telemetryFlags
-
-	sharing *sharing.Client // with other runs; nil: with none
 
 	more engine.Options // what a verb asks for beside its flags
 }
@@ -218,9 +215,6 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 	o.Builtin, o.Plugins, o.State, o.VarFiles, o.Pipeline = builtin, f.plugins, f.state, f.varFiles, f.pipeline
 	o.Input, o.Limit, o.Stdin = f.input, f.limit, stdin
 	o.Services = &engine.Services{Budget: f.budget}
-	if f.sharing != nil {
-		o.Services.ShareLimit, o.Services.ShareAnswers = f.sharing.Limit, f.sharing.Answers
-	}
 	decides := f.trust
 	if decides == nil {
 		decides = newTrusting(nil)

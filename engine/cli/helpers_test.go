@@ -186,7 +186,7 @@ func checkFiles(t *testing.T, dir, secret string) {
 	t.Helper()
 	files := 0
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || d.Name() == "racflow" || d.Name() == "racflow-nats" {
+		if err != nil || !d.Type().IsRegular() || d.Name() == "racflow" {
 			return err
 		}
 		content, err := os.ReadFile(path)

@@ -152,3 +152,16 @@ func milvusFolder(t *testing.T, n, items int) string {
 	t.Helper()
 	return folder(t, map[string]string{"p.hcl": milvusFile, "rows.tsv": rows(n), "items.tsv": rows(items)})
 }
+
+// awaitListener waits until somebody listens at an address.
+func awaitListener(address string, within time.Duration) error {
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			return c.Close()
+		}
+		if time.Since(start) > within {
+			return err
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -294,4 +295,18 @@ func TestStreams(t *testing.T) {
 			t.Errorf("%s is there", name)
 		}
 	}
+}
+
+// envNumber is the number that an environment variable holds, or another where it holds none.
+func envNumber(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := strings.TrimSpace(os.Getenv(name))
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
 }

@@ -58,9 +58,6 @@ func newPlan() *cobra.Command {
 				if err := write(&text, plan); err != nil {
 					return err
 				}
-				if blocks := sharedIn(p.File()); len(blocks) > 0 {
-					fmt.Fprintf(c.ErrOrStderr(), "%s: shared by all runs that use the name at the servers of --on or --share\n", strings.Join(blocks, ", "))
-				}
 				_, err = io.WriteString(c.OutOrStdout(), a.Shown(text.String()))
 				return err
 			})

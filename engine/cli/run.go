@@ -59,19 +59,12 @@ them. Where no other voter remains, the run breaks off.
 
 --part I/N. The run answers every Nth row of the input, from row I on. Runs of all parts, on one machine or
 several, need the same files and no server. racflow runs merge writes what one run would have written. --max-cost
-and limits hold for each part.
-
---on SERVERS. Every racflow worker at these NATS servers that has what the file needs answers items. This
-process reads the input, keeps the journal and writes the same output as without --on; it names what a
-worker lacks. Workers may come and go. --resume continues after the end of this process, --on
-none without other machines. --detach hands over the input and leaves, and racflow runs attach
-fetches the results from any machine. Secrets do not go to the servers: workers have their own.`
+and limits hold for each part. For schedulers that count from 0, part 0/N is N/N.`
 
 // running is racflow run.
 type running struct {
 	flags     fileFlags
 	to        resultFlags
-	on        remoteRun
 	noJournal bool
 }
 
@@ -94,9 +87,8 @@ func newRun() *cobra.Command {
 	section(c, "Earlier runs", r.registerRuns)
 	r.flags.registerCalls(c)
 	r.flags.registerSpend(c)
-	r.on.register(c)
 	r.flags.registerTelemetry(c)
-	for _, other := range []string{"no-journal", "calls", "budget", "on"} {
+	for _, other := range []string{"no-journal", "calls", "budget"} {
 		c.MarkFlagsMutuallyExclusive("part", other)
 	}
 	return c
@@ -140,10 +132,7 @@ func (r *running) check() error {
 	case o.Resume != "" && r.noJournal:
 		return errors.New("--resume needs a journal: leave out --no-journal")
 	}
-	if err := r.to.check(); err != nil {
-		return err
-	}
-	return r.on.check(&r.flags, &r.to)
+	return r.to.check()
 }
 
 func (r *running) run(c *cobra.Command, args []string) (err error) {
@@ -158,18 +147,7 @@ func (r *running) run(c *cobra.Command, args []string) (err error) {
 	if o.Command, err = commandOf(c); err != nil {
 		return err
 	}
-	if err := r.on.open(c, &r.flags, file); err != nil {
-		return err
-	}
-	defer r.on.close()
 	return r.flags.pipelineOf(c, file, c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
-		r.on.shows(a.display)
-		if names := sharedIn(p.File()); len(names) > 0 && r.on.sharing == nil {
-			a.display.print("%s: not shared, since there are no servers; --share names some. Runs with one --state share answers all the same", strings.Join(names, ", "))
-		}
-		if r.on.detach {
-			return r.on.leave(c, p)
-		}
 		results, err := r.to.open(c, a, p, o.Resume)
 		if err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,7 +38,7 @@ func newRuns() *cobra.Command {
 		Short: "List, show, compare, resume, merge and remove runs",
 		Long:  runsLong,
 	}
-	c.AddCommand(newRunsList(), newRunsShow(), newRunsDiff(), newRunsResume(), newRunsMerge(), newRunsAttach(), newRunsRemove())
+	c.AddCommand(newRunsList(), newRunsShow(), newRunsDiff(), newRunsResume(), newRunsMerge(), newRunsRemove())
 	return c
 }
 
@@ -64,26 +63,19 @@ to its end; the tokens and the cost of these answers; and its state. That is one
   unfinished    it was killed or interrupted, broke off, or has provisional answers
   failed items  its input is worked through, and some items failed
   at work       a process is working on it
-  damaged       what says what was run cannot be read, or was changed
-
-With --on SERVERS they are the runs at servers of NATS, with what workers do now.`
+  damaged       what says what was run cannot be read, or was changed`
 
 func newRunsList() *cobra.Command {
 	var state string
-	var on clusterFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the runs, with their progress",
 		Long:  runsListLong,
 		Example: `  racflow runs list
-  racflow runs list --json
-  racflow runs list --on nats://127.0.0.1:4222`,
+  racflow runs list --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if on.given() {
-				return on.list(c, asJSON)
-			}
 			all := journal.RunsOf(state).List()
 			if asJSON {
 				enc := json.NewEncoder(c.OutOrStdout())
@@ -106,7 +98,6 @@ func newRunsList() *cobra.Command {
 	}
 	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
 	c.Flags().BoolVar(&asJSON, "json", false, "a JSON object for each run")
-	on.register(c, "list the runs that workers answer")
 	return c
 }
 
@@ -170,22 +161,13 @@ func shownPath(path string) string {
 	return terminal.Escape(cmp.Or(path, "-"))
 }
 
-const runsRemoveLong = `Remove runs, which cannot be resumed or looked into then.
-
-With --on SERVERS, what servers of NATS have of a run is removed: workers leave it, and
-what they answered and its caller has not taken is lost. A run whose caller is at work is
-not removed: end that first. What a caller keeps in its --state stays.`
-
 func newRunsRemove() *cobra.Command {
 	var state string
-	var on clusterFlags
 	c := &cobra.Command{
 		Use:   "remove ID...",
 		Short: "Remove runs: they can no longer be resumed or shown",
-		Long:  runsRemoveLong,
 		Example: `  racflow runs remove run-000001
-  racflow runs remove run-000001 run-000002
-  racflow runs remove newest --on nats://127.0.0.1:4222`,
+  racflow runs remove run-000001 run-000002`,
 		SuggestFor: []string{"rm", "delete"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -195,14 +177,6 @@ func newRunsRemove() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, ids []string) error {
 			remove := journal.RunsOf(state).Remove
-			if slices.ContainsFunc(ids, on.has) {
-				conn, err := on.connect(c, saying(c))
-				if err != nil {
-					return err
-				}
-				defer conn.Close()
-				remove = func(id string) error { return removeAt(c.Context(), conn, id) }
-			}
 			var removed []string
 			var failed []error
 			for _, id := range ids {
@@ -219,7 +193,6 @@ func newRunsRemove() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
-	on.register(c, "remove runs that workers answer")
 	return c
 }
 
@@ -236,29 +209,21 @@ func removedRuns(ids []string) string {
 	return fmt.Sprintf("removed %s beyond those that are kept: %s%s", terminal.Plural(len(ids), "finished run"), strings.Join(names, ", "), more)
 }
 
-var runsShowLong = `Show what was run and what came of it: file, variables, input, knowledge and stages;
+const runsShowLong = `Show what was run and what came of it: file, variables, input, knowledge and stages;
 how many items were answered, what that took, and the accuracy where the input
-says what is expected. ID may be newest. racflow explain shows what made one answer.
-
-With --on SERVERS, or where ID is that of a run at servers of NATS and
-` + serversVariable + ` names them: who works at it now and what they lack, what waits, and what it costs.`
+says what is expected. ID may be newest. racflow explain shows what made one answer.`
 
 func newRunsShow() *cobra.Command {
 	var state string
-	var on clusterFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one run: file, input, stages, figures",
 		Long:  runsShowLong,
 		Example: `  racflow runs show newest
-  racflow runs show run-000001 --json
-  racflow runs show newest --on nats://127.0.0.1:4222`,
+  racflow runs show run-000001 --json`,
 		Args: words(1, "name one run, or newest; racflow runs list shows them"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if on.has(args[0]) {
-				return on.show(c, state, args[0], asJSON)
-			}
 			kept, id, err := runOf(state, args[0])
 			if err != nil {
 				return err
@@ -279,7 +244,6 @@ func newRunsShow() *cobra.Command {
 	}
 	c.Flags().StringVar(&state, "state", stateDir, "`DIR` that keeps runs")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	on.register(c, "show a run that workers answer")
 	return c
 }
 
@@ -350,9 +314,6 @@ func (s *runShown) write(w io.Writer, folder string) error {
 	line("started", "%s%s", startedAt(m.Started), took)
 	line("file", "%s, pipeline %s", shownPath(m.File), m.Pipeline)
 	line("input", "%s", shownPath(m.Input.Path))
-	if m.Cluster != nil {
-		line("workers", "run %s at %s: racflow runs show %[1]s --on %[2]s", m.Cluster.Run, m.Cluster.Servers)
-	}
 	for _, v := range m.Variables {
 		line("variable", "%s = %s (%s)", v.Name, v.Value, v.From)
 	}

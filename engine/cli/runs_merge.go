@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -71,4 +72,29 @@ func merge(c *cobra.Command, to *resultFlags, state, input string, runs []string
 	defer func() { err = errors.Join(err, results.close()) }()
 	o, err := shares.Merge(c.Context(), results.write, results.finish)
 	return ended(c, o, results, err)
+}
+
+// ended says what came of a run that was put together here, as run does, and returns the error to exit with. o is nil if
+// nothing came of it.
+func ended(c *cobra.Command, o *engine.Outcome, results *results, err error) error {
+	if o == nil {
+		return err
+	}
+	if results.failed == nil && (err == nil || c.Context().Err() != nil) {
+		where := ""
+		if err == nil {
+			where = results.file.Name()
+		}
+		summarize(c.ErrOrStderr(), o, where)
+	}
+	for _, m := range o.Missing {
+		fmt.Fprintf(c.ErrOrStderr(), "%d items answered without %s: %s\n", m.Items, m.Stage, message(m.First))
+	}
+	if results.file.Partial() != "" {
+		results.report(c.ErrOrStderr())
+	}
+	if err == nil && o.Incomplete() {
+		return &exitError{code: exitItemsFailed}
+	}
+	return err
 }

@@ -26,12 +26,10 @@ var programs = map[string]func(){
 	"racflow":               main,
 	"racflow-deaf":          deaf,
 	"racflow-measured":      measured,
-	"racflow-nats":          natsProgram,
 	"racflow-plugin-given":  givenPlugin,
 	"racflow-plugin-leak":   leakPlugin,
 	"racflow-plugin-oracle": oraclePlugin,
 	"racflow-plugin-model":  modelPlugin,
-	"racflow-plugin-nap":    napPlugin,
 }
 
 // ours is a built-in stage.

@@ -7,9 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +15,6 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/remote/live"
 	"github.com/racflow/racflow/engine/internal/remote/serve"
-	"github.com/racflow/racflow/engine/internal/remote/worker"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
 )
 
@@ -226,81 +223,3 @@ func (s *serving) announce(d *display, set *live.Set, address string) {
 	s.options.Log.Info("serving", slog.String("address", address))
 }
 
-// working are the flags of worker.
-type working struct {
-	cluster   clusterFlags
-	telemetry telemetryFlags
-	state     string
-	plugins   []string
-	models    []string
-	jobs      int
-	grace     time.Duration
-}
-
-const workerLong = `The pipeline file, what it reads and local knowledge come from the servers, and are kept below --state. Plugins of
-the file's lock (racflow plugin init), models (racflow model pull) and what the file reads by secret() and env()
-have to be on this machine. What is missing is reported with the name of this machine, by the caller and by
-racflow runs show ID. The worker stays out of that run until it is there; it looks every ten seconds.
-
---jobs bounds the batches that are under way at a time. Limits, budget and cache are the run's, however many
-workers there are. A batch whose worker ends goes to another. After SIGTERM it takes no more batches, and those
-under way have --grace to end.
-
-Exit code 0: it was ended; 1: it could not start, or the servers refuse it.`
-
-func newWorker() *cobra.Command {
-	var w working
-	c := &cobra.Command{
-		Use:   "worker --on SERVERS",
-		Short: "Answer items of runs that others began, over NATS servers",
-		Long:  workerLong,
-		Example: `  racflow worker --on nats://127.0.0.1:4222
-  racflow worker --on nats://a,b,c:4222 --jobs 4
-  racflow worker --on tls://nats.example.com:4222 --on-credentials worker.creds`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return w.run(c) },
-	}
-	w.cluster.register(c, "take part in runs there")
-	w.telemetry.register(c)
-	c.Flags().IntVar(&w.jobs, "jobs", 0, "work on `N` batches at a time, of all runs together")
-	c.Flags().StringVar(&w.state, "state", worker.DefaultState, "`DIR` that keeps what runs bring; several workers may share one")
-	c.Flags().StringArrayVar(&w.models, "models", nil, "look in `DIR` for models that no hub has, under their names (may be repeated)")
-	c.Flags().DurationVar(&w.grace, "grace", time.Minute, "give batches to others that have not ended so long after SIGTERM")
-	c.Flags().StringArrayVar(&w.plugins, "plugins", nil, "use the plugins in `DIR`, which are being developed, whatever a run's file has locked (may be repeated)")
-	return c
-}
-
-func (w *working) run(c *cobra.Command) (err error) {
-	switch {
-	case w.jobs < 0 || w.jobs == 0 && c.Flags().Changed("jobs"):
-		return fmt.Errorf("--jobs %d: it is at least 1", w.jobs)
-	case w.grace <= 0:
-		return fmt.Errorf("--grace %s: it is more than 0", w.grace)
-	case w.state == "":
-		return errors.New("--state is empty: name a folder")
-	}
-	d := newDisplay(c)
-	events := d.events()
-	log, err := newLog(c)
-	if err != nil {
-		return err
-	}
-	o := worker.Options{
-		Engine: engine.Options{Builtin: builtin, Plugins: w.plugins, Log: log, Events: engine.Events{Plugins: events.Plugins, Waiting: events.Waiting}},
-		Models: w.models, Jobs: w.jobs, State: w.state, Grace: w.grace, Say: d.print,
-	}
-	signal.Ignore(syscall.SIGHUP) // a worker outlives its terminal
-	conn, err := w.cluster.connect(c, d.print)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	w.telemetry.traces.Worker = conn.Name()
-	ended, err := w.telemetry.watch(c, &o.Engine, d.print)
-	if err != nil {
-		return err
-	}
-	defer func() { ended(err) }()
-	d.note("%s takes part in runs at %s", conn.Name(), withoutUsers(w.cluster.servers))
-	return worker.Work(c.Context(), conn, o)
-}

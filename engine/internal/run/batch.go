@@ -102,9 +102,7 @@ func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fre
 		case rec.From(stage.Earlier):
 			a.earlier++
 		default:
-			if !rec.From(stage.Machine) { // a result of another machine has the time that the item took there, without waiting for a machine
-				result.Latency = time.Since(start)
-			}
+			result.Latency = time.Since(start)
 			fresh = append(fresh, result)
 		}
 		a.results = append(a.results, result)
@@ -213,9 +211,6 @@ const (
 	// networkBatchSize is the default if a stage asks other machines: a paid answer then does not
 	// wait for many others.
 	networkBatchSize = 8
-	// remoteBatchSize is the default if other machines run stages that ask no service: each batch
-	// costs several messages, which the servers store in replicas.
-	remoteBatchSize = 128
 )
 
 const (
@@ -229,11 +224,6 @@ const (
 
 // measure sets how many items travel together and how many batches are in work.
 func (r *Run) measure() {
-	defer func() {
-		if r.remote != nil {
-			r.window = r.remote.Window(r.batch)
-		}
-	}()
 	r.batch, r.window = r.pipeline.Batch, stage.Window
 	calls := stage.Calls(r.pipeline)
 	r.gathers = stage.Gathers(r.pipeline)
@@ -244,8 +234,6 @@ func (r *Run) measure() {
 		return
 	case calls > 0:
 		r.batch = networkBatchSize
-	case r.remote != nil:
-		r.batch = remoteBatchSize
 	default:
 		r.batch = batchSize
 	}

@@ -67,43 +67,6 @@ func (r *Run) Absent(ctx context.Context, passages []source.Gold) ([]source.Gold
 	return all, nil
 }
 
-// Spending decides about paid voters for stages that run on other machines (package spend).
-type Spending interface {
-	// Pass returns the current pass of the run.
-	Pass() Pass
-	// Note adds to the bill of the item of a line: a forecast, or actual requests.
-	Note(line int, b outcome.Bill)
-}
-
-// Work takes rows through the stages for another process, whose Remote handed them over.
-func (r *Run) Work(ctx context.Context, rows []source.Row) (Answers, error) {
-	b, err := r.Batch(ctx, rows, nil)
-	if err != nil {
-		return Answers{}, err
-	}
-	return Answers{
-		Results: b.Results, Left: b.Left, Halted: r.graph.Halted(), Ended: r.graph.Err(),
-		Distributions: r.graph.Distributions(), Times: r.since(),
-	}, nil
-}
-
-// since returns the stages' work since the last call.
-func (r *Run) since() []outcome.StageTime {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.graph.Times()
-	fresh := make([]outcome.StageTime, len(now))
-	for i, t := range now {
-		fresh[i] = t
-		if i < len(r.reported) { // the stages are the same each time
-			fresh[i].Rows -= r.reported[i].Rows
-			fresh[i].Busy -= r.reported[i].Busy
-		}
-	}
-	r.reported = now
-	return fresh
-}
-
 // HeldOut takes at most n rows of the election's knowledge through the pipeline, chosen at random.
 // Each is held out of the searches for it and of what voters learn from. It asks every voter,
 // including those that cost money. The run that it returns keeps their ballots until done is
@@ -180,44 +143,4 @@ func (r *Run) sum(totals *outcome.Totals, start time.Time) {
 		outcome.Count(&totals.Missing, f, 0)
 	}
 	totals.Elapsed, totals.Stages, totals.Distributions = time.Since(start), r.graph.Times(), r.graph.Distributions()
-}
-
-// Remote answers batches instead of this machine's stages.
-type Remote interface {
-	// Answer returns the answers to an order once all are known. Several goroutines may call it at
-	// once. An error means that no machine can answer, and says nothing about the rows.
-	Answer(ctx context.Context, o Order) (Answers, error)
-	// Window returns how many orders, of so many items each, should be in work at a time.
-	Window(items int) int
-}
-
-// Pass is one of a run's passes over its input (package spend).
-type Pass uint8
-
-// Passes of a run. A run without a spending limit has only Once.
-const (
-	Once   Pass = iota // every voter is asked
-	Survey             // no paid voter is asked: Answers.Bills has the forecasts
-	Asking             // the paid voters are asked
-)
-
-// Order is a set of rows to answer together.
-type Order struct {
-	Rows []source.Row // none has an Err
-	Pass Pass
-}
-
-// Answers is the outcome of an order.
-type Answers struct {
-	Results []outcome.Result // of each row, in order; empty for rows that are left
-	// Left has the rows, by position, without an answer because a voter had to stop and the others
-	// have none; the error is that voter's.
-	Left  map[int]error
-	Bills map[int]outcome.Bill // by position: actual or forecast bills of the paid voters
-	// Halted are the stages that had to stop; the others answer without them.
-	Halted []*outcome.Failure
-	Ended  error // why no more rows can be answered: a stage that all need had to stop; nil: more can
-
-	Distributions []string            // voters that return distributions
-	Times         []outcome.StageTime // the stages' work since the last answers of the same worker
 }

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/stage"
@@ -18,9 +17,6 @@ type layer interface {
 // layers stacks the layers of the run. The lowest answers the items that no other layer does.
 func (r *Run) layers(journal Journal) layer {
 	var all layer = stages{r.graph}
-	if r.remote != nil {
-		all = elsewhere{r.graph, r.remote, r.spending}
-	}
 	if again, ok := journal.(Recaller); ok {
 		all = recalled{r.graph, again, all}
 	}
@@ -105,51 +101,4 @@ func (l recalled) answer(ctx context.Context, records []*stage.Record) error {
 		}
 	}
 	return l.below.answer(ctx, records)
-}
-
-// elsewhere lets other machines answer the items that no layer above has answered.
-type elsewhere struct {
-	graph    *stage.Graph
-	remote   Remote
-	spending Spending // nil: voters have no spending limit
-}
-
-func (l elsewhere) answer(ctx context.Context, records []*stage.Record) error {
-	var open []*stage.Record
-	var o Order
-	for _, rec := range records {
-		if rec.Open() {
-			open, o.Rows = append(open, rec), append(o.Rows, rec.Row)
-		}
-	}
-	if len(open) == 0 {
-		return nil
-	}
-	if l.spending != nil {
-		o.Pass = l.spending.Pass()
-	}
-	a, err := l.remote.Answer(ctx, o)
-	if err != nil {
-		return err
-	}
-	if len(a.Results) != len(open) {
-		return fmt.Errorf("another machine has answered %d items with %d results", len(open), len(a.Results))
-	}
-	l.graph.Worked(a.Times, a.Distributions)
-	l.graph.Halt(a.Halted, a.Ended)
-	for i, rec := range open {
-		why, left := a.Left[i]
-		rec.Given = &stage.Given{From: stage.Machine, Result: a.Results[i], Left: left}
-		if left {
-			f := *outcome.FailureOf(why)
-			if f.Stage == "" && len(a.Halted) > 0 {
-				f.Stage = a.Halted[0].Stage
-			}
-			rec.Given.Result.Missing = []*outcome.Failure{&f}
-		}
-		if b, ok := a.Bills[i]; ok && l.spending != nil {
-			l.spending.Note(rec.Row.Line, b)
-		}
-	}
-	return nil
 }

@@ -171,13 +171,6 @@ type Options struct {
 	Progress  terminal.ProgressFunc        // of building knowledge, and of stages that learn from it
 	Waiting   func(name string, why error) // called while another process builds the knowledge; may be nil
 	Samples   string                       // as knowledge.Options.Samples
-	// Remote answers instead of this machine's stages. They still search, where an answer may be
-	// reused from another run (Recaller). nil: the stages answer.
-	Remote   Remote
-	Spending Spending // used with Remote if the run has a spending limit; else nil
-	// Stands are the generations to search, by knowledge, if another process built them for this
-	// run; nil: this one brings them up to date.
-	Stands map[string]Generation
 	// Edition makes the run search generations that nobody changes (generation.Edition): for one
 	// that answers for long.
 	Edition bool
@@ -192,13 +185,10 @@ type Run struct {
 	window   int  // batches in work at a time
 	gathers  bool // a batch waits until it is full or the input ends
 	fitted   string
-	remote   Remote   // nil: the stages answer
-	spending Spending // nil: voters have no spending limit
 
-	mu       sync.Mutex
-	reported []outcome.StageTime   // times reported to other machines
-	later    Later                 // nil: nobody listens
-	records  map[int]*stage.Record // by line of the input, if ballots are kept; else nil
+	mu      sync.Mutex
+	later   Later                 // nil: nobody listens
+	records map[int]*stage.Record // by line of the input, if ballots are kept; else nil
 }
 
 // Later gets each item that a service could not be asked about, in the order of the input and
@@ -211,7 +201,7 @@ func (r *Run) OnLater(l Later) { r.later = l }
 // Open brings the pipeline's knowledge up to date and starts its stages.
 func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 	o.Fitting = o.Progress
-	r := &Run{pipeline: p, observe: outcome.ObserverOr(o.Observe), graph: stage.New(p, o.Options), fitted: o.Fitted, remote: o.Remote, spending: o.Spending}
+	r := &Run{pipeline: p, observe: outcome.ObserverOr(o.Observe), graph: stage.New(p, o.Options), fitted: o.Fitted}
 	if o.Ballots {
 		r.records = map[int]*stage.Record{}
 	}
@@ -238,7 +228,7 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 		start := time.Now()
 		k, err := knowledge.Open(ctx, block, stage.LaunchKnowledge(block, o.Launch), knowledge.Options{
 			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits, Progress: o.Progress,
-			Edition: o.Edition, Samples: o.Samples, Stands: o.stands(block),
+			Edition: o.Edition, Samples: o.Samples,
 		})
 		r.observe.Knowledge(block.Name, time.Since(start), err)
 		if err != nil {
@@ -257,15 +247,6 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 		}
 	}
 	return nil
-}
-
-// stands returns the generation of a block that another process built; nil: none.
-func (o Options) stands(block *pipeline.Knowledge) *knowledge.Stand {
-	g, ok := o.Stands[block.Name]
-	if !ok || g.Attached {
-		return nil
-	}
-	return &knowledge.Stand{Collection: g.Collection, Content: g.Content}
 }
 
 // Labels returns the labels of the knowledge that the last retrieve stage searches.
@@ -355,56 +336,4 @@ func (r *Run) Generations() []Generation {
 		all = append(all, Generation{r.pipeline.Knowledge()[i].Name, collection, content, k.Embedder(), k.Attached()})
 	}
 	return all
-}
-
-// Sender takes batches to other machines; this process does not wait for the answers.
-type Sender interface {
-	// Send hands over rows to answer.
-	Send(ctx context.Context, o Order) error
-	// Know hands over rows whose results are known.
-	Know(ctx context.Context, rows []source.Row, results []outcome.Result) error
-}
-
-// Send hands all rows that next returns (io.EOF ends them) over to other machines, in order, and
-// returns their number. Rows that are unusable, answered in the journal (nil: there is none) or
-// decided by a person go there with their results, in batches of their own. Send calls no stage.
-func (r *Run) Send(ctx context.Context, next func() (source.Row, error), journal Journal, to Sender) (items int, err error) {
-	var rows []source.Row
-	var results []outcome.Result // of rows that are known; nil: the rows are to be answered
-	flush := func() (err error) {
-		switch {
-		case results != nil:
-			err = to.Know(ctx, rows, results)
-		case len(rows) > 0:
-			err = to.Send(ctx, Order{Rows: rows})
-		}
-		rows, results = nil, nil
-		return err
-	}
-	for {
-		row, err := next()
-		if errors.Is(err, io.EOF) {
-			return items, flush()
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return items, err
-		}
-		items++
-		rec := r.graph.NewRecord(row)
-		r.earlier(journal, rec)
-		r.reviewed(rec)
-		if len(rows) == r.batch || len(rows) > 0 && rec.Open() != (results == nil) {
-			if err := flush(); err != nil {
-				return items, err
-			}
-		}
-		rows = append(rows, row)
-		if !rec.Open() {
-			result, _ := r.graph.Result(rec)
-			results = append(results, result)
-		}
-	}
 }

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	local, _ := all.Stage(sdk.KindStore, "local")
 	model, _ := all.Stage(sdk.KindSample, "openai")
 	words, _ := all.Stage(sdk.KindEnrich, "keywords")
-	stages = append(enginetest.Stages(), enginetest.Alphabet(), local, model, words, laterStage(), question())
+	stages = append(enginetest.Stages(), enginetest.Alphabet(), local, model, words, laterStage())
 	builtin = engine.Serve(stages)
 	to := http.DefaultTransport.(*http.Transport)
 	to.DisableKeepAlives, to.Proxy = true, nil

@@ -42,7 +42,6 @@ var format = []Block{
 		intArgument("concurrency", strconv.Itoa(DefaultConcurrency), 1, "Calls at a time."),
 		intArgument("requests_per_minute", "", 1, "Calls that begin within a minute; without it any number."),
 		intArgument("tokens_per_minute", "", 1, "Tokens within a minute, in and out; without it any number."),
-		textArgument("shared", "", "A name under which all runs that name it share this limit, at the servers of --on or --share; without servers each run has the limit for itself."),
 	}},
 	{Type: "model", Labelled: true, Doc: "A language model behind a service. Stages that name it, model = model.NAME, take its address, key, price and limit where they say nothing else.", Arguments: []Argument{
 		required(textArgument("name", "", "The model, as the service knows it. Empty: there is none, and stages that name it are off.")),
@@ -56,7 +55,6 @@ var format = []Block{
 	{Type: "cache", Doc: "How much the state folder keeps of what need not be made twice. The pipelines that use a folder share it.", Arguments: []Argument{
 		intArgument("vector_bytes", strconv.Itoa(DefaultVectorBytes), 0, "The size of all vectors of passages. Those that were used least recently are removed when a build begins and when it ends; 0: none are kept."),
 		intArgument("answer_bytes", "", 1, "The size of all answers of services. The oldest are removed before the first call; without it all are kept, since they were paid for."),
-		textArgument("shared", "", "A name under which all runs that name it share answers of services, at the servers of --on or --share; without servers the runs that use a state folder share them."),
 		{Argument: sdk.Argument{Name: "age", Type: sdk.TypeDuration, Example: "2160h", Doc: "Vectors that were used, and answers that came, longer ago than this are removed, too; without it none are for their age."}},
 	}},
 	{Type: "knowledge", Labelled: true, Doc: "What a pipeline knows: where it comes from, how it is embedded and where it is kept.", Blocks: []Block{

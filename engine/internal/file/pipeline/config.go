@@ -394,9 +394,6 @@ func (l *loader) configValue(w written) configured {
 		out.unknown = true
 	}
 	out.open = out.raw
-	if w.argument.Type == sdk.TypePath && l.Away != nil {
-		out.open, _ = json.Marshal(l.at(converted.AsString())) // texts always encode
-	}
 	l.Spend(w, len(out.raw)) // it is copied a few times
 	return out
 }

@@ -86,7 +86,7 @@ func (l *loader) functions() map[string]function.Function {
 			if l.file != nil && !slices.Contains(l.file.Reads, at) {
 				l.file.Reads = append(l.file.Reads, at)
 			}
-			text, err := readText(l.at(at))
+			text, err := readText(at)
 			if !Inside(l.folder(), at) {
 				l.Secrets.Shorten(text)
 			}

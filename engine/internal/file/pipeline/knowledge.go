@@ -203,7 +203,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 		if ok && name == "exclude" && len(a.texts(name)) == 0 {
 			continue // a file for rows or documents has it in a variable
 		}
-		if ok && !l.Absent { // without the file, nobody knows its type
+		if ok {
 			l.errorAt(attr.NameRange, "Not of rows", "%s is about documents, and %s is a file of rows.", name, s.Path)
 		}
 	}
@@ -217,7 +217,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 
 // checkFile reports a missing file.
 func (l *loader) checkFile(path string, at hcl.Range) {
-	if path == "-" || l.Absent {
+	if path == "-" {
 		return
 	}
 	if path != "" && source.IsGlob(path) {

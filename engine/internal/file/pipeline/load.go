@@ -30,17 +30,12 @@ type Options struct {
 	Columns          map[string]string                // columns of the rows of inputs, by meaning: id, text, label or gold
 	KnowledgeColumns map[string]string                // columns of the rows of each source, by meaning: id, text, label or context
 	Set              []Override                       // overrides of arguments, by target
-	Absent           bool                             // sources and inputs are on another machine: do not look for them
 	Text             []byte                           // the file's text in an editor; nil: read it from the disk
 	Catalog          Catalog
 	Prices           Prices          // for models without a price in the file; nil: no prices are known
 	Secrets          *redact.Secrets // gets the secrets of the file; may be nil
 	// Trusted reports whether programs of third parties may get their configs, to check them. nil: they may.
 	Trusted func(*File) bool
-	// Away maps a path of the machine that first opened the file to a path of this machine. The checked
-	// file keeps the first machine's paths, so that its digests stay the same; the configs that stages
-	// open with have this machine's. nil: it is the same machine.
-	Away func(path string) string
 }
 
 // Load reads and checks a pipeline file. The File is never nil, so that its Sources can print the
@@ -59,7 +54,7 @@ func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) 
 	got, err := bounded.Interruptible(ctx, func() (loaded, error) {
 		src, err := o.Text, error(nil)
 		if src == nil {
-			src, err = bounded.ReadRegular(l.at(absolute(path, o.Dir)), bounded.MaxSource)
+			src, err = bounded.ReadRegular(absolute(path, o.Dir), bounded.MaxSource)
 		}
 		if err != nil {
 			return loaded{l.file, hcl.Diagnostics{{
@@ -157,14 +152,9 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 func (l *loader) require(blocks hcl.Blocks) {
 	required, diags := plugin.Read(blocks, l.dir)
 	l.add(diags)
-	for _, r := range required {
-		for i, path := range r.Allow.Read {
-			r.Allow.Read[i] = l.at(path)
-		}
-	}
 	l.file.Required = required
 	if c, ok := l.Catalog.(Requiring); ok {
-		l.Catalog = c.Require(filepath.Dir(l.at(filepath.Join(l.dir, plugin.LockName))), required)
+		l.Catalog = c.Require(l.dir, required)
 	}
 }
 
@@ -254,14 +244,6 @@ func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
 		kept = append(kept, b)
 	}
 	return kept
-}
-
-// at returns where this machine has a file or folder that the pipeline file names.
-func (l *loader) at(path string) string {
-	if l.Away == nil || path == "" || path == "-" {
-		return path
-	}
-	return l.Away(path)
 }
 
 // absolute resolves a path against a folder. It leaves "-" (standard input) and the empty path as

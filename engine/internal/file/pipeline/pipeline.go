@@ -52,7 +52,6 @@ type Cache struct {
 	Vectors int64         // bytes of passages' vectors; 0: keep none
 	Answers int64         // bytes of services' answers; 0: no limit
 	Age     time.Duration // of vectors and answers; 0: no limit
-	Shared  string        // the name by which runs share answers; empty: they do not
 }
 
 // Variable is a variable of the file with the value it got.
@@ -243,7 +242,6 @@ type Limit struct {
 	Concurrency int       `json:"concurrency"`        // calls at a time
 	Requests    int       `json:"requests,omitempty"` // per minute; 0: any number
 	Tokens      int       `json:"tokens,omitempty"`   // per minute, in and out; 0: any number
-	Shared      string    `json:"shared,omitempty"`   // the name by which runs share it; empty: they do not
 	Range       hcl.Range `json:"-"`
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/support"
 )
 
 // formArguments lists the arguments about how the rows of a file are written.
@@ -200,24 +199,8 @@ func (l *loader) readLimit(b *hcl.Block) *Limit {
 		Concurrency: a.int("concurrency", grammar.DefaultConcurrency, 1),
 		Requests:    a.int("requests_per_minute", 0, 1),
 		Tokens:      a.int("tokens_per_minute", 0, 1),
-		Shared:      a.shared(),
 		Range:       b.DefRange,
 	}
-}
-
-// sharedForm is the form of a name under which runs share something: part of a subject and of a bucket's name.
-var sharedForm = support.Pattern(`^[a-z0-9-]{1,40}$`)
-
-// shared reads the name under which runs share what the block describes.
-func (a arguments) shared() string {
-	v, at, ok := a.value("shared", cty.String)
-	if !ok || v.AsString() == "" {
-		return ""
-	}
-	if !sharedForm().MatchString(v.AsString()) {
-		a.errorAt(at, "Value out of range", "shared is a name of at most 40 lower-case letters, digits and hyphens, not %q.", v.AsString())
-	}
-	return v.AsString()
 }
 
 // readLimitOf reads the limit that a stage names.
@@ -257,7 +240,7 @@ func (l *loader) readJournal(blocks hcl.Blocks) Journal {
 func (l *loader) readCache(blocks hcl.Blocks) Cache {
 	a := l.readOnly(blocks, "A file", "cache")
 	return Cache{
-		Vectors: a.whole("vector_bytes", grammar.DefaultVectorBytes, 0, math.MaxInt64), Shared: a.shared(),
+		Vectors: a.whole("vector_bytes", grammar.DefaultVectorBytes, 0, math.MaxInt64),
 		Answers: a.whole("answer_bytes", 0, 1, math.MaxInt64), Age: a.duration("age"),
 	}
 }

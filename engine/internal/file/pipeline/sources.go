@@ -79,9 +79,9 @@ func (a arguments) nameDocuments(path string, cut bool) bool {
 	switch {
 	case source.IsGlob(path) && source.Is(path):
 		return false
-	case document.Is(a.at(path)):
+	case document.Is(path):
 		return true
-	case !cut || source.Is(path) && !document.IsWorkbook(path) || !document.May(a.at(path)):
+	case !cut || source.Is(path) && !document.IsWorkbook(path) || !document.May(path):
 		return false
 	}
 	return !slices.ContainsFunc(rowArguments, func(name string) bool { return a.attrs[name] != nil })
@@ -99,9 +99,6 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 		Path: s.Path, Exclude: a.texts("exclude"),
 		Max:  a.whole("max_bytes", document.MaxBytes, 1, mostBytes),
 		HTML: a.choice("html", "readable", "readable", "all"),
-	}
-	if l.Absent {
-		return
 	}
 	if document.IsGlob(s.Path) {
 		if err := document.Check(s.Path); err != nil {
@@ -221,10 +218,8 @@ func (l *loader) readReviewed(b *hcl.Block) (path string, is bool) {
 	path = absolute(path, l.dir)
 	if path == "-" || source.IsGlob(path) || filepath.Ext(path) != ".jsonl" {
 		l.errorAt(named.Expr.Range(), "Invalid value", "People's decisions are written to one file of JSON lines: give it a name such as reviewed.jsonl.")
-	} else if !l.Absent {
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			l.errorAt(named.Expr.Range(), "Missing file", "%s is a folder. Name a file in it, which need not exist yet.", path)
-		}
+	} else if info, err := os.Stat(path); err == nil && info.IsDir() {
+		l.errorAt(named.Expr.Range(), "Missing file", "%s is a folder. Name a file in it, which need not exist yet.", path)
 	}
 	return path, true
 }

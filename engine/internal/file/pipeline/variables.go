@@ -224,7 +224,7 @@ func (l *loader) readVariable(b *hcl.Block) *variable {
 
 // readVarFile reads lines of the form name = value.
 func (l *loader) readVarFile(name string, known map[string]*variable) {
-	src, err := bounded.ReadAny(l.at(absolute(name, l.Dir)), bounded.MaxSource)
+	src, err := bounded.ReadAny(absolute(name, l.Dir), bounded.MaxSource)
 	if err != nil {
 		l.add(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Cannot read a file of variables", Detail: fmt.Sprintf("-var-file %s: %v.", name, err)}})
 		return

@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -12,8 +11,8 @@ import (
 // budget holds the limits of a run, and what the run has spent and reserved.
 type budget struct {
 	pipeline.Budget
-	spending Spending // including what other processes spent before
-	reserved Amount   // for calls in flight
+	spending spending
+	reserved amount   // for calls in flight
 }
 
 // priceOf returns the price that applies to a call of a stage.
@@ -25,11 +24,11 @@ func (h *host) priceOf(call sdk.Call) pipeline.Price {
 }
 
 // estimateOf returns the cost of a call before it ends: the maximum if the call states one, else a guess.
-func estimateOf(call sdk.Call, p pipeline.Price) Amount {
+func estimateOf(call sdk.Call, p pipeline.Price) amount {
 	if !bounded(call) {
-		return Amount{Cost: float64(call.Tokens) * max(p.Input, p.Output) / 1e6, Tokens: int64(call.Tokens)}
+		return amount{Cost: float64(call.Tokens) * max(p.Input, p.Output) / 1e6, Tokens: int64(call.Tokens)}
 	}
-	return Amount{Cost: p.AtMost(call.Most), Tokens: int64(call.Most.InputTokens + call.Most.OutputTokens)}
+	return amount{Cost: p.AtMost(call.Most), Tokens: int64(call.Most.InputTokens + call.Most.OutputTokens)}
 }
 
 // bounded reports whether a call states its maximum usage.
@@ -39,30 +38,24 @@ func bounded(call sdk.Call) bool { return call.Most != sdk.Usage{} && call.Most.
 func (b *budget) limited() bool { return b.Cost > 0 || b.Tokens > 0 }
 
 // fits reports whether the budget has room for a call.
-func (b *budget) fits(e Amount) bool {
+func (b *budget) fits(e amount) bool {
 	s, r := b.spending, b.reserved
 	costs := b.Cost == 0 || s.Cost < b.Cost && s.Cost+r.Cost+e.Cost <= b.Cost*(1+rounding)
 	return costs && (b.Tokens == 0 || s.Tokens < b.Tokens && s.Tokens+r.Tokens+e.Tokens <= b.Tokens)
 }
 
-func (b *budget) reserve(e Amount) { b.reserved = b.reserved.Plus(e) }
+func (b *budget) reserve(e amount) { b.reserved = b.reserved.plus(e) }
 
-func (b *budget) release(e Amount) { b.reserved = b.reserved.Minus(e) }
+func (b *budget) release(e amount) { b.reserved = b.reserved.minus(e) }
 
 // spent returns the error of a run whose budget has no room for a call.
-func (b *budget) spent(e Amount) error {
+func (b *budget) spent(e amount) error {
 	s := b.spending
-	text := Spent(Amount{b.Cost, b.Tokens}, s.Amount, s.Calls, e)
-	return &sdk.Error{Code: sdk.CodeStopped, Err: errors.New(text)}
-}
-
-// Spent returns the message that a budget has no room for the next call.
-func Spent(budget, spent Amount, calls int, next Amount) string {
-	of, had, needs := Money(budget.Cost), Money(spent.Cost), Money(next.Cost)
-	if budget.Tokens > 0 && (spent.Tokens >= budget.Tokens || spent.Tokens+next.Tokens > budget.Tokens) {
-		of, had, needs = fmt.Sprintf("%d tokens", budget.Tokens), fmt.Sprint(spent.Tokens), fmt.Sprint(next.Tokens)
+	of, had, needs := Money(b.Cost), Money(s.Cost), Money(e.Cost)
+	if b.Tokens > 0 && (s.Tokens >= b.Tokens || s.Tokens+e.Tokens > b.Tokens) {
+		of, had, needs = fmt.Sprintf("%d tokens", b.Tokens), fmt.Sprint(s.Tokens), fmt.Sprint(e.Tokens)
 	}
-	return fmt.Sprintf("the budget of %s is spent: %s in %d calls, and the next may take %s", of, had, calls, needs)
+	return &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("the budget of %s is spent: %s in %d calls, and the next may take %s", of, had, s.calls, needs)}
 }
 
 // Money formats an amount; one below 0.001 shows two significant digits.

@@ -12,10 +12,10 @@ import (
 // waiter is a call that waits for admission or is in flight.
 type waiter struct {
 	host     *host
-	limiter  *limiter // nil: the Governor's Admitter decides
+	limiter  *limiter
 	breaker  *breaker
 	call     sdk.Call
-	estimate Amount
+	estimate amount
 	verdict  chan error // receives one value: nil admits the call, an error refuses it
 	queued   bool
 	queuedAt time.Time
@@ -23,7 +23,6 @@ type waiter struct {
 	began           time.Time
 	request, tokens *use
 	trial           bool
-	end             func(sdk.Result) // of the Admitter that was asked; nil: none was
 }
 
 // enqueue puts a call into its queue. The caller holds mu.
@@ -59,17 +58,9 @@ func (c *Governor) breakerOf(endpoint string) *breaker {
 func (c *Governor) await(ctx context.Context, h *host, call sdk.Call) (*waiter, error) {
 	c.mu.Lock()
 	w := c.enqueue(h, call)
-	err := w.limiter.unshared
 	c.mu.Unlock()
-	if err != nil {
-		c.withdraw(w)
-		return nil, err
-	}
 	select {
 	case err := <-w.verdict:
-		if err == nil && w.limiter.shared != nil {
-			err = c.askShared(ctx, w)
-		}
 		return w, err
 	case <-ctx.Done():
 		c.withdraw(w)
@@ -96,9 +87,6 @@ func (c *Governor) withdraw(w *waiter) {
 func (c *Governor) takeBack(w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.end != nil {
-		w.end(sdk.Result{Status: sdk.StatusLeft})
-	}
 	w.limiter.requests.correct(w.request, 0)
 	w.limiter.tokens.correct(w.tokens, 0)
 	c.release(w)
@@ -198,18 +186,9 @@ func (c *Governor) admit(g *limiter, at int, now time.Time) {
 		w.request = g.requests.take(now, 1)
 		w.tokens = g.tokens.take(now, float64(w.call.Tokens))
 		w.trial = w.breaker.begin()
-		if !w.host.foreign {
-			w.sent(now)
-		}
 	}
 	c.begin(w, now)
 	w.verdict <- nil
-}
-
-// sent starts the time for which a call counts towards its limits per minute.
-func (w *waiter) sent(now time.Time) {
-	w.limiter.requests.sent(now, w.request)
-	w.limiter.tokens.sent(now, w.tokens)
 }
 
 // begin counts a call as one of those in flight.
@@ -218,9 +197,6 @@ func (c *Governor) begin(w *waiter, now time.Time) {
 	c.inFlight++
 	c.flying[w] = true
 	w.host.stage.InFlight++
-	if w.limiter == nil {
-		return
-	}
 	if w.limiter.admitted = now; !w.call.Batch {
 		w.limiter.inFlight++
 	}
@@ -232,21 +208,18 @@ func (c *Governor) release(w *waiter) {
 	c.inFlight--
 	delete(c.flying, w)
 	w.host.stage.InFlight--
-	if w.limiter == nil {
-		return
-	}
 	if !w.call.Batch {
 		w.limiter.inFlight--
 	}
 	c.budget.release(w.estimate)
 	if c.inFlight == 0 {
-		c.budget.reserved = Amount{} // removes rounding errors
+		c.budget.reserved = amount{} // removes rounding errors
 	}
 }
 
 // end reports the result of a call to the breaker. It ignores batches: their results say nothing about the service now.
 func (c *Governor) end(w *waiter, o sdk.Result) {
-	if w.call.Batch || w.limiter == nil {
+	if w.call.Batch {
 		return
 	}
 	if o.Status == sdk.StatusDown && !w.host.stage.covered {
@@ -255,25 +228,20 @@ func (c *Governor) end(w *waiter, o sdk.Result) {
 	w.breaker.end(time.Now(), w.began, w.trial, o)
 }
 
-// Amount is money, in the currency of the file's prices, and tokens, input plus output.
-type Amount struct {
-	Cost   float64 `json:"cost,omitempty"`
-	Tokens int64   `json:"tokens,omitempty"`
+// amount is money, in the currency of the file's prices, and tokens, input plus output.
+type amount struct {
+	Cost   float64
+	Tokens int64
 }
 
-// Plus returns the sum of two amounts.
-func (a Amount) Plus(b Amount) Amount { return Amount{a.Cost + b.Cost, a.Tokens + b.Tokens} }
+// plus returns the sum of two amounts.
+func (a amount) plus(b amount) amount { return amount{a.Cost + b.Cost, a.Tokens + b.Tokens} }
 
-// Minus returns the difference of two amounts.
-func (a Amount) Minus(b Amount) Amount { return Amount{a.Cost - b.Cost, a.Tokens - b.Tokens} }
+// minus returns the difference of two amounts.
+func (a amount) minus(b amount) amount { return amount{a.Cost - b.Cost, a.Tokens - b.Tokens} }
 
-// Spending is what calls took.
-type Spending struct {
-	Amount
-	Calls int `json:"calls,omitempty"` // that took tokens
-}
-
-// Plus returns the sum of two spendings.
-func (s Spending) Plus(o Spending) Spending {
-	return Spending{s.Amount.Plus(o.Amount), s.Calls + o.Calls}
+// spending is what calls took.
+type spending struct {
+	amount
+	calls int // that took tokens
 }

@@ -30,9 +30,6 @@
 // If other stages can answer a stage's items meanwhile (Cover), its calls do not wait for a service that is down, and
 // the circuit opens after three failures of the service itself. Trials follow after one second, then two, and so on.
 //
-// In a run on many machines the Governor of one process admits the calls of all (Admit), and the Governors of the others ask
-// it through an Admitter. A limit block that runs share (Options.Share) has an Admitter of its own beside the Governor.
-//
 // Waits reports what the calls of each stage wait for; package terminal prints it.
 //
 // A limit counts the estimated tokens of a call from its admission, and the reported tokens from

@@ -35,11 +35,6 @@ type Options struct {
 	Log      *slog.Logger // logs when services go down and come back
 	// Waiting reports the Governor's Waits and learns of every answered call; may be nil.
 	Waiting *terminal.WaitReporter
-	// Share returns who admits the calls of a limit block that runs share, in addition to this Governor; nil: nobody.
-	// It is called before the first call of each such block. A nil Share shares nothing.
-	Share func(l *pipeline.Limit) (Admitter, error)
-	// Recent is what others have used of limit blocks just before, by the block's name; nil: nothing.
-	Recent map[string]Recent
 }
 
 // Governor controls the calls of all stages of one run.
@@ -56,7 +51,6 @@ type Governor struct {
 	breakers map[string]*breaker
 	stages   map[string]*stage
 	wake     *time.Timer
-	admitter Admitter // decides on all calls; nil: the Governor does
 }
 
 // New creates the Governor of a run. After ctx ends it admits no call, even if a call waits only
@@ -135,9 +129,6 @@ func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
 func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.end != nil {
-		defer w.end(o)
-	}
 	c.release(w)
 	c.end(w, o)
 	c.noteTrouble(w, o.Status)
@@ -149,10 +140,7 @@ func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 	price := w.host.priceOf(w.call)
 	reply := outcome.ServiceReply{Status: o.Status, Usage: o.Usage, Cost: price.Of(o.Usage)}
 	w.host.stage.count(o, price, w.call.Alternative)
-	if w.limiter == nil {
-		return reply
-	}
-	took := Amount{Cost: price.Of(o.Usage), Tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)} //nolint:gosec // Believes bounds them
+	took := amount{Cost: price.Of(o.Usage), Tokens: int64(o.Usage.InputTokens + o.Usage.OutputTokens)} //nolint:gosec // Believes bounds them
 	if took.Tokens > 0 {
 		w.limiter.tokens.correct(w.tokens, float64(took.Tokens))
 		w.breaker.reports = true
@@ -160,11 +148,10 @@ func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 		// The cost is unknown, and the call may have to be paid for.
 		took = w.estimate
 	}
-	spent := Spending{Amount: took}
+	c.budget.spending.amount = c.budget.spending.plus(took)
 	if took.Tokens > 0 {
-		spent.Calls = 1
+		c.budget.spending.calls++
 	}
-	c.budget.spending = c.budget.spending.Plus(spent)
 	if s := w.host.stage; w.host.needed() && !w.call.Alternative && o.Status == sdk.StatusDenied && s.stopped == nil {
 		switch {
 		case !s.served && s.denied >= deniedAtOnce:
@@ -207,7 +194,6 @@ type host struct {
 	limit    *pipeline.Limit
 	price    pipeline.Price
 	required bool
-	foreign  bool // its calls are those of another process, which says when they are sent
 	observe  outcome.Observer
 	about    outcome.ServiceRequest // fields that all its requests share; without the endpoint
 
@@ -375,11 +361,7 @@ func (h *host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), er
 	about.Endpoint = call.Endpoint
 	sent, done := h.observe.Request(ctx, about)
 	c := h.governor
-	admit := c.await
-	if c.admitter != nil {
-		admit = c.askAdmitter
-	}
-	w, err := admit(ctx, h, call)
+	w, err := c.await(ctx, h, call)
 	if err != nil {
 		done(outcome.ServiceReply{Err: err})
 		return nil, err

@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -127,20 +126,6 @@ func (s Snapshot) Since(earlier Snapshot) Snapshot {
 	return s
 }
 
-// Plus returns the sum of two snapshots: of Governors on two machines, or of two consecutive ones.
-func (s Snapshot) Plus(o Snapshot) Snapshot {
-	s.Stages = slices.Clone(s.Stages)
-	for _, stage := range o.Stages {
-		at, found := slices.BinarySearchFunc(s.Stages, stage.Stage, func(c StageCounts, name string) int { return cmp.Compare(c.Stage, name) })
-		if !found {
-			s.Stages = slices.Insert(s.Stages, at, StageCounts{Stage: stage.Stage})
-		}
-		s.Stages[at].add(stage.Counts)
-	}
-	s.Total.add(o.Total)
-	return s
-}
-
 // limiter is a limit with a queue of waiting calls per stage; the queues take turns.
 type limiter struct {
 	block    string // name of the limit block; empty: the limit of an endpoint
@@ -151,9 +136,7 @@ type limiter struct {
 	inFlight         int
 	admitted         time.Time // when it last admitted a call
 	queues           []*queue
-	turn             int      // index of the queue whose turn it is
-	shared           Admitter // admits its calls as well; nil: no other run shares the limit
-	unshared         error    // why it cannot be shared
+	turn             int // index of the queue whose turn it is
 }
 
 func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
@@ -168,14 +151,9 @@ func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
 	}
 	g := &limiter{block: block, endpoint: endpoint, concurrency: grammar.DefaultConcurrency}
 	if h.limit != nil {
-		now, recent := time.Now(), c.options.Recent[block]
+		now := time.Now()
 		g.concurrency = h.limit.Concurrency
 		g.requests, g.tokens = newRate(h.limit.Requests, now), newRate(h.limit.Tokens, now)
-		g.requests.recall(recent.At, recent.Requests)
-		g.tokens.recall(recent.At, recent.Tokens)
-		if h.limit.Shared != "" && c.options.Share != nil {
-			g.shared, g.unshared = c.options.Share(h.limit)
-		}
 	}
 	c.limiters = append(c.limiters, g)
 	return g
@@ -187,9 +165,8 @@ func (l *limiter) room(now time.Time, w *waiter) (wait time.Duration, ok bool) {
 	if l.inFlight >= l.concurrency {
 		return 0, false
 	}
-	requests, ok := l.requests.wait(now, 1)
-	tokens, fits := l.tokens.wait(now, float64(w.call.Tokens))
-	return max(requests, tokens), ok && fits
+	wait = max(l.requests.wait(now, 1), l.tokens.wait(now, float64(w.call.Tokens)))
+	return wait, wait == 0
 }
 
 // pop removes the first call of a queue and gives the turn to the next queue.
@@ -256,15 +233,15 @@ const burst = 1.0 / 6
 // bucket spreads the uses evenly.
 type rate struct {
 	limit  float64 // per window
-	used   []*use  // sent within the last window, oldest first
-	sum    float64 // of the amounts in used, and of calls that were admitted and not sent yet
+	used   []*use  // within the last window, oldest first
+	sum    float64 // of the amounts in used
 	level  float64 // of the bucket; negative after a use larger than the bucket
 	filled time.Time
 }
 
 // use is an amount with its time.
 type use struct {
-	at     time.Time // zero: its call was not sent yet
+	at     time.Time
 	amount float64
 	gone   bool // it is older than the window
 }
@@ -284,11 +261,11 @@ func (r *rate) capacity() float64 { return max(r.limit*burst, 1) }
 // perSecond returns the rate at which the bucket fills.
 func (r *rate) perSecond() float64 { return r.limit / time.Minute.Seconds() }
 
-// wait reports whether an amount may be used now and, if not, how long to wait; 0: until a call that has been
-// admitted is sent. An amount above the limit waits until the window is empty.
-func (r *rate) wait(now time.Time, amount float64) (until time.Duration, ok bool) {
+// wait returns how long to wait until an amount may be used; 0: it may be used now. An amount above the limit
+// waits until the window is empty.
+func (r *rate) wait(now time.Time, amount float64) (until time.Duration) {
 	if r == nil {
-		return 0, true
+		return 0
 	}
 	r.advance(now)
 	room := r.limit - min(amount, r.limit) - r.sum
@@ -296,19 +273,16 @@ func (r *rate) wait(now time.Time, amount float64) (until time.Duration, ok bool
 		room += r.used[i].amount
 		until = r.used[i].at.Add(window).Sub(now)
 	}
-	if room < -rounding {
-		return 0, false
-	}
 	if missing := min(amount, r.capacity()) - r.level; missing > rounding {
 		until = max(until, time.Duration(math.Ceil(missing/r.perSecond()*float64(time.Second))))
 	}
-	return until, until == 0
+	return until
 }
 
 // rounding is the error that sums may have.
 const rounding = 1e-6
 
-// take records an amount for a call that will be sent. Until sent is called, the amount counts without an end.
+// take records an amount that is used now.
 func (r *rate) take(now time.Time, amount float64) *use {
 	if r == nil {
 		return nil
@@ -316,32 +290,9 @@ func (r *rate) take(now time.Time, amount float64) *use {
 	r.advance(now)
 	r.sum += amount
 	r.level -= amount
-	return &use{amount: amount}
-}
-
-// sent starts the window of a use.
-func (r *rate) sent(now time.Time, u *use) {
-	if r != nil && u != nil && u.at.IsZero() {
-		u.at = now
-		r.used = append(r.used, u)
-	}
-}
-
-// recall counts an amount that was used until a time, which may be in the future.
-func (r *rate) recall(at time.Time, amount float64) {
-	if r != nil && amount > 0 {
-		r.sent(at, r.take(r.filled, amount))
-		r.level = min(r.level, 0)
-	}
-}
-
-// recent returns the amount that counts now.
-func (r *rate) recent(now time.Time) float64 {
-	if r == nil {
-		return 0
-	}
-	r.advance(now)
-	return r.sum
+	u := &use{at: now, amount: amount}
+	r.used = append(r.used, u)
+	return u
 }
 
 // correct replaces the estimated amount of a use by the real one.
@@ -380,21 +331,9 @@ type Responses interface {
 	Put(key sdk.Key, about string, value []byte) error
 }
 
-// Shared is a Responses that several machines share. A lookup takes as long as a message to another
-// machine. Values that other machines store in this run count as this process's own.
-type Shared interface {
-	Responses
-	// GetAll returns the value of each key; nil: there is none. With fresh, only values that this
-	// run has stored count.
-	GetAll(ctx context.Context, keys []sdk.Key, fresh bool) ([][]byte, error)
-}
-
 // look returns the value of each of a stage's keys.
 func (h *host) look(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 	o := h.governor.options
-	if shared, ok := o.Cache.(Shared); ok {
-		return shared.GetAll(ctx, keys, o.Mode == Refresh)
-	}
 	values := make([][]byte, len(keys))
 	for i, key := range keys {
 		if err := ctx.Err(); err != nil {

@@ -16,14 +16,6 @@ func (c *Governor) Waits(now time.Time, say func(terminal.Wait)) {
 	if c.spent != nil || c.ctx.Err() != nil {
 		return
 	}
-	if c.admitter != nil {
-		c.admitter.Waits(now, say)
-	}
-	for _, l := range c.limiters {
-		if l.shared != nil {
-			l.shared.Waits(now, say)
-		}
-	}
 	for name, s := range c.stages {
 		if s.stopped != nil {
 			continue

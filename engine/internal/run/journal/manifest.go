@@ -189,14 +189,7 @@ type Manifest struct {
 	Labels      string              `json:"labels,omitempty"` // digest of all labels of the knowledge
 	Again       string              `json:"again,omitempty"`  // ID of the run whose answers are reused if they still hold; empty: none
 	Stages      []ManifestStage     `json:"stages"`
-	Cluster     *ManifestCluster    `json:"cluster,omitempty"` // set if other machines answered the items; nil: this one did
 	Rules       []ManifestRule      `json:"rules,omitempty"`
-}
-
-// ManifestCluster locates a run that other machines take part in.
-type ManifestCluster struct {
-	Run     string `json:"run"`     // its ID in the cluster
-	Servers string `json:"servers"` // their addresses, without credentials
 }
 
 // ManifestVariable is a variable of the file with its value.

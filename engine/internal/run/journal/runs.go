@@ -175,18 +175,6 @@ func (r Runs) LastOf(file, pipeline string) (string, bool) {
 	return "", false
 }
 
-// Elsewhere returns the run with this ID in a cluster, whose items other machines answer; false: there is
-// none here.
-func (r Runs) Elsewhere(cluster string) (string, bool) {
-	ids, _ := r.list()
-	for _, id := range slices.Backward(ids) {
-		if m, err := r.Manifest(id); err == nil && m.Cluster != nil && m.Cluster.Run == cluster {
-			return id, true
-		}
-	}
-	return "", false
-}
-
 // Last returns the newest run of all; false: there is none.
 func (r Runs) Last() (string, bool) {
 	ids, _ := r.list()

@@ -33,8 +33,11 @@ func (s *Share) UnmarshalText(text []byte) error {
 	number, of, _ := strings.Cut(string(text), "/")
 	n, err := strconv.Atoi(number)
 	all, failed := strconv.Atoi(of)
-	if err != nil || failed != nil || n < 1 || n > all {
+	if err != nil || failed != nil || n < 0 || n > all || all < 1 {
 		return errors.New("write it as 2/3, the second of three parts")
+	}
+	if n == 0 { // the last one of a scheduler that counts from 0
+		n = all
 	}
 	*s = Share{n, all}
 	return nil

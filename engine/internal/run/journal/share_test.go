@@ -29,7 +29,10 @@ func TestShares(t *testing.T) {
 	if err := s.UnmarshalText([]byte("2/3")); err != nil || s != (journal.Share{Number: 2, Of: 3}) || s.String() != "2/3" {
 		t.Errorf("%v, %v", s, err)
 	}
-	for _, bad := range []string{"", "2", "0/3", "4/3", "-1/3", "1/x", "1/3/5"} {
+	if err := s.UnmarshalText([]byte("0/3")); err != nil || s != (journal.Share{Number: 3, Of: 3}) {
+		t.Errorf("the last part, counted from 0: %v, %v", s, err)
+	}
+	for _, bad := range []string{"", "2", "0/0", "4/3", "-1/3", "1/x", "1/3/5"} {
 		if err := s.UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q is a share", bad)
 		}

@@ -40,7 +40,6 @@ func (nobody) Restarted(string, string)               {}
 func (nobody) Knowledge(string, time.Duration, error) {}
 func (nobody) Queued(string, int)                     {}
 func (nobody) Swapped(string)                         {}
-func (nobody) Cluster(string, Cluster)                {}
 
 // Observer gets reports of the engine's work. Several goroutines call its methods at once. If a
 // field or option of this type is nil, nothing is reported.
@@ -72,16 +71,6 @@ type Observer interface {
 	// Swapped reports that a served pipeline now answers from newer knowledge, or from a changed
 	// file.
 	Swapped(pipeline string)
-	// Cluster reports the progress of a run whose items other machines answer.
-	Cluster(pipeline string, now Cluster)
-}
-
-// Cluster is the state of a run on many machines.
-type Cluster struct {
-	Workers  map[string]int // number by state, such as "working"
-	Waiting  int            // batches without a worker
-	UnderWay int            // batches with a worker
-	Done     int            // batches whose results have reached the caller
 }
 
 // ObservedItem is an item of a batch.

@@ -1,89 +1,13 @@
 package spend
 
 import (
-	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
 )
-
-// Asker replaces a Spender where the stages run on another machine. It decides nothing: it asks the
-// paid voters about an item if Begin says so, and reports the bill. Its methods may be called by
-// several goroutines at once.
-type Asker struct {
-	spender *Spender
-
-	mu     sync.Mutex
-	asking map[int]bool  // by line of the items in work: ask the paid voters
-	ended  chan struct{} // closed and replaced when items end
-}
-
-// NewAsker makes the Asker of a part of a run. It needs only the option Forecast.
-func NewAsker(o Options) *Asker {
-	return &Asker{spender: New(o), asking: map[int]bool{}, ended: make(chan struct{})}
-}
-
-// Begin sets, for the items of some lines, whether to ask the paid voters. If one of them is already
-// in work, Begin waits until it has ended: a resumed run hands out such items again, and by then the
-// answers of services about them are kept.
-func (c *Asker) Begin(ctx context.Context, lines []int, ask bool) error {
-	for {
-		ended, ok := c.begin(lines, ask)
-		if ok {
-			return nil
-		}
-		select {
-		case <-ended:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// begin begins all items or none; if none, it returns a channel that is closed when items end.
-func (c *Asker) begin(lines []int, ask bool) (ended <-chan struct{}, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if slices.ContainsFunc(lines, func(line int) bool { _, ok := c.asking[line]; return ok }) {
-		return c.ended, false
-	}
-	for _, line := range lines {
-		c.asking[line] = ask
-	}
-	return nil, true
-}
-
-// End returns the bills of the items of some lines, actual or forecast, by position, and forgets
-// the items.
-func (c *Asker) End(lines []int) map[int]outcome.Bill {
-	bills := map[int]outcome.Bill{}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.spender.mu.Lock()
-	defer c.spender.mu.Unlock()
-	for i, line := range lines {
-		delete(c.asking, line)
-		if b := c.spender.take(line); b != nil {
-			bills[i] = *b
-		}
-	}
-	close(c.ended)
-	c.ended = make(chan struct{})
-	return bills
-}
-
-// Ask decides whether to ask a voter about the item of a line; see stage.Options.
-func (c *Asker) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
-	c.mu.Lock()
-	ask := c.asking[line]
-	c.mu.Unlock()
-	c.spender.note(line, c.spender.forecast(voter, item, !ask))
-	return ask
-}
 
 // Limit bounds what a run spends on voters that call services. Exactly one field is set; the zero
 // Limit is none.
@@ -278,16 +202,6 @@ func (s *Spender) forecast(voter *pipeline.Stage, item sdk.Item, whole bool) out
 	}
 	return b
 }
-
-// Asks reports whether the paid voters are being asked; otherwise the first pass has not ended.
-func (s *Spender) Asks() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.phase == asking
-}
-
-// Note adds to the bill of an item in work on another machine (see Asker).
-func (s *Spender) Note(line int, b outcome.Bill) { s.note(line, b) }
 
 // note adds to the bill of an item in work.
 func (s *Spender) note(line int, b outcome.Bill) {

@@ -70,8 +70,6 @@ type Graph struct {
 	mu     sync.Mutex
 	lost   []bool             // by stage: it, or its fallback, had to stop
 	halted []*outcome.Failure // the causes
-	// elsewhere is the work of stages on other machines.
-	elsewhere []outcome.StageTime
 }
 
 // stage is a stage of the pipeline that runs.

@@ -47,7 +47,6 @@ const (
 	Earlier Origin = iota // the journal, from an earlier part of the run
 	Taken                 // another run
 	Person                // a person's decision about the text
-	Machine               // another machine of the run
 )
 
 // Kept returns an answer that a journal kept, with those parts of the result that stages made.

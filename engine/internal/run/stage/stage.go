@@ -222,10 +222,6 @@ func (g *Graph) Times() []outcome.StageTime {
 			all = append(all, outcome.StageTime{Stage: s.String(), Rows: int(s.rows.Load()), Busy: time.Duration(s.busy.Load())})
 		}
 	}
-	for i := range all {
-		rows, busy := g.workedElsewhere(all[i].Stage)
-		all[i].Rows, all[i].Busy = all[i].Rows+rows, all[i].Busy+busy
-	}
 	return all
 }
 

@@ -4,62 +4,11 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
 )
-
-// Halt records stages that had to stop on another machine, which runs this graph's stages. ended
-// says why nothing more can be answered there; nil: the other stages go on.
-func (g *Graph) Halt(halted []*outcome.Failure, ended error) {
-	g.mu.Lock()
-	for _, f := range halted {
-		at := slices.IndexFunc(g.stages, func(s *stage) bool { return s != nil && s.String() == f.Stage })
-		if at >= 0 && !g.lost[at] {
-			g.lost[at] = true
-			g.halted = append(g.halted, f)
-		}
-	}
-	g.mu.Unlock()
-	if ended != nil {
-		g.ending.begin(ended)
-	}
-}
-
-// Worked adds the work of stages on another machine to Times, and the voters that returned
-// distributions there to Distributions.
-func (g *Graph) Worked(times []outcome.StageTime, distributions []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, t := range times {
-		at := slices.IndexFunc(g.elsewhere, func(e outcome.StageTime) bool { return e.Stage == t.Stage })
-		if at < 0 {
-			at = len(g.elsewhere)
-			g.elsewhere = append(g.elsewhere, outcome.StageTime{Stage: t.Stage})
-		}
-		g.elsewhere[at].Rows += t.Rows
-		g.elsewhere[at].Busy += t.Busy
-	}
-	for _, v := range g.voters {
-		if slices.Contains(distributions, g.stages[v].Name) {
-			g.stages[v].spread.Store(true)
-		}
-	}
-}
-
-// workedElsewhere returns the work of a stage that Worked added.
-func (g *Graph) workedElsewhere(stage string) (rows int, busy time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, t := range g.elsewhere {
-		if t.Stage == stage {
-			return t.Rows, t.Busy
-		}
-	}
-	return 0, 0
-}
 
 // ending is the end of a stage, or of a graph before that of its input: no more work begins.
 type ending struct {

@@ -23,12 +23,7 @@
 //	racflow_knowledge_seconds{knowledge}             gauge      what bringing a knowledge up to date took the last time
 //	racflow_knowledge_failures_total{knowledge}      counter    knowledge that could not be brought up to date
 //	racflow_knowledge_swaps_total{pipeline}          counter    changes of what a pipeline that is served answers from
-//	racflow_workers{pipeline,state}                  gauge      workers of a run on many machines: joining, working, lacks, draining
-//	racflow_batches{pipeline,state}                  gauge      batches of such a run: waiting, under_way, done
 //	racflow_build_info{version,go_version}           gauge      1
-//
-// A worker's metrics all have one more label, worker, with its name (Options.Worker). The caller
-// of a run on many machines shows how far the run is.
 //
 // Tokens and money count only requests that were made: replies from the response cache
 // cost nothing. A stage that calls a service without asking its host is not counted.

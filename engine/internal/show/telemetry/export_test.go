@@ -175,39 +175,6 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// A worker's metrics say which worker it is; its caller's how far the run is.
-func TestCluster(t *testing.T) {
-	worker, err := telemetry.New(t.Context(), telemetry.Options{Worker: "here-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	few(t, worker)
-	got := values(t, worker.Registry())
-	for name := range got {
-		if !strings.Contains(name, "worker=here-1") {
-			t.Errorf("%s does not say which worker's it is", name)
-		}
-	}
-	if name := "racflow_items_total{outcome=answered,pipeline=p,worker=here-1}"; got[name] != 1 {
-		t.Errorf("%s is %v", name, got[name])
-	}
-	caller, err := telemetry.New(t.Context(), telemetry.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	caller.Cluster("p", outcome.Cluster{Workers: map[string]int{"joining": 2, "lacks": 1}, Waiting: 9, UnderWay: 4})
-	caller.Cluster("p", outcome.Cluster{Workers: map[string]int{"working": 2, "lacks": 1}, Waiting: 5, UnderWay: 6, Done: 7})
-	got = values(t, caller.Registry())
-	for name, want := range map[string]float64{
-		"racflow_workers{pipeline=p,state=working}": 2, "racflow_workers{pipeline=p,state=lacks}": 1, "racflow_workers{pipeline=p,state=joining}": 0,
-		"racflow_batches{pipeline=p,state=waiting}": 5, "racflow_batches{pipeline=p,state=under_way}": 6, "racflow_batches{pipeline=p,state=done}": 7,
-	} {
-		if have, ok := got[name]; have != want || !ok {
-			t.Errorf("%s is %v, want %v", name, have, want)
-		}
-	}
-}
-
 func TestListen(t *testing.T) {
 	for address, want := range map[string]bool{
 		"0": true, ":0": true, "127.0.0.1:0": true, "localhost:0": true, "[::1]:0": true,

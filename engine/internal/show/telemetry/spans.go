@@ -231,17 +231,6 @@ func (t *Telemetry) Queued(pipeline string, items int) {
 // Swapped implements outcome.Observer.
 func (t *Telemetry) Swapped(pipeline string) { t.metrics.swaps.WithLabelValues(pipeline).Inc() }
 
-// Cluster implements outcome.Observer.
-func (t *Telemetry) Cluster(pipeline string, now outcome.Cluster) {
-	m := t.metrics
-	for _, state := range []string{"joining", "working", "lacks", "draining"} {
-		m.workers.WithLabelValues(pipeline, state).Set(float64(now.Workers[state]))
-	}
-	for state, n := range map[string]int{"waiting": now.Waiting, "under_way": now.UnderWay, "done": now.Done} {
-		m.batches.WithLabelValues(pipeline, state).Set(float64(n))
-	}
-}
-
 // The names of W3C Trace Context: headers and, in upper case, environment variables.
 const (
 	traceparent = "traceparent"

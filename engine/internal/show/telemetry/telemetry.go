@@ -36,7 +36,6 @@ type metrics struct {
 	sending                           *prometheus.GaugeVec
 	knowledge                         *prometheus.GaugeVec
 	unmade, swaps                     *prometheus.CounterVec
-	workers, batches                  *prometheus.GaugeVec
 }
 
 // buckets are the histogram bounds for calls in seconds: a local voter takes a millisecond for a
@@ -78,8 +77,6 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		knowledge:   gauge("knowledge_seconds", "what bringing a knowledge up to date took the last time", "knowledge"),
 		unmade:      counter("knowledge_failures_total", "knowledge that could not be brought up to date", "knowledge"),
 		swaps:       counter("knowledge_swaps_total", "changes of what a pipeline that is served answers from", "pipeline"),
-		workers:     gauge("workers", "workers of a run on many machines: joining, working, lacks, draining", "pipeline", "state"),
-		batches:     gauge("batches", "batches of such a run: waiting, under_way, done", "pipeline", "state"),
 	}
 }
 
@@ -98,9 +95,6 @@ func newProvider(ctx context.Context, o Options) (*sdktrace.TracerProvider, erro
 		exporters = append(exporters, sdktrace.WithBatcher(&reporting{SpanExporter: e, log: o.Log}))
 	}
 	process := []attribute.KeyValue{attribute.String("service.name", cmp.Or(o.Service, "racflow")), attribute.String("service.version", o.Version)}
-	if o.Worker != "" {
-		process = append(process, attribute.String("service.instance.id", o.Worker))
-	}
 	about, err := resource.New(ctx, resource.WithAttributes(process...),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
@@ -165,7 +159,6 @@ type Options struct {
 	Texts     bool         // spans have texts of items, answers and error messages
 	Service   string       // service.name of traces, unless the environment sets it; empty: racflow
 	Version   string       // of racflow
-	Worker    string       // name of a worker of runs on many machines: a label of all metrics, and service.instance.id of traces; empty: no worker
 	Log       *slog.Logger // gets errors of the export of traces; nil: nothing
 }
 
@@ -188,11 +181,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	t := &Telemetry{registry: prometheus.NewRegistry(), texts: o.Texts}
-	register := prometheus.Registerer(t.registry)
-	if o.Worker != "" {
-		register = prometheus.WrapRegistererWith(prometheus.Labels{"worker": o.Worker}, register)
-	}
-	t.metrics = newMetrics(register, o.Version)
+	t.metrics = newMetrics(t.registry, o.Version)
 	var err error
 	if t.provider, err = newProvider(ctx, o); err != nil {
 		return nil, err
