@@ -435,13 +435,6 @@ func (v *Services) keepProfiles(folder string) error {
 	return v.profiles.KeepIn(filepath.Join(folder, ProfilesFolder))
 }
 
-// known returns the profiles that stages use; nil: no stage calls a service.
-func (v *Services) known() *governor.Profiles {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.profiles
-}
-
 // check rejects a limit on cost if a stage has no price.
 func (v *Services) check(p *pipeline.Pipeline) error {
 	if without := p.Unpriced(); v.Budget.Cost > 0 && len(without) > 0 {

@@ -263,17 +263,6 @@ func placeOf(dir string, block *pipeline.Knowledge) place {
 	return place{filepath.Join(dir, nameOf(block))}
 }
 
-// Kept returns the files of a block's sample in a folder; none: there is no sample.
-func Kept(dir string, block *pipeline.Knowledge) (files []string) {
-	p := placeOf(dir, block)
-	for _, file := range []string{p.rows(), p.about(), p.compared()} {
-		if _, err := os.Stat(file); err == nil {
-			files = append(files, file)
-		}
-	}
-	return files
-}
-
 // load returns the kept sample; nil: none is readable.
 func (p place) load() *sample {
 	s := &sample{}

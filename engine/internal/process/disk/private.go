@@ -97,27 +97,3 @@ func SocketRoot() string {
 	}
 	return "/tmp"
 }
-
-// LinkFile links an immutable file to another name, or copies it where links do not work.
-func LinkFile(from, to string) error {
-	err := os.Link(from, to)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return CopyFile(from, to)
-}
-
-// CopyFile copies a file to a name that no file has.
-func CopyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, FileMode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
-}

@@ -2,7 +2,6 @@ package outcome
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,65 +54,6 @@ func (t *Totals) countReasons(r Result) {
 	}
 }
 
-// Rest counts the votes of one voter's distribution that a result leaves out: only their number is
-// read.
-type Rest struct {
-	Voter           string
-	Votes, Accepted int
-}
-
-// Shorten drops votes that make no difference to a run. Of a distribution over many labels it keeps
-// the heaviest (Heaviest), the heaviest accepted one, and one for each reason of refusal. It counts
-// the rest.
-func Shorten(votes []Vote) (kept []Vote, rest []Rest) {
-	var before []string // voters of earlier groups
-	for from := 0; from < len(votes); {
-		to := from + 1
-		for to < len(votes) && votes[to].Voter == votes[from].Voter {
-			to++
-		}
-		group := votes[from:to]
-		again := slices.Contains(before, group[0].Voter) || slices.ContainsFunc(votes[to:], func(v Vote) bool { return v.Voter == group[0].Voter })
-		before, from = append(before, group[0].Voter), to
-		if len(group) <= maxAnswers+1 || again || !distribution(group) {
-			kept = append(kept, group...)
-			continue
-		}
-		less, accepted, reasons := Rest{Voter: group[0].Voter}, false, map[string]bool{"": true}
-		for i, v := range group {
-			switch {
-			case i <= maxAnswers, v.Accepted && !accepted, !v.Accepted && !reasons[v.Reason]:
-				kept = append(kept, v)
-			default:
-				if less.Votes++; v.Accepted {
-					less.Accepted++
-				}
-			}
-			if accepted = accepted || v.Accepted; !v.Accepted {
-				reasons[v.Reason] = true
-			}
-		}
-		if less.Votes > 0 {
-			rest = append(rest, less)
-		}
-	}
-	return kept, rest
-}
-
-// distribution reports whether the votes of a voter are a distribution: one share per label, the
-// heaviest first. The first share may be 1.
-func distribution(votes []Vote) bool {
-	labels := make(map[string]bool, len(votes))
-	for i := range votes {
-		v := &votes[i]
-		if !(v.Weight <= 1) || i > 0 && !(v.Weight < 1 && v.Weight <= votes[i-1].Weight) || labels[v.Answer] { // a weight may be NaN
-			return false
-		}
-		labels[v.Answer] = true
-	}
-	return true
-}
-
 // Result is the outcome of one item.
 type Result struct {
 	Line     int    // in the input; for a glob, counted through all its files
@@ -136,7 +76,6 @@ type Result struct {
 	Reason     string    // why there is no answer, or who decided it
 	Decided    *Decision // set if a person decided the answer; nil: the stages answered
 	Votes      []Vote
-	Rest       []Rest          // votes left out of a result that another machine made
 	Citations  []Citation      // passages that the answer cites; nil: it is not a text with citations
 	Candidates []sdk.Candidate // left by the last retrieve or rerank stage
 	Lists      []List          // of every retrieve and rerank stage, in file order; with texts if the run keeps them
@@ -292,15 +231,6 @@ var Origins = []string{"path", "title", "headings", "first_line", "last_line", "
 type Failure struct {
 	Stage string // as "sample.knn"; empty: the row itself is unusable
 	Err   error
-}
-
-// FailureOf returns the Failure that an error wraps, or makes one without a stage.
-func FailureOf(err error) *Failure {
-	f := new(Failure)
-	if !errors.As(err, &f) {
-		f = &Failure{Err: err}
-	}
-	return f
 }
 
 func (f *Failure) Error() string {
