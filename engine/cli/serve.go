@@ -222,4 +222,3 @@ func (s *serving) announce(d *display, set *live.Set, address string) {
 	}
 	s.options.Log.Info("serving", slog.String("address", address))
 }
-

@@ -12,7 +12,7 @@ import (
 type budget struct {
 	pipeline.Budget
 	spending spending
-	reserved amount   // for calls in flight
+	reserved amount // for calls in flight
 }
 
 // priceOf returns the price that applies to a call of a stage.
