@@ -36,7 +36,7 @@ type row struct{ can, with, without string }
 var (
 	files     = row{"read, list or change your files", "no", "no"}
 	paths     = row{"tell whether a path exists, and see the size, times and attributes of its file", "no", "yes"}
-	watches   = row{"watch which of your files are used", "no", "no"}
+	watches   = row{"learn names of your files by watching folders", "no", "no"}
 	changes   = row{"change modes, times or attributes of what it reads", "no", "no"}
 	setIDs    = row{"make programs, in folders of `write`, that run with your rights whoever starts them", "no", "no"}
 	memories  = row{"read the memory or environment of other processes, or attach to them", "no", "no"}
@@ -130,6 +130,14 @@ var attacks = []attack{
 		}
 		defer f.Close()
 		return unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, 0x40) // not to be dumped
+	}},
+	{row: changes, name: "version", may: true, do: func(at target) error {
+		f, err := os.Open(allowed(at))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return unix.IoctlSetPointerInt(int(f.Fd()), 0x40087602, 7) // FS_IOC_SETVERSION
 	}},
 	{row: changes, name: "a system file", root: true, do: func(target) error { return same("/usr/bin/env") }},
 	{row: changes, name: "a device", root: true, do: func(target) error { return same("/dev/null") }},

@@ -39,6 +39,7 @@ func (k Kernel) Gaps(p Policy) []string {
 	gap(!k.Filter, "it can make programs in folders of `write` that run with your rights, whoever starts them")
 	gap(!k.Namespaces && !k.Filter, "it reaches the network")
 	network := !k.Namespaces && k.Filter && p.Network
+	gap(network, "it can listen for connections at a TCP port that the system picks")
 	gap(network && k.Landlock < cage.LandlockTCP, "it reaches every host over TCP")
 	gap(network && k.Landlock >= cage.LandlockTCP && len(p.Local) == 0, "it reaches every host at one TCP port, that of the proxy")
 	gap(network && k.Landlock >= cage.LandlockTCP && len(p.Local) > 0, "it reaches every host at the TCP ports "+ports(p.Local)+" and that of the proxy")

@@ -72,8 +72,8 @@ var (
 	second = check{argument: 1, not: true}
 )
 
-// outside lists calls that reach other processes, for a plugin without a namespace of processes and
-// of SysV IPC.
+// outside lists calls that reach other processes, for a plugin without a namespace of processes, of
+// SysV IPC and of networks: Landlock does not see connections that begin with data.
 var outside = map[uint32][]check{
 	unix.SYS_PRLIMIT64: {first}, unix.SYS_SCHED_SETAFFINITY: {first}, unix.SYS_SCHED_SETSCHEDULER: {first},
 	unix.SYS_SCHED_SETPARAM: {first}, unix.SYS_SCHED_SETATTR: {first}, unix.SYS_MIGRATE_PAGES: {first}, unix.SYS_MOVE_PAGES: {first},
@@ -84,6 +84,8 @@ var outside = map[uint32][]check{
 	unix.SYS_SHMGET: nil, unix.SYS_SHMAT: nil, unix.SYS_SHMCTL: nil, unix.SYS_SEMOP: nil, unix.SYS_SEMTIMEDOP: nil,
 	unix.SYS_SEMCTL: nil, unix.SYS_MSGSND: nil, unix.SYS_MSGRCV: nil, unix.SYS_MSGCTL: nil,
 	unix.SYS_MQ_OPEN: nil, unix.SYS_MQ_UNLINK: nil,
+
+	unix.SYS_SENDTO: noBits(3, unix.MSG_FASTOPEN), unix.SYS_SENDMSG: noBits(2, unix.MSG_FASTOPEN), unix.SYS_SENDMMSG: noBits(3, unix.MSG_FASTOPEN),
 }
 
 // changes lists calls that change files which may only be read, or not even that, for a plugin
@@ -93,7 +95,8 @@ var changes = map[uint32][]check{
 	unix.SYS_SETXATTR: nil, unix.SYS_LSETXATTR: nil, unix.SYS_FSETXATTR: nil, unix.SYS_SETXATTRAT: nil,
 	unix.SYS_REMOVEXATTR: nil, unix.SYS_LREMOVEXATTR: nil, unix.SYS_FREMOVEXATTR: nil, unix.SYS_REMOVEXATTRAT: nil, unix.SYS_FILE_SETATTR: nil,
 	unix.SYS_IOCTL: {{argument: 1, value: unix.FS_IOC_SETFLAGS}, {argument: 1, value: 0x401c5820}, // FS_IOC_FSSETXATTR
-		{argument: 1, value: unix.FS_IOC_ENABLE_VERITY}, {argument: 1, value: unix.FS_IOC_SET_ENCRYPTION_POLICY}},
+		{argument: 1, value: unix.FS_IOC_ENABLE_VERITY}, {argument: 1, value: unix.FS_IOC_SET_ENCRYPTION_POLICY},
+		{argument: 1, value: 0x40087602}, {argument: 1, value: 0x4008941a}}, // FS_IOC_SETVERSION, BTRFS_IOC_SUBVOL_SETFLAGS
 }
 
 // older lists calls that newer architectures lack: inotify_init, which does what those in watches do;
