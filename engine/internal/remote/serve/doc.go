@@ -13,6 +13,7 @@
 //	GET  /metrics                     metrics for Prometheus, where they are kept
 //	GET  /healthz, /readyz            the process answers; all pipelines do, and it is not ending
 //
+// Bodies are UTF-8, with or without a byte order mark.
 // An item is a JSON object with a text and optionally an id, an expected label and metadata. A body
 // of the type application/x-ndjson is a batch: one item per line, of any length. The response has
 // one result per line, in the order of the items; results come while items are still being sent, so
@@ -26,7 +27,7 @@
 // Errors are problem documents (RFC 9457):
 //
 //	400 malformed                       413 the body is too long
-//	401 no valid token                  415 a body of another type
+//	401 no valid token                  415 a body of another type or encoding
 //	403 a web page of another origin    421 a Host that is not this server's
 //	404 there is no such pipeline       422 the item cannot be used
 //	405 there is no such method         429 too many requests; try again, see Retry-After
