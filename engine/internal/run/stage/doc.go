@@ -33,7 +33,7 @@
 // from one method (Options.Strict). Then items that need the stage are left, which is no failure, and the other
 // items read so far are answered.
 //
-// If the service of a stage cannot be asked about an item (sdk.CodeUnavailable: it is down, has no quota left, or
+// If the service of a stage cannot be asked about an item (sdk.CodeUnavailable: it is down, has no quota left, asks for a wait of hours, or
 // the run is offline), and neither a fallback nor on_error = "skip" takes over, the stage is missing for the item
 // in the same way. The stage is asked about the next items.
 //
