@@ -11,10 +11,13 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/rs/cors"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 )
 
 // This file stands between the network and an HTTP handler, and applies the same access rules and
@@ -34,8 +37,8 @@ func (g *Guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return NewProblem(http.StatusUnsupportedMediaType, "send bodies as they are, without a Content-Encoding")
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return NewProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("the body is packed with %q: send bodies as they are, without a Content-Encoding", coding))
 	}
 	b := &guardedBody{in: r.Body, control: http.NewResponseController(w), arriving: &g.arriving}
 	if g.options.Streams(r) {
@@ -47,7 +50,10 @@ func (g *Guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
 		b.in = http.MaxBytesReader(w, r.Body, g.options.Body)
 		b.until = time.Now().Add(g.options.Arrive)
 	}
-	r.Body = b
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{rows.UTF8(b), b}
 	return nil
 }
 
@@ -65,6 +71,8 @@ func UnreadableBody(err error) *Problem {
 		return tooLarge(large.Limit)
 	case errors.Is(err, ErrSlow):
 		return NewProblem(http.StatusRequestTimeout, ErrSlow.Error())
+	case errors.Is(err, rows.ErrEncoding):
+		return NewProblem(http.StatusUnsupportedMediaType, "the body cannot be read: "+err.Error())
 	}
 	return NewProblem(http.StatusBadRequest, "the body ends before it is whole")
 }

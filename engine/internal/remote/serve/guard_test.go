@@ -393,6 +393,8 @@ func TestTokensOfFile(t *testing.T) {
 	write("third-secret-token\n")
 	check("back", "second-secret-token", false)
 	check("back", "third-secret-token", true)
+	write("\ufeffof-an-editor-on-windows\r\n")
+	check("a byte order mark", "of-an-editor-on-windows", true)
 	if got := log.String(); strings.Count(got, "level=ERROR") != 1 || strings.Contains(got, "secret") || strings.Contains(got, "short") {
 		t.Errorf("%s", got)
 	}

@@ -62,7 +62,7 @@ func openFolder(state string) (*folder, error) {
 			return f, f.clear()
 		case errors.Is(err, support.ErrBusy):
 			continue
-		case errors.Is(err, errors.ErrUnsupported): // without locks, no worker can tell which parts are in use
+		case errors.Is(err, support.ErrNoLocks): // without locks, no worker can tell which parts are in use
 			if f.own, err = os.MkdirTemp(root, "own-*"); err != nil {
 				return nil, err
 			}
