@@ -3,6 +3,7 @@ package rows
 import (
 	"archive/zip"
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/xml"
 	"errors"
@@ -417,10 +418,11 @@ func (r *SheetRows) blank() bool {
 	return len(r.Uncomputed) == 0 && !slices.ContainsFunc(r.cells, func(c string) bool { return strings.TrimSpace(c) != "" })
 }
 
-// sharedTexts are the texts that cells refer to by their number, in a temporary file.
+// sharedTexts are the texts that cells refer to by their number: in memory or, if they are many, in a temporary file.
 type sharedTexts struct {
-	file *os.File
+	in   io.ReaderAt
 	ends []int64
+	file *os.File // nil: in memory
 }
 
 // text returns a shared text; empty: there is none of this number.
@@ -435,18 +437,22 @@ func (b *Book) text(number string) (string, error) {
 		return "", nil //nolint:nilerr // the cell is empty
 	}
 	text := make([]byte, b.texts.ends[n+1]-b.texts.ends[n])
-	_, err = b.texts.file.ReadAt(text, b.texts.ends[n])
+	_, err = b.texts.in.ReadAt(text, b.texts.ends[n])
 	return string(text), err
 }
 
 func (b *Book) readTexts() error {
-	file, err := os.CreateTemp("", "racflow-")
-	if err != nil {
-		return err
+	var memory bytes.Buffer
+	out := bufio.NewWriter(&memory)
+	b.texts = &sharedTexts{ends: []int64{0}}
+	if f := b.parts[partName(b.textPart)]; f != nil && f.UncompressedSize64 > inMemory {
+		file, err := os.CreateTemp("", "racflow-")
+		if err != nil {
+			return err
+		}
+		b.texts.in, b.texts.file, out = file, file, bufio.NewWriter(file)
 	}
-	b.texts = &sharedTexts{file: file, ends: []int64{0}}
-	out := bufio.NewWriter(file)
-	err = b.read(b.textPart, func(d *xml.Decoder) error {
+	err := b.read(b.textPart, func(d *xml.Decoder) error {
 		for {
 			t, err := d.Token()
 			if err != nil {
@@ -462,12 +468,16 @@ func (b *Book) readTexts() error {
 			}
 		}
 	})
-	return errors.Join(err, out.Flush())
+	err = errors.Join(err, out.Flush())
+	if b.texts.file == nil {
+		b.texts.in = bytes.NewReader(memory.Bytes())
+	}
+	return err
 }
 
 // Close removes what was unpacked.
 func (b *Book) Close() error {
-	if b.texts == nil {
+	if b.texts == nil || b.texts.file == nil {
 		return nil
 	}
 	return errors.Join(b.texts.file.Close(), os.Remove(b.texts.file.Name()))

@@ -20,7 +20,7 @@ const (
 	maxUnpacked = 8 << 30   // unpacked, in all
 	maxRatio    = 250       // unpacked bytes for each packed one
 	freeBytes   = 64 << 20  // maxRatio applies beyond so many unpacked bytes
-	inMemory    = 16 << 20  // a larger sheet is unpacked to a temporary file
+	inMemory    = 16 << 20  // a larger table of texts is unpacked to a temporary file
 	maxOther    = 128 << 20 // of other parts than sheets and the table of texts, which are read into memory
 )
 
@@ -74,8 +74,11 @@ func (w *Workbook) choose(sheet string) error {
 				break
 			}
 		}
+		if err == nil {
+			return nil
+		}
 		if !errors.Is(err, io.EOF) {
-			return err
+			return rows.damaged(err)
 		}
 		if err := rows.Close(); err != nil {
 			return err
@@ -119,7 +122,7 @@ func (w *Workbook) Next() (r Record, err error) {
 			return Record{}, err
 		}
 		if err != nil {
-			return Record{}, fmt.Errorf("the sheet is damaged after row %d: %w", w.rows.Row, err)
+			return Record{}, w.rows.damaged(err)
 		}
 		if w.rows.Row <= w.skip || w.rows.blank() {
 			continue
@@ -134,6 +137,10 @@ func (w *Workbook) Next() (r Record, err error) {
 		}
 		return Record{Line: w.rows.Row, Fields: cells, Uncomputed: w.rows.Uncomputed, Cut: w.rows.cut}, nil
 	}
+}
+
+func (r *SheetRows) damaged(err error) error {
+	return fmt.Errorf("the sheet is damaged after row %d (%w): open it in Excel or LibreOffice and save it once more", r.Row, err)
 }
 
 // Close closes the workbook and removes unpacked files.
