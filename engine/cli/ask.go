@@ -21,6 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
+	texts "github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
@@ -145,7 +146,7 @@ func (q *questioning) write(c *cobra.Command, a *app, p *engine.Pipeline, r outc
 func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, io.Reader, error) {
 	if given == "-" {
 		text, err := bounded.Interruptible(ctx, func() ([]byte, error) {
-			return io.ReadAll(io.LimitReader(stdin, source.MaxRow+1))
+			return io.ReadAll(io.LimitReader(texts.UTF8(stdin), source.MaxRow+1))
 		})
 		if err != nil {
 			return "", nil, fmt.Errorf("read the question: %w", err)
@@ -277,7 +278,7 @@ type console struct {
 }
 
 func (c *console) run() error {
-	lines, failed := bufio.NewScanner(c.in), false
+	lines, failed := bufio.NewScanner(texts.UTF8(c.in)), false
 	lines.Buffer(nil, maxLine)
 	for {
 		if isTerminal(c.in) {

@@ -188,7 +188,10 @@ Exit codes:
 
 RACFLOW_LOG chooses the level of the log on standard error (debug, info, warn, error), for
 all stages or some: RACFLOW_LOG=info,sample.mine=debug,embed=error. What a plugin prints to
-standard error has the level info.`
+standard error has the level info.
+
+Where a file system does not lock files, as some network and FUSE mounts, racflow does not write. RACFLOW_NOLOCK=1
+lets it: then only one racflow command at a time may use a state folder or an output, on all machines together.`
 
 func newRoot(more ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{

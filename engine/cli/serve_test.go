@@ -269,7 +269,7 @@ func TestServeStdioEnds(t *testing.T) {
 	}
 	start(t, c)
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
-	if _, err := in.Write([]byte(hello + "\n")); err != nil {
+	if _, err := in.Write([]byte("\ufeff" + hello + "\r\n")); err != nil { // as PowerShell pipes it
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, "racflow") {

@@ -18,6 +18,7 @@ import (
 type File struct {
 	*os.File
 	watcher Watcher // nil: nobody watches
+	unlock  func()  // what is locked in its place; nil: nothing is
 }
 
 // OpenFile is os.OpenFile.
@@ -40,7 +41,7 @@ func opened(path string, open func() (*os.File, error)) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{f, w}, nil
+	return &File{File: f, watcher: w}, nil
 }
 
 // Write implements io.Writer.

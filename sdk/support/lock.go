@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -15,6 +16,18 @@ import (
 // The file that is written is the file that is locked, so it may be renamed or
 // removed while it is locked. Lock libraries open a lock file by themselves, do not
 // hand it out, and notice neither; this package is flock(2) and that check.
+
+// Some network and FUSE mounts do not lock files, so nothing keeps processes of several machines apart there. If the user
+// does (NoLockVariable), a file in the folder for temporary files is locked in place of each file. It keeps apart the
+// processes of this machine, such as those of one command.
+
+// NoLockVariable is an environment variable. Where it is "1", files that cannot be locked are written nonetheless;
+// plugins inherit it.
+const NoLockVariable = "RACFLOW_NOLOCK"
+
+// ErrNoLocks says that a file system does not lock files.
+var ErrNoLocks = errors.New("this file system does not lock files, so nothing keeps two processes from writing there at once: " +
+	"use a folder on a disk of this machine, or set " + NoLockVariable + "=1 and let only one racflow command at a time use the folder")
 
 // ErrBusy says that another process, or another Open of this one, has the lock.
 var ErrBusy = errors.New("another process is writing it")
@@ -59,13 +72,51 @@ func CloseLock(f *File) error { return errors.Join(flock(f, syscall.LOCK_UN), f.
 
 func flock(f *File, how int) error {
 	err := syscall.Flock(int(f.Fd()), how)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
 		return ErrBusy
-	}
-	if err != nil {
+	case err == nil:
+		return nil
+	case !errors.Is(err, syscall.ENOLCK) && !errors.Is(err, errors.ErrUnsupported):
 		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	case how == syscall.LOCK_UN:
+		return nil // Close does it
+	case os.Getenv(NoLockVariable) != "1":
+		return fmt.Errorf("%s: %w", f.Name(), ErrNoLocks)
+	case filepath.Dir(f.Name()) == filepath.Clean(os.TempDir()):
+		return nil // nothing on this machine can be locked
+	}
+	return f.lockBeside(how &^ syscall.LOCK_NB)
+}
+
+// lockBeside locks another file in place of this one, until it is closed.
+func (f *File) lockBeside(how int) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	of := info.Sys().(*syscall.Stat_t)
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("racflow-%d-%x-%x.lock", os.Getuid(), of.Dev, of.Ino))
+	beside, err := open(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600, how)
+	if err != nil {
+		return err
+	}
+	f.unlock = func() {
+		if how == syscall.LOCK_EX { // others may share it
+			_ = os.Remove(path)
+		}
+		_ = CloseLock(beside) // nothing was written
 	}
 	return nil
+}
+
+// Close closes the file, and so unlocks it.
+func (f *File) Close() error {
+	if f.unlock != nil {
+		defer f.unlock()
+		f.unlock = nil
+	}
+	return f.File.Close()
 }
 
 // SameFile reports whether a path still leads to an open file.

@@ -77,11 +77,7 @@ func (f *file) lines(in io.Reader) error {
 	n := 0
 	for lines.Scan() {
 		n++
-		line := lines.Bytes()
-		if n == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
-		}
-		line = bytes.TrimRight(line, "\r")
+		line := bytes.TrimRight(bytes.TrimPrefix(lines.Bytes(), []byte("\ufeff")), "\r") // files with a mark may have been joined
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}

@@ -73,6 +73,7 @@ func TestSample(t *testing.T) {
 			"objects", "a.jsonl", `{"id": 1, "voter": "ann", "answer": "a", "weight": 2}` + "\n\n" + `{"id": "2", "answer": "b", "note": [1]}` + "\n" + `{"id": "3", "answer": null}`, "",
 			map[string][]sdk.Sample{"1": {one("a", 1.)}, "2": {one("b", 1.)}, "3": nil},
 		},
+		{"joined files with a byte order mark", "a.jsonl", "\ufeff" + `{"id": 1, "answer": "a"}` + "\r\n\ufeff" + `{"id": 2, "answer": "b"}`, "", map[string][]sdk.Sample{"1": {one("a", 1.)}, "2": {one("b", 1.)}}},
 		{"results of a run", "run.jsonl", result, "", map[string][]sdk.Sample{"1": {one("b", 1.), one("", 1.)}, "2": nil}},
 		{"a distribution of a run", "run.ndjson", result, `, "voter": "knn"`, map[string][]sdk.Sample{"1": {one("a", .75, "b", .25)}}},
 		{"an answer to nothing", "a.tsv", "id\tanswer\n", "", map[string][]sdk.Sample{"1": nil}},

@@ -170,9 +170,14 @@ class DenseStore:
         file = os.open(self._file(name).with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             os.close(file)
             raise Transient(f"another process changes collection {name}", retry_after=1) from None
+        except OSError as error:  # the file system does not lock files
+            if os.environ.get("RACFLOW_NOLOCK") != "1":
+                os.close(file)
+                raise StageError(f"{self._file(name)} cannot be locked ({error}): use a folder on a disk of this machine, "
+                                 "or set RACFLOW_NOLOCK=1 and let only one racflow command at a time use the folder") from None
         self._locks[name] = file
         if name in self._states and self._file(name).exists():  # with what another one has committed meanwhile
             self._states[name] = self._read(self._file(name))

@@ -1,9 +1,12 @@
+import errno
 import math
+import os
 import pathlib
 import tempfile
 import unittest
+import unittest.mock
 
-from racflow_plugin import ArgumentError, Attached, DenseStore, Entry, Hit, Hits, Invalid, Plugin, Query, Scan, Search, Setup, Transient, _wire, argument
+from racflow_plugin import ArgumentError, Attached, DenseStore, Entry, Hit, Hits, Invalid, Plugin, Query, Scan, Search, Setup, StageError, Transient, _wire, argument
 from racflow_plugin._store import filter_of, fuse
 from tests.wire import serving
 
@@ -114,6 +117,16 @@ class Dense(unittest.TestCase):
         other.commit("k", b"")
         self.opened()
         self.assertEqual(self.collection.entries, 4)
+
+    def test_no_locks(self):
+        with unittest.mock.patch("racflow_plugin._densestore.fcntl.flock", side_effect=OSError(errno.ENOLCK, "No locks available")):
+            with self.assertRaisesRegex(StageError, "cannot be locked.*RACFLOW_NOLOCK=1"):
+                self.store.delete("k", ["a"])
+            with unittest.mock.patch.dict(os.environ, RACFLOW_NOLOCK="1"):
+                self.fill()
+                self.store.commit("k", b"")
+        self.opened()
+        self.assertEqual(self.collection.entries, 3)
 
     def test_damaged(self):
         (self.folder / "collections" / "other.json").write_text("{")

@@ -54,7 +54,7 @@ var columns = []string{"host", "model", "input", "cached", "output", "batch"}
 func read(text []byte, place func(line int) string) (table, error) {
 	t := table{}
 	var names []string
-	for i, line := range strings.Split(string(text), "\n") {
+	for i, line := range strings.Split(strings.TrimPrefix(string(text), "\ufeff"), "\n") {
 		line = strings.TrimRight(line, "\r")
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue

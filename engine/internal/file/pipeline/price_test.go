@@ -86,7 +86,7 @@ func TestUsersFolder(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "racflow"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "racflow", "prices.tsv"), []byte("host\tmodel\tinput\napi.openai.com\t*\t5\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "racflow", "prices.tsv"), []byte("\ufeffhost\tmodel\tinput\napi.openai.com\t*\t5\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if p, from := find(); p.Input != 5 || from != filepath.Join(dir, "racflow", "prices.tsv")+" line 2" {

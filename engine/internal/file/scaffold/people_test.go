@@ -70,6 +70,30 @@ type tab struct {
 }
 
 func book(t *testing.T, tabs ...tab) string {
+	return bookWith(t, func(*excelize.File) error { return nil }, tabs...)
+}
+
+// merges and formulas change the first sheet of a book: they merge cells from the first to the second, and so on, and put a
+// formula without a value into each cell.
+func merges(cells ...string) func(*excelize.File) error {
+	return func(f *excelize.File) (err error) {
+		for i := 0; i < len(cells); i += 2 {
+			err = errors.Join(err, f.MergeCell(f.GetSheetName(0), cells[i], cells[i+1]))
+		}
+		return err
+	}
+}
+
+func formulas(cells string) func(*excelize.File) error {
+	return func(f *excelize.File) (err error) {
+		for cell := range strings.FieldsSeq(cells) {
+			err = errors.Join(err, f.SetCellValue(f.GetSheetName(0), cell, nil), f.SetCellFormula(f.GetSheetName(0), cell, "A1"))
+		}
+		return err
+	}
+}
+
+func bookWith(t *testing.T, change func(*excelize.File) error, tabs ...tab) string {
 	t.Helper()
 	f := excelize.NewFile()
 	defer f.Close()
@@ -91,6 +115,9 @@ func book(t *testing.T, tabs ...tab) string {
 				}
 			}
 		}
+	}
+	if err := change(f); err != nil {
+		t.Fatal(err)
 	}
 	var b bytes.Buffer
 	if err := f.Write(&b); err != nil {
@@ -230,6 +257,14 @@ func TestFilesOfPeople(t *testing.T) {
 		return all
 	}
 	csv, head := lines("text,label\n", "%q,%s\n"), []any{"text", "lang", "label"}
+	long, merged := [][]any{head}, [][]any{head}
+	for i, p := range pairs() {
+		long = append(long, []any{p.Text, "x", 900000000000207001 + i%2})
+		merged = append(merged, []any{p.Text, "x", nil})
+		if i%3 == 0 {
+			merged[i+1][2] = []string{"order", "refund"}[i/3%2]
+		}
+	}
 	names := `{"info": {"features": {"text": {"dtype": "string", "_type": "Value"}, "label": {"names": ["order", "refund"], "_type": "ClassLabel"}}}}`
 	rasa := func(intent string) string {
 		all := "- intent: " + intent + "\n  examples: |\n"
@@ -308,6 +343,13 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "two-tables.xlsx", content: book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)}), outcome: refused, says: "--sheet 2023 or --sheet 2024"},
 		{name: "two-tables-given.xlsx", content: book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)}), how: How{Form: source.Form{Sheet: "2024"}}},
 		{name: "train-and-test.xlsx", content: book(t, tab{"train", sheet(head)[:9]}, tab{"test", slices.Concat([][]any{head}, sheet(head)[9:])}), outcome: refused, says: "--sheet train or --sheet test"},
+		{name: "long-numbers.xlsx", content: book(t, tab{"A", long}), want: changed(func(i int, p *pair) { p.Label = fmt.Sprint(900000000000207001 + i%2) })},
+		{name: "merged.xlsx", content: bookWith(t, merges("C2", "C4", "C5", "C7", "C8", "C10", "C11", "C13"), tab{"A", merged}), says: "(rows below the first: 8)",
+			want: changed(func(i int, p *pair) { p.Label = []string{"order", "refund"}[i/3%2] })},
+		{name: "formulas.xlsx", content: bookWith(t, formulas("C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 C12 C13"), tab{"A", sheet(head)}), outcome: refused, says: "can be used"},
+		{name: "formulas-without-a-usual-name.xlsx", content: bookWith(t, formulas("C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 C12 C13"), tab{"A", sheet([]any{"text", "lang", "what"})}), outcome: refused, says: "open the file in Excel or LibreOffice and save it"},
+		{name: "formulas-in-all.xlsx", content: bookWith(t, formulas("A2 C2 A3 C3 A4 C4 A5 C5"), tab{"A", [][]any{head}}), outcome: refused, says: "can be used"},
+		{name: "formulas-beside.xlsx", content: bookWith(t, formulas("B2 B3 B4"), tab{"A", sheet(head)}), says: `formulas in column "lang" have no value`},
 		{name: "lines-above.csv", content: "Export of tickets\nof the year 2024\n\n" + csv, outcome: refused, says: "--header ROW says in which row"},
 		{name: "split.csv", content: "text,label,split\n" + half(0, 8, "%q,%s,train\n") + half(8, 12, "%q,%s,test\n")},
 		{name: "split.jsonl", content: half(0, 8, `{"text": %q, "label": %q, "subset": "training"}`+"\n") + half(8, 12, `{"text": %q, "label": %q, "subset": "val"}`+"\n")},

@@ -24,12 +24,12 @@ import (
 // the end; of tracked changes the inserted text, not the deleted one. Headers, footers, comments
 // and the table of contents are left out. Each slide has a heading with its number and title, then
 // its text, tables and speaker notes. Each sheet has its name as a heading, and its rows as a table
-// whose header is the first row with more than one cell; cells appear in their number format.
+// whose header is the first row with more than one cell; cells have their values, and the units that they show.
 // Hidden text, slides and sheets are left out, and so are pictures.
 //
 // docx and pptx are zip files of XML, as epub is (epub.go). Each part is read as a tree, with limits on unpacked bytes,
-// elements and nesting; custom entities are an error. The excelize library reads xlsx. Call the
-// readers through apart.go.
+// elements and nesting; custom entities are an error. Package rows reads xlsx. Call the readers through
+// apart.go.
 
 // Limits of a file.
 const (

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/flate"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"slices"
@@ -358,7 +359,7 @@ All fees
 
 | card | fee | since |
 |---|---|---|
-| gold\|blue | 10.5 | Mar-26 |
+| gold\|blue | 10.5 | 2026-03-01 |
 | red |  | a b |
 | only one |
 
@@ -377,5 +378,42 @@ Just this.
 	must.Do(t, err)
 	if diff := cmp.Diff(want, text); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Cells of sheets have their values, with the units that they show. A merged cell has its value in each of its rows.
+func TestCellsOfSheets(t *testing.T) {
+	f := excelize.NewFile()
+	for i, row := range [][]any{{"kind", "what", "value"}, {"numbers", "id", 900000000000207001}, {nil, "price", 1234.567}, {nil, "share", 0.125}, {nil, "secret", 7}, {nil, "done", true}} {
+		must.Do(t, f.SetSheetRow("Sheet1", fmt.Sprintf("A%d", i+1), &row))
+	}
+	for cell, code := range map[string]string{"C3": `"$"#,##0.00`, "C4": "0%", "C5": ";;;"} {
+		style, err := f.NewStyle(&excelize.Style{CustomNumFmt: &code})
+		must.Do(t, err)
+		must.Do(t, f.SetCellStyle("Sheet1", cell, cell, style))
+	}
+	must.Do(t, f.MergeCell("Sheet1", "A2", "A4"))
+	var b bytes.Buffer
+	must.Do(t, f.Write(&b))
+	want := `## Sheet1
+
+| kind | what | value |
+|---|---|---|
+| numbers | id | 900000000000207001 |
+| numbers | price | $1234.567 |
+| numbers | share | 12.5% |
+|  | secret |
+|  | done | TRUE |
+`
+	text, _, err := XLSX(b.Bytes(), most, later())
+	must.Do(t, err)
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Error(diff)
+	}
+	must.Do(t, f.SetCellFormula("Sheet1", "C7", "C3*2"))
+	b.Reset()
+	must.Do(t, f.Write(&b))
+	if _, _, err := XLSX(b.Bytes(), most, later()); err == nil || !strings.Contains(err.Error(), "formulas without values, the first in row 7 of sheet Sheet1: open the file in Excel or LibreOffice and save it") {
+		t.Errorf("a formula without a value: %v", err)
 	}
 }

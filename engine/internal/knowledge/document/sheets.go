@@ -1,18 +1,19 @@
 package document
 
 import (
+	"archive/zip"
 	"bytes"
 	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/xuri/excelize/v2"
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 )
 
 const maxSlides = 10_000
@@ -183,41 +184,38 @@ func (s *slide) block(text string, item bool) {
 	s.items = item
 }
 
-// Limits of unpacking a workbook: in all, and of one part in memory. Larger parts are unpacked to
-// temporary files.
-const (
-	maxWorkbook = 2 << 30
-	maxInMemory = 16 << 20
-)
-
 // XLSX reads a workbook. It is an ApartReader.
 func XLSX(raw []byte, most int64, stop time.Time) (text, title string, err error) {
 	a, err := openArchive("XLSX", raw, most, stop)
 	if err != nil {
 		return "", "", err
 	}
-	f, err := excelize.OpenReader(bytes.NewReader(raw), excelize.Options{UnzipSizeLimit: maxWorkbook, UnzipXMLSizeLimit: maxInMemory, TmpDir: os.TempDir()})
+	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		return "", "", err // cannot happen: it was opened before
+	}
+	book, err := rows.OpenBook(z)
 	if err != nil {
 		return "", "", fmt.Errorf("its XLSX cannot be read: %w%s", err, advice)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer book.Close() //nolint:errcheck // it was only read
 	w := &xlsxWorkbook{most: most, stop: stop}
-	for _, name := range f.GetSheetList() {
-		if visible, err := f.GetSheetVisible(name); err == nil && !visible {
+	for _, s := range book.Sheets {
+		if s.Hidden {
 			continue
 		}
-		rows, err := f.Rows(name)
-		if errors.As(err, &excelize.ErrSheetNotExist{}) {
-			continue // it is a chart
-		}
+		in, err := book.Rows(s)
 		if err == nil {
-			err = errors.Join(w.sheet(name, rows), rows.Close())
+			err = errors.Join(w.sheet(s.Name, in), in.Close())
 		}
 		if errors.Is(err, errTooLong) {
 			return "", "", errTooLong
 		}
+		if in != nil && len(in.Uncomputed) > 0 {
+			return "", "", fmt.Errorf("its XLSX has formulas without values, the first in row %d of sheet %s: %s, or leave it out with exclude", in.Row, s.Name, rows.Compute)
+		}
 		if err != nil {
-			return "", "", fmt.Errorf("its XLSX cannot be read: sheet %s: %w%s", name, err, advice)
+			return "", "", fmt.Errorf("its XLSX cannot be read: sheet %s: %w%s", s.Name, err, advice)
 		}
 	}
 	return strings.ToValidUTF8(w.out.String(), "\uFFFD"), a.title(), nil
@@ -230,7 +228,7 @@ type xlsxWorkbook struct {
 }
 
 // sheet writes the rows of a sheet: rows of one cell before the first longer one as lines.
-func (w *xlsxWorkbook) sheet(name string, rows *excelize.Rows) error {
+func (w *xlsxWorkbook) sheet(name string, in *rows.SheetRows) error {
 	var before []string // leading rows of one cell
 	size, table, begun := 0, false, false
 	line := func(text string) {
@@ -243,11 +241,14 @@ func (w *xlsxWorkbook) sheet(name string, rows *excelize.Rows) error {
 		begun = true
 		w.out.WriteString(text + "\n")
 	}
-	for n := 0; rows.Next(); n++ {
-		if n > excelize.TotalRows {
-			return errors.New("it has too many rows")
+	for n := 0; ; n++ {
+		cells, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
 		}
-		cells, err := rows.Columns()
+		if err == nil && len(in.Uncomputed) > 0 {
+			return nil // XLSX reports it
+		}
 		if err != nil {
 			return err
 		}
@@ -283,7 +284,7 @@ func (w *xlsxWorkbook) sheet(name string, rows *excelize.Rows) error {
 			line(TableRow([]string{cell}))
 		}
 	}
-	return rows.Error()
+	return nil
 }
 
 func countEmpty(cells []string) (n int) {

@@ -78,7 +78,8 @@ func readLines(path string) ([]line, error) {
 		return nil, err
 	}
 	var all []line
-	for text := range bytes.SplitAfterSeq(bytes.TrimPrefix(content, []byte("\xef\xbb\xbf")), []byte("\n")) {
+	for text := range bytes.SplitAfterSeq(content, []byte("\n")) {
+		text = bytes.TrimPrefix(text, []byte("\ufeff")) // files with a mark may have been joined
 		l := line{text: text}
 		if !l.blank() {
 			l.err = json.Unmarshal(bytes.TrimSpace(text), &l.row)

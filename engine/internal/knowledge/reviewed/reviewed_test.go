@@ -120,6 +120,11 @@ func TestByHand(t *testing.T) {
 			}
 		})
 	}
+	joined := filepath.Join(t.TempDir(), "joined.jsonl")
+	write(t, joined, "\ufeff"+good+"\r\n\ufeff"+`{"text":"last","label":"y"}`+"\n\ufeff")
+	if rows, errs := reviewed.Read(joined, sdk.LabelForm{}); len(rows) != 2 || len(errs) > 0 {
+		t.Errorf("files with byte order marks: %+v, %v", rows, errs)
+	}
 	rows, errs := reviewed.Read(filepath.Join(t.TempDir(), "none"), sdk.LabelForm{})
 	if len(rows)+len(errs) > 0 {
 		t.Errorf("a file that is not there: %v, %v", rows, errs)

@@ -114,6 +114,9 @@ type Record struct {
 	Line   int      // first line of the record
 	Fields []string // valid until the next call of Next
 	Err    error    // not nil: the row is unusable
+	// Uncomputed and Cut are positions of cells of a sheet: of formulas without a value, and of numbers whose last
+	// digits the file does not have.
+	Uncomputed, Cut []int
 }
 
 // Delimited splits a stream into records. A quote in the wrong place costs its line, not the rest of the file.

@@ -38,6 +38,7 @@ func NewJSONL(in *Lines) *JSONL { return &JSONL{in} }
 func (l *JSONL) Next() (JSONRow, error) {
 	for {
 		line, err := l.in.Next()
+		line = TrimMark(line)
 		switch {
 		case errors.Is(err, ErrLineTooLong):
 			return JSONRow{Line: l.in.Line(), Err: err}, nil

@@ -227,6 +227,7 @@ type Column struct {
 	Numeric                     bool // there are values, and all are numbers
 	Several                     bool // the first element of a longer array, or inside one: the name has [0]
 	Unnamed                     bool // the header does not name it, as for the index of a data frame
+	Uncomputed                  bool // it has formulas without a value
 }
 
 const (
@@ -268,6 +269,7 @@ func SniffStream(path string, f Form, stdin io.Reader) (Seen, error) {
 	seen.Form, seen.Notes, seen.Columns = r.Form(), r.Notes(), l.result(seen.Rows)
 	for i, c := range seen.Columns {
 		seen.Columns[i].Unnamed = slices.Contains(r.at.unnamed, c.Name)
+		seen.Columns[i].Uncomputed = r.at.uncomputed[slices.Index(r.at.columns(), c.Name)] > 0
 	}
 	return seen, nil
 }

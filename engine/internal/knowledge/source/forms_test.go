@@ -118,6 +118,7 @@ func TestForms(t *testing.T) {
 		{name: "other-names.csv", content: written(",", `"`, "\n", "Key", " utterance ", "intent"), mapping: Mapping{ID: "Key", Text: "utterance", Label: "intent"}},
 		{name: "empty-names.csv", content: strings.ReplaceAll(written(",", `"`, ",,\n", names...), "  ", ""), mapping: columns},
 		{name: "rows.jsonl", content: objects("", "\n", "\n"), at: place{1, 1}},
+		{name: "joined-boms.jsonl", content: objects("\uFEFF", "\r\n\uFEFF", "\n\uFEFF\n"), at: place{1, 1}},
 		{name: "nested.jsonl", content: nested, mapping: Mapping{ID: "id", Text: "data.turns[0].utterance", Label: "label"}, at: place{1, 1}},
 		{name: "array.json", content: objects("[\n", ",\n", "\n]\n")},
 		{name: "one-line.json", content: objects("[", ", ", "]"), at: place{1, 0}},

@@ -124,6 +124,11 @@ func (o *object) others() []string {
 	return names
 }
 
+// uses reports whether a column is mapped by its name.
+func (o *object) uses(i int) bool {
+	return slices.ContainsFunc(slices.Concat([]column{o.id, o.text, o.label, o.context, o.gold}, o.levels, o.meta), func(c column) bool { return c.at == i })
+}
+
 func columnOf(name string) column {
 	c := column{name: name, at: -1}
 	if name != "" {

@@ -63,13 +63,15 @@ type file struct {
 	patient     bool       // a regular file, which can be read ahead, and again
 	text        *rows.Text // nil: a binary format
 
-	next    func() (Row, error)
-	columns func() []string
-	unnamed []string   // names given to columns without a name in the header
-	fields  []string   // names of Row.Fields in each row; nil: none, or they differ
-	lines   func() int // returns the number of lines so far
-	digest  func() (string, error)
-	close   func() error
+	next       func() (Row, error)
+	columns    func() []string
+	unnamed    []string        // names given to columns without a name in the header
+	fields     []string        // names of Row.Fields in each row; nil: none, or they differ
+	lines      func() int      // returns the number of lines so far
+	found      func() []string // what a workbook has of which notes tells; nil: the file is none
+	uncomputed map[int]int     // of a workbook: number of formulas without a value, by their columns
+	digest     func() (string, error)
+	close      func() error
 }
 
 // openFile opens a file, or stdin where path is "-". It adds the number of bytes that it reads to
@@ -116,6 +118,9 @@ func (c counter) Write(p []byte) (int, error) {
 
 // notes says what was detected and may be wrong.
 func (f *file) notes() []string {
+	if f.found != nil {
+		return f.found()
+	}
 	if f.text == nil || !f.text.Guessed() {
 		return nil
 	}

@@ -186,12 +186,17 @@ func (f *file) startCells(first rows.Record, next func() (rows.Record, error)) e
 		if len(r.Fields) != len(names) {
 			wrong = fmt.Errorf("it has %d fields where the header has %d", len(r.Fields), len(names))
 		}
+		for _, i := range r.Uncomputed {
+			if i < len(names) && (i == where || o.uses(i)) {
+				wrong = cmp.Or(wrong, fmt.Errorf("the formula in column %q has no value: %s", names[i], rows.Compute))
+			}
+		}
 		cells = cells[:0]
 		for i, value := range r.Fields[:min(len(r.Fields), len(names))] {
 			cells = append(cells, Field{names[i], value})
 		}
 		row = o.row(r.Line, cells, wrong)
-		row.out = where >= 0 && (where >= len(r.Fields) || strings.TrimSpace(r.Fields[where]) != f.form.Where[1])
+		row.out = where >= 0 && !slices.Contains(r.Uncomputed, where) && (where >= len(r.Fields) || strings.TrimSpace(r.Fields[where]) != f.form.Where[1])
 		f.checkDecoded(&row)
 		return row
 	}

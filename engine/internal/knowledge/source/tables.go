@@ -112,16 +112,38 @@ func (f *file) startWorkbook(in io.ReaderAt, size int64, read *atomic.Int64) err
 	f.form.Sheet = w.Sheet()
 	w.Skip(f.form.HeaderRow - 1)
 	f.lines, f.close = w.Row, both(w.Close, f.close)
-	next := func() (rows.Record, error) {
-		cells, err := w.Next()
-		r := rows.Record{Line: w.Row(), Fields: cells}
-		return r, err
-	}
-	first, err := next()
+	first, err := w.Next()
 	if err != nil {
 		return f.errorAt(1, err)
 	}
-	return f.startCells(first, next)
+	if f.form.Header == nil || *f.form.Header {
+		w.Unmerge()
+	}
+	cut := map[int]int{}
+	f.uncomputed = map[int]int{}
+	f.found = func() (notes []string) {
+		note := func(n int, format string, more ...any) {
+			if n > 0 {
+				notes = append(notes, fmt.Sprintf("%s: "+format, append(append([]any{f.path}, more...), n)...))
+			}
+		}
+		for i, name := range f.columns() {
+			note(f.uncomputed[i], "formulas in column %q have no value: "+rows.Compute+" (rows: %d)", name)
+			note(cut[i], "numbers in column %q have more than 15 digits, of which the file has 15: write ids and codes as texts (rows: %d)", name)
+		}
+		note(w.Filled(), "a merged cell has its value in each of its rows (rows below the first: %d)")
+		return notes
+	}
+	return f.startCells(first, func() (rows.Record, error) {
+		r, err := w.Next()
+		for _, i := range r.Uncomputed {
+			f.uncomputed[i]++
+		}
+		for _, i := range r.Cut {
+			cut[i]++
+		}
+		return r, err
+	})
 }
 
 // both closes a reader, then its file.

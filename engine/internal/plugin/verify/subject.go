@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
@@ -51,7 +52,7 @@ func ReadConfig(given, stage string, folders ...string) (Config, error) {
 		if raw, err = os.ReadFile(given); err != nil {
 			return Config{}, fmt.Errorf("read the config of the checks: %w", err)
 		}
-		raw = bytes.TrimSpace(raw)
+		raw = bytes.TrimSpace(rows.TrimMark(raw))
 		from = filepath.Dir(given)
 	}
 	dir, err := filepath.Abs(from)

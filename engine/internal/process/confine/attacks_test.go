@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,7 +35,10 @@ type row struct{ can, with, without string }
 
 var (
 	files     = row{"read, list or change your files", "no", "no"}
+	paths     = row{"tell whether a path exists, and see the size, times and attributes of its file", "no", "yes"}
+	watches   = row{"learn names of your files by watching folders", "no", "no"}
 	changes   = row{"change modes, times or attributes of what it reads", "no", "no"}
+	setIDs    = row{"make programs, in folders of `write`, that run with your rights whoever starts them", "no", "no"}
 	memories  = row{"read the memory or environment of other processes, or attach to them", "no", "no"}
 	signals   = row{"send signals to other processes", "no", "no"}
 	limits    = row{"change limits, priority or processors of other processes", "no", "no"}
@@ -43,10 +48,16 @@ var (
 	named     = row{"connect to named sockets", "no", "yes, before Landlock 9"}
 	lines     = row{"see command lines of other processes", "no", "yes"}
 	internals = row{"use io_uring, keys, BPF or performance counters", "no", "no"}
+	nested    = row{"make user namespaces of its own", "no", "no"}
 	remains   = row{"leave processes behind", "no", "no"}
+	hidden    = row{"hold memory above its bound in memfd files or System V memory", "no", "no"}
+	buffers   = row{"hold memory above its bound in buffers of pipes and sockets, or in shared memory that it no longer maps", "yes", "yes"}
 	large     = row{"write a file above its bound", "no", "no"}
 	forks     = row{"start processes above its bound", "no; root: until racflow looks", "until racflow looks"}
-	rows      = []row{files, changes, memories, signals, limits, sysv, networks, abstract, named, lines, internals, remains, large, forks}
+	rows      = []row{
+		files, paths, watches, changes, setIDs, memories, signals, limits, sysv, networks, abstract, named, lines, internals, nested,
+		remains, hidden, buffers, large, forks,
+	}
 )
 
 // attack is what the spy tries.
@@ -79,6 +90,35 @@ var attacks = []attack{
 	{row: files, name: "write home", do: func(at target) error { return os.WriteFile(filepath.Join(at.Dir, "new"), nil, 0o600) }},
 	{row: files, name: "write allowed", do: func(at target) error { return os.WriteFile(filepath.Join(at.Dir, "allowed", "new"), nil, 0o600) }},
 	{row: files, name: "folder by process", do: func(at target) error { _, err := os.ReadDir(of(at, "cwd")); return err }},
+	{row: paths, name: "stat", do: func(at target) error { _, err := os.Stat(filepath.Join(at.Dir, "secret")); return err }},
+	{row: paths, name: "access", do: func(at target) error { return unix.Access(filepath.Join(at.Dir, "secret"), unix.F_OK) }},
+	{row: paths, name: "link", do: func(at target) error { _, err := os.Readlink(filepath.Join(at.Dir, "link")); return err }},
+	{row: paths, name: "attributes of home", do: func(at target) error { _, err := unix.Listxattr(filepath.Join(at.Dir, "secret"), nil); return err }},
+	{row: paths, name: "enter a folder", do: func(at target) error {
+		err := os.Chdir(filepath.Join(at.Dir, "hidden"))
+		return errors.Join(err, os.Chdir(filepath.Join(at.Own, "work")))
+	}},
+	{row: watches, name: "inotify", do: func(at target) error {
+		fd, err := unix.InotifyInit1(0)
+		if err == nil {
+			_, err = unix.InotifyAddWatch(fd, filepath.Join(at.Dir, "hidden"), unix.IN_OPEN)
+		}
+		return err
+	}},
+	{row: watches, name: "older inotify", may: true, do: func(at target) error {
+		fd, err := older(253)
+		if err == nil {
+			_, err = unix.InotifyAddWatch(fd, filepath.Join(at.Dir, "hidden"), unix.IN_OPEN)
+		}
+		return err
+	}},
+	{row: watches, name: "fanotify", may: true, do: func(at target) error {
+		fd, err := unix.FanotifyInit(unix.FAN_REPORT_FID, 0)
+		if err == nil {
+			err = unix.FanotifyMark(fd, unix.FAN_MARK_ADD, unix.FAN_OPEN, unix.AT_FDCWD, filepath.Join(at.Dir, "hidden"))
+		}
+		return err
+	}},
 	{row: changes, name: "modes", do: func(at target) error { return os.Chmod(allowed(at), 0o777) }},
 	{row: changes, name: "times", do: func(at target) error { return os.Chtimes(allowed(at), time.Now(), time.Now()) }},
 	{row: changes, name: "owner", do: func(at target) error { return os.Chown(allowed(at), os.Getuid(), os.Getgid()) }},
@@ -91,8 +131,69 @@ var attacks = []attack{
 		defer f.Close()
 		return unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, 0x40) // not to be dumped
 	}},
+	{row: changes, name: "version", may: true, do: func(at target) error {
+		f, err := os.Open(allowed(at))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return unix.IoctlSetPointerInt(int(f.Fd()), 0x40087602, 7) // FS_IOC_SETVERSION
+	}},
 	{row: changes, name: "a system file", root: true, do: func(target) error { return same("/usr/bin/env") }},
 	{row: changes, name: "a device", root: true, do: func(target) error { return same("/dev/null") }},
+	{row: setIDs, name: "set-id by chmod", do: func(at target) error {
+		return setID(at, false, func(path string) error { return unix.Fchmodat(unix.AT_FDCWD, path, 0o4755, 0) })
+	}},
+	{row: setIDs, name: "set-id by fchmod", do: func(at target) error {
+		return setID(at, false, func(path string) error {
+			f, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			return unix.Fchmod(int(f.Fd()), 0o2755)
+		})
+	}},
+	{row: setIDs, name: "set-id by fchmodat2", may: true, do: func(at target) error {
+		return setID(at, false, func(path string) error { return unix.Fchmodat(unix.AT_FDCWD, path, 0o6755, unix.AT_SYMLINK_NOFOLLOW) })
+	}},
+	{row: setIDs, name: "set-id by older chmod", may: true, do: func(at target) error {
+		return setID(at, false, func(path string) error { _, err := older(90, pointer(path), 0o4755); return err })
+	}},
+	{row: setIDs, name: "set-id by openat", do: func(at target) error {
+		return setID(at, true, func(path string) error { _, err := unix.Open(path, unix.O_CREAT|unix.O_WRONLY, 0o4755); return err })
+	}},
+	{row: setIDs, name: "set-id without a name", may: true, do: func(at target) error {
+		fd, err := unix.Open(filepath.Join(at.Dir, "writable"), unix.O_TMPFILE|unix.O_RDWR, 0o4755)
+		if err != nil {
+			return err
+		}
+		return setID(at, true, func(path string) error {
+			return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
+		})
+	}},
+	{row: setIDs, name: "set-id by openat2", may: true, do: func(at target) error {
+		return setID(at, true, func(path string) error {
+			_, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: 0o4755})
+			return err
+		})
+	}},
+	{row: setIDs, name: "set-id by older open", may: true, do: func(at target) error {
+		return setID(at, true, func(path string) error { _, err := older(2, pointer(path), unix.O_CREAT, 0o4755); return err })
+	}},
+	{row: setIDs, name: "set-id by creat", may: true, do: func(at target) error {
+		return setID(at, true, func(path string) error { _, err := older(85, pointer(path), 0o4755); return err })
+	}},
+	{row: setIDs, name: "set-id by mknodat", do: func(at target) error {
+		return setID(at, true, func(path string) error { return unix.Mknodat(unix.AT_FDCWD, path, unix.S_IFREG|0o4755, 0) })
+	}},
+	{row: setIDs, name: "set-id by mknod", may: true, do: func(at target) error {
+		return setID(at, true, func(path string) error { _, err := older(133, pointer(path), unix.S_IFREG|0o4755); return err })
+	}},
+	{row: setIDs, name: "capabilities of a file", root: true, do: func(at target) error {
+		path := filepath.Join(at.Dir, "writable", "program")
+		return errors.Join(os.WriteFile(path, nil, 0o700), unix.Setxattr(path, "security.capability", []byte("\x01\x00\x00\x02\x01"+strings.Repeat("\x00", 15)), 0))
+	}},
 	{row: memories, name: "environment", do: func(at target) error { return read(of(at, "environ")) }},
 	{row: memories, name: "memory", do: func(at target) error {
 		f, err := os.Open(of(at, "mem"))
@@ -152,6 +253,48 @@ var attacks = []attack{
 		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false)
 		return err
 	}},
+	{row: nested, name: "clone", may: true, do: func(target) error { return fork(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD), 0) }},
+	{row: nested, name: "clone3", may: true, do: func(target) error {
+		arguments := [8]uint64{0: unix.CLONE_NEWUSER, 4: uint64(unix.SIGCHLD)}
+		return fork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&arguments)), unsafe.Sizeof(arguments))
+	}},
+	{row: nested, name: "unshare", may: true, do: func(target) error { return exec.Command("unshare", "--user", "true").Run() }},
+	{row: hidden, name: "memfd", do: func(target) error { _, err := unix.MemfdCreate("x", 0); return err }},
+	{row: hidden, name: "secret memory", may: true, do: func(target) error { return call(unix.SYS_MEMFD_SECRET, 0, 0, 0) }},
+	{row: hidden, name: "own memory of System V", do: func(target) error { return segment(1 << 20) }},
+	{row: hidden, name: "much memory of System V", may: true, do: func(target) error { return segment(1 << 33) }},
+	{row: hidden, name: "own queue of System V", do: func(target) error {
+		id, _, err := unix.Syscall(unix.SYS_MSGGET, unix.IPC_PRIVATE, 0o600, 0)
+		if err != 0 {
+			return err
+		}
+		return call(unix.SYS_MSGCTL, id, unix.IPC_RMID, 0)
+	}},
+	{row: hidden, name: "own semaphores of System V", do: func(target) error {
+		id, _, err := unix.Syscall(unix.SYS_SEMGET, unix.IPC_PRIVATE, 1000, 0o600)
+		if err != 0 {
+			return err
+		}
+		return call(unix.SYS_SEMCTL, id, 0, unix.IPC_RMID)
+	}},
+	{row: buffers, name: "shared memory without pages", do: func(target) error {
+		memory, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+		if err != nil {
+			return err
+		}
+		memory[0] = 1
+		if err := unix.Madvise(memory, unix.MADV_DONTNEED); err != nil || memory[0] != 1 {
+			return fmt.Errorf("it has lost its content: %w", err)
+		}
+		return nil
+	}},
+	{row: buffers, name: "a full pipe", do: func(target) error {
+		r, w, err := os.Pipe()
+		if err == nil {
+			_, err = w.Write(make([]byte, 1<<12))
+		}
+		return errors.Join(err, r.Close(), w.Close())
+	}},
 	{row: remains, name: "a daemon", spare: true, do: func(target) error {
 		c := exec.Command("sh", "-c", "setsid sleep 600 &")
 		c.Stderr = os.Stderr // employ sees who has this open
@@ -176,6 +319,65 @@ func call(number, first, second, third uintptr) error {
 		return err
 	}
 	return nil
+}
+
+// older makes a system call that only amd64 has.
+func older(number uintptr, arguments ...uintptr) (int, error) {
+	if runtime.GOARCH != "amd64" {
+		return -1, unix.ENOSYS
+	}
+	arguments = append(arguments, 0, 0, 0)
+	result, _, err := unix.Syscall(number, arguments[0], arguments[1], arguments[2])
+	if err != 0 {
+		return -1, err
+	}
+	return int(result), nil
+}
+
+func pointer(path string) uintptr { return uintptr(unsafe.Pointer(&append([]byte(path), 0)[0])) }
+
+// fork makes a process by a system call and waits for its end.
+func fork(number, first, second uintptr) error {
+	pid, _, err := unix.RawSyscall6(number, first, second, 0, 0, 0, 0)
+	switch {
+	case err != 0:
+		return err
+	case pid == 0: // the child
+		_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+	_, failed := unix.Wait4(int(pid), nil, 0, nil)
+	return failed
+}
+
+// segment makes System V memory of a size.
+func segment(size int) error {
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, size, 0o600)
+	if err == nil {
+		_, err = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+	}
+	return err
+}
+
+// setID reports whether a program of a writable folder has become one that changes the user or group.
+// fresh: do makes it; otherwise do changes one that exists.
+func setID(at target, fresh bool, do func(path string) error) error {
+	path := filepath.Join(at.Dir, "writable", "program")
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	if !fresh {
+		if err := os.WriteFile(path, nil, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := do(path); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) == 0 {
+		err = errors.New("it is an ordinary program")
+	}
+	return err
 }
 
 func read(path string) error {

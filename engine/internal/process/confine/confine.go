@@ -34,8 +34,12 @@ func (k Kernel) Gaps(p Policy) []string {
 	gap(k.Landlock == 0 && k.View && !k.ReadOnly, "it can change what it may only read")
 	gap(k.Landlock > 0 && k.Landlock < cage.LandlockTruncate && !k.View, "it can empty files that it may not read")
 	gap(k.Landlock > 0 && !k.ReadOnly && !k.Filter, "it can change the modes, owners, times and attributes of your files")
+	gap(k.Landlock > 0 && !k.View && !k.Filter, "it can watch which of your files are used")
+	gap(k.Landlock > 0 && !k.View, "it can tell whether a path exists that it knows, and see the size, times and attributes of the file")
+	gap(!k.Filter, "it can make programs in folders of `write` that run with your rights, whoever starts them")
 	gap(!k.Namespaces && !k.Filter, "it reaches the network")
 	network := !k.Namespaces && k.Filter && p.Network
+	gap(network, "it can listen for connections at a TCP port that the system picks")
 	gap(network && k.Landlock < cage.LandlockTCP, "it reaches every host over TCP")
 	gap(network && k.Landlock >= cage.LandlockTCP && len(p.Local) == 0, "it reaches every host at one TCP port, that of the proxy")
 	gap(network && k.Landlock >= cage.LandlockTCP && len(p.Local) > 0, "it reaches every host at the TCP ports "+ports(p.Local)+" and that of the proxy")

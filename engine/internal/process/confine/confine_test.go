@@ -83,6 +83,13 @@ func spy(raw string) {
 	})
 	try("services", func() error { return dial("unix", filepath.Join(at.Own, "services", "s"), false) })
 	try("allowed", func() error { return read(filepath.Join(at.Dir, "allowed", "file")) })
+	try("writable", func() error { return os.WriteFile(filepath.Join(at.Dir, "writable", "x"), nil, 0o700) })
+	try("a small segment", func() error {
+		if at.Alone {
+			return nil
+		}
+		return segment(56)
+	})
 	try("a program", func() error { return exec.Command("true").Run() })
 	try("own modes", func() error { return os.Chmod("x", 0o700) })
 	for _, a := range attacks {
@@ -112,7 +119,7 @@ func employ(raw string) {
 	must(err)
 	policy := Policy{
 		Home: in("home"), Work: in("work"), Temp: in("tmp"), Sockets: in("sockets"), Services: in("services"),
-		Read: []string{filepath.Join(at.Dir, "allowed")}, Unconfined: at.Unconfined, Remove: []string{at.Own},
+		Read: []string{filepath.Join(at.Dir, "allowed")}, Write: []string{filepath.Join(at.Dir, "writable")}, Unconfined: at.Unconfined, Remove: []string{at.Own},
 		Processes: manyProcesses, Disk: largeFile,
 	}
 	var mu sync.Mutex // of at.Advice
@@ -173,7 +180,7 @@ func answer(l net.Listener) {
 }
 
 // own is what a plugin reaches however it is confined.
-var own = []string{"own home", "own temp", "own work", "own socket", "services", "allowed", "a program"}
+var own = []string{"own home", "own temp", "own work", "own socket", "services", "allowed", "writable", "a small segment", "a program"}
 
 // TestSpy employs a spy as this user and as one who is not root, with and without namespaces, and
 // unconfined to show that its attacks work.
@@ -250,11 +257,15 @@ func employed(t *testing.T, user string, at target) target {
 		func() error { return err },
 		func() error { return os.Mkdir(filepath.Join(dir, "own"), 0o777) },
 		func() error { return os.Mkdir(filepath.Join(dir, "allowed"), 0o777) },
+		func() error { return os.Mkdir(filepath.Join(dir, "writable"), 0o777) },
+		func() error { return os.Mkdir(filepath.Join(dir, "hidden"), 0o755) },
+		func() error { return os.Symlink("secret", filepath.Join(dir, "link")) },
 		func() error { return os.WriteFile(filepath.Join(dir, "allowed", "file"), nil, 0o644) },
 		func() error { return os.WriteFile(filepath.Join(dir, "secret"), nil, 0o644) },
 		func() error { return os.Chmod(dir, 0o777) },
 		func() error { return os.Chmod(filepath.Join(dir, "own"), 0o777) },
 		func() error { return os.Chmod(filepath.Join(dir, "allowed"), 0o777) },
+		func() error { return os.Chmod(filepath.Join(dir, "writable"), 0o777) },
 		func() error {
 			if user == "plain" && os.Getuid() == 0 {
 				return os.Chown(filepath.Join(dir, "allowed", "file"), 65534, 65534)

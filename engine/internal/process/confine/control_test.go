@@ -194,7 +194,7 @@ func TestProxy(t *testing.T) {
 
 // TestGaps: what a kernel lacks is said, and nothing else.
 func TestGaps(t *testing.T) {
-	const sockets, lines = "sockets of your other programs", "command lines"
+	const paths, sockets, lines = "whether a path exists", "sockets of your other programs", "command lines"
 	full := cage.Kernel{Landlock: 7, Namespaces: true, View: true, ReadOnly: true, Proc: true, Filter: true}
 	in := func(change func(*cage.Kernel)) Kernel {
 		k := full
@@ -212,24 +212,24 @@ func TestGaps(t *testing.T) {
 		"all of it":      {kernel: in(func(*cage.Kernel) {})},
 		"as wished":      {policy: Policy{Unconfined: true}},
 		"another system": {want: []string{"nothing is enforced"}},
-		"no namespaces":  {kernel: place(7, true), want: []string{sockets, lines}},
-		"nor proxy":      {kernel: place(7, true), policy: Policy{Network: true}, want: []string{"every host at one TCP port", sockets, lines}},
+		"no namespaces":  {kernel: place(7, true), want: []string{paths, sockets, lines}},
+		"nor proxy":      {kernel: place(7, true), policy: Policy{Network: true}, want: []string{paths, "listen", "every host at one TCP port", sockets, lines}},
 		"nor a server's network": {
 			kernel: place(10, true), policy: Policy{Network: true, Local: []string{"localhost:8080", "[::1]:8080", "127.0.0.1:11434"}},
-			want: []string{"every host at the TCP ports 8080, 11434 and that of the proxy", lines},
+			want: []string{paths, "listen", "every host at the TCP ports 8080, 11434 and that of the proxy", lines},
 		},
-		"nor an old Landlock's":      {kernel: place(3, true), policy: Policy{Network: true}, want: []string{"every host over TCP", sockets, "abstract", "signals", lines}},
-		"the first Landlock":         {kernel: place(1, true), want: []string{"empty files", sockets, "abstract", "signals", lines}},
-		"the latest":                 {kernel: place(10, true), want: []string{lines}},
-		"no filter":                  {kernel: place(10, false), want: []string{"modes, owners", "network", "limits and priorities", "shared memory", "keys", lines}},
+		"nor an old Landlock's":      {kernel: place(3, true), policy: Policy{Network: true}, want: []string{paths, "listen", "every host over TCP", sockets, "abstract", "signals", lines}},
+		"the first Landlock":         {kernel: place(1, true), want: []string{"empty files", paths, sockets, "abstract", "signals", lines}},
+		"the latest":                 {kernel: place(10, true), want: []string{paths, lines}},
+		"no filter":                  {kernel: place(10, false), want: []string{"modes, owners", "watch", paths, "programs in folders", "network", "limits and priorities", "shared memory", "keys", lines}},
 		"no Landlock":                {kernel: in(func(k *cage.Kernel) { k.Landlock = 0 })},
 		"an old kernel":              {kernel: in(func(k *cage.Kernel) { k.Landlock, k.ReadOnly = 0, false }), want: []string{"change what it may only read"}},
 		"an old Landlock":            {kernel: in(func(k *cage.Kernel) { k.Landlock = 1 })},
-		"no filter, with namespaces": {kernel: in(func(k *cage.Kernel) { k.Filter = false }), want: []string{"keys"}},
+		"no filter, with namespaces": {kernel: in(func(k *cage.Kernel) { k.Filter = false }), want: []string{"programs in folders", "keys"}},
 		"a container":                {kernel: in(func(k *cage.Kernel) { k.Proc = false }), want: []string{lines}},
-		"no view":                    {kernel: in(func(k *cage.Kernel) { k.View, k.ReadOnly, k.Proc = false, false, false }), want: []string{sockets, lines}},
+		"no view":                    {kernel: in(func(k *cage.Kernel) { k.View, k.ReadOnly, k.Proc = false, false, false }), want: []string{paths, sockets, lines}},
 		"nothing": {kernel: place(0, false), want: []string{
-			"your files", "network", sockets, "abstract", "signals", "memory", "limits and priorities", "shared memory", "keys", lines,
+			"your files", "programs in folders", "network", sockets, "abstract", "signals", "memory", "limits and priorities", "shared memory", "keys", lines,
 		}},
 	} {
 		got := c.kernel.Gaps(c.policy)

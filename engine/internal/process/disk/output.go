@@ -92,8 +92,11 @@ func (f *Output) claim() error {
 		return fmt.Errorf("%s cannot be written: %s is in the way; remove it, or choose another file", f.name, part)
 	}
 	f.file, err = support.OpenLock(part, os.O_WRONLY|os.O_CREATE, 0o666)
-	if errors.Is(err, support.ErrBusy) {
+	switch {
+	case errors.Is(err, support.ErrBusy):
 		return &BusyError{f.name}
+	case errors.Is(err, support.ErrNoLocks):
+		return fmt.Errorf("%s cannot be written: %w", f.name, err)
 	}
 	if err == nil {
 		if f.left, err = prepare(f.file, before); err != nil {

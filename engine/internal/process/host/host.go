@@ -68,7 +68,7 @@ const noBytecode = "PYTHONDONTWRITEBYTECODE=1"
 // hold secrets of other stages.
 var (
 	passed = []string{
-		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOGC", "GOMAXPROCS", "GODEBUG", "GORACE", "GOCOVERDIR", models, support.NoDumpVariable,
+		"PATH", "HOME", "TMPDIR", "LANG", "TZ", "GOGC", "GOMAXPROCS", "GODEBUG", "GORACE", "GOCOVERDIR", models, support.NoDumpVariable, support.NoLockVariable,
 	}
 	passedPrefixes = []string{"XDG_", "LC_", "SSL_CERT_"}
 	proxies        = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"} // also in lower case

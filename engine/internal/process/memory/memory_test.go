@@ -43,10 +43,10 @@ func (m machine) has(pid, parent, group, anonymous, share int) {
 	dir := filepath.Join(m.dir, fmt.Sprint(pid))
 	files := map[string]string{
 		"stat":   fmt.Sprintf("%d (a) ) b) S %d %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 3 0", pid, parent, group),
-		"status": fmt.Sprintf("Name:\tx\nVmRSS:\t999999999 kB\nRssAnon:\t%d kB\nRssFile:\t888888 kB\nRssShmem:\t1024 kB\nVmSwap:\t1024 kB\n", (anonymous-2)<<10),
+		"status": fmt.Sprintf("Name:\tx\nVmRSS:\t999999999 kB\nRssAnon:\t%d kB\nRssFile:\t888888 kB\nRssShmem:\t1024 kB\nVmPTE:\t512 kB\nVmSwap:\t1024 kB\nHugetlbPages:\t512 kB\n", (anonymous-3)<<10),
 	}
 	if share > 0 {
-		files["smaps_rollup"] = fmt.Sprintf("Rss: 99999 kB\nPss: 77777 kB\nPss_Anon: %d kB\nPss_Shmem: 0 kB\nSwapPss: 0 kB\n", share<<10)
+		files["smaps_rollup"] = fmt.Sprintf("Rss: 99999 kB\nPss: 77777 kB\nPss_Anon: %d kB\nPss_Shmem: 0 kB\nSwapPss: 0 kB\n", (share-1)<<10)
 	}
 	for name, text := range files {
 		must.Do(m.t, os.MkdirAll(dir, 0o700))

@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,19 +88,21 @@ func (t *table) family(pid int, kept bool) []int {
 	return all
 }
 
-// held returns the bytes that processes hold together. Pages that several of them share count for
-// each, unless exact is set and the system reports shares.
+// held returns the bytes that processes hold together, with the tables of their pages. Pages that
+// several of them share count for each, unless exact is set and the system reports shares.
 func (t *table) held(pids []int, exact bool) (sum int64) {
 	for _, pid := range pids {
-		dir := filepath.Join(t.root, strconv.Itoa(pid))
+		dir, counted := filepath.Join(t.root, strconv.Itoa(pid)), []string{"VmPTE:", "HugetlbPages:"}
+		var shares int64
+		err := errors.ErrUnsupported
 		if exact {
-			if n, err := count(filepath.Join(dir, "smaps_rollup"), "Pss_Anon:", "Pss_Shmem:", "SwapPss:"); err == nil {
-				sum += n
-				continue
-			}
+			shares, err = count(filepath.Join(dir, "smaps_rollup"), "Pss_Anon:", "Pss_Shmem:", "SwapPss:")
 		}
-		n, _ := count(filepath.Join(dir, "status"), "RssAnon:", "RssShmem:", "VmSwap:") // the process may have ended
-		sum += n
+		if err != nil {
+			counted = append(counted, "RssAnon:", "RssShmem:", "VmSwap:")
+		}
+		n, _ := count(filepath.Join(dir, "status"), counted...) // the process may have ended
+		sum += shares + n
 	}
 	return sum
 }

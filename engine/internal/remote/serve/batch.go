@@ -9,19 +9,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/remote/live"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
-
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/sdk/support"
 )
 
@@ -42,12 +41,18 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer
 		ProblemOf(r.Context(), engine.Result{}, live.ErrStarting).ServeHTTP(w, r)
 		return
 	}
+	body := bufio.NewReaderSize(r.Body, 64<<10)
+	if _, err := body.Peek(1); errors.Is(err, rows.ErrEncoding) { // other errors come again
+		UnreadableBody(err).ServeHTTP(w, r)
+		return
+	}
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // fails only for recorders of tests
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	b := &batch{server: s, pipeline: p, answer: answer, room: semaphore.NewWeighted(window), lines: make(chan *line, s.options.Window)}
-	b.work.Go(func() { b.read(ctx, r.Body) })
+	_, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	b.work.Go(func() { b.read(ctx, body, params["charset"]) })
 	w.Header().Set("Content-Type", linesType)
 	err := b.write(w, control)
 	cancel()
@@ -87,11 +92,12 @@ type line struct {
 }
 
 // read starts to answer each line of the body.
-func (b *batch) read(ctx context.Context, body io.Reader) {
+func (b *batch) read(ctx context.Context, body *bufio.Reader, charset string) {
 	defer close(b.lines)
-	in := rows.NewLines(bufio.NewReaderSize(body, 64<<10), '\n')
+	in := rows.NewLines(body, '\n')
 	for {
 		content, err := in.Next()
+		content = rows.TrimMark(content)
 		var item Item
 		switch {
 		case errors.Is(err, io.EOF):
@@ -103,7 +109,7 @@ func (b *batch) read(ctx context.Context, body io.Reader) {
 		case len(bytes.TrimSpace(content)) == 0:
 			continue
 		default:
-			err = decode(content, &item)
+			err = decode(content, charset, &item)
 		}
 		one := &line{size: int64(len(content)) + 1, done: make(chan any, 1)}
 		if b.room.Acquire(ctx, one.size) != nil {
@@ -172,9 +178,10 @@ func next[T any](from <-chan T, flush func() error) (value T, ok bool, err error
 }
 
 // decode decodes an item. Unknown fields are errors, as in a request for one item.
-func decode(content []byte, item *Item) error {
-	if !utf8.Valid(content) {
-		return errNotUTF8
+func decode(content []byte, charset string, item *Item) error {
+	at, mistaken := mistake(content, charset)
+	if errors.Is(mistaken, errNotUTF8) {
+		return fmt.Errorf("the line is no item: column %d: %w", column(content, at), mistaken)
 	}
 	dec := json.NewDecoder(bytes.NewReader(content))
 	dec.DisallowUnknownFields()
@@ -182,11 +189,12 @@ func decode(content []byte, item *Item) error {
 	switch err := dec.Decode(item); {
 	case errors.As(err, &other):
 		return fmt.Errorf("the line is no item: it has %s where %s should be", other.Value, cmp.Or(other.Field, "the item"))
+	case err == nil && mistaken != nil:
+		return errors.New("the line is no item: something follows it; write one JSON object a line")
+	case mistaken != nil:
+		return fmt.Errorf("the line is no item: column %d: %w", column(content, at), mistaken)
 	case err != nil:
 		return fmt.Errorf("the line is no item: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("the line is no item: something follows it; write one JSON object a line")
 	}
 	return nil
 }

@@ -41,14 +41,14 @@ func TestBatch(t *testing.T) {
 	want := []string{
 		`{"id":"1","text":"a","answer":"A","agreement":0,"flagged":false,"votes":[]}`,
 		`{"id":"x","text":"b","answer":"B","agreement":0,"flagged":false,"votes":[]}`,
-		bad(4, `"message":"the line is no item: unexpected EOF"`),
+		bad(4, `"message":"the line is no item: column 9: unexpected end of JSON input"`),
 		strings.Replace(bad(5, `"message":"the line is no item: json: unknown field \"more\""`), `"text":""`, `"text":"c"`, 1),
 		strings.Replace(bad(6, `"message":"the line is no item: something follows it; write one JSON object a line"`), `"text":""`, `"text":"d"`, 1),
 		bad(7, `"message":"the line is no item: it has array where the item should be"`),
 		strings.Replace(bad(8, `"message":"the text is empty"`), `"text":""`, `"text":" "`, 1),
 		bad(9, `"stage":"sample.x","message":"it ended"`),
 		bad(10, `"message":"it is longer than 1048576 bytes"`),
-		bad(11, `"message":"it is not UTF-8"`),
+		bad(11, `"message":"the line is no item: column 12: it is not UTF-8"`),
 		`{"id":"12","text":"last","answer":"LAST","agreement":0,"flagged":false,"votes":[]}`, "",
 	}
 	if got := strings.Split(text, "\n"); strings.Join(got, "\n") != strings.Join(want, "\n") {

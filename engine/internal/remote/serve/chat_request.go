@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -193,9 +192,9 @@ func (c *content) UnmarshalJSON(b []byte) error {
 
 // read reads a request and returns the question in it.
 func read(r *http.Request) (in chatRequest, question string, refused *refusal) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return in, "", refusalOf(UnreadableBody(err))
+	body, p := readJSON(r)
+	if p != nil {
+		return in, "", refusalOf(p)
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return in, "", wrong("", "the body is no chat completion request: %v", err)

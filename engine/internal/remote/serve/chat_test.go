@@ -96,7 +96,7 @@ func TestComplete(t *testing.T) {
 		{"passages", body("passages"), `"content":"[1] first\n\n[2] second","annotations":[{"type":"url_citation","url_citation":{"start_index":0,"end_index":3,"title":"docs/a b.md","url":"docs/a%20b.md#L3-L9"}},{"type":"url_citation","url_citation":{"start_index":11,"end_index":14,"title":"b","url":"b"}}]`, 200},
 		{"settings without effect", `{"model":"intent","temperature":0.3,"tools":[{}],"n":1,"response_format":{"type":"text"},"messages":[{"role":"user","content":"a"}]}`, `"about a"`, 200},
 
-		{"no JSON", `{`, `"error":{"message":"the body is no chat completion request`, 400},
+		{"no JSON", `{`, `"error":{"message":"the body is not JSON: line 1, column 1: unexpected end`, 400},
 		{"no question", `{"model":"intent","messages":[{"role":"system","content":"x"}]}`, `"param":"messages"`, 400},
 		{"picture", `{"model":"intent","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, `type \"image_url\"`, 400},
 		{"content of another form", `{"model":"intent","messages":[{"role":"user","content":7}]}`, `content is a text or a list of parts`, 400},

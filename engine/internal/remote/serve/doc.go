@@ -13,10 +13,10 @@
 //	GET  /metrics                     metrics for Prometheus, where they are kept
 //	GET  /healthz, /readyz            the process answers; all pipelines do, and it is not ending
 //
-// An item is a JSON object with a text and optionally an id, an expected label and metadata. A body
-// of the type application/x-ndjson is a batch: one item per line, of any length. The response has
-// one result per line, in the order of the items; results come while items are still being sent, so
-// a client sends and reads at the same time. An invalid line gets a result with an error. A batch
+// Bodies are UTF-8, with or without a byte order mark. An item is a JSON object with a text and
+// optionally an id, an expected label and metadata. A body of the type application/x-ndjson is a batch:
+// one item per line, of any length. The response has one result per line, in the order of the items;
+// results come while items are still being sent, so a client sends and reads at the same time. An invalid line gets a result with an error. A batch
 // that ends early has a last line with the reason, and its connection is aborted, so that the
 // response never looks complete.
 //
@@ -26,7 +26,7 @@
 // Errors are problem documents (RFC 9457):
 //
 //	400 malformed                       413 the body is too long
-//	401 no valid token                  415 a body of another type
+//	401 no valid token                  415 a body of another type or encoding
 //	403 a web page of another origin    421 a Host that is not this server's
 //	404 there is no such pipeline       422 the item cannot be used
 //	405 there is no such method         429 too many requests; try again, see Retry-After

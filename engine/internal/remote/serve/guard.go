@@ -2,6 +2,7 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,16 +11,20 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/rs/cors"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 )
 
 // This file stands between the network and an HTTP handler, and applies the same access rules and
 // limits to all interfaces of a server: a handler behind a Guard sees only requests with a known
 // Host and a valid token, and none from foreign web pages. The Guard limits the number of
 // simultaneous requests, the size of headers and bodies, and the time in which a body has to
-// arrive.
+// arrive. If there are too many requests, the one whose body arrives slowest makes room.
 //
 // Rejected requests get a problem document (RFC 9457). The Guard knows nothing of pipelines and
 // does not limit how long a handler works.
@@ -32,10 +37,10 @@ func (g *Guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return NewProblem(http.StatusUnsupportedMediaType, "send bodies as they are, without a Content-Encoding")
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return NewProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("the body is packed with %q: send bodies as they are, without a Content-Encoding", coding))
 	}
-	b := &guardedBody{in: r.Body, control: http.NewResponseController(w)}
+	b := &guardedBody{in: r.Body, control: http.NewResponseController(w), arriving: &g.arriving}
 	if g.options.Streams(r) {
 		b.each = g.options.Stall
 	} else {
@@ -45,7 +50,10 @@ func (g *Guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
 		b.in = http.MaxBytesReader(w, r.Body, g.options.Body)
 		b.until = time.Now().Add(g.options.Arrive)
 	}
-	r.Body = b
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{rows.UTF8(b), b}
 	return nil
 }
 
@@ -63,6 +71,8 @@ func UnreadableBody(err error) *Problem {
 		return tooLarge(large.Limit)
 	case errors.Is(err, ErrSlow):
 		return NewProblem(http.StatusRequestTimeout, ErrSlow.Error())
+	case errors.Is(err, rows.ErrEncoding):
+		return NewProblem(http.StatusUnsupportedMediaType, "the body cannot be read: "+err.Error())
 	}
 	return NewProblem(http.StatusBadRequest, "the body ends before it is whole")
 }
@@ -75,27 +85,104 @@ func (g *Guard) expect(w *writer, r *http.Request) {
 	}
 }
 
+// patience is how long the Guard waits for a body before it may give its place to another request,
+// and how long that request then waits for the place.
+const patience = 500 * time.Millisecond
+
+// enter takes a place among the simultaneous requests. It returns false if there is none.
+func (g *Guard) enter(ctx context.Context) bool {
+	select {
+	case g.working <- struct{}{}:
+		return true
+	default:
+	}
+	if !g.arriving.dropSlowest() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case g.working <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// arrivals are the bodies that the server waits for.
+type arrivals struct {
+	mu      sync.Mutex
+	waiting map[*guardedBody]bool
+}
+
+// dropSlowest ends the wait for the body with the lowest rate. It returns false if there is none
+// that the server has waited for long enough.
+func (a *arrivals) dropSlowest() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var slowest *guardedBody
+	var lowest float64
+	for b := range a.waiting {
+		waited := b.waited + time.Since(b.since)
+		rate := float64(b.arrived+1) / waited.Seconds()
+		if waited >= patience && (slowest == nil || rate < lowest) {
+			slowest, lowest = b, rate
+		}
+	}
+	if slowest == nil {
+		return false
+	}
+	delete(a.waiting, slowest)
+	slowest.until, slowest.each = time.Unix(1, 0), 0
+	_ = slowest.control.SetReadDeadline(slowest.until) // fails only for recorders of tests
+	return true
+}
+
+// begin starts the wait for a piece of a body, and the time limit for it.
+func (a *arrivals) begin(b *guardedBody) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting[b] = true
+	b.since = time.Now()
+	until := b.until
+	if b.each > 0 {
+		until = b.since.Add(b.each)
+	}
+	_ = b.control.SetReadDeadline(until) // as above
+}
+
+// end ends the wait for a piece.
+func (a *arrivals) end(b *guardedBody, bytes int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.waiting, b)
+	b.waited += time.Since(b.since)
+	b.arrived += bytes
+}
+
 // guardedBody limits the time in which a body, or each piece of it, has to arrive. It removes the
 // deadline at the end of the body: the server reads on to notice when the client disconnects, and
 // would mistake a deadline for that.
 type guardedBody struct {
 	in      io.ReadCloser
 	control *http.ResponseController
-	until   time.Time
-	each    time.Duration
 	ended   error // returned by every further Read
+
+	arriving *arrivals // guards the following
+	until    time.Time
+	each     time.Duration
+	since    time.Time     // when the server began to wait for the current piece
+	waited   time.Duration // for the previous pieces
+	arrived  int           // bytes
 }
 
 func (b *guardedBody) Read(p []byte) (int, error) {
 	if b.ended != nil {
 		return 0, b.ended
 	}
-	until := b.until
-	if b.each > 0 {
-		until = time.Now().Add(b.each)
-	}
-	_ = b.control.SetReadDeadline(until) // fails only for recorders of tests
+	b.arriving.begin(b)
 	n, err := b.in.Read(p)
+	b.arriving.end(b, n)
 	if err != nil {
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -123,15 +210,13 @@ func (g *Guard) callers(h http.Handler) http.Handler {
 			NewProblem(http.StatusUnauthorized, "send a valid token as Authorization: Bearer TOKEN").ServeHTTP(w, r)
 			return
 		}
-		select {
-		case g.working <- struct{}{}:
-			defer func() { <-g.working }()
-		default:
+		if !g.enter(r.Context()) {
 			p := NewProblem(http.StatusTooManyRequests, "as many requests as this server takes at a time are under way")
 			p.RetryAfter = time.Second
 			p.ServeHTTP(w, r)
 			return
 		}
+		defer func() { <-g.working }()
 		if p := g.bound(w, r); p != nil {
 			p.ServeHTTP(w, r)
 			return
@@ -192,16 +277,17 @@ func (o GuardOptions) Defaults() GuardOptions {
 
 // Guard checks requests before it passes them to a handler.
 type Guard struct {
-	options GuardOptions
-	pages   *http.CrossOriginProtection
-	working chan struct{}
-	inside  http.Handler // behind the check of origins
+	options  GuardOptions
+	pages    *http.CrossOriginProtection
+	working  chan struct{}
+	arriving arrivals
+	inside   http.Handler // behind the check of origins
 }
 
 // NewGuard puts a guard before a handler. An invalid origin is an error.
 func NewGuard(h http.Handler, o GuardOptions) (*Guard, error) {
 	o = o.Defaults()
-	g := &Guard{options: o, pages: http.NewCrossOriginProtection(), working: make(chan struct{}, o.Concurrency)}
+	g := &Guard{options: o, pages: http.NewCrossOriginProtection(), working: make(chan struct{}, o.Concurrency), arriving: arrivals{waiting: map[*guardedBody]bool{}}}
 	for _, origin := range o.Origins {
 		if err := g.pages.AddTrustedOrigin(origin); err != nil {
 			return nil, fmt.Errorf("%q is no origin: write it as https://example.com: %w", origin, err)

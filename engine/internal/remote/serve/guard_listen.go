@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 )
 
 // Loopback reports whether only this machine can reach an address such as 127.0.0.1:8080.
@@ -311,7 +313,7 @@ func readTokens(path string) ([]digest, error) {
 
 // parseTokens never puts a token into an error.
 func parseTokens(content []byte) (all []digest, err error) {
-	in := bufio.NewScanner(bytes.NewReader(content))
+	in := bufio.NewScanner(bytes.NewReader(rows.TrimMark(content)))
 	for n := 1; in.Scan(); n++ {
 		token := strings.TrimSpace(in.Text())
 		switch {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/racflow/racflow/sdk/sdktest/must"
@@ -173,6 +174,98 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
+// piped is a response whose connection is a pipe, as far as the deadline for reading goes.
+type piped struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+// SetReadDeadline is what http.ResponseController looks for.
+func (p piped) SetReadDeadline(t time.Time) error { return p.conn.SetReadDeadline(t) }
+
+// TestStalledBodies: where all places are taken, the slowest body makes room for another request. Who
+// sends well, and what is being worked on, stays.
+func TestStalledBodies(t *testing.T) {
+	for name, test := range map[string]struct {
+		streams, busy bool
+		age           time.Duration // of the slow bodies
+		each          int           // bytes that they send every 10 ms
+		status        int           // of one more request
+	}{
+		"nothing comes":        {age: time.Second, status: 200},
+		"a byte now and then":  {age: 10 * time.Second, each: 1, status: 200},
+		"streams":              {streams: true, age: time.Second, status: 200},
+		"streams of bytes":     {streams: true, age: time.Minute, each: 1, status: 200},
+		"they have just begun": {age: patience / 2, status: 429},
+		"the server works":     {busy: true, age: time.Second, status: 429},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const places = 5
+				end := make(chan struct{})
+				g := guarded(t, func(w http.ResponseWriter, r *http.Request) {
+					if test.busy {
+						<-end
+					}
+					echo(w, r)
+				}, GuardOptions{Concurrency: places, Streams: func(*http.Request) bool { return test.streams }})
+				ask := func(body io.Reader, conn net.Conn) int {
+					w := httptest.NewRecorder()
+					g.ServeHTTP(piped{w, conn}, httptest.NewRequest(http.MethodPost, "/", body))
+					return w.Code
+				}
+				type ended struct{ body, code int }
+				all := make(chan ended, places)
+				for i := range places {
+					client, server := net.Pipe()
+					go func() {
+						defer server.Close()
+						all <- ended{i, ask(server, server)}
+					}()
+					go func() {
+						defer client.Close()
+						for {
+							n := test.each
+							if i == 0 { // it sends well
+								n = 100
+							}
+							select {
+							case <-end:
+								return
+							case <-time.After(10 * time.Millisecond):
+							}
+							if _, err := client.Write(make([]byte, n)); err != nil {
+								return
+							}
+						}
+					}()
+				}
+				time.Sleep(test.age)
+				free, _ := net.Pipe()
+				begun := time.Now()
+				if code := ask(strings.NewReader("x"), free); code != test.status || time.Since(begun) > patience {
+					t.Errorf("%d, after %s", code, time.Since(begun))
+				}
+				synctest.Wait()
+				if dropped := len(all) == 1; dropped != (test.status == 200) {
+					t.Errorf("one was dropped: %v", dropped)
+				} else if dropped {
+					if e := <-all; e.body == 0 || e.code != http.StatusRequestTimeout {
+						t.Errorf("number %d was dropped with %d", e.body, e.code)
+					}
+				}
+				close(end)
+				synctest.Wait()
+				for len(all) > 0 {
+					if e := <-all; e.code != 200 {
+						t.Errorf("number %d ended with %d", e.body, e.code)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestSlow: who sends nothing, or reads nothing, does not hold a connection.
 func TestSlow(t *testing.T) {
 	soon := 300 * time.Millisecond
@@ -300,6 +393,8 @@ func TestTokensOfFile(t *testing.T) {
 	write("third-secret-token\n")
 	check("back", "second-secret-token", false)
 	check("back", "third-secret-token", true)
+	write("\ufeffof-an-editor-on-windows\r\n")
+	check("a byte order mark", "of-an-editor-on-windows", true)
 	if got := log.String(); strings.Count(got, "level=ERROR") != 1 || strings.Contains(got, "secret") || strings.Contains(got, "short") {
 		t.Errorf("%s", got)
 	}

@@ -3,7 +3,9 @@ package serve
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -17,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/remote/live"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
@@ -121,16 +124,10 @@ func operation[Result any](s *Server, verb, summary string, answer lineAnswer) h
 				s.batch(w, r, answer)
 				return
 			}
-			content, err := io.ReadAll(r.Body)
-			if err != nil {
-				UnreadableBody(err).ServeHTTP(w, r)
+			if _, p := readJSON(r); p != nil {
+				p.ServeHTTP(w, r)
 				return
 			}
-			if !utf8.Valid(content) { // a JSON decoder would replace invalid bytes
-				NewProblem(http.StatusBadRequest, errNotUTF8.Error()).ServeHTTP(w, r)
-				return
-			}
-			r.Body = io.NopCloser(bytes.NewReader(content))
 			next(ctx)
 		}},
 	}
@@ -145,6 +142,46 @@ func respond(ctx context.Context, value any, r engine.Result, err error) (*huma.
 		_, w := humago.Unwrap(ctx)
 		writeJSON(w, "application/json", http.StatusOK, value)
 	}}, nil
+}
+
+// readJSON reads a body, and leaves it to be read again. Its problem says where the body is not JSON
+// in UTF-8: decoders replace other bytes, and do not say where they stop.
+func readJSON(r *http.Request) ([]byte, *Problem) {
+	content, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, UnreadableBody(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(content))
+	kind, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	at, err := mistake(content, params["charset"])
+	var syntax *json.SyntaxError
+	if err == nil || errors.As(err, &syntax) && (len(content) == 0 || kind != "application/json") { // others say that
+		return content, nil
+	}
+	line, begins := bytes.Count(content[:at], []byte("\n"))+1, bytes.LastIndexByte(content[:at], '\n')+1
+	return nil, NewProblem(http.StatusBadRequest, fmt.Sprintf("the body is not JSON: line %d, column %d: %v", line, column(content[begins:], at-begins), err))
+}
+
+// column returns the number of the character that a byte of a line belongs to.
+func column(line []byte, at int) int { return utf8.RuneCount(line[:at]) + 1 }
+
+// mistake returns why a text is not JSON in UTF-8, and at which byte. charset is what its sender
+// calls it; empty: nothing.
+func mistake(content []byte, charset string) (at int, err error) {
+	if utf8.Valid(content) {
+		var syntax *json.SyntaxError
+		if errors.As(json.Unmarshal(content, new(json.RawMessage)), &syntax) {
+			return int(max(syntax.Offset, 1)) - 1, syntax
+		}
+		return 0, nil
+	}
+	for r, size := utf8.DecodeRune(content); r != utf8.RuneError || size > 1; r, size = utf8.DecodeRune(content[at:]) {
+		at += size
+	}
+	if charset == "" || strings.EqualFold(charset, "utf-8") {
+		return at, errNotUTF8
+	}
+	return at, fmt.Errorf("%w but, by its Content-Type, %s: %w", errNotUTF8, charset, rows.ErrEncoding)
 }
 
 var errNotUTF8 = errors.New("it is not UTF-8")

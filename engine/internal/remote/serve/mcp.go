@@ -3,8 +3,10 @@ package serve
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/remote/live"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/result"
@@ -32,17 +35,24 @@ import (
 // MountMCP adds the protocol to a server, under /mcp.
 func MountMCP(s *Server, log *slog.Logger) {
 	f := mcpFace{s.pipelines, s.options.Timeout, log}
+	speak := protocol.NewStreamableHTTPHandler(func(*http.Request) *protocol.Server { return f.server() }, &protocol.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, Logger: log,
+		DisableLocalhostProtection:   true, // the guard has its own, which knows the server's names
+		MaxRequestBodyBytes:          -1,   // the guard limits bodies
+		PropagateRequestCancellation: true,
+	})
 	message := as("application/json", schema[rpcMessage](s))
 	s.handle(huma.Operation{
 		OperationID: "callProtocol", Method: http.MethodPost, Path: "/mcp", Summary: "Speak the Model Context Protocol", Tags: []string{"agents"},
 		Description: "Streamable HTTP without sessions. Each pipeline is a tool that takes a text. A request has to accept application/json and text/event-stream.",
 		RequestBody: &huma.RequestBody{Required: true, Content: message},
 		Responses:   responses{}.and(message, http.StatusOK, http.StatusBadRequest).and(nil, http.StatusAccepted).and(asText("text/plain"), http.StatusBadRequest, http.StatusUnsupportedMediaType),
-	}, protocol.NewStreamableHTTPHandler(func(*http.Request) *protocol.Server { return f.server() }, &protocol.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, Logger: log,
-		DisableLocalhostProtection:   true, // the guard has its own, which knows the server's names
-		MaxRequestBodyBytes:          -1,   // the guard limits bodies
-		PropagateRequestCancellation: true,
+	}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, p := readJSON(r); p != nil {
+			p.ServeHTTP(w, r)
+			return
+		}
+		speak.ServeHTTP(w, r)
 	}))
 }
 
@@ -58,7 +68,15 @@ type rpcMessage struct {
 
 // MCP speaks the protocol on standard input and output until ctx or the input ends.
 func MCP(ctx context.Context, pipelines Pipelines, timeout time.Duration, log *slog.Logger) error {
-	return mcpFace{pipelines, timeout, log}.server().Run(ctx, &protocol.StdioTransport{})
+	in := struct {
+		io.Reader
+		io.Closer
+	}{rows.UTF8(os.Stdin), os.Stdin}
+	out := struct {
+		io.Writer
+		io.Closer
+	}{os.Stdout, io.NopCloser(nil)} // others may still write to it
+	return mcpFace{pipelines, timeout, log}.server().Run(ctx, &protocol.IOTransport{Reader: in, Writer: out})
 }
 
 type mcpFace struct {

@@ -113,7 +113,7 @@ type Work struct {
 }
 
 // maxWait is the longest pause that a stage may ask for. Rows that would have to wait longer fail
-// with that error. Within this time it may ask again and again: a row that has to wait its turn has
+// with sdk.CodeUnavailable. Within this time it may ask again and again: a row that has to wait its turn has
 // not failed.
 const maxWait = 2 * time.Minute
 
@@ -179,7 +179,8 @@ func (t *tries) count(at []int, results []error) another {
 			continue
 		}
 		if coded.RetryAfter > maxWait {
-			t.errs[n] = fmt.Errorf("%w; it asks to wait %s, longer than a run waits", results[i], coded.RetryAfter)
+			// No row is to blame: those that this wait keeps from being sent get this code, too.
+			t.errs[n] = &sdk.Error{Code: sdk.CodeUnavailable, Err: fmt.Errorf("%w; it asks to wait %s, longer than a run waits", results[i], coded.RetryAfter)}
 			continue
 		}
 		if coded.RetryAfter == 0 || time.Since(t.start) >= maxWait {

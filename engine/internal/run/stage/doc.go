@@ -33,9 +33,9 @@
 // from one method (Options.Strict). Then items that need the stage are left, which is no failure, and the other
 // items read so far are answered.
 //
-// If the service of a stage cannot be asked about an item (sdk.CodeUnavailable: it is down, has no quota left, or
-// the run is offline), and neither a fallback nor on_error = "skip" takes over, the stage is missing for the item
-// in the same way. The stage is asked about the next items.
+// If the service of a stage cannot be asked about an item (sdk.CodeUnavailable: it is down, has no quota left, asks
+// for a wait of hours, or the run is offline), and neither a fallback nor on_error = "skip" takes over, the stage is
+// missing for the item in the same way. The stage is asked about the next items.
 //
 // Options.Ask may decide whether a voter that calls a service is asked about an item. If it is not asked, it is
 // as if its when rule did not hold.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/racflow/racflow/engine/internal/run/journal"
 
@@ -484,6 +485,7 @@ func TestAServiceThatCannotAnswer(t *testing.T) {
 		network, strict    bool
 		provisional, later int
 		left, failed       int
+		hours              bool // the service asks to wait for longer than a run waits
 	}{
 		"others vote":       {body: two, network: true, provisional: 2, left: 1, later: 3},
 		"the only voter":    {body: one, network: true, left: 3, later: 3},
@@ -491,12 +493,23 @@ func TestAServiceThatCannotAnswer(t *testing.T) {
 		"skip":              {body: two, more: `on_error = "skip"`, network: true},
 		"fall back":         {body: two, more: fallback, network: true},
 		"without a service": {body: two, failed: 3},
+
+		"others vote, hours":       {body: two, network: true, hours: true, provisional: 2, left: 1, later: 3},
+		"the only voter, hours":    {body: one, network: true, hours: true, left: 3, later: 3},
+		"figures, hours":           {body: two, network: true, hours: true, strict: true, left: 3, later: 3},
+		"skip, hours":              {body: two, more: `on_error = "skip"`, network: true, hours: true},
+		"fall back, hours":         {body: two, more: fallback, network: true, hours: true},
+		"without a service, hours": {body: two, hours: true, failed: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			down, asked := true, 0
 			llm := runtest.Voter("llm", func(item sdk.Item) ([]string, error) {
 				asked++
-				if down && item.Text != "cached" {
+				switch {
+				case item.Text == "cached" || !down:
+				case test.hours:
+					return nil, sdk.Transient(errors.New("the service is busy"), 3*time.Hour)
+				default:
 					return nil, &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("the service is down")}
 				}
 				return []string{"x"}, nil

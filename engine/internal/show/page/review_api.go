@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/show/review"
 )
 
@@ -121,7 +122,7 @@ func receive(w http.ResponseWriter, r *http.Request, to any) bool {
 		refuse(w, http.StatusUnsupportedMediaType, "type", "a request is application/json")
 		return false
 	}
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	in := json.NewDecoder(rows.UTF8(http.MaxBytesReader(w, r.Body, maxBody)))
 	in.DisallowUnknownFields()
 	err := in.Decode(to)
 	long := new(http.MaxBytesError)

@@ -126,6 +126,8 @@ func TestRefuses(t *testing.T) {
 		"another field":           {"/api/decide", `{"case":"one","text":"x"}`, nil, 400},
 		"1 MB":                    {"/api/decide", `{"case":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413},
 		"a get that decides":      {"/api/decide", "", nil, 405},
+		"a byte order mark":       {"/api/undo", "\ufeff" + `{"page":"p"}`, nil, 409},
+		"UTF-16":                  {"/api/undo", "\xff\xfe{\x00}\x00", nil, 400},
 		"no such case":            {"/api/case?id=three", "", nil, 404},
 		"nothing to undo":         {"/api/undo", `{"page":"p"}`, nil, 409},
 		"a label nobody knows":    {"/api/decide", `{"case":"one","label":"ordr","reviewer":"Ada"}`, nil, 422},
