@@ -364,6 +364,8 @@ type Options struct {
 	Folds int
 	foldOptions
 
+	expected []pipeline.Override // values that an expect block gives to variables; nil: none does
+
 	Lists bool // results have texts for what each retrieve and rerank stage found
 
 	ballots bool // keep what voters returned, to hold elections again
