@@ -40,7 +40,7 @@ var forms = []string{
 	"[for c in split(\"\", X) : c]", "[for i in [1, 2] : i if X == \"A\"]", "{ for c in [\"a\"] : c => X }", "{ for c in [X] : c => 1 }", "{ for c in [\"a\"] : c => 1 if X == \"A\" }",
 	"{ for c in [\"a\", \"b\"] : X => c... }", "[for k, v in { (X) = 1 } : k]", "{ a = X }.a", "{ a = X }[\"a\"]", "[X][0]", "[{ a = X }][*].a", "[X].*", "[[X]][0][0]",
 	"{ A = \"a\", B = \"b\" }[substr(X, 0, 1)]", "[\"a\", \"b\"][N - 19]", "[{ A = \"a\" }][0][substr(X, 0, 1)]", "{ A = { b = 1 } }[substr(X, 0, 1)].b", "{ (X) = 1 }", "{ (\"a${X}\") = 1 }", "(X)",
-	"jsondecode(\"{\"A\":1}\")[substr(X, 0, 1)]", "var.derived", "local.derived", "\"${local.derived}\"", "var.list[0]", "var.map.a", "var.map[\"a\"]",
+	"jsondecode(\"{\\\"A\\\":1}\")[substr(X, 0, 1)]", "var.derived", "local.derived", "\"${local.derived}\"", "var.list[0]", "var.map.a", "var.map[\"a\"]",
 }
 
 // TestOriginsStay makes values from one of the environment by every function and form of expression: none is shown.

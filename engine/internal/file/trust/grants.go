@@ -34,12 +34,19 @@ func OpenGrants() (Grants, error) {
 }
 
 // Left returns the wants of a request that nobody has granted yet. shipped reports whether racflow ships a file
-// of this content: such a file, and one that racflow wrote into the folder, may use hosts and secrets.
+// of this content: such a file, and one that racflow wrote into the folder, may use hosts and secrets. What racflow wrote
+// may also read the data outside that it was written for, but not what a link in the folder leads to.
 func (g Grants) Left(r Request, shipped func(content []byte) bool) ([]Want, error) {
 	have, err := g.read(r.Folder)
-	ours := slices.Contains(have.Written, digest(r.Content)) || shipped(r.Content)
+	written := slices.Contains(have.Written, digest(r.Content))
 	return slices.DeleteFunc(slices.Clone(r.Wants), func(w Want) bool {
-		return w.Free || ours && (w.Kind == Hosts || w.Kind == Secrets) || slices.Contains(have.Wants, w.kept())
+		switch {
+		case w.Free || slices.Contains(have.Wants, w.kept()):
+			return true
+		case w.Kind == Files:
+			return written && !w.link
+		}
+		return w.Kind != Plugins && (written || shipped(r.Content))
 	}), err
 }
 

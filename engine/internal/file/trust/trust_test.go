@@ -35,12 +35,24 @@ func TestGrants(t *testing.T) {
 	}
 	left(r, never, host, key, start)
 	left(r, func(content []byte) bool { return string(content) == "file" }, start)
+	data, linked := Want{Kind: Files, Text: "reads /outside/rows"}, Want{Kind: Files, Text: "reads /outside/diary", link: true}
+	reads := Request{Folder: "/a", Content: []byte("file"), Wants: []Want{data, linked, host}}
+	left(reads, never, data, linked, host)
+	left(reads, func(content []byte) bool { return string(content) == "file" }, data, linked)
 	for _, err := range []error{g.Grant("/a", []Want{host}), g.Grant("/a", []Want{start, host})} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	left(r, never, key)
+	of := func(value string) Request {
+		return Request{Folder: "/c", Wants: []Want{{Kind: Hosts, Text: "sends to the host of K", Value: value}}}
+	}
+	if err := g.Grant("/c", of("1").Wants); err != nil {
+		t.Fatal(err)
+	}
+	left(of("1"), never)
+	left(of("2"), never, of("2").Wants...)
 	other := r
 	other.Folder = "/b"
 	left(other, never, host, key, start)
@@ -50,6 +62,8 @@ func TestGrants(t *testing.T) {
 	}
 	written := Request{Folder: filepath.Dir(path), Content: []byte("written"), Wants: r.Wants}
 	left(written, never, start)
+	reads.Folder, reads.Content = written.Folder, written.Content
+	left(reads, never, linked)
 	written.Content = []byte("written, and changed")
 	left(written, never, host, key, start)
 
@@ -307,7 +321,7 @@ func TestWants(t *testing.T) {
 			of("/rows.tsv", Want{Kind: Files, Text: "reads the file that " + outside + "/diary and the variable CITY of the environment gives (file(env(\"RACFLOW_Y\", \"" + outside + "/diary\")) == env(\"CITY\") ? \"x\" : \"/rows.tsv\")"}),
 		}},
 		"rows outside":                  {more: `enabled = false`, source: outside + "/rows.tsv", want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
-		"rows by a link":                {more: `enabled = false`, source: "*.tsv", want: []Want{{Kind: Files, Text: "reads " + outside + "/diary"}}},
+		"rows by a link":                {more: `enabled = false`, source: "*.tsv", want: []Want{{Kind: Files, Text: "reads " + outside + "/diary", link: true}}},
 		"rows that were said":           {more: `enabled = false`, source: "${var.rows}", vars: map[string]string{"rows": outside + "/rows.tsv"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv", Free: true}}},
 		"in a folder that was said":     {more: `enabled = false`, source: "${var.rows}/rows.tsv", vars: map[string]string{"rows": outside}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv", Free: true}}},
 		"beside a folder that was said": {more: `enabled = false`, source: "${var.rows}/../rows.tsv", vars: map[string]string{"rows": outside + "/sub"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,6 +40,8 @@ type Want struct {
 	Free bool `json:"free,omitempty"`
 	// Value is a digest of what the text does not show, since it comes from the environment: another value is another want.
 	Value string `json:"-"`
+
+	link bool // the path lies in the folder, and a link leads out of it
 }
 
 // Request asks whether a file may be used.
@@ -158,12 +161,19 @@ func (w *wants) touches(how, path string, o pipeline.Origin) {
 	if path == "" || path == "-" || pipeline.Inside(w.folder, path) {
 		return
 	}
-	want := Want{Kind: Files, Text: cage.Follow(path, func(string, string) {}), Free: w.file.IsSaid(path, o)}
+	want := Want{Kind: Files, Text: cage.Follow(path, func(string, string) {}), Free: w.file.IsSaid(path, o), link: isBelow(w.folder, path) || isBelow(filepath.Dir(w.file.Path), path)}
 	if len(o.Private) > 0 {
 		want.Text, want.Value = hidden("file", want.Text, o)
 	}
 	want.Text = how + " " + want.Text
 	w.want(want)
+}
+
+// isBelow reports whether a path lies in a folder, if no links are followed.
+func isBelow(folder, path string) bool {
+	at, err := filepath.Abs(folder)
+	rel, failed := filepath.Rel(at, path)
+	return err == nil && failed == nil && filepath.IsLocal(rel)
 }
 
 func (w *wants) source(s pipeline.Source) {
