@@ -246,6 +246,7 @@ func TestExpected(t *testing.T) {
 	write(t, s.outside, "diary.tsv", "id\ttext\tlabel\n1\tdear diary\tgreet\n")
 	write(t, s.dir, "p.hcl", fmt.Sprintf(`
 variable "server" { default = "https://api.openai.com/v1" }
+variable "which" { default = "a" }
 variable "rows" { default = "rows.tsv" }
 knowledge "k" {
   source { path = var.rows }
@@ -257,9 +258,10 @@ pipeline "p" {
   retrieve "n" { from = knowledge.k }
   prompt "c" { use = "chat" }
   sample "l" {
-    use = "openai"
+    use     = "openai"
+    retries = 0
     config {
-      base_url = var.server
+      base_url = var.which == "b" ? "https://swept.example/v1" : var.server
       model    = "m"
       api_key  = secret("OPENAI_API_KEY")
     }
@@ -302,8 +304,10 @@ pipeline "p" {
 		t.Errorf("what is granted does not hold: %d, %s", code, text)
 	}
 	seen := s.seen.Load()
-	if code, text := s.run(t, "eval", "--sweep", "var.server=http://sent.example,"+s.url, "p.hcl"); !strings.Contains(text, "sends to http://sent.example") && s.seen.Load() != seen {
-		t.Errorf("a sweep ends with %d: %s", code, text)
+	for _, args := range [][]string{{"eval", "--sweep", "var.which=a,b", "p.hcl"}, {"tune", "--input", "rows.tsv", "--over", "var.which=a,b", "p.hcl"}} {
+		if code, text := s.run(t, args...); code != exitFailed || !strings.Contains(text, "sends to swept.example") || s.seen.Load() != seen {
+			t.Errorf("%s ends with %d: %s", args, code, text)
+		}
 	}
 }
 
@@ -324,17 +328,23 @@ func TestShippedFile(t *testing.T) {
 	check("a copy", "own.hcl", true)
 	write(t, s.dir, "own.hcl", strings.ReplaceAll(attached, "env(\"MILVUS_ADDRESS\"", "\"127.0.0.1:9\" # env(\"MILVUS_ADDRESS\""))
 	check("a changed copy", "own.hcl", false)
-	write(t, s.dir, "intent.hcl", readFile(t, absolute(t, "../../pipelines"), "intent.hcl"))
+	if err := errors.Join(os.MkdirAll(filepath.Join(s.dir, "examples", "intent"), 0o755), os.Mkdir(filepath.Join(s.dir, "pipelines"), 0o755), os.Mkdir(filepath.Join(s.dir, ".git"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.dir, "pipelines/intent.hcl", readFile(t, absolute(t, "../../pipelines"), "intent.hcl"))
 	write(t, s.outside, "diary.tsv", "id\ttext\tlabel\n1\tdear diary\tgreet\n")
-	write(t, s.dir, "train.tsv", "id\ttext\tlabel\n1\thello\tgreet\n")
-	check("a copy beside rows", "intent.hcl", true)
-	link := func() {
-		if err := errors.Join(os.Remove(filepath.Join(s.dir, "train.tsv")), os.Symlink(filepath.Join(s.outside, "diary.tsv"), filepath.Join(s.dir, "train.tsv"))); err != nil {
+	train := filepath.Join(s.dir, "examples", "intent", "train.tsv")
+	write(t, filepath.Dir(train), "train.tsv", "id\ttext\tlabel\n1\thello\tgreet\n")
+	write(t, filepath.Dir(train), "test.tsv", "id\ttext\tlabel\n1\thello\tgreet\n")
+	check("a copy beside rows", "pipelines/intent.hcl", true)
+	toDiary := func(path string) {
+		t.Helper()
+		if err := errors.Join(os.Remove(path), os.Symlink(filepath.Join(s.outside, "diary.tsv"), path)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	link()
-	check("a copy beside a link", "intent.hcl", false)
+	toDiary(train)
+	check("a copy beside a link", "pipelines/intent.hcl", false)
 	if code, text := s.run(t, "init", "--yes", filepath.Join(s.outside, "diary.tsv"), "--output", "made.hcl"); code != 0 {
 		t.Fatalf("%d: %s", code, text)
 	}
@@ -344,8 +354,6 @@ func TestShippedFile(t *testing.T) {
 		t.Fatalf("%d: %s", code, text)
 	}
 	check("a file that init wrote", "inside.hcl", true)
-	if err := errors.Join(os.Remove(filepath.Join(s.dir, "rows2.tsv")), os.Symlink(filepath.Join(s.outside, "diary.tsv"), filepath.Join(s.dir, "rows2.tsv"))); err != nil {
-		t.Fatal(err)
-	}
+	toDiary(filepath.Join(s.dir, "rows2.tsv"))
 	check("a file that init wrote, beside a link", "inside.hcl", false)
 }

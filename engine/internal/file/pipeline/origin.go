@@ -33,6 +33,7 @@ type Origin struct {
 	Said    []string // what a person typed
 	Whole   []string // addresses in variables of the environment that may be read: they count as typed where they are the whole value
 	Private []string // what is never shown: "the variable CITY of the environment"
+	Secrets []string // "the secret KEY"
 	Text    string   // the expression in the file
 }
 
@@ -77,7 +78,7 @@ func originOf(marks cty.ValueMarks) (o Origin, isSecret bool) {
 	for m := range marks {
 		switch m := m.(type) {
 		case secret:
-			isSecret = true
+			isSecret, o.Secrets = true, append(o.Secrets, strings.TrimSpace("the secret "+m.name))
 		case private:
 			o.Private = append(o.Private, m.from)
 		case said:
@@ -89,8 +90,12 @@ func originOf(marks cty.ValueMarks) (o Origin, isSecret bool) {
 		}
 	}
 	slices.Sort(o.Private)
+	slices.Sort(o.Secrets)
 	return o, isSecret
 }
+
+// Hidden lists what the value was made from that is not shown.
+func (o Origin) Hidden() []string { return slices.Concat(o.Private, o.Secrets) }
 
 // Shown returns a text as it may be shown, if it has this origin.
 func (o Origin) Shown(text string) string {

