@@ -563,8 +563,7 @@ func (t *trial) changing(target eval.Target) (values []string, off []pipeline.Ov
 
 // parts identifies the parts of the pipeline with arguments set.
 func (t *trial) parts(set []pipeline.Override) (map[string]string, error) {
-	o := t.workspace.options
-	file, diags, err := t.workspace.read(t.file.Path, o.Input, overridden(o.Set, slices.Concat(t.set, set)))
+	file, diags, err := t.workspace.read(t.file.Path, func(o *pipeline.Options) { o.Set = overridden(o.Set, slices.Concat(t.set, set)) })
 	if err != nil {
 		return nil, err
 	}

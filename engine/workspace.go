@@ -176,30 +176,25 @@ func (w *Workspace) Spent() (governor.Snapshot, bool) {
 // Read reads and checks a pipeline file that is looked at. The file is nil only if err is not. What expressions read of
 // the environment, and outside of the file's folder, is unknown unless Options.Trust has granted it before.
 func (w *Workspace) Read(path string) (*pipeline.File, hcl.Diagnostics, error) {
-	file, diags, err := w.read(path, w.options.Input, w.options.Set)
+	file, diags, err := w.read(path, nil)
 	if err != nil || w.options.Trust == nil || !file.HasRead() || w.options.Trust(trust.OfReads(file, true)) == nil {
 		return file, diags, err
 	}
-	return w.blind(path)
+	return w.read(path, blind)
 }
 
-// blind is Read without what nobody has granted.
-func (w *Workspace) blind(path string) (*pipeline.File, hcl.Diagnostics, error) {
+// blind leaves unknown what nobody has granted.
+func blind(o *pipeline.Options) { o.Blind = true }
+
+// read reads a file with changed options; nil: as they are.
+func (w *Workspace) read(path string, change func(*pipeline.Options)) (*pipeline.File, hcl.Diagnostics, error) {
 	o, err := w.LoadOptions()
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Blind = true
-	file, diags := pipeline.Load(w.ctx, path, o)
-	return file, diags, w.ctx.Err()
-}
-
-func (w *Workspace) read(path, input string, set []pipeline.Override) (*pipeline.File, hcl.Diagnostics, error) {
-	o, err := w.LoadOptions()
-	if err != nil {
-		return nil, nil, err
+	if change != nil {
+		change(&o)
 	}
-	o.Input, o.Set = input, set
 	file, diags := pipeline.Load(w.ctx, path, o)
 	return file, diags, w.ctx.Err()
 }
@@ -245,29 +240,25 @@ func (w *Workspace) wants(f *pipeline.File) []trust.Want {
 // evaluated returns a file as it is with other values: those that its expect blocks give, and sets. What does not load
 // with them is left out: it does not start, either.
 func (w *Workspace) evaluated(f *pipeline.File, sets [][]pipeline.Override) (all []*pipeline.File) {
-	add := func(o pipeline.Options, err error) {
-		if err == nil {
-			if other, diags := pipeline.Load(w.ctx, f.Path, o); !diags.HasErrors() {
-				all = append(all, other)
-			}
+	seen := map[string]bool{}
+	add := func(set []pipeline.Override, change func(*pipeline.Options)) {
+		key := fmt.Sprint(set)
+		if len(set) == 0 || seen[key] {
+			return
+		}
+		seen[key] = true
+		if other, diags, err := w.read(f.Path, change); err == nil && !diags.HasErrors() {
+			all = append(all, other)
 		}
 	}
 	for _, set := range sets {
-		o, err := w.LoadOptions()
-		o.Set = overridden(o.Set, set)
-		add(o, err)
+		add(set, func(o *pipeline.Options) { o.Set = overridden(o.Set, set) })
 	}
-	seen := map[string]bool{}
 	for _, p := range f.Pipelines {
 		for _, e := range p.Expects {
-			if key := fmt.Sprint(e.Set); !e.Enabled || len(e.Set) == 0 || seen[key] || w.options.expected != nil {
-				continue
-			} else {
-				seen[key] = true
+			if e.Enabled && w.options.expected == nil { // else the blocks are asked about already
+				add(e.Set, func(o *pipeline.Options) { o.Expected = e.Set })
 			}
-			o, err := w.LoadOptions()
-			o.Expected = e.Set
-			add(o, err)
 		}
 	}
 	return all
@@ -288,25 +279,17 @@ func (w *Workspace) getenv(name string) (string, bool) {
 // Load is like Check, for a file that will be used: Options.Trust is asked. If the file has errors, nothing depends on
 // what it reads before that is granted.
 func (w *Workspace) Load(path string) (*pipeline.File, error) {
-	file, diags, err := w.read(path, w.options.Input, w.options.Set)
-	if err != nil {
-		return nil, err
-	}
-	if diags.HasErrors() && w.options.Trust != nil && file.HasRead() {
-		if file, err := w.checked(w.blind(path)); err != nil {
-			return file, err
-		}
-		if err := w.options.Trust(trust.OfReads(file, false)); err != nil {
-			return nil, err
+	file, diags, err := w.read(path, nil)
+	switch {
+	case err != nil:
+	case !diags.HasErrors():
+		err = w.trust(file)
+	case w.options.Trust != nil && file.HasRead():
+		if _, err = w.checked(w.read(path, blind)); err == nil {
+			err = w.options.Trust(trust.OfReads(file, false))
 		}
 	}
-	if diags.HasErrors() {
-		return w.checked(file, diags, nil)
-	}
-	if err := w.trust(file); err != nil {
-		return nil, err
-	}
-	return w.checked(file, diags, nil)
+	return w.checked(file, diags, err)
 }
 
 // Check is like Read: errors are a *DiagnosticsError, and Events gets warnings.

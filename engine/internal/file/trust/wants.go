@@ -275,12 +275,8 @@ func hostOf(address string, c pipeline.Config) host {
 	if h.scheme == "" && string(values["tls"]) == "true" {
 		h.scheme = "https"
 	}
-	name := h.host
-	if host, _, err := net.SplitHostPort(name); err == nil {
-		name = host
-	}
 	for argument, o := range c.Origins {
-		if strings.Contains(strings.ToLower(string(values[argument])), strings.Trim(name, "[]")) {
+		if strings.Contains(strings.ToLower(string(values[argument])), h.name()) {
 			h.origin.Said, h.origin.Whole = append(h.origin.Said, o.Said...), append(h.origin.Whole, o.Whole...)
 			if len(o.Hidden()) > 0 {
 				h.origin.Private, h.origin.Text = o.Hidden(), argument+" = "+o.Text
@@ -307,18 +303,23 @@ func (h host) isOpen() bool { return h.scheme != "https" && !h.isHere() }
 
 // isHere reports whether the host is this machine.
 func (h host) isHere() bool {
-	name := h.host
-	if host, _, err := net.SplitHostPort(name); err == nil {
-		name = host
+	ip := net.ParseIP(h.name())
+	return h.name() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// name is the host without its port.
+func (h host) name() string {
+	if name, _, err := net.SplitHostPort(h.host); err == nil {
+		return name
 	}
-	ip := net.ParseIP(strings.Trim(name, "[]"))
-	return name == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.Trim(h.host, "[]")
 }
 
 // isSaid reports whether a person named the host beside the file: see isTyped.
 func (h host) isSaid() bool {
 	whole := func(text string) bool { return strings.TrimRight(text, "/") == strings.TrimRight(h.address, "/") }
-	return slices.ContainsFunc(h.origin.Whole, whole) || slices.ContainsFunc(h.origin.Said, func(text string) bool { return isTyped(text, h) })
+	return slices.ContainsFunc(h.origin.Whole, whole) ||
+		slices.ContainsFunc(h.origin.Said, func(text string) bool { return isTyped(text, h) })
 }
 
 // isTyped reports whether a text names a host: that one, not one whose name begins or ends like it. To send without
