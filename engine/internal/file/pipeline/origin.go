@@ -155,27 +155,11 @@ func (p *Pipeline) HasPrivate() bool {
 // HasRead reports whether expressions read what is not shown.
 func (f *File) HasRead() bool { return f.loader != nil && f.loader.hidden > 0 }
 
-// Typed returns what people typed beside the file: values and paths on the command line, and in racflow's own variables
-// of the environment.
-func (f *File) Typed() []string {
-	l := f.loader
-	typed := append(slices.Clone(l.VarFiles), l.Input)
-	for name, value := range l.Vars {
-		if !l.fromFile[name] {
-			typed = append(typed, value)
-		}
-	}
-	for _, o := range l.Set {
-		typed = append(typed, o.Value)
-	}
-	return slices.DeleteFunc(typed, func(text string) bool { return text == "" })
-}
-
 // IsSaid reports whether a person named a path of this origin, or a folder that it is in. A folder that holds the
 // user's home says nothing of what is in it.
 func (f *File) IsSaid(path string, o Origin) bool {
 	path = resolved(path)
-	return slices.ContainsFunc(slices.Concat(o.Said, o.Whole), func(text string) bool {
+	return slices.ContainsFunc(o.Said, func(text string) bool {
 		named := resolved(absolute(text, f.loader.Dir))
 		rel, err := filepath.Rel(named, path)
 		return text != "" && err == nil && filepath.IsLocal(rel) && (rel == "." || !holdsHome(named))

@@ -250,7 +250,7 @@ func TestWants(t *testing.T) {
 		"OPENAI_API_KEY": "key-of-openai", "OTHER_KEY": "another-key", "CITY": "somewhere", "RACFLOW_X": "x", "SERVER": "http://said.example:8080/v1", "RACFLOW_KEY": "own-key", "RACFLOW_OTHER": "own",
 		"OPENAI_BASE_URL": "http://said.example:8080/v1", "ANTHROPIC_BASE_URL": "https://said.example/v1?key=hush", "RACFLOW_SERVE_TOKENS": "0123456789abcdef",
 	}
-	environment["OUTSIDE"] = outside
+	environment["OUTSIDE"], environment["RACFLOW_OUTSIDE"] = outside, outside
 	const (
 		ownKey = `key = secret("OPENAI_API_KEY")`
 		said   = "url = env(\"OPENAI_BASE_URL\")\n"
@@ -324,13 +324,14 @@ func TestWants(t *testing.T) {
 			own[0], reads("CITY"), own[1], {Kind: Files, Text: "reads " + outside + "/diary"},
 			of("/rows.tsv", Want{Kind: Files, Text: "reads the file that " + outside + "/diary and the variable CITY of the environment gives (file(env(\"RACFLOW_Y\", \"" + outside + "/diary\")) == env(\"CITY\") ? \"x\" : \"/rows.tsv\")"}),
 		}},
-		"rows outside":                  {more: `enabled = false`, source: outside + "/rows.tsv", want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
-		"rows by a link":                {more: `enabled = false`, source: "*.tsv", want: []Want{{Kind: Files, Text: "reads " + outside + "/diary", link: true}}},
-		"rows that were said":           {more: `enabled = false`, source: "${var.rows}", vars: map[string]string{"rows": outside + "/rows.tsv"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv", Free: true}}},
-		"in a folder that was said":     {more: `enabled = false`, source: "${var.rows}/rows.tsv", vars: map[string]string{"rows": outside}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv", Free: true}}},
-		"beside a folder that was said": {more: `enabled = false`, source: "${var.rows}/../rows.tsv", vars: map[string]string{"rows": outside + "/sub"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
-		"a slash that was said":         {more: `enabled = false`, source: "${var.rows}" + strings.TrimPrefix(outside, "/") + "/rows.tsv", vars: map[string]string{"rows": "/"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
-		"said, but not for this":        {more: `enabled = false`, source: outside + "/rows.tsv", vars: map[string]string{"rows": outside + "/rows.tsv"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
+		"rows outside":                       {more: `enabled = false`, source: outside + "/rows.tsv", want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
+		"rows by a link":                     {more: `enabled = false`, source: "*.tsv", want: []Want{{Kind: Files, Text: "reads " + outside + "/diary", link: true}}},
+		"rows that were said":                {more: `enabled = false`, source: "${var.rows}", vars: map[string]string{"rows": outside + "/rows.tsv"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv", Free: true}}},
+		"in a folder that was said":          {more: `enabled = false`, source: "${var.rows}/rows.tsv", vars: map[string]string{"rows": outside}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv", Free: true}}},
+		"beside a folder that was said":      {more: `enabled = false`, source: "${var.rows}/../rows.tsv", vars: map[string]string{"rows": outside + "/sub"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
+		"a slash that was said":              {more: `enabled = false`, source: "${var.rows}" + strings.TrimPrefix(outside, "/") + "/rows.tsv", vars: map[string]string{"rows": "/"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
+		"a folder of racflow's own variable": {more: `enabled = false`, source: "${env(\"RACFLOW_OUTSIDE\")}/rows.tsv", want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
+		"said, but not for this":             {more: `enabled = false`, source: outside + "/rows.tsv", vars: map[string]string{"rows": outside + "/rows.tsv"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
 		"rows that the environment says": {more: `enabled = false`, source: "${env(\"OUTSIDE\")}/rows.tsv", want: []Want{
 			reads("OUTSIDE"), of(outside+"/rows.tsv", Want{Kind: Files, Text: `reads the file that the variable OUTSIDE of the environment gives ("${env("OUTSIDE")}/rows.tsv")`}),
 		}},
