@@ -311,6 +311,36 @@ pipeline "p" {
 	}
 }
 
+// TestShown has a file make a path, a name and whether a stage is on from a variable of the environment, in parts: no verb
+// shows any of it, granted or not, and nothing depends on it before it is granted.
+func TestShown(t *testing.T) {
+	s := newSecretive(t)
+	file := readFile(t, s.dir, "p.hcl")
+	parts := `join("/", split("", env("CITY")))`
+	write(t, s.dir, "path.hcl", strings.Replace(file, `path = "rows.tsv"`, `path = "${`+parts+`}"`, 1))
+	write(t, s.dir, "name.hcl", "variable \"city\" { default = upper("+parts+") }\n"+strings.Replace(file, `model    = "m"`, `model = `+parts, 1))
+	write(t, s.dir, "on.hcl", strings.Replace(file, `retries = 0`, "retries = 0\nenabled = strlen(regex(\"^b?\", env(\"CITY\"))) == 1", 1)+"\n")
+	write(t, s.dir, "on.hcl", strings.Replace(readFile(t, s.dir, "on.hcl"), `  elect "e"`, "  sample \"m\" { use = \"neighbours\" }\n  elect \"e\"", 1))
+	granted := map[string]string{}
+	for _, trust := range [][]string{nil, {"--trust"}} {
+		for _, name := range []string{"path.hcl", "name.hcl", "on.hcl"} {
+			for _, verb := range [][]string{{"validate"}, {"validate", "--json"}, {"graph"}, {"plan"}, {"plan", "--json"}, {"run"}} {
+				args := append(slices.Concat(verb, trust), name)
+				_, text := s.run(t, args...)
+				for _, value := range []string{"a city", "c/i/t/y", "C/I/T/Y", "dear"} {
+					if strings.Contains(text, value) {
+						t.Errorf("%s shows %q: %s", args, value, text)
+					}
+				}
+				granted[strings.Join(args, " ")] = text
+			}
+		}
+	}
+	if off := granted["graph --trust on.hcl"]; granted["graph on.hcl"] == off || !strings.Contains(off, "class p0s2 off") {
+		t.Errorf("the graph depends on a variable before it is granted, or does not afterwards: %s", off)
+	}
+}
+
 // TestShippedFile copies a file that racflow ships, and has racflow write one: neither needs anything granted until it
 // is changed.
 func TestShippedFile(t *testing.T) {

@@ -83,6 +83,7 @@ func (l *loader) functions() map[string]function.Function {
 		"secret": l.environment(true),
 		"file":   onPath(l.readFile),
 		"path": onPath(func(path cty.Value) (cty.Value, error) {
+			path, _ = path.Unmark()
 			return cty.StringVal(absolute(path.AsString(), l.dir)), nil
 		}),
 

@@ -222,7 +222,7 @@ func (w *wants) stage(s *pipeline.Stage) {
 		h := hostOf(address, s.Config)
 		its, known := ownHosts[named.Name]
 		isOwn := h.scheme == "https" && slices.Contains(its, h.host)
-		keyed[h.String()] = keyed[h.String()] || isOwn && named.Whole
+		keyed[h.String()] = keyed[h.String()] || isOwn
 		w.want(Want{Kind: Secrets, Text: fmt.Sprintf("gives %s the secret %s", h.text, named.Name), Value: h.digest, Free: isOwn || h.isSaid() && (known || pipeline.IsOwn(named.Name))})
 	}
 	for _, address := range addresses {
