@@ -364,6 +364,8 @@ type Options struct {
 	Folds int
 	foldOptions
 
+	expected []pipeline.Override // values that an expect block gives to variables; nil: none does
+
 	Lists bool // results have texts for what each retrieve and rerank stage found
 
 	ballots bool // keep what voters returned, to hold elections again
@@ -561,8 +563,7 @@ func (t *trial) changing(target eval.Target) (values []string, off []pipeline.Ov
 
 // parts identifies the parts of the pipeline with arguments set.
 func (t *trial) parts(set []pipeline.Override) (map[string]string, error) {
-	o := t.workspace.options
-	file, diags, err := t.workspace.read(t.file.Path, o.Input, overridden(o.Set, slices.Concat(t.set, set)))
+	file, diags, err := t.workspace.read(t.file.Path, func(o *pipeline.Options) { o.Set = overridden(o.Set, slices.Concat(t.set, set)) })
 	if err != nil {
 		return nil, err
 	}

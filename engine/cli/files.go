@@ -187,6 +187,7 @@ func newLSP() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				options.Blind = true
 				log, err := newLog(c)
 				if err != nil {
 					return err

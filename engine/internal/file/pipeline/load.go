@@ -30,11 +30,15 @@ type Options struct {
 	Columns          map[string]string                // columns of the rows of inputs, by meaning: id, text, label or gold
 	KnowledgeColumns map[string]string                // columns of the rows of each source, by meaning: id, text, label or context
 	Set              []Override                       // overrides of arguments, by target
+	Expected         []Override                       // values that an expect block gives to variables: the file's own, which win
 	Absent           bool                             // sources and inputs are on another machine: do not look for them
 	Text             []byte                           // the file's text in an editor; nil: read it from the disk
 	Catalog          Catalog
 	Prices           Prices          // for models without a price in the file; nil: no prices are known
 	Secrets          *redact.Secrets // gets the secrets of the file; may be nil
+	// Blind leaves values of the environment, and files outside of the folder, unknown: for a file that is looked at, and
+	// was not granted to read them.
+	Blind bool
 	// Trusted reports whether programs of third parties may get their configs, to check them. nil: they may.
 	Trusted func(*File) bool
 	// Away maps a path of the machine that first opened the file to a path of this machine. The checked
@@ -90,10 +94,14 @@ type loader struct {
 	visible      map[string]cty.Value // the variables as rules see them
 	models       []*model
 	overrides    []*replacement
-	targets      []string // targets that an override could have named, in the stages of its name read so far
-	short        []string // names of short secrets that the current expression is the first to read
-	validations  []func() // checks of configs by programs of third parties
-	off          bool     // the stage being read is disabled: its environment may be missing
+	targets      []string          // targets that an override could have named, in the stages of its name read so far
+	short        []string          // names of short secrets that the current expression is the first to read
+	validations  []func()          // checks of configs by programs of third parties
+	fromFile     map[string]bool   // variables whose values in Vars are the file's own: those of an expect block
+	typed        map[string]string // values of overrides that people typed, by the file name of their expressions
+	reads        map[string]Origin // of paths in file.Reads
+	hidden       int               // how often an expression read what is not shown, or a secret
+	off          bool              // the stage being read is disabled: its environment may be missing
 }
 
 func newLoader(ctx context.Context, path string, o Options) *loader {
@@ -104,6 +112,7 @@ func newLoader(ctx context.Context, path string, o Options) *loader {
 		Options: o, dir: filepath.Dir(absolute(path, o.Dir)),
 		file: &File{Path: path, Sources: map[string]*hcl.File{}},
 		vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, paths: map[string]bool{},
+		fromFile: map[string]bool{}, typed: map[string]string{}, reads: map[string]Origin{},
 	}
 	if l.Secrets == nil {
 		l.Secrets = &redact.Secrets{}
@@ -176,7 +185,7 @@ func (l *loader) add(diags hcl.Diagnostics) {
 	}
 	for _, d := range diags {
 		// A value may be quoted.
-		if d.Detail = bounded.Short(l.Secrets.Shown(d.Detail)); bounded.ShowsMuch(d) || l.showsPrivate(d) {
+		if d.Detail = bounded.Short(l.Secrets.Shown(d.Detail)); bounded.ShowsMuch(d) || l.showsHidden(d) {
 			d.EvalContext = nil
 		}
 		if len(l.diags) >= bounded.MaxDiagnostics {
@@ -193,15 +202,9 @@ func (l *loader) add(diags hcl.Diagnostics) {
 	}
 }
 
-// showsPrivate reports whether a diagnostic would be printed with a value that is not shown whole.
-func (l *loader) showsPrivate(d *hcl.Diagnostic) bool {
-	if d.Expression == nil || d.EvalContext == nil {
-		return false
-	}
-	return slices.ContainsFunc(d.Expression.Variables(), func(t hcl.Traversal) bool {
-		v, diags := t.TraverseAbs(d.EvalContext)
-		return !diags.HasErrors() && l.Secrets.Shown(show(v)) != show(v)
-	})
+// showsHidden reports whether a diagnostic would be printed with a value that is not shown.
+func (l *loader) showsHidden(d *hcl.Diagnostic) bool {
+	return d.Expression != nil && d.EvalContext != nil && l.namesHidden(d.Expression)
 }
 
 func sameRange(a, b *hcl.Range) bool {

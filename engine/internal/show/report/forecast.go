@@ -45,7 +45,11 @@ func (p planned) writeForecast(w io.Writer) error {
 		}
 		most.add(c)
 		if prompt := c.Voter.Shown(); shown == "" && prompt != nil {
-			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n%s\n", c.Stage.Name, promptText(*prompt))
+			text := promptText(*prompt)
+			if p.Pipeline.HasPrivate() {
+				text = "not shown: it has values of the environment, or of a file outside of the folder"
+			}
+			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n%s\n", c.Stage.Name, text)
 		}
 	}
 	if priced > 1 {

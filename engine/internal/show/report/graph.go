@@ -53,8 +53,8 @@ func sourcesOf(k *pipeline.Knowledge) string {
 
 // sourceOf names a source: a glob of documents from the nearest folder that is no pattern, others by file name.
 func sourceOf(s pipeline.Source) string {
-	base := filepath.Base(s.Path)
-	if s.Documents == nil {
+	base := filepath.Base(s.Shown())
+	if s.Documents == nil || s.Shown() != s.Path {
 		return base
 	}
 	for dir := filepath.Dir(s.Path); document.IsGlob(base) && filepath.Base(dir) != dir; dir = filepath.Dir(dir) {
@@ -78,7 +78,7 @@ func (g *graph) pipeline(id string, p *pipeline.Pipeline, all []*pipeline.Knowle
 	g.line("  subgraph %s [\"pipeline %s\"]", id, label(name))
 	input := "input"
 	if p.Input != nil {
-		input = filepath.Base(p.Input.Path)
+		input = filepath.Base(p.Input.Shown())
 	}
 	g.line("    %si[/\"%s\"/]", id, label(input))
 	for i, s := range p.Stages {
