@@ -119,14 +119,19 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 
 // sniff looks at the rows. With titled, the first row has to name their columns.
 func (r *Rows) sniff(titled bool) (err error) {
-	if r.Seen, err = source.Sniff(r.Path, r.Form); err == nil && r.Seen.Rows == 0 {
+	r.Seen, err = source.Sniff(r.Path, r.Form)
+	all, why := r.Seen.Rows+r.Seen.Invalid, ""
+	if r.Seen.Invalid > 0 {
+		why = ": " + r.Seen.First.Unusable(r.Seen.Invalid, all)
+	}
+	switch {
+	case err != nil:
+	case titled && r.untitled():
+		err = fmt.Errorf("%s: the first row does not name the columns%s: if lines stand before the names of the columns, --header ROW says in which row these are", r.Path, why)
+	case all == 0:
 		err = fmt.Errorf("%s holds no usable row", r.Path)
-	}
-	if titled && err == nil && r.untitled() {
-		err = fmt.Errorf("%s: the first row does not name the columns", r.Path)
-	}
-	if err != nil && titled {
-		return fmt.Errorf("%w: if lines stand before the names of the columns, --header ROW says in which row these are", err)
+	case r.Seen.Invalid > r.Seen.Rows:
+		err = fmt.Errorf("%s%s", r.Path, why)
 	}
 	return err
 }
@@ -169,16 +174,17 @@ func headless(s source.Seen) bool {
 	})
 }
 
-// untitled reports whether another row seems to name the columns: more columns lack a name than just the
-// index of a data frame, or most rows have other fields.
+// untitled reports whether another row seems to name the columns: more columns with values lack a name than
+// just the index of a data frame, or most rows have other fields.
 func (r *Rows) untitled() bool {
 	n := 0
 	for _, c := range r.Seen.Columns {
-		if c.Unnamed {
+		if c.Unnamed && c.Distinct > 0 {
 			n++
 		}
 	}
-	return r.Form.Header == nil && r.Form.HeaderRow == 0 && (n > 1 || n == 1 && !r.Seen.Columns[0].Unnamed || r.Seen.Invalid > r.Seen.Rows)
+	otherwise := r.Seen.Invalid > r.Seen.Rows && errors.As(r.Seen.First.Err, new(*source.FieldsError))
+	return r.Form.Header == nil && r.Form.HeaderRow == 0 && (n > 1 || n == 1 && !r.Seen.Columns[0].Unnamed || otherwise)
 }
 
 // rowsIn returns a glob of all files in a folder, if they all hold rows and have one suffix; empty:
@@ -221,6 +227,7 @@ type Rows struct {
 
 	// Read finds the following in all rows.
 	Count, Invalid  int
+	First           source.Row // the first invalid one
 	Median, Longest int     // characters of a text
 	Labels          []Label // the most frequent first
 	Unlabelled      int     // rows without a label
@@ -244,7 +251,9 @@ func (r *Rows) Read() error {
 	labels, ids, lengths, texts := map[string]int{}, map[string]bool{}, []int{}, []string{}
 	err := r.each(r.Form, func(row source.Row) {
 		if row.Err != nil {
-			r.Invalid++
+			if r.Invalid++; r.Invalid == 1 {
+				r.First = row
+			}
 			several = several || errors.Is(row.Err, source.ErrSeveralLabels)
 			return
 		}

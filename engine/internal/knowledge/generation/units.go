@@ -237,7 +237,7 @@ func ReadSource(ctx context.Context, block *pipeline.Knowledge, stdin io.Reader)
 	s, err := read(ctx, block, stdin)
 	if err == nil && len(s.Units) == 0 {
 		if err = fmt.Errorf(nothing, block.Main().Path); len(s.Invalid) > 0 {
-			err = fmt.Errorf("%w. The first error: %s", err, s.Invalid[0])
+			err = fmt.Errorf("none of the %d rows or documents of %s can be used; the first: %s", s.Count, block.Main().Path, s.Invalid[0])
 		}
 	}
 	if err != nil && !errors.As(err, new(*SourceError)) {

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // This file reads rows whose fields are separated by a delimiter: TSV, CSV and similar formats.
-// Fields may be quoted as in RFC 4180, with any quote character.
+// Fields may be quoted as in RFC 4180, with any quote character, or have a backslash before quotes,
+// delimiters, line ends and backslashes, as MySQL writes.
 //
 // Package encoding/csv knows one quote character, and after an unclosed quote reads the rest of the
 // file as one field. Here, an unclosed quote costs one row.
@@ -20,6 +23,18 @@ import (
 // looked is how many records DetectStyle looks at.
 const looked = 100
 
+// DetectEscape detects whether backslashes escape, from the beginning of a file as DetectStyle gets it: more records have
+// as many fields as the first one then. Windows writes paths such as "C:\" that escape nothing.
+func DetectEscape(head []byte, end byte, s Style) bool {
+	if !bytes.Contains(head, append([]byte{'\\'}, s.Delimiter...)) && (len(s.Quote) == 0 || !bytes.Contains(head, append([]byte{'\\'}, s.Quote...))) {
+		return false
+	}
+	_, share := consistent(head, end, s, len(head))
+	s.Escaped = true
+	_, escaped := consistent(head, end, s, len(head))
+	return escaped > share
+}
+
 // DetectStyle detects how fields are separated from the beginning of a file, which ends with a
 // whole line if the file is longer. It prefers the first candidate: another one wins only if it
 // splits the first line into several fields, and most other lines into as many, and the first
@@ -27,7 +42,7 @@ const looked = 100
 func DetectStyle(head []byte, end byte, candidates ...Style) Style {
 	best, most := candidates[0], 0.0
 	for i, c := range candidates {
-		fields, share := consistent(head, end, c)
+		fields, share := consistent(head, end, c, looked)
 		switch {
 		case fields < 2:
 		case i == 0 && share >= 0.8:
@@ -39,29 +54,35 @@ func DetectStyle(head []byte, end byte, candidates ...Style) Style {
 	return best
 }
 
-// consistent returns the number of fields of the first record, and the share of records with the
-// same number.
-func consistent(head []byte, end byte, s Style) (fields int, share float64) {
+// consistent returns the number of fields of the first record, and the share of up to n records that fit it.
+func consistent(head []byte, end byte, s Style, n int) (fields int, share float64) {
 	r := NewDelimited(NewLines(bufio.NewReader(bytes.NewReader(head)), end), s)
 	first, err := r.Next()
 	if err != nil || first.Err != nil {
 		return 0, 0
 	}
-	fields = len(first.Fields)
+	names := slices.Clone(first.Fields)
 	same, all := 1, 1
-	for all < looked {
+	for all < n {
 		record, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if all++; err == nil && record.Err == nil && len(record.Fields) == fields {
+		if all++; err == nil && record.Err == nil && Fits(record.Fields, names) {
 			same++
 		}
 	}
-	return fields, float64(same) / float64(all)
+	return len(names), float64(same) / float64(all)
 }
 
-// unquote splits a whole record into its fields, which share one string.
+// Fits reports whether a record has a field for each name. Those behind the last name that both have are empty: some programs
+// end each line with a delimiter.
+func Fits(fields, names []string) bool {
+	n := min(len(fields), len(names))
+	return !slices.ContainsFunc(slices.Concat(fields[n:], names[n:]), func(field string) bool { return strings.TrimSpace(field) != "" })
+}
+
+// unquote splits a whole record into its fields.
 func (r *Delimited) unquote(record []byte) ([]string, error) {
 	q, d := r.style.Quote, r.style.Delimiter
 	r.unquoted, r.ends = r.unquoted[:0], r.ends[:0]
@@ -70,7 +91,7 @@ func (r *Delimited) unquote(record []byte) ([]string, error) {
 		if !bytes.HasPrefix(record, q) {
 			field, record, more = bytes.Cut(record, d)
 			if bytes.Contains(field, q) {
-				return nil, fmt.Errorf("bare %s in non-quoted-field; quote the whole field and double each quote in it", q)
+				return nil, bareQuote(q)
 			}
 			r.unquoted = append(r.unquoted, field...)
 			r.ends = append(r.ends, len(r.unquoted))
@@ -90,22 +111,78 @@ func (r *Delimited) unquote(record []byte) ([]string, error) {
 		if more = bytes.HasPrefix(record, d); more {
 			record = record[len(d):]
 		} else if len(record) > 0 {
-			return nil, fmt.Errorf("extraneous or missing %s in quoted-field; double each quote in it", q)
+			return nil, strayQuote(q)
 		}
 	}
+	return r.split(), nil
+}
+
+// unescape splits a whole record with backslashes into its fields. A field \N is empty.
+func (r *Delimited) unescape(record []byte) ([]string, error) {
+	q, d := r.style.Quote, r.style.Delimiter
+	begins := func(text, with []byte) bool { return len(with) > 0 && bytes.HasPrefix(text, with) }
+	special := func(text []byte) bool {
+		return begins(text, q) || begins(text, d) || begins(text, []byte(`\`)) || begins(text, []byte("\n"))
+	}
+	r.unquoted, r.ends = r.unquoted[:0], r.ends[:0]
+	for more := true; more; {
+		quoted := begins(record, q)
+		if field, _, _ := bytes.Cut(record, d); quoted {
+			record = record[len(q):]
+		} else if string(field) == `\N` {
+			record = record[len(field):]
+		}
+		for len(record) > 0 && (quoted || !begins(record, d)) {
+			switch {
+			case record[0] == '\\' && special(record[1:]):
+				record = record[1:]
+			case begins(record, q) && !quoted:
+				return nil, bareQuote(q)
+			case begins(record, q) && begins(record[len(q):], q):
+				record = record[len(q):]
+			case begins(record, q):
+				if record, quoted = record[len(q):], false; len(record) > 0 && !begins(record, d) {
+					return nil, strayQuote(q)
+				}
+				continue
+			}
+			_, n := utf8.DecodeRune(record)
+			r.unquoted, record = append(r.unquoted, record[:n]...), record[n:]
+		}
+		if r.ends = append(r.ends, len(r.unquoted)); quoted {
+			return nil, strayQuote(q)
+		}
+		if more = begins(record, d); more {
+			record = record[len(d):]
+		}
+	}
+	return r.split(), nil
+}
+
+func bareQuote(q []byte) error {
+	return fmt.Errorf("bare %s in non-quoted-field; quote the whole field and double each quote in it", q)
+}
+
+func strayQuote(q []byte) error {
+	return fmt.Errorf("extraneous or missing %s in quoted-field; double each quote in it", q)
+}
+
+// split returns the fields of a record, which share one string.
+func (r *Delimited) split() []string {
 	text, start := string(r.unquoted), 0
 	r.fields = r.fields[:0]
 	for _, end := range r.ends {
 		r.fields = append(r.fields, text[start:end])
 		start = end
 	}
-	return r.fields, nil
+	return r.fields
 }
 
 // Style is how fields are separated and quoted.
 type Style struct {
 	Delimiter []byte
 	Quote     []byte // empty: no quoting
+	Escaped   bool   // a backslash takes the next quote, delimiter, line end or backslash as it is
 }
 
 // Record is the fields of a row: from one line, or from several where a quoted field contains line
@@ -132,7 +209,7 @@ func NewDelimited(in *Lines, s Style) *Delimited { return &Delimited{style: s, i
 
 // Next returns the next record, and skips blank lines. It ends with io.EOF.
 func (r *Delimited) Next() (Record, error) {
-	if len(r.style.Quote) == 0 {
+	if len(r.style.Quote) == 0 && !r.style.Escaped {
 		return r.plain()
 	}
 	return r.quoted()
@@ -213,8 +290,15 @@ func (r *Delimited) quoted() (Record, error) {
 		whole = append(append(whole, '\n'), p.text...)
 		open = open != r.opens(p.text)
 	}
-	if record.Err == nil {
+	switch {
+	case record.Err != nil:
+	case r.style.Escaped:
+		record.Fields, record.Err = r.unescape(whole)
+	default:
 		record.Fields, record.Err = r.unquote(whole)
+	}
+	if record.Err != nil && !r.style.Escaped && bytes.Contains(whole, append([]byte{'\\'}, r.style.Quote...)) {
+		record.Err = fmt.Errorf("%w: a backslash before a quote counts only where it does in most of the first 64 KiB of a file", record.Err)
 	}
 	if record.Err != nil { // the quote that would close it may open a field of another row
 		r.pending = append(ahead, r.pending...)
@@ -223,7 +307,20 @@ func (r *Delimited) quoted() (Record, error) {
 }
 
 // opens reports whether a line opens a quoted field that it does not close, or closes one that it does not open.
-func (r *Delimited) opens(line []byte) bool { return bytes.Count(line, r.style.Quote)%2 == 1 }
+func (r *Delimited) opens(line []byte) bool {
+	if !r.style.Escaped {
+		return bytes.Count(line, r.style.Quote)%2 == 1
+	}
+	odd := false
+	for i := 0; i < len(line); i++ {
+		if line[i] == '\\' {
+			i++
+		} else if len(r.style.Quote) > 0 && bytes.HasPrefix(line[i:], r.style.Quote) {
+			odd = !odd
+		}
+	}
+	return odd
+}
 
 // NeverClosed is the error of a row with an unclosed quote that opens on a line.
 func NeverClosed(line int) error {

@@ -18,8 +18,9 @@ import (
 // This file reads rows in JSON: one object a line (JSONL), or the elements of an array of any
 // length, alone or in an object. It reads one element at a time, so that memory is bounded.
 //
-// It keeps the order of members, unlike encoding/json, and the spelling of values. It does not know
-// what members mean.
+// It keeps the order of members, unlike encoding/json, and the spelling of values. NaN, Infinity and
+// -Infinity, which Python writes and JSON does not have, read as null. It does not know what members
+// mean.
 
 // JSONRow is a row before it is parsed.
 type JSONRow struct {
@@ -69,7 +70,7 @@ type JSONArray struct {
 // NewJSONArray returns a reader of an array. array names the member to read if an object has
 // several arrays of rows.
 func NewJSONArray(in *bufio.Reader, array string) *JSONArray {
-	s := &JSONArray{in: &jsonLines{in: in, line: 1}, array: array}
+	s := &JSONArray{in: &jsonLines{in: Finite(in), line: 1}, array: array}
 	s.json = json.NewDecoder(s.in)
 	s.state = s.start
 	return s
@@ -84,11 +85,54 @@ func (s *JSONArray) Next() (JSONRow, error) {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		err = fmt.Errorf("after line %d: it is not JSON (%w), and nothing behind it can be read; rows in JSONL, one a line, fail alone", s.Line(), err)
+		err = s.syntax(syntax)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && s.open > 0:
 		err = fmt.Errorf("the file is cut off: the array that opens on line %d is never closed; get the file once more", s.open)
 	}
 	return row, err
+}
+
+// syntax returns an error that says where the text is no JSON, and why.
+func (s *JSONArray) syntax(found *json.SyntaxError) error {
+	offset := s.json.InputOffset()
+	line, column := s.Line(), int(offset-s.in.start)
+	rest, _ := io.ReadAll(s.json.Buffered()) // from a buffer
+	at, why := notJSON(rest)
+	if at == 0 { // the decoder knows what stands before
+		why = found
+		if strings.Contains(found.Error(), "looking for beginning of") && len(rest) > 0 && strings.IndexByte("]}", rest[0]) >= 0 {
+			why = errComma
+		}
+	}
+	before := rest[:min(at, len(rest))]
+	line += bytes.Count(before, []byte("\n"))
+	if last := bytes.LastIndexByte(before, '\n'); last >= 0 {
+		column = -1 - last
+	}
+	return fmt.Errorf("line %d, column %d: it is not JSON: %w; nothing behind it can be read, while rows in JSONL, one a line, fail alone", line, column+at+1, why)
+}
+
+var errComma = errors.New("a comma stands before the closing bracket: remove it")
+
+// notJSON returns the index of the first byte at which a text is no JSON, and why it is none.
+func notJSON(text []byte) (at int, why error) {
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal(text, new(json.RawMessage)); !errors.As(err, &syntax) {
+		return 0, err
+	}
+	at, why = max(int(syntax.Offset)-1, 0), syntax
+	if at >= len(text) {
+		return at, why
+	}
+	switch c := text[at]; {
+	case (c == ']' || c == '}') && bytes.HasSuffix(bytes.TrimSpace(text[:at]), []byte(",")):
+		why = errComma
+	case c == '/' || c == '#':
+		why = errors.New("it has no comments: remove this one")
+	case c == '\'' || bytes.HasPrefix(text[at:], []byte("None")) || bytes.HasPrefix(text[at:], []byte("True")) || bytes.HasPrefix(text[at:], []byte("False")):
+		why = fmt.Errorf("this is how Python prints values: write them with json.dumps (%w)", syntax)
+	}
+	return at, why
 }
 
 // start looks for the array.
@@ -232,6 +276,7 @@ type jsonLines struct {
 	n     int64   // bytes read
 	since int64   // bytes read for the present value
 	line  int     // at the first of ends
+	start int64   // offset at which that line starts
 	ends  []int64 // offsets after the line ends that the decoder may not have reached
 }
 
@@ -255,9 +300,56 @@ func (l *jsonLines) reset() { l.since = 0 }
 // lineAt returns the line of an offset, which is never before that of an earlier call.
 func (l *jsonLines) lineAt(offset int64) int {
 	passed, _ := slices.BinarySearch(l.ends, offset+1)
-	l.line += passed
+	if l.line += passed; passed > 0 {
+		l.start = l.ends[passed-1]
+	}
 	l.ends = l.ends[passed:]
 	return l.line
+}
+
+// Finite returns JSON with null in place of NaN, Infinity and -Infinity.
+func Finite(in *bufio.Reader) io.Reader { return &finite{in: in} }
+
+type finite struct {
+	in              *bufio.Reader
+	null            string // what is left of it
+	quoted, escaped bool
+}
+
+func (f *finite) Read(p []byte) (n int, err error) {
+	for n < len(p) && (n == 0 || f.null != "" || f.in.Buffered() > 0) {
+		if f.null == "" {
+			c, err := f.in.ReadByte()
+			if err != nil {
+				return n, err
+			}
+			switch {
+			case f.escaped:
+				f.escaped = false
+			case f.quoted:
+				f.escaped, f.quoted = c == '\\', c != '"'
+			case c == '"':
+				f.quoted = true
+			case c == 'N' && f.skip("aN"), c == 'I' && f.skip("nfinity"), c == '-' && f.skip("I") && f.skip("nfinity"):
+				f.null = "null"
+				continue
+			}
+			p[n] = c
+		} else {
+			p[n], f.null = f.null[0], f.null[1:]
+		}
+		n++
+	}
+	return n, nil
+}
+
+// skip skips a text if it follows.
+func (f *finite) skip(text string) bool {
+	if next, _ := f.in.Peek(len(text)); string(next) != text {
+		return false
+	}
+	_, _ = f.in.Discard(len(text)) // it is in the buffer
+	return true
 }
 
 // JSONMember is a member of an object, or an element of an array, named by its position: "1", "2",
@@ -277,9 +369,12 @@ func JSONMembers(row []byte, arrays bool) ([]JSONMember, error) {
 		return nil, ErrNotUTF8
 	}
 	if !json.Valid(row) {
-		var syntax *json.SyntaxError
-		errors.As(json.Unmarshal(row, new(json.RawMessage)), &syntax)
-		return nil, fmt.Errorf("column %d: it is not JSON: %w", syntax.Offset, syntax)
+		finite, _ := io.ReadAll(Finite(bufio.NewReader(bytes.NewReader(row)))) // from memory
+		if !json.Valid(finite) {
+			at, why := notJSON(finite)
+			return nil, fmt.Errorf("column %d: it is not JSON: %w", at+1, why)
+		}
+		row = finite
 	}
 	object := gjson.ParseBytes(row)
 	if !object.IsObject() && !(arrays && object.IsArray()) {

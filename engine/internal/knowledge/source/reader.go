@@ -59,6 +59,7 @@ type file struct {
 	path        string
 	form        Form // given or detected
 	compression string
+	escaped     bool // backslashes escape
 	mapping     Mapping
 	patient     bool       // a regular file, which can be read ahead, and again
 	text        *rows.Text // nil: a binary format
@@ -115,11 +116,14 @@ func (c counter) Write(p []byte) (int, error) {
 }
 
 // notes says what was detected and may be wrong.
-func (f *file) notes() []string {
-	if f.text == nil || !f.text.Guessed() {
-		return nil
+func (f *file) notes() (all []string) {
+	if f.escaped {
+		all = append(all, f.path+` has backslashes before quotes and delimiters in fields: they are left out`)
 	}
-	return []string{f.path + " is not UTF-8 and is read as " + f.text.Encoding() + `: if characters look wrong, say how it is written, such as encoding = "iso-8859-2"`}
+	if f.text == nil || !f.text.Guessed() {
+		return all
+	}
+	return append(all, f.path+" is not UTF-8 and is read as "+f.text.Encoding()+`: if characters look wrong, say how it is written, such as encoding = "iso-8859-2"`)
 }
 
 func (f *file) errorAt(line int, err error) error {

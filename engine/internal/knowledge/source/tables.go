@@ -278,8 +278,17 @@ func separator(head []byte, end byte) string {
 	return d
 }
 
-// style returns how fields are separated and quoted.
-func (f *file) style(head []byte, end byte) (rows.Style, error) {
+// style returns how fields are separated, quoted and escaped.
+func (f *file) style(head []byte, end byte) (s rows.Style, err error) {
+	if s, err = f.separators(head, end); err == nil {
+		s.Escaped = rows.DetectEscape(head, end, s)
+		f.escaped = s.Escaped
+	}
+	return s, err
+}
+
+// separators returns how fields are separated and quoted.
+func (f *file) separators(head []byte, end byte) (rows.Style, error) {
 	quote := []byte(`"`)
 	if f.form.Quote == NoQuote {
 		quote = nil
