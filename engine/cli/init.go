@@ -114,11 +114,13 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 		if err := r.Map(columns); err != nil {
 			return err
 		}
-		if r.Unsure != "" && !f.yes {
-			return errors.New(r.Unsure + "; --yes takes the first")
-		}
-		if _, err := bounded.Interruptible(c.Context(), func() (struct{}, error) { return struct{}{}, r.Read() }); err != nil {
-			return err
+		for _, step := range []func() error{func() error { return nil }, r.Read} {
+			if _, err := bounded.Interruptible(c.Context(), func() (struct{}, error) { return struct{}{}, step() }); err != nil {
+				return err
+			}
+			if r.Unsure != "" && !f.yes {
+				return errors.New(r.Unsure + "; --yes takes the first")
+			}
 		}
 	}
 	data.Describe(out)

@@ -221,7 +221,7 @@ func labelFolders(d *data, c *converted) bool {
 			id := filepath.Join(label.Name(), f.Name())
 			text, err := readText(filepath.Join(d.folder, id))
 			if err != nil {
-				c.leave("files that are no text were left out")
+				c.leave(1, "file% that are no text")
 				continue
 			}
 			c.add(field{"id", filepath.ToSlash(id)}, field{"text", string(text)}, field{"label", label.Name()})

@@ -68,13 +68,17 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 		}
 	}
 	if !glob && how.Form == (source.Form{}) {
-		form, rows := exportIn(path, info.IsDir(), how.As)
+		form, rows, err := exportIn(path, info.IsDir(), how.As)
 		switch {
+		case err != nil:
+			return nil, true, err
 		case form != nil:
 			r := &Rows{Path: path, From: form, converted: rows.rows.Bytes()}
 			r.Seen, err = source.SniffStream("-", source.Form{Format: source.JSONL}, r.stream())
-			r.Seen.Notes = append(r.Seen.Notes, rows.left...)
-			r.guess()
+			r.Seen.Notes = append(r.Seen.Notes, rows.notes()...)
+			if r.guess(); rows.unsure != "" {
+				r.Unsure = path + ": " + rows.unsure
+			}
 			return r, true, err
 		case how.As != "":
 			return nil, true, fmt.Errorf("%s has not the form %s", path, how.As)
@@ -228,10 +232,10 @@ type Rows struct {
 	// Read finds the following in all rows.
 	Count, Invalid  int
 	First           source.Row // the first invalid one
-	Median, Longest int     // characters of a text
-	Labels          []Label // the most frequent first
-	Unlabelled      int     // rows without a label
-	SameIDs         int     // rows whose id another row has
+	Median, Longest int        // characters of a text
+	Labels          []Label    // the most frequent first
+	Unlabelled      int        // rows without a label
+	SameIDs         int        // rows whose id another row has
 	Languages       []source.LanguageShare
 }
 
@@ -294,12 +298,15 @@ func (r *Rows) Read() error {
 		return fmt.Errorf("%s: rows have several labels, of which %q is the first, and they are no list of texts; --column %s takes the first of each row, --column label=NAME another column, --column label= none",
 			r.Path, column, quoted("label="+column))
 	}
-	switch combined, separator := r.combined(); {
+	switch combined, separator, sure := r.combined(); {
 	case several:
 		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("rows have several labels, and so do answers; --column %s takes the first of each row", quoted("label="+column+"[0]")))
 		r.Mapping.Labels.Many = true
 		return r.Read()
 	case combined != "" && !r.Named && !r.Mapping.Labels.Many:
+		if !sure {
+			r.Unsure = fmt.Sprintf("%s: column %q may hold several labels in one cell, such as %q, or one: --column label=%s takes each cell for one, as it is", r.Path, column, combined, quoted(column))
+		}
 		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("column %q holds several labels in one cell, such as %q, and so do answers; --column label=%s takes each cell for one label, as it is", column, combined, quoted(column)))
 		r.Mapping.Labels = source.Labels{LabelForm: sdk.LabelForm{Many: true}, Separator: separator}
 		return r.Read()
@@ -335,32 +342,59 @@ func (r *Rows) each(form source.Form, f func(source.Row)) error {
 func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
 
 // combined returns a label that combines others, and what stands between them; empty: none seems to. Its parts also occur in other
-// labels, which parts of mere names hardly do.
-func (r *Rows) combined() (label, separator string) {
-	for _, separator := range []string{"|", ";", ",", "+", "&"} {
-		in, example, n := map[string]int{}, "", 0
+// labels, which parts of mere names hardly do. It is not sure where names such as ARTS & CULTURE and CULTURE & ARTS do, or levels.
+func (r *Rows) combined() (label, separator string, sure bool) {
+	for _, separator := range []string{"|", ";", ",", "+", "&", "/", " and "} {
 		parts := func(label string) (all []string) {
-			for part := range strings.SplitSeq(label, separator) {
-				all = append(all, strings.ToLower(strings.Trim(part, " \t[]'\"")))
+			for part := range strings.SplitSeq(strings.ToLower(label), separator) {
+				all = append(all, strings.Trim(part, " \t[]'\""))
 			}
 			return all
 		}
+		in, alone := map[string]int{}, map[string]bool{}
 		for _, l := range r.Labels {
-			for _, part := range parts(l.Name) {
+			all := parts(l.Name)
+			for _, part := range all {
 				in[part]++
 			}
+			alone[all[0]] = alone[all[0]] || len(all) == 1
 		}
+		example, n, sets, first, members, single, moves := "", 0, map[string]bool{}, map[string]bool{}, map[string]bool{}, 0, false
 		for _, l := range r.Labels {
-			if all := parts(l.Name); len(all) > 1 && !slices.ContainsFunc(all, func(part string) bool { return in[part] < 2 }) {
-				n++
-				example = cmp.Or(example, l.Name)
+			all := parts(l.Name)
+			if len(all) == 1 || slices.ContainsFunc(all, func(part string) bool { return in[part] < 2 }) {
+				continue
+			}
+			n++
+			example = cmp.Or(example, l.Name)
+			for i, part := range all {
+				moves = moves || members[part] && first[part] != (i == 0)
+				if first[part] = i == 0; !members[part] && alone[part] {
+					single++
+				}
+				members[part] = true
+			}
+			slices.Sort(all)
+			sets[strings.Join(all, separator)] = true
+		}
+		sure = false
+		known := n > 0 && single == len(members) // each part is a label of its own
+		switch separator {
+		case "|", ";":
+			sure = len(sets) > 1 && (moves || single > 0)
+		case ",":
+			sure = len(sets) > 1 && 2*single > len(members) || len(sets) > 2 && moves
+		case "/", " and ":
+			// Names have these, too.
+			if !moves && !known {
+				continue
 			}
 		}
-		if n > 1 {
-			return example, separator
+		if n > 1 || known {
+			return example, separator, sure
 		}
 	}
-	return "", ""
+	return "", "", false
 }
 
 // Labelled reports whether a pipeline can learn from the rows: they have at least two labels, and
