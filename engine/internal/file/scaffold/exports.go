@@ -153,7 +153,7 @@ func (c *converted) notes() (all []string) {
 func exportIn(path string, folder bool, name string) (*export, *converted, error) {
 	d, ext := &data{folder: path}, strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
 	if !folder {
-		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) {
+		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) && !marked(path) {
 			return nil, nil, nil
 		}
 		text, err := readText(path)
@@ -322,7 +322,7 @@ func labelStudio(o gjson.Result, c *converted) bool {
 			if all, ok := texts(r.Get("value.choices")); ok {
 				chosen = append(chosen, field{r.Get("from_name").Str, labels(all)})
 			} else {
-				c.leave(1, "result% of an annotation that are no choice")
+				c.leave(1, "annotation result% without a choice")
 			}
 		}
 		switch {
@@ -333,9 +333,9 @@ func labelStudio(o gjson.Result, c *converted) bool {
 		case counts == nil:
 			counts = chosen
 		case reflect.DeepEqual(counts, chosen):
-			c.leave(1, "further annotation% that agree with the first of the text")
+			c.leave(1, "further annotation% like the first of the text")
 		default:
-			c.leave(1, "further annotation% that differ from the first of the text")
+			c.leave(1, "further annotation% unlike the first of the text")
 		}
 	}
 	c.add(append(row, counts...)...)

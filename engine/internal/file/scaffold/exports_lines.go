@@ -1,10 +1,12 @@
 package scaffold
 
 import (
+	"bufio"
 	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
-	"io"
+	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,8 +21,9 @@ import (
 var entity = regexp.MustCompile(`\[([^\]]+)\](\([^)]*\)|\{[^}]*\}|\[\{[^\]]*\}\])`)
 
 var (
-	rasaYAML = regexp.MustCompile(`(?m)^(nlu:|- intent:)`)
-	folded   = regexp.MustCompile(`(?m)^(\s*examples:\s*)>`) // meant as |, since each line has a phrase
+	rasaNLU    = regexp.MustCompile(`(?m)^nlu:`)
+	rasaIntent = regexp.MustCompile(`(?m)^\s*- *\{?intent:`)
+	folded     = regexp.MustCompile(`(?m)^(\s*examples:\s*)>`) // meant as |, since each line has a phrase
 )
 
 // notIntents names the other kinds of Rasa's training data, in its YAML and its JSON.
@@ -35,89 +38,57 @@ func rasa(d *data, c *converted) bool {
 	for _, e := range old.Get("common_examples").Array() {
 		c.add(field{"text", e.Get("text").Str}, field{"label", e.Get("intent").Str})
 	}
-	for name, what := range notIntents {
-		c.leave(len(old.Get(name).Array()), what)
+	for _, name := range slices.Sorted(maps.Keys(notIntents)) {
+		c.leave(len(old.Get(name).Array()), notIntents[name])
 	}
-	if old.Exists() || !rasaYAML.Match(d.text) || !bytes.Contains(d.text, []byte("intent:")) {
+	if old.Exists() || !rasaIntent.Match(d.text) {
 		return c.n > 0
 	}
-	for in := yaml.NewDecoder(bytes.NewReader(folded.ReplaceAll(d.text, []byte("${1}|")))); ; {
-		var file yaml.Node
-		if err := in.Decode(&file); errors.Is(err, io.EOF) {
-			return c.n > 0
-		} else if err != nil {
-			c.err = fmt.Errorf("it is not YAML (%w): mend it", err)
-			return false
-		}
-		for _, root := range file.Content {
-			if root.Kind == yaml.SequenceNode {
-				c.rasaItems(root)
-			}
-			for name, value := range members(root) {
-				switch name {
-				case "version":
-				case "nlu":
-					c.rasaItems(value)
-				default:
-					c.leave(1, "section "+name)
-				}
-			}
-		}
+	text := folded.ReplaceAll(d.text, []byte("${1}|"))
+	if !rasaNLU.Match(text) {
+		text = append([]byte("nlu:\n"), text...)
 	}
-}
-
-// members yields the members of a mapping.
-func members(n *yaml.Node) func(func(string, *yaml.Node) bool) {
-	return func(yield func(string, *yaml.Node) bool) {
-		for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content) && yield(n.Content[i].Value, n.Content[i+1]); i += 2 {
-		}
+	var file struct {
+		NLU     []map[string]yaml.Node `yaml:"nlu"`
+		Version yaml.Node              `yaml:"version"`
+		Others  map[string]yaml.Node   `yaml:",inline"`
 	}
-}
-
-// rasaItems reads intents with their phrases, and counts other items.
-func (c *converted) rasaItems(list *yaml.Node) {
-	for _, item := range list.Content {
-		intent, before, what := "", c.n, "item% of another kind"
-		var examples *yaml.Node
-		for name, value := range members(item) {
-			switch {
-			case name == "intent":
-				intent = strings.TrimSpace(value.Value)
-			case name == "examples":
-				examples = value
-			case notIntents[name] != "":
-				what = notIntents[name]
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		c.err = fmt.Errorf("it cannot be read (%w): mend it", err)
+		return false
+	}
+	for _, name := range slices.Sorted(maps.Keys(file.Others)) {
+		c.leave(1, "section "+name)
+	}
+	for _, item := range file.NLU {
+		intent, before := strings.TrimSpace(item["intent"].Value), c.n
+		if intent == "" {
+			what := "item% of another kind"
+			for name := range item {
+				what = cmp.Or(notIntents[name], what)
 			}
-		}
-		switch {
-		case intent == "":
 			c.leave(1, what)
 			continue
-		case examples != nil && examples.Kind == yaml.SequenceNode:
-			for _, e := range examples.Content {
-				text := e.Value
-				for name, value := range members(e) {
-					if name == "text" {
-						text = value.Value
-					} else {
-						c.leave(1, name+" of examples")
-					}
-				}
+		}
+		examples := item["examples"]
+		for line := range strings.Lines(examples.Value) {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line), "-"); ok {
 				c.phrase(text, intent)
+			} else if text != "" {
+				c.leave(1, "line% of examples without - before them")
 			}
-		case examples != nil:
-			for line := range strings.Lines(examples.Value) {
-				if text, ok := strings.CutPrefix(strings.TrimSpace(line), "-"); ok {
-					c.phrase(text, intent)
-				} else if text != "" {
-					c.leave(1, "line% of examples without a - before them")
-				}
-			}
+		}
+		for _, e := range examples.Content {
+			var members map[string]yaml.Node
+			_ = e.Decode(&members) // else it is a text
+			c.leave(max(len(members)-1, 0), "value% beside the texts of examples")
+			c.phrase(e.Value+members["text"].Value, intent)
 		}
 		if c.n == before {
 			c.leave(1, "intent% without a phrase")
 		}
 	}
+	return c.n > 0
 }
 
 // phrase adds a phrase of an intent, without the marks of entities.
@@ -134,6 +105,18 @@ const fastTextMark = "__label__"
 
 // fastTextLabel is a label of fastText. It stands anywhere in a line, and ends at white space.
 var fastTextLabel = regexp.MustCompile(`(^|[\s\v\x00\x{85}\p{Z}])` + fastTextMark + `([^\s\v\x00\x{85}\p{Z}]*)`)
+
+// marked reports whether a table begins with a line of fastText, in which a blank ends the label.
+func marked(path string) bool {
+	in, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer in.Close()                                             //nolint:errcheck // it was only read
+	head, _ := bufio.NewReader(in).Peek(len(fastTextMark) + 200) // a file may be shorter
+	at := fastTextLabel.FindIndex(head)
+	return at != nil && at[0] == 0 && !bytes.Contains(head[:at[1]], []byte(","))
+}
 
 // fastText reads lines with labels. Where each label has a comma in it, its text begins there.
 func fastText(d *data, c *converted) bool {

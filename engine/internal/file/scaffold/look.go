@@ -174,7 +174,7 @@ func headless(s source.Seen) bool {
 			return false
 		}
 		_, err := strconv.ParseFloat(c.Name, 64)
-		return sentence(c) && !c.Numeric && !named || c.Numeric && err == nil || 2*c.Distinct <= s.Rows && slices.Contains(c.Values, c.Name) && !named
+		return strings.HasPrefix(c.Name, fastTextMark) || sentence(c) && !c.Numeric && !named || c.Numeric && err == nil || 2*c.Distinct <= s.Rows && slices.Contains(c.Values, c.Name) && !named
 	})
 }
 
@@ -362,7 +362,7 @@ func (r *Rows) combined() (label, separator string, sure bool) {
 		example, n, sets, first, members, single, moves := "", 0, map[string]bool{}, map[string]bool{}, map[string]bool{}, 0, false
 		for _, l := range r.Labels {
 			all := parts(l.Name)
-			if len(all) == 1 || slices.ContainsFunc(all, func(part string) bool { return in[part] < 2 }) {
+			if len(all) == 1 || slices.ContainsFunc(all, func(part string) bool { return part == "" || in[part] < 2 }) {
 				continue
 			}
 			n++

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // This file reads rows whose fields are separated by a delimiter: TSV, CSV and similar formats.
@@ -23,23 +23,14 @@ import (
 // looked is how many records DetectStyle looks at.
 const looked = 100
 
-// DetectEscape detects whether backslashes escape, from the beginning of a file as DetectStyle gets it: more records have
-// as many fields as the first one then. Windows writes paths such as "C:\" that escape nothing.
-func DetectEscape(head []byte, end byte, s Style) bool {
-	if !bytes.Contains(head, append([]byte{'\\'}, s.Delimiter...)) && (len(s.Quote) == 0 || !bytes.Contains(head, append([]byte{'\\'}, s.Quote...))) {
-		return false
-	}
-	_, share := consistent(head, end, s, len(head))
-	s.Escaped = true
-	_, escaped := consistent(head, end, s, len(head))
-	return escaped > share
-}
-
-// DetectStyle detects how fields are separated from the beginning of a file, which ends with a
+// DetectStyle detects how fields are separated and escaped from the beginning of a file, which ends with a
 // whole line if the file is longer. It prefers the first candidate: another one wins only if it
 // splits the first line into several fields, and most other lines into as many, and the first
 // candidate does not.
 func DetectStyle(head []byte, end byte, candidates ...Style) Style {
+	for i, c := range candidates {
+		candidates[i].Escaped = escapes(head, end, c)
+	}
 	best, most := candidates[0], 0.0
 	for i, c := range candidates {
 		fields, share := consistent(head, end, c, looked)
@@ -52,6 +43,18 @@ func DetectStyle(head []byte, end byte, candidates ...Style) Style {
 		}
 	}
 	return best
+}
+
+// escapes reports whether backslashes escape: more records have as many fields as the first one then. Windows writes
+// paths such as "C:\" that escape nothing.
+func escapes(head []byte, end byte, s Style) bool {
+	if len(s.Quote) == 0 || !bytes.Contains(head, append([]byte{'\\'}, s.Delimiter...)) && !bytes.Contains(head, append([]byte{'\\'}, s.Quote...)) {
+		return false
+	}
+	_, share := consistent(head, end, s, len(head))
+	s.Escaped = true
+	_, escaped := consistent(head, end, s, len(head))
+	return escaped > share
 }
 
 // consistent returns the number of fields of the first record, and the share of up to n records that fit it.
@@ -82,7 +85,7 @@ func Fits(fields, names []string) bool {
 	return !slices.ContainsFunc(slices.Concat(fields[n:], names[n:]), func(field string) bool { return strings.TrimSpace(field) != "" })
 }
 
-// unquote splits a whole record into its fields.
+// unquote splits a whole record into its fields, which share one string.
 func (r *Delimited) unquote(record []byte) ([]string, error) {
 	q, d := r.style.Quote, r.style.Delimiter
 	r.unquoted, r.ends = r.unquoted[:0], r.ends[:0]
@@ -91,7 +94,7 @@ func (r *Delimited) unquote(record []byte) ([]string, error) {
 		if !bytes.HasPrefix(record, q) {
 			field, record, more = bytes.Cut(record, d)
 			if bytes.Contains(field, q) {
-				return nil, bareQuote(q)
+				return nil, fmt.Errorf("bare %s in non-quoted-field; quote the whole field and double each quote in it", q)
 			}
 			r.unquoted = append(r.unquoted, field...)
 			r.ends = append(r.ends, len(r.unquoted))
@@ -111,71 +114,52 @@ func (r *Delimited) unquote(record []byte) ([]string, error) {
 		if more = bytes.HasPrefix(record, d); more {
 			record = record[len(d):]
 		} else if len(record) > 0 {
-			return nil, strayQuote(q)
+			return nil, fmt.Errorf("extraneous or missing %s in quoted-field; double each quote in it", q)
 		}
 	}
-	return r.split(), nil
-}
-
-// unescape splits a whole record with backslashes into its fields. A field \N is empty.
-func (r *Delimited) unescape(record []byte) ([]string, error) {
-	q, d := r.style.Quote, r.style.Delimiter
-	begins := func(text, with []byte) bool { return len(with) > 0 && bytes.HasPrefix(text, with) }
-	special := func(text []byte) bool {
-		return begins(text, q) || begins(text, d) || begins(text, []byte(`\`)) || begins(text, []byte("\n"))
-	}
-	r.unquoted, r.ends = r.unquoted[:0], r.ends[:0]
-	for more := true; more; {
-		quoted := begins(record, q)
-		if field, _, _ := bytes.Cut(record, d); quoted {
-			record = record[len(q):]
-		} else if string(field) == `\N` {
-			record = record[len(field):]
-		}
-		for len(record) > 0 && (quoted || !begins(record, d)) {
-			switch {
-			case record[0] == '\\' && special(record[1:]):
-				record = record[1:]
-			case begins(record, q) && !quoted:
-				return nil, bareQuote(q)
-			case begins(record, q) && begins(record[len(q):], q):
-				record = record[len(q):]
-			case begins(record, q):
-				if record, quoted = record[len(q):], false; len(record) > 0 && !begins(record, d) {
-					return nil, strayQuote(q)
-				}
-				continue
-			}
-			_, n := utf8.DecodeRune(record)
-			r.unquoted, record = append(r.unquoted, record[:n]...), record[n:]
-		}
-		if r.ends = append(r.ends, len(r.unquoted)); quoted {
-			return nil, strayQuote(q)
-		}
-		if more = begins(record, d); more {
-			record = record[len(d):]
-		}
-	}
-	return r.split(), nil
-}
-
-func bareQuote(q []byte) error {
-	return fmt.Errorf("bare %s in non-quoted-field; quote the whole field and double each quote in it", q)
-}
-
-func strayQuote(q []byte) error {
-	return fmt.Errorf("extraneous or missing %s in quoted-field; double each quote in it", q)
-}
-
-// split returns the fields of a record, which share one string.
-func (r *Delimited) split() []string {
 	text, start := string(r.unquoted), 0
 	r.fields = r.fields[:0]
 	for _, end := range r.ends {
 		r.fields = append(r.fields, text[start:end])
 		start = end
 	}
-	return r.fields
+	return r.fields, nil
+}
+
+// pair is a backslash with what it escapes.
+var pair = regexp.MustCompile(`(?s)\\(.)`)
+
+// hidden are what hide writes, which no text has: it is not UTF-8.
+var hidden = []string{"\xFF1", "\xFF2", "\xFF3"}
+
+// hide replaces escaped quotes, delimiters and backslashes of a record, so that it reads as others do.
+func (r *Delimited) hide(record []byte) []byte {
+	if !r.style.Escaped {
+		return record
+	}
+	return pair.ReplaceAllFunc(record, func(p []byte) []byte {
+		switch next := p[1:]; {
+		case bytes.Equal(next, r.style.Quote):
+			return []byte(hidden[0])
+		case bytes.Equal(next, r.style.Delimiter):
+			return []byte(hidden[1])
+		case next[0] == '\\':
+			return []byte(hidden[2])
+		case next[0] == '\n':
+			return next
+		}
+		return p
+	})
+}
+
+// show puts back what hide has replaced. A field \N is empty.
+func (r *Delimited) show(fields []string) {
+	shown := strings.NewReplacer(hidden[0], string(r.style.Quote), hidden[1], string(r.style.Delimiter), hidden[2], `\`)
+	for i, field := range fields {
+		if fields[i] = shown.Replace(field); field == `\N` {
+			fields[i] = ""
+		}
+	}
 }
 
 // Style is how fields are separated and quoted.
@@ -209,7 +193,7 @@ func NewDelimited(in *Lines, s Style) *Delimited { return &Delimited{style: s, i
 
 // Next returns the next record, and skips blank lines. It ends with io.EOF.
 func (r *Delimited) Next() (Record, error) {
-	if len(r.style.Quote) == 0 && !r.style.Escaped {
+	if len(r.style.Quote) == 0 {
 		return r.plain()
 	}
 	return r.quoted()
@@ -290,12 +274,11 @@ func (r *Delimited) quoted() (Record, error) {
 		whole = append(append(whole, '\n'), p.text...)
 		open = open != r.opens(p.text)
 	}
-	switch {
-	case record.Err != nil:
-	case r.style.Escaped:
-		record.Fields, record.Err = r.unescape(whole)
-	default:
-		record.Fields, record.Err = r.unquote(whole)
+	if record.Err == nil {
+		record.Fields, record.Err = r.unquote(r.hide(whole))
+	}
+	if r.style.Escaped {
+		r.show(record.Fields)
 	}
 	if record.Err != nil && !r.style.Escaped && bytes.Contains(whole, append([]byte{'\\'}, r.style.Quote...)) {
 		record.Err = fmt.Errorf("%w: a backslash before a quote counts only where it does in most of the first 64 KiB of a file", record.Err)
@@ -308,18 +291,7 @@ func (r *Delimited) quoted() (Record, error) {
 
 // opens reports whether a line opens a quoted field that it does not close, or closes one that it does not open.
 func (r *Delimited) opens(line []byte) bool {
-	if !r.style.Escaped {
-		return bytes.Count(line, r.style.Quote)%2 == 1
-	}
-	odd := false
-	for i := 0; i < len(line); i++ {
-		if line[i] == '\\' {
-			i++
-		} else if len(r.style.Quote) > 0 && bytes.HasPrefix(line[i:], r.style.Quote) {
-			odd = !odd
-		}
-	}
-	return odd
+	return bytes.Count(r.hide(line), r.style.Quote)%2 == 1
 }
 
 // NeverClosed is the error of a row with an unclosed quote that opens on a line.

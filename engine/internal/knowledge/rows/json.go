@@ -92,34 +92,41 @@ func (s *JSONArray) Next() (JSONRow, error) {
 	return row, err
 }
 
-// syntax returns an error that says where the text is no JSON, and why.
-func (s *JSONArray) syntax(found *json.SyntaxError) error {
-	offset := s.json.InputOffset()
-	line, column := s.Line(), int(offset-s.in.start)
+// SyntaxError says where a text is no JSON, and why. Nothing behind it can be read.
+type SyntaxError struct {
+	Line, Column int
+	Err          error
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("it is not JSON: %v; nothing behind it can be read, while rows in JSONL, one a line, fail alone", e.Err)
+}
+
+// syntax returns where the decoder found an error, and why.
+func (s *JSONArray) syntax(found error) error {
+	e := &SyntaxError{Line: s.Line(), Column: int(s.json.InputOffset() - s.in.start)}
 	rest, _ := io.ReadAll(s.json.Buffered()) // from a buffer
 	at, why := notJSON(rest)
-	if at == 0 { // the decoder knows what stands before
-		why = found
-		if strings.Contains(found.Error(), "looking for beginning of") && len(rest) > 0 && strings.IndexByte("]}", rest[0]) >= 0 {
-			why = errComma
-		}
+	if strings.Contains(why.Error(), "after top-level value") { // the value itself does not belong there
+		at, why = len(rest)-len(bytes.TrimLeft(rest, " \t\r\n")), found
+	}
+	if at < len(rest) && (rest[at] == ']' || rest[at] == '}') && len(bytes.TrimSpace(rest[:at])) == 0 && strings.Contains(found.Error(), "looking for beginning of") {
+		why = errComma // the decoder has read it
 	}
 	before := rest[:min(at, len(rest))]
-	line += bytes.Count(before, []byte("\n"))
-	if last := bytes.LastIndexByte(before, '\n'); last >= 0 {
-		column = -1 - last
+	if e.Line += bytes.Count(before, []byte("\n")); bytes.IndexByte(before, '\n') >= 0 {
+		e.Column = -1 - bytes.LastIndexByte(before, '\n')
 	}
-	return fmt.Errorf("line %d, column %d: it is not JSON: %w; nothing behind it can be read, while rows in JSONL, one a line, fail alone", line, column+at+1, why)
+	e.Column, e.Err = e.Column+at+1, why
+	return e
 }
 
 var errComma = errors.New("a comma stands before the closing bracket: remove it")
 
 // notJSON returns the index of the first byte at which a text is no JSON, and why it is none.
 func notJSON(text []byte) (at int, why error) {
-	var syntax *json.SyntaxError
-	if err := json.Unmarshal(text, new(json.RawMessage)); !errors.As(err, &syntax) {
-		return 0, err
-	}
+	syntax := &json.SyntaxError{}
+	_ = errors.As(json.Unmarshal(text, new(json.RawMessage)), &syntax) // it has no other errors
 	at, why = max(int(syntax.Offset)-1, 0), syntax
 	if at >= len(text) {
 		return at, why

@@ -255,7 +255,7 @@ func (f *file) startDelimited(head []byte, end byte) error {
 	if err != nil {
 		return f.errorAt(1, err)
 	}
-	f.form.Delimiter = string(style.Delimiter)
+	f.form.Delimiter, f.escaped = string(style.Delimiter), style.Escaped
 	f.lines = text.Line
 	records := rows.NewDelimited(text, style)
 	first, err := records.Next()
@@ -279,16 +279,7 @@ func separator(head []byte, end byte) string {
 }
 
 // style returns how fields are separated, quoted and escaped.
-func (f *file) style(head []byte, end byte) (s rows.Style, err error) {
-	if s, err = f.separators(head, end); err == nil {
-		s.Escaped = rows.DetectEscape(head, end, s)
-		f.escaped = s.Escaped
-	}
-	return s, err
-}
-
-// separators returns how fields are separated and quoted.
-func (f *file) separators(head []byte, end byte) (rows.Style, error) {
+func (f *file) style(head []byte, end byte) (rows.Style, error) {
 	quote := []byte(`"`)
 	if f.form.Quote == NoQuote {
 		quote = nil
@@ -309,7 +300,7 @@ func (f *file) separators(head []byte, end byte) (rows.Style, error) {
 	case d != "" && (utf8.RuneCountInString(d) != 1 || d == "\n" || d == "\r"):
 		return rows.Style{}, fmt.Errorf("delimiter is one character, such as \";\" or \"\\t\", not %q", d)
 	case d != "":
-		return of(d), nil
+		return rows.DetectStyle(head, end, of(d)), nil
 	case f.form.Format == TSV:
 		return rows.DetectStyle(head, end, of("\t"), of(","), of(";"), of("|")), nil
 	}
@@ -327,6 +318,9 @@ func (f *file) checkDecoded(row *Row) {
 func (f *file) failed(err error) error {
 	if errors.Is(err, io.EOF) {
 		return err
+	}
+	if syntax := new(rows.SyntaxError); errors.As(err, &syntax) {
+		return &FileError{Path: f.path, Line: syntax.Line, Column: syntax.Column, Err: err}
 	}
 	return f.errorAt(max(f.lines(), 1), err)
 }
