@@ -14,9 +14,12 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -36,6 +39,12 @@ type How struct {
 func Look(ctx context.Context, paths []string, how How) (Data, error) {
 	var d Data
 	for _, path := range paths {
+		path = disk.Find(path)
+		composed := norm.NFC.String(path)
+		here, _ := os.Stat(path) // an error comes with the rows
+		if other, err := os.Stat(composed); err == nil && !os.SameFile(here, other) {
+			return d, fmt.Errorf("%s and %s differ only in how accents are written, and a pipeline file can name only the second: rename the first", path, composed)
+		}
 		rows, isRows, err := rowsAt(path, how)
 		switch {
 		case err != nil:
@@ -207,7 +216,7 @@ func rowsIn(folder string) (string, error) {
 		}
 		suffix = ext
 	}
-	if suffix == "" || len(dirs) > 0 || document.IsGlob(folder) {
+	if suffix == "" || len(dirs) > 0 {
 		return "", nil
 	}
 	return filepath.Join(folder, "*."+suffix), nil
