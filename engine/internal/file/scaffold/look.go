@@ -196,7 +196,7 @@ func (r *Rows) untitled() bool {
 			n++
 		}
 	}
-	otherwise := r.Seen.Invalid > r.Seen.Rows && errors.As(r.Seen.First.Err, new(*source.FieldsError))
+	otherwise := r.Seen.Invalid > r.Seen.Rows && errors.Is(r.Seen.First.Err, source.ErrFields)
 	return r.Form.Header == nil && r.Form.HeaderRow == 0 && (n > 1 || n == 1 && !r.Seen.Columns[0].Unnamed || otherwise)
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -126,42 +125,6 @@ func (r *Delimited) unquote(record []byte) ([]string, error) {
 	return r.fields, nil
 }
 
-// pair is a backslash with what it escapes.
-var pair = regexp.MustCompile(`(?s)\\(.)`)
-
-// hidden are what hide writes, which no text has: it is not UTF-8.
-var hidden = []string{"\xFF1", "\xFF2", "\xFF3"}
-
-// hide replaces escaped quotes, delimiters and backslashes of a record, so that it reads as others do.
-func (r *Delimited) hide(record []byte) []byte {
-	if !r.style.Escaped {
-		return record
-	}
-	return pair.ReplaceAllFunc(record, func(p []byte) []byte {
-		switch next := p[1:]; {
-		case bytes.Equal(next, r.style.Quote):
-			return []byte(hidden[0])
-		case bytes.Equal(next, r.style.Delimiter):
-			return []byte(hidden[1])
-		case next[0] == '\\':
-			return []byte(hidden[2])
-		case next[0] == '\n':
-			return next
-		}
-		return p
-	})
-}
-
-// show puts back what hide has replaced. A field \N is empty.
-func (r *Delimited) show(fields []string) {
-	shown := strings.NewReplacer(hidden[0], string(r.style.Quote), hidden[1], string(r.style.Delimiter), hidden[2], `\`)
-	for i, field := range fields {
-		if fields[i] = shown.Replace(field); field == `\N` {
-			fields[i] = ""
-		}
-	}
-}
-
 // Style is how fields are separated and quoted.
 type Style struct {
 	Delimiter []byte
@@ -183,13 +146,23 @@ type Delimited struct {
 	in      *Lines
 	pending []physical // lines read ahead, to be read again
 
+	// hide replaces what backslashes escape by what no text has, since it is not UTF-8; show puts it back. nil: they do not escape.
+	hide, show *strings.Replacer
+
 	unquoted []byte // the fields of a record, concatenated
 	ends     []int  // where each field ends
 	fields   []string
 }
 
 // NewDelimited returns a reader of records in a style.
-func NewDelimited(in *Lines, s Style) *Delimited { return &Delimited{style: s, in: in} }
+func NewDelimited(in *Lines, s Style) *Delimited {
+	r := &Delimited{style: s, in: in}
+	if q, d := string(s.Quote), string(s.Delimiter); s.Escaped {
+		r.hide = strings.NewReplacer(`\\`, "\xFF1", `\`+q, "\xFF2", `\`+d, "\xFF3", "\\\n", "\n")
+		r.show = strings.NewReplacer("\xFF1", `\`, "\xFF2", q, "\xFF3", d)
+	}
+	return r
+}
 
 // Next returns the next record, and skips blank lines. It ends with io.EOF.
 func (r *Delimited) Next() (Record, error) {
@@ -275,10 +248,14 @@ func (r *Delimited) quoted() (Record, error) {
 		open = open != r.opens(p.text)
 	}
 	if record.Err == nil {
-		record.Fields, record.Err = r.unquote(r.hide(whole))
+		record.Fields, record.Err = r.unquote(r.escaped(whole))
 	}
-	if r.style.Escaped {
-		r.show(record.Fields)
+	for i, field := range record.Fields {
+		if r.show != nil && field == `\N` {
+			record.Fields[i] = "" // as MySQL writes what has no value
+		} else if r.show != nil {
+			record.Fields[i] = r.show.Replace(field)
+		}
 	}
 	if record.Err != nil && !r.style.Escaped && bytes.Contains(whole, append([]byte{'\\'}, r.style.Quote...)) {
 		record.Err = fmt.Errorf("%w: a backslash before a quote counts only where it does in most of the first 64 KiB of a file", record.Err)
@@ -291,7 +268,15 @@ func (r *Delimited) quoted() (Record, error) {
 
 // opens reports whether a line opens a quoted field that it does not close, or closes one that it does not open.
 func (r *Delimited) opens(line []byte) bool {
-	return bytes.Count(r.hide(line), r.style.Quote)%2 == 1
+	return bytes.Count(r.escaped(line), r.style.Quote)%2 == 1
+}
+
+// escaped hides what backslashes escape.
+func (r *Delimited) escaped(text []byte) []byte {
+	if r.hide == nil {
+		return text
+	}
+	return []byte(r.hide.Replace(string(text)))
 }
 
 // NeverClosed is the error of a row with an unclosed quote that opens on a line.

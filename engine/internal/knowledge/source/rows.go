@@ -133,12 +133,8 @@ func (r Row) Unusable(n, all int) string {
 	return fmt.Sprintf("%d of %d rows cannot be used; the first: %sline %d: %v", n, all, file, line, r.Err)
 }
 
-// FieldsError says that a row has other fields than the header.
-type FieldsError struct{ Has, Header int }
-
-func (e *FieldsError) Error() string {
-	return fmt.Sprintf("it has %d fields where the header has %d", e.Has, e.Header)
-}
+// ErrFields says that a row has other fields than the header.
+var ErrFields = errors.New("fields")
 
 // Field is a column of a row.
 type Field struct {
@@ -204,7 +200,7 @@ func (f *file) startCells(first rows.Record, next func() (rows.Record, error)) e
 		}
 		var wrong error
 		if !rows.Fits(r.Fields, need) {
-			wrong = &FieldsError{len(r.Fields), len(names)}
+			wrong = fmt.Errorf("it has %d %w where the header has %d", len(r.Fields), ErrFields, len(names))
 		}
 		cells = cells[:0]
 		for i, value := range r.Fields[:min(len(r.Fields), len(names))] {
