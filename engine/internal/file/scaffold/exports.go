@@ -165,12 +165,15 @@ func exportIn(path string, folder bool, name string) (*export, *converted, error
 	}
 	for _, e := range exports {
 		c := &converted{}
-		if e.folder == folder && (name == "" || name == e.name) && e.read(d, c) && c.n > 0 {
-			c.leave(d.broken, "line% that cannot be read as JSON")
+		fits := e.folder == folder && (name == "" || name == e.name) && e.read(d, c)
+		if c.leave(d.broken, "line% that cannot be read as JSON"); fits && c.n > 0 {
 			return &e, c, nil
 		}
+		if fits && e.name == "prodigy" && len(c.left) > 0 {
+			c.err = fmt.Errorf("no text was accepted (%s)", c.notes()[0])
+		}
 		if c.err != nil {
-			return nil, nil, fmt.Errorf("%s is %s, but %w; --format documents takes it for a text", path, e.what, c.err)
+			return nil, nil, fmt.Errorf("%s is %s, but %w; --format says how it is to be read", path, e.what, c.err)
 		}
 	}
 	return nil, nil, nil
@@ -201,7 +204,7 @@ func readText(path string) ([]byte, error) {
 // recordsOf returns the values in a JSON text, those of its lines or the elements of its only array, and how many
 // lines between values are broken.
 func recordsOf(text []byte) (all []gjson.Result, broken int) {
-	text, _ = io.ReadAll(rows.Finite(bufio.NewReader(bytes.NewReader(text)))) // from memory
+	text = rows.Finite(text)
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var value json.RawMessage
 		err := d.Decode(&value)
@@ -209,11 +212,12 @@ func recordsOf(text []byte) (all []gjson.Result, broken int) {
 			all = append(all, gjson.ParseBytes(value))
 			continue
 		}
-		if errors.Is(err, io.EOF) || len(all) == 0 {
+		_, text, _ = bytes.Cut(bytes.TrimSpace(text[d.InputOffset():]), []byte("\n"))
+		next, _, _ := bytes.Cut(text, []byte("\n"))
+		if errors.Is(err, io.EOF) || len(all) == 0 && !json.Valid(next) {
 			break
 		}
 		broken++
-		_, text, _ = bytes.Cut(bytes.TrimSpace(text[d.InputOffset():]), []byte("\n"))
 		d = json.NewDecoder(bytes.NewReader(text))
 	}
 	if len(all) != 1 || broken > 0 {
@@ -350,6 +354,9 @@ func chat(o gjson.Result, c *converted) bool {
 		text := said.Str
 		for _, part := range said.Get("#.text").Array() {
 			text += part.Str
+		}
+		if said.IsArray() {
+			c.leave(len(said.Array())-len(said.Get("#.text").Array()), "part% of messages without text")
 		}
 		switch first(turn, "role", "from").Str {
 		case "user", "human":

@@ -54,7 +54,9 @@ func rasa(d *data, c *converted) bool {
 		Others  map[string]yaml.Node   `yaml:",inline"`
 	}
 	if err := yaml.Unmarshal(text, &file); err != nil {
-		c.err = fmt.Errorf("it cannot be read (%w): mend it", err)
+		if rasaNLU.Match(d.text) {
+			c.err = fmt.Errorf("it cannot be read (%w): mend it", err)
+		}
 		return false
 	}
 	for _, name := range slices.Sorted(maps.Keys(file.Others)) {

@@ -313,6 +313,9 @@ func (r *Rows) Read() error {
 		r.Mapping.Labels.Many = true
 		return r.Read()
 	case combined != "" && !r.Named && !r.Mapping.Labels.Many:
+		if strings.HasPrefix(combined, "[") {
+			return fmt.Errorf("%s: column %q holds lists as texts, such as %q: write them with ; between the labels, as a;b; --column label=%s takes each cell for one label, as it is", r.Path, column, combined, quoted(column))
+		}
 		if !sure {
 			r.Unsure = fmt.Sprintf("%s: column %q may hold several labels in one cell, such as %q, or one: --column label=%s takes each cell for one, as it is", r.Path, column, combined, quoted(column))
 		}

@@ -358,6 +358,8 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "label-studio-rest.json", content: array("[", `{"data": {"text": %[1]q, "meta": {"a": NaN}}, "predictions": [{}], "annotations": [{"was_cancelled": true, "result": [{"from_name": "s", "value": {"choices": ["y"]}}]}, {"result": []}, {"result": [{"from_name": "s", "value": {"choices": [%[2]q]}}]}, {"result": [{"from_name": "s", "value": {"choices": ["z"]}}, {"value": {"text": "x"}}]}]}`, "]"), says: "left out: 12 lists or objects in meta, 12 predictions, 12 cancelled annotations, 12 annotations without a choice, 12 annotation results without a choice, 12 further annotations unlike the first of the text"},
 		{name: "prodigy-rest.jsonl", content: lines("", `{"text": %q, "label": %q, "_task_hash": 1, "answer": "accept"}`+"\n") + "{broken\n" + lines("", `{"text": %q, "label": "x", "_task_hash": 1, "spans": [1], "answer": "accept"}`+"\n"), want: append(pairs(), changed(func(_ int, p *pair) { p.Label = "x" })...), says: "left out: 12 lists or objects in spans, 1 line that cannot be read as JSON\n  12 rows have the text of an earlier row, and another label"},
 		{name: "prodigy-answers.jsonl", content: lines("", `{"text": %q, "label": %q, "_task_hash": 1, "answer": "accept"}`+"\n") + `{"text": "no", "label": "order", "_task_hash": 1, "answer": "reject"}` + "\n" + `{"text": "no", "label": "order", "_task_hash": 1, "answer": "ignore"}`, says: "left out: 1 text with the answer reject, 1 text with the answer ignore"},
+		{name: "prodigy-none.jsonl", content: lines("", `{"text": %q, "label": %q, "_task_hash": 1, "answer": "reject"}`+"\n"), outcome: refused, says: "no text was accepted (left out: 12 texts with the answer reject)"},
+		{name: "first-line-broken.jsonl", content: "{broken\n" + lines("", `{"messages": [{"role": "user", "content": [{"text": %q}, {"image_url": "x"}]}, {"role": "assistant", "content": %q}]}`+"\n"), says: "left out: 12 parts of messages without text, 1 line that cannot be read as JSON"},
 		{name: "doccano-spans.jsonl", content: lines("", `{"text": %q, "label": [[0, 5, %q]]}`+"\n"), outcome: asked, says: "lists of lists"},
 		{name: "chat-rest.jsonl", content: lines("", `{"messages": [{"role": "user", "content": "hello"}, {"role": "user", "content": %q}, {"role": "assistant", "content": %q}]}`+"\n"), says: "left out: 12 questions before the last one of a chat"},
 		// Labels that may be sets.
@@ -366,6 +368,7 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "slashes.csv", content: names3("/"), outcome: asked, says: "ARTS/CULTURE"},
 		{name: "bars.csv", content: names3("|"), outcome: asked, says: "ARTS|CULTURE"},
 		{name: "commas.csv", content: names3(", "), outcome: asked, says: "ARTS, CULTURE"},
+		{name: "lists-of-python.csv", content: lines("text,label\n", `%s,"['%s', 'x']"`+"\n") + "one,\"['x', 'y']\"\ntwo,\"['y', 'order']\"\n", outcome: refused, says: "holds lists as texts"},
 		{name: "levels.csv", content: lines("text,label\n", "%q,shop|%s\n") + lines("", "%q,home|%s\n"), outcome: asked, says: `such as "home|order", or one`},
 		{name: "named.csv", content: names3(" & "), columns: map[string]string{"label": "label"}, want: named3(" & ")},
 		{name: "grades.csv", content: lines("text,label\n", "%q,%s\n") + lines("", "%q,%s+\n"), want: append(pairs(), suffixed("+")...)},

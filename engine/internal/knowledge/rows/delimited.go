@@ -77,8 +77,8 @@ func consistent(head []byte, end byte, s Style, n int) (fields int, share float6
 	return len(names), float64(same) / float64(all)
 }
 
-// Fits reports whether a record has a field for each name. Those behind the last name that both have are empty: some programs
-// end each line with a delimiter.
+// Fits reports whether a record has a field for each name. What only one of them has is empty: some programs end lines with
+// a delimiter.
 func Fits(fields, names []string) bool {
 	n := min(len(fields), len(names))
 	return !slices.ContainsFunc(slices.Concat(fields[n:], names[n:]), func(field string) bool { return strings.TrimSpace(field) != "" })
@@ -258,7 +258,7 @@ func (r *Delimited) quoted() (Record, error) {
 		}
 	}
 	if record.Err != nil && !r.style.Escaped && bytes.Contains(whole, append([]byte{'\\'}, r.style.Quote...)) {
-		record.Err = fmt.Errorf("%w: a backslash before a quote counts only where it does in most of the first 64 KiB of a file", record.Err)
+		record.Err = fmt.Errorf("%w; a backslash before a quote counts only in a file whose first 64 KiB have more rows then", record.Err)
 	}
 	if record.Err != nil { // the quote that would close it may open a field of another row
 		r.pending = append(ahead, r.pending...)

@@ -70,7 +70,7 @@ type JSONArray struct {
 // NewJSONArray returns a reader of an array. array names the member to read if an object has
 // several arrays of rows.
 func NewJSONArray(in *bufio.Reader, array string) *JSONArray {
-	s := &JSONArray{in: &jsonLines{in: Finite(in), line: 1}, array: array}
+	s := &JSONArray{in: &jsonLines{in: &finite{in: in}, line: 1}, array: array}
 	s.json = json.NewDecoder(s.in)
 	s.state = s.start
 	return s
@@ -315,8 +315,15 @@ func (l *jsonLines) lineAt(offset int64) int {
 }
 
 // Finite returns JSON with null in place of NaN, Infinity and -Infinity.
-func Finite(in *bufio.Reader) io.Reader { return &finite{in: in} }
+func Finite(text []byte) []byte {
+	if !bytes.Contains(text, []byte("NaN")) && !bytes.Contains(text, []byte("Infinity")) {
+		return text
+	}
+	text, _ = io.ReadAll(&finite{in: bufio.NewReader(bytes.NewReader(text))}) // from memory
+	return text
+}
 
+// finite is Finite for a stream.
 type finite struct {
 	in              *bufio.Reader
 	null            string // what is left of it
@@ -376,12 +383,10 @@ func JSONMembers(row []byte, arrays bool) ([]JSONMember, error) {
 		return nil, ErrNotUTF8
 	}
 	if !json.Valid(row) {
-		finite, _ := io.ReadAll(Finite(bufio.NewReader(bytes.NewReader(row)))) // from memory
-		if !json.Valid(finite) {
-			at, why := notJSON(finite)
+		if row = Finite(row); !json.Valid(row) {
+			at, why := notJSON(row)
 			return nil, fmt.Errorf("column %d: it is not JSON: %w", at+1, why)
 		}
-		row = finite
 	}
 	object := gjson.ParseBytes(row)
 	if !object.IsObject() && !(arrays && object.IsArray()) {

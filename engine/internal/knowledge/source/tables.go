@@ -225,6 +225,7 @@ func formOf(format Format, head []byte) Format {
 		return format
 	}
 	first, rest, _ := bytes.Cut(text, []byte("\n"))
+	first = rows.Finite(first)
 	alone := json.Valid(first)
 	switch {
 	case text[0] == '[' && !(format == JSONL && alone && len(bytes.TrimSpace(rest)) > 0):
