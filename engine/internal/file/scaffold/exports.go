@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -66,17 +67,11 @@ type data struct {
 type converted struct {
 	rows   bytes.Buffer // JSONL
 	n      int
-	left   []left
+	left   map[string]int    // how often what was left out, with % for an s of the plural
 	labels map[string]string // by text, as JSON
 	others int               // rows whose text an earlier row has with another label
 	unsure string            // as in Rows
 	err    error             // not nil: the export has the form, and cannot be read
-}
-
-// left is what was left out, with % for an s of the plural.
-type left struct {
-	what string
-	n    int
 }
 
 // field is a column of a row: a text, a number, or a list of labels.
@@ -88,59 +83,44 @@ type field struct {
 // add adds a row. It renames the second of two fields with the same name.
 func (c *converted) add(row ...field) {
 	c.rows.WriteByte('{')
-	named, text, label := map[string]bool{}, "", ""
+	named := map[string]string{} // values as JSON
 	for i, f := range row {
-		for named[f.name] {
+		for named[f.name] != "" {
 			f.name += "_"
 		}
-		named[f.name] = true
 		if i > 0 {
 			c.rows.WriteByte(',')
 		}
 		name, _ := json.Marshal(f.name) // texts, numbers and lists of them always encode
 		value, _ := json.Marshal(f.value)
-		switch f.name {
-		case "text":
-			text = string(value)
-		case "label":
-			label = string(value)
-		}
+		named[f.name] = string(value)
 		c.rows.Write(name)
 		c.rows.WriteByte(':')
 		c.rows.Write(value)
 	}
 	c.rows.WriteString("}\n")
 	c.n++
-	if c.labels == nil {
-		c.labels = map[string]string{}
-	}
-	if before, again := c.labels[text]; again && before != label {
+	if before, again := c.labels[named["text"]]; again && before != named["label"] {
 		c.others++
 	}
-	c.labels[text] = label
+	c.labels[named["text"]] = named["label"]
 }
 
 // leave counts what was left out, such as "record% of another form".
 func (c *converted) leave(n int, what string) {
-	at := slices.IndexFunc(c.left, func(l left) bool { return l.what == what })
-	if at < 0 && n > 0 {
-		c.left = append(c.left, left{what, n})
-	} else if at >= 0 {
-		c.left[at].n += n
+	if n > 0 {
+		c.left[what] += n
 	}
 }
 
 // notes says what was left out, and what contradicts itself.
 func (c *converted) notes() (all []string) {
 	var said []string
-	for _, l := range c.left {
-		s := "s"
-		if l.n == 1 {
-			s = ""
-		}
-		said = append(said, fmt.Sprintf("%d %s", l.n, strings.ReplaceAll(l.what, "%", s)))
+	for _, what := range slices.Sorted(maps.Keys(c.left)) {
+		n := c.left[what]
+		said = append(said, fmt.Sprintf("%d %s", n, strings.ReplaceAll(what, "%", map[bool]string{false: "s"}[n == 1])))
 	}
-	if len(said) > 0 {
+	if said != nil {
 		all = append(all, "left out: "+strings.Join(said, ", "))
 	}
 	if c.others > 0 {
@@ -164,7 +144,7 @@ func exportIn(path string, folder bool, name string) (*export, *converted, error
 		d.records, d.broken = recordsOf(text)
 	}
 	for _, e := range exports {
-		c := &converted{}
+		c := &converted{left: map[string]int{}, labels: map[string]string{}}
 		fits := e.folder == folder && (name == "" || name == e.name) && e.read(d, c)
 		if c.leave(d.broken, "line% that cannot be read as JSON"); fits && c.n > 0 {
 			return &e, c, nil

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -38,8 +37,8 @@ func rasa(d *data, c *converted) bool {
 	for _, e := range old.Get("common_examples").Array() {
 		c.add(field{"text", e.Get("text").Str}, field{"label", e.Get("intent").Str})
 	}
-	for _, name := range slices.Sorted(maps.Keys(notIntents)) {
-		c.leave(len(old.Get(name).Array()), notIntents[name])
+	for name, what := range notIntents {
+		c.leave(len(old.Get(name).Array()), what)
 	}
 	if old.Exists() || !rasaIntent.Match(d.text) {
 		return c.n > 0
@@ -59,7 +58,7 @@ func rasa(d *data, c *converted) bool {
 		}
 		return false
 	}
-	for _, name := range slices.Sorted(maps.Keys(file.Others)) {
+	for name := range file.Others {
 		c.leave(1, "section "+name)
 	}
 	for _, item := range file.NLU {
@@ -130,17 +129,14 @@ func fastText(d *data, c *converted) bool {
 		text   string
 	}
 	var all []row
-	others, commas, count := 0, map[string]int{}, map[string]int{}
+	others, known := 0, map[string]bool{}
 	for line := range strings.Lines(string(d.text)) {
 		var r row
 		line = strings.Trim(line, "\x00\ufeff \t\r\n\v\f")
 		for _, m := range fastTextLabel.FindAllStringSubmatch(line, -1) {
 			for label := range strings.SplitSeq(m[2], ","+fastTextMark) {
 				label = strings.TrimRight(label, ",")
-				r.labels = append(r.labels, label)
-				if count[label]++; strings.Contains(label, ",") {
-					commas[label]++
-				}
+				r.labels, known[label] = append(r.labels, label), true
 			}
 		}
 		switch r.text = strings.TrimSpace(fastTextLabel.ReplaceAllString(line, "$1")); {
@@ -152,12 +148,12 @@ func fastText(d *data, c *converted) bool {
 			all = append(all, r)
 		}
 	}
-	within := len(all) > 0 && !slices.ContainsFunc(all, func(r row) bool { return len(r.labels) > 1 || commas[r.labels[0]] == 0 })
+	within := len(all) > 0 && !slices.ContainsFunc(all, func(r row) bool { return len(r.labels) > 1 || !strings.Contains(r.labels[0], ",") })
 	for _, r := range all {
 		label, text, _ := strings.Cut(r.labels[0], ",")
 		if within {
 			r.labels[0], r.text = label, strings.TrimSpace(text+" "+r.text)
-		} else if text != "" && count[label] > 0 {
+		} else if text != "" && known[label] {
 			c.unsure = fmt.Sprintf("%q is a label with a comma, or the label %q with a text: --column label=label says the first, a blank in place of the comma the second", r.labels[0], label)
 		}
 		c.add(field{"text", r.text}, field{"label", labels(r.labels)})
