@@ -24,6 +24,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/measure/tune"
 	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/engine/internal/process/program"
@@ -164,7 +165,7 @@ func (p *Pipeline) input() pipeline.Source {
 		s = *p.chosen.Input
 	}
 	if path := p.workspace.options.Input; path != "" {
-		s.Replace(path)
+		s.Replace(disk.Find(path))
 	}
 	return s
 }

@@ -426,8 +426,10 @@ func (l *loader) configValue(w written) configured {
 		return out
 	}
 	out.foreign = isForeign(w.argument, converted, origin, named)
+	path := ""
 	if w.argument.Type == sdk.TypePath {
-		converted = cty.StringVal(absolute(converted.AsString(), l.dir))
+		path = absolute(converted.AsString(), l.dir)
+		converted = cty.StringVal(path)
 	}
 	if out.secret {
 		out.secrets = secretStrings(converted, marks)
@@ -442,9 +444,12 @@ func (l *loader) configValue(w written) configured {
 		l.wrongType(w, err, out.secret)
 		out.unknown = true
 	}
+	if path != "" && path != converted.AsString() { // another normal form
+		out.raw, _ = json.Marshal(path) // texts always encode
+	}
 	out.open = out.raw
 	if w.argument.Type == sdk.TypePath && l.Away != nil {
-		out.open, _ = json.Marshal(l.at(converted.AsString())) // texts always encode
+		out.open, _ = json.Marshal(l.at(path))
 	}
 	l.Spend(w, len(out.raw)) // it is copied a few times
 	return out

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/grammar"
 	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 	"github.com/racflow/racflow/sdk"
 )
@@ -267,13 +268,16 @@ func (l *loader) at(path string) string {
 	return l.Away(path)
 }
 
-// absolute resolves a path against a folder. It leaves "-" (standard input) and the empty path as
-// they are.
+// absolute resolves a path against a folder, and finds names in another normal form of Unicode. It
+// leaves "-" (standard input) and the empty path as they are.
 func absolute(path, dir string) string {
-	if path == "" || path == "-" || filepath.IsAbs(path) {
+	if path == "" || path == "-" {
 		return path
 	}
-	return filepath.Join(dir, path)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return disk.Find(path)
 }
 
 // readLocals evaluates the values of all locals blocks, each after the locals that it refers to.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/document"
+	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
 // Graph writes the stages of a file and the data flow between them as a Mermaid flowchart, with
@@ -57,13 +57,8 @@ func sourceOf(s pipeline.Source) string {
 	if s.Documents == nil || s.Shown() != s.Path {
 		return base
 	}
-	for dir := filepath.Dir(s.Path); document.IsGlob(base) && filepath.Base(dir) != dir; dir = filepath.Dir(dir) {
-		base = filepath.Join(filepath.Base(dir), base)
-		if !document.IsGlob(filepath.Base(dir)) {
-			return base
-		}
-	}
-	return base
+	folder, pattern := disk.SplitGlob(s.Path)
+	return filepath.Join(filepath.Base(folder), pattern)
 }
 
 type graph struct{ strings.Builder }
