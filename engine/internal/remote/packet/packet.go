@@ -14,7 +14,7 @@ import (
 )
 
 // Version is the first byte of a packet. It increases with every change of the content's format.
-const Version = 5
+const Version = 6
 
 // kind is the second byte.
 type kind byte

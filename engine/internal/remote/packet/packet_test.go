@@ -67,7 +67,7 @@ func TestFrames(t *testing.T) {
 	}{
 		"nothing":             {nil, "a packet is cut off"},
 		"one byte":            {[]byte{Version}, "a packet is cut off"},
-		"another version":     {append([]byte{Version + 1}, good[1:]...), "a packet is of version 6, and this racflow reads version 5: let the same racflow run on all machines"},
+		"another version":     {append([]byte{Version + 1}, good[1:]...), "a packet is of version 7, and this racflow reads version 6: let the same racflow run on all machines"},
 		"an earlier version":  {append([]byte{1}, good[1:]...), "a packet is of version 1"},
 		"another kind":        {append([]byte{Version, byte(answers)}, good[2:]...), "a packet has answers where an order is expected"},
 		"no kind":             {append([]byte{Version, 'x'}, good[2:]...), "a packet has something else ('x') where an order is expected"},
