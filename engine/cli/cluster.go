@@ -315,7 +315,7 @@ func (r *remoteRun) say(format string, args ...any) {
 		r.display.print(format, args...)
 		return
 	}
-	fmt.Fprintln(os.Stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
 }
 
 // close closes the connection.

@@ -171,12 +171,7 @@ func promptText(p sdk.Prompt) string {
 	for _, m := range p.Messages {
 		text += m.Role + ": " + m.Text + "\n"
 	}
-	text = strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return r
-		}
-		return terminal.Visible(r)
-	}, strings.TrimRight(text, "\n"))
+	text = terminal.Visible(strings.TrimRight(text, "\n"), "\n\t")
 	if all := []rune(text); len(all) > maxShown {
 		text = string(all[:maxShown]) + fmt.Sprintf("… and %d characters more", len(all)-maxShown)
 	}
