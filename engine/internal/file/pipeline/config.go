@@ -88,6 +88,9 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 // checkConfig checks a stage's arguments against their descriptions. If all are right and ask is
 // set, it also has the stage validate them.
 func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, ask bool) {
+	for _, path := range PathsIn(used.Arguments, c.Open) {
+		ask = l.checkKind(path, at) && ask
+	}
 	err := sdk.CheckArguments(given, used.Arguments)
 	v, foreign := l.Catalog.(Validator)
 	switch {

@@ -114,6 +114,7 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 			l.errorAt(a.attrs["exclude"].Expr.Range(), "Invalid value", "exclude: %v.", err)
 		}
 	}
+	l.checkKind(s.Path, at)
 	f, err := document.Open(*s.Documents)
 	if err != nil {
 		l.errorAt(at, "Missing file", "There is no folder for %s: %v. A path written in a file is relative to that file, one given with -var to the working directory.%s", s.Path, err, l.neighbour(filepath.Clean(s.Path)))
@@ -225,6 +226,7 @@ func (l *loader) readReviewed(b *hcl.Block) (path string, is bool) {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			l.errorAt(named.Expr.Range(), "Missing file", "%s is a folder. Name a file in it, which need not exist yet.", path)
 		}
+		l.checkKind(path, named.Expr.Range())
 	}
 	return path, true
 }

@@ -45,7 +45,7 @@ func (p planned) writeForecast(w io.Writer) error {
 		}
 		most.add(c)
 		if prompt := c.Voter.Shown(); shown == "" && prompt != nil {
-			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n%s\n", c.Stage.Name, promptText(*prompt))
+			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n  %s\n", c.Stage.Name, promptText(*prompt))
 		}
 	}
 	if priced > 1 {
@@ -175,7 +175,7 @@ func promptText(p sdk.Prompt) string {
 	if all := []rune(text); len(all) > maxShown {
 		text = string(all[:maxShown]) + fmt.Sprintf("… and %d characters more", len(all)-maxShown)
 	}
-	return text
+	return strings.ReplaceAll(text, "\n", "\n  ") // so that no line looks like one of racflow's
 }
 
 // Progress describes how far work is, in parts of one line, the most important first.
