@@ -202,7 +202,6 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetOut(terminal.NewWriter(os.Stdout))
 	root.SetErr(stderr)
 	root.PersistentPreRunE = prepare
 	root.AddGroup(groups()...)
@@ -231,8 +230,11 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// prepare makes ready what commands have in common, before one runs.
+// prepare makes ready what commands have in common, before one runs. What cobra says before goes to standard error.
 func prepare(c *cobra.Command, _ []string) error {
+	if c.OutOrStdout() == io.Writer(os.Stdout) {
+		c.Root().SetOut(terminal.NewWriter(os.Stdout))
+	}
 	if isSet(c, "json") || c.Annotations["output"] == "data" {
 		c.SetOut(terminal.Data(c.OutOrStdout()))
 	}
