@@ -282,9 +282,9 @@ func resuming(m journal.Manifest, state string, more []string) ([]string, error)
 	}
 	for _, f := range m.Command.Flags {
 		switch flag := "--" + f.Name + "=" + f.Value; {
-		case !slices.Contains(unrepeated, f.Name) || f.Value == alone:
+		case f.Name == "trust" || m.Mine && f.Name == "on" && m.Cluster != nil:
+		case !slices.Contains(unrepeated, f.Name) || f.Value == alone || !m.Mine: // the last is only shown
 			args = append(args, flag)
-		case f.Name == "trust" || f.Name == "on" && m.Cluster != nil:
 		case !slices.ContainsFunc(more, func(arg string) bool { return strings.HasPrefix(strings.TrimLeft(arg, "-")+"=", f.Name+"=") }):
 			return nil, fmt.Errorf("run %s began with %s, which has to be given again: racflow runs resume %[1]s -- %s", m.ID, flag, quotedArgument(flag))
 		}
