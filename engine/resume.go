@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run"
@@ -126,25 +124,12 @@ func (p *Pipeline) resume() (journal.Manifest, error) {
 	}
 	p.spendable, p.spent = last.Spend, last.Calibrating
 	for i := range last.Stages {
-		if values := last.Stages[i].Resolved; !last.Mine && holdsText(values) {
+		if !last.Mine { // a value can be an address or a path
 			last.Stages[i].Resolved = nil
 		}
 	}
 	p.recall(last.Stages)
 	return last, nil
-}
-
-// holdsText reports whether there is a text in a value as JSON has it: an address, for example, or a path.
-func holdsText(value any) bool {
-	switch v := value.(type) {
-	case string:
-		return true
-	case []any:
-		return slices.ContainsFunc(v, holdsText)
-	case map[string]any:
-		return slices.ContainsFunc(slices.Collect(maps.Values(v)), holdsText)
-	}
-	return false
 }
 
 // recall gives the stages what a run's stages began with.

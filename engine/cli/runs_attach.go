@@ -190,7 +190,10 @@ as more to spend:
 
   racflow runs resume run-000012 -- --max-cost 5
 
-Secrets are not kept: they come from the environment, as when the run began.`
+--plugins, --debug, --share and, where the run does not know its servers, --on are
+given again that way. Secrets are not kept: they come from the environment, as when
+the run began. A run that is not marked as yours, such as one of somebody's checkout,
+is not resumed: its command is shown.`
 
 func newRunsResume() *cobra.Command {
 	var state string

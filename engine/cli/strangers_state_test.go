@@ -142,6 +142,23 @@ func TestStrangersRun(t *testing.T) {
 	}
 }
 
+// TestStrangersValues: values that stages are said to have chosen reach no stage, unless the run is the user's own.
+func TestStrangersValues(t *testing.T) {
+	dir, _, racflow := checkout(t)
+	if code, text := racflow("run", "--output", "out.tsv", "p.hcl"); code != 0 {
+		t.Fatal(text)
+	}
+	forged(t, dir, func(m map[string]any) {
+		delete(m, "mark")
+		for _, s := range m["stages"].([]any) {
+			s.(map[string]any)["resolved"] = map[string]any{"base_url": "http://127.0.0.1:9"}
+		}
+	})
+	if code, text := racflow("run", "--resume=run-000001", "--output", "out.tsv", "p.hcl"); code != 0 {
+		t.Errorf("%d: %s", code, text)
+	}
+}
+
 // TestResumedFlags: even of the user's own run, the flags that vouch for something are given again.
 func TestResumedFlags(t *testing.T) {
 	command := &journal.ManifestCommand{Dir: "/d", Flags: []journal.ManifestFlag{{Name: "trust", Value: "all"}, {Name: "plugins", Value: "build"}, {Name: "limit", Value: "3"}}}
