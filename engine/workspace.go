@@ -78,6 +78,9 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if w.state, err = filepath.Abs(o.State); err != nil {
 		return nil, err
 	}
+	if err := CheckState(w.state); err != nil {
+		return nil, err
+	}
 	if filepath.Base(w.state) == DefaultState { // only ours: a folder of another name may be shared
 		if err := disk.TightenFolder(w.state); err != nil {
 			return nil, err
@@ -95,6 +98,16 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	forget := waits.Watch(w.host.Waits)
 	w.waits, w.unwatch = waits, func() { forget(); leave() }
 	return w, nil
+}
+
+// CheckState refuses a state folder that holds links, devices or another user's files: somebody else has put them there. It
+// leaves out the folders of single stages, because a plugin may make there what it likes; package host checks those of
+// built-in stages before they start.
+func CheckState(dir string) error {
+	return disk.OwnFiles(dir, func(inside string) bool {
+		kind, below, _ := strings.Cut(filepath.ToSlash(inside), "/")
+		return kind == "knowledge" && below != "" || (kind == "stages" || kind == "fitted") && strings.Contains(below, "/")
+	})
 }
 
 // Catalog returns the catalog of stages that files can use.

@@ -219,9 +219,9 @@ func (r *remoteRun) open(c *cobra.Command, flags *fileFlags, file string) error 
 		return r.openShare(c, flags)
 	}
 	if !r.flags.given() {
-		at := resumedAt(flags, file)
-		if at == nil {
-			return r.openShare(c, flags)
+		at, err := resumedAt(flags, file)
+		if err != nil || at == nil {
+			return errors.Join(err, r.openShare(c, flags))
 		}
 		r.say("run %s goes on at %s; --on none resumes it without other machines", at.Run, at.Servers)
 		r.flags.servers = at.Servers
@@ -284,26 +284,34 @@ func (r *remoteRun) connect(c *cobra.Command, flags *fileFlags) (log *slog.Logge
 }
 
 // resumedAt is where the run is that is to be resumed; nil: on this machine alone, or there is none.
-func resumedAt(flags *fileFlags, file string) *journal.ManifestCluster {
+func resumedAt(flags *fileFlags, file string) (*journal.ManifestCluster, error) {
 	kept, id := journal.RunsOf(flags.state), flags.more.Resume
 	if id == "" {
-		return nil
+		return nil, nil
 	}
 	if id != engine.Newest {
 		m, _ := kept.Manifest(id) // that it is not there is said later
-		return m.Cluster
+		return m.Cluster, ownServers(m)
 	}
 	path, err := filepath.Abs(file)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	for _, one := range slices.Backward(kept.List()) {
 		m := one.Manifest
 		if m.File == path && (flags.pipeline == "" || m.Pipeline == flags.pipeline) && (one.State == journal.Unfinished || one.State == journal.FailedItems) {
-			return m.Cluster
+			return m.Cluster, ownServers(m)
 		}
 	}
-	return nil
+	return nil, nil
+}
+
+// ownServers refuses the servers of a run that somebody else may have named.
+func ownServers(m journal.Manifest) error {
+	if m.Cluster == nil || m.Mine {
+		return nil
+	}
+	return fmt.Errorf("run %s names the servers %s, and is not marked as yours: name its servers with --on", m.ID, m.Cluster.Servers)
 }
 
 // shows has sentences go through a display from now on.
@@ -315,7 +323,7 @@ func (r *remoteRun) say(format string, args ...any) {
 		r.display.print(format, args...)
 		return
 	}
-	fmt.Fprintln(os.Stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
 }
 
 // close closes the connection.

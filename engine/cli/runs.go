@@ -194,6 +194,9 @@ func newRunsRemove() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, ids []string) error {
+			if err := engine.CheckState(state); err != nil {
+				return err
+			}
 			remove := journal.RunsOf(state).Remove
 			if slices.ContainsFunc(ids, on.has) {
 				conn, err := on.connect(c, saying(c))

@@ -75,6 +75,9 @@ func attachable(on *clusterFlags, state, name string) (id string, err error) {
 		if end := kept.End(local); end != nil && end.Complete {
 			return "", fmt.Errorf("run %s has ended, and its results were written: racflow runs show %[1]s", m.ID)
 		}
+		if err := ownServers(m); err != nil && !on.given() {
+			return "", err
+		}
 		id, on.servers = m.Cluster.Run, cmp.Or(on.servers, m.Cluster.Servers)
 	}
 	if !caller.IsRunID(id) {
@@ -187,7 +190,10 @@ as more to spend:
 
   racflow runs resume run-000012 -- --max-cost 5
 
-Secrets are not kept: they come from the environment, as when the run began.`
+--plugins, --debug, --share and, where the run does not know its servers, --on are
+given again that way. Secrets are not kept: they come from the environment, as when
+the run began. A run that is not marked as yours, such as one of somebody's checkout,
+is not resumed: its command is shown.`
 
 func newRunsResume() *cobra.Command {
 	var state string
@@ -212,6 +218,9 @@ func newRunsResume() *cobra.Command {
 			given, err := resuming(m, state, args[1:])
 			if err != nil {
 				return err
+			}
+			if !m.Mine {
+				return fmt.Errorf("run %s is not marked as yours: an older racflow, another user or another machine began it, or there was no place for your key. If it did what you want, give its command yourself:\n%s", m.ID, repeated(m, given))
 			}
 			if err := os.Chdir(m.Command.Dir); err != nil {
 				return fmt.Errorf("run %s began in another folder: %w; put it back, or give the command of the run again with --resume=%s", m.ID, err, m.ID)
@@ -242,6 +251,19 @@ func resumable(state, name string) (journal.Manifest, error) {
 	return journal.Manifest{}, kept.NothingLeft("", "")
 }
 
+// unrepeated are flags that only whoever resumes a run can give: what they vouch for may have changed. Grants are kept
+// apart, and a run at servers knows which.
+var unrepeated = []string{"trust", "plugins", "debug", "on", "share"}
+
+// repeated is a command that resumes a run, for a shell.
+func repeated(m journal.Manifest, args []string) string {
+	words := []string{"cd", quotedArgument(m.Command.Dir), "&&", "racflow"}
+	for _, arg := range args {
+		words = append(words, quotedArgument(arg))
+	}
+	return strings.Join(words, " ")
+}
+
 // resuming is the command line that resumes a run, with further flags.
 func resuming(m journal.Manifest, state string, more []string) ([]string, error) {
 	if m.Command == nil {
@@ -262,7 +284,13 @@ func resuming(m journal.Manifest, state string, more []string) ([]string, error)
 		}
 	}
 	for _, f := range m.Command.Flags {
-		args = append(args, "--"+f.Name+"="+f.Value)
+		switch flag := "--" + f.Name + "=" + f.Value; {
+		case f.Name == "trust" || m.Mine && f.Name == "on" && m.Cluster != nil:
+		case !slices.Contains(unrepeated, f.Name) || f.Value == alone || !m.Mine: // the last is only shown
+			args = append(args, flag)
+		case !slices.ContainsFunc(more, func(arg string) bool { return strings.HasPrefix(strings.TrimLeft(arg, "-")+"=", f.Name+"=") }):
+			return nil, fmt.Errorf("run %s began with %s, which has to be given again: racflow runs resume %[1]s -- %s", m.ID, flag, quotedArgument(flag))
+		}
 	}
 	for _, name := range m.Command.Withheld {
 		if !slices.ContainsFunc(more, func(arg string) bool { return strings.HasPrefix(strings.TrimPrefix(arg, "--var="), name+"=") }) && os.Getenv("RACFLOW_VAR_"+name) == "" {

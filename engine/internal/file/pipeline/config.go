@@ -92,6 +92,11 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 // checkConfig checks a stage's arguments against their descriptions. If all are right and ask is
 // set, it also has the stage validate them.
 func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, ask bool) {
+	for i, a := range used.Arguments {
+		for _, path := range PathsIn(used.Arguments[i:i+1], c.Open) {
+			ask = l.checkKind(path, c.Origins[a.Name], at) && ask
+		}
+	}
 	err := sdk.CheckArguments(given, used.Arguments)
 	v, foreign := l.Catalog.(Validator)
 	switch {

@@ -222,8 +222,12 @@ func (l *loader) checkFile(s Source, at hcl.Range) {
 		return
 	}
 	if path != "" && source.IsGlob(path) {
-		if _, err := source.Files(path); err != nil {
+		files, err := source.Files(path)
+		if err != nil {
 			l.errorAt(at, "Missing file", "%v. A path written in a file is relative to that file, one given with -var to the working directory.", err)
+		}
+		for _, path := range files {
+			l.checkKind(path, s.Origin, at)
 		}
 		return
 	}
@@ -239,7 +243,19 @@ func (l *loader) checkFile(s Source, at hcl.Range) {
 		l.errorAt(at, "Missing file", "%v.", err)
 	case info.IsDir():
 		l.errorAt(at, "Missing file", "%s is a folder. Name a file of rows in it.", path)
+	default:
+		l.checkKind(path, s.Origin, at)
 	}
+}
+
+// checkKind reports a pipe or device that the file names: it may never end. People may name one beside the file.
+func (l *loader) checkKind(path string, o Origin, at hcl.Range) (fine bool) {
+	info, err := os.Stat(path)
+	if err != nil || l.Absent || info.IsDir() || info.Mode().IsRegular() || l.file.IsSaid(path, o) {
+		return true
+	}
+	l.errorAt(at, "Not a file", "%s is a pipe or a device, whose content may never end. Name a file, or give the pipe on the command line, as with --input.", o.Shown(path))
+	return false
 }
 
 func (l *loader) neighbour(path string) string {

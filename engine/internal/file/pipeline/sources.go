@@ -114,6 +114,7 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 			l.errorAt(a.attrs["exclude"].Expr.Range(), "Invalid value", "exclude: %v.", err)
 		}
 	}
+	l.checkKind(s.Path, s.Origin, at)
 	f, err := document.Open(*s.Documents)
 	if err != nil && len(s.Origin.Private) > 0 {
 		l.errorAt(at, "Missing file", "There is no folder at this path, %s.", s.Shown())
@@ -229,6 +230,7 @@ func (l *loader) readReviewed(b *hcl.Block) (path string, origin Origin, is bool
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			l.errorAt(named.Expr.Range(), "Missing file", "%s is a folder. Name a file in it, which need not exist yet.", origin.Shown(path))
 		}
+		l.checkKind(path, origin, named.Expr.Range())
 	}
 	return path, origin, true
 }

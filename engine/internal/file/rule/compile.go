@@ -144,7 +144,7 @@ func (c *compiling) setVariables(tree *parser.Tree) {
 			c.errorAt(m.Location(), "The variable %q %s.", property.Value, problem)
 			return
 		}
-		c.vars[property.Value] = v
+		c.vars[property.Value] = Plain(v)
 		ast.Patch(n, node)
 	}))
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {

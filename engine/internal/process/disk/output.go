@@ -308,7 +308,7 @@ func IsStdout(name string, stdout io.Writer) bool {
 	if name == "-" {
 		return true
 	}
-	f, ok := stdout.(*os.File)
+	f, ok := stdout.(interface{ Stat() (fs.FileInfo, error) })
 	if !ok {
 		return false
 	}

@@ -191,6 +191,10 @@ type Manifest struct {
 	Stages      []ManifestStage     `json:"stages"`
 	Cluster     *ManifestCluster    `json:"cluster,omitempty"` // set if other machines answered the items; nil: this one did
 	Rules       []ManifestRule      `json:"rules,omitempty"`
+
+	// Mine says that this user began the run: the manifest is, or will be, marked. Of others nothing is started, and
+	// nothing sent where they say.
+	Mine bool `json:"-"`
 }
 
 // ManifestCluster locates a run that other machines take part in.
@@ -326,6 +330,9 @@ func (m Manifest) Write(dir string, sync bool) error {
 	if err != nil {
 		return err
 	}
+	if m.Mine {
+		text = sign(text)
+	}
 	return disk.WriteFile(filepath.Join(dir, name), SealFile(text), sync)
 }
 
@@ -346,6 +353,7 @@ func ReadManifest(dir string) (Manifest, error) {
 	case m.ID != filepath.Base(dir):
 		return Manifest{}, fmt.Errorf("its manifest is of run %q", m.ID)
 	}
+	m.Mine = signed(text)
 	return m, nil
 }
 
