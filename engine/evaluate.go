@@ -32,6 +32,13 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 	if err != nil {
 		return nil, err
 	}
+	var sets [][]pipeline.Override
+	for _, v := range variants {
+		sets = append(sets, v.Set)
+	}
+	if err := p.workspace.trust(p.file, sets...); err != nil {
+		return nil, err
+	}
 	if len(variants) > 1 && (o.Results != nil || o.Errors > 0) {
 		return nil, errors.New("results and single errors are of one pipeline: leave out the sweep or the ablation")
 	}
@@ -107,12 +114,12 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 	return r, incomplete, nil
 }
 
-// Examine opens the pipeline again to measure it, and calls do with it: with some arguments set
-// and, unless input is nil, with that input. Its processes end when do returns. A stage that has to
+// Examine opens the pipeline again to measure what an expect block expects, and calls do with it: with the values that
+// the block gives to variables and, unless input is nil, with that input. Its processes end when do returns. A stage that has to
 // stop ends the measurement, as in Evaluate. The pipeline keeps what figures need, and can also answer single
 // items: its stages start only once. Examine does not measure what each voter adds.
 func (p *Pipeline) Examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, do func(*Pipeline) error) error {
-	return p.examine(ctx, set, input, func(*Options) {}, do)
+	return p.examine(ctx, nil, input, func(o *Options) { o.expected = append([]pipeline.Override{}, set...) }, do) // not nil: the blocks are asked about already
 }
 
 func (p *Pipeline) examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, change func(*Options), do func(*Pipeline) error) (err error) {

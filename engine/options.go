@@ -24,6 +24,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/measure/tune"
 	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/engine/internal/process/program"
@@ -164,7 +165,7 @@ func (p *Pipeline) input() pipeline.Source {
 		s = *p.chosen.Input
 	}
 	if path := p.workspace.options.Input; path != "" {
-		s.Replace(path)
+		s.Replace(disk.Find(path))
 	}
 	return s
 }
@@ -352,6 +353,8 @@ type Options struct {
 	// these rows, and Evaluate answers those of each fold by a knowledge without them. 0: the input has the items.
 	Folds int
 	foldOptions
+
+	expected []pipeline.Override // values that an expect block gives to variables; nil: none does
 
 	Lists bool // results have texts for what each retrieve and rerank stage found
 
@@ -550,8 +553,7 @@ func (t *trial) changing(target eval.Target) (values []string, off []pipeline.Ov
 
 // parts identifies the parts of the pipeline with arguments set.
 func (t *trial) parts(set []pipeline.Override) (map[string]string, error) {
-	o := t.workspace.options
-	file, diags, err := t.workspace.read(t.file.Path, o.Input, overridden(o.Set, slices.Concat(t.set, set)))
+	file, diags, err := t.workspace.read(t.file.Path, func(o *pipeline.Options) { o.Set = overridden(o.Set, slices.Concat(t.set, set)) })
 	if err != nil {
 		return nil, err
 	}

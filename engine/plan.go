@@ -160,6 +160,7 @@ func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	if p.InputPath() != "-" { // standard input is left for the run
 		o.Rows = func() (plan.Rows, error) { return p.Rows() }
 	}
+	o.Wants = p.workspace.wants(p.file)
 	found, err := plan.Make(ctx, p.file, p.chosen, o)
 	if err != nil {
 		return nil, p.explain(err)

@@ -30,6 +30,11 @@ func (p *Pipeline) resume() (journal.Manifest, error) {
 		}
 	}
 	p.spendable, p.spent = last.Spend, last.Calibrating
+	for i := range last.Stages {
+		if !last.Mine { // a value can be an address or a path
+			last.Stages[i].Resolved = nil
+		}
+	}
 	p.recall(last.Stages)
 	return last, nil
 }

@@ -128,7 +128,7 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 		return m, err
 	}
 	m.Limit, m.Output, m.Spend, m.Calibrating = p.workspace.options.Limit, p.workspace.options.Output, p.workspace.options.Spend, p.spent
-	m.Share, m.Command = p.workspace.options.Share, p.command()
+	m.Share, m.Command, m.Mine = p.workspace.options.Share, p.command(), true
 	if m.File, err = filepath.Abs(p.file.Path); err != nil {
 		return m, err
 	}

@@ -44,6 +44,15 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	if diags.HasErrors() && (len(o.Over) == 0 || o.Rows > 0 || o.Promise != nil || !subject.Nothing()) {
 		return nil, &DiagnosticsError{diags, p.file.Sources}
 	}
+	var sets [][]pipeline.Override
+	for _, target := range o.Over {
+		for _, value := range target.Values {
+			sets = append(sets, []pipeline.Override{{Target: target.Name, Value: value}})
+		}
+	}
+	if err := p.workspace.trust(p.file, sets...); err != nil {
+		return nil, err
+	}
 	if o.Rows > 0 {
 		return p.tuneHeldOut(ctx, o, subject)
 	}

@@ -76,6 +76,9 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if w.state, err = filepath.Abs(o.State); err != nil {
 		return nil, err
 	}
+	if err := CheckState(w.state); err != nil {
+		return nil, err
+	}
 	if filepath.Base(w.state) == DefaultState { // only ours: a folder of another name may be shared
 		if err := disk.TightenFolder(w.state); err != nil {
 			return nil, err
@@ -93,6 +96,16 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	forget := waits.Watch(w.host.Waits)
 	w.waits, w.unwatch = waits, func() { forget(); leave() }
 	return w, nil
+}
+
+// CheckState refuses a state folder that holds links, devices or another user's files: somebody else has put them there. It
+// leaves out the folders of single stages, because a plugin may make there what it likes; package host checks those of
+// built-in stages before they start.
+func CheckState(dir string) error {
+	return disk.OwnFiles(dir, func(inside string) bool {
+		kind, below, _ := strings.Cut(filepath.ToSlash(inside), "/")
+		return kind == "knowledge" && below != "" || (kind == "stages" || kind == "fitted") && strings.Contains(below, "/")
+	})
 }
 
 // Catalog returns the catalog of stages that files can use.
@@ -168,17 +181,28 @@ func (w *Workspace) Spent() (governor.Snapshot, bool) {
 	return w.control.Snapshot().Since(w.before), true
 }
 
-// Read reads and checks a pipeline file. The file is nil only if err is not.
+// Read reads and checks a pipeline file that is looked at. The file is nil only if err is not. What expressions read of
+// the environment, and outside of the file's folder, is unknown unless Options.Trust has granted it before.
 func (w *Workspace) Read(path string) (*pipeline.File, hcl.Diagnostics, error) {
-	return w.read(path, w.options.Input, w.options.Set)
+	file, diags, err := w.read(path, nil)
+	if err != nil || w.options.Trust == nil || !file.HasRead() || w.options.Trust(trust.OfReads(file, true)) == nil {
+		return file, diags, err
+	}
+	return w.read(path, blind)
 }
 
-func (w *Workspace) read(path, input string, set []pipeline.Override) (*pipeline.File, hcl.Diagnostics, error) {
+// blind leaves unknown what nobody has granted.
+func blind(o *pipeline.Options) { o.Blind = true }
+
+// read reads a file with changed options; nil: as they are.
+func (w *Workspace) read(path string, change func(*pipeline.Options)) (*pipeline.File, hcl.Diagnostics, error) {
 	o, err := w.LoadOptions()
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Input, o.Set = input, set
+	if change != nil {
+		change(&o)
+	}
 	file, diags := pipeline.Load(w.ctx, path, o)
 	return file, diags, w.ctx.Err()
 }
@@ -194,7 +218,7 @@ func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	}
 	prices, err := pipeline.OpenPrices()
 	return pipeline.Options{
-		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: w.getenv, Dir: dir, State: w.state, Input: w.options.Input, Columns: w.options.Columns, KnowledgeColumns: w.options.KnowledgeColumns, Set: w.options.Set,
+		Vars: w.options.Vars, VarFiles: w.options.VarFiles, Getenv: w.getenv, Dir: dir, State: w.state, Input: w.options.Input, Columns: w.options.Columns, KnowledgeColumns: w.options.KnowledgeColumns, Set: w.options.Set, Expected: w.options.expected,
 		Catalog: w.catalog, Prices: prices, Secrets: w.host.Secrets(),
 		Trusted: w.trusts(),
 	}, err
@@ -205,18 +229,50 @@ func (w *Workspace) trusts() func(*pipeline.File) bool {
 	if w.options.Trust == nil {
 		return nil
 	}
-	return func(f *pipeline.File) bool { return w.trust(f, true) == nil }
+	return func(f *pipeline.File) bool { return w.options.Trust(trust.New(f, true)) == nil }
 }
 
-// trust asks Options.Trust about a file; silent: without asking a person.
-func (w *Workspace) trust(f *pipeline.File, silent bool) error {
+// trust asks Options.Trust about a file, and about the file with the values that sets give.
+func (w *Workspace) trust(f *pipeline.File, sets ...[]pipeline.Override) error {
 	if w.options.Trust == nil {
 		return nil
 	}
-	return w.options.Trust(trust.New(f, silent))
+	return w.options.Trust(trust.New(f, false, w.evaluated(f, sets)...))
 }
 
-// Shown returns a text for people as it may be shown: without secrets, and with no more than the beginnings of what
+// wants lists what a file wants beyond its folder, as trust asks about it.
+func (w *Workspace) wants(f *pipeline.File) []trust.Want {
+	return trust.Wants(f, w.evaluated(f, nil)...)
+}
+
+// evaluated returns a file as it is with other values: those that its expect blocks give, and sets. What does not load
+// with them is left out: it does not start, either.
+func (w *Workspace) evaluated(f *pipeline.File, sets [][]pipeline.Override) (all []*pipeline.File) {
+	seen := map[string]bool{}
+	add := func(set []pipeline.Override, change func(*pipeline.Options)) {
+		key := fmt.Sprint(set)
+		if len(set) == 0 || seen[key] {
+			return
+		}
+		seen[key] = true
+		if other, diags, err := w.read(f.Path, change); err == nil && !diags.HasErrors() {
+			all = append(all, other)
+		}
+	}
+	for _, set := range sets {
+		add(set, func(o *pipeline.Options) { o.Set = overridden(o.Set, set) })
+	}
+	for _, p := range f.Pipelines {
+		for _, e := range p.Expects {
+			if e.Enabled && w.options.expected == nil { // else the blocks are asked about already
+				add(e.Set, func(o *pipeline.Options) { o.Expected = e.Set })
+			}
+		}
+	}
+	return all
+}
+
+// Shown returns a text for people as it may be shown: without secrets, and without what
 // files outside of the folder and the environment hold.
 func (w *Workspace) Shown(text string) string { return w.host.Secrets().Shown(text) }
 
@@ -228,19 +284,27 @@ func (w *Workspace) getenv(name string) (string, bool) {
 	return os.LookupEnv(name)
 }
 
-// Load is like Check, for a file that will be used: Options.Trust is asked.
+// Load is like Check, for a file that will be used: Options.Trust is asked. If the file has errors, nothing depends on
+// what it reads before that is granted.
 func (w *Workspace) Load(path string) (*pipeline.File, error) {
-	file, err := w.Check(path)
-	if err != nil {
-		return nil, err
+	file, diags, err := w.read(path, nil)
+	switch {
+	case err != nil:
+	case !diags.HasErrors():
+		err = w.trust(file)
+	case w.options.Trust != nil && file.HasRead():
+		if _, err = w.checked(w.read(path, blind)); err == nil {
+			err = w.options.Trust(trust.OfReads(file, false))
+		}
 	}
-	return file, w.trust(file, false)
+	return w.checked(file, diags, err)
 }
 
-// Check is like Read, for a file that is looked at: errors are a *DiagnosticsError, and Events gets
-// warnings.
-func (w *Workspace) Check(path string) (*pipeline.File, error) {
-	file, diags, err := w.Read(path)
+// Check is like Read: errors are a *DiagnosticsError, and Events gets warnings.
+func (w *Workspace) Check(path string) (*pipeline.File, error) { return w.checked(w.Read(path)) }
+
+// checked reports the diagnostics of a file.
+func (w *Workspace) checked(file *pipeline.File, diags hcl.Diagnostics, err error) (*pipeline.File, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ var mutations = []mutation{
 	{"a cached answer keyed without its model", "TestRuns", []edit{
 		{"plugins/internal/dialect/request.go", `r.N, r.Stream, r.CacheMarks, r.PromptCacheKey = 1, false, false, ""`, `r.Model, r.N, r.Stream, r.CacheMarks, r.PromptCacheKey = "", 1, false, false, ""`},
 	}},
-	{"a pending handle kept after the wait", "TestRuns", []edit{{batch, "a.err = r.graph.Settle(records)", "a.err = nil"}}},
+	{"a pending handle kept after the wait", "TestRuns", []edit{{batch, "a.err = r.graph.Settle(a.results)", "a.err = nil"}}},
 	{"an election that sees an item's own row", "TestKnowledge", []edit{
 		{"engine/internal/run/stage/method.go", "queries[i].Filter = held.Except(rec.id, queries[i].Filter)", "queries[i].Filter = rec.outputs[c.index].filter"},
 	}},
@@ -80,6 +80,10 @@ var mutations = []mutation{
 	// What the simulation has found in the code, as it was.
 	{"found: profiles of models not forced", "TestRuns", []edit{{"engine/internal/process/governor/profile.go", "text.Bytes(), true)", "text.Bytes(), false)"}}},
 	{"found: handles forgotten with a provisional item", "TestRuns", []edit{
-		{"engine/internal/run/stage/method.go", "return o.failure != nil || o.missing != nil", "return false"},
+		{"engine/internal/run/stage/method.go", "r.Failure == nil && len(r.Missing) == 0", "true"},
 	}},
+	{"found: handles left by a kill after the journal's entry", "TestRuns", []edit{
+		{"engine/internal/run/journal/entry.go", "Votes: e.Votes, Collected: e.Collected,", "Votes: e.Votes,"},
+	}},
+	{"found: a build that gives up as another one commits", "TestKnowledgeFound", []edit{{"engine/internal/knowledge/open.go", "\t\t\ttries = 0\n", ""}}},
 }

@@ -111,6 +111,9 @@ func cacheArgs(_ *cobra.Command, args []string) error {
 
 // eachKind removes of each named kind, or of both, and says what it has removed.
 func eachKind(c *cobra.Command, state string, kinds []string, remove map[string]func(folder string) (cache.Cleared, error)) error {
+	if err := engine.CheckState(state); err != nil {
+		return err
+	}
 	busy := 0
 	for _, kind := range kindsOfCache {
 		if len(kinds) > 0 && !slices.Contains(kinds, kind) {

@@ -114,6 +114,10 @@ func (e *exitError) Error() string {
 	return e.err.Error()
 }
 
+// stderr is standard error for what people read. Verbs get it, and the same for standard output, from cobra; they write what
+// programs read to terminal.Data of that.
+var stderr = terminal.NewWriter(os.Stderr)
+
 // builtin are the stages of the program; Run sets it.
 var builtin engine.Builtin
 
@@ -125,7 +129,7 @@ func Run(stages engine.Builtin, more ...*cobra.Command) int {
 	builtin = stages
 	startup.Over()
 	if err := support.NoDump(); err != nil { // the environment may hold secrets
-		fmt.Fprintln(os.Stderr, "racflow: warning:", err)
+		fmt.Fprintln(stderr, "racflow: warning:", err)
 	}
 	return execute(interruptible(), os.Args[1:], more...)
 }
@@ -157,7 +161,7 @@ func execute(ctx context.Context, args []string, more ...*cobra.Command) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &found):
-		writeDiagnostics(os.Stderr, found)
+		writeDiagnostics(stderr, found)
 		err = nil
 	case errors.As(err, &exit):
 		code, err = exit.code, exit.err
@@ -166,10 +170,10 @@ func execute(ctx context.Context, args []string, more ...*cobra.Command) int {
 	}
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "racflow: interrupted")
+		fmt.Fprintln(stderr, "racflow: interrupted")
 		return exitInterrupted
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "racflow:", message(err))
+		fmt.Fprintln(stderr, "racflow:", message(err))
 	}
 	return code
 }
@@ -201,6 +205,8 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetErr(stderr)
+	root.PersistentPreRunE = prepare
 	root.AddGroup(groups()...)
 	inGroup(root, startGroup, newInit(), newRun(), newAsk(), newPlan(), newServe())
 	inGroup(root, improveGroup, newEval(), newTest(), newTune(), newDoctor(), newExplain(), newReport(), newReview(), newExport())
@@ -225,6 +231,17 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 	root.SetFlagErrorFunc(unknownFlag)
 	strict(root)
 	return root
+}
+
+// prepare makes ready what commands have in common, before one runs. What cobra says before goes to standard error.
+func prepare(c *cobra.Command, _ []string) error {
+	if c.OutOrStdout() == io.Writer(os.Stdout) {
+		c.Root().SetOut(terminal.NewWriter(os.Stdout))
+	}
+	if isSet(c, "json") || c.Annotations["output"] == "data" {
+		c.SetOut(terminal.Data(c.OutOrStdout()))
+	}
+	return nil
 }
 
 // strict has c and the commands below it refuse words that are no commands. Cobra prints the help of a

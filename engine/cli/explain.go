@@ -219,7 +219,7 @@ func newReport() *cobra.Command {
 			if to == "" {
 				to = run.ID() + ".html"
 			}
-			file, err := disk.OpenOutput(to, c.OutOrStdout())
+			file, err := disk.OpenOutput(to, terminal.Data(c.OutOrStdout()))
 			if err != nil {
 				return err
 			}

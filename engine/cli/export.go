@@ -93,7 +93,7 @@ func (x *exporting) run(c *cobra.Command, args []string) (err error) {
 		}
 		return fmt.Errorf("run %s has no answer to export", e.Run.ID)
 	}
-	file, err := disk.OpenOutput(x.to, c.OutOrStdout(), e.Run.Input.Path, e.Run.File)
+	file, err := disk.OpenOutput(x.to, terminal.Data(c.OutOrStdout()), e.Run.Input.Path, e.Run.File)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ type resultSource struct {
 
 // openOf is open for any run.
 func (f *resultFlags) openOf(c *cobra.Command, w *engine.Workspace, of resultSource) (r *results, err error) {
-	file, err := disk.OpenOutput(f.name, c.OutOrStdout(), of.reads...)
+	file, err := disk.OpenOutput(f.name, terminal.Data(c.OutOrStdout()), of.reads...)
 	if err != nil {
 		return nil, err
 	}

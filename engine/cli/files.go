@@ -20,6 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/lsp"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/show/report"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 // takeFile gives a verb whose command line names no pipeline file that of the working directory, as
@@ -119,7 +120,7 @@ func formatFile(c *cobra.Command, path string, check bool) (bool, error) {
 	differs := !bytes.Equal(before, after)
 	switch {
 	case path == "-" && !check:
-		_, err = c.OutOrStdout().Write(after)
+		_, err = terminal.Data(c.OutOrStdout()).Write(after)
 	case differs:
 		fmt.Fprintln(c.OutOrStdout(), path)
 		if !check {
@@ -187,6 +188,7 @@ func newLSP() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				options.Blind = true
 				log, err := newLog(c)
 				if err != nil {
 					return err

@@ -111,14 +111,13 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 	}
 	out := c.OutOrStdout()
 	for _, r := range data.Rows {
-		if err := r.Map(columns); err != nil {
-			return err
-		}
-		if r.Unsure != "" && !f.yes {
-			return errors.New(r.Unsure + "; --yes takes the first")
-		}
-		if _, err := bounded.Interruptible(c.Context(), func() (struct{}, error) { return struct{}{}, r.Read() }); err != nil {
-			return err
+		for _, step := range []func() error{func() error { return r.Map(columns) }, r.Read} {
+			if _, err := bounded.Interruptible(c.Context(), func() (struct{}, error) { return struct{}{}, step() }); err != nil {
+				return err
+			}
+			if r.Unsure != "" && !f.yes {
+				return errors.New(r.Unsure + "; --yes takes the first")
+			}
 		}
 	}
 	data.Describe(out)

@@ -213,7 +213,7 @@ func summarize(w io.Writer, o *engine.Outcome, where string) {
 		fmt.Fprintf(w, "; accuracy %.3f against the input's labels", r.Accuracy)
 	}
 	if where != "" {
-		fmt.Fprintf(w, "; results in %s", where)
+		fmt.Fprintf(w, "; results in %s", terminal.Line(where))
 	}
 	fmt.Fprintln(w)
 }
@@ -291,7 +291,7 @@ func reportMissing(w io.Writer, o *engine.Outcome) {
 func reportUnfinished(w io.Writer, p *engine.Pipeline, o *engine.Outcome, file *disk.Output) {
 	part := ""
 	if file.Partial() != "" {
-		part = fmt.Sprintf("results so far are in %s, and %s is unchanged", file.Partial(), file.Name())
+		part = terminal.Sanitize(fmt.Sprintf("results so far are in %s, and %s is unchanged", file.Partial(), file.Name()))
 	}
 	if o.Run == "" {
 		if o.Err != nil && part != "" {
@@ -305,7 +305,7 @@ func reportUnfinished(w io.Writer, p *engine.Pipeline, o *engine.Outcome, file *
 	resume := fmt.Sprintf("the same command with --resume=%s", o.Run)
 	completes := ""
 	if file.Name() != "" {
-		completes = " and completes " + file.Name()
+		completes = " and completes " + terminal.Sanitize(file.Name())
 	}
 	switch {
 	case o.Err != nil && part != "":

@@ -176,6 +176,9 @@ func newRunsRemove() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, ids []string) error {
+			if err := engine.CheckState(state); err != nil {
+				return err
+			}
 			remove := journal.RunsOf(state).Remove
 			var removed []string
 			var failed []error

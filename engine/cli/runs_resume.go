@@ -49,7 +49,9 @@ as more to spend:
 
   racflow runs resume run-000012 -- --max-cost 5
 
-Secrets are not kept: they come from the environment, as when the run began.`
+--plugins and --debug are given again that way. Secrets are not kept: they come from the environment, as when
+the run began. A run that is not marked as yours, such as one of somebody's checkout,
+is not resumed: its command is shown.`
 
 func newRunsResume() *cobra.Command {
 	var state string
@@ -74,6 +76,9 @@ func newRunsResume() *cobra.Command {
 			given, err := resuming(m, state, args[1:])
 			if err != nil {
 				return err
+			}
+			if !m.Mine {
+				return fmt.Errorf("run %s is not marked as yours: an older racflow, another user or another machine began it, or there was no place for your key. If it did what you want, give its command yourself:\n%s", m.ID, repeated(m, given))
 			}
 			if err := os.Chdir(m.Command.Dir); err != nil {
 				return fmt.Errorf("run %s began in another folder: %w; put it back, or give the command of the run again with --resume=%s", m.ID, err, m.ID)
@@ -104,6 +109,19 @@ func resumable(state, name string) (journal.Manifest, error) {
 	return journal.Manifest{}, kept.NothingLeft("", "")
 }
 
+// unrepeated are flags that only whoever resumes a run can give: what they vouch for may have changed. Grants are kept
+// apart.
+var unrepeated = []string{"trust", "plugins", "debug"}
+
+// repeated is a command that resumes a run, for a shell.
+func repeated(m journal.Manifest, args []string) string {
+	words := []string{"cd", quotedArgument(m.Command.Dir), "&&", "racflow"}
+	for _, arg := range args {
+		words = append(words, quotedArgument(arg))
+	}
+	return strings.Join(words, " ")
+}
+
 // resuming is the command line that resumes a run, with further flags.
 func resuming(m journal.Manifest, state string, more []string) ([]string, error) {
 	if m.Command == nil {
@@ -124,8 +142,12 @@ func resuming(m journal.Manifest, state string, more []string) ([]string, error)
 		}
 	}
 	for _, f := range m.Command.Flags {
-		if _, is := gone["--"+f.Name]; !is { // a run that workers answered is resumed on this machine
-			args = append(args, "--"+f.Name+"="+f.Value)
+		switch flag := "--" + f.Name + "=" + f.Value; {
+		case f.Name == "trust" || gone["--"+f.Name] != "": // a run that workers answered is resumed on this machine
+		case !slices.Contains(unrepeated, f.Name) || !m.Mine: // such a run is only shown
+			args = append(args, flag)
+		case !slices.ContainsFunc(more, func(arg string) bool { return strings.HasPrefix(strings.TrimLeft(arg, "-")+"=", f.Name+"=") }):
+			return nil, fmt.Errorf("run %s began with %s, which has to be given again: racflow runs resume %[1]s -- %s", m.ID, flag, quotedArgument(flag))
 		}
 	}
 	for _, name := range m.Command.Withheld {

@@ -56,15 +56,17 @@ func writeDiagnostics(w io.Writer, found *engine.DiagnosticsError) {
 	}
 	for _, d := range found.Diagnostics {
 		located, sources := *d, map[string]*hcl.File(nil)
-		located.Detail = flagNames.Replace(d.Detail)
+		located.Summary, located.Detail = terminal.Line(d.Summary), terminal.Sanitize(flagNames.Replace(d.Detail))
 		// The writer shows the line; editors and people without colour want the
 		// column too.
 		if at := d.Subject; at != nil {
-			located.Summary = fmt.Sprintf("%s at %s:%d:%d", d.Summary, at.Filename, at.Start.Line, at.Start.Column)
+			subject := *at
+			subject.Filename, located.Subject = terminal.Line(at.Filename), &subject
+			located.Summary = fmt.Sprintf("%s at %s:%d:%d", located.Summary, subject.Filename, at.Start.Line, at.Start.Column)
 			switch file := found.Sources[at.Filename]; {
 			case file == nil:
 			case excerpted(d, file.Bytes):
-				sources = map[string]*hcl.File{at.Filename: file}
+				sources = map[string]*hcl.File{subject.Filename: {Body: file.Body, Bytes: terminal.SameLength(file.Bytes), Nav: file.Nav}}
 			default:
 				located.Subject, located.Context = nil, nil
 			}
@@ -73,7 +75,11 @@ func writeDiagnostics(w io.Writer, found *engine.DiagnosticsError) {
 		if err := hcl.NewDiagnosticTextWriter(&text, sources, width, colour).WriteDiagnostic(&located); err != nil {
 			continue // a Builder returns no errors
 		}
-		fmt.Fprint(w, text.String()) // nowhere is left to report a broken standard error
+		to, kept := w, "\n\t"
+		if colour { // the escapes are the writer's: there are none in what it was given
+			to, kept = os.Stderr, kept+"\x1b"
+		}
+		fmt.Fprint(to, terminal.Visible(text.String(), kept)) // nowhere is left to report a broken standard error
 	}
 }
 
@@ -100,7 +106,7 @@ func excerpted(d *hcl.Diagnostic, src []byte) bool {
 }
 
 func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
+	f, ok := w.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -112,7 +118,7 @@ func obeysEscapes(w any) bool {
 }
 
 func terminalWidth(w any) uint {
-	if f, ok := w.(*os.File); ok {
+	if f, ok := w.(interface{ Fd() uintptr }); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			return uint(width)
 		}
@@ -160,7 +166,7 @@ func newLog(c *cobra.Command) (*slog.Logger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", logVariable, err)
 	}
-	return slog.New(levels.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: levels.Lowest()}))), nil
+	return slog.New(levels.Handler(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: levels.Lowest()}))), nil
 }
 
 // isSet reports whether a command has a flag of this name and it is given.
@@ -179,12 +185,12 @@ func (d *display) note(format string, args ...any) {
 // print writes a line. What a terminal would obey is taken out.
 func (d *display) print(format string, args ...any) {
 	d.progress.Clear()
-	fmt.Fprintln(os.Stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
 }
 
 func (d *display) events() engine.Events {
 	return engine.Events{
-		Warnings:  func(found *engine.DiagnosticsError) { writeDiagnostics(os.Stderr, found) },
+		Warnings:  func(found *engine.DiagnosticsError) { writeDiagnostics(stderr, found) },
 		Advice:    func(text string) { d.print("warning: %s", text) },
 		Findings:  d.findings,
 		Measuring: func(variant string) { d.note("%s", variant) },

@@ -18,6 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/report"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 var testLong = `An expect block in a pipeline has a rule that compares figures, which are measured on the pipeline's input or on
@@ -121,7 +122,7 @@ func (t *tester) run(c *cobra.Command, flags *fileFlags, files []string) (err er
 	t.used = make([]bool, len(t.open))
 	var to *disk.Output
 	if t.junit != "" {
-		if to, err = disk.OpenOutput(t.junit, c.OutOrStdout(), files...); err != nil {
+		if to, err = disk.OpenOutput(t.junit, terminal.Data(c.OutOrStdout()), files...); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, to.Close()) }()
@@ -342,7 +343,7 @@ func (t *tuning) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	return t.flags.pipelineOf(c, args[0], c.InOrStdin(), func(_ *app, p *engine.Pipeline) error {
-		out := c.OutOrStdout()
+		out := terminal.Data(c.OutOrStdout())
 		if t.asJSON && t.to == "" {
 			out = io.Discard // the JSON has the variables
 		}

@@ -67,7 +67,7 @@ func (t *trusting) decide(r engine.TrustRequest, free bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ask := func(format string, args ...any) {
-		fmt.Fprint(os.Stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
+		fmt.Fprint(stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
 	}
 	var always []string // granted by the environment
 	if text := os.Getenv(trustVariable); text != "" {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -148,12 +149,12 @@ func TestGranted(t *testing.T) {
 	}
 	plan := func(args ...string) (int, string) { return s.run(t, append([]string{"plan"}, args...)...) }
 	code, text := plan("--trust", "p.hcl")
-	for _, want := range append(wants, "a city w…", "dear dia…") {
+	for _, want := range append(wants, "not shown: it has values of the environment") {
 		if code != 0 || !strings.Contains(text, want) {
 			t.Errorf("the plan ends with %d and lacks %q: %s", code, want, text)
 		}
 	}
-	for _, value := range []string{"key-of-the-cloud", "a city with", "dear diary"} {
+	for _, value := range []string{"key-of-the-cloud", "a city", "dear"} {
 		if strings.Contains(text, value) {
 			t.Errorf("the plan shows %q: %s", value, text)
 		}
@@ -220,7 +221,7 @@ pipeline "p" {
 		{[]string{key, "RACFLOW_VAR_url=" + s.url}, []string{"variable.hcl"}, true},                      // in the environment
 		{[]string{key, "OPENAI_BASE_URL=http://127.0.0.1:90/v1"}, []string{"variable.hcl"}, false},       // another port
 		{[]string{key}, []string{"variable.hcl"}, false},                                                 // the file says so
-		{[]string{key, "MY_SERVER=" + s.url}, []string{"environment.hcl"}, true},                         // an address in the environment
+		{[]string{key, "MY_SERVER=" + s.url}, []string{"environment.hcl"}, false},                        // the file says which variable
 		{[]string{key, "MY_SERVER=" + s.url}, []string{"-set", "model.m.api_key=", "openai.hcl"}, false}, // without its own key
 		{nil, []string{"literal.hcl"}, false},                                                            // with a key of the file's author
 		{[]string{key}, []string{"-var", "rows=" + filepath.Join(s.outside, "other.tsv"), "openai.hcl"}, true},
@@ -233,6 +234,110 @@ pipeline "p" {
 				t.Errorf("it ends with %d: %s%s", code, stdout, stderr)
 			}
 		})
+	}
+}
+
+// TestExpected has an expect block name a host, and files outside, by variables and by an input of its own: every verb says so
+// before it starts anything. A person who names them need not grant them.
+func TestExpected(t *testing.T) {
+	s := newSecretive(t)
+	other := filepath.Join(s.outside, "other.tsv")
+	write(t, s.outside, "other.tsv", "id\ttext\tlabel\n1\thello\tgreet\n")
+	write(t, s.outside, "diary.tsv", "id\ttext\tlabel\n1\tdear diary\tgreet\n")
+	write(t, s.dir, "p.hcl", fmt.Sprintf(`
+variable "server" { default = "https://api.openai.com/v1" }
+variable "which" { default = "a" }
+variable "rows" { default = "rows.tsv" }
+knowledge "k" {
+  source { path = var.rows }
+  embed { use = "hashing" }
+  store {}
+}
+pipeline "p" {
+  input { path = "rows.tsv" }
+  retrieve "n" { from = knowledge.k }
+  prompt "c" { use = "chat" }
+  sample "l" {
+    use     = "openai"
+    retries = 0
+    config {
+      base_url = var.which == "b" ? "https://swept.example/v1" : var.server
+      model    = "m"
+      api_key  = secret("OPENAI_API_KEY")
+    }
+  }
+  elect "e" { use = "majority" }
+  expect "off" {
+    enabled   = false
+    rule      = "accuracy >= 0"
+    variables = { server = "https://never.example/v1" }
+  }
+  expect "values" {
+    rule      = "accuracy >= 0"
+    variables = { server = %q, rows = %q }
+  }
+  expect "rows" {
+    rule = "accuracy >= 0"
+    input { path = %q }
+  }
+}
+`, s.url, filepath.Join(s.outside, "diary.tsv"), other))
+	s.env = append(s.env, "OPENAI_API_KEY=key-of-openai")
+	host, _, _ := strings.Cut(strings.TrimPrefix(s.url, "http://"), "/")
+	wants := []string{"sends to " + host, "gives " + host + " the secret OPENAI_API_KEY", "reads " + filepath.Join(s.outside, "diary.tsv"), "reads " + other}
+	for _, args := range [][]string{{"test", "p.hcl"}, {"plan", "p.hcl"}, {"eval", "p.hcl"}, {"run", "p.hcl"}, {"ask", "p.hcl", "hello"}, {"serve", "p.hcl", "--listen", "127.0.0.1:0"}, {"tune", "p.hcl", "--input", "rows.tsv"},
+		{"test", "-var", "server=" + s.url, "p.hcl"}, {"test", "--trust=hosts", "p.hcl"}} {
+		code, text := s.run(t, args...)
+		if code != exitFailed || !strings.Contains(text, "grant it with --trust=") || strings.Contains(text, "never.example") {
+			t.Errorf("%s ends with %d: %s", args, code, text)
+		}
+		for i, want := range wants {
+			if (i > 0 || !strings.Contains(args[1], "hosts")) && !strings.Contains(text, want) {
+				t.Errorf("%s does not say that it %s: %s", args, want, text)
+			}
+		}
+	}
+	if n := s.seen.Load(); n != 0 {
+		t.Errorf("the server got %d requests", n)
+	}
+	if code, text := s.run(t, "test", "--trust", "p.hcl"); s.seen.Load() == 0 { // it answers nothing
+		t.Errorf("what is granted does not hold: %d, %s", code, text)
+	}
+	seen := s.seen.Load()
+	for _, args := range [][]string{{"eval", "--sweep", "var.which=a,b", "p.hcl"}, {"tune", "--input", "rows.tsv", "--over", "var.which=a,b", "p.hcl"}} {
+		if code, text := s.run(t, args...); code != exitFailed || !strings.Contains(text, "sends to swept.example") || s.seen.Load() != seen {
+			t.Errorf("%s ends with %d: %s", args, code, text)
+		}
+	}
+}
+
+// TestShown has a file make a path, a name and whether a stage is on from a variable of the environment, in parts: no verb
+// shows any of it, granted or not, and nothing depends on it before it is granted.
+func TestShown(t *testing.T) {
+	s := newSecretive(t)
+	file := readFile(t, s.dir, "p.hcl")
+	parts := `join("/", split("", env("CITY")))`
+	write(t, s.dir, "path.hcl", strings.Replace(file, `path = "rows.tsv"`, `path = "${`+parts+`}"`, 1))
+	write(t, s.dir, "name.hcl", "variable \"city\" { default = upper("+parts+") }\n"+strings.Replace(file, `model    = "m"`, `model = `+parts, 1))
+	write(t, s.dir, "on.hcl", strings.Replace(file, `retries = 0`, "retries = 0\nenabled = strlen(regex(\"^b?\", env(\"CITY\"))) == 1", 1)+"\n")
+	write(t, s.dir, "on.hcl", strings.Replace(readFile(t, s.dir, "on.hcl"), `  elect "e"`, "  sample \"m\" { use = \"neighbours\" }\n  elect \"e\"", 1))
+	granted := map[string]string{}
+	for _, trust := range [][]string{nil, {"--trust"}} {
+		for _, name := range []string{"path.hcl", "name.hcl", "on.hcl"} {
+			for _, verb := range [][]string{{"validate"}, {"validate", "--json"}, {"graph"}, {"plan"}, {"plan", "--json"}, {"run"}} {
+				args := append(slices.Concat(verb, trust), name)
+				_, text := s.run(t, args...)
+				for _, value := range []string{"a city", "c/i/t/y", "C/I/T/Y", "dear"} {
+					if strings.Contains(text, value) {
+						t.Errorf("%s shows %q: %s", args, value, text)
+					}
+				}
+				granted[strings.Join(args, " ")] = text
+			}
+		}
+	}
+	if off := granted["graph --trust on.hcl"]; granted["graph on.hcl"] == off || !strings.Contains(off, "class p0s2 off") {
+		t.Errorf("the graph depends on a variable before it is granted, or does not afterwards: %s", off)
 	}
 }
 
@@ -253,4 +358,32 @@ func TestShippedFile(t *testing.T) {
 	check("a copy", "own.hcl", true)
 	write(t, s.dir, "own.hcl", strings.ReplaceAll(attached, "env(\"MILVUS_ADDRESS\"", "\"127.0.0.1:9\" # env(\"MILVUS_ADDRESS\""))
 	check("a changed copy", "own.hcl", false)
+	if err := errors.Join(os.MkdirAll(filepath.Join(s.dir, "examples", "intent"), 0o755), os.Mkdir(filepath.Join(s.dir, "pipelines"), 0o755), os.Mkdir(filepath.Join(s.dir, ".git"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.dir, "pipelines/intent.hcl", readFile(t, absolute(t, "../../pipelines"), "intent.hcl"))
+	write(t, s.outside, "diary.tsv", "id\ttext\tlabel\n1\tdear diary\tgreet\n")
+	train := filepath.Join(s.dir, "examples", "intent", "train.tsv")
+	write(t, filepath.Dir(train), "train.tsv", "id\ttext\tlabel\n1\thello\tgreet\n")
+	write(t, filepath.Dir(train), "test.tsv", "id\ttext\tlabel\n1\thello\tgreet\n")
+	check("a copy beside rows", "pipelines/intent.hcl", true)
+	toDiary := func(path string) {
+		t.Helper()
+		if err := errors.Join(os.Remove(path), os.Symlink(filepath.Join(s.outside, "diary.tsv"), path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	toDiary(train)
+	check("a copy beside a link", "pipelines/intent.hcl", false)
+	if code, text := s.run(t, "init", "--yes", filepath.Join(s.outside, "diary.tsv"), "--output", "made.hcl"); code != 0 {
+		t.Fatalf("%d: %s", code, text)
+	}
+	check("a file that init wrote for rows outside", "made.hcl", true)
+	write(t, s.dir, "rows2.tsv", "id\ttext\tlabel\n1\thello\tgreet\n2\thello you\tgreet\n")
+	if code, text := s.run(t, "init", "--yes", "rows2.tsv", "--output", "inside.hcl"); code != 0 {
+		t.Fatalf("%d: %s", code, text)
+	}
+	check("a file that init wrote", "inside.hcl", true)
+	toDiary(filepath.Join(s.dir, "rows2.tsv"))
+	check("a file that init wrote, beside a link", "inside.hcl", false)
 }

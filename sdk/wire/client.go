@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -339,7 +340,12 @@ const MaxState = 64 << 10
 // State is what Fit has written into the stage's folder, packed, so that it can be stored
 // with the vectors that depend on it.
 func (s *Stage) State() ([]byte, error) {
-	entries, err := os.ReadDir(s.StateDir)
+	root, err := os.OpenRoot(s.StateDir) // the stage may turn a file into a link meanwhile
+	if err != nil {
+		return nil, fmt.Errorf("read what was learnt: %w", err)
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return nil, fmt.Errorf("read what was learnt: %w", err)
 	}
@@ -349,7 +355,7 @@ func (s *Stage) State() ([]byte, error) {
 		if !e.Type().IsRegular() {
 			continue
 		}
-		content, err := os.ReadFile(filepath.Join(s.StateDir, e.Name()))
+		content, err := root.ReadFile(e.Name())
 		if err != nil {
 			return nil, fmt.Errorf("read what was learnt: %w", err)
 		}

@@ -62,7 +62,8 @@ type BuildJob struct {
 	Later      generation.LaterResults
 	Vectors    cache.VectorOptions // where vectors of earlier builds are kept
 
-	learnt []byte // state of an embedder that an earlier try fitted, perhaps noted nowhere else
+	learnt  []byte       // state of an embedder that an earlier try fitted, perhaps noted nowhere else
+	updated *BuildResult // of an earlier try that stored all entries, but not the centroids
 }
 
 // BuildResult is the outcome of a build.
@@ -118,8 +119,12 @@ func Build(ctx context.Context, job *BuildJob) (BuildResult, error) {
 	if err != nil {
 		return BuildResult{}, err
 	}
-	b.Content = b.note.Content()
-	return b.BuildResult, nil
+	made := b.BuildResult
+	if job.updated != nil && b.Report.changes() == 0 {
+		made = *job.updated
+	}
+	made.Labels, made.Content = b.Labels, b.note.Content()
+	return made, nil
 }
 
 func (b *builder) build(ctx context.Context) error {
@@ -165,7 +170,11 @@ func (b *builder) build(ctx context.Context) error {
 	if b.Plan {
 		return nil
 	}
-	return b.buildCentroids(ctx, labels, before)
+	err = b.buildCentroids(ctx, labels, before)
+	if err != nil && b.Report.changes() > 0 {
+		b.updated = &b.BuildResult
+	}
+	return err
 }
 
 // update brings the store up to date with the source, and returns the labels of all that differed.
@@ -238,10 +247,15 @@ func (b *builder) begin(ctx context.Context, fresh, refit bool) error {
 			return err
 		}
 	}
-	if err := written("lock", b.Store.Delete(ctx, b.Collection, nil)); err != nil || !refit {
+	if err := b.lock(ctx); err != nil || !refit {
 		return err
 	}
 	return b.fit(ctx)
+}
+
+// lock keeps other processes from writing to the collection until the next commit.
+func (b *builder) lock(ctx context.Context) error {
+	return written("lock", b.Store.Delete(ctx, b.Collection, nil))
 }
 
 // Read reads the source once: standard input cannot be read again.
@@ -370,6 +384,8 @@ type BuildReport struct {
 	Kept                    []error                 // why it could not remove others that it replaces
 	Attached                *attached.Report        // set for a collection of another program: nothing was built
 }
+
+func (r *BuildReport) changes() int { return r.Added + r.Changed + r.Removed }
 
 // BuildTexts calls f with every text that the knowledge would embed if its store were empty,
 // without additions of services. The report has only the source's part, and what enrichers would be

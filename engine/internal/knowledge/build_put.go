@@ -460,6 +460,9 @@ func (w *walk) store(ctx context.Context, batches <-chan batch, first bool) erro
 			if err := w.commit(ctx); err != nil {
 				return err
 			}
+			if err := w.lock(ctx); err != nil {
+				return err
+			}
 			committed = time.Now()
 		}
 	}

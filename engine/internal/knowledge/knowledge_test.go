@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -383,6 +385,120 @@ func TestAStoreThatWasLost(t *testing.T) {
 	if err := b.openFailing("id\ttext\tlabel\n9\td\tz\n"); err == nil || !strings.Contains(err.Error(), "gone again") {
 		t.Errorf("a store that is always lost gives %v", err)
 	}
+}
+
+// A build waits for another one as long as that works, and gives up on a store that refuses it again and again
+// for another reason.
+func TestTwoBuilds(t *testing.T) {
+	const written, changed = time.Second, 0 // sdk.Error.RetryAfter: the lock is held, or the collection was changed
+	for _, test := range []struct {
+		name    string
+		refuses []time.Duration
+		waits   int
+		fails   string
+	}{
+		{name: "the other one holds the lock for long", refuses: slices.Repeat([]time.Duration{written}, 50), waits: 1},
+		{name: "it commits after a long time", refuses: append(slices.Repeat([]time.Duration{written}, 20), changed), waits: 1},
+		{name: "it commits now and then", refuses: slices.Repeat([]time.Duration{written, changed}, 20), waits: 1},
+		{name: "it has just committed", refuses: []time.Duration{changed}},
+		{name: "the store is lost each time", refuses: slices.Repeat([]time.Duration{changed}, 10), fails: "refused"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t)
+			put(t, b.block.Sources[0].Path, "id\ttext\tlabel\n1\ta\tx\n2\tb\ty\n")
+			b.stages.wrap = func(s generation.Store) generation.Store {
+				return &refusing{Store: s, collection: "k-", left: test.refuses}
+			}
+			waits := 0
+			synctest.Test(t, func(t *testing.T) {
+				own := b.stages
+				own.t = t
+				k, err := knowledge.Open(t.Context(), b.block, own, knowledge.Options{Waiting: func(string, error) { waits++ }})
+				switch {
+				case (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails):
+					t.Errorf("error %v", err)
+				case err == nil && (k.Report.Added != 2 || len(k.Labels) != 2):
+					t.Errorf("report %+v", k.Report)
+				}
+			})
+			if waits != test.waits {
+				t.Errorf("%d waits are reported, want %d", waits, test.waits)
+			}
+		})
+	}
+}
+
+// A build that has to store centroids later, since another one does, reports all that it has done.
+func TestTwoBuildsStoreCentroids(t *testing.T) {
+	b := newBench(t)
+	b.stages.wrap = func(s generation.Store) generation.Store {
+		return &refusing{Store: s, collection: "-labels", left: []time.Duration{time.Second, 0}}
+	}
+	if k, _ := b.open("1\ta\tx", "2\tb\ty"); k.Report.Added != 2 || k.Report.Entries != 2 || k.Report.Unchanged || len(k.Labels) != 2 {
+		t.Errorf("report %+v, labels %q", k.Report, k.Labels)
+	}
+}
+
+// A first build that commits now and then lets no other one write in between.
+func TestACheckpointKeepsTheLock(t *testing.T) {
+	b := newBench(t)
+	content := "id\ttext\tlabel\n"
+	for i := range 600 {
+		content += fmt.Sprintf("%d\ta %d\tx\n", i, i)
+	}
+	put(t, b.block.Sources[0].Path, content)
+	slow := &slow{}
+	b.stages.wrap = func(s generation.Store) generation.Store { slow.Store = s; return slow }
+	synctest.Test(t, func(t *testing.T) {
+		own := b.stages
+		own.t = t
+		must.Get(knowledge.Open(t.Context(), b.block, own, knowledge.Options{}))(t)
+	})
+	if slow.commits < 4 || slow.open > 0 {
+		t.Errorf("%d commits, %d puts without a lock", slow.commits, slow.open)
+	}
+}
+
+// slow is a store whose Puts take longer than the time between two checkpoints.
+type slow struct {
+	generation.Store
+	locked        bool
+	commits, open int // Puts that another process could have come before
+}
+
+func (s *slow) Delete(ctx context.Context, collection string, ids []string) error {
+	s.locked = true
+	return s.Store.Delete(ctx, collection, ids)
+}
+
+func (s *slow) Commit(ctx context.Context, collection string, note []byte) error {
+	s.locked = false
+	s.commits++
+	return s.Store.Commit(ctx, collection, note)
+}
+
+func (s *slow) Put(ctx context.Context, collection string, entries []sdk.Entry) error {
+	if !s.locked {
+		s.open++
+	}
+	time.Sleep(6 * time.Second)
+	return s.Store.Put(ctx, collection, entries)
+}
+
+// refusing is a store that refuses changes to a collection while others write to it.
+type refusing struct {
+	generation.Store
+	collection string          // a part of its name
+	left       []time.Duration // sdk.Error.RetryAfter of refusals to come
+}
+
+func (r *refusing) Delete(ctx context.Context, collection string, ids []string) error {
+	if strings.Contains(collection, r.collection) && len(r.left) > 0 {
+		after := r.left[0]
+		r.left = r.left[1:]
+		return sdk.Transient(errors.New("refused"), after)
+	}
+	return r.Store.Delete(ctx, collection, ids)
 }
 
 // lossy is a store whose process ends at some Puts.

@@ -306,7 +306,7 @@ func find(ctx context.Context, store generation.Store, s Stand) (have sdk.Collec
 	return all[at], note, nil
 }
 
-// maxTries is how often a build starts over for other reasons than another build's lock.
+// maxTries is how often in a row a build starts over for other reasons than another build's lock.
 const maxTries = 10
 
 // retryAfter is how long a build waits before it tries again.
@@ -316,17 +316,22 @@ const retryAfter = 300 * time.Millisecond
 // knowledge, little or nothing is left to do; entries that a crashed store had committed are still
 // there.
 func buildPatiently(ctx context.Context, job *BuildJob, waiting func(string, error)) (BuildResult, error) {
-	for try := 1; ; try++ {
+	reported := waiting == nil
+	for tries := 1; ; tries++ {
 		made, err := Build(ctx, job)
 		busy := new(BusyError)
 		if err == nil {
 			return made, nil
 		}
-		if !errors.As(err, &busy) || !busy.Locked && try >= maxTries {
+		if !errors.As(err, &busy) || !busy.Locked && tries >= maxTries {
 			return made, fmt.Errorf("knowledge %q: %w", job.Block.Name, err)
 		}
-		if try == 1 && waiting != nil {
-			waiting(job.Block.Name, busy.Unwrap())
+		if busy.Locked { // another process is at work, for as long as that takes
+			tries = 0
+			if !reported {
+				reported = true
+				waiting(job.Block.Name, busy.Unwrap())
+			}
 		}
 		select {
 		case <-time.After(retryAfter):

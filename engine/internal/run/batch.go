@@ -72,7 +72,7 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 		a.err = errors.Join(a.err, journal.(Recaller).Take(taken))
 	}
 	if a.err == nil {
-		a.err = r.graph.Settle(records)
+		a.err = r.graph.Settle(a.results)
 	}
 	if r.records != nil {
 		r.mu.Lock()

@@ -334,8 +334,7 @@ func (a *attempt) done(dir string) {
 			a.Errorf("%s is paid %d times, at most %d are due", what, times, most)
 		}
 	}
-	calm := a.world.faults("killed", "power failure", "full disk") == 0 // else that of a stored result may stay
-	if left, _ := filepath.Glob(filepath.Join(dir, "state", "pending", "*.json")); calm && len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, "state", "pending", "*.json")); len(left) > 0 {
 		a.Errorf("handles are left: %s", left)
 	}
 }

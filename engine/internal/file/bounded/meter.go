@@ -18,12 +18,27 @@ type metered struct {
 	*Evaluator
 	number bool // the value may be read as a number
 	unify  bool // the value's elements may be converted to one type
+
+	marks cty.ValueMarks // of its latest value
+}
+
+// index is an index whose value has the marks of its key, too: HCL leaves those out where an object is indexed.
+type index struct {
+	*hclsyntax.IndexExpr
+	key *metered
+}
+
+// Value implements hclsyntax.Expression.
+func (x *index) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	v, diags := x.IndexExpr.Value(ctx)
+	return v.WithMarks(x.key.marks), diags
 }
 
 // Value implements hclsyntax.Expression.
 func (m *metered) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m.Spend(m.Expression, Overhead)
 	v, diags := m.Expression.Value(ctx)
+	_, m.marks = v.UnmarkDeep()
 	m.Spend(m.Expression, Overhead*10*len(diags))
 	m.Spend(m.Expression, weigh(v, m.left))
 	if m.unify {
@@ -67,7 +82,7 @@ func (by *Evaluator) inside(e hclsyntax.Expression) hclsyntax.Expression {
 		key := by.meter(e.Key)
 		key.number = true
 		c.Collection, c.Key = by.inside(e.Collection), key
-		return &c
+		return &index{&c, key}
 	case *hclsyntax.SplatExpr:
 		c := *e
 		c.Source, c.Each = by.inside(e.Source), by.meter(e.Each)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/process/memory"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 )
@@ -26,25 +27,50 @@ type arguments struct {
 // value returns an argument, converted. It returns false where the argument is missing, null,
 // unknown or wrong: the caller then uses its default.
 func (a arguments) value(name string, want cty.Type) (cty.Value, hcl.Range, bool) {
+	v, o, at, ok := a.valueFrom(name, want)
+	if len(o.Private) > 0 {
+		a.misplaced(name, at, o)
+		return cty.NilVal, at, false
+	}
+	return v, at, ok
+}
+
+// valueFrom is value for what may come from anywhere, since it is not shown. It also returns where it comes from.
+func (a arguments) valueFrom(name string, want cty.Type) (cty.Value, Origin, hcl.Range, bool) {
 	attr, ok := a.attrs[name]
 	if !ok {
-		return cty.NilVal, hcl.Range{}, false
+		return cty.NilVal, Origin{}, hcl.Range{}, false
 	}
 	at := attr.Expr.Range()
-	v := a.eval(attr.Expr)
-	if v.ContainsMarked() {
+	v, marks := a.eval(attr.Expr).UnmarkDeep()
+	o, isSecret := originOf(marks)
+	if o.Text = a.textOfExpression(attr.Expr); isSecret {
 		a.errorAt(at, "Misplaced secret", "A secret can only be given to a plugin, in a config block: %s is the engine's, and is shown and kept.", name)
-		return cty.NilVal, at, false
+		return cty.NilVal, Origin{}, at, false
 	}
 	if !v.IsWhollyKnown() || v.IsNull() {
-		return cty.NilVal, at, false
+		return cty.NilVal, o, at, false
 	}
 	v, err := a.Convert(v, want, at)
 	if err != nil {
 		a.errorAt(at, "Wrong type", "%s is %s: %v.", name, article(want), err)
-		return cty.NilVal, at, false
+		return cty.NilVal, o, at, false
 	}
-	return v, at, true
+	return v, o, at, true
+}
+
+// path reads the path of a file, relative to the pipeline file's folder.
+func (a arguments) path(name string) (string, Origin) {
+	v, o, at, ok := a.valueFrom(name, cty.String)
+	if !ok {
+		return "", o
+	}
+	path := absolute(v.AsString(), a.dir)
+	if len(o.Private) > 0 && source.IsGlob(path) { // the pattern would be shown beside what it finds
+		a.misplaced("a pattern of "+name, at, o)
+		return "", o
+	}
+	return path, o
 }
 
 // null reports whether an argument is given as null.
@@ -76,6 +102,12 @@ func (a arguments) text(name, otherwise string) string {
 		return v.AsString()
 	}
 	return otherwise
+}
+
+// enabled reads whether a block is on. That may depend on what is not shown.
+func (a arguments) enabled() bool {
+	v, _, _, ok := a.valueFrom("enabled", cty.Bool)
+	return !ok || v.True()
 }
 
 func (a arguments) bool(name string, otherwise bool) bool {
@@ -231,7 +263,16 @@ func (l *loader) eval(e hcl.Expression) cty.Value {
 	if !l.checkNames(e) {
 		return cty.DynamicVal
 	}
+	before := l.hidden
 	v, diags := l.Value(e, l.contextOf(e))
+	if diags.HasErrors() && (l.hidden > before || l.namesHidden(e)) {
+		for _, d := range diags {
+			if !strings.Contains(d.Detail, notThere) {
+				d.Detail = unshown
+			}
+			d.EvalContext = nil
+		}
+	}
 	l.add(diags)
 	for _, name := range l.short {
 		l.warn(e.Range(), "Short secret", "The secret %s has fewer than %d bytes. Where messages hold it as a word it is replaced, within longer words and in results it is not: use a longer one if it is worth keeping.", name, redact.Shortest)
@@ -240,7 +281,16 @@ func (l *loader) eval(e hcl.Expression) cty.Value {
 	if diags.HasErrors() {
 		return cty.DynamicVal
 	}
+	if text, ok := l.typed[e.Range().Filename]; ok {
+		v = v.Mark(said{text: text})
+	}
 	return v
+}
+
+// namesHidden reports whether an expression names a value that is not shown.
+func (l *loader) namesHidden(e hcl.Expression) bool {
+	ctx := l.contextOf(e).Variables
+	return hides(ctx["var"]) || hides(ctx["local"])
 }
 
 // checkNames reports unknown variables and locals: HCL would not suggest which name was meant.
@@ -285,8 +335,10 @@ func (l *loader) checkNames(e hcl.Expression) bool {
 // show returns a value as text, for people.
 func show(v cty.Value) string {
 	switch {
+	case hides(v):
+		return placeholder(v)
 	case v.ContainsMarked():
-		return redact.Placeholder
+		return show(rule.Plain(v))
 	case !v.IsWhollyKnown():
 		return "(unknown)"
 	case v.Type().IsListType():

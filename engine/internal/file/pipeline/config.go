@@ -30,7 +30,7 @@ import (
 // plugin has is an error where it looks like a misspelling of a known one; otherwise it is left to
 // a machine that has the plugin.
 func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Range) Config {
-	c := Config{Ranges: map[string]hcl.Range{}, written: map[string]written{}}
+	c := Config{Ranges: map[string]hcl.Range{}, written: map[string]written{}, Origins: map[string]Origin{}}
 	open, public, identity := map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	given := map[string]json.RawMessage{} // for CheckArguments: nil where the value is not known
 	wrong := false
@@ -51,7 +51,11 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				delete(identity, name)
 				delete(given, name)
 				v := l.configValue(w)
-				w.secret, w.unknown = v.secret, v.unknown
+				w.secret, w.unknown = v.secret || len(v.origin.Private) > 0, v.unknown
+				c.Origins[name] = v.origin
+				if c.Foreign = slices.DeleteFunc(c.Foreign, func(n string) bool { return n == name }); v.foreign {
+					c.Foreign = append(c.Foreign, name)
+				}
 				c.Ranges[name], c.written[name] = w.at, w
 				c.Secrets = append(c.Secrets, v.secrets...)
 				c.Named = append(slices.DeleteFunc(c.Named, func(n NamedSecret) bool { return n.argument == name }), v.named...)
@@ -88,6 +92,11 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 // checkConfig checks a stage's arguments against their descriptions. If all are right and ask is
 // set, it also has the stage validate them.
 func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, ask bool) {
+	for i, a := range used.Arguments {
+		for _, path := range PathsIn(used.Arguments[i:i+1], c.Open) {
+			ask = l.checkKind(path, c.Origins[a.Name], at) && ask
+		}
+	}
 	err := sdk.CheckArguments(given, used.Arguments)
 	v, foreign := l.Catalog.(Validator)
 	switch {
@@ -116,11 +125,24 @@ func (l *loader) report(c *Config, used sdk.Stage, at hcl.Range, err error) {
 	}
 }
 
-// Model returns the model that the config names; empty: it names none.
+// Model returns the model that the config names, as it may be shown; empty: it names none.
 func (c Config) Model() string {
 	var named struct{ Model string }
 	_ = json.Unmarshal(c.Public, &named) // another stage's argument of this name may be no text
-	return named.Model
+	return c.Origins["model"].Shown(named.Model)
+}
+
+// Shown returns Public as it may be shown: without values of the environment and of files outside of the folder.
+func (c Config) Shown() json.RawMessage {
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(c.Public, &all) // made here
+	for name, o := range c.Origins {
+		if all[name] != nil && len(o.Private) > 0 {
+			all[name], _ = json.Marshal(o.Shown(""))
+		}
+	}
+	shown, _ := json.Marshal(all)
+	return shown
 }
 
 // Paths returns the paths in the stage's arguments, absolute, as in the file.
@@ -350,6 +372,28 @@ type configured struct {
 	secret  bool
 	secrets []string // to be masked
 	named   []NamedSecret
+	origin  Origin
+	foreign bool // see Config.Foreign
+}
+
+// Accounts are arguments that can name an account, beside the secret ones.
+var Accounts = []string{"headers", "body", "proxy"}
+
+// isForeign reports whether an argument names an account that the file says: see Config.Foreign.
+func isForeign(a sdk.Argument, v cty.Value, o Origin, named []NamedSecret) bool {
+	account := slices.Contains(Accounts, a.Name)
+	if !account && !a.Secret {
+		return false
+	}
+	foreign := false
+	_ = cty.Walk(v, func(path cty.Path, leaf cty.Value) (bool, error) {
+		text, element := bounded.Text(leaf), strings.Join(steps(path), ".")
+		own := slices.ContainsFunc(named, func(n NamedSecret) bool { return n.Whole && n.Element == element })
+		typed := slices.ContainsFunc(o.Said, func(said string) bool { return strings.Contains(said, text) })
+		foreign = foreign || text != "" && !typed && (account || !own)
+		return true, nil
+	})
+	return foreign
 }
 
 // configValue evaluates an argument and encodes it as JSON. It checks only the type.
@@ -361,11 +405,17 @@ func (l *loader) configValue(w written) configured {
 		for m := range p.Marks {
 			marks[m] = struct{}{}
 			if s, ok := m.(secret); ok && s.name != "" {
-				named = append(named, NamedSecret{argument: w.argument.Name, Element: strings.Join(steps(p.Path), "."), Name: s.name})
+				leaf, err := p.Path.Apply(v)
+				whole := err == nil && leaf.Type() == cty.String && bounded.Text(leaf) == s.value
+				named = append(named, NamedSecret{argument: w.argument.Name, Element: strings.Join(steps(p.Path), "."), Name: s.name, Whole: whole})
 			}
 		}
 	}
-	out := configured{secret: w.argument.Secret || len(marks) > 0, named: named}
+	origin, isSecret := originOf(marks)
+	if w.block == nil {
+		origin.Text = l.textOfExpression(w.expression)
+	}
+	out := configured{secret: w.argument.Secret || isSecret, named: named, origin: origin}
 	if !v.IsWhollyKnown() {
 		out.unknown = true
 		return out
@@ -376,15 +426,21 @@ func (l *loader) configValue(w written) configured {
 	want := configTypes[w.argument.Type]
 	converted, err := l.Convert(v, want, w.at)
 	if err != nil {
-		l.wrongType(w, err, out.secret)
+		l.wrongType(w, err, out.secret || len(origin.Private) > 0)
 		out.unknown = true
 		return out
 	}
+	out.foreign = isForeign(w.argument, converted, origin, named)
+	path := ""
 	if w.argument.Type == sdk.TypePath {
-		converted = cty.StringVal(absolute(converted.AsString(), l.dir))
+		path = absolute(converted.AsString(), l.dir)
+		converted = cty.StringVal(path)
 	}
 	if out.secret {
 		out.secrets = secretStrings(converted, marks)
+	}
+	if len(origin.Private) > 0 {
+		l.Secrets.Hide(strings.Join(secretStrings(converted, nil), "\n"))
 	}
 	if w.argument.Type == sdk.TypeInt && converted.AsBigFloat().IsInt() {
 		n, _ := converted.AsBigFloat().Int(new(big.Int))
@@ -392,6 +448,9 @@ func (l *loader) configValue(w written) configured {
 	} else if out.raw, err = ctyjson.Marshal(converted, converted.Type()); err != nil {
 		l.wrongType(w, err, out.secret)
 		out.unknown = true
+	}
+	if path != "" && path != converted.AsString() { // another normal form
+		out.raw, _ = json.Marshal(path) // texts always encode
 	}
 	out.open = out.raw
 	l.Spend(w, len(out.raw)) // it is copied a few times

@@ -28,7 +28,7 @@ func (l *loader) readExpect(b *hcl.Block, scope rule.Scope) *Expect {
 	content, diags := b.Body.Content(grammar.Described("pipeline", "expect").Schema())
 	l.add(diags)
 	a := arguments{l, content.Attributes}
-	e := &Expect{Name: b.Labels[0], Description: a.text("description", ""), Enabled: a.bool("enabled", true), Range: b.DefRange}
+	e := &Expect{Name: b.Labels[0], Description: a.text("description", ""), Enabled: a.enabled(), Range: b.DefRange}
 	before := len(l.diags)
 	if e.Rule = a.rule("rule", rule.Expectation, scope); e.Rule == nil && len(l.diags) == before { // also if the rule is null
 		l.errorAt(b.DefRange, "Missing argument", `Say what is expected: rule = "accuracy >= 0.9".`)
@@ -52,10 +52,10 @@ func (l *loader) readExpect(b *hcl.Block, scope rule.Scope) *Expect {
 
 // readValues reads the values that an expect block gives to variables.
 func (l *loader) readValues(e hcl.Expression) (all []Override) {
-	given := l.eval(e)
+	given := rule.Plain(l.eval(e))
 	switch {
 	case given.ContainsMarked():
-		l.errorAt(e.Range(), "Misplaced secret", "A secret can only be given to a plugin, in a config block: variables are shown and kept.")
+		l.errorAt(e.Range(), "Misplaced secret", "A secret, or a value of the environment, can only be given to a plugin, in a config block: variables are shown and kept.")
 		return nil
 	case !given.IsWhollyKnown() || given.IsNull():
 		return nil

@@ -34,12 +34,12 @@ func (f *File) Evaluate(ctx context.Context, expression string) (value string, d
 	if l.diags.HasErrors() {
 		return "", l.sorted()
 	}
-	if v.ContainsMarked() {
+	if v = rule.Plain(v); v.ContainsMarked() {
 		v, _ = cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
-			if v.IsMarked() {
-				return cty.StringVal(redact.Placeholder), nil
+			if hides(v) {
+				return cty.StringVal(placeholder(v)), nil
 			}
-			return v, nil
+			return rule.Plain(v), nil
 		})
 	}
 	if !v.IsWhollyKnown() {
@@ -79,21 +79,12 @@ func Functions() []string { return keys((&loader{}).functions()) }
 // paths are defined here, the others come from go-cty.
 func (l *loader) functions() map[string]function.Function {
 	return map[string]function.Function{
-		"env":    l.environment("variable", func(_ string, v cty.Value) cty.Value { return v }),
-		"secret": l.environment("secret", l.markSecret),
-		"file": onPath(func(path string) (string, error) {
-			at := absolute(path, l.dir)
-			if l.file != nil && !slices.Contains(l.file.Reads, at) {
-				l.file.Reads = append(l.file.Reads, at)
-			}
-			text, err := readText(at)
-			if !Inside(l.folder(), at) {
-				l.Secrets.Shorten(text)
-			}
-			return text, err
-		}),
-		"path": onPath(func(path string) (string, error) {
-			return absolute(path, l.dir), nil
+		"env":    l.environment(false),
+		"secret": l.environment(true),
+		"file":   onPath(l.readFile),
+		"path": onPath(func(path cty.Value) (cty.Value, error) {
+			path, _ = path.Unmark()
+			return cty.StringVal(absolute(path.AsString(), l.dir)), nil
 		}),
 
 		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "chomp": stdlib.ChompFunc, "coalesce": stdlib.CoalesceFunc,
@@ -111,38 +102,48 @@ func (l *loader) functions() map[string]function.Function {
 	}
 }
 
+// notThere begins an error that tells nothing of a value.
+const notThere = "the environment has no"
+
 // environment makes env and secret: they take a name, and a default for an unset variable. In a
 // disabled stage, an unset variable without a default has an unknown value.
-func (l *loader) environment(what string, finish func(name string, v cty.Value) cty.Value) function.Function {
+func (l *loader) environment(isSecret bool) function.Function {
+	what, unset := "variable", func(v cty.Value) cty.Value { return v }
+	if isSecret {
+		what, unset = "secret", func(v cty.Value) cty.Value { return l.markSecret("", v) }
+	}
 	return function.New(&function.Spec{
-		Params:   []function.Parameter{{Name: "name", Type: cty.String}},
+		Params:   []function.Parameter{{Name: "name", Type: cty.String, AllowMarked: true}},
 		VarParam: &function.Parameter{Name: "default", Type: cty.String},
 		Type:     function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			name := args[0].AsString()
+			if hides(args[0]) {
+				return cty.NilVal, function.NewArgErrorf(0, "the name of a variable is shown, so it cannot be made from what is not")
+			}
+			name := rule.Plain(args[0]).AsString()
 			value, ok := l.Getenv(name)
-			read := Environment{Name: name, Secret: what == "secret", Set: ok, Off: l.off, Address: isAddress(value)}
+			read := Environment{Name: name, Secret: isSecret, Set: ok, Off: l.off, Open: IsOpen(name, value)}
 			if !ok && len(args) == 2 {
 				read.Default = args[1].AsString()
 			}
-			if l.note(read) && read.Secret && value != "" && len(value) < redact.Shortest {
+			if l.note(read) && isSecret && value != "" && len(value) < redact.Shortest {
 				l.short = append(l.short, name)
-			}
-			if !read.Secret && !read.Address && !strings.HasPrefix(name, OwnVariables) {
-				l.Secrets.Shorten(value)
 			}
 			switch {
 			case len(args) > 2:
 				return cty.NilVal, errors.New("it takes a name and at most one default")
+			case ok && isSecret:
+				return l.markSecret(name, cty.StringVal(value)), nil
+			case ok && read.Open:
+				return cty.StringVal(value).Mark(said{value, true}), nil
 			case ok:
-				return finish(name, cty.StringVal(value)), nil
+				return l.hide(value, fmt.Sprintf("the variable %s of the environment", name)), nil
 			case len(args) == 2:
-				return finish("", args[1]), nil
+				return unset(args[1]), nil
 			case l.off:
-				return finish("", cty.UnknownVal(cty.String)), nil
+				return unset(cty.UnknownVal(cty.String)), nil
 			}
-			return cty.NilVal, function.NewArgErrorf(0,
-				"the environment has no %s %s; set it, or give a default as the second argument", what, name)
+			return cty.NilVal, function.NewArgErrorf(0, notThere+" %s %s; set it, or give a default as the second argument", what, name)
 		},
 	})
 }
@@ -158,6 +159,7 @@ func (l *loader) note(e Environment) bool {
 
 // markSecret marks the value of a secret, and names the variable that it is from; empty: it is the default in the file.
 func (l *loader) markSecret(name string, v cty.Value) cty.Value {
+	l.hidden++
 	if !v.IsKnown() || v.AsString() == "" {
 		return v.Mark(secret{})
 	}
@@ -165,18 +167,48 @@ func (l *loader) markSecret(name string, v cty.Value) cty.Value {
 	return v.Mark(secret{name, v.AsString()})
 }
 
-func onPath(f func(path string) (string, error)) function.Function {
+// onPath makes a function of a path. f gets the path with its marks; those of its result are added to them.
+func onPath(f func(path cty.Value) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: "path", Type: cty.String}},
+		Params: []function.Parameter{{Name: "path", Type: cty.String, AllowMarked: true}},
 		Type:   function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			s, err := f(args[0].AsString())
+			path, marks := args[0].Unmark()
+			if !path.IsKnown() {
+				return cty.UnknownVal(cty.String).WithMarks(marks), nil
+			}
+			v, err := f(path.WithMarks(marks))
+			if err != nil && hides(args[0]) {
+				err = errors.New(unshown)
+			}
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
-			return cty.StringVal(s), nil
+			return v.WithMarks(marks), nil
 		},
 	})
+}
+
+// readFile returns the content of a file. It is not shown if the file lies outside of the folder.
+func (l *loader) readFile(path cty.Value) (cty.Value, error) {
+	bare, marks := path.Unmark()
+	at := absolute(bare.AsString(), l.dir)
+	if l.file != nil && !slices.Contains(l.file.Reads, at) {
+		l.file.Reads = append(l.file.Reads, at)
+	}
+	o, _ := originOf(marks)
+	o.Text = "file()"
+	if have, twice := l.reads[at]; !twice || len(have.Said) > len(o.Said) { // what the file alone says counts
+		l.reads[at] = o
+	}
+	text, err := readText(at)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	if !Inside(l.folder(), at) {
+		return l.hide(text, o.Shown(at)), nil
+	}
+	return cty.StringVal(text), nil
 }
 
 func readText(path string) (string, error) {

@@ -174,13 +174,13 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 	l.add(diags)
 	a := arguments{l, content.Attributes}
 	s := Source{
-		Path:  absolute(a.text("path", ""), l.dir),
 		ID:    a.text("id", "id"),
 		Text:  a.text("text", "text"),
 		Label: a.text("label", "label"),
 		Meta:  a.texts("meta"),
 		Range: b.DefRange,
 	}
+	s.Path, s.Origin = a.path("path")
 	s.Labels = a.labels()
 	if b.Type == "input" {
 		s.Gold = a.text("gold", "gold")
@@ -188,7 +188,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 		s.Context = a.text("context", "")
 	}
 	if instead != "" {
-		s.Path = absolute(instead, l.Dir)
+		s.Path, s.Origin = absolute(instead, l.Dir), Origin{Said: []string{instead}}
 	} else if attr, ok := content.Attributes["path"]; !ok {
 		l.errorAt(b.DefRange, "Missing argument", `A %s block needs path, the file to read: path = "data.tsv", or "-" for standard input.`, b.Type)
 	} else if v, _ := l.eval(attr.Expr).UnmarkDeep(); v.IsWhollyKnown() {
@@ -196,7 +196,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 			l.readDocuments(&s, a, attr.Expr.Range())
 			return s
 		}
-		l.checkFile(s.Path, attr.Expr.Range())
+		l.checkFile(s, attr.Expr.Range())
 	}
 	for _, name := range []string{"exclude", "max_bytes", "html"} {
 		attr, ok := content.Attributes[name]
@@ -204,7 +204,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 			continue // a file for rows or documents has it in a variable
 		}
 		if ok {
-			l.errorAt(attr.NameRange, "Not of rows", "%s is about documents, and %s is a file of rows.", name, s.Path)
+			l.errorAt(attr.NameRange, "Not of rows", "%s is about documents, and %s is a file of rows.", name, s.Shown())
 		}
 	}
 	s.Form = a.form(s.Path)
@@ -216,13 +216,18 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 }
 
 // checkFile reports a missing file.
-func (l *loader) checkFile(path string, at hcl.Range) {
+func (l *loader) checkFile(s Source, at hcl.Range) {
+	path := s.Path
 	if path == "-" {
 		return
 	}
 	if path != "" && source.IsGlob(path) {
-		if _, err := source.Files(path); err != nil {
+		files, err := source.Files(path)
+		if err != nil {
 			l.errorAt(at, "Missing file", "%v. A path written in a file is relative to that file, one given with -var to the working directory.", err)
+		}
+		for _, path := range files {
+			l.checkKind(path, s.Origin, at)
 		}
 		return
 	}
@@ -230,13 +235,27 @@ func (l *loader) checkFile(path string, at hcl.Range) {
 	switch {
 	case path == "":
 		l.errorAt(at, "Missing file", `The path is empty. Name a file, or "-" for standard input.`)
+	case len(s.Origin.Private) > 0 && (err != nil || info.IsDir()):
+		l.errorAt(at, "Missing file", "There is no file of rows at this path, %s.", s.Shown())
 	case os.IsNotExist(err):
 		l.errorAt(at, "Missing file", "There is no file %s. A path written in a file is relative to that file, one given with -var to the working directory.%s", path, l.neighbour(path))
 	case err != nil:
 		l.errorAt(at, "Missing file", "%v.", err)
 	case info.IsDir():
 		l.errorAt(at, "Missing file", "%s is a folder. Name a file of rows in it.", path)
+	default:
+		l.checkKind(path, s.Origin, at)
 	}
+}
+
+// checkKind reports a pipe or device that the file names: it may never end. People may name one beside the file.
+func (l *loader) checkKind(path string, o Origin, at hcl.Range) (fine bool) {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() || info.Mode().IsRegular() || l.file.IsSaid(path, o) {
+		return true
+	}
+	l.errorAt(at, "Not a file", "%s is a pipe or a device, whose content may never end. Name a file, or give the pipe on the command line, as with --input.", o.Shown(path))
+	return false
 }
 
 func (l *loader) neighbour(path string) string {

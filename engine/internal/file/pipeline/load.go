@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/grammar"
 	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 	"github.com/racflow/racflow/sdk"
 )
@@ -30,10 +31,14 @@ type Options struct {
 	Columns          map[string]string                // columns of the rows of inputs, by meaning: id, text, label or gold
 	KnowledgeColumns map[string]string                // columns of the rows of each source, by meaning: id, text, label or context
 	Set              []Override                       // overrides of arguments, by target
+	Expected         []Override                       // values that an expect block gives to variables: the file's own, which win
 	Text             []byte                           // the file's text in an editor; nil: read it from the disk
 	Catalog          Catalog
 	Prices           Prices          // for models without a price in the file; nil: no prices are known
 	Secrets          *redact.Secrets // gets the secrets of the file; may be nil
+	// Blind leaves values of the environment, and files outside of the folder, unknown: for a file that is looked at, and
+	// was not granted to read them.
+	Blind bool
 	// Trusted reports whether programs of third parties may get their configs, to check them. nil: they may.
 	Trusted func(*File) bool
 }
@@ -85,10 +90,14 @@ type loader struct {
 	visible      map[string]cty.Value // the variables as rules see them
 	models       []*model
 	overrides    []*replacement
-	targets      []string // targets that an override could have named, in the stages of its name read so far
-	short        []string // names of short secrets that the current expression is the first to read
-	validations  []func() // checks of configs by programs of third parties
-	off          bool     // the stage being read is disabled: its environment may be missing
+	targets      []string          // targets that an override could have named, in the stages of its name read so far
+	short        []string          // names of short secrets that the current expression is the first to read
+	validations  []func()          // checks of configs by programs of third parties
+	fromFile     map[string]bool   // variables whose values in Vars are the file's own: those of an expect block
+	typed        map[string]string // values of overrides that people typed, by the file name of their expressions
+	reads        map[string]Origin // of paths in file.Reads
+	hidden       int               // how often an expression read what is not shown, or a secret
+	off          bool              // the stage being read is disabled: its environment may be missing
 }
 
 func newLoader(ctx context.Context, path string, o Options) *loader {
@@ -99,6 +108,7 @@ func newLoader(ctx context.Context, path string, o Options) *loader {
 		Options: o, dir: filepath.Dir(absolute(path, o.Dir)),
 		file: &File{Path: path, Sources: map[string]*hcl.File{}},
 		vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, paths: map[string]bool{},
+		fromFile: map[string]bool{}, typed: map[string]string{}, reads: map[string]Origin{},
 	}
 	if l.Secrets == nil {
 		l.Secrets = &redact.Secrets{}
@@ -166,7 +176,7 @@ func (l *loader) add(diags hcl.Diagnostics) {
 	}
 	for _, d := range diags {
 		// A value may be quoted.
-		if d.Detail = bounded.Short(l.Secrets.Shown(d.Detail)); bounded.ShowsMuch(d) || l.showsPrivate(d) {
+		if d.Detail = bounded.Short(l.Secrets.Shown(d.Detail)); bounded.ShowsMuch(d) || l.showsHidden(d) {
 			d.EvalContext = nil
 		}
 		if len(l.diags) >= bounded.MaxDiagnostics {
@@ -183,15 +193,9 @@ func (l *loader) add(diags hcl.Diagnostics) {
 	}
 }
 
-// showsPrivate reports whether a diagnostic would be printed with a value that is not shown whole.
-func (l *loader) showsPrivate(d *hcl.Diagnostic) bool {
-	if d.Expression == nil || d.EvalContext == nil {
-		return false
-	}
-	return slices.ContainsFunc(d.Expression.Variables(), func(t hcl.Traversal) bool {
-		v, diags := t.TraverseAbs(d.EvalContext)
-		return !diags.HasErrors() && l.Secrets.Shown(show(v)) != show(v)
-	})
+// showsHidden reports whether a diagnostic would be printed with a value that is not shown.
+func (l *loader) showsHidden(d *hcl.Diagnostic) bool {
+	return d.Expression != nil && d.EvalContext != nil && l.namesHidden(d.Expression)
 }
 
 func sameRange(a, b *hcl.Range) bool {
@@ -246,13 +250,16 @@ func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
 	return kept
 }
 
-// absolute resolves a path against a folder. It leaves "-" (standard input) and the empty path as
-// they are.
+// absolute resolves a path against a folder, and finds names in another normal form of Unicode. It
+// leaves "-" (standard input) and the empty path as they are.
 func absolute(path, dir string) string {
-	if path == "" || path == "-" || filepath.IsAbs(path) {
+	if path == "" || path == "-" {
 		return path
 	}
-	return filepath.Join(dir, path)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return disk.Find(path)
 }
 
 // readLocals evaluates the values of all locals blocks, each after the locals that it refers to.

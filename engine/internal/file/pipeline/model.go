@@ -40,7 +40,7 @@ func (l *loader) readModel(b *hcl.Block) *model {
 	l.overrideModel(m, grammar.Described("model").Names())
 	if _, ok := m.attrs["name"]; !ok {
 		l.errorAt(b.DefRange, "Missing argument", "Say which model is asked: name = \"...\", as the service knows it. Where it is empty, stages that name the block are off.")
-	} else if name, _, ok := (arguments{l, m.attrs}).value("name", cty.String); ok {
+	} else if name, _, _, ok := (arguments{l, m.attrs}).valueFrom("name", cty.String); ok {
 		m.exists = name.AsString() != ""
 	}
 	defer func(was bool) { l.off = was }(l.off)

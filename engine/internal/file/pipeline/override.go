@@ -63,6 +63,10 @@ func (l *loader) readOverrides(variables hcl.Blocks) {
 			l.refuse(o, "Name a stage's argument or a variable: STAGE.ARGUMENT, BLOCK.STAGE.ARGUMENT or var.NAME.")
 		}
 	}
+	for _, o := range l.Expected {
+		name := strings.TrimPrefix(o.Target, "var.")
+		vars[name], l.fromFile[name] = o.Value, true
+	}
 	l.Vars = vars
 }
 
@@ -137,7 +141,7 @@ func prefixed(stage string, names []string) []string {
 // attribute returns an override as the file would write it.
 func (l *loader) attribute(r *replacement) *hclsyntax.Attribute {
 	name, src := r.String(), []byte(r.Value)
-	l.file.Sources[name] = &hcl.File{Bytes: src}
+	l.file.Sources[name], l.typed[name] = &hcl.File{Bytes: src}, r.Value
 	e, diags := bounded.ParseExpression(src, name)
 	end := hcl.Pos{Line: 1, Column: len(src) + 1, Byte: len(src)}
 	whole := hcl.Range{Filename: name, Start: hcl.InitialPos, End: end}

@@ -44,7 +44,7 @@ type Environment struct {
 	Off    bool // a disabled stage reads it, so it may be missing
 	// Default is the default in the file, where the variable is not set.
 	Default string
-	Address bool // its value is the address of a service
+	Open    bool // files may read it without a question
 }
 
 // Cache is a cache block: it limits what the state folder keeps. It does not change results.
@@ -171,6 +171,7 @@ type Source struct {
 	// ID, Label and Meta then have no effect. nil: the rows are none of these.
 	Describes *DescribedColumns `identity:"knowledge"`
 	Flag      string            `identity:"-,a message has it"` // the command line's flag that sets the columns
+	Origin    Origin            `identity:"-,it is about who said the path"`
 	Range     hcl.Range         `identity:"-,a position"`
 }
 
@@ -194,6 +195,9 @@ func (s Source) Open(stdin io.Reader) (*source.Reader, error) {
 	}
 	return source.Open(s.Path, s.Form, s.Mapping(), stdin)
 }
+
+// Shown returns the path as it may be shown.
+func (s Source) Shown() string { return s.Origin.Shown(s.Path) }
 
 // Replace gives the source another file and detects how its rows are written. Only Header stays:
 // whether a first row names the columns.
@@ -411,6 +415,12 @@ type Config struct {
 	// Ranges says where each argument stands in the file.
 	Ranges map[string]hcl.Range `identity:"-,positions"`
 
+	// Origins says where arguments come from, if not from the file alone.
+	Origins map[string]Origin `identity:"-,it is about who said a value"`
+	// Foreign lists the arguments that hold keys, or anything else by which a service knows an account, where the file says
+	// them: not a person, nor a secret of the environment.
+	Foreign []string `identity:"-,it is about who said a value"`
+
 	written map[string]written `identity:"-,what was read, for diagnostics"`
 }
 
@@ -418,6 +428,7 @@ type Config struct {
 type NamedSecret struct {
 	Name    string // of the variable
 	Element string // of the argument that holds it, where that has elements
+	Whole   bool   // nothing was added to it or taken away
 
 	argument string
 }

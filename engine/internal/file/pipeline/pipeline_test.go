@@ -169,6 +169,7 @@ func TestLoad(t *testing.T) {
 	source := Source{
 		Path: filepath.Join(root, "elsewhere/given.csv"), Form: source.Form{Format: source.CSV}, ID: "nr", Text: "text", Label: "label",
 		Context: "title", Meta: []string{"lang"}, Flag: "--knowledge-column", Range: k.Sources[0].Range,
+		Origin: Origin{Said: []string{"given.csv"}, Text: "var.train"},
 	}
 	if d := cmp.Diff(source, k.Sources[0]); d != "" {
 		t.Errorf("source (-want +got):\n%s", d)

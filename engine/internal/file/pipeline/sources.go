@@ -91,7 +91,7 @@ func (a arguments) nameDocuments(path string, cut bool) bool {
 func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 	for _, name := range rowArguments {
 		if attr, ok := a.attrs[name]; ok {
-			l.errorAt(attr.NameRange, "Not of documents", "%s says how a file of rows is read, and %s names documents, which are read whole.", name, s.Path)
+			l.errorAt(attr.NameRange, "Not of documents", "%s says how a file of rows is read, and %s names documents, which are read whole.", name, s.Shown())
 		}
 	}
 	s.ID, s.Text, s.Label, s.Context = "", "", "", ""
@@ -111,7 +111,12 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 			l.errorAt(a.attrs["exclude"].Expr.Range(), "Invalid value", "exclude: %v.", err)
 		}
 	}
+	l.checkKind(s.Path, s.Origin, at)
 	f, err := document.Open(*s.Documents)
+	if err != nil && len(s.Origin.Private) > 0 {
+		l.errorAt(at, "Missing file", "There is no folder at this path, %s.", s.Shown())
+		return
+	}
 	if err != nil {
 		l.errorAt(at, "Missing file", "There is no folder for %s: %v. A path written in a file is relative to that file, one given with -var to the working directory.%s", s.Path, err, l.neighbour(filepath.Clean(s.Path)))
 		return
@@ -126,8 +131,8 @@ func (l *loader) readSources(in *hcl.Block, blocks hcl.Blocks, cut bool, attache
 	var all []Source
 	var reviewed *Source
 	for _, b := range blocks {
-		if path, is := l.readReviewed(b); is {
-			switch s := (Source{Path: path, Form: source.Form{Format: source.JSONL}, Reviewed: true, Range: b.DefRange}); {
+		if path, origin, is := l.readReviewed(b); is {
+			switch s := (Source{Path: path, Origin: origin, Form: source.Form{Format: source.JSONL}, Reviewed: true, Range: b.DefRange}); {
 			case reviewed != nil:
 				l.errorAt(b.DefRange, "Duplicate block", "A knowledge has one file of people's decisions; there is one on line %d already.", reviewed.Range.Start.Line)
 			case path != "":
@@ -169,14 +174,15 @@ func (l *loader) readDescribed(k *Knowledge, in *hcl.Block, blocks hcl.Blocks) {
 	l.add(diags)
 	a := arguments{l, content.Attributes}
 	s := Source{
-		Path: absolute(a.text("path", ""), l.dir), Text: a.text("label", "label"), Meta: []string{}, Range: b.DefRange,
+		Text: a.text("label", "label"), Meta: []string{}, Range: b.DefRange,
 		Describes: &DescribedColumns{a.text("name", "name"), a.text("description", "description"), a.text("examples", "examples"), a.text("becomes", "becomes")},
 	}
+	s.Path, s.Origin = a.path("path")
 	attr, ok := content.Attributes["path"]
 	switch {
 	case !ok:
 		l.errorAt(b.DefRange, "Missing argument", `A labels block needs path, the file that describes labels: path = "labels.tsv".`)
-	case a.text("path", "") == "":
+	case s.Path == "":
 		return
 	case s.Path == "-":
 		l.errorAt(attr.Expr.Range(), "Invalid value", "Labels are described in a file, not on standard input.")
@@ -185,7 +191,7 @@ func (l *loader) readDescribed(k *Knowledge, in *hcl.Block, blocks hcl.Blocks) {
 	case k.Chunk != nil:
 		l.errorAt(b.DefRange, "Not of chunks", "A labels block describes labels of rows, each of which is one entry: leave out the chunk block.")
 	default:
-		l.checkFile(s.Path, attr.Expr.Range())
+		l.checkFile(s, attr.Expr.Range())
 	}
 	s.Form = a.form(s.Path)
 	if len(k.Sources) > 0 {
@@ -195,11 +201,11 @@ func (l *loader) readDescribed(k *Knowledge, in *hcl.Block, blocks hcl.Blocks) {
 
 // readReviewed reads a source of people's decisions; is: it is one. Without a path there are no
 // decisions, so that a file can leave the path to a variable.
-func (l *loader) readReviewed(b *hcl.Block) (path string, is bool) {
+func (l *loader) readReviewed(b *hcl.Block) (path string, origin Origin, is bool) {
 	content, diags := b.Body.Content(grammar.Described("knowledge", "source").Schema())
 	a := arguments{l, content.Attributes}
 	if !a.bool("reviewed", false) {
-		return "", false
+		return "", origin, false
 	}
 	l.add(diags)
 	for _, name := range slices.Sorted(maps.Keys(content.Attributes)) {
@@ -210,16 +216,18 @@ func (l *loader) readReviewed(b *hcl.Block) (path string, is bool) {
 	named, ok := content.Attributes["path"]
 	if !ok {
 		l.errorAt(b.DefRange, "Missing argument", `A source block needs path, the file that decisions are written to: path = "reviewed.jsonl".`)
-		return "", true
+		return "", origin, true
 	}
-	if path = a.text("path", ""); path == "" {
-		return "", true
+	if path, origin = a.path("path"); path == "" {
+		return "", origin, true
 	}
-	path = absolute(path, l.dir)
 	if path == "-" || source.IsGlob(path) || filepath.Ext(path) != ".jsonl" {
 		l.errorAt(named.Expr.Range(), "Invalid value", "People's decisions are written to one file of JSON lines: give it a name such as reviewed.jsonl.")
-	} else if info, err := os.Stat(path); err == nil && info.IsDir() {
-		l.errorAt(named.Expr.Range(), "Missing file", "%s is a folder. Name a file in it, which need not exist yet.", path)
+	} else {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			l.errorAt(named.Expr.Range(), "Missing file", "%s is a folder. Name a file in it, which need not exist yet.", origin.Shown(path))
+		}
+		l.checkKind(path, origin, named.Expr.Range())
 	}
-	return path, true
+	return path, origin, true
 }

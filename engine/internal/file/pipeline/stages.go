@@ -336,7 +336,7 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	}
 	m := l.takeModel(&b)
 	a.attrs = b.attrs
-	s.Enabled = a.bool("enabled", true) && (m == nil || m.exists)
+	s.Enabled = a.enabled() && (m == nil || m.exists)
 	defer func(was bool) { l.off = was }(l.off)
 	l.off = l.off || !s.Enabled
 	s.Batch = a.int("batch", 0, 1)

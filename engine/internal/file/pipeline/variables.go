@@ -38,7 +38,9 @@ func (l *loader) set(v *variable, text, from string) {
 		}
 	}
 	before := len(l.diags)
-	l.take(v, value, l.Dir, v.block.DefRange)
+	if l.take(v, value, l.Dir, v.block.DefRange); from != "-var" || !l.fromFile[v.name] {
+		v.value = v.value.Mark(said{text: text})
+	}
 	if len(l.diags) > before {
 		l.diags[before].Detail = fmt.Sprintf("%s gives it %q. %s", from, text, l.diags[before].Detail)
 	}

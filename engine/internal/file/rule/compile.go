@@ -144,7 +144,7 @@ func (c *compiling) setVariables(tree *parser.Tree) {
 			c.errorAt(m.Location(), "The variable %q %s.", property.Value, problem)
 			return
 		}
-		c.vars[property.Value] = v
+		c.vars[property.Value] = Plain(v)
 		ast.Patch(n, node)
 	}))
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
@@ -156,8 +156,8 @@ func (c *compiling) setVariables(tree *parser.Tree) {
 
 // constant returns the node of a variable's value, or what is wrong with it.
 func constant(v cty.Value) (node ast.Node, problem string) {
-	if v.ContainsMarked() {
-		return nil, "is a secret, and a rule cannot read one"
+	if v = Plain(v); v.ContainsMarked() {
+		return nil, "is a secret, or a value of the environment or of a file outside of the folder, and a rule, which is shown, cannot read one: give it with -var, or as RACFLOW_VAR_NAME of the environment"
 	}
 	if v.IsNull() || !v.IsWhollyKnown() {
 		return nil, "has no value"

@@ -38,15 +38,30 @@ func NewSource(file []byte, e hcl.Expression, ctx *hcl.EvalContext) (Source, hcl
 		}}
 	}
 	v, diags := e.Value(ctx)
+	v = Plain(v)
 	switch {
 	case diags.HasErrors():
 		return Source{}, diags
 	case v.IsMarked():
-		return fail("A rule cannot be made from a secret.")
+		return fail("A rule is shown, so it cannot be made from a secret, a value of the environment or a file outside of the folder. Declare a variable for it, and give that with -var or as RACFLOW_VAR_NAME of the environment.")
 	case v.IsNull() || !v.IsKnown() || v.Type() != cty.String:
 		return fail(`A rule is a text, such as "margin < 0.1".`)
 	}
 	return Source{v.AsString(), ranges(file, e, v.AsString())}, nil
+}
+
+// Open is a mark of values that may be shown.
+type Open interface{ Open() }
+
+// Plain returns a value without its marks, if all of them are Open.
+func Plain(v cty.Value) cty.Value {
+	bare, marks := v.UnmarkDeep()
+	for m := range marks {
+		if _, open := m.(Open); !open {
+			return v
+		}
+	}
+	return bare
 }
 
 // refuseTemplate rejects ${ and %{ in a rule: the rule is compiled once, and a

@@ -89,6 +89,9 @@ func (r *Rows) guess() {
 		r.Unsure = fmt.Sprintf("%s: which column holds the labels is not certain: it may be %s. Say %s, and --column label= where none does", r.Path, why, all)
 	}
 	r.Mapping.Label = whole(label)
+	if strings.HasSuffix(label, "[0][0]") {
+		r.Unsure = fmt.Sprintf("%s: column %q holds lists of lists, such as marked parts of texts, and no labels of whole texts: --column label= reads the texts alone", r.Path, strings.TrimSuffix(label, "[0][0]"))
+	}
 }
 
 // whole returns the path of a list for the path to its first element: for labels, the list shows
@@ -226,7 +229,7 @@ func labelFolders(d *data, c *converted) bool {
 			id := filepath.Join(label.Name(), f.Name())
 			text, err := readText(filepath.Join(d.folder, id))
 			if err != nil {
-				c.leave("files that are no text were left out")
+				c.leave(1, "file% without text")
 				continue
 			}
 			c.add(field{"id", filepath.ToSlash(id)}, field{"text", string(text)}, field{"label", label.Name()})

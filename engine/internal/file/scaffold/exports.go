@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -58,13 +60,18 @@ type data struct {
 	folder  string // empty: it is a file
 	text    []byte
 	records []gjson.Result // of JSON: lines, elements, or elements of the only array in an object
+	broken  int            // lines that are no JSON
 }
 
 // converted holds the rows of an export.
 type converted struct {
-	rows bytes.Buffer // JSONL
-	n    int
-	left []string // notes on what was left out
+	rows   bytes.Buffer // JSONL
+	n      int
+	left   map[string]int    // how often what was left out, with % for an s of the plural
+	labels map[string]string // by text, as JSON
+	others int               // rows whose text an earlier row has with another label
+	unsure string            // as in Rows
+	err    error             // not nil: the export has the form, and cannot be read
 }
 
 // field is a column of a row: a text, a number, or a list of labels.
@@ -76,52 +83,80 @@ type field struct {
 // add adds a row. It renames the second of two fields with the same name.
 func (c *converted) add(row ...field) {
 	c.rows.WriteByte('{')
-	named := map[string]bool{}
+	named := map[string]string{} // values as JSON
 	for i, f := range row {
-		for named[f.name] {
+		for named[f.name] != "" {
 			f.name += "_"
 		}
-		named[f.name] = true
 		if i > 0 {
 			c.rows.WriteByte(',')
 		}
 		name, _ := json.Marshal(f.name) // texts, numbers and lists of them always encode
 		value, _ := json.Marshal(f.value)
+		named[f.name] = string(value)
 		c.rows.Write(name)
 		c.rows.WriteByte(':')
 		c.rows.Write(value)
 	}
 	c.rows.WriteString("}\n")
 	c.n++
+	if before, again := c.labels[named["text"]]; again && before != named["label"] {
+		c.others++
+	}
+	c.labels[named["text"]] = named["label"]
 }
 
-// leave notes, once, what was left out.
-func (c *converted) leave(what string) {
-	if !slices.Contains(c.left, what) {
-		c.left = append(c.left, what)
+// leave counts what was left out, such as "record% of another form".
+func (c *converted) leave(n int, what string) {
+	if n > 0 {
+		c.left[what] += n
 	}
+}
+
+// notes says what was left out, and what contradicts itself.
+func (c *converted) notes() (all []string) {
+	var said []string
+	for _, what := range slices.Sorted(maps.Keys(c.left)) {
+		n := c.left[what]
+		said = append(said, fmt.Sprintf("%d %s", n, strings.ReplaceAll(what, "%", map[bool]string{false: "s"}[n == 1])))
+	}
+	if said != nil {
+		all = append(all, "left out: "+strings.Join(said, ", "))
+	}
+	if c.others > 0 {
+		all = append(all, have(c.others, "row")+" the text of an earlier row, and another label")
+	}
+	return all
 }
 
 // exportIn detects the form of a file or folder, or uses the named one. nil: no form fits.
-func exportIn(path string, folder bool, name string) (*export, *converted) {
+func exportIn(path string, folder bool, name string) (*export, *converted, error) {
 	d, ext := &data{folder: path}, strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
 	if !folder {
-		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) {
-			return nil, nil
+		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) && !marked(path) {
+			return nil, nil, nil
 		}
 		text, err := readText(path)
 		if err != nil {
-			return nil, nil // its reader reports why
+			return nil, nil, nil //nolint:nilerr // its reader reports why
 		}
-		d = &data{text: text, records: recordsOf(text)}
+		d = &data{text: text}
+		d.records, d.broken = recordsOf(text)
 	}
 	for _, e := range exports {
-		c := &converted{}
-		if e.folder == folder && (name == "" || name == e.name) && e.read(d, c) && c.n > 0 {
-			return &e, c
+		c := &converted{left: map[string]int{}, labels: map[string]string{}}
+		fits := e.folder == folder && (name == "" || name == e.name) && e.read(d, c)
+		if c.leave(d.broken, "line% that cannot be read as JSON"); fits && c.n > 0 {
+			return &e, c, nil
+		}
+		if fits && e.name == "prodigy" && len(c.left) > 0 {
+			c.err = fmt.Errorf("no text was accepted (%s)", c.notes()[0])
+		}
+		if c.err != nil {
+			return nil, nil, fmt.Errorf("%s is %s, but %w; --format says how it is to be read", path, e.what, c.err)
 		}
 	}
-	return nil, nil
+	return nil, nil, nil
 }
 
 // readText reads and decodes a text of at most maxExport bytes.
@@ -146,25 +181,35 @@ func readText(path string) ([]byte, error) {
 	return all, err
 }
 
-// recordsOf returns the values in a JSON text: those of its lines, or the elements of its only array.
-func recordsOf(text []byte) (all []gjson.Result) {
+// recordsOf returns the values in a JSON text, those of its lines or the elements of its only array, and how many
+// lines between values are broken.
+func recordsOf(text []byte) (all []gjson.Result, broken int) {
+	text = rows.Finite(text)
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {
 		var value json.RawMessage
-		if d.Decode(&value) != nil {
+		err := d.Decode(&value)
+		if err == nil {
+			all = append(all, gjson.ParseBytes(value))
+			continue
+		}
+		_, text, _ = bytes.Cut(bytes.TrimSpace(text[d.InputOffset():]), []byte("\n"))
+		next, _, _ := bytes.Cut(text, []byte("\n"))
+		if errors.Is(err, io.EOF) || len(all) == 0 && !json.Valid(next) {
 			break
 		}
-		all = append(all, gjson.ParseBytes(value))
+		broken++
+		d = json.NewDecoder(bytes.NewReader(text))
 	}
-	if len(all) != 1 {
-		return all
+	if len(all) != 1 || broken > 0 {
+		return all, broken
 	}
 	if arrays := arraysIn(all[0], "messages"); len(arrays) == 1 {
-		return all[0].Get(gjson.Escape(arrays[0])).Array()
+		return all[0].Get(gjson.Escape(arrays[0])).Array(), 0
 	}
 	if all[0].IsArray() {
-		return all[0].Array()
+		return all[0].Array(), 0
 	}
-	return all
+	return all, 0
 }
 
 // arraysIn names the members of an object that are arrays of objects, but for one.
@@ -205,10 +250,14 @@ func texts(array gjson.Result) (all []string, ok bool) {
 	return all, len(all) > 0
 }
 
-// scalars returns the members of an object other than objects and arrays, except some.
-func scalars(o gjson.Result, without ...string) (row []field) {
+// scalars returns the members of an object other than objects and arrays, which it counts, except some.
+func (c *converted) scalars(o gjson.Result, without ...string) (row []field) {
 	o.ForEach(func(name, value gjson.Result) bool {
-		if value.Type != gjson.JSON && !strings.HasPrefix(name.Str, "_") && !slices.Contains(without, name.Str) {
+		switch {
+		case strings.HasPrefix(name.Str, "_"), slices.Contains(without, name.Str), value.Raw == "[]", value.Raw == "{}":
+		case value.Type == gjson.JSON:
+			c.leave(1, "list% or object% in "+name.Str)
+		default:
 			row = append(row, field{name.Str, json.RawMessage(value.Raw)})
 		}
 		return true
@@ -233,7 +282,7 @@ func each(read func(gjson.Result, *converted) bool) func(*data, *converted) bool
 				if others++; i == 0 {
 					return false
 				}
-				c.leave("records of another form were left out")
+				c.leave(1, "record% of another form")
 			}
 		}
 		return 2*others <= len(d.records)
@@ -245,28 +294,35 @@ func labelStudio(o gjson.Result, c *converted) bool {
 	if !task.IsObject() || !annotations.IsArray() {
 		return false
 	}
-	row := scalars(task)
+	row := c.scalars(task)
 	if id := o.Get("id"); id.Exists() && !task.Get("id").Exists() {
 		row = append([]field{{"id", json.RawMessage(id.Raw)}}, row...)
 	}
-	n := 0
+	c.leave(len(o.Get("predictions").Array()), "prediction%")
+	var counts []field // the choices of the first annotation that has some
 	for _, a := range annotations.Array() {
-		if a.Get("was_cancelled").Bool() {
-			continue
-		}
-		if n++; n > 1 {
-			c.leave("further annotations of a task were left out")
-			break
-		}
+		var chosen []field
 		for _, r := range a.Get("result").Array() {
-			if chosen, ok := texts(r.Get("value.choices")); ok {
-				row = append(row, field{r.Get("from_name").Str, labels(chosen)})
+			if all, ok := texts(r.Get("value.choices")); ok {
+				chosen = append(chosen, field{r.Get("from_name").Str, labels(all)})
 			} else {
-				c.leave("annotations that are no choice were left out")
+				c.leave(1, "annotation result% without a choice")
 			}
 		}
+		switch {
+		case a.Get("was_cancelled").Bool():
+			c.leave(1, "cancelled annotation%")
+		case len(chosen) == 0:
+			c.leave(1, "annotation% without a choice")
+		case counts == nil:
+			counts = chosen
+		case reflect.DeepEqual(counts, chosen):
+			c.leave(1, "further annotation% like the first of the text")
+		default:
+			c.leave(1, "further annotation% unlike the first of the text")
+		}
 	}
-	c.add(row...)
+	c.add(append(row, counts...)...)
 	return true
 }
 
@@ -278,6 +334,9 @@ func chat(o gjson.Result, c *converted) bool {
 		text := said.Str
 		for _, part := range said.Get("#.text").Array() {
 			text += part.Str
+		}
+		if said.IsArray() {
+			c.leave(len(said.Array())-len(said.Get("#.text").Array()), "part% of messages without text")
 		}
 		switch first(turn, "role", "from").Str {
 		case "user", "human":
@@ -292,23 +351,21 @@ func chat(o gjson.Result, c *converted) bool {
 	if questions == 0 {
 		return false
 	}
-	if questions > 1 {
-		c.leave("of several questions in a chat, the last counts")
-	}
-	c.add(append([]field{{"text", question}, {"answer", strings.TrimSpace(answer)}}, scalars(o, "text", "answer")...)...)
+	c.leave(questions-1, "question% before the last one of a chat")
+	c.add(append([]field{{"text", question}, {"answer", strings.TrimSpace(answer)}}, c.scalars(o, "text", "answer", "messages", "conversations", "contents")...)...)
 	return true
 }
 
 func prodigy(o gjson.Result, c *converted) bool {
 	decision, chosen := o.Get("answer").Str, o.Get("accept")
-	if o.Get("text").Str == "" || !slices.Contains([]string{"accept", "reject", "ignore"}, decision) || !chosen.Exists() && !first(o, "label", "_task_hash", "options").Exists() {
+	if o.Get("text").Type != gjson.String || !slices.Contains([]string{"accept", "reject", "ignore"}, decision) || !chosen.Exists() && !first(o, "label", "_task_hash", "options").Exists() {
 		return false
 	}
 	if decision != "accept" {
-		c.leave("texts that were not accepted were left out")
+		c.leave(1, "text% with the answer "+decision)
 		return true
 	}
-	row := scalars(o, "answer")
+	row := c.scalars(o, "answer", "accept", "options")
 	if all, ok := texts(chosen); ok {
 		row = append(row, field{"label", labels(all)})
 	}
@@ -318,7 +375,7 @@ func prodigy(o gjson.Result, c *converted) bool {
 
 func categories(o gjson.Result, c *converted) bool {
 	scores := o.Get("cats")
-	if !scores.IsObject() || o.Get("text").Str == "" {
+	if !scores.IsObject() || o.Get("text").Type != gjson.String {
 		return false
 	}
 	var all []string
@@ -328,7 +385,7 @@ func categories(o gjson.Result, c *converted) bool {
 		}
 		return true
 	})
-	c.add(append(scalars(o, "label"), field{"label", labels(all)})...)
+	c.add(append(c.scalars(o, "label", "cats"), field{"label", labels(all)})...)
 	return true
 }
 
@@ -340,65 +397,11 @@ func intents(o gjson.Result, c *converted) bool {
 	if label == "" || !ok && listed.Raw != "[]" {
 		return false
 	}
+	if len(phrases) == 0 {
+		c.leave(1, "intent% without a phrase")
+	}
 	for _, phrase := range phrases {
 		c.add(field{"text", phrase}, field{"label", label})
 	}
 	return true
-}
-
-// entity is a part of a phrase that Rasa marks, such as [Berlin](city) or [Berlin]{"entity": "city"}.
-var entity = regexp.MustCompile(`\[([^\]]+)\](\([^)]*\)|\{[^}]*\}|\[\{[^\]]*\}\])`)
-
-// rasa reads the JSON of Rasa 1 and, of the YAML of later versions, only phrases in a block, one a
-// line.
-func rasa(d *data, c *converted) bool {
-	for _, e := range gjson.GetBytes(d.text, "rasa_nlu_data.common_examples").Array() {
-		c.add(field{"text", e.Get("text").Str}, field{"label", e.Get("intent").Str})
-	}
-	intent, in := "", -1 // in: phrases are indented more than this; -1: no block is open
-	for line := range strings.Lines(string(d.text)) {
-		indent := len(line) - len(strings.TrimLeft(line, " "))
-		line = strings.TrimSpace(line)
-		name, isIntent := strings.CutPrefix(line, "- intent:")
-		phrase, isItem := strings.CutPrefix(line, "- ")
-		switch {
-		case line == "":
-		case in > 0 && indent > in && isItem:
-			c.add(field{"text", entity.ReplaceAllString(strings.TrimSpace(phrase), "$1")}, field{"label", intent})
-		case isIntent:
-			intent, in = strings.Trim(name, ` "'`), -1
-		case intent != "" && strings.HasPrefix(line, "examples:") && strings.HasSuffix(line, "|"):
-			in = indent
-		case indent <= in || isItem:
-			intent, in = "", -1
-		}
-	}
-	return c.n > 0
-}
-
-// fastText reads lines that start with labels.
-func fastText(d *data, c *converted) bool {
-	const mark = "__label__"
-	if !bytes.Contains(d.text[:min(len(d.text), rows.BufferSize)], []byte(mark)) {
-		return false
-	}
-	others := 0
-	for line := range strings.Lines(string(d.text)) {
-		var all []string
-		line = strings.TrimSpace(line)
-		rest := line
-		for strings.HasPrefix(rest, mark) {
-			label, after, _ := strings.Cut(rest, " ")
-			all, rest = append(all, strings.TrimPrefix(label, mark)), strings.TrimSpace(after)
-		}
-		switch {
-		case line == "":
-		case len(all) == 0:
-			others++
-			c.leave("lines without a label were left out")
-		default:
-			c.add(field{"text", strings.TrimPrefix(rest, ", ")}, field{"label", labels(all)})
-		}
-	}
-	return others <= c.n
 }

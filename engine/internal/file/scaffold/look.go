@@ -14,9 +14,12 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -36,6 +39,12 @@ type How struct {
 func Look(ctx context.Context, paths []string, how How) (Data, error) {
 	var d Data
 	for _, path := range paths {
+		path = disk.Find(path)
+		composed := norm.NFC.String(path)
+		here, _ := os.Stat(path) // an error comes with the rows
+		if other, err := os.Stat(composed); err == nil && !os.SameFile(here, other) {
+			return d, fmt.Errorf("%s and %s differ only in how accents are written, and a pipeline file can name only the second: rename the first", path, composed)
+		}
 		rows, isRows, err := rowsAt(path, how)
 		switch {
 		case err != nil:
@@ -68,13 +77,17 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 		}
 	}
 	if !glob && how.Form == (source.Form{}) {
-		form, rows := exportIn(path, info.IsDir(), how.As)
+		form, rows, err := exportIn(path, info.IsDir(), how.As)
 		switch {
+		case err != nil:
+			return nil, true, err
 		case form != nil:
 			r := &Rows{Path: path, From: form, converted: rows.rows.Bytes()}
 			r.Seen, err = source.SniffStream("-", source.Form{Format: source.JSONL}, r.stream())
-			r.Seen.Notes = append(r.Seen.Notes, rows.left...)
-			r.guess()
+			r.Seen.Notes = append(r.Seen.Notes, rows.notes()...)
+			if r.guess(); rows.unsure != "" {
+				r.Unsure = path + ": " + rows.unsure
+			}
 			return r, true, err
 		case how.As != "":
 			return nil, true, fmt.Errorf("%s has not the form %s", path, how.As)
@@ -119,14 +132,19 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 
 // sniff looks at the rows. With titled, the first row has to name their columns.
 func (r *Rows) sniff(titled bool) (err error) {
-	if r.Seen, err = source.Sniff(r.Path, r.Form); err == nil && r.Seen.Rows == 0 {
+	r.Seen, err = source.Sniff(r.Path, r.Form)
+	all, why := r.Seen.Rows+r.Seen.Invalid, ""
+	if r.Seen.Invalid > 0 {
+		why = ": " + r.Seen.First.Unusable(r.Seen.Invalid, all)
+	}
+	switch {
+	case err != nil:
+	case titled && r.untitled():
+		err = fmt.Errorf("%s: the first row does not name the columns%s: if lines stand before the names of the columns, --header ROW says in which row these are", r.Path, why)
+	case all == 0:
 		err = fmt.Errorf("%s holds no usable row", r.Path)
-	}
-	if titled && err == nil && r.untitled() {
-		err = fmt.Errorf("%s: the first row does not name the columns", r.Path)
-	}
-	if err != nil && titled {
-		return fmt.Errorf("%w: if lines stand before the names of the columns, --header ROW says in which row these are", err)
+	case r.Seen.Invalid > r.Seen.Rows:
+		err = fmt.Errorf("%s%s", r.Path, why)
 	}
 	return err
 }
@@ -165,20 +183,21 @@ func headless(s source.Seen) bool {
 			return false
 		}
 		_, err := strconv.ParseFloat(c.Name, 64)
-		return sentence(c) && !c.Numeric && !named || c.Numeric && err == nil || 2*c.Distinct <= s.Rows && slices.Contains(c.Values, c.Name) && !named
+		return strings.HasPrefix(c.Name, fastTextMark) || sentence(c) && !c.Numeric && !named || c.Numeric && err == nil || 2*c.Distinct <= s.Rows && slices.Contains(c.Values, c.Name) && !named
 	})
 }
 
-// untitled reports whether another row seems to name the columns: more columns lack a name than just the
-// index of a data frame, or most rows have other fields.
+// untitled reports whether another row seems to name the columns: more columns with values lack a name than
+// just the index of a data frame, or most rows have other fields.
 func (r *Rows) untitled() bool {
 	n := 0
 	for _, c := range r.Seen.Columns {
-		if c.Unnamed {
+		if c.Unnamed && c.Distinct > 0 {
 			n++
 		}
 	}
-	return r.Form.Header == nil && r.Form.HeaderRow == 0 && (n > 1 || n == 1 && !r.Seen.Columns[0].Unnamed || r.Seen.Invalid > r.Seen.Rows)
+	otherwise := r.Seen.Invalid > r.Seen.Rows && errors.Is(r.Seen.First.Err, source.ErrFields)
+	return r.Form.Header == nil && r.Form.HeaderRow == 0 && (n > 1 || n == 1 && !r.Seen.Columns[0].Unnamed || otherwise)
 }
 
 // rowsIn returns a glob of all files in a folder, if they all hold rows and have one suffix; empty:
@@ -197,7 +216,7 @@ func rowsIn(folder string) (string, error) {
 		}
 		suffix = ext
 	}
-	if suffix == "" || len(dirs) > 0 || document.IsGlob(folder) {
+	if suffix == "" || len(dirs) > 0 {
 		return "", nil
 	}
 	return filepath.Join(folder, "*."+suffix), nil
@@ -221,10 +240,11 @@ type Rows struct {
 
 	// Read finds the following in all rows.
 	Count, Invalid  int
-	Median, Longest int     // characters of a text
-	Labels          []Label // the most frequent first
-	Unlabelled      int     // rows without a label
-	SameIDs         int     // rows whose id another row has
+	First           source.Row // the first invalid one
+	Median, Longest int        // characters of a text
+	Labels          []Label    // the most frequent first
+	Unlabelled      int        // rows without a label
+	SameIDs         int        // rows whose id another row has
 	Languages       []source.LanguageShare
 }
 
@@ -244,7 +264,9 @@ func (r *Rows) Read() error {
 	labels, ids, lengths, texts := map[string]int{}, map[string]bool{}, []int{}, []string{}
 	err := r.each(r.Form, func(row source.Row) {
 		if row.Err != nil {
-			r.Invalid++
+			if r.Invalid++; r.Invalid == 1 {
+				r.First = row
+			}
 			several = several || errors.Is(row.Err, source.ErrSeveralLabels)
 			return
 		}
@@ -285,12 +307,18 @@ func (r *Rows) Read() error {
 		return fmt.Errorf("%s: rows have several labels, of which %q is the first, and they are no list of texts; --column %s takes the first of each row, --column label=NAME another column, --column label= none",
 			r.Path, column, quoted("label="+column))
 	}
-	switch combined, separator := r.combined(); {
+	switch combined, separator, sure := r.combined(); {
 	case several:
 		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("rows have several labels, and so do answers; --column %s takes the first of each row", quoted("label="+column+"[0]")))
 		r.Mapping.Labels.Many = true
 		return r.Read()
 	case combined != "" && !r.Named && !r.Mapping.Labels.Many:
+		if strings.HasPrefix(combined, "[") {
+			return fmt.Errorf("%s: column %q holds lists as texts, such as %q: write them with ; between the labels, as a;b; --column label=%s takes each cell for one label, as it is", r.Path, column, combined, quoted(column))
+		}
+		if !sure {
+			r.Unsure = fmt.Sprintf("%s: column %q may hold several labels in one cell, such as %q, or one: --column label=%s takes each cell for one, as it is", r.Path, column, combined, quoted(column))
+		}
 		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("column %q holds several labels in one cell, such as %q, and so do answers; --column label=%s takes each cell for one label, as it is", column, combined, quoted(column)))
 		r.Mapping.Labels = source.Labels{LabelForm: sdk.LabelForm{Many: true}, Separator: separator}
 		return r.Read()
@@ -326,32 +354,59 @@ func (r *Rows) each(form source.Form, f func(source.Row)) error {
 func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
 
 // combined returns a label that combines others, and what stands between them; empty: none seems to. Its parts also occur in other
-// labels, which parts of mere names hardly do.
-func (r *Rows) combined() (label, separator string) {
-	for _, separator := range []string{"|", ";", ",", "+", "&"} {
-		in, example, n := map[string]int{}, "", 0
+// labels, which parts of mere names hardly do. It is not sure where names such as ARTS & CULTURE and CULTURE & ARTS do, or levels.
+func (r *Rows) combined() (label, separator string, sure bool) {
+	for _, separator := range []string{"|", ";", ",", "+", "&", "/", " and "} {
 		parts := func(label string) (all []string) {
-			for part := range strings.SplitSeq(label, separator) {
-				all = append(all, strings.ToLower(strings.Trim(part, " \t[]'\"")))
+			for part := range strings.SplitSeq(strings.ToLower(label), separator) {
+				all = append(all, strings.Trim(part, " \t[]'\""))
 			}
 			return all
 		}
+		in, alone := map[string]int{}, map[string]bool{}
 		for _, l := range r.Labels {
-			for _, part := range parts(l.Name) {
+			all := parts(l.Name)
+			for _, part := range all {
 				in[part]++
 			}
+			alone[all[0]] = alone[all[0]] || len(all) == 1
 		}
+		example, n, sets, first, members, single, moves := "", 0, map[string]bool{}, map[string]bool{}, map[string]bool{}, 0, false
 		for _, l := range r.Labels {
-			if all := parts(l.Name); len(all) > 1 && !slices.ContainsFunc(all, func(part string) bool { return in[part] < 2 }) {
-				n++
-				example = cmp.Or(example, l.Name)
+			all := parts(l.Name)
+			if len(all) == 1 || slices.ContainsFunc(all, func(part string) bool { return part == "" || in[part] < 2 }) {
+				continue
+			}
+			n++
+			example = cmp.Or(example, l.Name)
+			for i, part := range all {
+				moves = moves || members[part] && first[part] != (i == 0)
+				if first[part] = i == 0; !members[part] && alone[part] {
+					single++
+				}
+				members[part] = true
+			}
+			slices.Sort(all)
+			sets[strings.Join(all, separator)] = true
+		}
+		sure = false
+		known := n > 0 && single == len(members) // each part is a label of its own
+		switch separator {
+		case "|", ";":
+			sure = len(sets) > 1 && (moves || single > 0)
+		case ",":
+			sure = len(sets) > 1 && 2*single > len(members) || len(sets) > 2 && moves
+		case "/", " and ":
+			// Names have these, too.
+			if !moves && !known {
+				continue
 			}
 		}
-		if n > 1 {
-			return example, separator
+		if n > 1 || known {
+			return example, separator, sure
 		}
 	}
-	return "", ""
+	return "", "", false
 }
 
 // Labelled reports whether a pipeline can learn from the rows: they have at least two labels, and

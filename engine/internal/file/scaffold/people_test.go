@@ -346,9 +346,9 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "long-numbers.xlsx", content: book(t, tab{"A", long}), want: changed(func(i int, p *pair) { p.Label = fmt.Sprint(900000000000207001 + i%2) })},
 		{name: "merged.xlsx", content: bookWith(t, merges("C2", "C4", "C5", "C7", "C8", "C10", "C11", "C13"), tab{"A", merged}), says: "(rows below the first: 8)",
 			want: changed(func(i int, p *pair) { p.Label = []string{"order", "refund"}[i/3%2] })},
-		{name: "formulas.xlsx", content: bookWith(t, formulas("C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 C12 C13"), tab{"A", sheet(head)}), outcome: refused, says: "can be used"},
+		{name: "formulas.xlsx", content: bookWith(t, formulas("C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 C12 C13"), tab{"A", sheet(head)}), outcome: refused, says: "has no value"},
 		{name: "formulas-without-a-usual-name.xlsx", content: bookWith(t, formulas("C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 C12 C13"), tab{"A", sheet([]any{"text", "lang", "what"})}), outcome: refused, says: "open the file in Excel or LibreOffice and save it"},
-		{name: "formulas-in-all.xlsx", content: bookWith(t, formulas("A2 C2 A3 C3 A4 C4 A5 C5"), tab{"A", [][]any{head}}), outcome: refused, says: "can be used"},
+		{name: "formulas-in-all.xlsx", content: bookWith(t, formulas("A2 C2 A3 C3 A4 C4 A5 C5"), tab{"A", [][]any{head}}), outcome: refused, says: "has no value"},
 		{name: "formulas-beside.xlsx", content: bookWith(t, formulas("B2 B3 B4"), tab{"A", sheet(head)}), says: `formulas in column "lang" have no value`},
 		{name: "lines-above.csv", content: "Export of tickets\nof the year 2024\n\n" + csv, outcome: refused, says: "--header ROW says in which row"},
 		{name: "split.csv", content: "text,label,split\n" + half(0, 8, "%q,%s,train\n") + half(8, 12, "%q,%s,test\n")},
@@ -381,6 +381,55 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "a folder of documents", files: map[string]string{"d/a/x.md": english, "d/b/y.md": english}, data: "d", want: []pair{}},
 		{name: "agent.zip", content: zipped(t, "agent.json", "intents/order_usersays_en.json"), outcome: refused, says: "unpack it and name the file in it"},
 		{name: "luis.json", content: array(`{"luis_schema_version": "7", "intents": [{"name": "order"}, {"name": "refund"}], "utterances": [`, `{"text": %q, "intent": %q, "entities": []}`, "]}"), outcome: refused, says: "--sheet intents or --sheet utterances"},
+		// What stands in them beside that: it comes in, or is counted.
+		{name: "fasttext-tabs.txt", content: lines("", "__label__%[2]s\t%[1]s\n")},
+		{name: "fasttext-blanks.txt", content: lines("", "  __label__%[2]s\u00a0 %[1]s\r\n")},
+		{name: "fasttext-commas.txt", content: lines("", "__label__%[2]s,%[1]s\n")},
+		{name: "fasttext-commas-behind.txt", content: lines("", "__label__%[2]s, %[1]s\n")},
+		{name: "fasttext-names-with-commas.txt", content: lines("", "__label__%[2]s %[1]s\n") + "__label__arts,crafts one\n__label__arts,crafts two\n", want: append(pairs(), pair{"one", "arts,crafts"}, pair{"two", "arts,crafts"})},
+		{name: "fasttext-either.txt", content: lines("", "__label__%[2]s %[1]s\n") + "__label__order,where is it\n", outcome: asked, says: `"order,where" is a label with a comma, or the label "order" with a text`},
+		{name: "fasttext-last.txt", content: lines("", "%[1]s __label__%[2]s\n") + "nothing\n", says: "left out: 1 line without a label"},
+		{name: "fasttext-in-a-row.txt", content: lines("", "__label__%[2]s,__label__x\t%[1]s\n"), want: suffixed("; x")},
+		{name: "fasttext.csv", content: lines("", "__label__%[2]s %[1]s\n")},
+		{name: "fasttext.tsv", content: lines("", "__label__%[2]s\t%[1]s\n")},
+		{name: "fasttext-quoted.csv", content: lines("", "__label__%[2]s,%[1]q\n"), want: prefixed("__label__")},
+		{name: "nlu-list.yml", content: "nlu:\n- intent: order\n  examples: " + text(byLabel("order")) + "\n- intent: refund\n  examples:\n" + half(1, 2, "  - text: >\n      %s\n    metadata: {a: 1}\n") + half(3, 4, "  - %s\n") + half(5, 6, "  - text: |-\n      %s\n") + half(7, 8, "  - %s\n") + half(9, 10, "  - '%s'\n") + half(11, 12, "  - %s # c\n"), says: "left out: 1 value beside the texts of examples"},
+		{name: "nlu-folded.yml", content: strings.ReplaceAll(nlu, "|", ">-") + "- regex: zip\n  examples: |\n    - \\d+\n- intent: greet\nstories:\n- story: a\n", says: "left out: 1 intent without a phrase, 6 marks of entities, 1 regular expression, 1 section stories, 1 synonym"},
+		{name: "nlu-broken.yml", content: "nlu:\n- intent: order\n  examples:\n  - a\n\t- b\n", outcome: refused, says: "found a tab character"},
+		{name: "nlu-rest.json", content: array(`{"rasa_nlu_data": {"regex_features": [{}], "entity_synonyms": [{}, {}], "common_examples": [`, `{"text": %q, "intent": %q}`, "]}}"), says: "left out: 1 regular expression, 2 synonyms"},
+		{name: "label-studio-rest.json", content: array("[", `{"data": {"text": %[1]q, "meta": {"a": NaN}}, "predictions": [{}], "annotations": [{"was_cancelled": true, "result": [{"from_name": "s", "value": {"choices": ["y"]}}]}, {"result": []}, {"result": [{"from_name": "s", "value": {"choices": [%[2]q]}}]}, {"result": [{"from_name": "s", "value": {"choices": ["z"]}}, {"value": {"text": "x"}}]}]}`, "]"), says: "left out: 12 annotation results without a choice, 12 annotations without a choice, 12 cancelled annotations, 12 further annotations unlike the first of the text, 12 lists or objects in meta, 12 predictions"},
+		{name: "prodigy-rest.jsonl", content: lines("", `{"text": %q, "label": %q, "_task_hash": 1, "answer": "accept"}`+"\n") + "{broken\n" + lines("", `{"text": %q, "label": "x", "_task_hash": 1, "spans": [1], "answer": "accept"}`+"\n"), want: append(pairs(), changed(func(_ int, p *pair) { p.Label = "x" })...), says: "left out: 1 line that cannot be read as JSON, 12 lists or objects in spans\n  12 rows have the text of an earlier row, and another label"},
+		{name: "prodigy-answers.jsonl", content: lines("", `{"text": %q, "label": %q, "_task_hash": 1, "answer": "accept"}`+"\n") + `{"text": "no", "label": "order", "_task_hash": 1, "answer": "reject"}` + "\n" + `{"text": "no", "label": "order", "_task_hash": 1, "answer": "ignore"}`, says: "left out: 1 text with the answer ignore, 1 text with the answer reject"},
+		{name: "prodigy-none.jsonl", content: lines("", `{"text": %q, "label": %q, "_task_hash": 1, "answer": "reject"}`+"\n"), outcome: refused, says: "no text was accepted (left out: 12 texts with the answer reject)"},
+		{name: "first-line-broken.jsonl", content: "{broken\n" + lines("", `{"messages": [{"role": "user", "content": [{"text": %q}, {"image_url": "x"}]}, {"role": "assistant", "content": %q}]}`+"\n"), says: "left out: 1 line that cannot be read as JSON, 12 parts of messages without text"},
+		{name: "doccano-spans.jsonl", content: lines("", `{"text": %q, "label": [[0, 5, %q]]}`+"\n"), outcome: asked, says: "lists of lists"},
+		{name: "chat-rest.jsonl", content: lines("", `{"messages": [{"role": "user", "content": "hello"}, {"role": "user", "content": %q}, {"role": "assistant", "content": %q}]}`+"\n"), says: "left out: 12 questions before the last one of a chat"},
+		// Labels that may be sets.
+		{name: "ampersands.csv", content: names3(" & "), outcome: asked, says: `such as "ARTS & CULTURE", or one: --column label=label takes each cell for one, as it is`},
+		{name: "words.csv", content: names3(" AND "), outcome: asked, says: "ARTS AND CULTURE"},
+		{name: "slashes.csv", content: names3("/"), outcome: asked, says: "ARTS/CULTURE"},
+		{name: "bars.csv", content: names3("|"), outcome: asked, says: "ARTS|CULTURE"},
+		{name: "commas.csv", content: names3(", "), outcome: asked, says: "ARTS, CULTURE"},
+		{name: "lists-of-python.csv", content: lines("text,label\n", `%s,"['%s', 'x']"`+"\n") + "one,\"['x', 'y']\"\ntwo,\"['y', 'order']\"\n", outcome: refused, says: "holds lists as texts"},
+		{name: "levels.csv", content: lines("text,label\n", "%q,shop|%s\n") + lines("", "%q,home|%s\n"), outcome: asked, says: `such as "home|order", or one`},
+		{name: "named.csv", content: names3(" & "), columns: map[string]string{"label": "label"}, want: named3(" & ")},
+		{name: "grades.csv", content: lines("text,label\n", "%q,%s\n") + lines("", "%q,%s+\n"), want: append(pairs(), suffixed("+")...)},
+		// What stands in rows beside the standards.
+		{name: "true-and-false.jsonl", content: strings.NewReplacer(`"order"`, "true", `"refund"`, "false").Replace(lines("", `{"text": %q, "is_order": %q}`+"\n")), want: changed(func(_ int, p *pair) { p.Label = fmt.Sprint(p.Label == "order") })},
+		{name: "nan.json", content: array("[", `{"text": %q, "label": %q, "score": NaN}`, "]")},
+		{name: "backslashes.csv", content: lines("text,label\n", `"say \"no\", %s","%s"`+"\n"), want: changed(func(_ int, p *pair) { p.Text = `say "no", ` + p.Text }), says: "backslashes before quotes"},
+		{name: "delimiters-at-ends.csv", content: lines("text;label;\n", "%s;%s;\n")},
+		{name: "comments.json", content: array("[\n", `{"text": %q, "label": %q}`, " // one\n]"), outcome: refused, says: "comments.json:2:"},
+		{name: "too-many-fields.csv", content: lines("text,label\n", "%q,%s,x\n"), outcome: refused, says: "12 of 12 rows cannot be used; the first: line 2: it has 3 fields where the header has 2"},
+		{name: "no-texts.jsonl", content: lines("", `{"text": [%q], "label": %q}`+"\n"), columns: map[string]string{"text": "text"}, outcome: refused, says: `12 of 12 rows cannot be used; the first: line 1: "text" is not a string`},
+		// Names of files and folders.
+		{name: "a folder with a bracket", files: map[string]string{"d [1]*/a.csv": csv}, data: "d [1]*"},
+		{name: "what[1]?*.csv", content: csv},
+		{name: "Ru\u0308ckgabe.csv", content: csv},
+		{name: "a file of Macs", files: map[string]string{"O\u0308l/Ru\u0308ckgabe.csv": csv}, data: "\u00d6l/R\u00fcckgabe.csv"},
+		{name: "a folder of Macs", files: map[string]string{"O\u0308l/Ru\u0308ckgabe.csv": csv}, data: "O\u0308l"},
+		{name: "both names", files: map[string]string{"Ru\u0308.csv": names3("&"), "R\u00fc.csv": csv}, data: "R\u00fc.csv"},
+		{name: "the other name", files: map[string]string{"Ru\u0308.csv": csv, "R\u00fc.csv": names3("&")}, data: "Ru\u0308.csv", outcome: refused, says: "differ only in how accents are written"},
 		// Several labels, and what nobody can know.
 		{name: "cells.csv", content: lines("text,labels\n", "%q,%s|x\n") + "a further one,x|y\nand one more,y|order\n", want: append(suffixed("; x"), pair{"a further one", "x; y"}, pair{"and one more", "order; y"}), says: "several labels in one cell"},
 		{name: "cells-taken.csv", content: lines("text,label\n", "%q,%s|x\n"), columns: map[string]string{"label": "label"}, want: suffixed("|x")},
@@ -467,14 +516,13 @@ func lookAs(t *testing.T, how How, columns map[string]string, path string) (Data
 		return d, nil, err
 	}
 	for _, r := range d.Rows {
-		if err := r.Map(columns); err != nil {
-			return d, nil, err
-		}
-		if r.Unsure != "" {
-			return d, nil, &unsureError{errors.New(r.Unsure)}
-		}
-		if err := r.Read(); err != nil {
-			return d, nil, err
+		for _, step := range []func() error{func() error { return r.Map(columns) }, r.Read} {
+			if err := step(); err != nil {
+				return d, nil, err
+			}
+			if r.Unsure != "" {
+				return d, nil, &unsureError{errors.New(r.Unsure)}
+			}
 		}
 	}
 	p, err := Make(d, Options{Output: "pipeline.hcl", MiniLM: true, Pipelines: pipelines.Files})
@@ -487,6 +535,22 @@ func changed(change func(i int, p *pair)) []pair {
 		change(i, &all[i])
 	}
 	return all
+}
+
+// named3 are rows with names that hold other names, and names3 the file with them.
+func named3(between string) (all []pair) {
+	for i, label := range []string{"ARTS", "ARTS" + between + "CULTURE", "CULTURE" + between + "ARTS", "NEWS"} {
+		all = append(all, pair{fmt.Sprintf("the first text about room %d", i), label}, pair{fmt.Sprintf("the second text about room %d", i), label})
+	}
+	return all
+}
+
+func names3(between string) string {
+	text := "text,label\n"
+	for _, p := range named3(between) {
+		text += fmt.Sprintf("%s,%q\n", p.Text, p.Label)
+	}
+	return text
 }
 
 func numbered() []pair            { return changed(func(i int, p *pair) { p.Label = fmt.Sprint(i % 2) }) }

@@ -213,7 +213,7 @@ func Make(d Data, o Options) (*Plan, error) {
 		}
 	}
 	if known.Count == 0 {
-		return nil, fmt.Errorf("no row of %s can be used with its texts in column %q: name another with --column text=NAME", known.Path, known.Mapping.Text)
+		return nil, fmt.Errorf("%s: %s. The texts are taken from column %q; --column text=NAME names another", known.Path, known.First.Unusable(known.Invalid, known.Invalid), known.Mapping.Text)
 	}
 	if known.Labelled() {
 		return labelled(known, tried, o)

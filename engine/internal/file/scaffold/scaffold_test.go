@@ -173,6 +173,10 @@ func TestMake(t *testing.T) {
 			files: map[string]string{"src/a.go": "package a\n", "src/b.go": "package b\n"}, data: []string{"src"},
 			want: []want{{[]string{"knowledge docs", "store"}, "analyzer", "code"}, {[]string{"knowledge docs", "chunk"}, "use", "code"}},
 		},
+		"a row that cannot be used": {
+			files: map[string]string{"t.csv": tickets(",", "text", "label", 20) + "one \"x\",order\n,order\n"}, data: []string{"t.csv"},
+			says: []string{"t.csv: 20 rows", `2 of 22 rows cannot be used; the first: line 22: bare " in non-quoted-field`},
+		},
 		"a folder of rows": {
 			files: map[string]string{"d/1.csv": tickets(",", "text", "label", 20), "d/2.csv": tickets(",", "text", "label", 30), "d/.hidden": ""}, data: []string{"d"},
 			want: []want{{known, "path", "d/*.csv"}},

@@ -57,7 +57,7 @@ func (r *Rows) describe(w io.Writer) {
 		line(w, "  %s", note)
 	}
 	if r.Invalid > 0 {
-		line(w, "  %s cannot be used: a run reports them", terminal.Plural(r.Invalid, "row"))
+		line(w, "  %s (a run reports all)", r.First.Unusable(r.Invalid, r.Invalid+r.Count))
 	}
 	table := terminal.NewTable(w)
 	for _, c := range r.Seen.Columns {

@@ -20,7 +20,7 @@ type Grants struct{ dir string }
 // granted is the content of such a file.
 type granted struct {
 	Folder  string   `json:"folder"`
-	Wants   []string `json:"wants"`           // texts of Want
+	Wants   []string `json:"wants"`           // Want.kept
 	Written []string `json:"files,omitempty"` // digests of files that racflow wrote there
 }
 
@@ -34,20 +34,35 @@ func OpenGrants() (Grants, error) {
 }
 
 // Left returns the wants of a request that nobody has granted yet. shipped reports whether racflow ships a file
-// of this content: such a file, and one that racflow wrote into the folder, has only its plugins granted.
+// of this content: such a file, and one that racflow wrote into the folder, may use hosts and secrets. What racflow wrote
+// may also read the data outside that it was written for, but not what a link in the folder leads to.
 func (g Grants) Left(r Request, shipped func(content []byte) bool) ([]Want, error) {
 	have, err := g.read(r.Folder)
-	ours := slices.Contains(have.Written, digest(r.Content)) || shipped(r.Content)
+	written := slices.Contains(have.Written, digest(r.Content))
 	return slices.DeleteFunc(slices.Clone(r.Wants), func(w Want) bool {
-		return w.Free || ours && w.Kind != Plugins || slices.Contains(have.Wants, w.Text)
+		switch {
+		case w.Free || slices.Contains(have.Wants, w.kept()):
+			return true
+		case w.Kind == Files:
+			return written && !w.link
+		}
+		return w.Kind != Plugins && (written || shipped(r.Content))
 	}), err
+}
+
+// kept is a want as it is kept.
+func (w Want) kept() string {
+	if w.Value == "" {
+		return w.Text
+	}
+	return w.Text + " " + w.Value
 }
 
 // Grant keeps what a person granted to a folder.
 func (g Grants) Grant(folder string, wants []Want) error {
 	return g.change(folder, func(have *granted) {
 		for _, w := range wants {
-			have.Wants = append(have.Wants, w.Text)
+			have.Wants = append(have.Wants, w.kept())
 		}
 	})
 }

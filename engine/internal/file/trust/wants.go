@@ -1,8 +1,12 @@
 package trust
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"net"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,6 +38,10 @@ type Want struct {
 	Text string `json:"wants"` // "gives api.example.com the secret KEY"
 	// Free says that nobody has to grant it: a person said so beside the file, or a key goes to its own service.
 	Free bool `json:"free,omitempty"`
+	// Value is a digest of what the text does not show, since it comes from the environment: another value is another want.
+	Value string `json:"-"`
+
+	link bool // the path lies in the folder, and a link leads out of it
 }
 
 // Request asks whether a file may be used.
@@ -45,27 +53,57 @@ type Request struct {
 	Silent  bool   // nobody may be asked now
 }
 
-// New makes the request for a file.
-func New(f *pipeline.File, silent bool) Request {
-	r := Request{Path: f.Path, Folder: f.Folder(), Wants: Wants(f), Silent: silent}
+// New makes the request for a file, and for the same file with other values of its variables.
+func New(f *pipeline.File, silent bool, also ...*pipeline.File) Request {
+	return request(f, silent, Wants(f, also...))
+}
+
+// OfReads makes the request for what expressions of a file read, if not more is known of the file.
+func OfReads(f *pipeline.File, silent bool) Request {
+	w := wants{file: f, folder: f.Folder()}
+	w.reads()
+	return request(f, silent, w.sorted())
+}
+
+func request(f *pipeline.File, silent bool, all []Want) Request {
+	r := Request{Path: f.Path, Folder: f.Folder(), Wants: all, Silent: silent}
 	if src := f.Sources[f.Path]; src != nil {
 		r.Content = src.Bytes
 	}
 	return r
 }
 
-// Wants lists what a file wants beyond its folder, with its variables as they are: for all of its pipelines and
-// knowledge, without stages that are off. It starts nothing.
-func Wants(f *pipeline.File) []Want {
-	w := wants{file: f, folder: f.Folder(), said: f.Said()}
-	for _, e := range f.Environment {
-		if e.Set && !e.Secret && !e.Off && !e.Address && !strings.HasPrefix(e.Name, pipeline.OwnVariables) {
+// Wants lists what a file wants beyond its folder, with its variables as they are: for all of its pipelines,
+// expectations and knowledge, without stages that are off. also are the same file with other values of its variables.
+// It starts nothing.
+func Wants(f *pipeline.File, also ...*pipeline.File) []Want {
+	w := wants{folder: f.Folder()}
+	for _, f := range append([]*pipeline.File{f}, also...) {
+		w.file = f
+		w.of(f)
+	}
+	return w.sorted()
+}
+
+func (w *wants) sorted() []Want {
+	slices.SortStableFunc(w.all, func(a, b Want) int { return slices.Index(Kinds, a.Kind) - slices.Index(Kinds, b.Kind) })
+	return w.all
+}
+
+// reads adds what expressions of the file read.
+func (w *wants) reads() {
+	for _, e := range w.file.Environment {
+		if e.Set && !e.Secret && !e.Off && !e.Open {
 			w.add(Secrets, false, "reads the variable %s of the environment", e.Name)
 		}
 	}
-	for _, path := range f.Reads {
-		w.touches("reads", path)
+	for _, path := range w.file.Reads {
+		w.touches("reads", path, w.file.ReadOrigin(path))
 	}
+}
+
+func (w *wants) of(f *pipeline.File) {
+	w.reads()
 	for _, k := range f.Knowledge {
 		for _, s := range k.Sources {
 			w.source(s)
@@ -78,18 +116,20 @@ func Wants(f *pipeline.File) []Want {
 		if p.Input != nil {
 			w.source(*p.Input)
 		}
+		for _, e := range p.Expects {
+			if e.Enabled && e.Input != nil {
+				w.source(*e.Input)
+			}
+		}
 		for _, s := range p.Processes() {
 			w.stage(s)
 		}
 	}
-	slices.SortStableFunc(w.all, func(a, b Want) int { return slices.Index(Kinds, a.Kind) - slices.Index(Kinds, b.Kind) })
-	return w.all
 }
 
 type wants struct {
 	file   *pipeline.File
 	folder string
-	said   []string
 	all    []Want
 }
 
@@ -99,29 +139,46 @@ func Start(name, source, version, hash string) Want {
 }
 
 func (w *wants) add(kind Kind, free bool, format string, args ...any) {
-	w.want(Want{kind, fmt.Sprintf(format, args...), free})
+	w.want(Want{Kind: kind, Text: fmt.Sprintf(format, args...), Free: free})
 }
 
 func (w *wants) want(want Want) {
-	if at := slices.IndexFunc(w.all, func(have Want) bool { return have.Text == want.Text }); at >= 0 {
+	if at := slices.IndexFunc(w.all, func(have Want) bool { return have.Text == want.Text && have.Value == want.Value }); at >= 0 {
 		w.all[at].Free = w.all[at].Free && want.Free
 		return
 	}
 	w.all = append(w.all, want)
 }
 
+// hidden returns what stands for a thing that comes from the environment, or from a file outside of the folder, and a
+// digest of its value. Its text is the expression, by which people can find out what it is.
+func hidden(thing, value string, o pipeline.Origin) (text, digest string) {
+	return fmt.Sprintf("the %s that %s gives (%s)", thing, strings.Join(o.Hidden(), " and "), o.Text), fmt.Sprintf("%x", sha256.Sum256([]byte(value)))
+}
+
 // touches adds a path outside of the folder; of a link, where it leads.
-func (w *wants) touches(how, path string) {
+func (w *wants) touches(how, path string, o pipeline.Origin) {
 	if path == "" || path == "-" || pipeline.Inside(w.folder, path) {
 		return
 	}
-	at := cage.Follow(path, func(string, string) {})
-	w.add(Files, w.file.IsSaid(path), "%s %s", how, at)
+	want := Want{Kind: Files, Text: cage.Follow(path, func(string, string) {}), Free: w.file.IsSaid(path, o), link: isBelow(w.folder, path) || isBelow(filepath.Dir(w.file.Path), path)}
+	if len(o.Hidden()) > 0 {
+		want.Text, want.Value = hidden("file", want.Text, o)
+	}
+	want.Text = how + " " + want.Text
+	w.want(want)
+}
+
+// isBelow reports whether a path lies in a folder, if no links are followed.
+func isBelow(folder, path string) bool {
+	at, err := filepath.Abs(folder)
+	rel, failed := filepath.Rel(at, path)
+	return err == nil && failed == nil && filepath.IsLocal(rel)
 }
 
 func (w *wants) source(s pipeline.Source) {
 	if s.Reviewed {
-		w.touches("changes", s.Path)
+		w.touches("changes", s.Path, s.Origin)
 		return
 	}
 	files, err := source.Files(s.Path)
@@ -129,7 +186,7 @@ func (w *wants) source(s pipeline.Source) {
 		files = []string{s.Path}
 	}
 	for _, path := range files {
-		w.touches("reads", path)
+		w.touches("reads", path, s.Origin)
 	}
 }
 
@@ -139,8 +196,10 @@ func (w *wants) stage(s *pipeline.Stage) {
 	if s.Kind == sdk.KindStore {
 		how = "changes"
 	}
-	for _, path := range pipeline.PathsIn(s.Info.Arguments, s.Config.Open) {
-		w.touches(how, path)
+	for _, a := range s.Info.Arguments {
+		for _, path := range pipeline.PathsIn([]sdk.Argument{a}, s.Config.Open) {
+			w.touches(how, path, s.Config.Origins[a.Name])
+		}
 	}
 	if s.Program != nil {
 		w.plugin(s)
@@ -156,21 +215,33 @@ func (w *wants) stage(s *pipeline.Stage) {
 		if !ok {
 			address = addresses[""]
 		}
-		host := hostOf(address)
-		if host == "" {
+		if address == "" {
 			w.add(Secrets, false, "gives the stage %s the secret %s", s.Use, named.Name)
 			continue
 		}
+		h := hostOf(address, s.Config)
 		its, known := ownHosts[named.Name]
-		free := slices.Contains(its, host) || w.isSaid(host) && (known || strings.HasPrefix(named.Name, pipeline.OwnVariables))
-		keyed[host] = keyed[host] || free
-		w.add(Secrets, free, "gives %s the secret %s", host, named.Name)
+		isOwn := h.scheme == "https" && slices.Contains(its, h.host)
+		keyed[h.String()] = keyed[h.String()] || isOwn
+		w.want(Want{Kind: Secrets, Text: fmt.Sprintf("gives %s the secret %s", h.text, named.Name), Value: h.digest, Free: isOwn || h.isSaid() && (known || pipeline.IsOwn(named.Name))})
 	}
 	for _, address := range addresses {
-		if host := hostOf(address); host != "" {
-			w.add(Hosts, keyed[host] || w.isSaid(host), "sends to %s", host)
+		if address == "" {
+			continue
 		}
+		h := hostOf(address, s.Config)
+		text := "sends to " + h.text
+		if h.isOpen() && len(h.origin.Private) == 0 {
+			text += " without encryption"
+		}
+		w.want(Want{Kind: Hosts, Text: text, Value: h.digest, Free: (keyed[h.String()] || h.isSaid()) && !isForeign(s.Config, h)})
 	}
+}
+
+// isForeign reports whether the file says by whose account a host is used. On this machine only headers and bodies count,
+// since a server here often needs any key at all.
+func isForeign(c pipeline.Config, h host) bool {
+	return slices.ContainsFunc(c.Foreign, func(name string) bool { return !h.isHere() || slices.Contains(pipeline.Accounts, name) })
 }
 
 // ownHosts holds the hosts of the services that keys are for, by the usual names of those keys.
@@ -179,18 +250,86 @@ var ownHosts = map[string][]string{
 	"JINA_API_KEY": {"api.jina.ai"}, "VOYAGE_API_KEY": {"api.voyageai.com"}, "MILVUS_TOKEN": nil,
 }
 
-// isSaid reports whether a person named a host beside the file: that one, not one whose name begins or ends like it.
-func (w *wants) isSaid(host string) bool {
-	whole := regexp.MustCompile(`(^|[^\w.@-])` + regexp.QuoteMeta(host) + `($|[^\w.:-])`)
-	return slices.ContainsFunc(w.said, whole.MatchString)
+// host is where data goes.
+type host struct {
+	scheme, host string // the host with its port, if that is not the scheme's; a scheme is https, http or empty
+	address      string
+	origin       pipeline.Origin
+	text, digest string // for people, and of what the text does not show
 }
 
-// hostOf returns the host of an address, with its port if that is written; empty: there is none.
-func hostOf(address string) string {
+// ports are the usual ports of schemes.
+var ports = map[string]string{"https": ":443", "http": ":80"}
+
+// hostOf reads an address in a config. An encrypted one counts as https.
+func hostOf(address string, c pipeline.Config) host {
+	h := host{address: address, host: address}
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
-		return u.Host
+		h.scheme, h.host = u.Scheme, strings.ToLower(u.Host)
 	}
-	return address
+	if port := ports[h.scheme]; port != "" {
+		h.host = strings.TrimSuffix(h.host, port)
+	}
+	var values map[string]json.RawMessage
+	_ = json.Unmarshal(c.Open, &values) // made by the loader
+	if h.scheme == "" && string(values["tls"]) == "true" {
+		h.scheme = "https"
+	}
+	for argument, o := range c.Origins {
+		if strings.Contains(strings.ToLower(string(values[argument])), h.name()) {
+			h.origin.Said, h.origin.Whole = append(h.origin.Said, o.Said...), append(h.origin.Whole, o.Whole...)
+			if len(o.Hidden()) > 0 {
+				h.origin.Private, h.origin.Text = o.Hidden(), argument+" = "+o.Text
+			}
+		}
+	}
+	h.text = h.String()
+	if len(h.origin.Private) > 0 {
+		h.text, h.digest = hidden("host", h.text, h.origin)
+	}
+	return h
+}
+
+// String is the host with its scheme, if that does not encrypt what leaves this machine.
+func (h host) String() string {
+	if h.isOpen() && h.scheme != "" {
+		return h.scheme + "://" + h.host
+	}
+	return h.host
+}
+
+// isOpen reports whether others can read what is sent.
+func (h host) isOpen() bool { return h.scheme != "https" && !h.isHere() }
+
+// isHere reports whether the host is this machine.
+func (h host) isHere() bool {
+	ip := net.ParseIP(h.name())
+	return h.name() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// name is the host without its port.
+func (h host) name() string {
+	if name, _, err := net.SplitHostPort(h.host); err == nil {
+		return name
+	}
+	return strings.Trim(h.host, "[]")
+}
+
+// isSaid reports whether a person named the host beside the file: see isTyped.
+func (h host) isSaid() bool {
+	whole := func(text string) bool { return strings.TrimRight(text, "/") == strings.TrimRight(h.address, "/") }
+	return slices.ContainsFunc(h.origin.Whole, whole) ||
+		slices.ContainsFunc(h.origin.Said, func(text string) bool { return isTyped(text, h) })
+}
+
+// isTyped reports whether a text names a host: that one, not one whose name begins or ends like it. To send without
+// encryption, the text has to say so, by the scheme or by a port.
+func isTyped(text string, h host) bool {
+	forms := regexp.QuoteMeta(h.scheme + "://")
+	if _, _, err := net.SplitHostPort(h.host); err == nil || !h.isOpen() {
+		forms += `|^|[^\w.@/-]`
+	}
+	return regexp.MustCompile(`(?i)(` + forms + `)` + regexp.QuoteMeta(h.host) + `(` + ports[h.scheme] + `)?($|[^\w.:@-])`).MatchString(text)
 }
 
 // plugin adds what a third party's program is and reaches.
@@ -208,8 +347,8 @@ func (w *wants) plugin(s *pipeline.Stage) {
 	if p.Allow.Unconfined {
 		w.add(Plugins, false, "lets the plugin %s do whatever you can, without confinement", p.Name)
 	}
-	for _, host := range p.Allow.Hosts {
-		w.add(Plugins, w.isSaid(host), "lets the plugin %s reach %s", p.Name, host)
+	for _, name := range p.Allow.Hosts {
+		w.add(Plugins, false, "lets the plugin %s reach %s", p.Name, name)
 	}
 	for _, path := range p.Allow.Read {
 		if !pipeline.Inside(w.folder, path) {

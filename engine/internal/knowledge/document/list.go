@@ -17,6 +17,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
 // MaxBytes is the most bytes of a file where a Set gives no limit.
@@ -75,7 +78,7 @@ func May(path string) bool {
 func IsWorkbook(path string) bool { return formatOf(path) == formatXLSX }
 
 // IsGlob reports whether a path is a pattern.
-func IsGlob(path string) bool { return strings.ContainsAny(path, "*?[{") }
+func IsGlob(path string) bool { return disk.IsGlob(path) }
 
 // Check returns an error for a malformed glob.
 func Check(glob string) error {
@@ -95,11 +98,12 @@ func Open(s Set) (*Folder, error) {
 	if info, err := os.Stat(s.Path); err == nil && !info.IsDir() {
 		base, f.only = filepath.Split(s.Path)
 		base = filepath.Clean(base)
-	} else if err != nil && IsGlob(s.Path) {
-		base, f.match = doublestar.SplitPattern(filepath.ToSlash(s.Path))
+	} else if err != nil {
+		base, f.match = disk.SplitGlob(s.Path)
+		f.match = norm.NFC.String(f.match)
 	}
 	var err error
-	f.path = filepath.FromSlash(base)
+	f.path = base
 	f.root, err = os.OpenRoot(f.path)
 	return f, err
 }
@@ -187,10 +191,11 @@ func (f *Folder) list(ctx context.Context, look func(id string, info fs.FileInfo
 }
 
 func (f *Folder) matches(id string) bool {
-	return f.match == "" || doublestar.MatchUnvalidated(f.match, id)
+	return f.match == "" || doublestar.MatchUnvalidated(f.match, norm.NFC.String(id))
 }
 
 func (f *Folder) excluded(id string) bool {
+	id = norm.NFC.String(id)
 	for _, glob := range f.set.Exclude {
 		if doublestar.MatchUnvalidated(glob, id) || !strings.Contains(glob, "/") && doublestar.MatchUnvalidated(glob, path.Base(id)) {
 			return true

@@ -130,7 +130,7 @@ func listAttached(ctx context.Context, block *pipeline.Knowledge, store Store) (
 		return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
 	}
 	return &History{block: block, store: store, Generations: []Generation{{
-		Origin: Origin{Embedder: block.Embed.Use, Config: block.Embed.Config.Public}, Collection: found.Name, Entries: found.Entries, State: Attached, Current: true,
+		Origin: Origin{Embedder: block.Embed.Use, Config: block.Embed.Config.Shown()}, Collection: found.Name, Entries: found.Entries, State: Attached, Current: true,
 	}}}, nil
 }
 

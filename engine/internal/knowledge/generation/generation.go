@@ -152,16 +152,16 @@ type Plugin struct {
 func OriginOf(block *pipeline.Knowledge, s Stages) Origin {
 	o := Origin{
 		Definition: pipeline.KnowledgeDigest(block), File: fileOf(block), Path: block.Main().Path, Analyzer: block.Analyzer,
-		Embedder: block.Embed.Use, Config: block.Embed.Config.Public, Resolved: s.Resolved, EmbedderPlugin: pluginOf(s.Embedder),
+		Embedder: block.Embed.Use, Config: block.Embed.Config.Shown(), Resolved: s.Resolved, EmbedderPlugin: pluginOf(s.Embedder),
 	}
 	for _, s := range block.Sources[1:] {
 		o.Beside = append(o.Beside, s.Path)
 	}
 	if block.Chunk != nil {
-		o.Chunker, o.Cut, o.ChunkerPlugin = block.Chunk.Use, block.Chunk.Config.Public, pluginOf(s.Chunker)
+		o.Chunker, o.Cut, o.ChunkerPlugin = block.Chunk.Use, block.Chunk.Config.Shown(), pluginOf(s.Chunker)
 	}
 	for i, e := range block.Enrichers() {
-		o.Enrich = append(o.Enrich, Enrichment{e.Name, e.Use, e.Config.Public, e.Embedded, e.Lexical, e.Delimiter, pluginOf(s.Enrichers[i])})
+		o.Enrich = append(o.Enrich, Enrichment{e.Name, e.Use, e.Config.Shown(), e.Embedded, e.Lexical, e.Delimiter, pluginOf(s.Enrichers[i])})
 	}
 	return o
 }

@@ -123,8 +123,8 @@ type LaterResults struct {
 	Handles *retry.Handles         // nil: such a result is an error
 	Waits   *terminal.WaitReporter // is notified of waits; may be nil
 
-	mu   sync.Mutex
-	keys []string // of rows whose results have come
+	mu        sync.Mutex
+	collected []string // see retry.PendingWork
 }
 
 // Work describes the work of a stage on a batch, without its Call. name is the stage's, as
@@ -134,10 +134,10 @@ func (l *LaterResults) Work(name string, s *pipeline.Stage, process pipeline.Run
 	return retry.PendingWork{
 		Handles: l.Handles, Stage: name,
 		Key: func(i int) string { return retry.HandleKey(append([]string{stage}, row(i)...)...) },
-		Collected: func(_ int, key string) {
+		Collected: func(_ int, what string) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.keys = append(l.keys, key)
+			l.collected = append(l.collected, what)
 		},
 	}
 }
@@ -146,11 +146,11 @@ func (l *LaterResults) Work(name string, s *pipeline.Stage, process pipeline.Run
 func (l *LaterResults) Settle() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	keys := l.keys
-	if l.keys = nil; len(keys) == 0 {
+	collected := l.collected
+	if l.collected = nil; len(collected) == 0 { // perhaps there are no Handles
 		return nil
 	}
-	return l.Handles.Settle(keys)
+	return l.Handles.Settle(collected)
 }
 
 // Starter starts the stages of a knowledge block.

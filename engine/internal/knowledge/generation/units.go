@@ -230,14 +230,14 @@ func (e *SourceError) Unwrap() error { return e.Err }
 
 // ReadSource reads the source of a block.
 func ReadSource(ctx context.Context, block *pipeline.Knowledge, stdin io.Reader) (*Source, error) {
-	read, nothing := readRows, "%s holds no usable row: below the header a row needs a text"
+	read, what, nothing := readRows, "rows", "%s holds no usable row: below the header a row needs a text"
 	if block.Documents() != nil {
-		read, nothing = listDocuments, "%s holds no document: name a folder, a glob such as docs/**/*.md, or a file of text, Markdown, HTML, PDF, docx, pptx, xlsx, ipynb, eml or source code"
+		read, what, nothing = listDocuments, "documents", "%s holds no document: name a folder, a glob such as docs/**/*.md, or a file of text, Markdown, HTML, PDF, docx, pptx, xlsx, ipynb, eml or source code"
 	}
 	s, err := read(ctx, block, stdin)
 	if err == nil && len(s.Units) == 0 {
 		if err = fmt.Errorf(nothing, block.Main().Path); len(s.Invalid) > 0 {
-			err = fmt.Errorf("%w. The first error: %s", err, s.Invalid[0])
+			err = fmt.Errorf("%d of %[1]d %s of %s cannot be used; the first: %s", s.Count, what, block.Main().Path, s.Invalid[0])
 		}
 	}
 	if err != nil && !errors.As(err, new(*SourceError)) {

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
 // This file reads rows whose fields are separated by a delimiter: TSV, CSV and similar formats.
-// Fields may be quoted as in RFC 4180, with any quote character.
+// Fields may be quoted as in RFC 4180, with any quote character, or have a backslash before quotes,
+// delimiters, line ends and backslashes, as MySQL writes.
 //
 // Package encoding/csv knows one quote character, and after an unclosed quote reads the rest of the
 // file as one field. Here, an unclosed quote costs one row.
@@ -20,14 +22,17 @@ import (
 // looked is how many records DetectStyle looks at.
 const looked = 100
 
-// DetectStyle detects how fields are separated from the beginning of a file, which ends with a
+// DetectStyle detects how fields are separated and escaped from the beginning of a file, which ends with a
 // whole line if the file is longer. It prefers the first candidate: another one wins only if it
 // splits the first line into several fields, and most other lines into as many, and the first
 // candidate does not.
 func DetectStyle(head []byte, end byte, candidates ...Style) Style {
+	for i, c := range candidates {
+		candidates[i].Escaped = escapes(head, end, c)
+	}
 	best, most := candidates[0], 0.0
 	for i, c := range candidates {
-		fields, share := consistent(head, end, c)
+		fields, share := consistent(head, end, c, looked)
 		switch {
 		case fields < 2:
 		case i == 0 && share >= 0.8:
@@ -39,26 +44,44 @@ func DetectStyle(head []byte, end byte, candidates ...Style) Style {
 	return best
 }
 
-// consistent returns the number of fields of the first record, and the share of records with the
-// same number.
-func consistent(head []byte, end byte, s Style) (fields int, share float64) {
+// escapes reports whether backslashes escape: more records have as many fields as the first one then. Windows writes
+// paths such as "C:\" that escape nothing.
+func escapes(head []byte, end byte, s Style) bool {
+	if len(s.Quote) == 0 || !bytes.Contains(head, append([]byte{'\\'}, s.Delimiter...)) && !bytes.Contains(head, append([]byte{'\\'}, s.Quote...)) {
+		return false
+	}
+	_, share := consistent(head, end, s, len(head))
+	s.Escaped = true
+	_, escaped := consistent(head, end, s, len(head))
+	return escaped > share
+}
+
+// consistent returns the number of fields of the first record, and the share of up to n records that fit it.
+func consistent(head []byte, end byte, s Style, n int) (fields int, share float64) {
 	r := NewDelimited(NewLines(bufio.NewReader(bytes.NewReader(head)), end), s)
 	first, err := r.Next()
 	if err != nil || first.Err != nil {
 		return 0, 0
 	}
-	fields = len(first.Fields)
+	names := slices.Clone(first.Fields)
 	same, all := 1, 1
-	for all < looked {
+	for all < n {
 		record, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if all++; err == nil && record.Err == nil && len(record.Fields) == fields {
+		if all++; err == nil && record.Err == nil && Fits(record.Fields, names) {
 			same++
 		}
 	}
-	return fields, float64(same) / float64(all)
+	return len(names), float64(same) / float64(all)
+}
+
+// Fits reports whether a record has a field for each name. What only one of them has is empty: some programs end lines with
+// a delimiter.
+func Fits(fields, names []string) bool {
+	n := min(len(fields), len(names))
+	return !slices.ContainsFunc(slices.Concat(fields[n:], names[n:]), func(field string) bool { return strings.TrimSpace(field) != "" })
 }
 
 // unquote splits a whole record into its fields, which share one string.
@@ -106,6 +129,7 @@ func (r *Delimited) unquote(record []byte) ([]string, error) {
 type Style struct {
 	Delimiter []byte
 	Quote     []byte // empty: no quoting
+	Escaped   bool   // a backslash takes the next quote, delimiter, line end or backslash as it is
 }
 
 // Record is the fields of a row: from one line, or from several where a quoted field contains line
@@ -125,13 +149,23 @@ type Delimited struct {
 	in      *Lines
 	pending []physical // lines read ahead, to be read again
 
+	// hide replaces what backslashes escape by what no text has, since it is not UTF-8; show puts it back. nil: they do not escape.
+	hide, show *strings.Replacer
+
 	unquoted []byte // the fields of a record, concatenated
 	ends     []int  // where each field ends
 	fields   []string
 }
 
 // NewDelimited returns a reader of records in a style.
-func NewDelimited(in *Lines, s Style) *Delimited { return &Delimited{style: s, in: in} }
+func NewDelimited(in *Lines, s Style) *Delimited {
+	r := &Delimited{style: s, in: in}
+	if q, d := string(s.Quote), string(s.Delimiter); s.Escaped {
+		r.hide = strings.NewReplacer(`\\`, "\xFF1", `\`+q, "\xFF2", `\`+d, "\xFF3", "\\\n", "\n")
+		r.show = strings.NewReplacer("\xFF1", `\`, "\xFF2", q, "\xFF3", d)
+	}
+	return r
+}
 
 // Next returns the next record, and skips blank lines. It ends with io.EOF.
 func (r *Delimited) Next() (Record, error) {
@@ -217,7 +251,17 @@ func (r *Delimited) quoted() (Record, error) {
 		open = open != r.opens(p.text)
 	}
 	if record.Err == nil {
-		record.Fields, record.Err = r.unquote(whole)
+		record.Fields, record.Err = r.unquote(r.escaped(whole))
+	}
+	for i, field := range record.Fields {
+		if r.show != nil && field == `\N` {
+			record.Fields[i] = "" // as MySQL writes what has no value
+		} else if r.show != nil {
+			record.Fields[i] = r.show.Replace(field)
+		}
+	}
+	if record.Err != nil && !r.style.Escaped && bytes.Contains(whole, append([]byte{'\\'}, r.style.Quote...)) {
+		record.Err = fmt.Errorf("%w; a backslash before a quote counts only in a file whose first 64 KiB have more rows then", record.Err)
 	}
 	if record.Err != nil { // the quote that would close it may open a field of another row
 		r.pending = append(ahead, r.pending...)
@@ -226,7 +270,17 @@ func (r *Delimited) quoted() (Record, error) {
 }
 
 // opens reports whether a line opens a quoted field that it does not close, or closes one that it does not open.
-func (r *Delimited) opens(line []byte) bool { return bytes.Count(line, r.style.Quote)%2 == 1 }
+func (r *Delimited) opens(line []byte) bool {
+	return bytes.Count(r.escaped(line), r.style.Quote)%2 == 1
+}
+
+// escaped hides what backslashes escape.
+func (r *Delimited) escaped(text []byte) []byte {
+	if r.hide == nil {
+		return text
+	}
+	return []byte(r.hide.Replace(string(text)))
+}
 
 // NeverClosed is the error of a row with an unclosed quote that opens on a line.
 func NeverClosed(line int) error {

@@ -18,8 +18,9 @@ import (
 // This file reads rows in JSON: one object a line (JSONL), or the elements of an array of any
 // length, alone or in an object. It reads one element at a time, so that memory is bounded.
 //
-// It keeps the order of members, unlike encoding/json, and the spelling of values. It does not know
-// what members mean.
+// It keeps the order of members, unlike encoding/json, and the spelling of values. NaN, Infinity and
+// -Infinity, which Python writes and JSON does not have, read as null. It does not know what members
+// mean.
 
 // JSONRow is a row before it is parsed.
 type JSONRow struct {
@@ -70,7 +71,7 @@ type JSONArray struct {
 // NewJSONArray returns a reader of an array. array names the member to read if an object has
 // several arrays of rows.
 func NewJSONArray(in *bufio.Reader, array string) *JSONArray {
-	s := &JSONArray{in: &jsonLines{in: in, line: 1}, array: array}
+	s := &JSONArray{in: &jsonLines{in: &finite{in: in}, line: 1}, array: array}
 	s.json = json.NewDecoder(s.in)
 	s.state = s.start
 	return s
@@ -85,11 +86,61 @@ func (s *JSONArray) Next() (JSONRow, error) {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		err = fmt.Errorf("after line %d: it is not JSON (%w), and nothing behind it can be read; rows in JSONL, one a line, fail alone", s.Line(), err)
+		err = s.syntax(syntax)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && s.open > 0:
 		err = fmt.Errorf("the file is cut off: the array that opens on line %d is never closed; get the file once more", s.open)
 	}
 	return row, err
+}
+
+// SyntaxError says where a text is no JSON, and why. Nothing behind it can be read.
+type SyntaxError struct {
+	Line, Column int
+	Err          error
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("it is not JSON: %v; nothing behind it can be read, while rows in JSONL, one a line, fail alone", e.Err)
+}
+
+// syntax returns where the decoder found an error, and why.
+func (s *JSONArray) syntax(found error) error {
+	e := &SyntaxError{Line: s.Line(), Column: int(s.json.InputOffset() - s.in.start)}
+	rest, _ := io.ReadAll(s.json.Buffered()) // from a buffer
+	at, why := notJSON(rest)
+	if strings.Contains(why.Error(), "after top-level value") { // the value itself does not belong there
+		at, why = len(rest)-len(bytes.TrimLeft(rest, " \t\r\n")), found
+	}
+	if at < len(rest) && (rest[at] == ']' || rest[at] == '}') && len(bytes.TrimSpace(rest[:at])) == 0 && strings.Contains(found.Error(), "looking for beginning of") {
+		why = errComma // the decoder has read it
+	}
+	before := rest[:min(at, len(rest))]
+	if e.Line += bytes.Count(before, []byte("\n")); bytes.IndexByte(before, '\n') >= 0 {
+		e.Column = -1 - bytes.LastIndexByte(before, '\n')
+	}
+	e.Column, e.Err = e.Column+at+1, why
+	return e
+}
+
+var errComma = errors.New("a comma stands before the closing bracket: remove it")
+
+// notJSON returns the index of the first byte at which a text is no JSON, and why it is none.
+func notJSON(text []byte) (at int, why error) {
+	syntax := &json.SyntaxError{}
+	_ = errors.As(json.Unmarshal(text, new(json.RawMessage)), &syntax) // it has no other errors
+	at, why = max(int(syntax.Offset)-1, 0), syntax
+	if at >= len(text) {
+		return at, why
+	}
+	switch c := text[at]; {
+	case (c == ']' || c == '}') && bytes.HasSuffix(bytes.TrimSpace(text[:at]), []byte(",")):
+		why = errComma
+	case c == '/' || c == '#':
+		why = errors.New("it has no comments: remove this one")
+	case c == '\'' || bytes.HasPrefix(text[at:], []byte("None")) || bytes.HasPrefix(text[at:], []byte("True")) || bytes.HasPrefix(text[at:], []byte("False")):
+		why = fmt.Errorf("this is how Python prints values: write them with json.dumps (%w)", syntax)
+	}
+	return at, why
 }
 
 // start looks for the array.
@@ -233,6 +284,7 @@ type jsonLines struct {
 	n     int64   // bytes read
 	since int64   // bytes read for the present value
 	line  int     // at the first of ends
+	start int64   // offset at which that line starts
 	ends  []int64 // offsets after the line ends that the decoder may not have reached
 }
 
@@ -256,9 +308,63 @@ func (l *jsonLines) reset() { l.since = 0 }
 // lineAt returns the line of an offset, which is never before that of an earlier call.
 func (l *jsonLines) lineAt(offset int64) int {
 	passed, _ := slices.BinarySearch(l.ends, offset+1)
-	l.line += passed
+	if l.line += passed; passed > 0 {
+		l.start = l.ends[passed-1]
+	}
 	l.ends = l.ends[passed:]
 	return l.line
+}
+
+// Finite returns JSON with null in place of NaN, Infinity and -Infinity.
+func Finite(text []byte) []byte {
+	if !bytes.Contains(text, []byte("NaN")) && !bytes.Contains(text, []byte("Infinity")) {
+		return text
+	}
+	text, _ = io.ReadAll(&finite{in: bufio.NewReader(bytes.NewReader(text))}) // from memory
+	return text
+}
+
+// finite is Finite for a stream.
+type finite struct {
+	in              *bufio.Reader
+	null            string // what is left of it
+	quoted, escaped bool
+}
+
+func (f *finite) Read(p []byte) (n int, err error) {
+	for n < len(p) && (n == 0 || f.null != "" || f.in.Buffered() > 0) {
+		if f.null == "" {
+			c, err := f.in.ReadByte()
+			if err != nil {
+				return n, err
+			}
+			switch {
+			case f.escaped:
+				f.escaped = false
+			case f.quoted:
+				f.escaped, f.quoted = c == '\\', c != '"'
+			case c == '"':
+				f.quoted = true
+			case c == 'N' && f.skip("aN"), c == 'I' && f.skip("nfinity"), c == '-' && f.skip("I") && f.skip("nfinity"):
+				f.null = "null"
+				continue
+			}
+			p[n] = c
+		} else {
+			p[n], f.null = f.null[0], f.null[1:]
+		}
+		n++
+	}
+	return n, nil
+}
+
+// skip skips a text if it follows.
+func (f *finite) skip(text string) bool {
+	if next, _ := f.in.Peek(len(text)); string(next) != text {
+		return false
+	}
+	_, _ = f.in.Discard(len(text)) // it is in the buffer
+	return true
 }
 
 // JSONMember is a member of an object, or an element of an array, named by its position: "1", "2",
@@ -278,9 +384,10 @@ func JSONMembers(row []byte, arrays bool) ([]JSONMember, error) {
 		return nil, ErrNotUTF8
 	}
 	if !json.Valid(row) {
-		var syntax *json.SyntaxError
-		errors.As(json.Unmarshal(row, new(json.RawMessage)), &syntax)
-		return nil, fmt.Errorf("column %d: it is not JSON: %w", syntax.Offset, syntax)
+		if row = Finite(row); !json.Valid(row) {
+			at, why := notJSON(row)
+			return nil, fmt.Errorf("column %d: it is not JSON: %w", at+1, why)
+		}
 	}
 	object := gjson.ParseBytes(row)
 	if !object.IsObject() && !(arrays && object.IsArray()) {

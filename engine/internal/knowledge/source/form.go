@@ -215,6 +215,7 @@ type Seen struct {
 	Columns     []Column // in the file's order; for nested JSON the paths
 	Rows        int      // number of rows looked at, without invalid ones
 	Invalid     int      // number of unusable rows
+	First       Row      // the first of them
 	Whole       bool     // these are all rows of the file
 }
 
@@ -258,7 +259,9 @@ func SniffStream(path string, f Form, stdin io.Reader) (Seen, error) {
 			return seen, err
 		}
 		if row.Err != nil {
-			seen.Invalid++
+			if seen.Invalid++; seen.Invalid == 1 {
+				seen.First = row
+			}
 			continue
 		}
 		seen.Rows++

@@ -236,7 +236,7 @@ func (o *object) row(line int, members []Field, err error) Row {
 // maxColumns is how many columns are remembered if each row has columns of its own.
 const maxColumns = 10_000
 
-// textOf returns a value as text: a string or, with numbers, a number as it is spelt: an id may
+// textOf returns a value as text: a string or, with numbers, true, false or a number as it is spelt: an id may
 // have more digits than a float64.
 func textOf(value any, numbers bool) (text string, ok bool) {
 	switch v := value.(type) {
@@ -246,13 +246,15 @@ func textOf(value any, numbers bool) (text string, ok bool) {
 		return v, true
 	case json.Number:
 		return string(v), numbers
+	case bool:
+		return strconv.FormatBool(v), numbers
 	case json.RawMessage:
 		switch {
 		case string(v) == "null":
 			return "", true
 		case v[0] == '"':
 			return text, json.Unmarshal(v, &text) == nil
-		case numbers && strings.IndexByte("-0123456789", v[0]) >= 0:
+		case numbers && strings.IndexByte("-0123456789tf", v[0]) >= 0:
 			return string(v), true
 		}
 	}

@@ -10,14 +10,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
 // HashBytes is the length of a row's Hash.
@@ -59,6 +62,7 @@ type file struct {
 	path        string
 	form        Form // given or detected
 	compression string
+	escaped     bool // backslashes escape
 	mapping     Mapping
 	patient     bool       // a regular file, which can be read ahead, and again
 	text        *rows.Text // nil: a binary format
@@ -117,14 +121,17 @@ func (c counter) Write(p []byte) (int, error) {
 }
 
 // notes says what was detected and may be wrong.
-func (f *file) notes() []string {
+func (f *file) notes() (all []string) {
 	if f.found != nil {
 		return f.found()
 	}
-	if f.text == nil || !f.text.Guessed() {
-		return nil
+	if f.escaped {
+		all = append(all, f.path+` has backslashes before quotes and delimiters in fields: they are left out`)
 	}
-	return []string{f.path + " is not UTF-8 and is read as " + f.text.Encoding() + `: if characters look wrong, say how it is written, such as encoding = "iso-8859-2"`}
+	if f.text == nil || !f.text.Guessed() {
+		return all
+	}
+	return append(all, f.path+" is not UTF-8 and is read as "+f.text.Encoding()+`: if characters look wrong, say how it is written, such as encoding = "iso-8859-2"`)
 }
 
 func (f *file) errorAt(line int, err error) error {
@@ -133,28 +140,29 @@ func (f *file) errorAt(line int, err error) error {
 
 // IsGlob reports whether a path is a pattern of several files. An existing file with such a name is
 // no pattern.
-func IsGlob(path string) bool {
-	if path == "-" || !strings.ContainsAny(path, "*?[{") {
-		return false
-	}
-	_, err := os.Stat(path)
-	return err != nil
-}
+func IsGlob(path string) bool { return disk.IsGlob(path) }
 
 // Files returns the file of a path or, for a glob, all matching files, sorted.
 func Files(path string) ([]string, error) {
-	if !IsGlob(path) {
+	base, pattern := disk.SplitGlob(path)
+	if pattern == "" {
 		return []string{path}, nil
 	}
-	files, err := doublestar.FilepathGlob(path, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	var files []string
+	for _, p := range []string{norm.NFC.String(pattern), norm.NFD.String(pattern)} { // either form is found
+		found, err := doublestar.Glob(os.DirFS(base), p, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		for _, name := range found {
+			files = append(files, filepath.Join(base, name))
+		}
 	}
 	if len(files) == 0 {
 		return nil, fmt.Errorf("no file matches %s: mend the pattern, or name a file", path)
 	}
 	slices.Sort(files)
-	return files, nil
+	return slices.Compact(files), nil
 }
 
 // Regular reports whether a path names only regular files, which can be read more than once.

@@ -124,6 +124,18 @@ func (r Row) At(file string, line int) Row {
 	return r
 }
 
+// Unusable says how many of all rows cannot be used, and why this one, the first, cannot.
+func (r Row) Unusable(n, all int) string {
+	file, line := r.Place()
+	if file != "" {
+		file += ", "
+	}
+	return fmt.Sprintf("%d of %d rows cannot be used; the first: %sline %d: %v", n, all, file, line, r.Err)
+}
+
+// ErrFields says that a row has other fields than the header.
+var ErrFields = errors.New("fields")
+
 // Field is a column of a row.
 type Field struct {
 	Name  string
@@ -157,13 +169,17 @@ var errNotUTF8 = rows.ErrNotUTF8
 
 // startCells prepares a file of records for reading; the first record may name the columns.
 func (f *file) startCells(first rows.Record, next func() (rows.Record, error)) error {
-	names := make([]string, len(first.Fields))
+	names, need := make([]string, len(first.Fields)), make([]string, len(first.Fields))
 	headed := f.form.Header == nil || *f.form.Header
 	for i, name := range first.Fields {
-		if names[i] = strings.Clone(strings.TrimSpace(name)); !headed || names[i] == "" {
+		names[i] = strings.Clone(strings.TrimSpace(name))
+		if need[i] = names[i]; !headed || names[i] == "" {
 			names[i] = strconv.Itoa(i + 1)
 			f.unnamed = append(f.unnamed, names[i])
 		}
+	}
+	if !headed {
+		need = names
 	}
 	where := position(names, f.form.Where[0])
 	if where < 0 && f.form.Where[0] != "" {
@@ -183,8 +199,8 @@ func (f *file) startCells(first rows.Record, next func() (rows.Record, error)) e
 			return Row{Line: r.Line, Err: r.Err}
 		}
 		var wrong error
-		if len(r.Fields) != len(names) {
-			wrong = fmt.Errorf("it has %d fields where the header has %d", len(r.Fields), len(names))
+		if !rows.Fits(r.Fields, need) {
+			wrong = fmt.Errorf("it has %d %w where the header has %d", len(r.Fields), ErrFields, len(names))
 		}
 		for _, i := range r.Uncomputed {
 			if i < len(names) && (i == where || o.uses(i)) {

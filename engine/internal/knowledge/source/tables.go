@@ -247,6 +247,7 @@ func formOf(format Format, head []byte) Format {
 		return format
 	}
 	first, rest, _ := bytes.Cut(text, []byte("\n"))
+	first = rows.Finite(first)
 	alone := json.Valid(first)
 	switch {
 	case text[0] == '[' && !(format == JSONL && alone && len(bytes.TrimSpace(rest)) > 0):
@@ -277,7 +278,7 @@ func (f *file) startDelimited(head []byte, end byte) error {
 	if err != nil {
 		return f.errorAt(1, err)
 	}
-	f.form.Delimiter = string(style.Delimiter)
+	f.form.Delimiter, f.escaped = string(style.Delimiter), style.Escaped
 	f.lines = text.Line
 	records := rows.NewDelimited(text, style)
 	first, err := records.Next()
@@ -300,7 +301,7 @@ func separator(head []byte, end byte) string {
 	return d
 }
 
-// style returns how fields are separated and quoted.
+// style returns how fields are separated, quoted and escaped.
 func (f *file) style(head []byte, end byte) (rows.Style, error) {
 	quote := []byte(`"`)
 	if f.form.Quote == NoQuote {
@@ -322,7 +323,7 @@ func (f *file) style(head []byte, end byte) (rows.Style, error) {
 	case d != "" && (utf8.RuneCountInString(d) != 1 || d == "\n" || d == "\r"):
 		return rows.Style{}, fmt.Errorf("delimiter is one character, such as \";\" or \"\\t\", not %q", d)
 	case d != "":
-		return of(d), nil
+		return rows.DetectStyle(head, end, of(d)), nil
 	case f.form.Format == TSV:
 		return rows.DetectStyle(head, end, of("\t"), of(","), of(";"), of("|")), nil
 	}
@@ -340,6 +341,9 @@ func (f *file) checkDecoded(row *Row) {
 func (f *file) failed(err error) error {
 	if errors.Is(err, io.EOF) {
 		return err
+	}
+	if syntax := new(rows.SyntaxError); errors.As(err, &syntax) {
+		return &FileError{Path: f.path, Line: syntax.Line, Column: syntax.Column, Err: err}
 	}
 	return f.errorAt(max(f.lines(), 1), err)
 }

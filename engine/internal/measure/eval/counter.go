@@ -72,11 +72,6 @@ func (c *Counter) Add(r outcome.Result) {
 			of.accepted++
 		}
 	}
-	for _, rest := range r.Rest {
-		of := c.votes(rest.Voter)
-		of.given += rest.Votes
-		of.accepted += rest.Accepted
-	}
 	if !Scored(r) {
 		if labelled(r) {
 			c.decided++

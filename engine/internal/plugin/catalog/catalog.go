@@ -391,7 +391,9 @@ func (c *Catalog) describe(name string, start bool) sdk.Plugin {
 	case c.failure(r) != nil:
 		return sdk.Plugin{}
 	}
-	p, err := c.host.Describe(c.ctx, r.program)
+	bare := r.program // of what the file allows it, nothing is granted yet
+	bare.Allow = program.Allow{}
+	p, err := c.host.Describe(c.ctx, bare)
 	if err != nil {
 		c.shared.mu.Lock()
 		c.failed[r.key()] = err

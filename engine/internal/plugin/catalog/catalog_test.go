@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,12 +16,13 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/host"
 
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
+	"github.com/racflow/racflow/engine/internal/process/confine"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
 )
 
-// machine is a folder with programs that leave a mark when they are executed: of those that are
-// being developed, and of one that is locked.
+// machine is a folder with programs that leave a mark when they are executed, where they may: of those that are being
+// developed, and of one that is locked.
 type machine struct {
 	t         *testing.T
 	dir, mark string
@@ -41,6 +43,7 @@ func newMachine(t *testing.T) *machine {
 	t.Setenv("HOME", m.dir)
 	t.Setenv(registry.StoreVariable, filepath.Join(m.dir, "cache"))
 	t.Setenv(pluginsVariable, "")
+	t.Setenv("GOCOVERDIR", filepath.Dir(m.mark)) // every program may write there
 	s, err := registry.OpenStore("")
 	if err != nil {
 		t.Fatal(err)
@@ -236,4 +239,33 @@ func TestStages(t *testing.T) {
 	}
 	base.For(m.dir, required).Stage(sdk.KindSample, "mine/words")
 	executed(2)
+}
+
+// A program of a given folder describes itself without what the file allows it: nobody has granted that yet.
+func TestNothingGranted(t *testing.T) {
+	if !confine.Supported {
+		t.Skip("this system confines nothing")
+	}
+	for name, allow := range map[string]program.Allow{
+		"nothing": {}, "no confinement": {Unconfined: true}, "a folder": {Write: []string{"marks"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			t.Setenv("GOCOVERDIR", "")
+			for i := range allow.Write {
+				allow.Write[i] = filepath.Join(m.dir, allow.Write[i])
+			}
+			m.develop("one")
+			c := m.catalog("one").For(m.dir, []plugin.Requirement{{Name: "mine", Allow: allow}})
+			if _, ok := c.Stage(sdk.KindSample, "mine/words"); ok || c.Explain("mine/words") == nil {
+				t.Error("the program was not asked")
+			}
+			if m.executed() {
+				t.Error("it has left its mark")
+			}
+			if p := c.Program("mine/words"); !reflect.DeepEqual(p.Allow, allow) {
+				t.Errorf("once it is granted, it gets %+v", p.Allow)
+			}
+		})
+	}
 }

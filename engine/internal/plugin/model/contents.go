@@ -2,8 +2,6 @@ package model
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk/support"
 )
 

@@ -242,7 +242,7 @@ const maxLinks = 40
 // whether the name leads to a stream instead: a pipe, a device, or a descriptor of this process,
 // which may lead to a regular file but has no name of its own.
 func resolve(name string) (path string, stream bool, err error) {
-	path = name
+	path = Find(name)
 	for range maxLinks {
 		// The part before .. may be a link; the operating system follows it.
 		dir, base := filepath.Split(path)
@@ -308,7 +308,7 @@ func IsStdout(name string, stdout io.Writer) bool {
 	if name == "-" {
 		return true
 	}
-	f, ok := stdout.(*os.File)
+	f, ok := stdout.(interface{ Stat() (fs.FileInfo, error) })
 	if !ok {
 		return false
 	}

@@ -2,7 +2,7 @@ package disk
 
 import (
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -53,8 +53,8 @@ func MakeFolder(dir string) error {
 	return TightenFolder(dir)
 }
 
-// MakeBelow calls MakeFolder for dir and for each folder between it and root. It does not change
-// root.
+// MakeBelow calls MakeFolder for dir and for each folder between it and root, and refuses what OwnFile does. It does not
+// change root.
 func MakeBelow(root, dir string) error {
 	inside, err := filepath.Rel(root, dir)
 	if err != nil || !filepath.IsLocal(inside) {
@@ -63,11 +63,59 @@ func MakeBelow(root, dir string) error {
 	at := root
 	for name := range strings.SplitSeq(inside, string(filepath.Separator)) {
 		at = filepath.Join(at, name)
+		if info, err := os.Lstat(at); err == nil {
+			if err := OwnFile(at, info); err != nil {
+				return err
+			}
+		}
 		if err := MakeFolder(at); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// OwnFile refuses what a state folder holds only if somebody else has put it there: a link, a pipe, a device, and what
+// another user owns. Through those, racflow would read, change and hand to plugins what is not its own.
+func OwnFile(path string, info fs.FileInfo) error {
+	why, user := "", 0
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		user = int(stat.Uid)
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		why = "a link"
+	case !info.IsDir() && !info.Mode().IsRegular():
+		why = "neither a file nor a folder"
+	case user != os.Geteuid() && user != 0:
+		why = fmt.Sprintf("owned by user %d, and you are %d", user, os.Geteuid())
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s is %s, which racflow does not make in its state folder: remove it, or name another state folder", path, why)
+}
+
+// OwnFiles checks OwnFile for all that lies in a folder, which need not exist. It does not look into the folders for which
+// skip (unless nil) returns true, with their paths in the folder.
+func OwnFiles(dir string, skip func(inside string) bool) error {
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil //nolint:nilerr // there is nothing yet, or its use says why it cannot be reached
+	}
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == root {
+			return nil //nolint:nilerr // what vanishes or cannot be read is not used, or its use says why
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		inside, _ := filepath.Rel(root, path) // it is below
+		if err = OwnFile(filepath.Join(dir, inside), info); err == nil && d.IsDir() && skip != nil && skip(inside) {
+			err = fs.SkipDir
+		}
+		return err
+	})
 }
 
 // TightenFolder removes the permissions of other users from a folder. It does not change a folder

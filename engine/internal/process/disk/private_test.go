@@ -72,3 +72,50 @@ func TestReadOnly(t *testing.T) {
 		t.Error("other errors count as well")
 	}
 }
+
+// TestOwnFiles: what racflow does not make itself is refused, but where it is not looked for.
+func TestOwnFiles(t *testing.T) {
+	elsewhere := t.TempDir()
+	for name, c := range map[string]struct {
+		at    string
+		make  func(path string) error
+		holds bool // such a thing may be there
+	}{
+		"a file":   {"a/f", func(path string) error { return os.WriteFile(path, nil, 0o600) }, true},
+		"a folder": {"a/b", func(path string) error { return os.Mkdir(path, 0o700) }, true},
+		"a hard link": {"a/f", func(path string) error {
+			must.Do(t, os.WriteFile(path+"1", nil, 0o600))
+			return os.Link(path+"1", path)
+		}, true},
+		"a link":               {"a/l", func(path string) error { return os.Symlink(elsewhere, path) }, false},
+		"a link to nothing":    {"a/l", func(path string) error { return os.Symlink("none", path) }, false},
+		"a link within":        {"a/l", func(path string) error { return os.Symlink(".", path) }, false},
+		"a link at the top":    {"l", func(path string) error { return os.Symlink(elsewhere, path) }, false},
+		"a pipe":               {"a/p", func(path string) error { return syscall.Mkfifo(path, 0o600) }, false},
+		"where nobody looks":   {"skipped/l", func(path string) error { return os.Symlink(elsewhere, path) }, true},
+		"instead of a skipped": {"a/skipped", func(path string) error { return os.Symlink(elsewhere, path) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			path := filepath.Join(root, c.at)
+			must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			must.Do(t, c.make(path))
+			link := filepath.Join(t.TempDir(), "root")
+			must.Do(t, os.Symlink(root, link))
+			for _, dir := range []string{root, link} {
+				if err := OwnFiles(dir, func(inside string) bool { return filepath.Base(inside) == "skipped" }); (err == nil) != c.holds {
+					t.Errorf("%s: %v", dir, err)
+				}
+			}
+			if err := MakeBelow(root, path); (err == nil) != (c.holds && name != "a file" && name != "a hard link" && name != "where nobody looks") {
+				t.Errorf("a folder there: %v", err)
+			}
+		})
+	}
+	if left, err := os.ReadDir(elsewhere); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if err := OwnFiles(filepath.Join(elsewhere, "none"), nil); err != nil {
+		t.Error(err)
+	}
+}

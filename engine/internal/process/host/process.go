@@ -136,6 +136,9 @@ type foreign struct{ name, version, hash string }
 func (h *Host) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.StateDir != "" {
 		err := disk.MakeBelow(h.options.StateDir, spec.StateDir)
+		if err == nil && (spec.Program == nil || spec.Fits) { // the links of a plugin that is confined lead it nowhere
+			err = disk.OwnFiles(spec.StateDir, func(string) bool { return spec.Program != nil })
+		}
 		if disk.ReadOnly(err) && spec.Kind != sdk.KindStore { // a store would lose its collections in a temporary folder
 			spec.StateDir, err = h.Scratch()
 		}

@@ -69,7 +69,7 @@ const Shortest = 6
 type Secrets struct {
 	adding sync.Mutex
 	values []string            // sorted
-	lines  map[string]struct{} // to be shortened
+	lines  map[string]struct{} // that are hidden
 	some   atomic.Bool
 	known  atomic.Pointer[known] // of all values; nil: built on the next use, since a file may add thousands
 }
@@ -78,7 +78,7 @@ type Secrets struct {
 type known struct {
 	long    replacer
 	short   words
-	cut     *strings.Replacer // shortens lines
+	hide    *strings.Replacer // replaces hidden lines
 	longest int
 }
 
@@ -98,17 +98,16 @@ func (s *Secrets) Add(values ...string) {
 	}
 }
 
-// beginning is how many runes Shown shows of a line that it shortens.
-const beginning = 8
+// Private replaces what Hide hides.
+const Private = "(private)"
 
-// Shorten makes Shown show no more than the beginning of each line of a text. It is for what is no secret, but of no
-// concern to whoever reads a log.
-func (s *Secrets) Shorten(text string) {
+// Hide makes Shown replace each line of a text. It is for what is no secret, but of no concern to whoever reads a log.
+func (s *Secrets) Hide(text string) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimSpace(line)
-		if _, known := s.lines[line]; known || utf8.RuneCountInString(line) < 2*beginning {
+		if _, known := s.lines[line]; known || len(line) < Shortest {
 			continue
 		}
 		if s.lines == nil {
@@ -120,8 +119,8 @@ func (s *Secrets) Shorten(text string) {
 	}
 }
 
-// shortener replaces lines by their beginnings; nil: there are no lines.
-func shortener(all map[string]struct{}) *strings.Replacer {
+// hider replaces lines; nil: there are none.
+func hider(all map[string]struct{}) *strings.Replacer {
 	if len(all) == 0 {
 		return nil
 	}
@@ -129,9 +128,8 @@ func shortener(all map[string]struct{}) *strings.Replacer {
 	slices.SortFunc(lines, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) // the first that fits is used
 	var pairs []string
 	for _, line := range lines {
-		cut := string([]rune(line)[:beginning]) + "…"
 		for _, form := range []string{line, quoted(line, false), unquoted(strconv.Quote(line))} {
-			pairs = append(pairs, form, cut)
+			pairs = append(pairs, form, Private)
 		}
 	}
 	return strings.NewReplacer(pairs...)
@@ -160,7 +158,7 @@ func (s *Secrets) get() *known {
 			short = append(short, forms...)
 		}
 	}
-	k.long, k.short, k.cut = newReplacer(long), newWords(short), shortener(s.lines)
+	k.long, k.short, k.hide = newReplacer(long), newWords(short), hider(s.lines)
 	s.known.Store(k)
 	return k
 }
@@ -173,11 +171,11 @@ func (s *Secrets) Message(text string) string {
 	return text
 }
 
-// Shown is like Message, and shortens the lines that Shorten was given.
+// Shown is like Message, and replaces the lines that Hide was given.
 func (s *Secrets) Shown(text string) string {
 	text = s.Message(text)
-	if k := s.get(); k != nil && k.cut != nil {
-		return k.cut.Replace(text)
+	if k := s.get(); k != nil && k.hide != nil {
+		return k.hide.Replace(text)
 	}
 	return text
 }

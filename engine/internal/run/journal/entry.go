@@ -40,6 +40,7 @@ type entry struct {
 	Basis      outcome.Basis     `json:"basis,omitzero"`
 	From       string            `json:"from,omitempty"` // the run that gave the answer; empty: this one
 	Seen       *Seen             `json:"seen,omitempty"`
+	Collected  []string          `json:"collected,omitempty"` // of outcome.Result: a kill may come before its handles are removed
 }
 
 type citation struct {
@@ -150,8 +151,8 @@ func (e *entry) answer(r *outcome.Result) {
 			e.Candidates = append(e.Candidates, candidate{c.ID, c.Text, c.Label, c.Context, c.Meta, c.Score, scored(&c.Dense), scored(&c.Lexical)})
 		}
 	}
-	if len(r.Missing) > 0 {
-		e.Missing = r.Without()
+	if e.Missing = r.Without(); len(e.Missing) == 0 {
+		e.Collected = r.Collected
 	}
 }
 
@@ -192,7 +193,7 @@ func (e *entry) result() outcome.Result {
 	}
 	r := outcome.Result{
 		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Unknown: e.Unknown, Labels: e.Labels, Flagged: e.Flagged, Reason: e.Reason,
-		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided, Basis: e.Basis, From: e.From, Votes: e.Votes,
+		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided, Basis: e.Basis, From: e.From, Votes: e.Votes, Collected: e.Collected,
 	}
 	for _, stage := range e.Missing {
 		r.Missing = append(r.Missing, &outcome.Failure{Stage: stage, Err: errMissing})

@@ -190,6 +190,10 @@ type Manifest struct {
 	Again       string              `json:"again,omitempty"`  // ID of the run whose answers are reused if they still hold; empty: none
 	Stages      []ManifestStage     `json:"stages"`
 	Rules       []ManifestRule      `json:"rules,omitempty"`
+
+	// Mine says that this user began the run: the manifest is, or will be, marked. Of others nothing is started, and
+	// nothing sent where they say.
+	Mine bool `json:"-"`
 }
 
 // ManifestVariable is a variable of the file with its value.
@@ -319,6 +323,9 @@ func (m Manifest) Write(dir string, sync bool) error {
 	if err != nil {
 		return err
 	}
+	if m.Mine {
+		text = sign(text)
+	}
 	return disk.WriteFile(filepath.Join(dir, name), SealFile(text), sync)
 }
 
@@ -339,6 +346,7 @@ func ReadManifest(dir string) (Manifest, error) {
 	case m.ID != filepath.Base(dir):
 		return Manifest{}, fmt.Errorf("its manifest is of run %q", m.ID)
 	}
+	m.Mine = signed(text)
 	return m, nil
 }
 

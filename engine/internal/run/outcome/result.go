@@ -102,6 +102,8 @@ type Result struct {
 	Latency time.Duration // from reading the item to its answer, on the machine that answered
 	Rules   []Rule        // that decided something, in file order
 	Retries []Retry       // of stages called again about the item
+	// Collected identifies what came later for the item (retry.PendingWork).
+	Collected []string
 	// A run with a spending limit (package spend) sets one of these bills for an item that a voter
 	// is to be paid for. Unasked is a forecast: the answer is that of the free voters, and stays
 	// unless the item's turn comes. Asked is the actual bill.

@@ -37,8 +37,9 @@ import (
 // service (sdk.Pending.Note) at once and when it changes.
 //
 // An entry is removed once the results of its row are stored (Settle), so that a kill between the
-// two costs nothing. The entry of a row whose collection fails for good (sdk.CodeInvalid) is
-// removed too: the next attempt asks anew.
+// two costs nothing: a run keeps with each item what was collected for it, and settles that again when
+// it is resumed. The entry of a row whose collection fails for good (sdk.CodeInvalid) is
+// removed too: the next attempt asks anew. What nobody settles is removed in the end (forgotten).
 //
 // The package does not know what rows are, and redacts nothing: package host refuses a handle that
 // holds a secret.
@@ -73,6 +74,9 @@ type work struct {
 	Rows   []string  `json:"rows"` // row keys, sorted
 	file   string
 }
+
+// forgotten is the age at which a handle is removed: no service keeps results for as long.
+const forgotten = 90 * 24 * time.Hour
 
 // OpenHandles opens a folder, which need not exist. It calls waits now and then while results are
 // awaited, and for a stage that reports its service's progress also at once and when there is news;
@@ -114,6 +118,10 @@ func (b *Handles) read() error {
 		}
 		if err != nil {
 			return fmt.Errorf("%s is damaged; remove it, and its rows are asked for again: %w", w.file, err)
+		}
+		if time.Since(w.Since) > forgotten {
+			_ = os.Remove(w.file) // it stays unused
+			continue
 		}
 		for _, key := range w.Rows {
 			if old := found[key]; old == nil || old.Since.Before(w.Since) {
@@ -162,12 +170,23 @@ func (b *Handles) keep(keys []string, handle string, since time.Time) error {
 	return nil
 }
 
-// Settle removes the entries of rows: their results are stored.
-func (b *Handles) Settle(keys []string) error {
+// Settle removes the entries of what PendingWork.Collected got, in this process or an earlier one: the
+// results are stored. An entry with another handle stays: the row was asked for again since.
+func (b *Handles) Settle(collected []string) error {
+	if len(collected) == 0 {
+		return nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.work == nil || len(keys) == 0 {
-		return nil
+	if err := b.read(); err != nil {
+		return err
+	}
+	var keys []string
+	for _, one := range collected {
+		key, digest, _ := strings.Cut(one, ".")
+		if w := b.work[key]; w != nil && HandleKey(w.Handle) == digest {
+			keys = append(keys, key)
+		}
 	}
 	return b.remove(keys)
 }
@@ -246,8 +265,8 @@ type PendingWork struct {
 	// Call asks the stage about some rows of the batch, or collects with the handle that Handle
 	// returns. It returns errors like Work.Call.
 	Call func(ctx context.Context, rows []int) error
-	// Collected gets each stored row whose results are there, to Settle it later.
-	Collected func(row int, key string)
+	// Collected gets each stored row whose results are there, and what to Settle once they are stored.
+	Collected func(row int, what string)
 	// Ended is closed when all waits must end; Cause says why. Both may be nil.
 	Ended <-chan struct{}
 	Cause func() error
@@ -389,12 +408,14 @@ func (g *group) collected(err error) error {
 		err = rows
 	}
 	var lost []string
+	digest := HandleKey(g.handle)
 	for i, key := range g.keys {
+		what := key + "." + digest
 		switch {
 		case rows[i] == nil, sdk.CodeOf(rows[i]) == sdk.CodeRefused: // no service would answer it
-			g.Collected(g.rows[i], key)
+			g.Collected(g.rows[i], what)
 		case final(rows[i]):
-			lost = append(lost, key)
+			lost = append(lost, what)
 		}
 	}
 	if failed := g.Handles.Settle(lost); failed != nil {

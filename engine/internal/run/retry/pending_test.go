@@ -75,7 +75,7 @@ func (b *bench) do(ctx context.Context, rows ...int) error {
 func (b *bench) work(book *retry.Handles) retry.PendingWork {
 	return retry.PendingWork{
 		Handles: book, Stage: "sample.s", Key: func(row int) string { return retry.HandleKey("s", fmt.Sprint(row)) }, Call: b.call,
-		Collected: func(_ int, key string) { b.settled = append(b.settled, key) },
+		Collected: func(_ int, what string) { b.settled = append(b.settled, what) },
 	}
 }
 
@@ -192,6 +192,41 @@ func TestSettle(t *testing.T) {
 		must.Do(t, b.work(book).Do(t.Context(), []int{1, 2}))
 		if err := book.Settle(b.settled); err != nil || b.files(t) != 0 {
 			t.Errorf("%d files are left, %v", b.files(t), err)
+		}
+	})
+}
+
+// What a process that was killed had collected is settled by a later one, unless it was asked for again since.
+func TestSettledLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		must.Do(t, b.do(t.Context(), 1, 2))
+		first := slices.Clone(b.settled)
+		must.Do(t, retry.OpenHandles(b.dir, nil).Settle(first[:1]))
+		must.Do(t, b.do(t.Context(), 1, 2))
+		b.want(t, "ask [1 2]", "h1 [1 2]", "ask [1]", "h1 [2]", "h2 [1]")
+		must.Do(t, retry.OpenHandles(b.dir, nil).Settle(first))
+		must.Do(t, b.do(t.Context(), 1, 2))
+		b.want(t, "ask [2]", "h2 [1]", "h3 [2]")
+		if must.Do(t, retry.OpenHandles(b.dir, nil).Settle(b.settled)); b.files(t) != 0 {
+			t.Errorf("%d files are left", b.files(t))
+		}
+	})
+}
+
+// A handle that nobody settles is removed, long after every service has removed the results.
+func TestForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		must.Do(t, b.do(t.Context(), 1))
+		time.Sleep(60 * 24 * time.Hour)
+		must.Do(t, b.do(t.Context(), 1, 2))
+		b.want(t, "ask [1]", "h1 [1]", "h1 [1]", "ask [2]", "h2 [2]")
+		time.Sleep(60 * 24 * time.Hour)
+		must.Do(t, b.do(t.Context(), 2))
+		b.want(t, "h2 [2]")
+		if n := b.files(t); n != 1 {
+			t.Errorf("%d files are left", n)
 		}
 	})
 }

@@ -222,7 +222,7 @@ func (s *stage) foresee(ctx context.Context, start Launch, each func(*pipeline.S
 // answers returns the samples of voters that call services, by the id of the held-out row. It is an
 // error if more than a tenth of the rows lacks a voter's.
 func (s *stage) answers(ctx context.Context, held *Graph) (map[string][]sdk.Sample, error) {
-	var all []*Record
+	var all []outcome.Result
 	var cause *outcome.Failure
 	given, failed, voters, needs := map[string][]sdk.Sample{}, 0, s.callers(), append(slices.Clone(s.in.needs), s.index)
 	err := held.pass(ctx, s, "calibrating", func(rec *Record, _ []sdk.Sample) {
@@ -230,7 +230,8 @@ func (s *stage) answers(ctx context.Context, held *Graph) (map[string][]sdk.Samp
 		for _, v := range voters {
 			f = cmp.Or(f, rec.outputs[v].skipped)
 		}
-		if all = append(all, rec); f == nil {
+		result, _ := held.Result(rec)
+		if all = append(all, result); f == nil {
 			given[rec.id] = rec.samples(voters)
 		} else if sdk.CodeOf(f.Err) != sdk.CodeRefused { // then it abstains
 			failed, cause = failed+1, cmp.Or(cause, f)

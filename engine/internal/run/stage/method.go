@@ -103,9 +103,9 @@ func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []e
 		call = retry.PendingWork{
 			Handles: s.graph.options.Pending, Stage: s.String(), Call: call, Ended: s.ending.begun, Cause: s.ending.err,
 			Key: func(i int) string { return s.key(records[i]) },
-			Collected: func(i int, key string) {
+			Collected: func(i int, what string) {
 				out := &records[i].outputs[s.index]
-				out.collected = append(out.collected, key)
+				out.collected = append(out.collected, what)
 			},
 		}.Do
 	}
@@ -132,20 +132,17 @@ func (s *stage) key(rec *Record) string {
 
 // Settle forgets the handles of items whose final results are stored. An item that failed, or lacks a voter, is asked about
 // again, which collects with them.
-func (g *Graph) Settle(records []*Record) error {
+func (g *Graph) Settle(results []outcome.Result) error {
 	if g.options.Pending == nil {
 		return nil
 	}
-	var keys []string
-	for _, rec := range records {
-		if slices.ContainsFunc(rec.outputs, func(o output) bool { return o.failure != nil || o.missing != nil }) {
-			continue
-		}
-		for _, out := range rec.outputs {
-			keys = append(keys, out.collected...)
+	var collected []string
+	for i := range results {
+		if r := &results[i]; r.Failure == nil && len(r.Missing) == 0 {
+			collected = append(collected, r.Collected...)
 		}
 	}
-	return g.options.Pending.Settle(keys)
+	return g.options.Pending.Settle(collected)
 }
 
 func (s *stage) invoke(ctx context.Context, records []*Record) error {

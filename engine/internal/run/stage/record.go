@@ -55,6 +55,7 @@ func Kept(from Origin, r outcome.Result) *Given {
 		Answer: r.Answer, Agreement: r.Agreement, Confidence: r.Confidence, Unknown: r.Unknown, Labels: r.Labels, Reason: r.Reason, Flagged: r.Flagged,
 		Votes: r.Votes, Citations: r.Citations, Candidates: r.Candidates, Usage: r.Usage, Cost: r.Cost,
 		Unasked: r.Unasked, Asked: r.Asked, Missing: r.Missing, Failure: r.Failure, Decided: r.Decided, Basis: r.Basis, From: r.From,
+		Collected: r.Collected,
 	}}
 }
 
@@ -81,7 +82,7 @@ type output struct {
 	prototypes []sdk.Candidate
 	prompts    []sdk.Prompt
 	samples    []sdk.Sample
-	collected  []string // keys of results that came later
+	collected  []string // see outcome.Result.Collected
 	drawn      string   // digest of the random examples that the stage got; empty: none
 }
 
@@ -227,6 +228,7 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 		if prompts := rec.outputs[i].prompts; len(prompts) > 0 {
 			result.Prompts = append(result.Prompts, outcome.Prompted{Stage: s.String(), Prompts: prompts})
 		}
+		result.Collected = append(result.Collected, rec.outputs[i].collected...)
 	}
 	g.trace(rec, &result)
 	return result, left

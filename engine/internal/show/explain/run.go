@@ -194,6 +194,14 @@ func asBefore(o engine.Options, m journal.Manifest) engine.Options {
 	}
 	o.Pipeline, o.Input, o.Limit = m.Pipeline, m.Input.Path, m.Limit
 	o.Journal, o.Resume, o.Services = false, "", &engine.Services{Mode: governor.Offline}
+	if ask := o.Trust; ask != nil && !m.Mine { // what the run was given, this user may not have said
+		o.Trust = func(r engine.TrustRequest) error {
+			for i := range r.Wants {
+				r.Wants[i].Free = false
+			}
+			return ask(r)
+		}
+	}
 	files := map[string]bool{}
 	if m.Command != nil {
 		o.Dir = m.Command.Dir
@@ -212,8 +220,6 @@ func asBefore(o engine.Options, m journal.Manifest) engine.Options {
 				}
 			case "set":
 				o.Set = append(o.Set, pipeline.Override{Target: name, Value: value})
-			case "plugins":
-				o.Plugins = append(o.Plugins, within(o.Dir, f.Value))
 			}
 		}
 	}

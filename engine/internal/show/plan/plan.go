@@ -296,6 +296,7 @@ type Options struct {
 	Models    func(context.Context) ([]Model, error) // returns the models that stages ask, calling no service
 	Knowledge func(knowledge.BuildReport)
 	Progress  terminal.ProgressFunc
+	Wants     []trust.Want // what the file wants beyond its folder
 	// Calibrating says whether a run over the input asks voters about held-out rows before the first
 	// item. launch starts further processes for the graph. nil, or a nil result: nobody asks.
 	Calibrating func(ctx context.Context, g *stage.Graph, launch stage.Launch) (*Calibrating, error)
@@ -303,7 +304,7 @@ type Options struct {
 
 // Make plans a run of one of the pipelines of a file.
 func Make(ctx context.Context, f *pipeline.File, p *pipeline.Pipeline, o Options) (*Plan, error) {
-	plan := &Plan{File: f, Pipeline: p, Items: -1, Texts: map[string]Texts{}, Wants: trust.Wants(f)}
+	plan := &Plan{File: f, Pipeline: p, Items: -1, Texts: map[string]Texts{}, Wants: o.Wants}
 	err := plan.count(o)
 	if err == nil {
 		err = plan.compare(ctx, o)

@@ -63,7 +63,7 @@ func TestAsk(t *testing.T) {
 					t.Errorf("%q is in\n%s", not, out.String())
 				}
 			}
-			if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && terminal.Visible(r) != r }); i >= 0 {
+			if i := strings.IndexFunc(out.String(), func(r rune) bool { return terminal.Visible(string(r), "\n") != string(r) }); i >= 0 {
 				t.Errorf("the terminal is told %q", out.String()[i:])
 			}
 		})

@@ -45,7 +45,11 @@ func (p planned) writeForecast(w io.Writer) error {
 		}
 		most.add(c)
 		if prompt := c.Voter.Shown(); shown == "" && prompt != nil {
-			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n%s\n", c.Stage.Name, promptText(*prompt))
+			text := promptText(*prompt)
+			if p.Pipeline.HasPrivate() {
+				text = "not shown: it has values of the environment, or of a file outside of the folder"
+			}
+			shown = fmt.Sprintf("\nA PROMPT OF sample.%s\n  %s\n", c.Stage.Name, text)
 		}
 	}
 	if priced > 1 {
@@ -171,16 +175,11 @@ func promptText(p sdk.Prompt) string {
 	for _, m := range p.Messages {
 		text += m.Role + ": " + m.Text + "\n"
 	}
-	text = strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return r
-		}
-		return terminal.Visible(r)
-	}, strings.TrimRight(text, "\n"))
+	text = terminal.Visible(strings.TrimRight(text, "\n"), "\n\t")
 	if all := []rune(text); len(all) > maxShown {
 		text = string(all[:maxShown]) + fmt.Sprintf("… and %d characters more", len(all)-maxShown)
 	}
-	return text
+	return strings.ReplaceAll(text, "\n", "\n  ") // so that no line looks like one of racflow's
 }
 
 // Progress describes how far work is, in parts of one line, the most important first.

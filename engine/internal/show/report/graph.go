@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/document"
+	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
 // Graph writes the stages of a file and the data flow between them as a Mermaid flowchart, with
@@ -53,17 +53,12 @@ func sourcesOf(k *pipeline.Knowledge) string {
 
 // sourceOf names a source: a glob of documents from the nearest folder that is no pattern, others by file name.
 func sourceOf(s pipeline.Source) string {
-	base := filepath.Base(s.Path)
-	if s.Documents == nil {
+	base := filepath.Base(s.Shown())
+	if s.Documents == nil || s.Shown() != s.Path {
 		return base
 	}
-	for dir := filepath.Dir(s.Path); document.IsGlob(base) && filepath.Base(dir) != dir; dir = filepath.Dir(dir) {
-		base = filepath.Join(filepath.Base(dir), base)
-		if !document.IsGlob(filepath.Base(dir)) {
-			return base
-		}
-	}
-	return base
+	folder, pattern := disk.SplitGlob(s.Path)
+	return filepath.Join(filepath.Base(folder), pattern)
 }
 
 type graph struct{ strings.Builder }
@@ -78,7 +73,7 @@ func (g *graph) pipeline(id string, p *pipeline.Pipeline, all []*pipeline.Knowle
 	g.line("  subgraph %s [\"pipeline %s\"]", id, label(name))
 	input := "input"
 	if p.Input != nil {
-		input = filepath.Base(p.Input.Path)
+		input = filepath.Base(p.Input.Shown())
 	}
 	g.line("    %si[/\"%s\"/]", id, label(input))
 	for i, s := range p.Stages {

@@ -92,7 +92,7 @@ func (p planned) writeKnowledge(tw io.Writer) {
 			if k.Invalid[0].Line == 0 {
 				what = "documents"
 			}
-			fmt.Fprintf(tw, "\t%d %s cannot be used, %s among them\n", k.InvalidCount, what, k.Invalid[0])
+			fmt.Fprintf(tw, "\t%d %s cannot be used, %s among them\n", k.InvalidCount, what, terminal.Escape(fmt.Sprint(k.Invalid[0])))
 		}
 	}
 }

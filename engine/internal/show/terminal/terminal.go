@@ -1,8 +1,10 @@
 package terminal
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -30,19 +32,46 @@ func BytesLike(n, like int64) (digits, unit string) {
 	return fmt.Sprint(n), "B"
 }
 
-// Visible replaces a character that a terminal would obey instead of showing it by U+FFFD.
-func Visible(r rune) rune {
-	if obeyed(r) {
-		return utf8.RuneError
-	}
-	return r // a byte that is not UTF-8 arrives as utf8.RuneError
+// obeyed reports whether a terminal would obey a character or show nothing of it, as of those that turn the direction
+// of texts or begin lines.
+func obeyed(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
-func obeyed(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+// joins reports whether a character may follow another because it joins or parts letters of a script that needs that, or
+// parts of an emoji.
+func joins(r, before rune) bool {
+	return (r == '\u200c' || r == '\u200d') && before >= '\u0600' && before != utf8.RuneError && !obeyed(before)
+}
+
+// Visible replaces each character that a terminal would obey or not show by U+FFFD, but for those in kept.
+func Visible(text, kept string) string {
+	before := utf8.RuneError
+	return strings.Map(func(r rune) rune {
+		if obeyed(r) && !joins(r, before) && !strings.ContainsRune(kept, r) {
+			r = utf8.RuneError
+		}
+		before = r
+		return r // a byte that is not UTF-8 arrives as utf8.RuneError
+	}, text)
+}
+
+// SameLength is like Visible for the text of a file, but keeps all positions, in bytes: question marks replace the bytes.
+func SameLength(text []byte) []byte {
+	out := slices.Clone(text)
+	for at := 0; at < len(out); {
+		r, n := utf8.DecodeRune(out[at:])
+		if r == utf8.RuneError && n == 1 || obeyed(r) && r != '\n' && r != '\t' && !bytes.HasPrefix(out[at:], []byte("\r\n")) {
+			copy(out[at:at+n], "????")
+		}
+		at += n
+	}
+	return out
+}
 
 // Shorten makes one line of at most n runes of any text, and collapses whitespace.
 func Shorten(text string, n int) string {
-	text = strings.Map(Visible, strings.Join(strings.Fields(text), " "))
+	text = Visible(strings.Join(strings.Fields(text), " "), "")
 	if utf8.RuneCountInString(text) <= n {
 		return text
 	}
@@ -52,18 +81,12 @@ func Shorten(text string, n int) string {
 // Sanitize makes a message safe for a terminal, but keeps its tabs and lines. It indents lines
 // after the first, so that none looks like another message.
 func Sanitize(message string) string {
-	message = strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' { // as in a stack trace
-			return r
-		}
-		return Visible(r)
-	}, message)
-	return strings.ReplaceAll(message, "\n", "\n    ")
+	return strings.ReplaceAll(Visible(message, "\n\t"), "\n", "\n    ") // lines and tabs, as in a stack trace
 }
 
 // Line makes one line safe for a terminal. Tabs become spaces.
 func Line(line string) string {
-	return strings.Map(Visible, strings.ReplaceAll(strings.TrimRight(line, "\r\n\t "), "\t", "    "))
+	return Visible(strings.ReplaceAll(strings.TrimRight(line, "\r\n\t "), "\t", "    "), "")
 }
 
 // Escape writes a text in one line without losing any of it: \t, \n, \r and \\ stand for a tab, the
@@ -71,16 +94,18 @@ func Line(line string) string {
 // obey becomes its code point, such as \u001b. Bytes that are not UTF-8 become U+FFFD.
 func Escape(text string) string {
 	var b strings.Builder
+	before := utf8.RuneError
 	for _, r := range text {
 		switch at := strings.IndexRune("\t\n\r\\", r); {
 		case at >= 0:
 			b.WriteByte('\\')
 			b.WriteByte(`tnr\`[at])
-		case r == '\u2028' || r == '\u2029' || obeyed(r):
+		case obeyed(r) && !joins(r, before):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
 		}
+		before = r
 	}
 	return b.String()
 }

@@ -143,6 +143,8 @@ func exportCommand() *cobra.Command {
 		Use:     "export FOLDER",
 		Short:   "Print a collection as JSONL, which a source block reads",
 		Example: `  racflow store export .racflow > entries.jsonl`,
+		// What programs read is written byte for byte.
+		Annotations: map[string]string{"output": "data"},
 		RunE: func(c *cobra.Command, folders []string) error {
 			var all []Location
 			if err := eachCollection(c, folders, func(at Location) error {

@@ -1,0 +1,48 @@
+package disk
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Find returns the path of what has a name in another normal form of Unicode: on Macs, ü may be two characters, and HCL
+// writes it as one. What has exactly this name comes first. A path to nothing leads into the folder that was found.
+func Find(path string) string {
+	if path == "" || norm.NFC.IsNormalString(path) && norm.NFD.IsNormalString(path) || exists(path) || filepath.Dir(path) == path {
+		return path
+	}
+	dir, name := Find(filepath.Dir(path)), filepath.Base(path)
+	entries, _ := os.ReadDir(dir) // an unreadable folder counts as empty
+	for _, e := range entries {
+		if norm.NFC.String(e.Name()) == norm.NFC.String(name) && !exists(filepath.Join(dir, name)) {
+			name = e.Name()
+		}
+	}
+	return filepath.Join(dir, name)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// SplitGlob splits a pattern into the folder that it begins with and the rest, with slashes; empty: the path is no pattern.
+// What exists is none: files and folders may have brackets in their names.
+func SplitGlob(name string) (base, pattern string) {
+	name = filepath.Clean(name)
+	if found := Find(name); !strings.ContainsAny(name, "*?[{") || exists(found) {
+		return found, ""
+	}
+	base, pattern = SplitGlob(filepath.Dir(name))
+	return base, path.Join(pattern, filepath.Base(name))
+}
+
+// IsGlob reports whether a path is a pattern of several files.
+func IsGlob(path string) bool {
+	_, pattern := SplitGlob(path)
+	return pattern != ""
+}

@@ -1,0 +1,50 @@
+package terminal
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Writer writes texts for people to a stream of the process. What a terminal would obey or not show becomes U+FFFD, also
+// where the stream is none: a log or a pipe may end at one. Lines and tabs stay.
+type Writer struct {
+	stream *os.File
+	mu     sync.Mutex
+	rest   []byte // the beginning of a character that the next call completes
+}
+
+// NewWriter returns a Writer to standard output or standard error.
+func NewWriter(stream *os.File) *Writer { return &Writer{stream: stream} }
+
+// Write implements io.Writer.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text, end := append(w.rest, p...), 0
+	for end < len(text) && utf8.FullRune(text[end:]) {
+		_, n := utf8.DecodeRune(text[end:])
+		end += n
+	}
+	w.rest = text[end:]
+	if _, err := io.WriteString(w.stream, Visible(string(text[:end]), "\n\t")); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Fd and Stat are those of the stream.
+func (w *Writer) Fd() uintptr                { return w.stream.Fd() }
+func (w *Writer) Stat() (fs.FileInfo, error) { return w.stream.Stat() }
+
+// Data returns what takes the output for programs byte for byte; a terminal gets even that made safe.
+func Data(w io.Writer) io.Writer {
+	if safe, ok := w.(*Writer); ok && !term.IsTerminal(int(safe.Fd())) {
+		return safe.stream
+	}
+	return w
+}
