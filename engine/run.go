@@ -254,7 +254,7 @@ type Candidate = result.Candidate
 
 // Row converts the item to a row of an input, with the checks of a reader of rows. A bad item fails alone.
 func (i Item) Row(line int) source.Row {
-	row := source.Row{Line: line, ID: i.ID, Text: i.Text, Label: i.Label, Meta: i.Meta, Trace: i.Trace}
+	row := source.Row{Line: line, ID: i.ID, Text: i.Text, Label: sdk.LabelForm{}.Canonical(i.Label), Meta: i.Meta, Trace: i.Trace}
 	switch {
 	case strings.TrimSpace(i.Text) == "":
 		row.Err = errors.New("the text is empty")

@@ -225,6 +225,7 @@ type Rows struct {
 	Labels          []Label // the most frequent first
 	Unlabelled      int     // rows without a label
 	SameIDs         int     // rows whose id another row has
+	Respelt         string  // how labels are not read as they are written; empty: they are
 	Languages       []source.LanguageShare
 }
 
@@ -242,6 +243,7 @@ func (r *Rows) Read() error {
 	several := false
 	r.Count, r.Invalid, r.Unlabelled, r.SameIDs = 0, 0, 0, 0
 	labels, ids, lengths, texts := map[string]int{}, map[string]bool{}, []int{}, []string{}
+	respelt, first := 0, source.Row{}
 	err := r.each(r.Form, func(row source.Row) {
 		if row.Err != nil {
 			r.Invalid++
@@ -249,6 +251,11 @@ func (r *Rows) Read() error {
 			return
 		}
 		r.Count++
+		if row.Respelt != "" {
+			if respelt++; respelt == 1 {
+				first = row
+			}
+		}
 		lengths = append(lengths, len([]rune(row.Text)))
 		if len(texts) < maxTexts {
 			texts = append(texts, row.Text)
@@ -270,6 +277,7 @@ func (r *Rows) Read() error {
 	if len(labels) > maxLabels {
 		return fmt.Errorf("column %q has more than %d different values: it holds no labels; name another one with --column label=NAME, or none with --column label=", r.Mapping.Label, maxLabels)
 	}
+	r.Respelt = source.RespeltNote(respelt, first)
 	r.Languages = source.Languages(slices.Values(texts))
 	slices.Sort(lengths)
 	if len(lengths) > 0 {

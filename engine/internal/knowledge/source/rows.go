@@ -100,7 +100,8 @@ type Row struct {
 	File    string // file of a glob that has the row; empty: the source is one file
 	ID      string // empty: the row has none
 	Text    string
-	Label   string
+	Label   string    // as sdk.LabelForm.Canonical writes it
+	Respelt string    // how the label is written, where that is not how it is read; empty: alike
 	Context string    // says where the text stands; may be empty
 	Gold    []Gold    // passages that a search should find; nil: unknown
 	Trace   sdk.Trace // of the request that brought the row; zero: none

@@ -294,6 +294,9 @@ type Failure struct {
 	Err   error
 }
 
+// Unusable reports whether the row itself cannot be used, so that no stage has failed, and another try would not help.
+func (f *Failure) Unusable() bool { return f != nil && f.Stage == "" }
+
 // FailureOf returns the Failure that an error wraps, or makes one without a stage.
 func FailureOf(err error) *Failure {
 	f := new(Failure)
