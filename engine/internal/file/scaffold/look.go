@@ -251,7 +251,7 @@ func (r *Rows) Read() error {
 			return
 		}
 		r.Count++
-		if row.Respelt != "" {
+		if row.Respelt() {
 			if respelt++; respelt == 1 {
 				first = row
 			}

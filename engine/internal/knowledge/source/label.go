@@ -85,7 +85,7 @@ func RespeltNote(n int, first Row) string {
 		return ""
 	}
 	_, line := first.Place()
-	return fmt.Sprintf("labels are read without blanks and invisible characters at their ends, and in Unicode NFC: %d of them were written otherwise, the first on line %d: %+q", n, line, first.Respelt)
+	return fmt.Sprintf("labels are read without blanks and invisible characters at their ends, and in Unicode NFC: %d of them were written otherwise, the first on line %d: %+q", n, line, first.respelt)
 }
 
 // labelOf returns the label in a value: a text, a number, or a list of those. It keeps an earlier

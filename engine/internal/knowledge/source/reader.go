@@ -255,7 +255,7 @@ type Reader struct {
 	columns []string
 	digests []string // of the files before the current one
 
-	respelt int // number of rows with Row.Respelt
+	respelt int // number of rows that are Respelt
 	first   Row // of them
 
 	size int64 // of all files, in bytes; -1: unknown
@@ -345,7 +345,9 @@ func (r *Reader) Next() (Row, error) {
 		if row.out || r.form.Part != [2]float64{} && !in(r.form.Part, row.Text) {
 			continue
 		}
-		if row.Respelt != "" && row.Err == nil {
+		if row.Err != nil {
+			row.Err = &RowError{row.Err}
+		} else if row.Respelt() {
 			if r.respelt++; r.respelt == 1 {
 				r.first = row
 			}

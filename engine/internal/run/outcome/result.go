@@ -294,8 +294,10 @@ type Failure struct {
 	Err   error
 }
 
-// Unusable reports whether the row itself cannot be used, so that no stage has failed, and another try would not help.
-func (f *Failure) Unusable() bool { return f != nil && f.Stage == "" }
+// Unusable reports whether the item's row cannot be used, so that another try would not help.
+func (r *Result) Unusable() bool {
+	return r.Failure != nil && errors.As(r.Failure.Err, new(*source.RowError))
+}
 
 // FailureOf returns the Failure that an error wraps, or makes one without a stage.
 func FailureOf(err error) *Failure {

@@ -160,7 +160,7 @@ func (t *Totals) Add(r Result) {
 		if t.Failed++; r.Usage != (sdk.Usage{}) {
 			t.FailedPaid++
 		}
-		if r.Failure.Unusable() {
+		if r.Unusable() {
 			t.Unusable++
 		}
 		return
