@@ -132,7 +132,7 @@ func (t *trusting) mergeLabels(question string, free bool) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	yes, _ := t.agrees(question+" Go on?", free)
+	yes, _ := t.agrees(question+" Merge them?", free)
 	return yes
 }
 

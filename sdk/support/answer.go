@@ -201,14 +201,13 @@ type names struct {
 // ambiguous is no name: prompts show labels on one line.
 const ambiguous = "\n"
 
-// exact returns the name that a text is, letter by letter, whether its accents are composed or not.
+// exact returns the name that a text is, letter by letter.
 func (n *names) exact(text string) (name string, ok bool) {
 	if n.none != "" && text == n.none {
 		return n.none, true
 	}
-	composed := norm.NFC.String(text)
 	for _, label := range n.labels {
-		if label == text || label == composed {
+		if label == text {
 			return label, true
 		}
 	}
@@ -226,7 +225,10 @@ func (n *names) exact(text string) (name string, ok bool) {
 // same returns the one name that differs from a text only in what fold unites, and says how.
 func (n *names) same(text string) (name, how string, ok bool) {
 	folded := fold(text)
-	if name, ok = n.folds()[folded]; !ok || name == ambiguous || folded == "" {
+	if name, ok = n.folds()[folded]; ok && name == ambiguous {
+		name, ok = n.exact(norm.NFC.String(text)) // one of them may differ in nothing but composed accents
+	}
+	if !ok || folded == "" {
 		return "", "", false
 	}
 	switch {

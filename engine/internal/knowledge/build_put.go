@@ -57,17 +57,22 @@ func (b *builder) outdated(ctx context.Context) (is bool, err error) {
 	if _, err := b.Store.Open(ctx, collection, sdk.Schema{Dimension: b.Embedder.Dimension()}); err != nil {
 		return false, fmt.Errorf("open centroids: %w", err)
 	}
+	var labels []string
+	if err := generation.Scan(ctx, b.Store, collection, sdk.Scan{}, func(e sdk.Entry) { labels = append(labels, e.Label) }); err != nil {
+		return false, err
+	}
+	slices.Sort(labels)
 	first, merged := map[string]string{}, ""
-	err = generation.Scan(ctx, b.Store, collection, sdk.Scan{}, func(e sdk.Entry) {
-		label := sdk.LabelForm{}.Canonical(e.Label)
-		is = is || label != e.Label
+	for _, written := range labels {
+		label := sdk.LabelForm{}.Canonical(written)
+		is = is || label != written
 		if other, ok := first[label]; ok && merged == "" {
-			merged = fmt.Sprintf("%+q and %+q", other, e.Label)
+			merged = fmt.Sprintf("%+q and %+q", other, written)
 		}
-		first[label] = e.Label
-	})
-	if err != nil || merged == "" {
-		return is, err
+		first[label] = written
+	}
+	if merged == "" {
+		return is, nil
 	}
 	if err := b.Read(ctx); err != nil {
 		return false, err
