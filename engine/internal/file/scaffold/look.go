@@ -243,7 +243,6 @@ func (r *Rows) Read() error {
 	several := false
 	r.Count, r.Invalid, r.Unlabelled, r.SameIDs = 0, 0, 0, 0
 	labels, ids, lengths, texts := map[string]int{}, map[string]bool{}, []int{}, []string{}
-	respelt, first := 0, source.Row{}
 	err := r.each(r.Form, func(row source.Row) {
 		if row.Err != nil {
 			r.Invalid++
@@ -251,11 +250,6 @@ func (r *Rows) Read() error {
 			return
 		}
 		r.Count++
-		if row.Respelt() {
-			if respelt++; respelt == 1 {
-				first = row
-			}
-		}
 		lengths = append(lengths, len([]rune(row.Text)))
 		if len(texts) < maxTexts {
 			texts = append(texts, row.Text)
@@ -277,7 +271,6 @@ func (r *Rows) Read() error {
 	if len(labels) > maxLabels {
 		return fmt.Errorf("column %q has more than %d different values: it holds no labels; name another one with --column label=NAME, or none with --column label=", r.Mapping.Label, maxLabels)
 	}
-	r.Respelt = source.RespeltNote(respelt, first)
 	r.Languages = source.Languages(slices.Values(texts))
 	slices.Sort(lengths)
 	if len(lengths) > 0 {
@@ -322,6 +315,9 @@ func (r *Rows) each(form source.Form, f func(source.Row)) error {
 	for {
 		row, err := in.Next()
 		if errors.Is(err, io.EOF) {
+			if form.Part == r.Form.Part { // else only a part was read
+				r.Respelt = in.Respelt()
+			}
 			return nil
 		}
 		if err != nil {

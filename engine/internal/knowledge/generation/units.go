@@ -118,7 +118,7 @@ func (s *Source) eachRow(from pipeline.Source, stdin io.Reader, f func(Unit) err
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			if note := r.Respelt(); note != "" {
-				s.Respelt = append(s.Respelt, note)
+				s.Respelt = append(s.Respelt, from.Path+": "+note)
 			}
 			return r.Digest(), nil
 		}

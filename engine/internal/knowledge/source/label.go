@@ -79,15 +79,6 @@ func (l Labels) respelt(texts []string) string {
 	return ""
 }
 
-// RespeltNote says that the labels of so many rows are not read as they are written, the first in a row; empty: n is 0.
-func RespeltNote(n int, first Row) string {
-	if n == 0 {
-		return ""
-	}
-	_, line := first.Place()
-	return fmt.Sprintf("labels are read without blanks and invisible characters at their ends, and in Unicode NFC: %d of them were written otherwise, the first on line %d: %+q", n, line, first.respelt)
-}
-
 // labelOf returns the label in a value: a text, a number, or a list of those. It keeps an earlier
 // error of the row.
 func (l Labels) labelOf(name string, value any, before error) (label, respelt string, err error) {

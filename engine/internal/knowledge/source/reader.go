@@ -2,7 +2,6 @@ package source
 
 import (
 	"bufio"
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -255,7 +254,7 @@ type Reader struct {
 	columns []string
 	digests []string // of the files before the current one
 
-	respelt int // number of rows that are Respelt
+	respelt int // number of rows whose labels are not read as they are written
 	first   Row // of them
 
 	size int64 // of all files, in bytes; -1: unknown
@@ -347,7 +346,7 @@ func (r *Reader) Next() (Row, error) {
 		}
 		if row.Err != nil {
 			row.Err = &RowError{row.Err}
-		} else if row.Respelt() {
+		} else if row.respelt != "" {
 			if r.respelt++; r.respelt == 1 {
 				r.first = row
 			}
@@ -404,7 +403,7 @@ func (r *Reader) Form() Form {
 func (r *Reader) Notes() []string {
 	notes := r.at.notes()
 	if note := r.Respelt(); note != "" {
-		notes = append(notes, note)
+		notes = append(notes, r.path+": "+note)
 	}
 	return notes
 }
@@ -414,7 +413,9 @@ func (r *Reader) Respelt() string {
 	if r.respelt == 0 {
 		return ""
 	}
-	return cmp.Or(r.first.File, r.path) + ": " + RespeltNote(r.respelt, r.first)
+	file, line := r.first.Place()
+	return fmt.Sprintf("labels are read without blanks and invisible characters at their ends, and in Unicode NFC: %d of them were written otherwise, the first on line %s: %+q",
+		r.respelt, strings.TrimSuffix(fmt.Sprint(line, " of ", file), " of "), r.first.respelt)
 }
 
 // Progress returns how many bytes of the files on disk have been read, and their total size; -1:

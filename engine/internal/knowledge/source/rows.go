@@ -115,9 +115,6 @@ type Row struct {
 	respelt string // how the label is written, where that is not how it is read; empty: alike
 }
 
-// Respelt reports whether the label is not read as it is written.
-func (r Row) Respelt() bool { return r.respelt != "" }
-
 // Place returns the file of a glob that has the row, and the line in that file. The file is empty
 // if the source is one file.
 func (r Row) Place() (file string, line int) { return r.File, r.Line - r.before }

@@ -336,7 +336,7 @@ func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quic
 	}
 	s.Columns = r.Columns()
 	if note := r.Respelt(); note != "" {
-		s.Respelt = []string{note}
+		s.Respelt = []string{path + ": " + note}
 	}
 	return s, nil
 }
