@@ -39,12 +39,8 @@ func Look(ctx context.Context, o Options) (Report, error) {
 	r := Report{}
 	all := map[string]int{} // labels
 	for _, k := range o.Knowledge {
+		r.Rows += len(k.Rows) - k.held
 		labels := k.counts(false)
-		for _, row := range k.Rows {
-			if !row.Held {
-				r.Rows++
-			}
-		}
 		for label, n := range labels {
 			for _, node := range k.Form().Path(label) {
 				all[node] += n
@@ -267,7 +263,7 @@ type Set struct {
 	// Respelt says that labels are not read as they are written; empty: they are.
 	Respelt []string
 
-	unusable int // rows of the files
+	held, unusable int // rows: of Rows, and of the files
 
 	documents bool
 	// From the last look: suspects and, by row, near copies with another label.
@@ -343,20 +339,16 @@ func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quic
 
 // Hold adds the rows of a source's files that the set does not have, in the order of all.
 func (s *Set) Hold(all *Set) {
-	type place struct {
-		file string
-		line int
-	}
-	own := make(map[place]Row, len(s.Rows))
+	own := make(map[Place]Row, len(s.Rows))
 	for _, r := range s.Rows {
-		own[place{r.File, r.Line}] = r
+		own[Place{File: r.File, Line: r.Line}] = r
 	}
-	s.Rows, s.Respelt, s.unusable = all.Rows, all.Respelt, all.unusable
+	s.held, s.Rows, s.Respelt, s.unusable = len(all.Rows)-len(s.Rows), all.Rows, all.Respelt, all.unusable
 	for i, r := range s.Rows {
-		if known, ok := own[place{r.File, r.Line}]; ok {
-			s.Rows[i] = known
-		} else {
-			s.Rows[i].Held, s.Rows[i].Entry = true, ""
+		known, ok := own[Place{File: r.File, Line: r.Line}]
+		if s.Rows[i] = known; !ok {
+			r.Held, r.Entry = true, ""
+			s.Rows[i] = r
 		}
 	}
 }
@@ -369,7 +361,7 @@ func (s *Set) Join(other *Set) {
 			s.Columns = append(s.Columns, name)
 		}
 	}
-	s.Respelt, s.unusable = append(s.Respelt, other.Respelt...), s.unusable+other.unusable
+	s.Respelt, s.held, s.unusable = append(s.Respelt, other.Respelt...), s.held+other.held, s.unusable+other.unusable
 	s.Refuse(other.Invalid...)
 	s.Bad += other.Bad - len(other.Invalid)
 }

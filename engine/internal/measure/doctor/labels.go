@@ -193,12 +193,11 @@ func (s *Set) spelling(input *Set, r *Report) {
 			}
 		}
 		f.Message = fmt.Sprintf("%s: %s: %s", s.Name, many(len(groups), one, several), strings.Join(examples, ", "))
-		to, seen := unified(groups), map[string]bool{}
-		for _, row := range rows {
+		to := unified(groups)
+		for _, row := range rows { // those that are held out are in the input, too
 			p := row.place("")
-			if p.Proposal = s.respelt(row.Label, to); p.Proposal != row.Label && len(f.Rows) < maxPlaces && !seen[fmt.Sprint(p.File, ":", p.Line)] {
+			if p.Proposal = s.respelt(row.Label, to); p.Proposal != row.Label && len(f.Rows) < maxPlaces && !slices.Contains(f.Rows, p) {
 				f.Rows = append(f.Rows, p)
-				seen[fmt.Sprint(p.File, ":", p.Line)] = true // rows that are held out are those of the input, too
 			}
 		}
 		r.add(f)

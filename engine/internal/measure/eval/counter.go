@@ -98,9 +98,7 @@ func (c *Counter) Add(r outcome.Result) {
 
 // Scored reports whether an item has a label to compare its answer with, and the answer is not a
 // person's decision, which measures nothing. A row that cannot be used measures nothing, either.
-func Scored(r outcome.Result) bool {
-	return labelled(r) && r.Decided == nil && !r.Unusable()
-}
+func Scored(r outcome.Result) bool { return labelled(r) && r.Decided == nil && !r.Unusable() }
 
 func labelled(r outcome.Result) bool { return r.Expected != "" && !r.RetrievalOnly && !r.FreeText }
 
