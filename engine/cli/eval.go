@@ -30,7 +30,7 @@ severe first:
   leak           error    the knowledge has rows of the input, which flatters figures; info below 1 %
   unknown        error    no row of the input has a label that the knowledge has; info: some
   suspect        warning  voters contradict the label
-  lookalike      warning  labels differ only by quotes around them or a final full stop
+  lookalike      warning  labels differ only by quotes, a final full stop, or letters of another script that look alike
   merge          warning  voters confuse two labels by chance, which may mean the same
   near           warning  texts are nearly the same, and their labels differ
   near_leak      warning  rows of the input are nearly the same as rows of the knowledge; info below 1 %

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -101,6 +102,10 @@ func TestLook(t *testing.T) {
 		{
 			name: "labels that look alike", knowledge: plenty("one", "order.", "two", "“card”", "three", "1.", "four", "1"),
 			want: []string{"warning lookalike 2: 22->order 23->card", "warning few 4: 22 23 24 25"},
+		},
+		{
+			name: "letters of other scripts", knowledge: signed("paypal", "p\u0430ypal", "KEY", "\u039aEY", "нет", "net", "\u0441ор", "cop"), input: []string{"what else", "\u0440aypal", "more", "net"},
+			want: []string{"info unknown 1: 2", "warning lookalike 16: 3->paypal 5->KEY 8->cop 11->paypal 13->KEY"},
 		},
 		{name: "labels of signs", knowledge: plenty("a", "c++", "b", "c", "c", "c++", "d", "c++", "e", "c++", "f", "c++", "g", "c", "h", "c", "i", "c", "j", "c")},
 		{
@@ -354,5 +359,15 @@ func TestHeldOut(t *testing.T) {
 	}
 	if len(written) != len(rows)/2 || !strings.Contains(b.String(), "misspelt,card,relabel,Card") || !strings.Contains(b.String(), "nothing,,,,") {
 		t.Errorf("%d of %d rows:\n%s", len(written), len(rows)/2, b.String())
+	}
+}
+
+func TestScriptsOfLabels(t *testing.T) {
+	if n := utf8.RuneCountInString(confusable); n != len(latin) || 2*n != len(confusable) {
+		t.Errorf("%d letters, and %d that they look like", n, len(latin))
+	}
+	r, err := Look(t.Context(), Options{Knowledge: []Source{{Set: of(t, "k", false, signed("paypal", "paypal", "p\u0430ypal")...)}}})
+	if want := `"pаypal" (with а U+0430 Cyrillic) beside "paypal"`; err != nil || !strings.Contains(r.Findings[0].Message, want) {
+		t.Errorf("%v: %+v, want %s", err, r.Findings, want)
 	}
 }

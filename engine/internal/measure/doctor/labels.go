@@ -37,7 +37,7 @@ func Doubts(s *Set) []Doubt {
 				all.add(i, Error, fmt.Sprintf("the label is spelt %q in more rows", usual), usual).Relabel = s.respelt(row.Label, to)
 			}
 			if other, ok := alike[label]; ok {
-				all.add(i, Warning, fmt.Sprintf("the label looks like %q of more rows", other), other)
+				all.add(i, Warning, fmt.Sprintf("the label%s looks like %q%s of more rows", scripts(label), other, scripts(other)), other)
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func (s *Set) spelling(input *Set, r *Report) {
 				f.Count += cmp.Or(labels[label], more[label])
 			}
 			if len(examples) < 3 {
-				examples = append(examples, fmt.Sprintf("%q beside %q", group[1], group[0]))
+				examples = append(examples, fmt.Sprintf("%q%s beside %q%s", group[1], scripts(group[1]), group[0], scripts(group[0])))
 			}
 		}
 		f.Message = fmt.Sprintf("%s: %s: %s", s.Name, many(len(groups), one, several), strings.Join(examples, ", "))
@@ -242,8 +242,21 @@ func lookalikes(labels, more map[string]int) (all [][]string) {
 	return all
 }
 
-// look returns what a label looks like: without quotes around it and a full stop behind its last word.
+// Letters of the Cyrillic and Greek scripts that look like Latin ones, and those, as in Unicode's confusables.txt.
+const (
+	confusable = "АВЕЅІЈКМНОРСТУХҮԌԚԜ" + "аеѕіјорсухүһԁԛԝӏ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" + "αινορυχ"
+	latin      = "ABESIJKMHOPCTYXYGQW" + "aesijopcyxyhdqwl" + "ABEZHIKMNOPTYX" + "aivopux"
+)
+
+// look returns what a label looks like: in Latin letters, as far as they look like its own, without quotes around it and a full
+// stop behind its last word.
 func look(label string) string {
+	label = strings.Map(func(r rune) rune {
+		if at := strings.IndexRune(confusable, r); at >= 0 {
+			return rune(latin[at/len("А")]) // each has two bytes
+		}
+		return r
+	}, label)
 	label = strings.Trim(label, `"'`+"`“”„«»‘’")
 	if bare := strings.TrimSuffix(label, "."); len(bare) > 1 && !strings.HasSuffix(bare, ".") {
 		if last, _ := utf8.DecodeLastRuneInString(bare); unicode.IsLetter(last) {
@@ -251,6 +264,20 @@ func look(label string) string {
 		}
 	}
 	return sdk.FoldLabel(label)
+}
+
+// scripts names the letters of other scripts in a label that look like Latin ones, in brackets; empty: it has none.
+func scripts(label string) string {
+	var named []string
+	for _, r := range label {
+		if strings.ContainsRune(confusable, r) && len(named) < 3 {
+			named = append(named, fmt.Sprintf("%c %U %s", r, r, map[bool]string{true: "Greek", false: "Cyrillic"}[unicode.Is(unicode.Greek, r)]))
+		}
+	}
+	if named == nil {
+		return ""
+	}
+	return " (with " + strings.Join(slices.Compact(named), ", ") + ")"
 }
 
 // unified maps all labels of a group but the commonest to that one, which replaces them.
