@@ -218,6 +218,7 @@ type Rows struct {
 	From    *export        // the export with the rows; nil: the file itself has them
 
 	converted []byte // the rows of an export, as JSONL
+	respelt   string // how labels are not read as they are written; empty: they are
 
 	// Read finds the following in all rows.
 	Count, Invalid  int
@@ -225,7 +226,6 @@ type Rows struct {
 	Labels          []Label // the most frequent first
 	Unlabelled      int     // rows without a label
 	SameIDs         int     // rows whose id another row has
-	Respelt         string  // how labels are not read as they are written; empty: they are
 	Languages       []source.LanguageShare
 }
 
@@ -316,7 +316,7 @@ func (r *Rows) each(form source.Form, f func(source.Row)) error {
 		row, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			if form.Part == r.Form.Part { // else only a part was read
-				r.Respelt = in.Respelt()
+				r.respelt = in.Respelt()
 			}
 			return nil
 		}

@@ -56,8 +56,8 @@ func (r *Rows) describe(w io.Writer) {
 	for _, note := range r.Seen.Notes {
 		line(w, "  %s", note)
 	}
-	if r.Respelt != "" {
-		line(w, "  %s", r.Respelt)
+	if r.respelt != "" {
+		line(w, "  %s", r.respelt)
 	}
 	if r.Invalid > 0 {
 		line(w, "  %s cannot be used: a run reports them", terminal.Plural(r.Invalid, "row"))

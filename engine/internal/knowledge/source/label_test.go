@@ -77,7 +77,7 @@ func TestLabels(t *testing.T) {
 func TestLabelsWrittenOtherwise(t *testing.T) {
 	for content, want := range map[string]string{
 		"text,label\nx,a\ny,b\n":                  "",
-		"text,label\nx,a\ny,b\u00a0\nz, c\n,d \n": `2 of them were written otherwise, the first on line 3: "b\u00a0"`,
+		"text,label\nx,a\ny,b\u00a0\nz, c\n,d \n": `written otherwise: 2, the first on line 3: "b\u00a0"`,
 	} {
 		r, err := source.Open("-", source.Form{Format: source.CSV}, source.Mapping{Text: "text", Label: "label"}, strings.NewReader(content))
 		if err != nil {

@@ -414,7 +414,7 @@ func (r *Reader) Respelt() string {
 		return ""
 	}
 	file, line := r.first.Place()
-	return fmt.Sprintf("labels are read without blanks and invisible characters at their ends, and in Unicode NFC: %d of them were written otherwise, the first on line %s: %+q",
+	return fmt.Sprintf("labels are read without blanks and invisible characters at their ends, and in Unicode NFC; written otherwise: %d, the first on line %s: %+q",
 		r.respelt, strings.TrimSuffix(fmt.Sprint(line, " of ", file), " of "), r.first.respelt)
 }
 
