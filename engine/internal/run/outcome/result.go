@@ -296,6 +296,11 @@ type Failure struct {
 	Err   error
 }
 
+// Unusable reports whether the item's row cannot be used, so that another try would not help.
+func (r *Result) Unusable() bool {
+	return r.Failure != nil && errors.As(r.Failure.Err, new(*source.RowError))
+}
+
 // FailureOf returns the Failure that an error wraps, or makes one without a stage.
 func FailureOf(err error) *Failure {
 	f := new(Failure)
