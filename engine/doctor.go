@@ -158,6 +158,14 @@ func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.
 		if err != nil {
 			return nil, err
 		}
+		if whole := s; !quick && (s.Form.Part != [2]float64{} || s.Form.Where != [2]string{}) {
+			whole.Form.Part, whole.Form.Where = [2]float64{}, [2]string{}
+			rows, err := readSet(name, whole, 0, false, map[string]bool{})
+			if err != nil {
+				return nil, err
+			}
+			set.Hold(rows)
+		}
 		if all == nil {
 			all = set
 		} else {

@@ -57,7 +57,7 @@ type Pipeline struct {
 	file      *pipeline.File
 	chosen    *pipeline.Pipeline // nil: the work is only on the file's knowledge
 
-	invalid atomic.Int64 // rows of the knowledge that were left out, plus passages without their enrichment
+	invalid atomic.Int64 // documents of the knowledge that were left out, plus passages without their enrichment
 
 	opened *Rows // opened by Columns, for the next call of Rows; nil: not opened
 
@@ -171,12 +171,14 @@ func (p *Pipeline) start(ctx context.Context, input bool) (*run.Run, error) {
 		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Scratch: p.workspace.host.Scratch, Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe, Began: p.began},
 		Launch:  p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
 		Knowledge: func(r knowledge.BuildReport) {
-			p.invalid.Add(int64(r.InvalidCount + r.Unenriched))
+			if p.invalid.Add(int64(r.Unenriched)); r.Documents > 0 {
+				p.invalid.Add(int64(r.InvalidCount))
+			}
 			if o.Events.Knowledge != nil {
 				o.Events.Knowledge(r)
 			}
 		},
-		Progress: p.workspace.progress, Waiting: o.Events.Locked, Edition: o.Edition, Samples: p.workspace.samples(),
+		Progress: p.workspace.progress, Waiting: o.Events.Locked, MergeLabels: o.MergeLabels, Edition: o.Edition, Samples: p.workspace.samples(),
 	})
 	if err != nil {
 		return nil, p.explain(err)
@@ -195,8 +197,9 @@ func (p *Pipeline) start(ctx context.Context, input bool) (*run.Run, error) {
 	return r, nil
 }
 
-// Invalid returns how many rows of the knowledge were left out, plus passages without their
-// enrichment, when the stages were started.
+// Invalid returns how many documents of the knowledge were left out, plus passages without their
+// enrichment, when the stages were started. Rows that were left out are reported, and lack nothing that another
+// try could bring.
 func (p *Pipeline) Invalid() int { return int(p.invalid.Load()) }
 
 // variant opens the same pipeline with other arguments, to measure it. Both share what calls of

@@ -373,6 +373,10 @@ type Options struct {
 	// granted.
 	Trust func(TrustRequest) error
 
+	// MergeLabels is asked whether labels may become one that an earlier version of racflow told apart, by blanks at
+	// their ends or their Unicode form, in knowledge that it has built; nil: that is an error.
+	MergeLabels func(question string) bool
+
 	Observe outcome.Observer // receives batches, calls and requests (package telemetry); nil: none
 
 	Log    *slog.Logger // gets what stages and the engine log; nil: no log

@@ -250,14 +250,14 @@ type Candidate = result.Candidate
 
 // Row converts the item to a row of an input, with the checks of a reader of rows. A bad item fails alone.
 func (i Item) Row(line int) source.Row {
-	row := source.Row{Line: line, ID: i.ID, Text: i.Text, Label: i.Label, Meta: i.Meta, Trace: i.Trace}
+	row := source.Row{Line: line, ID: i.ID, Text: i.Text, Label: sdk.LabelForm{}.Canonical(i.Label), Meta: i.Meta, Trace: i.Trace}
 	switch {
 	case strings.TrimSpace(i.Text) == "":
-		row.Err = errors.New("the text is empty")
+		row.Err = &source.RowError{Err: errors.New("the text is empty")}
 	case len(i.Text) > source.MaxRow:
-		row.Err = fmt.Errorf("the text is longer than %d bytes", source.MaxRow)
+		row.Err = &source.RowError{Err: fmt.Errorf("the text is longer than %d bytes", source.MaxRow)}
 	case !utf8.ValidString(i.Text):
-		row.Err = errors.New("the text is not UTF-8")
+		row.Err = &source.RowError{Err: errors.New("the text is not UTF-8")}
 	}
 	return row
 }

@@ -232,13 +232,13 @@ type Outcome struct {
 	Run        string      // the ID of its journal; empty: it cannot be resumed
 	Labels     []string    // those of the knowledge
 	Evaluation eval.Report // for the items with an expected label
-	Invalid    int         // rows of the knowledge that were left out, plus passages without their enrichment
+	Invalid    int         // documents of the knowledge that were left out, plus passages without their enrichment
 	Err        error       // why the run ended early; nil: it did not
 	// Spent reports the effect of Options.Spend; nil: it was not set.
 	Spent *spend.Report
 }
 
-// Incomplete reports whether items or rows failed, or lack a voter's answers.
+// Incomplete reports whether items or documents failed, or lack a voter's answers.
 func (o *Outcome) Incomplete() bool {
 	return o.Failed > 0 || o.Provisional > 0 || o.Left > 0 || o.Invalid > 0
 }

@@ -25,11 +25,12 @@ var doctorLong = `No model is asked, and no file is changed. Findings come with 
 severe first:
 
   swapped        error    the columns of text and label were taken for each other
-  spelling       error    labels differ only by case or by what separates their words
+  spelling       error    labels differ only by case, blanks or what separates their words
   contradiction  error    one text has several labels; warning below 1 % of the rows
   leak           error    the knowledge has rows of the input, which flatters figures; info below 1 %
   unknown        error    no row of the input has a label that the knowledge has; info: some
   suspect        warning  voters contradict the label
+  lookalike      warning  labels differ only by quotes, a final full stop, or letters of another script that look alike
   merge          warning  voters confuse two labels by chance, which may mean the same
   near           warning  texts are nearly the same, and their labels differ
   near_leak      warning  rows of the input are nearly the same as rows of the knowledge; info below 1 %
@@ -38,6 +39,7 @@ severe first:
   invalid        warning  rows that cannot be used, such as those without a text
   copies         info     several rows have one text and one label
   languages      info     the texts are in several languages
+  written        info     labels are read without blanks and invisible characters at their ends, and in Unicode NFC
 
 Nearly the same are texts whose runs of four characters agree to 80 %. Of documents it looks for copies, near
 copies, languages and cut texts.
@@ -52,7 +54,9 @@ For merge, the same votes are counted for each two labels. A pair is named where
 better than a coin, and surely worse than 3 times in 4: at 0.05, divided by the number of pairs. So it takes some 15
 rows of each of 5 labels, and 40 of each of 150. The advice says what to write into a table of labels.
 
---fix FILE writes a corrected copy of the rows: without copies, with one spelling for each label, and with
+All labelled rows of the knowledge's files are looked at, also those that the file holds out.
+
+--fix FILE writes a corrected copy of all these rows: without copies, with one spelling for each label, and with
 another label where hardly a doubt is left. The column doctor_action says relabel or review, doctor_label the
 old or the suggested label, doctor_why the reason. Read these rows, and remove the three columns.
 
@@ -134,14 +138,19 @@ func propose(c *cobra.Command, found *engine.Diagnosis, to string, format source
 	if err := out.Commit(); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "%s: %s relabelled, %d to review, %s removed\n", to, terminal.Plural(p.Relabelled, "row"), p.Marked, terminal.Plural(p.Removed, "copy"))
+	left := ""
+	if p.LeftOut > 0 {
+		left = fmt.Sprintf(", %s left out that cannot be used", terminal.Plural(p.LeftOut, "row"))
+	}
+	fmt.Fprintf(c.ErrOrStderr(), "%s: %s relabelled, %d to review, %s removed%s\n", to, terminal.Plural(p.Relabelled, "row"), p.Marked, terminal.Plural(p.Removed, "copy"), left)
 	return nil
 }
 
 // partNames are the parts that eval can leave out.
 var partNames = strings.Join(eval.Parts, ", ")
 
-var evalLong = `An item that failed or got no answer counts as wrong. An item whose label the knowledge does not have is out of
+var evalLong = `An item that failed or got no answer counts as wrong, but for rows that cannot be used, such as those without a text:
+they are not scored. An item whose label the knowledge does not have is out of
 scope: there no answer is the right one, and both kinds are counted apart. Accuracies have 95 % intervals
 (Wilson's; Tango's for differences, item by item).
 

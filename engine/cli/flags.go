@@ -220,6 +220,7 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 		decides = newTrusting(nil)
 	}
 	o.Trust = func(r engine.TrustRequest) error { return decides.decide(r, f.input != "-") }
+	o.MergeLabels = func(question string) bool { return decides.mergeLabels(question, f.input != "-") }
 	switch {
 	case f.offline:
 		o.Services.Mode = governor.Offline

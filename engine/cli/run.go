@@ -211,6 +211,9 @@ func summarize(w io.Writer, o *engine.Outcome, where string) {
 		fmt.Fprintf(w, "; no accuracy, which would be of a mixture: %d of %s are not final", o.Provisional+o.Left, terminal.Plural(o.Items+o.Left, "item"))
 	default:
 		fmt.Fprintf(w, "; accuracy %.3f against the input's labels", r.Accuracy)
+		if r.Unusable > 0 {
+			fmt.Fprintf(w, ", without %s that cannot be used", terminal.Plural(r.Unusable, "row"))
+		}
 	}
 	if where != "" {
 		fmt.Fprintf(w, "; results in %s", terminal.Line(where))
@@ -312,7 +315,7 @@ func reportUnfinished(w io.Writer, p *engine.Pipeline, o *engine.Outcome, file *
 		fmt.Fprintf(w, "run %s ended early: %s\n%s resumes it%s\n", o.Run, part, resume, completes)
 	case o.Err != nil:
 		fmt.Fprintf(w, "run %s ended early: %s resumes it%s\n", o.Run, resume, completes)
-	case o.Failed > 0:
+	case o.Failed > o.Unusable:
 		fmt.Fprintf(w, "%s tries the failed items again\n", resume)
 	}
 }

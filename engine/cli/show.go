@@ -350,11 +350,14 @@ func (d *display) knowledge(r knowledge.BuildReport) {
 			d.print("... and %d more that cannot be used", r.InvalidCount-maxReported)
 			break
 		}
-		what := "the row"
 		if invalid.Line == 0 {
-			what = "it"
+			d.print("%s (it is left out)", invalid)
+		} else {
+			d.print("%s: warning: %s (the row is left out)", name, invalid)
 		}
-		d.print("%s (%s is left out)", invalid, what)
+	}
+	for _, note := range r.Respelt {
+		d.note("%s: %s", name, note)
 	}
 	if r.Unenriched > 0 {
 		d.print("%s: %s without what an enrichment adds, which the next build tries again; the first because %s",

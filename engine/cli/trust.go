@@ -93,16 +93,10 @@ func (t *trusting) decide(r engine.TrustRequest, free bool) error {
 	}
 	if len(open) > 0 {
 		refused := refusal(r, open)
-		if r.Silent || t.silent.Load() || !free || !isTerminal(os.Stdin) || !isTerminal(os.Stderr) {
+		if r.Silent {
 			return refused
 		}
-		ask("%s\nGrant that to %s? [y/N] ", wanted(r, open), r.Folder)
-		ctx := context.Background()
-		if t.command != nil {
-			ctx = t.command.Context()
-		}
-		answer, err := bounded.Interruptible(ctx, func() (string, error) { return strings.ToLower(typedLine(os.Stdin)), nil })
-		if err != nil || answer != "y" && answer != "yes" {
+		if yes, err := t.agrees(fmt.Sprintf("%s\nGrant that to %s?", wanted(r, open), r.Folder), free); !yes {
 			return cmp.Or(err, refused)
 		}
 	}
@@ -115,6 +109,31 @@ func (t *trusting) decide(r engine.TrustRequest, free bool) error {
 		ask("what is granted cannot be kept, and will be asked for again: %v\n", err)
 	}
 	return nil
+}
+
+// agrees asks a person, where there is one at a terminal that is not the input (free).
+func (t *trusting) agrees(question string, free bool) (yes bool, err error) {
+	if t.silent.Load() || !free || !isTerminal(os.Stdin) || !isTerminal(os.Stderr) {
+		return false, nil
+	}
+	fmt.Fprint(os.Stderr, terminal.Sanitize(question)+" [y/N] ")
+	ctx := context.Background()
+	if t.command != nil {
+		ctx = t.command.Context()
+	}
+	answer, err := bounded.Interruptible(ctx, func() (string, error) { return strings.ToLower(typedLine(os.Stdin)), nil })
+	return err == nil && (answer == "y" || answer == "yes"), err
+}
+
+// mergeLabels implements engine.Options.MergeLabels.
+func (t *trusting) mergeLabels(question string, free bool) bool {
+	if os.Getenv("RACFLOW_MERGE_LABELS") != "" {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	yes, _ := t.agrees(question+" Merge them?", free)
+	return yes
 }
 
 // wanted lists what a file wants.

@@ -167,47 +167,27 @@ func bare(text string) string {
 
 func refused(reason string) sdk.Answer { return sdk.Answer{Weight: 1, Reason: reason} }
 
-// fold returns the same for texts that differ in case, in the width of their letters (as
-// East Asian scripts have them), in composed or combining accents, and in spaces,
-// underscores and hyphens between words. It leaves letters in their script, and those
-// compatibility forms that mean something: a² is not a2. Between digits a separator stays
-// one, and at the ends an underscore or hyphen stays as it is: 1-2 is not 12, -1 is not 1,
-// and A- is not A.
+// fold is sdk.FoldLabel without what still stands between words, which models leave out: InvoiceRequest. Between digits
+// it stays, as one blank.
 func fold(text string) string {
-	// Through the upper case, which unites more forms of a letter, such as the two of sigma.
-	return strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, squeeze(text))
+	all := []rune(sdk.FoldLabel(text))
+	out := all[:0:0]
+	for i, r := range all {
+		inside := i > 0 && i+1 < len(all)
+		switch digits := inside && unicode.IsDigit(all[i-1]) && unicode.IsDigit(all[i+1]); {
+		case digits && (r == '-' || r == '_'):
+			r = ' '
+		case r == ' ' && !digits:
+			continue
+		}
+		out = append(out, r)
+	}
+	return string(out)
 }
 
-// squeeze is fold without the case.
-func squeeze(text string) string {
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			text = norm.NFC.String(width.Fold.String(text))
-			break
-		}
-	}
-	from := len(text) - len(strings.TrimLeftFunc(text, separates))
-	to := from + len(strings.TrimRightFunc(text[from:], separates))
-	var b strings.Builder
-	ends := func(separators string) { b.WriteString(strings.Join(strings.Fields(separators), "")) }
-	ends(text[:from])
-	before := rune(-1)
-	for word := range strings.FieldsFuncSeq(text[from:to], separates) {
-		if after, _ := utf8.DecodeRuneInString(word); unicode.IsDigit(before) && unicode.IsDigit(after) {
-			b.WriteByte(' ')
-		}
-		b.WriteString(word)
-		before, _ = utf8.DecodeLastRuneInString(word)
-	}
-	ends(text[to:])
-	return b.String()
-}
-
-func separates(r rune) bool {
-	if r < utf8.RuneSelf {
-		return r == ' ' || r == '_' || r == '-' || r >= '\t' && r <= '\r'
-	}
-	return r == '_' || unicode.IsSpace(r) || unicode.Is(unicode.Hyphen, r)
+// letters are those of a text, in their case and in the form that fold gives them.
+func letters(text string) string {
+	return strings.Join(wordsOf(norm.NFC.String(width.Fold.String(text))), "")
 }
 
 // names are what a prompt allows: its labels and its None.
@@ -245,13 +225,16 @@ func (n *names) exact(text string) (name string, ok bool) {
 // same returns the one name that differs from a text only in what fold unites, and says how.
 func (n *names) same(text string) (name, how string, ok bool) {
 	folded := fold(text)
-	if name, ok = n.folds()[folded]; !ok || name == ambiguous || folded == "" {
+	if name, ok = n.folds()[folded]; ok && name == ambiguous {
+		name, ok = n.exact(norm.NFC.String(text)) // one of them may differ in nothing but composed accents
+	}
+	if !ok || folded == "" {
 		return "", "", false
 	}
 	switch {
 	case strings.EqualFold(name, text):
 		return name, "case", true
-	case squeeze(name) == squeeze(text):
+	case letters(name) == letters(text):
 		return name, "separators", true
 	}
 	return name, "case and separators", true

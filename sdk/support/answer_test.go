@@ -509,3 +509,27 @@ func TestNoLetterLeavesItsScript(t *testing.T) {
 		}
 	}
 }
+
+// TestSignsOfLabels: signs tell labels apart, also where only one of two labels is allowed, and what is written letter by
+// letter goes first.
+func TestSignsOfLabels(t *testing.T) {
+	for _, c := range []struct {
+		text, want string
+		labels     []string
+	}{
+		{"A-", "A-", []string{"A", "A-", "A+"}}, {"**A-**", "A-", []string{"A", "A-"}}, {"A-", "A-", []string{"A", "B"}}, {"a-.", "A-", []string{"A", "A-"}},
+		{"c#", "c#", []string{"c", "c#", "c++"}}, {"C++", "c++", []string{"c", "c#", "c++"}}, {`"C#"`, "c#", []string{"c", "c#"}}, {"c#", "c#", []string{"c"}}, {".NET", ".net", []string{"net", ".net"}}, {"net.", "net", []string{"net", ".net"}},
+		{"-1", "-1", []string{"-1", "0", "1"}}, {"- 1", "-1", []string{"-1", "0"}}, {"\u22121", "-1", []string{"-1", "1"}}, {"1.1", "1.1", []string{"11", "1.1"}}, {"1.1.", "1.1", []string{"11", "1.1"}}, {"50%", "50 %", []string{"50", "50 %"}},
+		{"ru\u0308ckgabe", "rückgabe", []string{"Rückgabe", "rückgabe"}}, {"Card\u00a0lost\u200b", "card_lost", []string{"card_lost", "card"}},
+	} {
+		for _, text := range []string{c.text, `{"label": ` + strconv.Quote(c.text) + "}"} {
+			p := sdk.Prompt{Text: "?", Labels: c.labels}
+			if text != c.text {
+				p.Fields = []string{"label"}
+			}
+			if got := support.ReadAnswer(text, p, support.AnswerOptions{}); got.Label != c.want || got.Reason != "" {
+				t.Errorf("%s of %q: got %+v, want %q", text, c.labels, got, c.want)
+			}
+		}
+	}
+}

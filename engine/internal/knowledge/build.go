@@ -61,6 +61,8 @@ type BuildJob struct {
 	Plan       bool // only report what would be done
 	Later      generation.LaterResults
 	Vectors    cache.VectorOptions // where vectors of earlier builds are kept
+	// MergeLabels decides whether labels of an earlier build may become one (Options.MergeLabels).
+	MergeLabels func(question string) bool
 
 	learnt  []byte       // state of an embedder that an earlier try fitted, perhaps noted nowhere else
 	updated *BuildResult // of an earlier try that stored all entries, but not the centroids
@@ -158,7 +160,13 @@ func (b *builder) build(ctx context.Context) error {
 		b.Report.Anew = generation.WhyAnew(ctx, b.Block, b.Store, b.Collection, b.Origin)
 	}
 	var labels map[string]bool
-	if b.note.Complete && digest != "" && digest == b.note.Source && (b.Edition || b.note.Invalid+b.note.Unenriched == 0) {
+	outdated := false
+	if b.note.Complete && !b.Plan {
+		if outdated, err = b.outdated(ctx); err != nil {
+			return err
+		}
+	}
+	if b.note.Complete && !outdated && digest != "" && digest == b.note.Source && (b.Edition || b.note.Invalid+b.note.Unenriched == 0) {
 		b.Report.Unchanged, b.Report.Documents = true, b.note.Documents
 		if b.Edition {
 			b.Report.Invalid, b.Report.InvalidCount = slices.Clone(b.Source.Invalid), b.note.Invalid
@@ -182,7 +190,7 @@ func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[s
 	if err := b.Read(ctx); err != nil {
 		return nil, err
 	}
-	b.Report.Invalid, b.Report.InvalidCount = slices.Clone(b.Source.Invalid), b.Source.Count
+	b.Report.Invalid, b.Report.InvalidCount, b.Report.Respelt = slices.Clone(b.Source.Invalid), b.Source.Count, b.Source.Respelt
 	stock, err := generation.TakeStock(ctx, b.Store, b.Collection, b.Chunker != nil)
 	if err != nil {
 		return nil, err
@@ -376,6 +384,7 @@ type BuildReport struct {
 	Unchanged               bool                    // the source has not changed: the build compared no row
 	Invalid                 []generation.InvalidRow // the first generation.MaxInvalid of them
 	InvalidCount            int                     // how many there are
+	Respelt                 []string                // notes on labels that are not read as they are written
 	Unenriched              int                     // passages that are kept without an addition that they should have
 	FirstUnenriched         generation.InvalidRow
 	Asks                    []Asks // in a plan: what services would be asked, at most

@@ -50,6 +50,43 @@ func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, be
 	return nil
 }
 
+// outdated reports whether the store has labels as racflow 0.1 read them: with blanks and invisible characters at their
+// ends, and not in NFC. Where some of them become one with others, as rows of the source still have them, a person has to agree.
+func (b *builder) outdated(ctx context.Context) (is bool, err error) {
+	collection := generation.Centroids(b.Collection)
+	if _, err := b.Store.Open(ctx, collection, sdk.Schema{Dimension: b.Embedder.Dimension()}); err != nil {
+		return false, fmt.Errorf("open centroids: %w", err)
+	}
+	var labels []string
+	if err := generation.Scan(ctx, b.Store, collection, sdk.Scan{}, func(e sdk.Entry) { labels = append(labels, e.Label) }); err != nil {
+		return false, err
+	}
+	slices.Sort(labels)
+	first, merged := map[string]string{}, ""
+	for _, written := range labels {
+		label := sdk.LabelForm{}.Canonical(written)
+		is = is || label != written
+		if other, ok := first[label]; ok && merged == "" {
+			merged = fmt.Sprintf("%+q and %+q", other, written)
+		}
+		first[label] = written
+	}
+	if merged == "" {
+		return is, nil
+	}
+	if err := b.Read(ctx); err != nil {
+		return false, err
+	}
+	if len(b.Source.Respelt) == 0 { // somebody has corrected the rows
+		return is, nil
+	}
+	question := fmt.Sprintf("labels that an earlier version of racflow told apart become one: %s. Blanks and invisible characters at the ends of labels count no more, nor does their Unicode form", merged)
+	if b.MergeLabels == nil || !b.MergeLabels(fmt.Sprintf("knowledge %q: %s.", b.Block.Name, question)) {
+		return false, &generation.SourceError{Range: b.Block.Main().Range, Err: fmt.Errorf("%s: nothing was changed. Give these rows other labels or, if one label is meant, set RACFLOW_MERGE_LABELS=1 once", question)}
+	}
+	return is, nil
+}
+
 // split returns the labels of sets.
 func (b *builder) split(sets map[string]bool) map[string]bool {
 	all := map[string]bool{}

@@ -117,6 +117,9 @@ type Options struct {
 	// Edition searches a generation that never changes (generation.Edition): for processes that search
 	// for a long time.
 	Edition bool
+	// MergeLabels is asked whether labels that an earlier version of racflow told apart may become one in knowledge that it
+	// has built; nil: they may not.
+	MergeLabels func(question string) bool
 }
 
 // Open brings the store in step with the source and returns the knowledge, ready to be searched. It opens an
@@ -145,6 +148,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 		Block: block, Starter: starter, Store: store, Embedder: set.Embedder, Chunker: set.Chunker,
 		Collection: name, Origin: generation.OriginOf(block, set),
 		Stdin: o.Stdin, Progress: o.Progress, Plan: o.Plan, Later: generation.LaterResults{Handles: o.Pending, Waits: o.Waits}, Vectors: o.Vectors,
+		MergeLabels: o.MergeLabels,
 	}
 	there := false // the edition exists, at least in part: a process that leaves it may be removing it
 	if o.Edition {
@@ -152,7 +156,11 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
 		}
 		job.Edition, job.Origin.Base = true, name
-		if job.Collection, there, err = generation.Edition(ctx, store, name, block.Name, job.Source.Digest); err != nil {
+		content := job.Source.Digest
+		if len(job.Source.Respelt) > 0 { // an edition of an earlier version has these labels as they are written
+			content += "\nrespelt"
+		}
+		if job.Collection, there, err = generation.Edition(ctx, store, name, block.Name, content); err != nil {
 			return nil, fmt.Errorf("knowledge %q: %w", block.Name, err)
 		}
 	}

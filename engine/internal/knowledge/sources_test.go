@@ -1,6 +1,7 @@
 package knowledge_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,12 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/internal/knowledge"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/sdk"
@@ -99,7 +101,7 @@ func TestSources(t *testing.T) {
 			step.do()
 			k, embedded := b.open(rows...)
 			must.Equal(t, "embedded", step.embedded, embedded)
-			if d := cmp.Diff(step.report, k.Report, cmpopts.IgnoreFields(knowledge.BuildReport{}, "Name", "Embedder", "Store", "Documents", "Invalid")); d != "" {
+			if d := gocmp.Diff(step.report, k.Report, cmpopts.IgnoreFields(knowledge.BuildReport{}, "Name", "Embedder", "Store", "Documents", "Invalid")); d != "" {
 				t.Errorf("report (-want +got):\n%s", d)
 			}
 			must.Equal(t, "entries", step.entries, entries(t, k))
@@ -141,5 +143,83 @@ func TestOneSourceIsAsEver(t *testing.T) {
 	_, content := k.Generation()
 	if i := slices.IndexFunc(all, func(c sdk.Collection) bool { return strings.Contains(string(c.Note), digest) }); i < 0 || content == "" {
 		t.Errorf("no note has the digest %s of the file", digest)
+	}
+}
+
+// writeLabels gives the entries of the only generation labels as racflow 0.1 did: as they are written in the file.
+func (b *bench) writeLabels(written map[string]string) {
+	ctx, store := b.t.Context(), must.Get(b.stages.Store(b.t.Context()))(b.t)
+	for _, c := range must.Get(store.List(ctx))(b.t) {
+		schema := sdk.Schema{Dimension: 4, Analyzer: b.block.Analyzer}
+		if strings.HasSuffix(c.Name, "-labels") {
+			schema.Analyzer = ""
+		}
+		must.Get(store.Open(ctx, c.Name, schema))(b.t)
+		var entries []sdk.Entry
+		must.Do(b.t, generation.Scan(ctx, store, c.Name, sdk.Scan{Texts: true, Vectors: true}, func(e sdk.Entry) { entries = append(entries, e) }))
+		if strings.HasSuffix(c.Name, "-labels") {
+			must.Do(b.t, store.Delete(ctx, c.Name, []string{"x", "y", "ü"}))
+			entries = nil
+			for _, label := range written {
+				entries = append(entries, sdk.Entry{ID: label, Label: label, Vector: []float32{1, 0, 0, 0}})
+			}
+		}
+		for i, e := range entries {
+			entries[i].Label = cmp.Or(written[e.ID], e.Label)
+			entries[i].Hash = source.Row{Text: e.Text, Label: entries[i].Label}.Hash()
+		}
+		must.Do(b.t, store.Put(ctx, c.Name, entries))
+		must.Do(b.t, store.Commit(ctx, c.Name, c.Note))
+	}
+}
+
+// TestLabelsOfEarlierVersions: knowledge whose labels would merge stays as it is until a person agrees, or has corrected its
+// rows; where none merge, the rows are done again.
+func TestLabelsOfEarlierVersions(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		written map[string]string // labels in the file, by id
+		after   map[string]string // nil: the same file
+		agree   bool
+		asked   string
+		want    []string // nil: it is refused
+	}{
+		{name: "nobody agrees", written: map[string]string{"1": "x", "2": "x ", "3": "y"}, asked: `"x" and "x "`},
+		{name: "a person agrees", written: map[string]string{"1": "x", "2": "x\u200b", "3": "y"}, agree: true, asked: `"x" and "x\u200b"`, want: []string{"x", "y"}},
+		{name: "two forms of Unicode", written: map[string]string{"1": "u\u0308", "2": "ü", "3": "y"}, agree: true, asked: `"u\u0308" and "\u00fc"`, want: []string{"y", "ü"}},
+		{name: "none merge", written: map[string]string{"1": "x ", "2": "x ", "3": "y"}, want: []string{"x", "y"}},
+		{name: "corrected", written: map[string]string{"1": "x", "2": "x ", "3": "y"}, after: map[string]string{"1": "x", "2": "x", "3": "y"}, want: []string{"x", "y"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			rows := func(labels map[string]string) []string {
+				return []string{"1\ta\t" + labels["1"], "2\tab\t" + labels["2"], "3\tcd\t" + labels["3"]}
+			}
+			b.open(rows(c.written)...)
+			b.writeLabels(c.written)
+			if c.after != nil {
+				put(t, b.block.Sources[0].Path, "id\ttext\tlabel\n"+strings.Join(rows(c.after), "\n")+"\n")
+			}
+			asked := ""
+			open := func() (*knowledge.Knowledge, error) {
+				return knowledge.Open(t.Context(), b.block, b.stages, knowledge.Options{MergeLabels: func(question string) bool { asked = question; return c.agree }})
+			}
+			k, err := open()
+			if !strings.Contains(asked, c.asked) || (asked == "") != (c.asked == "") {
+				t.Errorf("asked %q, want %q", asked, c.asked)
+			}
+			if c.want == nil {
+				if err == nil || !strings.Contains(err.Error(), "RACFLOW_MERGE_LABELS=1") {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			must.Do(t, err)
+			must.Equal(t, "labels", c.want, k.Labels)
+			asked = ""
+			if k = must.Get(open())(t); asked != "" || !k.Report.Unchanged {
+				t.Errorf("it asks again: %q, %+v", asked, k.Report)
+			}
+		})
 	}
 }

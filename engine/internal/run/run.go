@@ -171,6 +171,8 @@ type Options struct {
 	Progress  terminal.ProgressFunc        // of building knowledge, and of stages that learn from it
 	Waiting   func(name string, why error) // called while another process builds the knowledge; may be nil
 	Samples   string                       // as knowledge.Options.Samples
+	// MergeLabels is that of knowledge.Options.
+	MergeLabels func(question string) bool
 	// Edition makes the run search generations that nobody changes (generation.Edition): for one
 	// that answers for long.
 	Edition bool
@@ -227,7 +229,7 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	for _, block := range r.pipeline.Knowledge() {
 		start := time.Now()
 		k, err := knowledge.Open(ctx, block, stage.LaunchKnowledge(block, o.Launch), knowledge.Options{
-			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, Pending: o.Pending, Waits: o.Waits, Progress: o.Progress,
+			Stdin: o.Stdin, Vectors: o.Vectors, Waiting: o.Waiting, MergeLabels: o.MergeLabels, Pending: o.Pending, Waits: o.Waits, Progress: o.Progress,
 			Edition: o.Edition, Samples: o.Samples,
 		})
 		r.observe.Knowledge(block.Name, time.Since(start), err)

@@ -237,6 +237,7 @@ type Rows struct {
 	From    *export        // the export with the rows; nil: the file itself has them
 
 	converted []byte // the rows of an export, as JSONL
+	respelt   string // how labels are not read as they are written; empty: they are
 
 	// Read finds the following in all rows.
 	Count, Invalid  int
@@ -342,6 +343,9 @@ func (r *Rows) each(form source.Form, f func(source.Row)) error {
 	for {
 		row, err := in.Next()
 		if errors.Is(err, io.EOF) {
+			if form.Part == r.Form.Part { // else only a part was read
+				r.respelt = in.Respelt()
+			}
 			return nil
 		}
 		if err != nil {

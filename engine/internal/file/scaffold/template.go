@@ -56,6 +56,9 @@ func (r *Rows) describe(w io.Writer) {
 	for _, note := range r.Seen.Notes {
 		line(w, "  %s", note)
 	}
+	if r.respelt != "" {
+		line(w, "  %s", r.respelt)
+	}
 	if r.Invalid > 0 {
 		line(w, "  %s (a run reports all)", r.First.Unusable(r.Invalid, r.Invalid+r.Count))
 	}

@@ -109,7 +109,7 @@ func noLabels(s *pipeline.Source, err error) error {
 
 // describedOf reads a line. Columns without a meaning of their own become metadata of the description.
 func describedOf(row source.Row, columns *pipeline.DescribedColumns) (d described) {
-	d.label = strings.TrimSpace(row.Text)
+	d.label = sdk.LabelForm{}.Canonical(row.Text)
 	for _, f := range row.Fields {
 		switch texts := textsOf(f.Value); {
 		case len(texts) == 0:
@@ -120,7 +120,7 @@ func describedOf(row source.Row, columns *pipeline.DescribedColumns) (d describe
 		case f.Name == columns.Examples:
 			d.examples = texts
 		case f.Name == columns.Becomes:
-			d.becomes = texts[0]
+			d.becomes = sdk.LabelForm{}.Canonical(texts[0])
 		default:
 			if d.meta == nil {
 				d.meta = sdk.Meta{}

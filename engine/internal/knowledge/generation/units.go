@@ -42,7 +42,7 @@ const HashBytes = source.HashBytes
 func readRows(_ context.Context, block *pipeline.Knowledge, stdin io.Reader) (*Source, error) {
 	s := &Source{places: map[string]InvalidRow{}, load: loadHeld}
 	var err error
-	s.Digest, s.Described, err = eachUnit(block, stdin, s.places, s.reject, func(u Unit) error {
+	s.Digest, s.Described, err = s.eachUnit(block, stdin, func(u Unit) error {
 		s.Units = append(s.Units, u)
 		return nil
 	})
@@ -58,11 +58,10 @@ func loadHeld(ctx context.Context, wanted []Unit, f func(Unit, error) error) err
 	return nil
 }
 
-// eachUnit calls f with each unit of a knowledge made of rows, and reject with unusable rows. It
-// notes the places of units, by id, and returns the digest of the sources, and what a table says of
-// labels. The decisions of people change or drop rows of the other files, and come after them; the rows of
+// eachUnit calls f with each unit of a knowledge made of rows. It notes unusable rows and the places of
+// units, and returns the digest of the sources, and what a table says of labels. The decisions of people change or drop rows of the other files, and come after them; the rows of
 // the table come last.
-func eachUnit(block *pipeline.Knowledge, stdin io.Reader, places map[string]InvalidRow, reject func(InvalidRow), f func(Unit) error) (digest string, labels map[string]sdk.Described, err error) {
+func (s *Source) eachUnit(block *pipeline.Knowledge, stdin io.Reader, f func(Unit) error) (digest string, labels map[string]sdk.Described, err error) {
 	table, err := ReadTable(block)
 	if err != nil {
 		return "", nil, err
@@ -71,46 +70,46 @@ func eachUnit(block *pipeline.Knowledge, stdin io.Reader, places map[string]Inva
 		table.take(&u)
 		return f(u)
 	}
-	decided, err := readDecided(block.Reviewed(), block.LabelForm(), reject)
+	decided, err := readDecided(block.Reviewed(), block.LabelForm(), s.reject)
 	if err != nil {
 		at := slices.IndexFunc(block.Sources, func(s pipeline.Source) bool { return s.Reviewed })
 		return "", nil, &SourceError{block.Sources[at].Range, err}
 	}
 	var digests []string
-	for _, s := range block.Sources {
-		if s.Reviewed || s.Describes != nil {
+	for _, from := range block.Sources {
+		if from.Reviewed || from.Describes != nil {
 			continue
 		}
-		digest, err := eachRow(s, stdin, places, reject, func(u Unit) error {
+		digest, err := s.eachRow(from, stdin, func(u Unit) error {
 			if !decided.revise(&u) {
 				return nil
 			}
 			return take(u)
 		})
 		if err != nil {
-			return "", nil, &SourceError{s.Range, err}
+			return "", nil, &SourceError{from.Range, err}
 		}
 		digests = append(digests, digest)
 	}
 	if decided != nil {
 		digests = append(digests, decided.digest)
-		if err := decided.rest(places, reject, take); err != nil {
+		if err := decided.rest(s.places, s.reject, take); err != nil {
 			return "", nil, err
 		}
 	}
 	if table != nil {
 		digests = append(digests, table.digest)
-		if err := table.rest(places, reject, f); err != nil {
+		if err := table.rest(s.places, s.reject, f); err != nil {
 			return "", nil, err
 		}
 	}
 	return digestOf(digests), table.described(), nil
 }
 
-// eachRow calls f with each usable row of a source, and reject with the others. It adds the places
-// of the rows to places, by id, and returns the digest of the source.
-func eachRow(s pipeline.Source, stdin io.Reader, places map[string]InvalidRow, reject func(InvalidRow), f func(Unit) error) (digest string, err error) {
-	r, err := s.Open(stdin)
+// eachRow calls f with each usable row of a source block. It notes the others, the places of the rows, and labels that are
+// not read as they are written, and returns the digest of the source.
+func (s *Source) eachRow(from pipeline.Source, stdin io.Reader, f func(Unit) error) (digest string, err error) {
+	r, err := from.Open(stdin)
 	if err != nil {
 		return "", err
 	}
@@ -118,24 +117,27 @@ func eachRow(s pipeline.Source, stdin io.Reader, places map[string]InvalidRow, r
 	for {
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {
+			if note := r.Respelt(); note != "" {
+				s.Respelt = append(s.Respelt, from.Path+": "+note)
+			}
 			return r.Digest(), nil
 		}
 		if err != nil {
-			return "", named(s.Path, err)
+			return "", named(from.Path, err)
 		}
 		file, line := row.Place()
-		at := InvalidRow{Path: cmp.Or(file, s.Path), Line: line}
-		if first, ok := places[row.ID]; row.Err == nil && row.ID != "" && ok {
+		at := InvalidRow{Path: cmp.Or(file, from.Path), Line: line}
+		if first, ok := s.places[row.ID]; row.Err == nil && row.ID != "" && ok {
 			row.Err = repeated(row.ID, first, at)
 		}
 		if row.Err != nil {
 			at.Err = row.Err
-			reject(at)
+			s.reject(at)
 			continue
 		}
 		u := Unit{Text: row.Text, Label: row.Label, Context: row.Context, Meta: row.Meta, Hash: row.Hash()}
-		u.ID = source.EntryID(row, u.Hash, places)
-		places[u.ID] = at
+		u.ID = source.EntryID(row, u.Hash, s.places)
+		s.places[u.ID] = at
 		if err := f(u); err != nil {
 			return "", err
 		}
@@ -185,6 +187,7 @@ type Source struct {
 	Digest  string       // of the whole content
 	Invalid []InvalidRow // the first MaxInvalid of them
 	Count   int          // number of all invalid rows
+	Respelt []string     // notes on labels that are not read as they are written, one for each source block that has some
 	// Described is what a table says of labels, by label; nil: there is no table.
 	Described map[string]sdk.Described
 	Contents  map[string]bool // ids of documents that were read without their tables of contents

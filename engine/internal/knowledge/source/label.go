@@ -24,7 +24,7 @@ var ErrSeveralLabels = errors.New("several labels")
 // text makes a row's label of a text.
 func (l Labels) text(name, text string) (string, error) {
 	if !l.Many {
-		return text, nil
+		return l.Canonical(text), nil
 	}
 	return l.list(name, strings.Split(text, cmp.Or(l.Separator, ";")))
 }
@@ -36,7 +36,7 @@ func (l Labels) list(name string, texts []string) (string, error) {
 	case len(texts) == 0:
 		return "", nil
 	case len(texts) == 1:
-		return texts[0], nil
+		return l.Canonical(texts[0]), nil
 	default:
 		return "", fmt.Errorf("%q holds %w, and a row has one: write labels = \"many\" in the source block, or take the first of each row with %q in place of %[1]q", name, ErrSeveralLabels, name+"[0]")
 	}
@@ -50,11 +50,11 @@ func (l Labels) list(name string, texts []string) (string, error) {
 
 // path makes a row's label of its levels. Only the last ones may be empty.
 func (l Labels) path(levels []string) (string, error) {
-	for len(levels) > 0 && strings.TrimSpace(levels[len(levels)-1]) == "" {
+	for len(levels) > 0 && l.Canonical(levels[len(levels)-1]) == "" {
 		levels = levels[:len(levels)-1]
 	}
 	for i, level := range levels {
-		levels[i] = strings.TrimSpace(level)
+		levels[i] = l.Canonical(level)
 		switch {
 		case levels[i] == "":
 			return "", fmt.Errorf("%q is empty, and a level below it is not", l.Columns[i])
@@ -65,9 +65,23 @@ func (l Labels) path(levels []string) (string, error) {
 	return strings.Join(levels, l.Levels), nil
 }
 
+// respelt returns the first of a row's labels that is not read as it is written; empty: none. Blanks beside what
+// separates the labels of a set, or around a level, are no part of them.
+func (l Labels) respelt(texts []string) string {
+	for _, text := range texts {
+		if l.Many || l.Columns != nil {
+			text = strings.TrimSpace(text)
+		}
+		if label := (sdk.LabelForm{}).Canonical(text); label != text && label != "" {
+			return text
+		}
+	}
+	return ""
+}
+
 // labelOf returns the label in a value: a text, a number, or a list of those. It keeps an earlier
 // error of the row.
-func (l Labels) labelOf(name string, value any, before error) (label string, err error) {
+func (l Labels) labelOf(name string, value any, before error) (label, respelt string, err error) {
 	var texts []string
 	ok := true
 	take := func(value any) {
@@ -78,7 +92,7 @@ func (l Labels) labelOf(name string, value any, before error) (label string, err
 	if isList = isList && list[0] == '['; isList {
 		var all []rows.JSONMember
 		if all, err = rows.JSONMembers(list, true); err != nil {
-			return "", cmp.Or(before, fmt.Errorf("%q: %w", name, err))
+			return "", "", cmp.Or(before, fmt.Errorf("%q: %w", name, err))
 		}
 		for _, v := range all {
 			take(v.Value)
@@ -94,7 +108,10 @@ func (l Labels) labelOf(name string, value any, before error) (label string, err
 	default:
 		label, err = l.text(name, texts[0])
 	}
-	return label, cmp.Or(before, err)
+	if l.Many && !isList {
+		texts = strings.Split(texts[0], cmp.Or(l.Separator, ";"))
+	}
+	return label, l.respelt(texts), cmp.Or(before, err)
 }
 
 // Renames maps labels to those as which their rows count.

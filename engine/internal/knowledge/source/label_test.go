@@ -21,6 +21,9 @@ func TestLabels(t *testing.T) {
 		fails               string // a part of the error of the row or file
 	}{
 		{"one label", "a.tsv", "text\tlabel\nx\tb;a\n", source.Labels{}, "b;a", ""},
+		{"blanks and invisible characters around it", "a.csv", "text,label\nx, b\u00a0\ny,\u200bRu\u0308ck a\ufeff\nz,\u200b\n", source.Labels{}, "b,Rück a,", ""},
+		{"those of a set", "a.jsonl", `{"text": "x", "label": [" b", "a\u200b", "a"]}`, set, "a; b", ""},
+		{"those of levels", "a.tsv", "text\ttop\tleaf\nx\ta\u00a0\tu\u0308\n", tree, "a/ü", ""},
 		{"a text", "a.tsv", "text\tlabel\nx\t b ; a;;b\ny\t\n", set, "a; b,", ""},
 		{"another separator", "a.csv", "text,label\nx,b|a;c\n", bars, "a;c; b", ""},
 		{"a list", "a.jsonl", `{"text": "x", "label": ["b", "a;c", 3]}` + "\n" + `{"text": "y", "label": []}`, set, "3; a;c; b,", ""},
@@ -67,5 +70,23 @@ func TestLabels(t *testing.T) {
 				t.Errorf("got %q, want %q%s", got, c.want, c.fails)
 			}
 		})
+	}
+}
+
+// TestLabelsWrittenOtherwise: a reader says which labels it does not read as they are written.
+func TestLabelsWrittenOtherwise(t *testing.T) {
+	for content, want := range map[string]string{
+		"text,label\nx,a\ny,b\n":                  "",
+		"text,label\nx,a\ny,b\u00a0\nz, c\n,d \n": `written otherwise: 2, the first on line 3: "b\u00a0"`,
+	} {
+		r, err := source.Open("-", source.Form{Format: source.CSV}, source.Mapping{Text: "text", Label: "label"}, strings.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err = r.Next(); err == nil; _, err = r.Next() {
+		}
+		if got := strings.Join(r.Notes(), "\n"); !strings.HasSuffix(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q: got %q, want %q", content, got, want)
+		}
 	}
 }

@@ -178,13 +178,14 @@ func (o *object) row(line int, members []Field, err error) Row {
 	var label any
 	label, taken[2] = o.label.of(members)
 	if o.levels == nil {
-		row.Label, row.Err = o.labels.labelOf(o.label.name, label, row.Err)
+		row.Label, row.respelt, row.Err = o.labels.labelOf(o.label.name, label, row.Err)
 	} else {
 		levels := make([]string, len(o.levels))
 		for i, c := range o.levels {
 			taken = append(taken, 0)
 			levels[i] = take(len(taken)-1, c, true)
 		}
+		row.respelt = o.labels.respelt(levels)
 		row.Label, err = o.labels.path(levels)
 		row.Err = cmp.Or(row.Err, err)
 	}

@@ -267,6 +267,9 @@ type Reader struct {
 	columns []string
 	digests []string // of the files before the current one
 
+	respelt int // number of rows whose labels are not read as they are written
+	first   Row // of them
+
 	size int64 // of all files, in bytes; -1: unknown
 	read atomic.Int64
 }
@@ -351,9 +354,17 @@ func (r *Reader) Next() (Row, error) {
 			row.File, row.before = r.files[r.opened-1], r.before[r.opened-1]
 			row.Line += row.before
 		}
-		if !row.out && (r.form.Part == [2]float64{} || in(r.form.Part, row.Text)) {
-			return row, nil
+		if row.out || r.form.Part != [2]float64{} && !in(r.form.Part, row.Text) {
+			continue
 		}
+		if row.Err != nil {
+			row.Err = &RowError{row.Err}
+		} else if row.respelt != "" {
+			if r.respelt++; r.respelt == 1 {
+				r.first = row
+			}
+		}
+		return row, nil
 	}
 }
 
@@ -400,8 +411,25 @@ func (r *Reader) Form() Form {
 	return f
 }
 
-// Notes says what was detected in the current file and may be wrong, a sentence each.
-func (r *Reader) Notes() []string { return r.at.notes() }
+// Notes says what was detected in the current file and may be wrong, and how the labels of the rows so far are not read as
+// they are written, a sentence each.
+func (r *Reader) Notes() []string {
+	notes := r.at.notes()
+	if note := r.Respelt(); note != "" {
+		notes = append(notes, r.path+": "+note)
+	}
+	return notes
+}
+
+// Respelt says how the labels of the rows so far are not read as they are written; empty: they are.
+func (r *Reader) Respelt() string {
+	if r.respelt == 0 {
+		return ""
+	}
+	file, line := r.first.Place()
+	return fmt.Sprintf("labels are read without blanks and invisible characters at their ends, and in Unicode NFC; written otherwise: %d, the first on line %s: %+q",
+		r.respelt, strings.TrimSuffix(fmt.Sprint(line, " of ", file), " of "), r.first.respelt)
+}
 
 // Progress returns how many bytes of the files on disk have been read, and their total size; -1:
 // the size is unknown. Any goroutine may call it at any time.

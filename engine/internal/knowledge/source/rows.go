@@ -100,7 +100,7 @@ type Row struct {
 	File    string // file of a glob that has the row; empty: the source is one file
 	ID      string // empty: the row has none
 	Text    string
-	Label   string
+	Label   string    // as sdk.LabelForm.Canonical writes it
 	Context string    // says where the text stands; may be empty
 	Gold    []Gold    // passages that a search should find; nil: unknown
 	Trace   sdk.Trace // of the request that brought the row; zero: none
@@ -108,10 +108,11 @@ type Row struct {
 	// Fields are the columns that are not mapped to ID, Text or Label, in the file's order, if the
 	// Mapping asks for them.
 	Fields []Field
-	Err    error // not nil: the row is unusable
+	Err    error // not nil, from a Reader a *RowError: the row is unusable
 
-	before int  // number of lines in the files before this one
-	out    bool // Form.Where excludes it
+	before  int    // number of lines in the files before this one
+	out     bool   // Form.Where excludes it
+	respelt string // how the label is written, where that is not how it is read; empty: alike
 }
 
 // Place returns the file of a glob that has the row, and the line in that file. The file is empty
@@ -153,6 +154,12 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %v", e.Path, e.Line, e.Column, e.Err)
 }
 func (e *FileError) Unwrap() error { return e.Err }
+
+// RowError says why a row cannot be used.
+type RowError struct{ Err error }
+
+func (e *RowError) Error() string { return e.Err.Error() }
+func (e *RowError) Unwrap() error { return e.Err }
 
 // check sets the error of a parsed row that is unusable.
 func check(row *Row) {

@@ -12,6 +12,9 @@ func (s *Set) copies() (groups [][]int) {
 	first := make(map[uint64]int, len(s.Rows))
 	at := map[uint64]int{} // in groups
 	for i, r := range s.Rows {
+		if r.Held && r.Label == "" {
+			continue
+		}
 		before, seen := first[r.key]
 		if !seen {
 			first[r.key] = i
@@ -41,8 +44,10 @@ func (s *Set) copied(groups [][]int) (all []Finding) {
 			f = &contrary
 			texts++
 			f.Count += len(group)
+		} else if group = slices.DeleteFunc(slices.Clone(group), func(i int) bool { return s.Rows[i].Held != one.Held }); len(group) > 1 {
+			f.Count += len(group) - 1 // not those that the knowledge and an input share, which are a leak
 		} else {
-			f.Count += len(group) - 1
+			continue
 		}
 		for n, i := range group {
 			if len(f.Rows) >= maxPlaces || n > 1 && !differ {
@@ -85,6 +90,9 @@ func (s *Set) unit() string {
 func Known(input, knowledge *Set) (some []Place, count, labelled int) {
 	has, decided := make(map[uint64]int, len(knowledge.Rows)), map[uint64]bool{}
 	for i, r := range knowledge.Rows {
+		if r.Held {
+			continue
+		}
 		has[r.key] = i
 		if r.Reviewed {
 			decided[r.key] = true
@@ -158,7 +166,7 @@ func alike(ctx context.Context, knowledge, input *Set) (all []Finding, err error
 			return false
 		}
 		if b >= n {
-			return row(b).Label != ""
+			return row(b).Label != "" && !row(a).Held
 		}
 		return knowledge.documents || row(a).Label != row(b).Label && row(a).Label != "" && row(b).Label != ""
 	})

@@ -39,8 +39,8 @@ func Look(ctx context.Context, o Options) (Report, error) {
 	r := Report{}
 	all := map[string]int{} // labels
 	for _, k := range o.Knowledge {
-		r.Rows += len(k.Rows)
-		labels := k.counts()
+		r.Rows += len(k.Rows) - k.held
+		labels := k.counts(false)
 		for label, n := range labels {
 			for _, node := range k.Form().Path(label) {
 				all[node] += n
@@ -59,6 +59,9 @@ func Look(ctx context.Context, o Options) (Report, error) {
 			r.add(f)
 		}
 		if !o.Quick {
+			if slices.ContainsFunc(o.Knowledge, func(k Source) bool { return k.Path == o.Input.Path }) {
+				o.Input.Respelt = nil // it is said of the knowledge
+			}
 			o.Input.texts(&r)
 		}
 	}
@@ -90,9 +93,7 @@ func (k Source) look(ctx context.Context, o Options, labels map[string]int, r *R
 		r.add(swapped)
 		return nil // all other findings would follow from this one
 	}
-	if f, found := k.spelling(labels); found {
-		r.add(f)
-	}
+	k.spelling(o.Input, r)
 	for _, f := range k.copied(k.copies()) {
 		r.add(f)
 	}
@@ -130,6 +131,9 @@ func (k Source) look(ctx context.Context, o Options, labels map[string]int, r *R
 
 // texts finds unusable rows, and a mix of languages.
 func (s *Set) texts(r *Report) {
+	for _, note := range s.Respelt {
+		r.add(Finding{Check: "written", Severity: Info, Count: 1, Message: s.Name + ": " + note, Advice: "nothing has to be done; --fix writes them as they are read"})
+	}
 	if s.Bad > 0 {
 		r.add(Finding{
 			Check: "invalid", Severity: Warning, Count: s.Bad, Rows: s.Invalid,
@@ -256,6 +260,10 @@ type Set struct {
 	// A table of labels renames some to others, and describes some that need no row.
 	Renames   source.Renames
 	Described []string
+	// Respelt says that labels are not read as they are written; empty: they are.
+	Respelt []string
+
+	held, unusable int // rows: of Rows, and of the files
 
 	documents bool
 	// From the last look: suspects and, by row, near copies with another label.
@@ -272,6 +280,8 @@ type Row struct {
 	// Reviewed says that a person decided its label, which also answers an item with its text; such
 	// an item is not scored.
 	Reviewed bool
+	// Held says that the knowledge does not have the row, which stands in its file: it is held out to be answered, say.
+	Held bool
 
 	key   uint64 // of the normalised text
 	added bool   // it is a decision, not a row of a file
@@ -301,6 +311,7 @@ func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quic
 			file = path
 		}
 		if row.Err != nil {
+			s.unusable++
 			if s.Bad++; len(s.Invalid) < maxPlaces {
 				s.Invalid = append(s.Invalid, Place{File: file, Line: line, Text: short(row.Text), Note: row.Err.Error()})
 			}
@@ -320,7 +331,26 @@ func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quic
 		s.Rows = append(s.Rows, one)
 	}
 	s.Columns = r.Columns()
+	if note := r.Respelt(); note != "" {
+		s.Respelt = []string{path + ": " + note}
+	}
 	return s, nil
+}
+
+// Hold adds the rows of a source's files that the set does not have, in the order of all.
+func (s *Set) Hold(all *Set) {
+	own := make(map[Place]Row, len(s.Rows))
+	for _, r := range s.Rows {
+		own[Place{File: r.File, Line: r.Line}] = r
+	}
+	s.held, s.Rows, s.Respelt, s.unusable = len(all.Rows)-len(s.Rows), all.Rows, all.Respelt, all.unusable
+	for i, r := range s.Rows {
+		known, ok := own[Place{File: r.File, Line: r.Line}]
+		if s.Rows[i] = known; !ok {
+			r.Held, r.Entry = true, ""
+			s.Rows[i] = r
+		}
+	}
 }
 
 // Join adds the rows of another source of the same knowledge.
@@ -331,6 +361,7 @@ func (s *Set) Join(other *Set) {
 			s.Columns = append(s.Columns, name)
 		}
 	}
+	s.Respelt, s.held, s.unusable = append(s.Respelt, other.Respelt...), s.held+other.held, s.unusable+other.unusable
 	s.Refuse(other.Invalid...)
 	s.Bad += other.Bad - len(other.Invalid)
 }

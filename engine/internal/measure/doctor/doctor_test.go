@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -47,6 +48,16 @@ func plenty(more ...string) (all []string) {
 	return append(all, more...)
 }
 
+// signed has five different rows of each label.
+func signed(labels ...string) (all []string) {
+	for i := range 5 {
+		for n, label := range labels {
+			all = append(all, strings.Repeat(string(rune('a'+n)), 5)+" "+strings.Repeat(string(rune('a'+i)), 5), label)
+		}
+	}
+	return all
+}
+
 // lines are the findings, with the lines of their rows.
 func lines(r Report) (all []string) {
 	for _, f := range r.Findings {
@@ -78,6 +89,23 @@ func TestLook(t *testing.T) {
 		{
 			name: "labels that are spelt in several ways", knowledge: plenty("one more thing", "Card", "another one here", "order"),
 			want: []string{"error spelling 1: 22->card", "warning few 1: 22"}, quick: []string{"error spelling 1:"},
+		},
+		{name: "signs and digits", knowledge: signed("-1", "1", "A", "A-", ".net", "net", "1.1", "11", "R&D", "RD", "50%", "50")},
+		{
+			name: "blanks and accents", knowledge: signed("card\u00a0lost", "card lost", "Rückgabe", "Ru\u0308ckgabe"), quick: []string{"error spelling 5:"},
+			want: []string{"error spelling 5: 2->card lost 6->card lost 10->card lost 14->card lost 18->card lost", "info written 1:"},
+		},
+		{
+			name: "a label of the input that is spelt in another way", knowledge: plenty(), input: []string{"what else", "Order", "my card", "card"},
+			want: []string{"error spelling 1: 2->order", "info unknown 1: 2"}, quick: []string{"error spelling 1:"},
+		},
+		{
+			name: "labels that look alike", knowledge: plenty("one", "order.", "two", "“card”", "three", "1.", "four", "1"),
+			want: []string{"warning lookalike 2: 22->order 23->card", "warning few 4: 22 23 24 25"},
+		},
+		{
+			name: "letters of other scripts", knowledge: signed("paypal", "p\u0430ypal", "KEY", "\u039aEY", "нет", "net", "\u0441ор", "cop"), input: []string{"what else", "\u0440aypal", "more", "net"},
+			want: []string{"info unknown 1: 2", "warning lookalike 16: 3->paypal 5->KEY 8->cop 11->paypal 13->KEY"},
 		},
 		{name: "labels of signs", knowledge: plenty("a", "c++", "b", "c", "c", "c++", "d", "c++", "e", "c++", "f", "c++", "g", "c", "h", "c", "i", "c", "j", "c")},
 		{
@@ -290,5 +318,56 @@ func TestDocuments(t *testing.T) {
 	want := []string{"warning near 2 c.md", "warning copies 1 a.md", "warning invalid 1 e.pdf"}
 	if d := cmp.Diff(want, got); err != nil || d != "" {
 		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+}
+
+// TestHeldOut: rows that the knowledge does not have are looked at, too, and written as they were, in the order of their file;
+// what they share with the knowledge is a leak and no copy, and they are no row of it.
+func TestHeldOut(t *testing.T) {
+	rows := plenty("misspelt", "Card", "a copy", "order", "A copy", "order", "nothing", "", "contrary", "card", "again", "order", "again", "order")
+	var in, out []string
+	for i := 0; i < len(rows); i += 2 {
+		if i%4 == 0 {
+			in = append(in, rows[i:i+2]...)
+		} else {
+			out = append(out, rows[i:i+2]...)
+		}
+	}
+	set, all := of(t, "k", false, rows...), of(t, "k", false, rows...)
+	held := map[int]bool{}
+	set.Rows = slices.DeleteFunc(set.Rows, func(r Row) bool { held[r.Line] = r.Line%2 == 1; return held[r.Line] })
+	set.Hold(all)
+	input := of(t, "i", false, out...)
+	r, err := Look(t.Context(), Options{Knowledge: []Source{{Set: set}}, Input: input})
+	if err != nil || r.Rows != len(in)/2 || r.Items != len(out)/2 {
+		t.Fatalf("%v: %d rows and %d items, want %d and %d", err, r.Rows, r.Items, len(in)/2, len(out)/2)
+	}
+	got := strings.Join(lines(r), "; ")
+	if !strings.Contains(got, "error spelling 1: 22->card") || !strings.Contains(got, "error leak 2:") || strings.Contains(got, "copies") {
+		t.Error(got)
+	}
+	var b strings.Builder
+	p := Propose(set)
+	if err := p.Write(&b, source.CSV); err != nil || p.Removed > 0 {
+		t.Fatal(p.Removed, err)
+	}
+	written := strings.Split(strings.TrimSpace(b.String()), "\n")[1:]
+	for i, line := range written {
+		if !strings.HasPrefix(line, rows[2*i]+",") {
+			t.Errorf("row %d is %q, want %q", i, line, rows[2*i])
+		}
+	}
+	if len(written) != len(rows)/2 || !strings.Contains(b.String(), "misspelt,card,relabel,Card") || !strings.Contains(b.String(), "nothing,,,,") {
+		t.Errorf("%d of %d rows:\n%s", len(written), len(rows)/2, b.String())
+	}
+}
+
+func TestScriptsOfLabels(t *testing.T) {
+	if n := utf8.RuneCountInString(confusable); n != len(latin) || 2*n != len(confusable) {
+		t.Errorf("%d letters, and %d that they look like", n, len(latin))
+	}
+	r, err := Look(t.Context(), Options{Knowledge: []Source{{Set: of(t, "k", false, signed("paypal", "paypal", "p\u0430ypal")...)}}})
+	if want := `"pаypal" (with а U+0430 Cyrillic) beside "paypal"`; err != nil || !strings.Contains(r.Findings[0].Message, want) {
+		t.Errorf("%v: %+v, want %s", err, r.Findings, want)
 	}
 }

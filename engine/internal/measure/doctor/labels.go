@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Doubt is a row that a person should look at, with all findings of the last look.
@@ -28,11 +29,15 @@ type Doubt struct {
 // order of the set. It leaves out rows that people decided.
 func Doubts(s *Set) []Doubt {
 	all := doubts{s, map[int]*Doubt{}}
-	to := unified(spellings(s.counts()))
+	labels := s.counts(true)
+	to, alike := unified(spellings(labels, nil, sdk.FoldLabel)), unified(lookalikes(labels, nil))
 	for i, row := range s.Rows {
 		for _, label := range s.Form().Split(row.Label) {
 			if usual, ok := to[label]; ok {
 				all.add(i, Error, fmt.Sprintf("the label is spelt %q in more rows", usual), usual).Relabel = s.respelt(row.Label, to)
+			}
+			if other, ok := alike[label]; ok {
+				all.add(i, Warning, fmt.Sprintf("the label%s looks like %q%s of more rows", scripts(label), other, scripts(other)), other)
 			}
 		}
 	}
@@ -112,7 +117,7 @@ func (l doubts) copies(to map[string]string) (contrary map[int]bool) {
 					contrary[i] = true
 					why := fmt.Sprintf("the same text has the label %q in %s:%d%s", label, of.File, of.Line, l.set.apart(", which differs in ", own, label))
 					l.add(i, Error, why, label)
-				case first[label] != i:
+				case first[label] != i && of.Held == l.set.Rows[i].Held:
 					l.add(i, Info, fmt.Sprintf("a copy of %s:%d", of.File, of.Line)).Copy = true
 				}
 			}
@@ -126,10 +131,13 @@ const (
 	fewLabels = 20 // labelled rows below which shares say nothing
 )
 
-// counts returns the number of rows of each label.
-func (s *Set) counts() map[string]int {
+// counts returns the number of rows of each label in the knowledge or, with held, also of the rows beside them.
+func (s *Set) counts(held bool) map[string]int {
 	all := map[string]int{}
 	for _, r := range s.Rows {
+		if r.Held && !held {
+			continue
+		}
 		for _, label := range s.Form().Split(r.Label) {
 			all[label]++
 		}
@@ -142,7 +150,7 @@ func (s *Set) swapped(labels map[string]int) (f Finding, found bool) {
 	texts := map[uint64]bool{}
 	labelled := 0
 	for _, r := range s.Rows {
-		if r.Label != "" {
+		if r.Label != "" && !r.Held {
 			texts[r.key] = true
 			labelled++
 		}
@@ -164,60 +172,112 @@ func (s *Set) first() (all []Place) {
 	return all
 }
 
-// spelling finds labels that differ only in case or in their word separators.
-func (s *Set) spelling(labels map[string]int) (f Finding, found bool) {
-	groups := spellings(labels)
-	if len(groups) == 0 {
-		return f, false
+// spelling finds labels of the set and the input that are one label, or look like another.
+func (s *Set) spelling(input *Set, r *Report) {
+	labels, more := s.counts(true), map[string]int{}
+	rows := s.Rows
+	if input != nil {
+		more, rows = input.counts(true), slices.Concat(rows, input.Rows)
 	}
-	f = Finding{
-		Check: "spelling", Severity: Error,
-		Advice: "write each label in one way; --fix takes the commonest",
-	}
-	var examples []string
-	for _, group := range groups {
-		for _, label := range group[1:] {
-			f.Count += labels[label]
+	add := func(f Finding, groups [][]string, one, several string) {
+		if len(groups) == 0 {
+			return
 		}
-		if len(examples) < 3 {
-			examples = append(examples, fmt.Sprintf("%q beside %q", group[1], group[0]))
+		var examples []string
+		for _, group := range groups {
+			for _, label := range group[1:] {
+				f.Count += cmp.Or(labels[label], more[label])
+			}
+			if len(examples) < 3 {
+				examples = append(examples, fmt.Sprintf("%q%s beside %q%s", group[1], scripts(group[1]), group[0], scripts(group[0])))
+			}
 		}
-	}
-	f.Message = fmt.Sprintf("%s: %s only by case or separators: %s", s.Name, many(len(groups), "label is spelt in several ways, which differ", "labels are spelt in several ways, which differ"), strings.Join(examples, ", "))
-	to := unified(groups)
-	for _, r := range s.Rows {
-		if label := s.respelt(r.Label, to); label != r.Label && len(f.Rows) < maxPlaces {
-			p := r.place("")
-			p.Proposal = label
-			f.Rows = append(f.Rows, p)
+		f.Message = fmt.Sprintf("%s: %s: %s", s.Name, many(len(groups), one, several), strings.Join(examples, ", "))
+		to := unified(groups)
+		for _, row := range rows { // those that are held out are in the input, too
+			p := row.place("")
+			if p.Proposal = s.respelt(row.Label, to); p.Proposal != row.Label && len(f.Rows) < maxPlaces && !slices.Contains(f.Rows, p) {
+				f.Rows = append(f.Rows, p)
+			}
 		}
+		r.add(f)
 	}
-	return f, true
+	add(Finding{Check: "spelling", Severity: Error, Advice: "write each label in one way; --fix takes the commonest"}, spellings(labels, more, sdk.FoldLabel),
+		"label is spelt in several ways, which differ only by case or separators", "labels are spelt in several ways, which differ only by case or separators")
+	add(Finding{Check: "lookalike", Severity: Warning, Advice: "see whether one label is meant, and write it in one way; --fix marks the rows"}, lookalikes(labels, more),
+		"label looks like another", "labels look like others")
 }
 
-// spellings groups the labels that differ only in spelling, the commonest first.
-func spellings(labels map[string]int) [][]string {
+// spellings groups labels that a function makes equal, the commonest first: in the set, then in the input.
+func spellings(labels, more map[string]int, fold func(string) string) [][]string {
 	by := map[string][]string{}
-	for label := range labels {
-		plain := strings.Map(func(r rune) rune {
-			if unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) {
-				return unicode.ToLower(r)
+	for _, of := range []map[string]int{labels, more} {
+		for label := range of {
+			if folded := fold(label); folded != "" && !slices.Contains(by[folded], label) {
+				by[folded] = append(by[folded], label)
 			}
-			return -1
-		}, label)
-		if plain != "" {
-			by[plain] = append(by[plain], label)
 		}
 	}
 	var all [][]string
-	for _, plain := range slices.Sorted(maps.Keys(by)) {
-		group := by[plain]
+	for _, folded := range slices.Sorted(maps.Keys(by)) {
+		group := by[folded]
 		if len(group) > 1 {
-			slices.SortFunc(group, func(a, b string) int { return cmp.Or(cmp.Compare(labels[b], labels[a]), cmp.Compare(a, b)) })
+			slices.SortFunc(group, func(a, b string) int {
+				return cmp.Or(cmp.Compare(labels[b], labels[a]), cmp.Compare(more[b], more[a]), cmp.Compare(a, b))
+			})
 			all = append(all, group)
 		}
 	}
 	return all
+}
+
+// lookalikes groups labels that only look like one, the commonest first.
+func lookalikes(labels, more map[string]int) (all [][]string) {
+	for _, group := range spellings(labels, more, look) {
+		first := sdk.FoldLabel(group[0])
+		if group = slices.DeleteFunc(group, func(l string) bool { return l != group[0] && sdk.FoldLabel(l) == first }); len(group) > 1 {
+			all = append(all, group)
+		}
+	}
+	return all
+}
+
+// Letters of the Cyrillic and Greek scripts that look like Latin ones, and those, as in Unicode's confusables.txt.
+const (
+	confusable = "АВЕЅІЈКМНОРСТУХҮԌԚԜ" + "аеѕіјорсухүһԁԛԝӏ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" + "αινορυχ"
+	latin      = "ABESIJKMHOPCTYXYGQW" + "aesijopcyxyhdqwl" + "ABEZHIKMNOPTYX" + "aivopux"
+)
+
+// look returns what a label looks like: in Latin letters, as far as they look like its own, without quotes around it and a full
+// stop behind its last word.
+func look(label string) string {
+	label = strings.Map(func(r rune) rune {
+		if at := strings.IndexRune(confusable, r); at >= 0 {
+			return rune(latin[at/len("А")]) // each has two bytes
+		}
+		return r
+	}, label)
+	label = strings.Trim(label, `"'`+"`“”„«»‘’")
+	if bare := strings.TrimSuffix(label, "."); len(bare) > 1 && !strings.HasSuffix(bare, ".") {
+		if last, _ := utf8.DecodeLastRuneInString(bare); unicode.IsLetter(last) {
+			label = bare
+		}
+	}
+	return sdk.FoldLabel(label)
+}
+
+// scripts names the letters of other scripts in a label that look like Latin ones, in brackets; empty: it has none.
+func scripts(label string) string {
+	var named []string
+	for _, r := range label {
+		if strings.ContainsRune(confusable, r) && len(named) < 3 {
+			named = append(named, fmt.Sprintf("%c %U %s", r, r, map[bool]string{true: "Greek", false: "Cyrillic"}[unicode.Is(unicode.Greek, r)]))
+		}
+	}
+	if named == nil {
+		return ""
+	}
+	return " (with " + strings.Join(slices.Compact(named), ", ") + ")"
 }
 
 // unified maps all labels of a group but the commonest to that one, which replaces them.
@@ -354,7 +414,9 @@ func (s suspect) why() string {
 func (s *Set) join(votes []VotedRow) []suspect {
 	at := make(map[[2]string]int, len(s.Rows))
 	for i, row := range s.Rows {
-		at[[2]string{row.Text, s.Renames.In(s.Form(), row.Label)}] = i
+		if !row.Held {
+			at[[2]string{row.Text, s.Renames.In(s.Form(), row.Label)}] = i
+		}
 	}
 	var all []suspect
 	for _, found := range Suspects(votes) {

@@ -31,6 +31,7 @@ type Proposal struct {
 	rows []proposed
 
 	Relabelled, Marked, Removed int // rows
+	LeftOut                     int // rows of the files that cannot be used
 }
 
 type proposed struct {
@@ -40,7 +41,7 @@ type proposed struct {
 
 // Propose corrects a checked set.
 func Propose(s *Set) *Proposal {
-	p := &Proposal{set: s}
+	p := &Proposal{set: s, LeftOut: s.unusable}
 	doubts := map[int]Doubt{}
 	for _, d := range Doubts(s) {
 		doubts[d.Row] = d

@@ -14,7 +14,7 @@ import (
 func (s *Set) Form() sdk.LabelForm { return s.Mapping.Labels.LabelForm }
 
 // Labels returns the labels of the rows, sorted.
-func (s *Set) Labels() []string { return slices.Sorted(maps.Keys(s.counts())) }
+func (s *Set) Labels() []string { return slices.Sorted(maps.Keys(s.counts(false))) }
 
 // respelt returns a label or set in the spelling that its labels have in most rows (unified).
 func (s *Set) respelt(label string, to map[string]string) string {

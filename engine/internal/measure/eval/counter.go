@@ -73,7 +73,7 @@ func (c *Counter) Add(r outcome.Result) {
 		}
 	}
 	if !Scored(r) {
-		if labelled(r) {
+		if labelled(r) && r.Decided != nil {
 			c.decided++
 		}
 		return
@@ -92,8 +92,8 @@ func (c *Counter) Add(r outcome.Result) {
 }
 
 // Scored reports whether an item has a label to compare its answer with, and the answer is not a
-// person's decision, which measures nothing.
-func Scored(r outcome.Result) bool { return labelled(r) && r.Decided == nil }
+// person's decision, which measures nothing. A row that cannot be used measures nothing, either.
+func Scored(r outcome.Result) bool { return labelled(r) && r.Decided == nil && !r.Unusable() }
 
 func labelled(r outcome.Result) bool { return r.Expected != "" && !r.RetrievalOnly && !r.FreeText }
 
@@ -176,7 +176,8 @@ type Report struct {
 	Scored    int `json:"scored"`            // items with an expected label; 0: there is no election
 	Decided   int `json:"decided,omitempty"` // labelled items that people decided, and that are therefore not scored
 	Failed    int `json:"failed"`
-	Undecided int `json:"undecided"` // items without an acceptable answer
+	Unusable  int `json:"unusable,omitempty"` // of Failed: their rows cannot be used, and are not scored
+	Undecided int `json:"undecided"`          // items without an acceptable answer
 	Flagged   int `json:"flagged"`
 
 	// Retrieval is nil if no item has gold passages.
@@ -281,7 +282,7 @@ func (r Report) Worst(n int) []Label {
 func (c *Counter) Report(t outcome.Totals) Report {
 	c.flags.Flagged = c.flags.Caught + c.flags.Right
 	r := Report{
-		Items: t.Items, Scored: c.scored, Decided: c.decided, Failed: t.Failed, Undecided: t.Undecided, Flagged: t.Flagged,
+		Items: t.Items, Scored: c.scored, Decided: c.decided, Failed: t.Failed, Unusable: t.Unusable, Undecided: t.Undecided, Flagged: t.Flagged,
 		Accuracy: share(c.right, c.scored), AccuracyInterval: Wilson(c.right, c.scored), Flags: c.flags, Confused: confusions(c.confused), InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens,
 	}
 	if c.out.items > 0 {

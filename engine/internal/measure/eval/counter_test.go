@@ -11,6 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
 )
@@ -190,5 +191,20 @@ func worth(t *testing.T, c *Counter, items, lost int) {
 	}
 	if want := (Paired{Items: items, Lost: 3, Gained: 2}); r.Voters[0].Adds == nil || *r.Voters[0].Adds != want {
 		t.Errorf("it adds %+v, want %+v", r.Voters[0].Adds, want)
+	}
+}
+
+// TestUnusableRows: a row without a text measures nothing, and is counted beside the figures.
+func TestUnusableRows(t *testing.T) {
+	c, totals := NewCounter("a"), outcome.Totals{}
+	for _, r := range []outcome.Result{
+		{Expected: "a", Answer: "a"},
+		{Expected: "a", Failure: &outcome.Failure{Err: &source.RowError{Err: errors.New("it has no text")}}},
+	} {
+		c.Add(r)
+		totals.Add(r)
+	}
+	if r := c.Report(totals); r.Scored != 1 || r.Accuracy != 1 || r.Failed != 1 || r.Unusable != 1 || r.Decided != 0 || r.Flags.Errors != 0 {
+		t.Errorf("%+v", r)
 	}
 }

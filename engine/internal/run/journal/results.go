@@ -228,6 +228,8 @@ type Totals struct {
 	Provisional int `json:"provisional,omitempty"`
 	// FailedPaid counts failed items that a model had been asked about.
 	FailedPaid int `json:"failed_paid,omitempty"`
+	// Unusable counts failed items whose rows cannot be used: resuming the run does not help them.
+	Unusable int `json:"unusable,omitempty"`
 
 	InputTokens  uint64  `json:"input_tokens"` // of the answers, whenever they were made
 	CachedTokens uint64  `json:"cached_tokens"`
@@ -271,7 +273,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 func NewTotals(t outcome.Totals, err error) *Totals {
 	end := &Totals{
 		Ended: now(), Complete: err == nil,
-		Items: t.Items, Earlier: t.Earlier, Answered: t.Answered, Undecided: t.Undecided, Decided: t.Decided, Taken: t.Taken, Flagged: t.Flagged, Failed: t.Failed, Left: t.Left, Provisional: t.Provisional, FailedPaid: t.FailedPaid,
+		Items: t.Items, Earlier: t.Earlier, Answered: t.Answered, Undecided: t.Undecided, Decided: t.Decided, Taken: t.Taken, Flagged: t.Flagged, Failed: t.Failed, Left: t.Left, Provisional: t.Provisional, FailedPaid: t.FailedPaid, Unusable: t.Unusable,
 		InputTokens: t.Usage.InputTokens, CachedTokens: t.Usage.CachedTokens, OutputTokens: t.Usage.OutputTokens, Cost: t.Cost,
 		Seconds: t.Elapsed.Seconds(),
 	}

@@ -137,7 +137,7 @@ func (r Runs) Newest(file, pipeline string) (Manifest, bool) {
 		if err != nil || m.File != file || m.Pipeline != pipeline || Busy(r.folder(id)) {
 			continue
 		}
-		if end := r.End(id); end.Unfinished() || end.Failed > 0 {
+		if end := r.End(id); end.Unfinished() || end.Failed > end.Unusable {
 			return m, true
 		}
 	}

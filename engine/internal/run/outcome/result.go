@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -233,6 +234,11 @@ var Origins = []string{"path", "title", "headings", "first_line", "last_line", "
 type Failure struct {
 	Stage string // as "sample.knn"; empty: the row itself is unusable
 	Err   error
+}
+
+// Unusable reports whether the item's row cannot be used, so that another try would not help.
+func (r *Result) Unusable() bool {
+	return r.Failure != nil && errors.As(r.Failure.Err, new(*source.RowError))
 }
 
 func (f *Failure) Error() string {

@@ -108,6 +108,7 @@ type Totals struct {
 	Left        int // read but left unanswered, because a stage is missing; not in Items
 	Provisional int // of Items: answered without a voter that had to stop, or whose service could not be asked
 	FailedPaid  int // of Failed: a model had been asked about them
+	Unusable    int // of Failed: their rows cannot be used
 
 	Usage   sdk.Usage
 	Cost    float64 // of Usage
@@ -158,6 +159,9 @@ func (t *Totals) Add(r Result) {
 	case r.Failure != nil:
 		if t.Failed++; r.Usage != (sdk.Usage{}) {
 			t.FailedPaid++
+		}
+		if r.Unusable() {
+			t.Unusable++
 		}
 		return
 	case r.Answer == "" && !r.RetrievalOnly:

@@ -182,7 +182,7 @@ func counts(w io.Writer, r eval.Report) {
 	for _, part := range []struct {
 		n    int
 		name string
-	}{{r.Failed, "failed"}, {r.Undecided, "without an answer"}, {r.Flagged, "flagged"}} {
+	}{{r.Failed - r.Unusable, "failed"}, {r.Unusable, "with rows that cannot be used"}, {r.Undecided, "without an answer"}, {r.Flagged, "flagged"}} {
 		if part.n > 0 {
 			fmt.Fprintf(w, "%d %s  ", part.n, part.name)
 		}

@@ -70,6 +70,9 @@ func OfFindings(s *doctor.Set) []Case {
 	var cases []Case
 	for i, d := range doctor.Doubts(s) {
 		row := s.Rows[d.Row]
+		if row.Held { // a decision would bring it into the knowledge
+			continue
+		}
 		c := Case{
 			ID: idOf(row.Text, row.Entry), Text: row.Text, Row: row.Entry, File: row.File, Line: row.Line, Why: d.Why, Answer: row.Label,
 			Suggestions: []string{}, order: i, doubt: d.Sure / 4, // from 0 to 1/4

@@ -312,9 +312,7 @@ func (q *Queue) label(given string, isNew bool) (string, error) {
 	if q.has(given) { // a label of the knowledge keeps its spaces
 		return given, nil
 	}
-	if given = q.form.Canonical(given); !q.form.Many {
-		given = strings.TrimSpace(given)
-	}
+	given = q.form.Canonical(given)
 	labels := q.form.Split(given)
 	if len(labels) == 0 {
 		return "", ErrLabel
