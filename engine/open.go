@@ -14,6 +14,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/journal"
@@ -57,7 +58,7 @@ type Pipeline struct {
 	file      *pipeline.File
 	chosen    *pipeline.Pipeline // nil: the work is only on the file's knowledge
 
-	invalid atomic.Int64 // documents of the knowledge that were left out, plus passages without their enrichment
+	invalid atomic.Int64 // documents of the knowledge that were left out, rows that a stage refused, plus passages without their enrichment
 
 	opened *Rows // opened by Columns, for the next call of Rows; nil: not opened
 
@@ -171,9 +172,12 @@ func (p *Pipeline) start(ctx context.Context, input bool) (*run.Run, error) {
 		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Scratch: p.workspace.host.Scratch, Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe, Began: p.began},
 		Launch:  p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
 		Knowledge: func(r knowledge.BuildReport) {
-			if p.invalid.Add(int64(r.Unenriched)); r.Documents > 0 {
-				p.invalid.Add(int64(r.InvalidCount))
+			for _, left := range r.Invalid {
+				if !errors.As(left.Err, new(*source.RowError)) {
+					p.invalid.Add(1)
+				}
 			}
+			p.invalid.Add(int64(r.Unenriched))
 			if o.Events.Knowledge != nil {
 				o.Events.Knowledge(r)
 			}
@@ -197,9 +201,8 @@ func (p *Pipeline) start(ctx context.Context, input bool) (*run.Run, error) {
 	return r, nil
 }
 
-// Invalid returns how many documents of the knowledge were left out, plus passages without their
-// enrichment, when the stages were started. Rows that were left out are reported, and lack nothing that another
-// try could bring.
+// Invalid returns how many documents of the knowledge were left out and how many rows a stage refused, plus passages without
+// their enrichment, when the stages were started. Rows that cannot be used, such as those without a text, are only reported.
 func (p *Pipeline) Invalid() int { return int(p.invalid.Load()) }
 
 // variant opens the same pipeline with other arguments, to measure it. Both share what calls of

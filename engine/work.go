@@ -232,7 +232,7 @@ type Outcome struct {
 	Run        string      // the ID of its journal; empty: it cannot be resumed
 	Labels     []string    // those of the knowledge
 	Evaluation eval.Report // for the items with an expected label
-	Invalid    int         // documents of the knowledge that were left out, plus passages without their enrichment
+	Invalid    int         // as Pipeline.Invalid
 	Err        error       // why the run ended early; nil: it did not
 	// Spent reports the effect of Options.Spend; nil: it was not set.
 	Spent *spend.Report

@@ -128,7 +128,7 @@ func (s *Source) eachRow(from pipeline.Source, stdin io.Reader, f func(Unit) err
 		file, line := row.Place()
 		at := InvalidRow{Path: cmp.Or(file, from.Path), Line: line}
 		if first, ok := s.places[row.ID]; row.Err == nil && row.ID != "" && ok {
-			row.Err = repeated(row.ID, first, at)
+			row.Err = &source.RowError{Err: repeated(row.ID, first, at)}
 		}
 		if row.Err != nil {
 			at.Err = row.Err
