@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -234,7 +235,7 @@ func TestStalledBodies(t *testing.T) {
 								return
 							case <-time.After(10 * time.Millisecond):
 							}
-							if _, err := client.Write(make([]byte, n)); err != nil {
+							if _, err := client.Write(bytes.Repeat([]byte("x"), n)); err != nil {
 								return
 							}
 						}
