@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -255,6 +256,9 @@ type Label struct {
 	Rows int
 }
 
+// listing matches a list or an object that is written as a text, by JSON or Python. A mere name or number in brackets may be a label.
+var listing = regexp.MustCompile(`(?s)^\[\s*(["'{\[].*|-?\d[^\]]*[,\s].*)?\]$|^\(\s*["'].*\)$|^\{\s*(["'].*)?\}$`)
+
 // maxLabels is the most labels of a classification: a column with more holds something else.
 const maxLabels = 100_000
 
@@ -308,15 +312,19 @@ func (r *Rows) Read() error {
 		return fmt.Errorf("%s: rows have several labels, of which %q is the first, and they are no list of texts; --column %s takes the first of each row, --column label=NAME another column, --column label= none",
 			r.Path, column, quoted("label="+column))
 	}
-	switch combined, separator, sure := r.combined(); {
+	combined, separator, sure := r.combined()
+	nested := slices.IndexFunc(r.Labels, func(l Label) bool {
+		return listing.MatchString(l.Name) || strings.HasPrefix(combined, "[") && l.Name == combined
+	})
+	switch {
 	case several:
 		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("rows have several labels, and so do answers; --column %s takes the first of each row", quoted("label="+column+"[0]")))
 		r.Mapping.Labels.Many = true
 		return r.Read()
+	case nested >= 0 && !r.Named && !r.Mapping.Labels.Many:
+		return fmt.Errorf("%s: column %q holds %s as texts, such as %q: write them with ; between the labels, as a;b; --column label=%s takes each cell for one label, as it is",
+			r.Path, column, map[bool]string{true: "objects", false: "lists"}[r.Labels[nested].Name[0] == '{'], r.Labels[nested].Name, quoted(column))
 	case combined != "" && !r.Named && !r.Mapping.Labels.Many:
-		if strings.HasPrefix(combined, "[") {
-			return fmt.Errorf("%s: column %q holds lists as texts, such as %q: write them with ; between the labels, as a;b; --column label=%s takes each cell for one label, as it is", r.Path, column, combined, quoted(column))
-		}
 		if !sure {
 			r.Unsure = fmt.Sprintf("%s: column %q may hold several labels in one cell, such as %q, or one: --column label=%s takes each cell for one, as it is", r.Path, column, combined, quoted(column))
 		}

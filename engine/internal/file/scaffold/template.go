@@ -96,7 +96,10 @@ func (r *Rows) seen(w io.Writer) {
 		if r.Unlabelled > 0 {
 			line(w, "  %s no label", have(r.Unlabelled, "row"))
 		}
-		if !r.Labelled() {
+		switch {
+		case len(r.Labels) == 1:
+			line(w, "  column %q has only one label, %q in %s: add rows with other labels, or name another column with --column label=NAME", clean(r.Mapping.Label), clean(first.Name), terminal.Plural(first.Rows, "row"))
+		case !r.Labelled():
 			line(w, "  column %q does not look like labels: they hardly come again (--column label=%s takes it all the same)", clean(r.Mapping.Label), clean(r.Mapping.Label))
 		}
 	}

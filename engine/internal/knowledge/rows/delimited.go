@@ -56,6 +56,37 @@ func escapes(head []byte, end byte, s Style) bool {
 	return escaped > share
 }
 
+// Quoted reports whether a file that may do without quoting is quoted: in its beginning, no quote stands in a wrong place; all
+// fields of some column are quoted, or some field has to be; and no more records than without quoting have too few or too many
+// fields. Texts that begin with a quotation mark, or are quotations, prove nothing.
+func Quoted(head []byte, end byte, s Style) bool {
+	// The beginning of a long file may end within a field.
+	for n := 0; n < 20 && len(head) > BufferSize/2 && bytes.Count(head, s.Quote)%2 == 1; n++ {
+		head = head[:bytes.LastIndexByte(head[:len(head)-1], end)+1]
+	}
+	r := NewDelimited(NewLines(bufio.NewReader(bytes.NewReader(head)), end), s)
+	var columns []bool // those of which all fields are quoted so far
+	needed, broken := false, false
+	for record, err := r.Next(); err == nil; record, err = r.Next() {
+		if record.Err != nil {
+			return false
+		}
+		if columns == nil {
+			columns = slices.Clone(r.wrapped)
+		}
+		for i, field := range record.Fields {
+			if i < len(columns) && !r.wrapped[i] {
+				columns[i] = false
+			}
+			broken = broken || strings.Contains(field, "\n")
+			needed = needed || !s.Escaped && strings.ContainsAny(field, string(s.Quote)+string(s.Delimiter)+"\n")
+		}
+	}
+	_, quoted := consistent(head, end, s, len(head))
+	_, plain := consistent(head, end, Style{Delimiter: s.Delimiter}, len(head))
+	return (needed || slices.Contains(columns, true)) && (quoted > plain || quoted == plain && !broken) // lines that fit alone are rows
+}
+
 // consistent returns the number of fields of the first record, and the share of up to n records that fit it.
 func consistent(head []byte, end byte, s Style, n int) (fields int, share float64) {
 	r := NewDelimited(NewLines(bufio.NewReader(bytes.NewReader(head)), end), s)
@@ -87,9 +118,10 @@ func Fits(fields, names []string) bool {
 // unquote splits a whole record into its fields, which share one string.
 func (r *Delimited) unquote(record []byte) ([]string, error) {
 	q, d := r.style.Quote, r.style.Delimiter
-	r.unquoted, r.ends = r.unquoted[:0], r.ends[:0]
+	r.unquoted, r.ends, r.wrapped = r.unquoted[:0], r.ends[:0], r.wrapped[:0]
 	for more := true; more; {
 		var field []byte
+		r.wrapped = append(r.wrapped, bytes.HasPrefix(record, q))
 		if !bytes.HasPrefix(record, q) {
 			field, record, more = bytes.Cut(record, d)
 			if bytes.Contains(field, q) {
@@ -112,6 +144,8 @@ func (r *Delimited) unquote(record []byte) ([]string, error) {
 		r.ends = append(r.ends, len(r.unquoted))
 		if more = bytes.HasPrefix(record, d); more {
 			record = record[len(d):]
+		} else if bytes.HasPrefix(record, []byte("\r")) {
+			return nil, ErrMixedEnds
 		} else if len(record) > 0 {
 			return nil, fmt.Errorf("extraneous or missing %s in quoted-field; double each quote in it", q)
 		}
@@ -154,6 +188,7 @@ type Delimited struct {
 
 	unquoted []byte // the fields of a record, concatenated
 	ends     []int  // where each field ends
+	wrapped  []bool // which fields are quoted
 	fields   []string
 }
 
@@ -281,6 +316,9 @@ func (r *Delimited) escaped(text []byte) []byte {
 	}
 	return []byte(r.hide.Replace(string(text)))
 }
+
+// ErrMixedEnds says that a line holds several.
+var ErrMixedEnds = errors.New("some lines end in CR, and some in LF: write the file with one line end for all")
 
 // NeverClosed is the error of a row with an unclosed quote that opens on a line.
 func NeverClosed(line int) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -421,6 +422,15 @@ func HoldsRows(object []byte) (holds bool) {
 		return !holds
 	})
 	return holds
+}
+
+var opening = regexp.MustCompile(`^\[?\s*\{\s*"`)
+
+// HoldsObject reports whether a text begins with an object, alone or in an array. A delimited line may hold one as a field.
+func HoldsObject(text []byte) bool {
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	first = Finite(bytes.TrimRight(first, ", \t\r"))
+	return opening.Match(text) && (len(first) <= len("[{") || json.Valid(first) || json.Valid(append(slices.Clip(first), ']')))
 }
 
 // JSONPath leads to a value within a row: member names separated by points, and positions in

@@ -64,7 +64,7 @@ func TestContext(t *testing.T) {
 	}
 	got, err = readAll(t, JSONL, m, "\n"+`{"text": "a", "title": "T", "gold": "x"}`+"\n"+`{"text": "b", "gold": "y"}`+"\n"+`{"text": "c", "title": ["T"]}`)
 	must.Do(t, err)
-	want = append(want, Row{Line: 4, Text: "c", Err: errors.New(`"title" is not a string`)})
+	want = append(want, Row{Line: 4, Text: "c", Err: errors.New(`"title" is not a string but a list: name a value in it, such as "title[0]", in place of "title"`)})
 	if d := cmp.Diff(want, got, sameText); d != "" {
 		t.Errorf("jsonl (-want +got):\n%s", d)
 	}

@@ -102,7 +102,7 @@ func (l Labels) labelOf(name string, value any, before error) (label, respelt st
 	}
 	switch {
 	case !ok:
-		err = fmt.Errorf("%q is not a string", name)
+		err = notString(name, value)
 	case isList:
 		label, err = l.list(name, texts)
 	default:

@@ -170,7 +170,7 @@ func (o *object) row(line int, members []Field, err error) Row {
 		value, taken[n] = c.of(members)
 		text, ok := textOf(value, numbers)
 		if !ok {
-			row.Err = fmt.Errorf("%q is not a string", c.name)
+			row.Err = notString(c.name, value)
 		}
 		return text
 	}
@@ -260,6 +260,17 @@ func textOf(value any, numbers bool) (text string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// notString returns the error of a value that is no string. For an object or a list it proposes a path into it.
+func notString(name string, value any) error {
+	raw, _ := value.(json.RawMessage)
+	l := looker{columns: map[string]*looked{}, several: map[string]bool{}}
+	if l.add(name, raw, 0); len(l.order) == 0 || l.order[0] == name {
+		return fmt.Errorf("%q is not a string", name)
+	}
+	is := map[byte]string{'{': "an object", '[': "a list"}[raw[0]]
+	return fmt.Errorf("%q is not a string but %s: name a value in it, such as %q, in place of %[1]q", name, is, l.order[0])
 }
 
 // goldOfAny parses the passages in a value.

@@ -208,6 +208,9 @@ func (f *file) startCells(first rows.Record, next func() (rows.Record, error)) e
 		var wrong error
 		if !rows.Fits(r.Fields, need) {
 			wrong = fmt.Errorf("it has %d %w where the header has %d", len(r.Fields), ErrFields, len(names))
+			if strings.Contains(strings.Join(slices.Concat(r.Fields, names), " "), "\r") {
+				wrong = rows.ErrMixedEnds
+			}
 		}
 		for _, i := range r.Uncomputed {
 			if i < len(names) && (i == where || o.uses(i)) {
@@ -276,15 +279,23 @@ func (f *file) startObjects(next func() (rows.JSONRow, error), arrays bool) erro
 func (f *file) startFields(next func() (line int, fields []Field, invalid, err error)) error {
 	o, where := f.mapping.object(), columnOf(f.form.Where[0])
 	f.columns = func() []string { return slices.Clip(o.columns) }
-	read := func() (Row, error) {
+	n, last := 0, 0
+	read := func() (row Row, err error) {
 		line, fields, invalid, err := next()
+		n++
+		defer func() {
+			if row.Err != nil && line == last { // the line does not tell which row it is
+				row.Err = fmt.Errorf("row %d of the array: %w", n, row.Err)
+			}
+			last = line
+		}()
 		if err != nil {
 			return Row{}, f.failed(err)
 		}
 		if invalid != nil {
 			return Row{Line: line, Err: invalid}, nil //nolint:nilerr // the row fails alone
 		}
-		row := o.row(line, fields, nil)
+		row = o.row(line, fields, nil)
 		if where.name != "" {
 			value, _ := where.of(fields)
 			text, _ := textOf(value, true)

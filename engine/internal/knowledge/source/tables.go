@@ -240,9 +240,12 @@ func (f *file) head() (head []byte, end byte, err error) {
 }
 
 // formOf returns the format of a text; empty: it is delimited. The content decides between JSON
-// Lines and a JSON array, whichever of the two the file's name says.
+// Lines and a JSON array, whichever of the two the file's name says, and finds JSON in a file named .csv or .tsv.
 func formOf(format Format, head []byte) Format {
 	text := bytes.TrimLeft(head, " \t\r\n")
+	if (format == CSV || format == TSV) && rows.HoldsObject(text) {
+		format = ""
+	}
 	if format != "" && format != JSON && format != JSONL || len(text) == 0 {
 		return format
 	}
@@ -314,8 +317,10 @@ func (f *file) style(head []byte, end byte) (rows.Style, error) {
 	}
 	of := func(delimiter string) rows.Style {
 		s := rows.Style{Delimiter: []byte(delimiter), Quote: quote}
-		if delimiter == "\t" && f.form.Quote == "" && f.form.Format == TSV {
-			s.Quote = nil // TSV has never been quoted by default
+		if delimiter == "\t" && f.form.Quote == "" && f.form.Format == TSV { // most programs write TSV without quoting
+			if sure := rows.DetectStyle(head, end, s); !bytes.Contains(head, quote) || !rows.Quoted(head, end, sure) {
+				s.Quote = nil
+			}
 		}
 		return s
 	}
