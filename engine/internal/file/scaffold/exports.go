@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 )
@@ -40,7 +42,23 @@ var exports = []export{
 	{"folders", "a folder for each label", true, labelFolders},
 }
 
-// asDocuments names the form of files and folders that hold documents, whatever they look like.
+// needs says what a form has.
+var needs = map[string]string{
+	"label-studio": "objects with data and annotations",
+	"chat":         "objects with messages of a user",
+	"prodigy":      "objects with text, answer, and label or accept",
+	"cats":         "objects with text and cats",
+	"rasa":         "intents with examples: nlu with items - intent, sections ## intent:NAME, or rasa_nlu_data; domains and stories have none",
+	"intents":      "objects with an intent and a list of its phrases",
+	"fasttext":     "lines with labels, each behind " + fastTextMark,
+	"folders":      "folders of .txt files, named by their labels",
+}
+
+func misfit(path, form string) error {
+	return fmt.Errorf("%s has not the form %s: it does not hold %s", path, form, needs[form])
+}
+
+// asDocuments names form of files and folders that hold documents, whatever they look like.
 const asDocuments = "documents"
 
 // Forms names the forms beside the formats of a source.
@@ -133,7 +151,7 @@ func (c *converted) notes() (all []string) {
 func exportIn(path string, folder bool, name string) (*export, *converted, error) {
 	d, ext := &data{folder: path}, strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
 	if !folder {
-		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) && !marked(path) {
+		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".md", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) && !marked(path) {
 			return nil, nil, nil
 		}
 		text, err := readText(path)
@@ -157,6 +175,46 @@ func exportIn(path string, folder bool, name string) (*export, *converted, error
 		}
 	}
 	return nil, nil, nil
+}
+
+// maxSearched is the most files that are searched for exports.
+const maxSearched = 500
+
+// exportWithin refuses a folder or glob with files of Rasa or fastText: as documents they would lose their labels.
+func exportWithin(place string) error {
+	var files, found []string
+	if document.IsGlob(place) {
+		files, _ = source.Files(place) // its reader reports errors
+	} else {
+		_ = filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case len(files) == maxSearched:
+				return fs.SkipAll
+			case err == nil && d.Type().IsRegular():
+				files = append(files, path)
+			case d != nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != place:
+				return fs.SkipDir
+			}
+			return nil // an unreadable folder counts as empty
+		})
+	}
+	what := ""
+	for _, path := range files[:min(len(files), maxSearched)] {
+		info, err := os.Stat(path)
+		if err != nil || info.Size() > document.MaxBytes || source.Is(path) && source.FormatOf(path) != source.JSON {
+			continue
+		}
+		switch e, _, err := exportIn(path, false, ""); {
+		case err != nil:
+			return err
+		case e != nil && (e.name == "rasa" || e.name == "fasttext"):
+			what, found = e.what, append(found, path)
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return fmt.Errorf("%s holds %s, in %s: name such a file; --format documents reads all files as documents", place, what, list(found))
 }
 
 // readText reads and decodes a text of at most maxExport bytes.

@@ -20,9 +20,11 @@ import (
 var entity = regexp.MustCompile(`\[([^\]]+)\](\([^)]*\)|\{[^}]*\}|\[\{[^\]]*\}\])`)
 
 var (
-	rasaNLU    = regexp.MustCompile(`(?m)^nlu:`)
-	rasaIntent = regexp.MustCompile(`(?m)^\s*- *\{?intent:`)
-	folded     = regexp.MustCompile(`(?m)^(\s*examples:\s*)>`) // meant as |, since each line has a phrase
+	rasaNLU     = regexp.MustCompile(`(?m)^nlu:`)
+	rasaIntent  = regexp.MustCompile(`(?m)^\s*- *\{?intent:`)
+	rasaSection = regexp.MustCompile(`(?m)^## *intent *:`)
+	comment     = regexp.MustCompile(`(?s)<!--.*?-->`)
+	folded      = regexp.MustCompile(`(?m)^(\s*examples:\s*)>`) // meant as |, since each line has a phrase
 )
 
 // notIntents names the other kinds of Rasa's training data, in its YAML and its JSON.
@@ -31,8 +33,11 @@ var notIntents = map[string]string{
 	"entity_synonyms": "synonym%", "lookup_tables": "lookup table%", "regex_features": "regular expression%",
 }
 
-// rasa reads the JSON of Rasa 1 and the YAML of later versions.
+// rasa reads the JSON and Markdown of Rasa 1, and the YAML of later versions.
 func rasa(d *data, c *converted) bool {
+	if rasaSection.Match(d.text) && !rasaNLU.Match(d.text) && !rasaIntent.Match(d.text) && !bytes.Contains(d.text, []byte("```")) {
+		return rasaMarkdown(string(d.text), c)
+	}
 	old := gjson.GetBytes(d.text, "rasa_nlu_data")
 	for _, e := range old.Get("common_examples").Array() {
 		c.add(field{"text", e.Get("text").Str}, field{"label", e.Get("intent").Str})
@@ -73,11 +78,7 @@ func rasa(d *data, c *converted) bool {
 		}
 		examples := item["examples"]
 		for line := range strings.Lines(examples.Value) {
-			if text, ok := strings.CutPrefix(strings.TrimSpace(line), "-"); ok {
-				c.phrase(text, intent)
-			} else if text != "" {
-				c.leave(1, "line% of examples without - before them")
-			}
+			c.example(line, intent, "-")
 		}
 		for _, e := range examples.Content {
 			var members map[string]yaml.Node
@@ -90,6 +91,48 @@ func rasa(d *data, c *converted) bool {
 		}
 	}
 	return c.n > 0
+}
+
+// rasaMarkdown reads sections of items, such as ## intent:greet.
+func rasaMarkdown(text string, c *converted) bool {
+	kind, intent, before, others := "", "", 0, 0
+	end := func() {
+		if kind == "intent" && c.n == before {
+			c.leave(1, "intent% without a phrase")
+		}
+		before = c.n
+	}
+	for line := range strings.Lines(comment.ReplaceAllString(text, "")) {
+		line = strings.Trim(line, "\ufeff \t\r\n")
+		heading, isHeading := strings.CutPrefix(line, "#")
+		switch {
+		case isHeading:
+			end()
+			kind, intent, _ = strings.Cut(strings.TrimLeft(heading, "# "), ":")
+			kind, intent = strings.TrimSpace(kind), strings.TrimSpace(intent)
+			if kind != "intent" && intent != "" {
+				c.leave(1, cmp.Or(notIntents[kind], "section% of another kind"))
+			}
+		case kind == "intent":
+			c.example(line, intent, "-*+")
+		case line != "" && notIntents[kind] == "":
+			others++
+		}
+	}
+	end()
+	c.leave(others, "line% outside of intents")
+	return c.n > 0 && others <= c.n
+}
+
+// example adds the phrase in a line of examples, which begins with one of some marks.
+func (c *converted) example(line, intent, marks string) {
+	switch line = strings.TrimSpace(line); {
+	case line == "":
+	case strings.ContainsAny(line[:1], marks):
+		c.phrase(line[1:], intent)
+	default:
+		c.leave(1, "line% of examples without - before them")
+	}
 }
 
 // phrase adds a phrase of an intent, without the marks of entities.

@@ -89,8 +89,16 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 				r.Unsure = path + ": " + rows.unsure
 			}
 			return r, true, err
+		case how.As != "" && !info.IsDir():
+			return nil, true, misfit(path, how.As)
+		}
+	}
+	if (glob || info.IsDir()) && how.Form == (source.Form{}) {
+		switch err := exportWithin(path); {
+		case err != nil:
+			return nil, true, err
 		case how.As != "":
-			return nil, true, fmt.Errorf("%s has not the form %s", path, how.As)
+			return nil, true, misfit(path, how.As)
 		}
 	}
 	r := &Rows{Path: path, Form: how.Form}

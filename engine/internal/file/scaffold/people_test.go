@@ -276,6 +276,8 @@ func TestFilesOfPeople(t *testing.T) {
 		return all
 	}
 	nlu := "version: \"3.1\"\nnlu:\n" + rasa("order") + "- synonym: parcel\n  examples: |\n    - packet\n" + rasa("refund")
+	markdown := half(4, 5, "- %s\r\n") + half(6, 7, "- %s\n") + half(8, 9, "- %s\n") + half(10, 11, "+ [%s]{\"entity\": \"thing\"}\n") + "\n## synonym:parcel\n- packet\n\n## lookup:plates\nplates.txt\n\n## regex:zip\n- \\d+\n\n##  intent: refund\n" +
+		half(1, 2, "- %s\n") + half(3, 4, "- %s\n") + half(5, 6, "- %s\n") + half(7, 8, "- %s\n") + half(9, 10, "- %s\n") + half(11, 12, "- %s\n") + "## intent:greet\n"
 	byLabel := func(label string) (all []string) {
 		for _, p := range pairs() {
 			if p.Label == label {
@@ -404,6 +406,14 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "first-line-broken.jsonl", content: "{broken\n" + lines("", `{"messages": [{"role": "user", "content": [{"text": %q}, {"image_url": "x"}]}, {"role": "assistant", "content": %q}]}`+"\n"), says: "left out: 1 line that cannot be read as JSON, 12 parts of messages without text"},
 		{name: "doccano-spans.jsonl", content: lines("", `{"text": %q, "label": [[0, 5, %q]]}`+"\n"), outcome: asked, says: "lists of lists"},
 		{name: "chat-rest.jsonl", content: lines("", `{"messages": [{"role": "user", "content": "hello"}, {"role": "user", "content": %q}, {"role": "assistant", "content": %q}]}`+"\n"), says: "left out: 12 questions before the last one of a chat"},
+		{name: "nlu.md", content: "<!-- texts -->\n## intent:order\n" + half(0, 1, "- %s\n") + half(2, 3, "* [%s](thing:parcel)\n") + markdown, says: "left out: 1 intent without a phrase, 1 lookup table, 2 marks of entities, 1 regular expression, 1 synonym"},
+		{name: "tutorial.md", content: english + "\n```\n## intent:order\n- where\n## intent:refund\n- money\n```\n", want: []pair{}},
+		{name: "a project of Rasa", files: map[string]string{"d/data/nlu.yml": nlu, "d/domain.yml": "intents:\n- order\n", "d/config.yml": "language: en\n", "d/README.md": english}, data: "d", outcome: refused, says: "d holds training data of Rasa, in d/data/nlu.yml: name such a file"},
+		{name: "a glob of Rasa", files: map[string]string{"nlu/a.yml": nlu, "nlu/b.yml": nlu}, data: "nlu/*.yml", outcome: refused, says: "in nlu/a.yml, nlu/b.yml: name such a file"},
+		{name: "a folder as Rasa", files: map[string]string{"d/domain.yml": "intents:\n- order\n"}, data: "d", how: How{As: "rasa"}, outcome: refused, says: "d has not the form rasa: it does not hold intents with examples"},
+		{name: "a glob of documents as Rasa", files: map[string]string{"d/domain.yml": "intents:\n- order\n"}, data: "d/*.yml", how: How{As: "rasa"}, outcome: refused, says: "domains and stories have none"},
+		{name: "domain.yml", content: "intents:\n- order\n", how: How{As: "rasa"}, outcome: refused, says: "domain.yml has not the form rasa"},
+		{name: "a folder of fastText", files: map[string]string{"d/train.txt": lines("", "__label__%[2]s %[1]s\n"), "d/readme.txt": english}, data: "d", outcome: refused, says: "d holds lines of fastText, in d/train.txt"},
 		// Labels that may be sets.
 		{name: "ampersands.csv", content: names3(" & "), outcome: asked, says: `such as "ARTS & CULTURE", or one: --column label=label takes each cell for one, as it is`},
 		{name: "words.csv", content: names3(" AND "), outcome: asked, says: "ARTS AND CULTURE"},
