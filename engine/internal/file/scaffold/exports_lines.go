@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 // entity is a part of a phrase that Rasa marks, such as [Berlin](city) or [Berlin]{"entity": "city"}.
@@ -162,9 +163,36 @@ func marked(path string) bool {
 	return at != nil && at[0] == 0 && !bytes.Contains(head[:at[1]], []byte(","))
 }
 
+// otherMark is what labels begin with where fastText was trained with another -label.
+var otherMark = regexp.MustCompile(`(?:^|[\s\p{Z}])(__[A-Za-z]+__)[^\s\p{Z}(]`)
+
+// otherMarks returns what stands before the labels of most lines, if it is not what fastText has.
+func otherMarks(text []byte) string {
+	n, all := map[string]int{}, 0
+	for line := range bytes.Lines(text) {
+		if len(bytes.TrimSpace(line)) > 0 {
+			all++
+		}
+		if m := otherMark.FindSubmatch(line); m != nil {
+			n[string(m[1])]++
+		}
+	}
+	for mark, lines := range n {
+		if 2*lines > all && all > 1 && mark != fastTextMark {
+			return mark
+		}
+	}
+	return ""
+}
+
 // fastText reads lines with labels. Where each label has a comma in it, its text begins there.
 func fastText(d *data, c *converted) bool {
-	if !bytes.Contains(d.text[:min(len(d.text), rows.BufferSize)], []byte(fastTextMark)) {
+	head := d.text[:min(len(d.text), rows.BufferSize)]
+	if mark := otherMarks(head); mark != "" {
+		c.err = fmt.Errorf("its labels begin with %s, as by the option -label of fastText: write them with %s, such as by sed 's/%[1]s/%[2]s/g'", mark, fastTextMark)
+		return false
+	}
+	if !bytes.Contains(head, []byte(fastTextMark)) {
 		return false
 	}
 	type row struct {
@@ -179,7 +207,9 @@ func fastText(d *data, c *converted) bool {
 		for _, m := range fastTextLabel.FindAllStringSubmatch(line, -1) {
 			for label := range strings.SplitSeq(m[2], ","+fastTextMark) {
 				label = strings.TrimRight(label, ",")
-				r.labels, known[label] = append(r.labels, label), true
+				if known[label] = true; !slices.Contains(r.labels, label) {
+					r.labels = append(r.labels, label)
+				}
 			}
 		}
 		switch r.text = strings.TrimSpace(fastTextLabel.ReplaceAllString(line, "$1")); {
@@ -192,6 +222,7 @@ func fastText(d *data, c *converted) bool {
 		}
 	}
 	within := len(all) > 0 && !slices.ContainsFunc(all, func(r row) bool { return len(r.labels) > 1 || !strings.Contains(r.labels[0], ",") })
+	without := 0
 	for _, r := range all {
 		label, text, _ := strings.Cut(r.labels[0], ",")
 		if within {
@@ -199,8 +230,15 @@ func fastText(d *data, c *converted) bool {
 		} else if text != "" && known[label] {
 			c.unsure = fmt.Sprintf("%q is a label with a comma, or the label %q with a text: --column label=label says the first, a blank in place of the comma the second", r.labels[0], label)
 		}
+		if r.text == "" {
+			without++
+			continue
+		}
 		c.add(field{"text", r.text}, field{"label", labels(r.labels)})
 	}
-	c.leave(others, "line% without a label")
+	c.leave(without, "line% without text")
+	if c.leave(others, "line% without a label"); c.n == 0 && without > others {
+		c.err = fmt.Errorf("it has %s without text", terminal.Plural(without, "line"))
+	}
 	return others <= c.n
 }
