@@ -116,7 +116,7 @@ func (r *Rows) ofSeveral() error {
 		var names, said []string
 		switch format := cmp.Or(r.Form.Format, source.FormatOf(path)); {
 		case format == source.XLSX:
-			names, _ = source.Sheets(path) // as above
+			names, _, _ = source.Sheets(path) // as above
 		case format == source.JSON && path == r.Path:
 			text, _ := readText(path) // as above
 			names = arraysIn(gjson.ParseBytes(text), "")
@@ -142,6 +142,7 @@ type Documents struct {
 	Read int // of a sample of documents, evenly spread
 	Code      int // documents of the sample with source code
 	Languages []source.LanguageShare
+	Hidden    int // sheets in workbooks of the sample, which are left out
 }
 
 // readDocuments is how many documents are read to find out what they contain.
@@ -180,6 +181,10 @@ func documentsAt(ctx context.Context, place string) (*Documents, error) {
 			}
 			d.Read++
 			d.Characters += len(text.Text)
+			if document.IsWorkbook(f.ID) {
+				_, hidden, _ := source.Sheets(filepath.Join(folder.Path(), filepath.FromSlash(f.ID))) // it was read
+				d.Hidden += hidden
+			}
 			if text.Meta["format"] == "code" {
 				d.Code++
 			} else {
@@ -213,32 +218,4 @@ func visible(folder string) (dirs, files []fs.DirEntry) {
 		}
 	}
 	return dirs, files
-}
-
-// labelFolders reads folders of texts that are named by their label. It only accepts names with the suffix
-// .txt or none: Markdown and the like are documents.
-func labelFolders(d *data, c *converted) bool {
-	dirs, files := visible(d.folder)
-	if len(dirs) < 2 || slices.ContainsFunc(files, func(f fs.DirEntry) bool { return !strings.HasPrefix(strings.ToLower(f.Name()), "readme") }) {
-		return false
-	}
-	for _, label := range dirs {
-		inner, files := visible(filepath.Join(d.folder, label.Name()))
-		for _, f := range files {
-			if ext := filepath.Ext(f.Name()); ext != ".txt" && strings.Trim(ext, ".0123456789") != "" {
-				return false
-			}
-			id := filepath.Join(label.Name(), f.Name())
-			text, err := readText(filepath.Join(d.folder, id))
-			if err != nil {
-				c.leave(1, "file% without text")
-				continue
-			}
-			c.add(field{"id", filepath.ToSlash(id)}, field{"text", string(text)}, field{"label", label.Name()})
-		}
-		if len(inner) > 0 || len(files) == 0 {
-			return false
-		}
-	}
-	return true
 }

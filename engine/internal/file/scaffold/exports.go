@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -76,6 +75,7 @@ const maxExport = 256 << 20
 // data is the content of a file or folder.
 type data struct {
 	folder  string // empty: it is a file
+	named   bool   // a person has named the form
 	text    []byte
 	records []gjson.Result // of JSON: lines, elements, or elements of the only array in an object
 	broken  int            // lines that are no JSON
@@ -149,7 +149,7 @@ func (c *converted) notes() (all []string) {
 
 // exportIn detects the form of a file or folder, or uses the named one. nil: no form fits.
 func exportIn(path string, folder bool, name string) (*export, *converted, error) {
-	d, ext := &data{folder: path}, strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
+	d, ext := &data{folder: path, named: name != ""}, strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
 	if !folder {
 		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".md", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) && !marked(path) {
 			return nil, nil, nil
@@ -171,7 +171,7 @@ func exportIn(path string, folder bool, name string) (*export, *converted, error
 			c.err = fmt.Errorf("no text was accepted (%s)", c.notes()[0])
 		}
 		if c.err != nil {
-			return nil, nil, fmt.Errorf("%s is %s, but %w; --format says how it is to be read", path, e.what, c.err)
+			return nil, nil, fmt.Errorf("%s is %s, but %w; --format says how it is to be read, such as --format documents", path, e.what, c.err)
 		}
 	}
 	return nil, nil, nil
@@ -182,26 +182,18 @@ const maxSearched = 500
 
 // exportWithin refuses a folder or glob with files of Rasa or fastText: as documents they would lose their labels.
 func exportWithin(place string) error {
-	var files, found []string
+	var all, found []string
 	if document.IsGlob(place) {
-		files, _ = source.Files(place) // its reader reports errors
+		all, _ = source.Files(place) // its reader reports errors
 	} else {
-		_ = filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case len(files) == maxSearched:
-				return fs.SkipAll
-			case err == nil && d.Type().IsRegular():
-				files = append(files, path)
-			case d != nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != place:
-				return fs.SkipDir
-			}
-			return nil // an unreadable folder counts as empty
-		})
+		for _, id := range files(place, maxSearched) {
+			all = append(all, filepath.Join(place, filepath.FromSlash(id)))
+		}
 	}
 	what := ""
-	for _, path := range files[:min(len(files), maxSearched)] {
+	for _, path := range all[:min(len(all), maxSearched)] {
 		info, err := os.Stat(path)
-		if err != nil || info.Size() > document.MaxBytes || source.Is(path) && source.FormatOf(path) != source.JSON {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > document.MaxBytes || source.Is(path) && source.FormatOf(path) != source.JSON {
 			continue
 		}
 		switch e, _, err := exportIn(path, false, ""); {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -428,6 +429,19 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "a glob of JSON with two tables", files: map[string]string{"d/a.json": array(`{"a": [`, `{"text": %q, "label": %q}`, "]") + array(`, "b": [`, `{"text": %q, "label": %q}`, "]}")}, data: "d/*.json", outcome: refused, says: "--sheet of racflow init"},
 		{name: "a folder with an open book", files: map[string]string{"d/a.xlsx": book(t, tab{"A", sheet(head)}), "d/~$a.xlsx": "\x05Ann Smith"}, data: "d"},
 		{name: "a glob with an open book", files: map[string]string{"d/a.xlsx": book(t, tab{"A", sheet(head)}), "d/~$a.xlsx": "\x05Ann Smith"}, data: "d/*.xlsx"},
+		// Folders of labels, and what stands beside the texts.
+		{name: "folders with a README", files: folders, data: "data", says: "left out: 1 file named README"},
+		{name: "folders with notes", files: with(folders, "data/notes.json", "{}", "data/a.md", english, "data/order/p.png", "\x89PNG", "data/order/sub/deep.txt", "deep", "data/.DS_Store", "x", "data/order/~$1.txt", "lock"), data: "data", says: "left out: 4 files beside the texts of labels, 1 file named README"},
+		{name: "folders with much else", files: with(folders, "data/a.md", english, "data/b.md", english, "data/refund/c.html", english, "data/refund/d.pdf", "%PDF", "data/e.md", english), data: "data", outcome: asked, says: "5 other files, or be a folder of documents: --format folders says the first, --format documents the second"},
+		{name: "folders with much else, named", files: with(folders, "data/a.md", english, "data/b.md", english, "data/c.md", english, "data/d.md", english, "data/e.md", english), data: "data", how: How{As: "folders"}, says: "left out: 5 files beside"},
+		{name: "folders in train and test", files: inFolders("data/train", "data/test"), data: "data", outcome: refused, says: "these are in data/test, data/train: name data/train, and perhaps another"},
+		{name: "folders in parts with the same labels", files: with(inFolders("data/a", "data/b"), "data/a/urls.txt", "x", "data/b/urls.txt", "x"), data: "data", outcome: refused, says: "these are in data/a, data/b: name data/a"},
+		{name: "folders in a folder", files: inFolders("data/v1/texts"), data: "data", outcome: refused, says: "name data/v1/texts"},
+		{name: "a folder in train", files: inFolders("data/train", "data/test"), data: "data/train"},
+		{name: "chapters of a handbook", files: map[string]string{"d/index.md": english, "d/a/x.md": english, "d/a/notes.txt": english, "d/b/y.md": english, "d/b/notes.txt": english}, data: "d", want: []pair{}},
+		{name: "chapters of two handbooks", files: map[string]string{"d/cars/start/1.txt": english, "d/cars/end/1.txt": english, "d/ships/sail/1.txt": english, "d/ships/dock/1.txt": english}, data: "d", want: []pair{}},
+		{name: "documents as folders", files: map[string]string{"d/a.md": english}, data: "d", how: How{As: "folders"}, outcome: refused, says: "d has not the form folders: it does not hold folders of .txt files"},
+		{name: "hidden sheets of documents", files: map[string]string{"d/a.md": english, "d/b.xlsx": bookWith(t, func(f *excelize.File) error { return f.SetSheetVisible("B", false) }, tab{"A", [][]any{{"a", "b"}, {"c", "d"}}}, tab{"B", [][]any{{"e", "f"}}})}, data: "d", want: []pair{}, says: "left out: 1 hidden sheet of workbooks"},
 		// Labels that may be sets.
 		{name: "ampersands.csv", content: names3(" & "), outcome: asked, says: `such as "ARTS & CULTURE", or one: --column label=label takes each cell for one, as it is`},
 		{name: "words.csv", content: names3(" AND "), outcome: asked, says: "ARTS AND CULTURE"},
@@ -527,6 +541,26 @@ func TestFilesOfPeople(t *testing.T) {
 		})
 	}
 	t.Logf("%d files: %d right, %d asked, %d refused", len(tests), counts[right], counts[asked], counts[refused])
+}
+
+// with adds files, given by name and content.
+func with(files map[string]string, more ...string) map[string]string {
+	files = maps.Clone(files)
+	for i := 0; i < len(more); i += 2 {
+		files[more[i]] = more[i+1]
+	}
+	return files
+}
+
+// inFolders writes each pair below each of some parts, in a folder that its label names.
+func inFolders(parts ...string) map[string]string {
+	files := map[string]string{}
+	for _, part := range parts {
+		for i, p := range pairs() {
+			files[fmt.Sprintf("%s/%s/%d.txt", part, p.Label, i)] = p.Text
+		}
+	}
+	return files
 }
 
 // unsureError is what init asks about.
