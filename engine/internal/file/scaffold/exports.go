@@ -151,7 +151,7 @@ func (c *converted) notes() (all []string) {
 func exportIn(path string, folder bool, name string) (*export, *converted, error) {
 	d, ext := &data{folder: path, named: name != ""}, strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
 	if !folder {
-		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".md", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) && !marked(path) {
+		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".md", ".markdown", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) && !marked(path) {
 			return nil, nil, nil
 		}
 		text, err := readText(path)

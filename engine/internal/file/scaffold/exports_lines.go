@@ -164,7 +164,7 @@ func marked(path string) bool {
 }
 
 // otherMark is what labels begin with where fastText was trained with another -label.
-var otherMark = regexp.MustCompile(`(?:^|[\s\p{Z}])(__[A-Za-z]+__)[^\s\p{Z}(]`)
+var otherMark = regexp.MustCompile(`(?:^|[\s\p{Z}])(__[A-Za-z]\w*?__)[^\s\p{Z}(]`)
 
 // otherMarks returns what stands before the labels of most lines, if it is not what fastText has.
 func otherMarks(text []byte) string {

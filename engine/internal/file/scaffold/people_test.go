@@ -416,6 +416,7 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "domain.yml", content: "intents:\n- order\n", how: How{As: "rasa"}, outcome: refused, says: "domain.yml has not the form rasa"},
 		{name: "a folder of fastText", files: map[string]string{"d/train.txt": lines("", "__label__%[2]s %[1]s\n"), "d/readme.txt": english}, data: "d", outcome: refused, says: "d holds lines of fastText, in d/train.txt"},
 		{name: "fasttext-class.txt", content: lines("", "__class__%[2]s %[1]s\n"), outcome: refused, says: "its labels begin with __class__, as by the option -label of fastText: write them with __label__"},
+		{name: "fasttext-words.txt", content: lines("", "__topic_name__%[2]s, %[1]s\n"), outcome: refused, says: "its labels begin with __topic_name__"},
 		{name: "fasttext-capitals.train", content: "a line without\n" + lines("", "%[1]s __LABEL__%[2]s\n"), outcome: refused, says: "sed 's/__LABEL__/__label__/g'"},
 		{name: "fasttext-class-given.md", content: lines("", "__class__%[2]s %[1]s\n"), how: How{As: "fasttext"}, outcome: refused, says: "its labels begin with __class__"},
 		{name: "python.txt", content: "def __init__(self):\n    self.__dict__ = {}\n" + english, want: []pair{}},
