@@ -116,7 +116,7 @@ func (r *Rows) ofSeveral() error {
 		var names, said []string
 		switch format := cmp.Or(r.Form.Format, source.FormatOf(path)); {
 		case format == source.XLSX:
-			names, _, _ = source.Sheets(path) // as above
+			names, _ = source.Sheets(path) // as above
 		case format == source.JSON && path == r.Path:
 			text, _ := readText(path) // as above
 			names = arraysIn(gjson.ParseBytes(text), "")
@@ -142,7 +142,6 @@ type Documents struct {
 	Read int // of a sample of documents, evenly spread
 	Code      int // documents of the sample with source code
 	Languages []source.LanguageShare
-	Hidden    int // sheets in workbooks of the sample, which are left out
 }
 
 // readDocuments is how many documents are read to find out what they contain.
@@ -181,10 +180,6 @@ func documentsAt(ctx context.Context, place string) (*Documents, error) {
 			}
 			d.Read++
 			d.Characters += len(text.Text)
-			if document.IsWorkbook(f.ID) {
-				_, hidden, _ := source.Sheets(filepath.Join(folder.Path(), filepath.FromSlash(f.ID))) // it was read
-				d.Hidden += hidden
-			}
 			if text.Meta["format"] == "code" {
 				d.Code++
 			} else {

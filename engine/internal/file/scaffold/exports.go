@@ -41,22 +41,6 @@ var exports = []export{
 	{"folders", "a folder for each label", true, labelFolders},
 }
 
-// needs says what a form has.
-var needs = map[string]string{
-	"label-studio": "objects with data and annotations",
-	"chat":         "objects with messages of a user",
-	"prodigy":      "objects with text, answer, and label or accept",
-	"cats":         "objects with text and cats",
-	"rasa":         "intents with examples: nlu with items - intent, sections ## intent:NAME, or rasa_nlu_data; domains and stories have none",
-	"intents":      "objects with an intent and a list of its phrases",
-	"fasttext":     "lines with labels, each behind " + fastTextMark,
-	"folders":      "folders of .txt files, named by their labels",
-}
-
-func misfit(path, form string) error {
-	return fmt.Errorf("%s has not the form %s: it does not hold %s", path, form, needs[form])
-}
-
 // asDocuments names form of files and folders that hold documents, whatever they look like.
 const asDocuments = "documents"
 
@@ -186,7 +170,7 @@ func exportWithin(place string) error {
 	if document.IsGlob(place) {
 		all, _ = source.Files(place) // its reader reports errors
 	} else {
-		for _, id := range files(place, maxSearched) {
+		for _, id := range filesIn(place, maxSearched) {
 			all = append(all, filepath.Join(place, filepath.FromSlash(id)))
 		}
 	}

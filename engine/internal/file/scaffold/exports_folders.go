@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
-// files returns the files in a folder, without hidden ones. They are below the folder, with slashes.
-func files(folder string, most int) (all []string) {
+// filesIn returns the files in a folder, without hidden ones. They are below the folder, with slashes.
+func filesIn(folder string, most int) (all []string) {
 	_ = fs.WalkDir(os.DirFS(folder), ".", func(id string, e fs.DirEntry, err error) error {
 		switch hidden := id != "." && strings.HasPrefix(e.Name(), "."); {
 		case err != nil: // an unreadable folder counts as empty
@@ -35,27 +35,24 @@ func files(folder string, most int) (all []string) {
 // .txt or none: Markdown and the like are documents. Most files are texts, and where others are many it asks.
 func labelFolders(d *data, c *converted) bool {
 	var texts []string
-	labels, parents := map[string]bool{}, map[string]map[string]bool{} // by the folder that theirs are in
+	labels, deep := map[string]bool{}, map[string]bool{} // folders with texts; deep: in folders of the folder
 	others, deeper := 0, 0
-	for _, id := range files(d.folder, -1) {
-		label, ext, about := path.Dir(id), strings.ToLower(path.Ext(id)), strings.HasPrefix(strings.ToLower(path.Base(id)), "readme")
-		switch parent := path.Dir(label); {
-		case about:
+	for _, id := range filesIn(d.folder, -1) {
+		label, ext, readme := path.Dir(id), strings.ToLower(path.Ext(id)), strings.HasPrefix(strings.ToLower(path.Base(id)), "readme")
+		switch {
+		case readme:
 			c.leave(1, "file% named README")
 		case label == "." || ext != ".txt" && strings.Trim(ext, ".0123456789") != "":
 			others++
-		case parent == ".":
+		case path.Dir(label) == ".":
 			texts, labels[label] = append(texts, id), true
 		default:
+			deep[label] = true
 			deeper++
-			if parents[parent] == nil {
-				parents[parent] = map[string]bool{}
-			}
-			parents[parent][path.Base(label)] = true
 		}
 	}
 	if deeper > others+len(texts) {
-		c.err = inPart(d.folder, parents)
+		c.err = inPart(d.folder, deep)
 	}
 	if others += deeper; len(labels) < 2 || len(texts) <= others {
 		return false
@@ -80,22 +77,20 @@ var trains = regexp.MustCompile(`(?i)(^|[^a-z])train(ing)?([^a-z]|$)`)
 
 // inPart returns advice if folders of labels are in parts of a folder, such as train and test: a part has a usual name, or they
 // have labels in common, or there is only one.
-func inPart(folder string, parents map[string]map[string]bool) error {
+func inPart(folder string, deep map[string]bool) error {
 	var parts []string
-	best, usual, in := "", false, map[string]int{}
-	for _, parent := range slices.Sorted(maps.Keys(parents)) {
-		if len(parents[parent]) < 2 {
+	best, usual, in, has := "", false, map[string]int{}, map[string]int{}
+	for _, id := range slices.Sorted(maps.Keys(deep)) {
+		part, label := path.Split(id)
+		in[label]++
+		train := trains.MatchString(path.Base(part))
+		usual = usual || train || tries.MatchString(path.Base(part)) || in[label] > 1
+		if has[part]++; has[part] != 2 {
 			continue
 		}
-		name := filepath.Join(folder, filepath.FromSlash(parent))
-		parts = append(parts, name)
-		if train := trains.MatchString(path.Base(parent)); best == "" || train {
-			best = name
-		}
-		usual = usual || trains.MatchString(path.Base(parent)) || tries.MatchString(path.Base(parent))
-		for label := range parents[parent] {
-			in[label]++
-			usual = usual || in[label] > 1
+		parts = append(parts, filepath.Join(folder, part))
+		if best == "" || train {
+			best = parts[len(parts)-1]
 		}
 	}
 	if len(parts) == 0 || len(parts) > 1 && !usual {

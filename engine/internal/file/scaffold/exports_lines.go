@@ -24,9 +24,13 @@ var (
 	rasaNLU     = regexp.MustCompile(`(?m)^nlu:`)
 	rasaIntent  = regexp.MustCompile(`(?m)^\s*- *\{?intent:`)
 	rasaSection = regexp.MustCompile(`(?m)^## *intent *:`)
+	heading     = regexp.MustCompile(`^#+ *(?:(intent|synonym|lookup|regex) *:)? *(.*)`)
+	bullet      = regexp.MustCompile(`^[*+]`)
 	comment     = regexp.MustCompile(`(?s)<!--.*?-->`)
 	folded      = regexp.MustCompile(`(?m)^(\s*examples:\s*)>`) // meant as |, since each line has a phrase
 )
+
+const notExamples = "line% of examples without - before them"
 
 // notIntents names the other kinds of Rasa's training data, in its YAML and its JSON.
 var notIntents = map[string]string{
@@ -36,8 +40,9 @@ var notIntents = map[string]string{
 
 // rasa reads the JSON and Markdown of Rasa 1, and the YAML of later versions.
 func rasa(d *data, c *converted) bool {
-	if rasaSection.Match(d.text) && !rasaNLU.Match(d.text) && !rasaIntent.Match(d.text) && !bytes.Contains(d.text, []byte("```")) {
-		return rasaMarkdown(string(d.text), c)
+	markdown := rasaSection.Match(d.text) && !rasaNLU.Match(d.text) && !rasaIntent.Match(d.text) && !bytes.Contains(d.text, []byte("```"))
+	if markdown {
+		d.text = fromMarkdown(string(d.text))
 	}
 	old := gjson.GetBytes(d.text, "rasa_nlu_data")
 	for _, e := range old.Get("common_examples").Array() {
@@ -79,7 +84,11 @@ func rasa(d *data, c *converted) bool {
 		}
 		examples := item["examples"]
 		for line := range strings.Lines(examples.Value) {
-			c.example(line, intent, "-")
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line), "-"); ok {
+				c.phrase(text, intent)
+			} else if text != "" {
+				c.leave(1, notExamples)
+			}
 		}
 		for _, e := range examples.Content {
 			var members map[string]yaml.Node
@@ -91,49 +100,23 @@ func rasa(d *data, c *converted) bool {
 			c.leave(1, "intent% without a phrase")
 		}
 	}
-	return c.n > 0
+	return c.n > 0 && (!markdown || c.left[notExamples] <= c.n) // else it is prose
 }
 
-// rasaMarkdown reads sections of items, such as ## intent:greet.
-func rasaMarkdown(text string, c *converted) bool {
-	kind, intent, before, others := "", "", 0, 0
-	end := func() {
-		if kind == "intent" && c.n == before {
-			c.leave(1, "intent% without a phrase")
-		}
-		before = c.n
-	}
+// fromMarkdown writes sections of items, such as ## intent:greet, in the YAML of Rasa. What stands before them is left out.
+func fromMarkdown(text string) []byte {
+	all := []byte("nlu:\n")
 	for line := range strings.Lines(comment.ReplaceAllString(text, "")) {
-		line = strings.Trim(line, "\ufeff \t\r\n")
-		heading, isHeading := strings.CutPrefix(line, "#")
+		line = strings.TrimSpace(line)
+		m, begun := heading.FindStringSubmatch(line), len(all) > len("nlu:\n")
 		switch {
-		case isHeading:
-			end()
-			kind, intent, _ = strings.Cut(strings.TrimLeft(heading, "# "), ":")
-			kind, intent = strings.TrimSpace(kind), strings.TrimSpace(intent)
-			if kind != "intent" && intent != "" {
-				c.leave(1, cmp.Or(notIntents[kind], "section% of another kind"))
-			}
-		case kind == "intent":
-			c.example(line, intent, "-*+")
-		case line != "" && notIntents[kind] == "":
-			others++
+		case m != nil && (begun || m[1] != ""):
+			all = fmt.Appendf(all, "- %s: %q\n  examples: |\n", cmp.Or(m[1], "other"), m[2])
+		case line != "" && begun:
+			all = fmt.Appendf(all, "    %s\n", bullet.ReplaceAllString(line, "-"))
 		}
 	}
-	end()
-	c.leave(others, "line% outside of intents")
-	return c.n > 0 && others <= c.n
-}
-
-// example adds the phrase in a line of examples, which begins with one of some marks.
-func (c *converted) example(line, intent, marks string) {
-	switch line = strings.TrimSpace(line); {
-	case line == "":
-	case strings.ContainsAny(line[:1], marks):
-		c.phrase(line[1:], intent)
-	default:
-		c.leave(1, "line% of examples without - before them")
-	}
+	return all
 }
 
 // phrase adds a phrase of an intent, without the marks of entities.

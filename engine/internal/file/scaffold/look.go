@@ -89,17 +89,15 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 				r.Unsure = path + ": " + rows.unsure
 			}
 			return r, true, err
-		case how.As != "" && !info.IsDir():
-			return nil, true, misfit(path, how.As)
 		}
 	}
-	if (glob || info.IsDir()) && how.Form == (source.Form{}) {
-		switch err := exportWithin(path); {
-		case err != nil:
+	if how.Form == (source.Form{}) && (glob || info.IsDir()) {
+		if err := exportWithin(path); err != nil {
 			return nil, true, err
-		case how.As != "":
-			return nil, true, misfit(path, how.As)
 		}
+	}
+	if how.Form == (source.Form{}) && how.As != "" {
+		return nil, true, fmt.Errorf("%s has not the form %s%s", path, how.As, map[string]string{"rasa": ": it does not hold intents with examples, unlike an nlu.yml; domains and stories have none"}[how.As])
 	}
 	r := &Rows{Path: path, Form: how.Form}
 	switch {

@@ -144,9 +144,6 @@ func (d *Documents) describe(w io.Writer) {
 	}
 	line(w, "%s: %s (%s)", d.Path, terminal.Plural(d.Files, "document"), list(kinds))
 	line(w, "  texts: a mean of %d characters%s", d.Characters/d.Read, spoken(d.Languages))
-	if d.Hidden > 0 {
-		line(w, "  left out: %s of workbooks", terminal.Plural(d.Hidden, "hidden sheet"))
-	}
 	for i, f := range d.Unusable {
 		if i == 3 {
 			line(w, "  ... and %d more that cannot be used", len(d.Unusable)-i)

@@ -95,16 +95,6 @@ func (w *Workbook) Sheets() (names []string) {
 	return names
 }
 
-// Hidden returns how many sheets are hidden.
-func (w *Workbook) Hidden() (n int) {
-	for _, s := range w.book.Sheets {
-		if s.Hidden {
-			n++
-		}
-	}
-	return n
-}
-
 // Skip skips so many rows of the sheet, counting blank ones.
 func (w *Workbook) Skip(rows int) { w.skip = rows }
 

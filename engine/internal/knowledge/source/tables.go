@@ -151,23 +151,23 @@ func both(first, then func() error) func() error {
 	return func() error { return errors.Join(first(), then()) }
 }
 
-// Sheets returns the names of a workbook's sheets, and how many of them are hidden.
-func Sheets(path string) (names []string, hidden int, err error) {
+// Sheets returns the names of a workbook's sheets.
+func Sheets(path string) ([]string, error) {
 	in, err := os.Open(path)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
 	info, err := in.Stat()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	w, err := rows.OpenWorkbook(in, info.Size(), "")
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer w.Close() //nolint:errcheck // it was only read
-	return w.Sheets(), w.Hidden(), nil
+	return w.Sheets(), nil
 }
 
 // start prepares a text for reading.
