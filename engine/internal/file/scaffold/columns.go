@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
@@ -104,30 +105,31 @@ func without(s source.Seen, name string) source.Seen {
 	return s
 }
 
-// ofSeveral refuses a workbook with several sheets, or a JSON object with several arrays, if none is named.
+// ofSeveral refuses a workbook with several sheets, or a JSON object with several arrays, if none is named. The reader
+// refuses such objects in several files.
 func (r *Rows) ofSeveral() error {
-	if r.Form.Sheet != "" || source.IsGlob(r.Path) {
+	if r.Form.Sheet != "" {
 		return nil
 	}
-	var names []string
-	switch cmp.Or(r.Form.Format, source.FormatOf(r.Path)) {
-	case source.XLSX:
-		names, _ = source.Sheets(r.Path) // the reader of the rows reports errors
-	case source.JSON:
-		text, err := readText(r.Path)
-		if err != nil {
-			return nil //nolint:nilerr // as above
+	files, _ := source.Files(r.Path) // the reader of the rows reports errors
+	for _, path := range files {
+		var names, said []string
+		switch format := cmp.Or(r.Form.Format, source.FormatOf(path)); {
+		case format == source.XLSX:
+			names, _ = source.Sheets(path) // as above
+		case format == source.JSON && path == r.Path:
+			text, _ := readText(path) // as above
+			names = arraysIn(gjson.ParseBytes(text), "")
 		}
-		names = arraysIn(gjson.ParseBytes(text), "")
+		if len(names) < 2 {
+			continue
+		}
+		for _, name := range names {
+			said = append(said, "--sheet "+quoted(name))
+		}
+		return fmt.Errorf("%s has %s: say which one counts, with %s", path, terminal.Plural(len(names), "table"), strings.Join(said, " or "))
 	}
-	if len(names) < 2 {
-		return nil
-	}
-	var said []string
-	for _, name := range names {
-		said = append(said, "--sheet "+quoted(name))
-	}
-	return fmt.Errorf("%s has %s: say which one counts, with %s", r.Path, terminal.Plural(len(names), "table"), strings.Join(said, " or "))
+	return nil
 }
 
 // Documents is a folder, a glob or a file of documents.
@@ -203,7 +205,7 @@ func visible(folder string) (dirs, files []fs.DirEntry) {
 	entries, _ := os.ReadDir(folder) // an unreadable folder counts as empty
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case strings.HasPrefix(name, "."), strings.HasPrefix(name, "_"), strings.HasSuffix(name, ".crc"):
+		case strings.HasPrefix(name, "."), strings.HasPrefix(name, "_"), strings.HasSuffix(name, ".crc"), disk.IsLock(name):
 		case e.IsDir():
 			dirs = append(dirs, e)
 		default:
@@ -211,32 +213,4 @@ func visible(folder string) (dirs, files []fs.DirEntry) {
 		}
 	}
 	return dirs, files
-}
-
-// labelFolders reads folders of texts that are named by their label. It only accepts names with the suffix
-// .txt or none: Markdown and the like are documents.
-func labelFolders(d *data, c *converted) bool {
-	dirs, files := visible(d.folder)
-	if len(dirs) < 2 || slices.ContainsFunc(files, func(f fs.DirEntry) bool { return !strings.HasPrefix(strings.ToLower(f.Name()), "readme") }) {
-		return false
-	}
-	for _, label := range dirs {
-		inner, files := visible(filepath.Join(d.folder, label.Name()))
-		for _, f := range files {
-			if ext := filepath.Ext(f.Name()); ext != ".txt" && strings.Trim(ext, ".0123456789") != "" {
-				return false
-			}
-			id := filepath.Join(label.Name(), f.Name())
-			text, err := readText(filepath.Join(d.folder, id))
-			if err != nil {
-				c.leave(1, "file% without text")
-				continue
-			}
-			c.add(field{"id", filepath.ToSlash(id)}, field{"text", string(text)}, field{"label", label.Name()})
-		}
-		if len(inner) > 0 || len(files) == 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
 )
@@ -40,7 +41,7 @@ var exports = []export{
 	{"folders", "a folder for each label", true, labelFolders},
 }
 
-// asDocuments names the form of files and folders that hold documents, whatever they look like.
+// asDocuments names form of files and folders that hold documents, whatever they look like.
 const asDocuments = "documents"
 
 // Forms names the forms beside the formats of a source.
@@ -58,6 +59,7 @@ const maxExport = 256 << 20
 // data is the content of a file or folder.
 type data struct {
 	folder  string // empty: it is a file
+	named   bool   // a person has named the form
 	text    []byte
 	records []gjson.Result // of JSON: lines, elements, or elements of the only array in an object
 	broken  int            // lines that are no JSON
@@ -131,9 +133,9 @@ func (c *converted) notes() (all []string) {
 
 // exportIn detects the form of a file or folder, or uses the named one. nil: no form fits.
 func exportIn(path string, folder bool, name string) (*export, *converted, error) {
-	d, ext := &data{folder: path}, strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
+	d, ext := &data{folder: path, named: name != ""}, strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz")))
 	if !folder {
-		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) && !marked(path) {
+		if f := source.FormatOf(path); name == "" && f != source.JSON && f != source.JSONL && !slices.Contains([]string{"", ".txt", ".md", ".markdown", ".yml", ".yaml", ".ft", ".train", ".valid", ".test"}, ext) && !marked(path) {
 			return nil, nil, nil
 		}
 		text, err := readText(path)
@@ -153,10 +155,42 @@ func exportIn(path string, folder bool, name string) (*export, *converted, error
 			c.err = fmt.Errorf("no text was accepted (%s)", c.notes()[0])
 		}
 		if c.err != nil {
-			return nil, nil, fmt.Errorf("%s is %s, but %w; --format says how it is to be read", path, e.what, c.err)
+			return nil, nil, fmt.Errorf("%s is %s, but %w; --format says how it is to be read, such as --format documents", path, e.what, c.err)
 		}
 	}
 	return nil, nil, nil
+}
+
+// maxSearched is the most files that are searched for exports.
+const maxSearched = 500
+
+// exportWithin refuses a folder or glob with files of Rasa or fastText: as documents they would lose their labels.
+func exportWithin(place string) error {
+	var all, found []string
+	if document.IsGlob(place) {
+		all, _ = source.Files(place) // its reader reports errors
+	} else {
+		for _, id := range filesIn(place, maxSearched) {
+			all = append(all, filepath.Join(place, filepath.FromSlash(id)))
+		}
+	}
+	what := ""
+	for _, path := range all[:min(len(all), maxSearched)] {
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > document.MaxBytes || source.Is(path) && source.FormatOf(path) != source.JSON {
+			continue
+		}
+		switch e, _, err := exportIn(path, false, ""); {
+		case err != nil:
+			return err
+		case e != nil && (e.name == "rasa" || e.name == "fasttext"):
+			what, found = e.what, append(found, path)
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return fmt.Errorf("%s holds %s, in %s: name such a file; --format documents reads all files as documents", place, what, list(found))
 }
 
 // readText reads and decodes a text of at most maxExport bytes.

@@ -14,16 +14,23 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/engine/internal/show/terminal"
 )
 
 // entity is a part of a phrase that Rasa marks, such as [Berlin](city) or [Berlin]{"entity": "city"}.
 var entity = regexp.MustCompile(`\[([^\]]+)\](\([^)]*\)|\{[^}]*\}|\[\{[^\]]*\}\])`)
 
 var (
-	rasaNLU    = regexp.MustCompile(`(?m)^nlu:`)
-	rasaIntent = regexp.MustCompile(`(?m)^\s*- *\{?intent:`)
-	folded     = regexp.MustCompile(`(?m)^(\s*examples:\s*)>`) // meant as |, since each line has a phrase
+	rasaNLU     = regexp.MustCompile(`(?m)^nlu:`)
+	rasaIntent  = regexp.MustCompile(`(?m)^\s*- *\{?intent:`)
+	rasaSection = regexp.MustCompile(`(?m)^## *intent *:`)
+	heading     = regexp.MustCompile(`^#+ *(?:(intent|synonym|lookup|regex) *:)? *(.*)`)
+	bullet      = regexp.MustCompile(`^[*+]`)
+	comment     = regexp.MustCompile(`(?s)<!--.*?-->`)
+	folded      = regexp.MustCompile(`(?m)^(\s*examples:\s*)>`) // meant as |, since each line has a phrase
 )
+
+const notExamples = "line% of examples without - before them"
 
 // notIntents names the other kinds of Rasa's training data, in its YAML and its JSON.
 var notIntents = map[string]string{
@@ -31,8 +38,12 @@ var notIntents = map[string]string{
 	"entity_synonyms": "synonym%", "lookup_tables": "lookup table%", "regex_features": "regular expression%",
 }
 
-// rasa reads the JSON of Rasa 1 and the YAML of later versions.
+// rasa reads the JSON and Markdown of Rasa 1, and the YAML of later versions.
 func rasa(d *data, c *converted) bool {
+	markdown := rasaSection.Match(d.text) && !rasaNLU.Match(d.text) && !rasaIntent.Match(d.text) && !bytes.Contains(d.text, []byte("```"))
+	if markdown {
+		d.text = fromMarkdown(string(d.text))
+	}
 	old := gjson.GetBytes(d.text, "rasa_nlu_data")
 	for _, e := range old.Get("common_examples").Array() {
 		c.add(field{"text", e.Get("text").Str}, field{"label", e.Get("intent").Str})
@@ -76,7 +87,7 @@ func rasa(d *data, c *converted) bool {
 			if text, ok := strings.CutPrefix(strings.TrimSpace(line), "-"); ok {
 				c.phrase(text, intent)
 			} else if text != "" {
-				c.leave(1, "line% of examples without - before them")
+				c.leave(1, notExamples)
 			}
 		}
 		for _, e := range examples.Content {
@@ -89,7 +100,23 @@ func rasa(d *data, c *converted) bool {
 			c.leave(1, "intent% without a phrase")
 		}
 	}
-	return c.n > 0
+	return c.n > 0 && (!markdown || c.left[notExamples] <= c.n) // else it is prose
+}
+
+// fromMarkdown writes sections of items, such as ## intent:greet, in the YAML of Rasa. What stands before them is left out.
+func fromMarkdown(text string) []byte {
+	all := []byte("nlu:\n")
+	for line := range strings.Lines(comment.ReplaceAllString(text, "")) {
+		line = strings.TrimSpace(line)
+		m, begun := heading.FindStringSubmatch(line), len(all) > len("nlu:\n")
+		switch {
+		case m != nil && (begun || m[1] != ""):
+			all = fmt.Appendf(all, "- %s: %q\n  examples: |\n", cmp.Or(m[1], "other"), m[2])
+		case line != "" && begun:
+			all = fmt.Appendf(all, "    %s\n", bullet.ReplaceAllString(line, "-"))
+		}
+	}
+	return all
 }
 
 // phrase adds a phrase of an intent, without the marks of entities.
@@ -119,9 +146,36 @@ func marked(path string) bool {
 	return at != nil && at[0] == 0 && !bytes.Contains(head[:at[1]], []byte(","))
 }
 
+// otherMark is what labels begin with where fastText was trained with another -label.
+var otherMark = regexp.MustCompile(`(?:^|[\s\p{Z}])(__[A-Za-z]\w*?__)[^\s\p{Z}(]`)
+
+// otherMarks returns what stands before the labels of most lines, if it is not what fastText has.
+func otherMarks(text []byte) string {
+	n, all := map[string]int{}, 0
+	for line := range bytes.Lines(text) {
+		if len(bytes.TrimSpace(line)) > 0 {
+			all++
+		}
+		if m := otherMark.FindSubmatch(line); m != nil {
+			n[string(m[1])]++
+		}
+	}
+	for mark, lines := range n {
+		if 2*lines > all && all > 1 && mark != fastTextMark {
+			return mark
+		}
+	}
+	return ""
+}
+
 // fastText reads lines with labels. Where each label has a comma in it, its text begins there.
 func fastText(d *data, c *converted) bool {
-	if !bytes.Contains(d.text[:min(len(d.text), rows.BufferSize)], []byte(fastTextMark)) {
+	head := d.text[:min(len(d.text), rows.BufferSize)]
+	if mark := otherMarks(head); mark != "" {
+		c.err = fmt.Errorf("its labels begin with %s, as by the option -label of fastText: write them with %s, such as by sed 's/%[1]s/%[2]s/g'", mark, fastTextMark)
+		return false
+	}
+	if !bytes.Contains(head, []byte(fastTextMark)) {
 		return false
 	}
 	type row struct {
@@ -136,7 +190,9 @@ func fastText(d *data, c *converted) bool {
 		for _, m := range fastTextLabel.FindAllStringSubmatch(line, -1) {
 			for label := range strings.SplitSeq(m[2], ","+fastTextMark) {
 				label = strings.TrimRight(label, ",")
-				r.labels, known[label] = append(r.labels, label), true
+				if known[label] = true; !slices.Contains(r.labels, label) {
+					r.labels = append(r.labels, label)
+				}
 			}
 		}
 		switch r.text = strings.TrimSpace(fastTextLabel.ReplaceAllString(line, "$1")); {
@@ -149,6 +205,7 @@ func fastText(d *data, c *converted) bool {
 		}
 	}
 	within := len(all) > 0 && !slices.ContainsFunc(all, func(r row) bool { return len(r.labels) > 1 || !strings.Contains(r.labels[0], ",") })
+	without := 0
 	for _, r := range all {
 		label, text, _ := strings.Cut(r.labels[0], ",")
 		if within {
@@ -156,8 +213,15 @@ func fastText(d *data, c *converted) bool {
 		} else if text != "" && known[label] {
 			c.unsure = fmt.Sprintf("%q is a label with a comma, or the label %q with a text: --column label=label says the first, a blank in place of the comma the second", r.labels[0], label)
 		}
+		if r.text == "" {
+			without++
+			continue
+		}
 		c.add(field{"text", r.text}, field{"label", labels(r.labels)})
 	}
-	c.leave(others, "line% without a label")
+	c.leave(without, "line% without text")
+	if c.leave(others, "line% without a label"); c.n == 0 && without > others {
+		c.err = fmt.Errorf("it has %s without text", terminal.Plural(without, "line"))
+	}
 	return others <= c.n
 }

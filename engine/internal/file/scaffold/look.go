@@ -90,9 +90,15 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 				r.Unsure = path + ": " + rows.unsure
 			}
 			return r, true, err
-		case how.As != "":
-			return nil, true, fmt.Errorf("%s has not the form %s", path, how.As)
 		}
+	}
+	if how.Form == (source.Form{}) && (glob || info.IsDir()) {
+		if err := exportWithin(path); err != nil {
+			return nil, true, err
+		}
+	}
+	if how.Form == (source.Form{}) && how.As != "" {
+		return nil, true, fmt.Errorf("%s has not the form %s%s", path, how.As, map[string]string{"rasa": ": it does not hold intents with examples, unlike an nlu.yml; domains and stories have none"}[how.As])
 	}
 	r := &Rows{Path: path, Form: how.Form}
 	switch {

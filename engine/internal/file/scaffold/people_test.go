@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -276,6 +277,8 @@ func TestFilesOfPeople(t *testing.T) {
 		return all
 	}
 	nlu := "version: \"3.1\"\nnlu:\n" + rasa("order") + "- synonym: parcel\n  examples: |\n    - packet\n" + rasa("refund")
+	markdown := half(4, 5, "- %s\r\n") + half(6, 7, "- %s\n") + half(8, 9, "- %s\n") + half(10, 11, "+ [%s]{\"entity\": \"thing\"}\n") + "\n## synonym:parcel\n- packet\n\n## lookup:plates\nplates.txt\n\n## regex:zip\n- \\d+\n\n##  intent: refund\n" +
+		half(1, 2, "- %s\n") + half(3, 4, "- %s\n") + half(5, 6, "- %s\n") + half(7, 8, "- %s\n") + half(9, 10, "- %s\n") + half(11, 12, "- %s\n") + "## intent:greet\n"
 	byLabel := func(label string) (all []string) {
 		for _, p := range pairs() {
 			if p.Label == label {
@@ -404,6 +407,43 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "first-line-broken.jsonl", content: "{broken\n" + lines("", `{"messages": [{"role": "user", "content": [{"text": %q}, {"image_url": "x"}]}, {"role": "assistant", "content": %q}]}`+"\n"), says: "left out: 1 line that cannot be read as JSON, 12 parts of messages without text"},
 		{name: "doccano-spans.jsonl", content: lines("", `{"text": %q, "label": [[0, 5, %q]]}`+"\n"), outcome: asked, says: "lists of lists"},
 		{name: "chat-rest.jsonl", content: lines("", `{"messages": [{"role": "user", "content": "hello"}, {"role": "user", "content": %q}, {"role": "assistant", "content": %q}]}`+"\n"), says: "left out: 12 questions before the last one of a chat"},
+		{name: "nlu.md", content: "<!-- texts -->\n## intent:order\n" + half(0, 1, "- %s\n") + half(2, 3, "* [%s](thing:parcel)\n") + markdown, says: "left out: 1 intent without a phrase, 1 lookup table, 2 marks of entities, 1 regular expression, 1 synonym"},
+		{name: "nlu-and-stories.md", content: "# NLU\n## intent:order\n" + half(0, 1, "- %s\n") + half(2, 3, "- %s\n") + strings.ReplaceAll(markdown, "## intent:greet\n", "## happy path\n* order\n  - utter_greet\n"), says: "1 item of another kind"},
+		{name: "prose.md", content: "## intent: what we want\n" + strings.Repeat("It sorts.\n", 4) + "- quickly\n- well\n", want: []pair{}},
+		{name: "tutorial.md", content: english + "\n```\n## intent:order\n- where\n## intent:refund\n- money\n```\n", want: []pair{}},
+		{name: "a project of Rasa", files: map[string]string{"d/data/nlu.yml": nlu, "d/domain.yml": "intents:\n- order\n", "d/config.yml": "language: en\n", "d/README.md": english}, data: "d", outcome: refused, says: "d holds training data of Rasa, in d/data/nlu.yml: name such a file"},
+		{name: "a glob of Rasa", files: map[string]string{"nlu/a.yml": nlu, "nlu/b.yml": nlu}, data: "nlu/*.yml", outcome: refused, says: "in nlu/a.yml, nlu/b.yml: name such a file"},
+		{name: "a folder as Rasa", files: map[string]string{"d/domain.yml": "intents:\n- order\n"}, data: "d", how: How{As: "rasa"}, outcome: refused, says: "d has not the form rasa: it does not hold intents with examples"},
+		{name: "a glob of documents as Rasa", files: map[string]string{"d/domain.yml": "intents:\n- order\n"}, data: "d/*.yml", how: How{As: "rasa"}, outcome: refused, says: "domains and stories have none"},
+		{name: "domain.yml", content: "intents:\n- order\n", how: How{As: "rasa"}, outcome: refused, says: "domain.yml has not the form rasa"},
+		{name: "a folder of fastText", files: map[string]string{"d/train.txt": lines("", "__label__%[2]s %[1]s\n"), "d/readme.txt": english}, data: "d", outcome: refused, says: "d holds lines of fastText, in d/train.txt"},
+		{name: "fasttext-class.txt", content: lines("", "__class__%[2]s %[1]s\n"), outcome: refused, says: "its labels begin with __class__, as by the option -label of fastText: write them with __label__"},
+		{name: "fasttext-words.txt", content: lines("", "__topic_name__%[2]s, %[1]s\n"), outcome: refused, says: "its labels begin with __topic_name__"},
+		{name: "fasttext-capitals.train", content: "a line without\n" + lines("", "%[1]s __LABEL__%[2]s\n"), outcome: refused, says: "sed 's/__LABEL__/__label__/g'"},
+		{name: "fasttext-class-given.md", content: lines("", "__class__%[2]s %[1]s\n"), how: How{As: "fasttext"}, outcome: refused, says: "its labels begin with __class__"},
+		{name: "python.txt", content: "def __init__(self):\n    self.__dict__ = {}\n" + english, want: []pair{}},
+		{name: "fasttext-no-text.txt", content: "__label__order \n__label__refund\n" + lines("", "__label__%[2]s %[1]s\n"), says: "left out: 2 lines without text\n  text"},
+		{name: "fasttext-twice.txt", content: lines("", "__label__%[2]s __label__%[2]s %[1]s\n")},
+		{name: "fasttext-no-texts.txt", content: lines("", "__label__%[2]s\n"), outcome: refused, says: "but it has 12 lines without text"},
+		// Several tables, and what Excel leaves beside them.
+		{name: "a glob of books with two tables", files: map[string]string{"d/a.xlsx": book(t, tab{"A", sheet(head)}), "d/b.xlsx": book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)})}, data: "d/*.xlsx", outcome: refused, says: "d/b.xlsx has 2 tables: say which one counts, with --sheet 2023 or --sheet 2024"},
+		{name: "a folder of a book with two tables", files: map[string]string{"d/b.xlsx": book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)})}, data: "d", outcome: refused, says: "d/b.xlsx has 2 tables"},
+		{name: "a glob of a book with two tables, one given", files: map[string]string{"d/b.xlsx": book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)})}, data: "d/*.xlsx", how: How{Form: source.Form{Sheet: "2024"}}},
+		{name: "a glob of JSON with two tables", files: map[string]string{"d/a.json": array(`{"a": [`, `{"text": %q, "label": %q}`, "]") + array(`, "b": [`, `{"text": %q, "label": %q}`, "]}")}, data: "d/*.json", outcome: refused, says: "--sheet of racflow init"},
+		{name: "a folder with an open book", files: map[string]string{"d/a.xlsx": book(t, tab{"A", sheet(head)}), "d/~$a.xlsx": "\x05Ann Smith"}, data: "d"},
+		{name: "a glob with an open book", files: map[string]string{"d/a.xlsx": book(t, tab{"A", sheet(head)}), "d/~$a.xlsx": "\x05Ann Smith"}, data: "d/*.xlsx"},
+		// Folders of labels, and what stands beside the texts.
+		{name: "folders with a README", files: folders, data: "data", says: "left out: 1 file named README"},
+		{name: "folders with notes", files: with(folders, "data/notes.json", "{}", "data/a.md", english, "data/order/p.png", "\x89PNG", "data/order/sub/deep.txt", "deep", "data/.DS_Store", "x", "data/order/~$1.txt", "lock"), data: "data", says: "left out: 4 files beside the texts of labels, 1 file named README"},
+		{name: "folders with much else", files: with(folders, "data/a.md", english, "data/b.md", english, "data/refund/c.html", english, "data/refund/d.pdf", "%PDF", "data/e.md", english), data: "data", outcome: asked, says: "5 other files, or be a folder of documents: --format folders says the first, --format documents the second"},
+		{name: "folders with much else, named", files: with(folders, "data/a.md", english, "data/b.md", english, "data/c.md", english, "data/d.md", english, "data/e.md", english), data: "data", how: How{As: "folders"}, says: "left out: 5 files beside"},
+		{name: "folders in train and test", files: inFolders("data/train", "data/test"), data: "data", outcome: refused, says: "these are in data/test, data/train: name data/train, and perhaps another"},
+		{name: "folders in parts with the same labels", files: with(inFolders("data/a", "data/b"), "data/a/urls.txt", "x", "data/b/urls.txt", "x"), data: "data", outcome: refused, says: "name data/a"},
+		{name: "folders in a folder", files: inFolders("data/v1/texts"), data: "data", outcome: refused, says: "name data/v1/texts"},
+		{name: "a folder in train", files: inFolders("data/train", "data/test"), data: "data/train"},
+		{name: "chapters of a handbook", files: map[string]string{"d/index.md": english, "d/a/x.md": english, "d/a/notes.txt": english, "d/b/y.md": english, "d/b/notes.txt": english}, data: "d", want: []pair{}},
+		{name: "chapters of two handbooks", files: map[string]string{"d/cars/start/1.txt": english, "d/cars/end/1.txt": english, "d/ships/sail/1.txt": english, "d/ships/dock/1.txt": english}, data: "d", want: []pair{}},
+		{name: "documents as folders", files: map[string]string{"d/a.md": english}, data: "d", how: How{As: "folders"}, outcome: refused, says: "d has not the form folders"},
 		// Labels that may be sets.
 		{name: "ampersands.csv", content: names3(" & "), outcome: asked, says: `such as "ARTS & CULTURE", or one: --column label=label takes each cell for one, as it is`},
 		{name: "words.csv", content: names3(" AND "), outcome: asked, says: "ARTS AND CULTURE"},
@@ -515,6 +555,26 @@ func TestFilesOfPeople(t *testing.T) {
 		})
 	}
 	t.Logf("%d files: %d right, %d asked, %d refused", len(tests), counts[right], counts[asked], counts[refused])
+}
+
+// with adds files, given by name and content.
+func with(files map[string]string, more ...string) map[string]string {
+	files = maps.Clone(files)
+	for i := 0; i < len(more); i += 2 {
+		files[more[i]] = more[i+1]
+	}
+	return files
+}
+
+// inFolders writes each pair below each of some parts, in a folder that its label names.
+func inFolders(parts ...string) map[string]string {
+	files := map[string]string{}
+	for _, part := range parts {
+		for i, p := range pairs() {
+			files[fmt.Sprintf("%s/%s/%d.txt", part, p.Label, i)] = p.Text
+		}
+	}
+	return files
 }
 
 // unsureError is what init asks about.

@@ -86,7 +86,7 @@ func TestStamp(t *testing.T) {
 
 func TestList(t *testing.T) {
 	dir := folder(t, map[string]string{
-		"a.md": "# A", "b.txt": "b", "sub/c.md": "c", "sub/deep/d.go": "package d", "sub/deep/e.png": "x", ".hidden": "h", ".git/config": "g",
+		"a.md": "# A", "b.txt": "b", "sub/c.md": "c", "sub/deep/d.go": "package d", "sub/deep/e.png": "x", ".hidden": "h", "sub/~$d.docx": "lock", ".git/config": "g",
 		"node_modules/x/y.md": "y", "[odd]{x}.md": "odd", "large.txt": strings.Repeat("x", 101),
 	})
 	outside := folder(t, map[string]string{"secret.md": "secret", "folder/s.md": "s"})

@@ -148,7 +148,7 @@ func (f *Folder) list(ctx context.Context, look func(id string, info fs.FileInfo
 			return err
 		case id == ".":
 			return nil
-		case strings.HasPrefix(path.Base(id), ".") && id != f.only || f.excluded(id):
+		case (strings.HasPrefix(path.Base(id), ".") || disk.IsLock(id)) && id != f.only || f.excluded(id):
 			if d != nil && d.IsDir() {
 				return fs.SkipDir
 			}

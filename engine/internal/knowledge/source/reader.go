@@ -155,7 +155,9 @@ func Files(path string) ([]string, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		for _, name := range found {
-			files = append(files, filepath.Join(base, name))
+			if !disk.IsLock(name) {
+				files = append(files, filepath.Join(base, name))
+			}
 		}
 	}
 	if len(files) == 0 {

@@ -28,6 +28,7 @@ func TestGlob(t *testing.T) {
 		"a.csv":   "text;label;extra\nzero;x;1\n",
 		"c.jsonl": "{\"text\": \"three\"}\n",
 		"d.txt":   "text\nfour\n",
+		"~$a.csv": "what Excel leaves beside an open file",
 	})
 	r, err := Open(filepath.Join(dir, "*.{csv,jsonl}"), Form{}, columns, nil)
 	must.Do(t, err)

@@ -41,6 +41,9 @@ func SplitGlob(name string) (base, pattern string) {
 	return base, path.Join(pattern, filepath.Base(name))
 }
 
+// IsLock reports whether a file is what Excel or Word leaves beside an open one.
+func IsLock(name string) bool { return strings.HasPrefix(filepath.Base(name), "~$") }
+
 // IsGlob reports whether a path is a pattern of several files.
 func IsGlob(path string) bool {
 	_, pattern := SplitGlob(path)
