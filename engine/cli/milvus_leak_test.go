@@ -206,7 +206,7 @@ func TestMilvusCredentialsOfAFailure(t *testing.T) {
 		want    string
 	}{
 		{"nobody listens", func(t *testing.T) string { return "127.0.0.1:" + freePort(t) }, "500ms", "is the server running there?"},
-		{"no address", func(*testing.T) string { return "nowhere:nothing:at all" }, "500ms", "is not host:port"},
+		{"no address", func(*testing.T) string { return "nowhere:nothing:at all" }, "500ms", "its value does not fit"},
 		{"no answer", silentServer, "500ms", "is the server running there?"},
 		{"refused by gRPC", (&tattler{}).start, "30s", "refuses the user name, password or token"},
 		{"refused in a reply", (&tattler{byStatus: true}).start, "30s", "refuses the user name, password or token"},

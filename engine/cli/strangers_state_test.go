@@ -105,9 +105,6 @@ func TestStrangersRun(t *testing.T) {
 		"another mark":   func(m map[string]any) { m["mark"] = strings.Repeat("0", 64) },
 		"another folder": func(m map[string]any) { m["command"].(map[string]any)["dir"] = "/" },
 		"another file":   func(m map[string]any) { m["file"] = filepath.Join(dir, "q.hcl") },
-		"servers": func(m map[string]any) {
-			m["cluster"] = map[string]any{"run": "r-aaaaaaaaaaaa", "servers": "nats://127.0.0.1:9"}
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, ".racflow", "runs", "run-000001", "manifest.json")
@@ -126,13 +123,6 @@ func TestStrangersRun(t *testing.T) {
 			for _, args := range [][]string{{"runs", "list"}, {"runs", "show", "run-000001"}, {"explain", "run-000001", "1"}, {"report", "run-000001", "--output", "r.html"}, {"export", "run-000001"}} {
 				if code, text := racflow(args...); code != 0 {
 					t.Errorf("%q: %d, %s", args, code, text)
-				}
-			}
-			if name == "servers" {
-				for _, args := range [][]string{{"run", "--resume=run-000001", "p.hcl"}, {"runs", "attach", "run-000001"}} {
-					if code, text := racflow(args...); code != exitFailed || !strings.Contains(text, "name its servers with --on") {
-						t.Errorf("%q: %d, %s", args, code, text)
-					}
 				}
 			}
 			if _, err := os.Stat(mark); err == nil {

@@ -116,7 +116,7 @@ func (t *trusting) agrees(question string, free bool) (yes bool, err error) {
 	if t.silent.Load() || !free || !isTerminal(os.Stdin) || !isTerminal(os.Stderr) {
 		return false, nil
 	}
-	fmt.Fprint(os.Stderr, terminal.Sanitize(question)+" [y/N] ")
+	fmt.Fprint(stderr, terminal.Sanitize(question)+" [y/N] ")
 	ctx := context.Background()
 	if t.command != nil {
 		ctx = t.command.Context()
