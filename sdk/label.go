@@ -70,9 +70,11 @@ func FoldLabel(label string) string {
 	label = strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, label) // the upper case unites more forms of a letter, such as the two of sigma
 	all := []rune(strings.Join(strings.Fields(label), " "))
 	out := make([]rune, 0, len(all))
-	for from, to := 0, 0; from < len(all); from = to {
-		if to = from + 1; !separates(all[from]) {
+	for from := 0; from < len(all); {
+		to := from + 1
+		if !separates(all[from]) {
 			out = append(out, all[from])
+			from = to
 			continue
 		}
 		for to < len(all) && separates(all[to]) {
@@ -86,6 +88,7 @@ func FoldLabel(label string) string {
 			signs = " " // else it is a sign, as of A- film and at -1, or the blanks are beside one and mean nothing
 		}
 		out = append(out, []rune(signs)...)
+		from = to
 	}
 	return string(out)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -152,14 +151,6 @@ func (w *world) draw(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.random.IntN(n)
-}
-
-// chance is a number below n that only depends on the seed, on what it is for and on the time: whoever needs one at any moment
-// changes nothing for others.
-func (w *world) chance(n int, what string) int {
-	h := fnv.New64a()
-	fmt.Fprint(h, w.seed, time.Now().UnixNano(), what)
-	return int(h.Sum64() % uint64(n))
 }
 
 // one is true once in n times.

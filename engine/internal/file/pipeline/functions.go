@@ -179,7 +179,7 @@ func onPath(f func(path cty.Value) (cty.Value, error)) function.Function {
 			}
 			v, err := f(path.WithMarks(marks))
 			if err != nil && hides(args[0]) {
-				err = errors.New(unshown)
+				err = errors.New(strings.TrimSuffix(unshown, "."))
 			}
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)

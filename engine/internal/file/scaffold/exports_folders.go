@@ -26,7 +26,7 @@ func filesIn(folder string, most int) (all []string) {
 		case !e.IsDir() && !hidden && !disk.IsLock(id):
 			all = append(all, id)
 		}
-		return nil
+		return nil //nolint:nilerr // as above
 	})
 	return all
 }

@@ -94,7 +94,7 @@ func (w *wants) sorted() []Want {
 func (w *wants) reads() {
 	for _, e := range w.file.Environment {
 		if e.Set && !e.Secret && !e.Off && !e.Open {
-			w.add(Secrets, false, "reads the variable %s of the environment", e.Name)
+			w.add(Secrets, "reads the variable %s of the environment", e.Name)
 		}
 	}
 	for _, path := range w.file.Reads {
@@ -138,8 +138,8 @@ func Start(name, source, version, hash string) Want {
 	return Want{Kind: Plugins, Text: fmt.Sprintf("starts the plugin %s of %s, version %s, program %.12s", name, source, version, strings.TrimPrefix(hash, "sha256:"))}
 }
 
-func (w *wants) add(kind Kind, free bool, format string, args ...any) {
-	w.want(Want{Kind: kind, Text: fmt.Sprintf(format, args...), Free: free})
+func (w *wants) add(kind Kind, format string, args ...any) {
+	w.want(Want{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
 func (w *wants) want(want Want) {
@@ -207,7 +207,7 @@ func (w *wants) stage(s *pipeline.Stage) {
 	}
 	addresses := s.Info.Addresses(s.Config.Open)
 	if s.Info.Network && addresses == nil {
-		w.add(Hosts, false, "calls services that the stage %s does not name", s.Use)
+		w.add(Hosts, "calls services that the stage %s does not name", s.Use)
 	}
 	keyed := map[string]bool{} // hosts that get their own key
 	for _, named := range s.Config.Named {
@@ -216,7 +216,7 @@ func (w *wants) stage(s *pipeline.Stage) {
 			address = addresses[""]
 		}
 		if address == "" {
-			w.add(Secrets, false, "gives the stage %s the secret %s", s.Use, named.Name)
+			w.add(Secrets, "gives the stage %s the secret %s", s.Use, named.Name)
 			continue
 		}
 		h := hostOf(address, s.Config)
@@ -345,20 +345,20 @@ func (w *wants) plugin(s *pipeline.Stage) {
 		w.want(Start(p.Name, from, p.Version, p.Hash))
 	}
 	if p.Allow.Unconfined {
-		w.add(Plugins, false, "lets the plugin %s do whatever you can, without confinement", p.Name)
+		w.add(Plugins, "lets the plugin %s do whatever you can, without confinement", p.Name)
 	}
 	for _, name := range p.Allow.Hosts {
-		w.add(Plugins, false, "lets the plugin %s reach %s", p.Name, name)
+		w.add(Plugins, "lets the plugin %s reach %s", p.Name, name)
 	}
 	for _, path := range p.Allow.Read {
 		if !pipeline.Inside(w.folder, path) {
-			w.add(Plugins, false, "lets the plugin %s read %s", p.Name, path)
+			w.add(Plugins, "lets the plugin %s read %s", p.Name, path)
 		}
 	}
 	for _, path := range p.Allow.Write {
-		w.add(Plugins, false, "lets the plugin %s change %s", p.Name, path)
+		w.add(Plugins, "lets the plugin %s change %s", p.Name, path)
 	}
 	for _, named := range s.Config.Named {
-		w.add(Secrets, false, "gives the plugin %s the secret %s", p.Name, named.Name)
+		w.add(Secrets, "gives the plugin %s the secret %s", p.Name, named.Name)
 	}
 }

@@ -78,7 +78,8 @@ func MakeBelow(root, dir string) error {
 // OwnFile refuses what a state folder holds only if somebody else has put it there: a link, a pipe, a device, and what
 // another user owns. Through those, racflow would read, change and hand to plugins what is not its own.
 func OwnFile(path string, info fs.FileInfo) error {
-	why, user := "", 0
+	var why string
+	user := 0
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		user = int(stat.Uid)
 	}

@@ -89,7 +89,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		for _, path := range []string{"/v1/pipelines/p/answer", "/mcp"} {
 			response, text := send(t, request(t, http.MethodPost, url+path, body, "Content-Type", "application/json"))
-			if response.StatusCode != 400 || !strings.Contains(text, want) {
+			if response.StatusCode != http.StatusBadRequest || !strings.Contains(text, want) {
 				t.Errorf("%s %q: %s %s", path, body, response.Status, text)
 			}
 		}

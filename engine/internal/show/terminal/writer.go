@@ -37,8 +37,10 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Fd and Stat are those of the stream.
-func (w *Writer) Fd() uintptr                { return w.stream.Fd() }
+// Fd returns the stream's file descriptor.
+func (w *Writer) Fd() uintptr { return w.stream.Fd() }
+
+// Stat describes the stream.
 func (w *Writer) Stat() (fs.FileInfo, error) { return w.stream.Stat() }
 
 // Data returns what takes the output for programs byte for byte; a terminal gets even that made safe.
