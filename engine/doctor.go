@@ -381,9 +381,11 @@ func (p *Pipeline) probe(ctx context.Context, all []plan.Asking) (found []plan.M
 		seen[key] = true
 		raw, err := m.Probe(ctx)
 		if err != nil {
-			return fmt.Errorf("%s at %s cannot be probed: %w", m.Name(), m.Endpoint(), err)
+			name, endpoint := a.Shown(m)
+			return fmt.Errorf("%s at %s cannot be probed: %w", name, endpoint, err)
 		}
-		found = append(found, plan.Model{Stage: a.Name, Endpoint: m.Endpoint(), Name: m.Name(), Profile: raw})
+		name, endpoint := a.Shown(m)
+		found = append(found, plan.Model{Stage: a.Name, Endpoint: endpoint, Name: name, Profile: raw})
 		return nil
 	})
 	return found, err
@@ -393,7 +395,8 @@ func (p *Pipeline) probe(ctx context.Context, all []plan.Asking) (found []plan.M
 func (p *Pipeline) known(ctx context.Context) (all []plan.Model, err error) {
 	err = p.models(ctx, plan.Askings(p.chosen), p.looking, func(a plan.Asking, m sdk.Model) error {
 		raw, err := m.Profile(ctx)
-		all = append(all, plan.Model{Stage: a.Name, Endpoint: m.Endpoint(), Name: m.Name(), Profile: raw})
+		name, endpoint := a.Shown(m)
+		all = append(all, plan.Model{Stage: a.Name, Endpoint: endpoint, Name: name, Profile: raw})
 		return err
 	})
 	return all, err

@@ -218,6 +218,9 @@ func newReport() *cobra.Command {
 			}
 			if to == "" {
 				to = run.ID() + ".html"
+				if info, err := os.Lstat(to); err == nil && info.Mode()&os.ModeSymlink != 0 { // somebody else foresaw the name
+					return fmt.Errorf("%s is a link: name the page with --output", to)
+				}
 			}
 			file, err := disk.OpenOutput(to, terminal.Data(c.OutOrStdout()))
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,7 +49,7 @@ func usualFile() (string, error) {
 		switch name := e.Name(); {
 		case name == "pipeline.hcl":
 			return name, nil
-		case filepath.Ext(name) == ".hcl" && !strings.HasPrefix(name, ".") && hasPipeline(name):
+		case filepath.Ext(name) == ".hcl" && !strings.HasPrefix(name, ".") && e.Type() != fs.ModeNamedPipe && hasPipeline(name):
 			found = append(found, name)
 		}
 	}

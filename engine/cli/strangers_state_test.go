@@ -252,6 +252,10 @@ func TestPipes(t *testing.T) {
 			}
 		}
 	}
+	fine(t, syscall.Mkfifo(filepath.Join(dir, "fifo.hcl"), 0o600))
+	if code, text := racflow("validate"); code == 0 || strings.Contains(text, "fifo.hcl") || !strings.Contains(text, "pipe.hcl") {
+		t.Errorf("beside a pipe: %d, %s", code, text)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	go func() {

@@ -396,12 +396,29 @@ func isForeign(a sdk.Argument, v cty.Value, o Origin, named []NamedSecret) bool 
 	return foreign
 }
 
+// keysOf returns the keys of the object or map at a path.
+func keysOf(v cty.Value, at cty.Path) (keys []string) {
+	v, err := at.Apply(v)
+	if err != nil || v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return nil
+	}
+	for it := v.ElementIterator(); it.Next(); {
+		key, _ := it.Element()
+		keys = append(keys, key.AsString())
+	}
+	return keys
+}
+
 // configValue evaluates an argument and encodes it as JSON. It checks only the type.
 func (l *loader) configValue(w written) configured {
 	v, paths := l.valueOf(w).UnmarkDeepWithPaths()
 	marks := cty.ValueMarks{}
 	var named []NamedSecret
+	var keys []string // made from what is not shown
 	for _, p := range paths {
+		if o, _ := originOf(p.Marks); len(o.Private) > 0 {
+			keys = append(keys, keysOf(v, p.Path)...)
+		}
 		for m := range p.Marks {
 			marks[m] = struct{}{}
 			if s, ok := m.(secret); ok && s.name != "" {
@@ -440,7 +457,7 @@ func (l *loader) configValue(w written) configured {
 		out.secrets = secretStrings(converted, marks)
 	}
 	if len(origin.Private) > 0 {
-		l.Secrets.Hide(strings.Join(secretStrings(converted, nil), "\n"))
+		l.Secrets.Hide(strings.Join(append(secretStrings(converted, nil), keys...), "\n"))
 	}
 	if w.argument.Type == sdk.TypeInt && converted.AsBigFloat().IsInt() {
 		n, _ := converted.AsBigFloat().Int(new(big.Int))

@@ -85,7 +85,7 @@ func Check(glob string) error {
 	if !doublestar.ValidatePattern(filepath.ToSlash(glob)) {
 		return fmt.Errorf("%q is not a glob: a bracket or a brace is open", glob)
 	}
-	return nil
+	return disk.CheckGlob(glob)
 }
 
 // Open opens the folder of a set.

@@ -148,6 +148,9 @@ func Files(path string) ([]string, error) {
 	if pattern == "" {
 		return []string{path}, nil
 	}
+	if err := disk.CheckGlob(pattern); err != nil {
+		return nil, err
+	}
 	var files []string
 	for _, p := range []string{norm.NFC.String(pattern), norm.NFD.String(pattern)} { // either form is found
 		found, err := doublestar.Glob(os.DirFS(base), p, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -39,6 +40,14 @@ func SplitGlob(name string) (base, pattern string) {
 	}
 	base, pattern = SplitGlob(filepath.Dir(name))
 	return base, path.Join(pattern, filepath.Base(name))
+}
+
+// CheckGlob refuses a pattern that takes too long to match: each brace and each ** multiplies the tries.
+func CheckGlob(pattern string) error {
+	if strings.Count(pattern, "{") > 4 || strings.Count(pattern, "**") > 3 {
+		return fmt.Errorf("%q has more than four braces, or ** more than three times: write a simpler pattern, or several sources", pattern)
+	}
+	return nil
 }
 
 // IsLock reports whether a file is what Excel or Word leaves beside an open one.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"iter"
 	"net"
 	"os"
@@ -159,7 +160,7 @@ func (p *Process) sign(answer proto.Message) {
 // explain adds the stage's name to the error of a plugin that breaks the protocol, and masks secrets.
 func (p *Process) explain(err error) error {
 	if e := new(wire.StatusError); errors.As(err, &e) {
-		e.Message = p.out.secrets.Message(e.Message)
+		e.Message = p.out.secrets.Shown(e.Message)
 		return fmt.Errorf("%s: %w", p.title, e)
 	}
 	if errors.As(err, new(wire.SizeError)) {
@@ -274,6 +275,9 @@ func (s *services) close() {
 	}
 }
 
+// seed makes numbers of addresses that tell nothing about them.
+var seed = maphash.MakeSeed()
+
 // sharedHost is the sdk.Host that a stage calls. It removes secrets from what the stage passes to
 // the engine.
 type sharedHost struct {
@@ -283,21 +287,25 @@ type sharedHost struct {
 
 // Acquire implements sdk.Host.
 func (h sharedHost) Acquire(ctx context.Context, c sdk.Call) (func(sdk.Result), error) {
-	c.Endpoint = h.secrets.Message(c.Endpoint)
+	given := c.Endpoint
+	c.Endpoint = h.secrets.Message(given)
+	if shown := h.secrets.Shown(given); shown != c.Endpoint { // each keeps its own limits and breaker
+		c.Endpoint = fmt.Sprintf("%s %x", shown, maphash.String(seed, given))
+	}
 	release, err := h.Host.Acquire(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	return func(r sdk.Result) {
-		r.Reason = h.secrets.Message(r.Reason)
+		r.Reason = h.secrets.Shown(r.Reason)
 		release(r)
 	}, nil
 }
 
-// KeepProfile implements sdk.Host. It does not keep a profile that contains a secret.
+// KeepProfile implements sdk.Host. It does not keep a profile that has something which is not shown.
 func (h sharedHost) KeepProfile(ctx context.Context, endpoint, model string, profile json.RawMessage) error {
 	for _, text := range []string{endpoint, model, string(profile)} {
-		if h.secrets.Message(text) != text {
+		if h.secrets.Shown(text) != text {
 			return nil
 		}
 	}

@@ -41,7 +41,7 @@ func (o *output) lines(stream string) *lineWriter {
 }
 
 func (o *output) line(stream, line string, cut bool) {
-	line = strings.ToValidUTF8(o.secrets.Message(line), "\uFFFD")
+	line = strings.ToValidUTF8(o.secrets.Shown(line), "\uFFFD")
 	if cut {
 		// The cut end may hold the first part of a secret.
 		line = strings.ToValidUTF8(line[:max(min(len(line)-o.secrets.Longest(), maxLine), 0)], "") + "..."
@@ -76,10 +76,10 @@ func (o *output) forward(stream, line string) {
 			var attrs []slog.Attr
 			for key, value := range record {
 				if key != "msg" && key != "level" && key != "time" && key != "stage" {
-					attrs = append(attrs, slog.Any(o.secrets.Message(key), replaced(value, o.secrets.Message)))
+					attrs = append(attrs, slog.Any(o.secrets.Shown(key), replaced(value, o.secrets.Shown)))
 				}
 			}
-			o.log.LogAttrs(context.Background(), level, o.secrets.Message(message), attrs...)
+			o.log.LogAttrs(context.Background(), level, o.secrets.Shown(message), attrs...)
 			return
 		}
 	}
@@ -161,10 +161,10 @@ func (w *lineWriter) flush() {
 // enough ones in results.
 func (p *Process) hide(reply proto.Message) {
 	for _, f := range failures(reply) {
-		f.Message = p.out.secrets.Message(f.GetMessage())
+		f.Message = p.out.secrets.Shown(f.GetMessage())
 	}
 	if r, ok := reply.(*stagepb.RowsReply); ok && r.GetPending() != nil {
-		r.Pending.Note = p.out.secrets.Message(r.Pending.GetNote()) // people read it, as they read a failure
+		r.Pending.Note = p.out.secrets.Shown(r.Pending.GetNote()) // people read it, as they read a failure
 		if handle := r.Pending.GetHandle(); p.out.secrets.Result(handle) != handle {
 			r.Pending = nil // its handle would be written to disk
 			r.Failure = wire.EncodeFailure(sdk.Invalid(errors.New("a secret stands in the handle of results that come later; the plugin has to name its work in another way")))

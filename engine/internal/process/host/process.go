@@ -692,7 +692,7 @@ var errNotReady = errors.New("it ended before it was ready")
 func (c *process) explain(err error) error {
 	reason := c.running.failure()
 	if reason == nil {
-		reason = errors.New(c.running.out.secrets.Message(err.Error()))
+		reason = errors.New(c.running.out.secrets.Shown(err.Error()))
 	}
 	if c.running.plugin() == 0 {
 		return reason

@@ -43,7 +43,7 @@ func (p caller) Nonsense(method string, request proto.Message, why error) {
 		var path string
 		path, err = p.host.replays.Add(p.name(), ReplayFile{
 			Plugin: name, Version: version, Hash: p.plugin.hash, Kind: p.spec.Kind, Stage: p.spec.Use[strings.LastIndex(p.spec.Use, "/")+1:],
-			Config: json.RawMessage(mask(config)), Request: kept, How: secrets.Message(why.Error()),
+			Config: json.RawMessage(mask(config)), Request: kept, How: secrets.Shown(why.Error()),
 		})
 		if path != "" {
 			p.out.log.Info("the request that it failed on can be sent again with: racflow plugin verify --replay "+path, "plugin", name)
@@ -130,7 +130,7 @@ func (c *process) failed(err error, grace time.Duration) error {
 		err = reason
 	}
 	if e := new(wire.StatusError); errors.As(err, &e) {
-		e.Message = c.running.out.secrets.Message(e.Message)
+		e.Message = c.running.out.secrets.Shown(e.Message)
 	}
 	return err
 }

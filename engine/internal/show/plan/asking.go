@@ -25,6 +25,12 @@ type Asking struct {
 	Stage *pipeline.Stage
 }
 
+// Shown returns the name and the address of a stage's model as they may be shown.
+func (a Asking) Shown(m sdk.Model) (name, endpoint string) {
+	o := a.Stage.Config.Origins
+	return o["model"].Shown(m.Name()), o["base_url"].Shown(m.Endpoint())
+}
+
 // Askings returns the voters and enrichers of a pipeline that call services, and their fallbacks,
 // in the order in which they are asked.
 func Askings(p *pipeline.Pipeline) []Asking {
