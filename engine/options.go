@@ -302,6 +302,7 @@ type Options struct {
 	Start   func(context.Context, host.Spec) (any, error)
 	Plugins []string // folders of plugins in development, beside those that the environment names
 	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
+	Cache   string   // folder that keeps vectors and answers of services, which several workspaces may share; empty: State
 
 	Dir      string              // base of relative paths in Vars, VarFiles and Input; empty: the working directory
 	Vars     map[string]string   // values of the file's variables, as HCL or bare text

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,6 +120,11 @@ func (w *Workspace) State() string { return w.state }
 
 // Log returns the workspace's logger; never nil.
 func (w *Workspace) Log() *slog.Logger { return w.log }
+
+// kept returns one of the folders of caches.
+func (w *Workspace) kept(folder string) string {
+	return filepath.Join(cmp.Or(w.options.Cache, w.state), folder)
+}
 
 // fitted returns the folder for what stages have learned from knowledge.
 func (w *Workspace) fitted() string { return filepath.Join(w.state, "fitted") }
@@ -460,7 +466,7 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 	if v.control != nil {
 		return v.control, nil
 	}
-	v.cache = filepath.Join(w.state, CacheFolder)
+	v.cache = w.kept(CacheFolder)
 	_, trimmed := cache.Trim(v.cache, cache.Limits{Bytes: by.file.Cache.Answers, Age: by.file.Cache.Age})
 	kept, err := cache.Open(v.cache, w.log)
 	if err != nil {
@@ -486,7 +492,7 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 // vectors returns where the vectors of passages are kept between builds, and the limits.
 func (p *Pipeline) vectors() cache.VectorOptions {
 	w, kept := p.workspace, p.file.Cache
-	return cache.VectorOptions{Root: filepath.Join(w.state, VectorsFolder), Limits: cache.Limits{Bytes: kept.Vectors, Age: kept.Age}, Log: w.log, Warned: &w.warned}
+	return cache.VectorOptions{Root: w.kept(VectorsFolder), Limits: cache.Limits{Bytes: kept.Vectors, Age: kept.Age}, Log: w.log, Warned: &w.warned}
 }
 
 // keepProfiles copies the profiles that a run uses to the run's folder.
@@ -520,7 +526,7 @@ func (w *Workspace) looker(s *pipeline.Stage, by knowing) (sdk.Host, error) {
 		o.Profiles = governor.NewProfiles(filepath.Join(w.state, ProfilesFolder))
 	}
 	if by.cache {
-		kept, err := cache.Open(filepath.Join(w.state, CacheFolder), w.log)
+		kept, err := cache.Open(w.kept(CacheFolder), w.log)
 		if err != nil {
 			return nil, err
 		}

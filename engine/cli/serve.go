@@ -95,6 +95,7 @@ func newServe() *cobra.Command {
 	f.DurationVar(&o.Drain, "drain", 0, "take connections for so long after SIGTERM, while /readyz says that the server ends")
 	f.DurationVar(&o.Grace, "grace", 30*time.Second, "cut requests off that have not ended so long after that")
 	f.BoolVar(&s.stdio, "mcp", false, "speak the Model Context Protocol on standard input and output, once the pipelines are ready, in place of HTTP")
+	f.StringVar(&flags.more.Cache, "cache", "", "keep vectors and answers of models in `DIR`, which several may share, in place of --state")
 	f.BoolVar(&s.child, "child", false, "serve the program that starts it: on a private unix socket, as long as standard input is open")
 	f.BoolVar(&s.watch, "watch", true, "rebuild the knowledge when a file that it is made from changes")
 	registerTraces(c, &s.trace)

@@ -224,12 +224,11 @@ class _Fitted:
         shared = _program_cache(os.getpid()) if state is None else pathlib.Path(state).resolve()
         own = self.path / ".racflow"
         own.mkdir(exist_ok=True)
-        for name in ("vectors", "cache"):
-            (shared / name).mkdir(parents=True, exist_ok=True)
-            (own / name).symlink_to(shared / name)
+        shared.mkdir(parents=True, exist_ok=True)
         if file is None:  # our own wants nothing but what the parameters say
             file, vars, trust = str(self.path / "pipeline.hcl"), {}, True
         self.pipeline = Pipeline(file, state=own, watch=False, trust=trust, vars={**vars, "train": self.path / "rows.jsonl"})
+        self.pipeline._arguments["serve"].append(f"--cache={shared}")
         self.users, self.used = 0, 0.0
         weakref.finalize(self, _end, os.getpid(), self.path, self.pipeline)
         with self._lock:
