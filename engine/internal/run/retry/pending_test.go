@@ -75,7 +75,11 @@ func (b *bench) do(ctx context.Context, rows ...int) error {
 func (b *bench) work(book *retry.Handles) retry.PendingWork {
 	return retry.PendingWork{
 		Handles: book, Stage: "sample.s", Key: func(row int) string { return retry.HandleKey("s", fmt.Sprint(row)) }, Call: b.call,
-		Collected: func(_ int, what string) { b.settled = append(b.settled, what) },
+		Collected: func(_ int, what string) { // groups are collected side by side
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.settled = append(b.settled, what)
+		},
 	}
 }
 
