@@ -63,13 +63,13 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				if v.raw == nil && !v.unknown {
 					continue
 				}
-				if given[name] = v.open; l.off {
+				if given[name] = v.raw; l.off {
 					given[name] = nil // a disabled stage's variables may have placeholders
 				}
 				if v.unknown {
 					continue
 				}
-				open[name], public[name] = v.open, v.raw
+				open[name], public[name] = v.raw, v.raw
 				if v.secret {
 					public[name], _ = json.Marshal(redact.Placeholder)
 				}
@@ -367,7 +367,6 @@ func elementOf(e hcl.Expression, step string) hcl.Expression {
 // configured is the evaluated value of an argument.
 type configured struct {
 	raw     json.RawMessage // nil: it is null, and so counts as left out, or unknown
-	open    json.RawMessage // the same for opening the stage: paths are this machine's
 	unknown bool            // it is wrong and already reported, or its stage is disabled
 	secret  bool
 	secrets []string // to be masked
@@ -469,7 +468,6 @@ func (l *loader) configValue(w written) configured {
 	if path != "" && path != converted.AsString() { // another normal form
 		out.raw, _ = json.Marshal(path) // texts always encode
 	}
-	out.open = out.raw
 	l.Spend(w, len(out.raw)) // it is copied a few times
 	return out
 }

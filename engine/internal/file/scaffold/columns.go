@@ -58,7 +58,7 @@ func (r *Rows) Map(columns map[string]string) error {
 	}
 	_, given := columns["label"]
 	if i := slices.IndexFunc(r.Seen.Columns, func(c source.Column) bool { return c.Uncomputed }); i >= 0 && r.Mapping.Label == "" && !given {
-		return fmt.Errorf("%s: formulas in column %q have no values, and may be the labels: %s; --column label= goes on without labels", r.Path, r.Seen.Columns[i].Name, rows.Compute)
+		return fmt.Errorf("%s: formulas in column %q have no values, and may be the labels: %s; --column label= reads the rows without labels", r.Path, r.Seen.Columns[i].Name, rows.Compute)
 	}
 	if r.Mapping.Text == "" {
 		return fmt.Errorf("%s: no column looks like texts; name it with --column text=NAME: it has %s", r.Path, strings.Join(r.Columns(), ", "))
