@@ -11,7 +11,7 @@ help: ## Show the targets
 
 .PHONY: build
 build: ## Build bin/racflow
-	@go build -o $(BIN) ./cmd/racflow
+	@.ci/build $(BIN) ./cmd/racflow
 
 .PHONY: wheel
 wheel: ## Build the Python package, with the program in it, into dist/

@@ -1,6 +1,6 @@
 """How hatchling makes the wheel of racflow: its version, the program in it, and the platforms of its name.
 
-RACFLOW_BINARY names a program that is there; otherwise Go builds it as for a release. GOOS and GOARCH choose another platform.
+RACFLOW_BINARY names a program that is there, as a release does; otherwise Go builds it. GOOS and GOARCH choose another platform.
 RACFLOW_VERSION replaces the version of the code: a snapshot has its own.
 """
 
@@ -60,7 +60,8 @@ class Program(BuildHookInterface[Any]):
         given = os.environ.get("RACFLOW_BINARY")
         program = Path(given or f"{self.scratch.name}/racflow").absolute()
         if not given:
-            command = ["go", "build", "-trimpath", "-ldflags=-s -w", "-o", str(program), "./cmd/racflow"]
+            # No -trimpath: with it, Go would compile all packages again that `make build` has compiled.
+            command = ["go", "build", "-ldflags=-s -w", "-o", str(program), "./cmd/racflow"]
             subprocess.run(command, cwd=Path(self.root, "../.."), env=os.environ | {"CGO_ENABLED": "0"}, check=True)
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platforms(program)}"
