@@ -210,7 +210,7 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 	root.AddGroup(groups()...)
 	inGroup(root, startGroup, newInit(), newRun(), newAsk(), newPlan(), newServe())
 	inGroup(root, improveGroup, newEval(), newTest(), newTune(), newDoctor(), newExplain(), newReport(), newReview(), newExport())
-	inGroup(root, operateGroup, newRuns(), newKnowledge(), newCache())
+	inGroup(root, operateGroup, newRuns(), newPack(), newKnowledge(), newCache())
 	inGroup(root, operateGroup, more...)
 	inGroup(root, extendGroup, newStages(), newModel(), newPlugin(), newValidate(), newFormat(), newGraph(), newConsole(), newLSP(), newVersion(), newHelp())
 	root.InitDefaultCompletionCmd()

@@ -194,6 +194,26 @@ func (s *Store) List() ([]Installed, error) {
 	return all, nil
 }
 
+// Files returns the paths of a program's files, and of those that describe it and vouch for it. The error is ErrMissing if
+// it is not installed.
+func (s *Store) Files(hash string) ([]string, error) {
+	dir, err := s.folder(hash)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrMissing
+	}
+	all := []string{dir + ".json", dir + vouchers}
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			all = append(all, path)
+		}
+		return err
+	})
+	return all, err
+}
+
 // Remove removes a program. The error is ErrMissing if it is not installed.
 func (s *Store) Remove(hash string) error {
 	dir, err := s.folder(hash)
