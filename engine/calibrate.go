@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,7 +166,7 @@ func (c *calibration) add(voter *pipeline.Stage, item sdk.Item) {
 
 // afford returns an error if the calls would take too much of a limit.
 func (c *calibration) afford() error {
-	times, limit, set, file := few, c.limit(), c.workspace.options.Services.Budget, c.chosen.Budget
+	times, limit, budget := few, c.limit(), c.workspace.budget(c.chosen)
 	if c.explicit {
 		times = 1
 	}
@@ -182,11 +181,11 @@ func (c *calibration) afford() error {
 	} else if limit.Money != nil {
 		check(max(c.bill.Cost, c.bill.Most), limit.Amount(), "in money")
 	}
-	if of := cmp.Or(set.Cost, file.Cost); of > 0 {
-		check(c.bill.Cost, of, "in max_cost")
+	if budget.Cost > 0 {
+		check(c.bill.Cost, budget.Cost, "in max_cost")
 	}
-	if of := cmp.Or(set.Tokens, file.Tokens); of > 0 {
-		check(float64(c.tokens), float64(of), "tokens in max_tokens")
+	if budget.Tokens > 0 {
+		check(float64(c.tokens), float64(budget.Tokens), "tokens in max_tokens")
 	}
 	return over
 }

@@ -109,6 +109,12 @@ func (w *Workspace) Open(path string) (*Pipeline, error) {
 	if err := w.options.Services.check(chosen); err != nil {
 		return nil, err
 	}
+	if n := w.parts(); n > 1 {
+		for _, l := range file.Limits {
+			*l = l.Part(n)
+		}
+		chosen.Budget = chosen.Budget.Part(n)
+	}
 	if err := checkSpend(w.options.Spend, chosen); err != nil {
 		return nil, err
 	}

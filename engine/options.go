@@ -323,6 +323,9 @@ type Options struct {
 	// Share is the part of the items up to Limit that this run answers; Workspace.OpenShares puts the runs together.
 	// It needs Journal, and an input that can be read again.
 	Share journal.Share
+	// WholeLimits leaves limits and budgets as they are for a share; else it gets its part of them, so that all shares
+	// together keep to them. Neither is exact: no share knows what others have left.
+	WholeLimits bool
 
 	// Journal keeps the results of Run over the input in the state folder as they come, if the
 	// input can be read again. Resume is the ID of a run that left items unanswered, or Newest: its

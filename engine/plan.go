@@ -165,6 +165,7 @@ func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	if err != nil {
 		return nil, p.explain(err)
 	}
+	found.Parts = w.parts()
 	return found, nil
 }
 

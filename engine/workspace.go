@@ -476,17 +476,26 @@ func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
 		w.log.Warn("the response cache may be larger than its limit", "error", trimmed)
 	}
 	v.profiles = governor.NewProfiles(filepath.Join(w.state, ProfilesFolder))
-	o := governor.Options{Cache: kept, Profiles: v.profiles, Mode: v.Mode, Budget: v.Budget, Log: w.log, Waiting: w.waits}
-	if p != nil {
-		if o.Budget.Cost == 0 {
-			o.Budget.Cost = p.Budget.Cost
-		}
-		if o.Budget.Tokens == 0 {
-			o.Budget.Tokens = p.Budget.Tokens
-		}
-	}
+	o := governor.Options{Cache: kept, Profiles: v.profiles, Mode: v.Mode, Budget: w.budget(p), Log: w.log, Waiting: w.waits}
 	v.control = governor.New(w.ctx, o)
 	return v.control, nil
+}
+
+// budget returns what calls may take: the part that Options.Share has of Services.Budget, else of the pipeline's; p may be nil.
+func (w *Workspace) budget(p *pipeline.Pipeline) pipeline.Budget {
+	b := w.options.Services.Budget.Part(w.parts())
+	if p != nil {
+		b.Cost, b.Tokens = cmp.Or(b.Cost, p.Budget.Cost), cmp.Or(b.Tokens, p.Budget.Tokens)
+	}
+	return b
+}
+
+// parts returns over how many shares limits and budgets are divided.
+func (w *Workspace) parts() int {
+	if w.options.WholeLimits {
+		return 1
+	}
+	return max(w.options.Share.Of, 1)
 }
 
 // vectors returns where the vectors of passages are kept between builds, and the limits.

@@ -133,6 +133,14 @@ func (f *fileFlags) registerInput(c *cobra.Command) {
 	})
 }
 
+// registerPart registers the flags that say which part of the input to work on.
+func (f *fileFlags) registerPart(c *cobra.Command) {
+	section(c, "The input", func(c *cobra.Command) {
+		c.Flags().TextVar(&f.more.Share, "part", journal.Share{}, "answer only the `I/N`th of N parts of the input, such as 2/3: racflow runs merge puts the runs of all parts together")
+		c.Flags().BoolVar(&f.more.WholeLimits, "whole-limits", false, "with --part, leave limits and budgets as they are; otherwise they are divided by N")
+	})
+}
+
 // registerCalls registers the flags of verbs whose stages call services.
 func (f *fileFlags) registerCalls(c *cobra.Command) {
 	section(c, "Calls of models and other services", func(c *cobra.Command) {

@@ -65,6 +65,7 @@ func newPlan() *cobra.Command {
 	}
 	flags.register(c)
 	flags.registerInput(c)
+	flags.registerPart(c)
 	flags.registerSpend(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the numbers as a JSON object")
 	return c

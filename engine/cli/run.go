@@ -83,6 +83,7 @@ func newRun() *cobra.Command {
 	}
 	r.flags.register(c)
 	r.flags.registerInput(c)
+	r.flags.registerPart(c)
 	r.to.register(c)
 	section(c, "Earlier runs", r.registerRuns)
 	r.flags.registerCalls(c)
@@ -103,7 +104,6 @@ func (r *running) registerRuns(c *cobra.Command) {
 	c.Flags().BoolVar(&o.ResumeAnyway, "resume-anyway", false, "resume although the file, the input or the knowledge has changed: answers of both stand side by side")
 	c.Flags().Var((*keep)(&o.Keep), "keep", "note of which items what was seen: notable (flagged, failed, wrong, without an answer) or all, in place of the pipeline's keep")
 	c.Flags().BoolVar(&r.noJournal, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
-	c.Flags().TextVar(&o.Share, "part", journal.Share{}, "answer only the `I/N`th of N parts of the input, such as 2/3: racflow runs merge puts the runs of all parts together")
 }
 
 // fileAndRun checks the arguments: a file and, for --resume ID or --again ID, the run.

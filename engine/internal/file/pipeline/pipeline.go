@@ -249,6 +249,17 @@ type Limit struct {
 	Range       hcl.Range `json:"-"`
 }
 
+// Part returns the limit of one of n runs that share it: at least 1 of each bound.
+func (l Limit) Part(n int) Limit {
+	l.Concurrency = max(l.Concurrency/n, 1)
+	for _, bound := range []*int{&l.Requests, &l.Tokens} {
+		if *bound > 0 {
+			*bound = max(*bound/n, 1)
+		}
+	}
+	return l
+}
+
 // Prices finds what a model costs where the file does not say: see price.go.
 type Prices interface {
 	// Find returns a model's price at the service with this address, and where that price is
@@ -284,6 +295,14 @@ func (p Price) AtMost(u sdk.Usage) float64 {
 type Budget struct {
 	Cost   float64 // in the currency of the prices; 0: no limit
 	Tokens int64   // input and output; 0: no limit
+}
+
+// Part returns the budget of one of n runs that share it.
+func (b Budget) Part(n int) Budget {
+	if b.Cost /= float64(n); b.Tokens > 0 {
+		b.Tokens = max(b.Tokens/int64(n), 1)
+	}
+	return b
 }
 
 // Stage is a block that does something: chunk, enrich, embed, store, retrieve, rerank, prompt,

@@ -258,6 +258,7 @@ type Plan struct {
 	File      *pipeline.File
 	Pipeline  *pipeline.Pipeline
 	Items     int // in the input; -1: not known before it is read
+	Parts     int // above 1: limits and budget are the part that one of so many runs has
 	Invalid   int // unusable rows of the input
 	Knowledge []knowledge.BuildReport
 	Texts     map[string]Texts // by knowledge: the most that a service would embed

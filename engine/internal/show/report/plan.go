@@ -341,6 +341,9 @@ func (p planned) writeServices(w io.Writer) {
 	if b := budget(p.Pipeline.Budget); b != "" {
 		lines = append(lines, "a run\t"+b)
 	}
+	if p.Parts > 1 && len(lines) > 0 {
+		lines = append(lines, fmt.Sprintf("a part\tlimits and budget are divided by %d, so that all parts together keep to them; --whole-limits leaves them as they are", p.Parts))
+	}
 	if len(lines) > 0 {
 		fmt.Fprintf(w, "\nSERVICES\t\n%s\n", strings.Join(lines, "\n"))
 	}
