@@ -75,7 +75,7 @@ var mutations = []mutation{
 	{"a generation made current before its commit", "TestKnowledge", []edit{ // as soon as it has a note
 		{"engine/internal/knowledge/build.go", "b.note.Source = b.Source.Digest", "b.note.Source, b.note.Complete = b.Source.Digest, true"},
 	}},
-	{"a swap that drops requests under way", "TestServe", []edit{{"engine/internal/remote/live/pipeline.go", "before.done()", "before.close(true)"}}},
+	{"a swap that drops requests under way", "TestServe", []edit{{"engine/internal/serve/live/pipeline.go", "before.done()", "before.close(true)"}}},
 
 	// What the simulation has found in the code, as it was.
 	{"found: profiles of models not forced", "TestRuns", []edit{{"engine/internal/process/governor/profile.go", "text.Bytes(), true)", "text.Bytes(), false)"}}},

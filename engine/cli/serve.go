@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/remote/live"
-	"github.com/racflow/racflow/engine/internal/remote/serve"
+	"github.com/racflow/racflow/engine/internal/serve"
+	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
 )
 

@@ -2,5 +2,6 @@
 // required_plugins. To install plugins, a verb reads only these entries; the loader reads the whole file.
 //
 // lock.go reads and writes the file that names each program by its hash. Package registry finds and stores
-// the programs. This package looks for nothing and starts nothing.
+// the programs. transfer.go has what downloads of plugins and of models share. This package looks for nothing and starts
+// nothing.
 package plugin

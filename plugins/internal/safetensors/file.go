@@ -16,7 +16,7 @@ import (
 
 	"github.com/x448/float16"
 
-	"github.com/racflow/racflow/plugins/internal/mapped"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // file is one file of weights, mapped.
@@ -63,7 +63,7 @@ func readFile(disk *os.File) (*file, error) {
 	if info.Size() > maxSize {
 		return nil, fmt.Errorf("%s: %d GB: not the weights of an encoder", disk.Name(), info.Size()>>30)
 	}
-	all, unmap, err := mapped.File(disk)
+	all, unmap, err := support.Map(disk)
 	if err != nil {
 		return nil, fmt.Errorf("read the weights: %w", err)
 	}

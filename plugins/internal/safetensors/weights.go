@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/plugins/internal/mapped"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 const (
@@ -282,7 +282,7 @@ func (w *Weights) Version() string {
 // them when they are read again.
 func (w *Weights) Forget() {
 	for _, f := range w.files {
-		mapped.Forget(f.all)
+		support.Unread(f.all)
 	}
 }
 

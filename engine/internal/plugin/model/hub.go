@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/plugin/transfer"
+	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -60,13 +60,13 @@ func NewHubClient() (*HubClient, error) {
 	}
 	return &HubClient{
 		endpoint: endpoint, token: token(), offline: isSet("HF_HUB_OFFLINE"),
-		attempts: 5, transport: transfer.Transport(transfer.Silence), sleep: support.SleepFor,
+		attempts: 5, transport: plugin.Transport(plugin.Silence), sleep: support.SleepFor,
 	}, nil
 }
 
 // hurry makes the client give up after seconds on a hub that does not answer, without another attempt: the
 // caller has another source of the files.
-func (c *HubClient) hurry() { c.attempts, c.transport = 1, transfer.Transport(quickSilence) }
+func (c *HubClient) hurry() { c.attempts, c.transport = 1, plugin.Transport(quickSilence) }
 
 // isSet reports whether a variable of the hub is on, as the hub's own library reads it.
 func isSet(name string) bool {
@@ -209,7 +209,7 @@ func parseAddress(text string) (*url.URL, error) {
 	if address.User != nil {
 		return nil, errors.New("an address with a password: give the hub's token in HF_TOKEN")
 	}
-	if !transfer.Safe(address) {
+	if !plugin.Safe(address) {
 		return nil, fmt.Errorf("%q: use https", text)
 	}
 	address.RawQuery, address.Fragment = "", ""

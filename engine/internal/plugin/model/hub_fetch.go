@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/plugin/transfer"
+	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk/support"
@@ -132,7 +132,7 @@ func (c *HubClient) request(request *http.Request, a *answer, t Target) (*http.R
 	}
 	client := &http.Client{Transport: c.transport, CheckRedirect: func(to *http.Request, before []*http.Request) error {
 		c.reached = true
-		if err := transfer.StaySafe(to, before); err != nil {
+		if err := plugin.StaySafe(to, before); err != nil {
 			return err
 		}
 		if a.read(to.Response.Header); a.sha256 != "" {
@@ -154,9 +154,9 @@ func (c *HubClient) request(request *http.Request, a *answer, t Target) (*http.R
 	response, err := client.Do(request)
 	switch {
 	case err != nil && response != nil: // a refused redirect
-		return nil, transfer.Plain(err)
+		return nil, plugin.Plain(err)
 	case err != nil:
-		return nil, &transferError{transfer.Plain(err)}
+		return nil, &transferError{plugin.Plain(err)}
 	}
 	c.reached = true
 	a.read(response.Header)

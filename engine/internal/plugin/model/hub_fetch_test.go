@@ -14,15 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/plugin/fakehub"
-	"github.com/racflow/racflow/engine/internal/plugin/transfer"
+	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const repository = "owner/model"
 
 // client makes one for a hub, without what the user's environment says. It waits for nothing.
-func client(t *testing.T, h *fakehub.Hub) *HubClient {
+func client(t *testing.T, h *fakeHub) *HubClient {
 	t.Helper()
 	t.Setenv("HF_TOKEN", "")
 	t.Setenv("HF_HUB_OFFLINE", "")
@@ -49,7 +48,7 @@ func target(t *testing.T) Target {
 var weights = strings.Repeat("0123456789abcdef", 8192)
 
 // once does something wrong the first n times.
-func once(n int64, do fakehub.Wrong) fakehub.Wrong {
+func once(n int64, do hubFailure) hubFailure {
 	var left atomic.Int64
 	left.Store(n)
 	return func(w http.ResponseWriter, r *http.Request, cdn bool) bool {
@@ -75,7 +74,7 @@ func cut(w http.ResponseWriter, r *http.Request, cdn bool) bool {
 }
 
 // status answers with a status, on the hub or the other host.
-func status(code int, onCDN bool, header ...string) fakehub.Wrong {
+func status(code int, onCDN bool, header ...string) hubFailure {
 	return func(w http.ResponseWriter, _ *http.Request, cdn bool) bool {
 		if cdn != onCDN {
 			return false
@@ -90,7 +89,7 @@ func status(code int, onCDN bool, header ...string) fakehub.Wrong {
 
 // TestNoWayInside: a hub on another machine leads nobody to a service on this one.
 func TestNoWayInside(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	outside := httptest.NewTLSServer(http.RedirectHandler(h.URL, http.StatusFound))
 	defer outside.Close()
 	c := client(t, h)
@@ -108,7 +107,7 @@ func TestNoWayInside(t *testing.T) {
 func TestFetch(t *testing.T) {
 	for name, test := range map[string]struct {
 		file     string
-		wrong    fakehub.Wrong
+		wrong    hubFailure
 		set      func(*Target)
 		want     string // in the error; "": none
 		requests int    // that are sent; 0: any number
@@ -153,7 +152,7 @@ func TestFetch(t *testing.T) {
 		"a part nobody asked for": {file: "config.json", wrong: status(206, false, "Content-Range", "bytes 5-9/10"), want: "a part of the file that was not asked for"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := fakehub.New(t)
+			h := newFakeHub(t)
 			h.Put(repository, map[string]string{"config.json": "{\"a\": 1}", "model.safetensors": weights})
 			h.SetWrong(test.wrong)
 			c, to := client(t, h), target(t)
@@ -179,7 +178,7 @@ func TestFetch(t *testing.T) {
 			if content, err := os.ReadFile(to.Path); string(content) != want || err != nil {
 				t.Errorf("got %d bytes, %v", len(content), err)
 			}
-			if f.Commit != fakehub.Commit || f.Size != int64(len(want)) || len(f.SHA256) != 64 {
+			if f.Commit != hubCommit || f.Size != int64(len(want)) || len(f.SHA256) != 64 {
 				t.Errorf("got %+v", f)
 			}
 		})
@@ -187,7 +186,7 @@ func TestFetch(t *testing.T) {
 }
 
 func TestNotThere(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	h.Put(repository, map[string]string{"config.json": "{}"})
 	c := client(t, h)
 	if _, err := c.Fetch(context.Background(), at(t, c), "none", target(t)); !errors.Is(err, fs.ErrNotExist) {
@@ -204,23 +203,23 @@ func TestNotThere(t *testing.T) {
 func TestResume(t *testing.T) {
 	half := len(weights) / 2
 	for name, test := range map[string]struct {
-		change func(h *fakehub.Hub, part string)
+		change func(h *fakeHub, part string)
 		ranged bool // the last request asks for the rest alone
 		sent   int  // requests
 	}{
 		"the rest": {nil, true, 2},
-		"changed meanwhile": {func(h *fakehub.Hub, _ string) {
+		"changed meanwhile": {func(h *fakeHub, _ string) {
 			h.Put(repository, map[string]string{"model.safetensors": strings.ToUpper(weights)})
 		}, false, 2},
-		"shorter now": {func(h *fakehub.Hub, _ string) {
+		"shorter now": {func(h *fakeHub, _ string) {
 			h.Put(repository, map[string]string{"model.safetensors": "short"})
 		}, false, 2},
-		"whole":    {func(_ *fakehub.Hub, part string) { hubWrite(t, part, weights) }, false, 1},
-		"damaged":  {func(_ *fakehub.Hub, part string) { hubWrite(t, part, strings.Repeat("x", half)) }, false, 4},
-		"too long": {func(_ *fakehub.Hub, part string) { hubWrite(t, part, weights+"x") }, false, 4},
+		"whole":    {func(_ *fakeHub, part string) { hubWrite(t, part, weights) }, false, 1},
+		"damaged":  {func(_ *fakeHub, part string) { hubWrite(t, part, strings.Repeat("x", half)) }, false, 4},
+		"too long": {func(_ *fakeHub, part string) { hubWrite(t, part, weights+"x") }, false, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := fakehub.New(t)
+			h := newFakeHub(t)
 			h.Put(repository, map[string]string{"model.safetensors": weights})
 			h.SetWrong(func(w http.ResponseWriter, r *http.Request, cdn bool) bool {
 				switch {
@@ -270,7 +269,7 @@ func hubWrite(t *testing.T, path, content string) {
 
 // TestNoHub: a server that declares nothing is taken as it is, and never resumed.
 func TestNoHub(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	h.SetCommit("")
 	h.Put(repository, map[string]string{"model.safetensors": weights})
 	h.SetWrong(once(1, cut))
@@ -283,7 +282,7 @@ func TestNoHub(t *testing.T) {
 
 // TestSilent: a server that does not answer, and one that stops in the middle.
 func TestSilent(t *testing.T) {
-	for name, wrong := range map[string]fakehub.Wrong{
+	for name, wrong := range map[string]hubFailure{
 		"no answer": func(_ http.ResponseWriter, r *http.Request, cdn bool) bool {
 			if cdn {
 				<-r.Context().Done()
@@ -300,15 +299,15 @@ func TestSilent(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := fakehub.New(t)
+			h := newFakeHub(t)
 			h.Put(repository, map[string]string{"model.safetensors": weights})
 			h.SetWrong(once(1, wrong))
 			c := client(t, h)
-			c.transport = transfer.Transport(50 * time.Millisecond)
+			c.transport = plugin.Transport(50 * time.Millisecond)
 			var notes []string
 			c.Note = func(n string) {
 				notes = append(notes, n)
-				c.transport = transfer.Transport(time.Minute) // the next attempt may take what it takes
+				c.transport = plugin.Transport(time.Minute) // the next attempt may take what it takes
 			}
 			f, err := c.Fetch(context.Background(), at(t, c), "model.safetensors", target(t))
 			if err != nil || f.Size != int64(len(weights)) || len(notes) != 1 {
@@ -320,7 +319,7 @@ func TestSilent(t *testing.T) {
 
 // TestInterrupted: the user's own end of it is no failure of the server.
 func TestInterrupted(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	h.Put(repository, map[string]string{"config.json": "{}"})
 	ctx, cancel := context.WithCancel(context.Background())
 	h.SetWrong(func(_ http.ResponseWriter, r *http.Request, _ bool) bool {

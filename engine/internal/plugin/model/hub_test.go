@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/plugin/fakehub"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
@@ -21,7 +20,7 @@ func TestToken(t *testing.T) {
 	for name, test := range map[string]struct {
 		env      map[string]string
 		file     string // with the token
-		address  func(h, other *fakehub.Hub) string
+		address  func(h, other *fakeHub) string
 		redirect string // of the hub's first answer
 		want     []string
 	}{
@@ -30,13 +29,13 @@ func TestToken(t *testing.T) {
 		"of the file":                       {file: "t3\n", want: []string{"Bearer t3", ""}},
 		"of another hub": {
 			env:     map[string]string{"HF_TOKEN": "t1"},
-			address: func(_, other *fakehub.Hub) string { return other.URL + "/" + repository }, want: []string{"", ""},
+			address: func(_, other *fakeHub) string { return other.URL + "/" + repository }, want: []string{"", ""},
 		},
 		"along a redirect on the host": {env: map[string]string{"HF_TOKEN": "t1"}, redirect: "/api/cache/x", want: []string{"Bearer t1", "Bearer t1", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, other := fakehub.New(t), fakehub.New(t)
-			for _, one := range []*fakehub.Hub{h, other} {
+			h, other := newFakeHub(t), newFakeHub(t)
+			for _, one := range []*fakeHub{h, other} {
 				one.Put(repository, map[string]string{"model.safetensors": weights})
 			}
 			h.SetWrong(once(1, func(w http.ResponseWriter, r *http.Request, _ bool) bool {
@@ -96,7 +95,7 @@ func TestTokenFile(t *testing.T) {
 }
 
 func TestOffline(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	h.Put(repository, map[string]string{"config.json": "{}"})
 	for value, want := range map[string]bool{"1": true, "true": true, "ON": true, "0": false, "": false} {
 		client(t, h)
@@ -115,7 +114,7 @@ func TestOffline(t *testing.T) {
 
 // TestQuick: where there is another way, one failure is enough.
 func TestQuick(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	h.Put(repository, map[string]string{"config.json": "{}"})
 	h.SetWrong(status(503, false))
 	c := client(t, h)
@@ -182,7 +181,7 @@ func TestProxy(t *testing.T) {
 			w.WriteHeader(code)
 		}))
 		t.Cleanup(server.Close)
-		c := client(t, fakehub.New(t))
+		c := client(t, newFakeHub(t))
 		c.token = "token"
 		transport := c.transport.(*http.Transport)
 		if transport.Proxy == nil || !transport.DisableCompression {
@@ -202,7 +201,7 @@ func TestProxy(t *testing.T) {
 
 // TestUnreachable: the address that failed is told without what it is signed with.
 func TestUnreachable(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	h.Put(repository, map[string]string{"model.safetensors": weights})
 	h.SetWrong(func(w http.ResponseWriter, _ *http.Request, cdn bool) bool {
 		if !cdn {

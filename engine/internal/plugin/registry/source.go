@@ -27,7 +27,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 	"oras.land/oras-go/v2/registry/remote/retry"
 
-	"github.com/racflow/racflow/engine/internal/plugin/transfer"
+	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 )
 
@@ -130,9 +130,9 @@ func openRemote(s Source) (*Repository, error) {
 		return nil, fmt.Errorf("read the configuration of docker: %w", err)
 	}
 	get := credentials.Credential(known)
-	here := transfer.Loopback(s.Repository.Registry)
+	here := plugin.Loopback(s.Repository.Registry)
 	client := &auth.Client{
-		Client: &http.Client{Transport: retry.NewTransport(transfer.Transport(transfer.Silence))},
+		Client: &http.Client{Transport: retry.NewTransport(plugin.Transport(plugin.Silence))},
 		Cache:  auth.NewCache(),
 		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
 			c, err := get(ctx, host)
@@ -208,7 +208,7 @@ func parseURL(source string) (Source, error) {
 		return Source{}, errors.New("the address of the archive cannot be read; write it as in \"https://example.com/racflow-plugin-mine_{os}_{arch}.tar.gz\"")
 	case u.User != nil:
 		return Source{}, errors.New("the address of the archive holds a name or a password, which would be in the lock file; name an address that needs none")
-	case !transfer.Safe(u):
+	case !plugin.Safe(u):
 		return Source{}, fmt.Errorf("an archive comes by https or from a file, not by %s", u.Scheme)
 	}
 	return Source{Archive: u}, nil

@@ -11,9 +11,9 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/racflow/racflow/plugins/internal/mapped"
 	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // Segment is some rows with every index over them: an image, mapped from a file or
@@ -58,7 +58,7 @@ func OpenSegment(path string) (*Segment, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, unmap, err := mapped.File(f)
+	b, unmap, err := support.Map(f)
 	if err != nil {
 		return nil, err
 	}

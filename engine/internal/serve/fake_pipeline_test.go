@@ -1,16 +1,16 @@
-package servetest
+package serve
 
 import (
 	"context"
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/remote/live"
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/serve/live"
 )
 
-// Pipeline answers with its function To.
-type Pipeline struct {
+// fakePipeline answers with its function To.
+type fakePipeline struct {
 	Label string // its name
 	To    func(context.Context, engine.Item) (engine.Result, error)
 	State live.Status
@@ -18,29 +18,29 @@ type Pipeline struct {
 	Rebuilding func(context.Context) error
 }
 
-// Name implements serve.Pipeline.
-func (p *Pipeline) Name() string { return p.Label }
+// Name implements Pipeline.
+func (p *fakePipeline) Name() string { return p.Label }
 
-// Definition implements serve.Pipeline.
-func (p *Pipeline) Definition() *pipeline.Pipeline {
+// Definition implements Pipeline.
+func (p *fakePipeline) Definition() *pipeline.Pipeline {
 	return &pipeline.Pipeline{Name: p.Label, Stages: []*pipeline.Stage{{Enabled: true, Retrieve: &pipeline.Retrieve{From: &pipeline.Knowledge{Name: "k"}}}}}
 }
 
-// Answer implements serve.Pipeline.
-func (p *Pipeline) Answer(ctx context.Context, i engine.Item) (engine.Result, error) {
+// Answer implements Pipeline.
+func (p *fakePipeline) Answer(ctx context.Context, i engine.Item) (engine.Result, error) {
 	return p.To(ctx, i)
 }
 
-// Retrieve implements serve.Pipeline: it finds the item's text itself.
-func (p *Pipeline) Retrieve(ctx context.Context, i engine.Item) ([]engine.Candidate, error) {
+// Retrieve implements Pipeline: it finds the item's text itself.
+func (p *fakePipeline) Retrieve(ctx context.Context, i engine.Item) ([]engine.Candidate, error) {
 	if _, err := p.To(ctx, i); err != nil {
 		return nil, err
 	}
 	return []engine.Candidate{{ID: "c1", Text: i.Text, Score: 1}}, nil
 }
 
-// Follow implements serve.Pipeline: before the result it sends a search, a vote and a skipped voter.
-func (p *Pipeline) Follow(ctx context.Context, i engine.Item, each func(live.Event)) (engine.Result, error) {
+// Follow implements Pipeline: before the result it sends a search, a vote and a skipped voter.
+func (p *fakePipeline) Follow(ctx context.Context, i engine.Item, each func(live.Event)) (engine.Result, error) {
 	r, err := p.To(ctx, i)
 	if err == nil && r.Error == nil {
 		each(live.Event{Stage: "retrieve.near", Candidates: []engine.Candidate{{ID: "c1"}}})
@@ -50,13 +50,13 @@ func (p *Pipeline) Follow(ctx context.Context, i engine.Item, each func(live.Eve
 	return r, err
 }
 
-// Rebuild implements serve.Pipeline.
-func (p *Pipeline) Rebuild(ctx context.Context) error {
+// Rebuild implements Pipeline.
+func (p *fakePipeline) Rebuild(ctx context.Context) error {
 	if p.Rebuilding == nil {
 		return nil
 	}
 	return p.Rebuilding(ctx)
 }
 
-// Status implements serve.Pipeline.
-func (p *Pipeline) Status() live.Status { return p.State }
+// Status implements Pipeline.
+func (p *fakePipeline) Status() live.Status { return p.State }

@@ -1,7 +1,4 @@
-// Package fakehub is a model hub on loopback for tests, with the protocol of Hugging Face. The hub
-// sends small files itself; it redirects large ones to a signed address on
-// another host, named by their sha256. Tests inject failures.
-package fakehub
+package model
 
 import (
 	"bytes"
@@ -16,38 +13,38 @@ import (
 	"time"
 )
 
-// Commit is the commit of all revisions, unless a test sets another one.
-const Commit = "0123456789abcdef0123456789abcdef01234567"
+// hubCommit is the commit of all revisions, unless a test sets another one.
+const hubCommit = "0123456789abcdef0123456789abcdef01234567"
 
-// Hub is a hub, and the other host that sends its large files.
-type Hub struct {
+// fakeHub is a model hub on loopback with the protocol of Hugging Face, and the other host that sends its large files.
+type fakeHub struct {
 	URL string // of the hub
 	CDN string // of the other host
 
 	mu       sync.Mutex
 	commit   string
 	files    map[string][]byte // by OWNER/MODEL/PATH
-	wrong    Wrong
-	requests []Request
+	wrong    hubFailure
+	requests []hubRequest
 }
 
-// Wrong is an injected failure: if it returns true, it has answered the request in place of the hub.
-type Wrong func(w http.ResponseWriter, r *http.Request, cdn bool) bool
+// hubFailure is an injected failure: if it returns true, it has answered the request in place of the hub.
+type hubFailure func(w http.ResponseWriter, r *http.Request, cdn bool) bool
 
-// Request is a received request.
-type Request struct {
+// hubRequest is a received request.
+type hubRequest struct {
 	CDN                  bool
 	Path                 string // without its query
 	Authorization, Range string
 }
 
-// New starts a hub that ends with the test.
-func New(t testing.TB) *Hub {
-	h := &Hub{files: map[string][]byte{}, commit: Commit}
+// newFakeHub starts a hub that ends with the test.
+func newFakeHub(t testing.TB) *fakeHub {
+	h := &fakeHub{files: map[string][]byte{}, commit: hubCommit}
 	serve := func(cdn bool, handle http.HandlerFunc) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.mu.Lock()
-			h.requests = append(h.requests, Request{cdn, r.URL.EscapedPath(), r.Header.Get("Authorization"), r.Header.Get("Range")})
+			h.requests = append(h.requests, hubRequest{cdn, r.URL.EscapedPath(), r.Header.Get("Authorization"), r.Header.Get("Range")})
 			wrong := h.wrong
 			h.mu.Unlock()
 			if wrong == nil || !wrong(w, r, cdn) {
@@ -63,7 +60,7 @@ func New(t testing.TB) *Hub {
 }
 
 // Put adds or changes files of a repository.
-func (h *Hub) Put(repository string, files map[string]string) {
+func (h *fakeHub) Put(repository string, files map[string]string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for path, content := range files {
@@ -72,28 +69,28 @@ func (h *Hub) Put(repository string, files map[string]string) {
 }
 
 // Remove removes a file.
-func (h *Hub) Remove(repository, path string) {
+func (h *fakeHub) Remove(repository, path string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.files, repository+"/"+path)
 }
 
 // SetCommit sets the commit of all revisions; "": the server sends no commit and no hash.
-func (h *Hub) SetCommit(commit string) {
+func (h *fakeHub) SetCommit(commit string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.commit = commit
 }
 
 // SetWrong injects a failure from now on.
-func (h *Hub) SetWrong(wrong Wrong) {
+func (h *fakeHub) SetWrong(wrong hubFailure) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.wrong = wrong
 }
 
 // Requests returns the requests so far, and clears them.
-func (h *Hub) Requests() []Request {
+func (h *fakeHub) Requests() []hubRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := h.requests
@@ -102,7 +99,7 @@ func (h *Hub) Requests() []Request {
 }
 
 // resolve answers for the hub.
-func (h *Hub) resolve(w http.ResponseWriter, r *http.Request) {
+func (h *fakeHub) resolve(w http.ResponseWriter, r *http.Request) {
 	repository, rest, ok := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/resolve/")
 	_, path, _ := strings.Cut(rest, "/") // a revision is one path element, with its slashes escaped
 	h.mu.Lock()
@@ -142,7 +139,7 @@ func (h *Hub) resolve(w http.ResponseWriter, r *http.Request) {
 }
 
 // send answers for the other host.
-func (h *Hub) send(w http.ResponseWriter, r *http.Request) {
+func (h *fakeHub) send(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	content, found := h.files[strings.TrimPrefix(r.URL.Path, "/blobs/")]
 	h.mu.Unlock()

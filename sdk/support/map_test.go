@@ -1,4 +1,4 @@
-package mapped
+package support
 
 import (
 	"os"
@@ -8,16 +8,16 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-func TestFile(t *testing.T) {
+func TestMap(t *testing.T) {
 	for _, text := range []string{"", "x", string(make([]byte, 10000)) + "end"} {
 		path := filepath.Join(t.TempDir(), "file")
 		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 		f, err := os.Open(path)
 		must.Do(t, err)
-		data, unmap, err := File(f)
+		data, unmap, err := Map(f)
 		must.Do(t, err)
 		f.Close()
-		Forget(data)
+		Unread(data)
 		if string(data) != text {
 			t.Errorf("%d bytes came back as %d", len(text), len(data))
 		}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/remote/live"
+	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
 	"github.com/racflow/racflow/sdk/support"
 )

@@ -18,9 +18,9 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/knowledge/rows"
-	"github.com/racflow/racflow/engine/internal/remote/live"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/sdk/support"
 )
 

@@ -15,31 +15,29 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
-	"github.com/racflow/racflow/engine/internal/remote/live"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/sdk"
-
-	"github.com/racflow/racflow/engine/internal/remote/servetest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
 func pipelines() []Pipeline {
 	return []Pipeline{
-		&servetest.Pipeline{Label: "intent", State: live.Status{Answers: journal.LabelAnswers, Labels: []string{"card_lost", "refund"}}, To: func(_ context.Context, i engine.Item) (engine.Result, error) {
+		&fakePipeline{Label: "intent", State: live.Status{Answers: journal.LabelAnswers, Labels: []string{"card_lost", "refund"}}, To: func(_ context.Context, i engine.Item) (engine.Result, error) {
 			if i.Text == "fails" {
 				return engine.Result{Error: &result.Failure{Stage: "sample.llm", Message: "it was refused"}}, nil
 			}
 			return engine.Result{Answer: "refund", Text: i.Text, Flagged: true, Votes: []result.Vote{}}, nil
 		}},
-		&servetest.Pipeline{Label: "docs", State: live.Status{Answers: journal.TextAnswers}, To: func(context.Context, engine.Item) (engine.Result, error) {
+		&fakePipeline{Label: "docs", State: live.Status{Answers: journal.TextAnswers}, To: func(context.Context, engine.Item) (engine.Result, error) {
 			return engine.Result{Answer: "It opens at nine [1].", Citations: []result.Citation{{Number: 1, ID: "x", Path: "hours.md"}}}, nil
 		}},
-		&servetest.Pipeline{Label: "find", State: live.Status{Answers: journal.PassageAnswers}, To: func(context.Context, engine.Item) (engine.Result, error) {
+		&fakePipeline{Label: "find", State: live.Status{Answers: journal.PassageAnswers}, To: func(context.Context, engine.Item) (engine.Result, error) {
 			return engine.Result{Candidates: []engine.Candidate{{ID: "a", Label: "l", Text: "first"}}}, nil
 		}},
-		&servetest.Pipeline{Label: "unready", To: func(context.Context, engine.Item) (engine.Result, error) { return engine.Result{}, live.ErrStarting }},
+		&fakePipeline{Label: "unready", To: func(context.Context, engine.Item) (engine.Result, error) { return engine.Result{}, live.ErrStarting }},
 	}
 }
 
@@ -157,7 +155,7 @@ func TestToolOfSets(t *testing.T) {
 		t.Errorf("a model reads %q", got)
 	}
 	s, err := New(func() []Pipeline {
-		return []Pipeline{&servetest.Pipeline{Label: "p", To: func(context.Context, engine.Item) (engine.Result, error) { return set, nil }}}
+		return []Pipeline{&fakePipeline{Label: "p", To: func(context.Context, engine.Item) (engine.Result, error) { return set, nil }}}
 	}, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/remote/live"
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 

@@ -1,6 +1,4 @@
-// Package transfer holds what downloads of plugins and of models have in common: connections that are given up
-// once they fall silent, addresses that nobody can listen to, and errors that repeat no signed address.
-package transfer
+package plugin
 
 import (
 	"context"
@@ -12,6 +10,9 @@ import (
 	"strings"
 	"time"
 )
+
+// This file holds what downloads of plugins and of models have in common: connections that are given up once they fall
+// silent, addresses that nobody can listen to, and errors that repeat no signed address.
 
 // Silence is how long a server may send nothing before the connection is given up.
 const Silence = time.Minute

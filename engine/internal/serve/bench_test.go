@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/remote/live"
+	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )

@@ -12,10 +12,9 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/remote/live"
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/serve/live"
 
-	"github.com/racflow/racflow/engine/internal/remote/servetest"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -44,7 +43,7 @@ func answers(_ context.Context, i engine.Item) (engine.Result, error) {
 }
 
 func chatStart(t *testing.T) string {
-	p := &servetest.Pipeline{Label: "intent", To: answers, State: live.Status{Since: time.Unix(1700000000, 0)}}
+	p := &fakePipeline{Label: "intent", To: answers, State: live.Status{Since: time.Unix(1700000000, 0)}}
 	s, err := New(func() []Pipeline { return []Pipeline{p} }, Options{})
 	if err != nil {
 		t.Fatal(err)

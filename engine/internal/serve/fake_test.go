@@ -10,15 +10,14 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/remote/live"
-	"github.com/racflow/racflow/engine/internal/remote/servetest"
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // newFake is a pipeline that answers with the text in capitals.
-func newFake(name string) *servetest.Pipeline {
-	return &servetest.Pipeline{Label: name, To: shout, State: live.Status{Ready: true}}
+func newFake(name string) *fakePipeline {
+	return &fakePipeline{Label: name, To: shout, State: live.Status{Ready: true}}
 }
 
 func shout(_ context.Context, i engine.Item) (engine.Result, error) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/enginetest"
-	"github.com/racflow/racflow/engine/internal/remote/live"
+	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
