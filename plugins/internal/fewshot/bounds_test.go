@@ -35,7 +35,7 @@ func TestBombs(t *testing.T) {
 		"a template calls itself":  {"{{define \"a\"}}{{template \"a\"}}{{end}}{{template \"a\"}}", "call each other more than 30 deep"},
 		"from within a loop":       {"{{define \"a\"}}{{range 1}}{{template \"a\"}}{{end}}{{end}}{{template \"a\"}}", "call each other more than 30 deep"},
 		"many loops in loops":      {nested(10000, "$.Names", ""), "t.tmpl:1:"},
-		"in alternatives":               {strings.Repeat("{{if .Text}}{{else}}{{range $.Names}}", 5000) + strings.Repeat("{{end}}{{end}}", 5000), "more than 30 loops stand in each other"},
+		"in alternatives":          {strings.Repeat("{{if .Text}}{{else}}{{range $.Names}}", 5000) + strings.Repeat("{{end}}{{end}}", 5000), "more than 30 loops stand in each other"},
 		"templates call templates": {"{{define \"a\"}}{{range 1000}}{{template \"b\"}}{{end}}{{end}}{{define \"b\"}}{{range 1000}}{{template \"c\"}}{{end}}{{end}}{{define \"c\"}}{{range 1000}}x{{end}}{{end}}{{template \"a\"}}", "go round at most"},
 		"long":                     {"{{range 20000}}{{$.Text}}{{end}}", "at most 16 MiB"},
 		"printf":                   {doubling(`printf "%s%[1]s" $a`), "at most 16 MiB"},
