@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	usage "github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // What loading any file may take. The time is the processor's: other work on the machine
@@ -38,12 +40,7 @@ func measured() {
 // peak is what a measured process held at most, in bytes.
 func peak(t *testing.T, dir string) int {
 	t.Helper()
-	kilobytes := 0
-	_, rest, _ := strings.Cut(readFile(t, dir, peakFile), "VmHWM:")
-	if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
-		t.Fatal(err)
-	}
-	return kilobytes << 10
+	return usage.Size(t, readFile(t, dir, peakFile), "VmHWM")
 }
 
 // busy is the processor's time that a process that has ended took.
