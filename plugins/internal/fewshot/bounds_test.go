@@ -91,16 +91,3 @@ func TestWithinBounds(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkWrite(b *testing.B) {
-	data := bombed{Text: "a text", Names: make([]string, 60)}
-	loaded, err := Load("template", "", "{{range .Names}}Input: {{.}}\nLabel: {{.}}\n\n{{end}}Input: {{.Text}}\nLabel:", data)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if _, err := loaded.Write(data); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -57,22 +57,6 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkSizes is one query of both legs, in collections as people have them.
-func BenchmarkSizes(b *testing.B) {
-	for _, rows := range []int{2_000, 15_000, benchRows} {
-		s, c := benchStore(b, b.TempDir(), rows)
-		query := sdk.Query{Text: c.Text(8), Vector: c.Vector()}
-		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 60}, []sdk.Query{query}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // BenchmarkFilter is one query among a part of the entries.
 func BenchmarkFilter(b *testing.B) {
 	s, c := benchStore(b, b.TempDir(), benchRows)
