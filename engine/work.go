@@ -362,7 +362,6 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, re
 		release()
 		return begun, nil, errors.Join(err, records.Close(nil))
 	}
-	w.workspace.host.Replays().Into(filepath.Join(records.Folder(), "replay"))
 	w.out.Run, begun.Run = records.ID(), records.ID()
 	// Items that lack a service's answers wait for the service until the end of the input.
 	if w.spender == nil && !o.strict && o.Services.Mode != governor.Offline && w.cover(w.run) {

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // What opening any folder may take. The time is the processor's: other work on the machine
@@ -126,16 +128,16 @@ var hostile = map[string]struct {
 	"a type of tensors":         {func(f files, _ string) { f.entry("dtype", "F8_E4M3") }, "F8_E4M3"},
 	"weights that are NaN":      {func(f files, _ string) { f.floats(float32(math.NaN())) }, weights},
 	"infinite weights":          {func(f files, _ string) { f.floats(float32(math.Inf(1))) }, weights},
-	"a large file of zeros":     {func(_ files, dir string) { must(os.Truncate(filepath.Join(dir, weights), 1<<40)) }, weights},
+	"a large file of zeros":     {func(_ files, dir string) { do(os.Truncate(filepath.Join(dir, weights), 1<<40)) }, weights},
 	"a shard outside": {func(f files, dir string) {
-		must(os.WriteFile(filepath.Join(dir, "..", "outside.safetensors"), f[weights], 0o600))
-		must(os.Remove(filepath.Join(dir, weights)))
+		do(os.WriteFile(filepath.Join(dir, "..", "outside.safetensors"), f[weights], 0o600))
+		do(os.Remove(filepath.Join(dir, weights)))
 		f["model.safetensors.index.json"] = index(f[weights], "../outside.safetensors")
 		delete(f, weights)
 	}, "outside.safetensors"},
 	"a shard that is not there": {func(f files, dir string) {
 		f["model.safetensors.index.json"] = index(f[weights], "model-00001-of-00002.safetensors")
-		must(os.Remove(filepath.Join(dir, weights)))
+		do(os.Remove(filepath.Join(dir, weights)))
 		delete(f, weights)
 	}, "model-00001-of-00002.safetensors"},
 	"no JSON":                        {func(f files, _ string) { f["config.json"] = []byte("<html>404</html>") }, "config.json"},
@@ -145,8 +147,8 @@ var hostile = map[string]struct {
 	"JSON that nobody writes":        {func(_ files, dir string) { pipe(dir, "config.json") }, "config.json"},
 	"deep JSON":                      {func(f files, _ string) { f["config.json"] = bytes.Repeat([]byte(`{"a":`), 10<<20) }, "config.json"},
 	"a folder as JSON": {func(_ files, dir string) {
-		must(os.Remove(filepath.Join(dir, "config.json")))
-		must(os.Mkdir(filepath.Join(dir, "config.json"), 0o700))
+		do(os.Remove(filepath.Join(dir, "config.json")))
+		do(os.Mkdir(filepath.Join(dir, "config.json"), 0o700))
 	}, "config.json"},
 	"another kind of model":  {func(f files, _ string) { f.set("config.json", "model_type", "llama") }, "llama"},
 	"an activation":          {func(f files, _ string) { f.set("config.json", "hidden_act", "swish\x1b[2J") }, "swish"},
@@ -200,7 +202,7 @@ var only = map[string]map[string]struct {
 	},
 }
 
-func must(err error) {
+func do(err error) {
 	if err != nil {
 		panic(err)
 	}
@@ -228,25 +230,25 @@ func crowd() []byte {
 // index says that all tensors of a weights file lie in the given one.
 func index(data []byte, shard string) []byte {
 	object, weights := map[string]any{}, map[string]string{}
-	must(json.Unmarshal(data[8:8+binary.LittleEndian.Uint64(data)], &object))
+	do(json.Unmarshal(data[8:8+binary.LittleEndian.Uint64(data)], &object))
 	for name := range object {
 		if name != "__metadata__" {
 			weights[name] = shard
 		}
 	}
 	text, err := json.Marshal(map[string]any{"weight_map": weights})
-	must(err)
+	do(err)
 	return text
 }
 
 func link(to, dir, name string) {
 	_ = os.Remove(filepath.Join(dir, name))
-	must(os.Symlink(to, filepath.Join(dir, name)))
+	do(os.Symlink(to, filepath.Join(dir, name)))
 }
 
 func pipe(dir, name string) {
-	must(os.Remove(filepath.Join(dir, name)))
-	must(unix.Mkfifo(filepath.Join(dir, name), 0o600))
+	do(os.Remove(filepath.Join(dir, name)))
+	do(unix.Mkfifo(filepath.Join(dir, name), 0o600))
 }
 
 func unlinked(f files, dir string, names ...string) {
@@ -288,7 +290,7 @@ func TestHostileFolders(t *testing.T) {
 		for name, c := range all {
 			t.Run(stage+"/"+name, func(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "model")
-				must(os.CopyFS(dir, os.DirFS(healthy)))
+				do(os.CopyFS(dir, os.DirFS(healthy)))
 				changed(t, dir, c.change)
 				got := inChild(t, trial{stage, dir})
 				t.Logf("%v, %d MiB: %s", got.Took, got.Held>>20, got.Error)
@@ -310,7 +312,7 @@ func changed(t *testing.T, dir string, change func(files, string)) {
 	change(f, dir)
 	for file, text := range f {
 		if !bytes.Equal(text, before[file]) {
-			must(os.WriteFile(filepath.Join(dir, file), text, 0o600))
+			do(os.WriteFile(filepath.Join(dir, file), text, 0o600))
 		}
 	}
 	for file := range before {
@@ -325,7 +327,7 @@ func changed(t *testing.T, dir string, change func(files, string)) {
 func inChild(t *testing.T, given trial) (o opened) {
 	t.Helper()
 	text, err := json.Marshal(given)
-	must(err)
+	do(err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHostileChild$")
@@ -349,40 +351,28 @@ func open(t *testing.T, name string) sdk.Stage {
 	return sdk.Stage{}
 }
 
-// processorTime is what this process has used so far.
-func processorTime() time.Duration {
-	var used unix.Rusage
-	must(unix.Getrusage(unix.RUSAGE_SELF, &used))
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
 // TestHostileChild is the process of inChild.
 func TestHostileChild(t *testing.T) {
 	text := os.Getenv(childVariable)
 	if text == "" {
 		t.Skip("another test starts it")
 	}
-	must(unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: 2 << 30, Max: 2 << 30})) // what takes all memory ends
+	do(unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: 2 << 30, Max: 2 << 30})) // what takes all memory ends
 	var given trial
-	must(json.Unmarshal([]byte(text), &given))
+	do(json.Unmarshal([]byte(text), &given))
 	config, err := json.Marshal(map[string]any{"model": given.Dir})
-	must(err)
+	do(err)
 	o := opened{Error: "it was opened"}
-	before := processorTime()
+	before := must.Worked(t, syscall.RUSAGE_SELF)
 	if _, err := open(t, given.Stage).Open(t.Context(), sdk.Setup{}, config); err != nil {
 		o.Error = err.Error()
 		if of := (*sdk.ArgumentError)(nil); errors.As(err, &of) {
 			o.Argument = of.Argument
 		}
 	}
-	o.Took = processorTime() - before
-	status, err := os.ReadFile("/proc/self/status")
-	must(err)
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	_, err = fmt.Sscan(rest, &o.Held)
-	must(err)
-	o.Held <<= 10
+	o.Took = must.Worked(t, syscall.RUSAGE_SELF) - before
+	o.Held = must.Size(t, must.Status(t), "VmHWM")
 	out, err := json.Marshal(o)
-	must(err)
+	do(err)
 	fmt.Printf("%s\n", out)
 }

@@ -199,29 +199,3 @@ func TestElectionIsAlgorithm1(t *testing.T) {
 		})
 	}
 }
-
-func TestElectionByHand(t *testing.T) {
-	const off = "off the list"
-	for _, test := range []struct {
-		name      string
-		cast      cast
-		weights   string
-		answer    string
-		agreement float64
-		ok        bool
-	}{
-		{name: "most votes", cast: cast{"fruit", [][]string{{"vehicle", "vehicle"}, {off}}}, answer: "vehicle", agreement: 2. / 3, ok: true},
-		{name: "the kNN vote wins a tie", cast: cast{"vehicle", [][]string{{"fruit"}}}, answer: "vehicle", agreement: .5, ok: true},
-		{name: "the first model wins a tie", cast: cast{"", [][]string{{off, "vehicle", "fruit"}, {"fruit", "vehicle"}}}, answer: "vehicle", agreement: .5, ok: true},
-		{name: "only the kNN vote", cast: cast{"fruit", [][]string{{off, off}, {off}}}, answer: "fruit", agreement: 1, ok: true},
-		{name: "no acceptable answer", cast: cast{"", [][]string{{off}, {off, off}}}},
-		{name: "none of the labels", cast: cast{"fruit", [][]string{{noLabel, noLabel}}}, answer: noLabel, agreement: 2. / 3, ok: true},
-		{name: "weights", cast: cast{"fruit", [][]string{{"vehicle", "vehicle"}}}, weights: `knn = "3"`, answer: "fruit", agreement: .6, ok: true},
-		{name: "a voter without weight", cast: cast{"fruit", [][]string{{"vehicle"}}}, weights: `knn = "0"`, answer: "vehicle", agreement: 1, ok: true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got := elected(t, []cast{test.cast}, test.weights)[0]
-			checkElection(t, test.cast, got, test.answer, test.agreement, test.ok)
-		})
-	}
-}

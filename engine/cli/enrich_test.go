@@ -131,46 +131,6 @@ func count(t *testing.T, text, pattern string) int {
 
 const embedded = `([0-9]+) embedded with hashing`
 
-// As many calls as chunks, none the second time, and those of one document when
-// that has changed.
-func TestEnrichByModel(t *testing.T) {
-	l := newHandbooks(t)
-	code, calls, stdout, stderr := l.do(t, "plan")
-	if code != 0 || calls != 0 {
-		t.Fatalf("plan: exit code %d, %d calls\n%s", code, calls, stderr)
-	}
-	planned := count(t, stdout, `enrich\.contextualize of knowledge\.docs +context +([0-9]+) +expected +[0-9]+ +[0-9]+ +[0-9]+ \([0-9]+ to [0-9]+\) +[0-9.]+ \([0-9.]+ to [0-9.]+\)\n`)
-
-	code, calls, stdout, stderr = l.do(t, "run")
-	chunks := count(t, stderr, embedded)
-	if code != 0 || calls != chunks || planned != chunks || chunks < 30 {
-		t.Errorf("exit code %d, %d calls for %d chunks, %d planned\n%s", code, calls, chunks, planned, stderr)
-	}
-	// The word of the question stands in what the model wrote, and in no text.
-	if !strings.Contains(stdout, `"lexical":0.0`) || !strings.Contains(stdout, `"text":"Paragraph`) || strings.Contains(stdout, `"text":"It is from`) {
-		t.Errorf("found %s", stdout)
-	}
-	if most := l.server.MostAtOnce(); most > 4 {
-		t.Errorf("%d calls at once", most)
-	}
-	if code, calls, _, stderr = l.do(t, "run"); code != 0 || calls != 0 || strings.Contains(stderr, "embedded") {
-		t.Errorf("again: exit code %d, %d calls\n%s", code, calls, stderr)
-	}
-	write(t, l.dir, "docs/3.txt", l.text(3, 9))
-	if code, calls, _, stderr = l.do(t, "run"); code != 0 || calls != count(t, stderr, embedded) || calls > 12 {
-		t.Errorf("a changed document: exit code %d, %d calls\n%s", code, calls, stderr)
-	}
-	for _, a := range l.server.Asks()[chunks:] {
-		if !strings.Contains(a.Whole(), "of text 3 says") || strings.Contains(a.Whole(), "of text 4 says") {
-			t.Errorf("asked about another document:\n%s", a.Whole())
-		}
-	}
-	if code, calls, _, stderr = l.do(t, "knowledge", "gc"); code != 0 || calls != 0 {
-		t.Errorf("gc: exit code %d, %d calls\n%s", code, calls, stderr)
-	}
-	checkFiles(t, l.dir, enrichKey)
-}
-
 // A passage that is refused is kept as it is, reported, and tried again.
 func TestEnrichmentThatFails(t *testing.T) {
 	l := newHandbooks(t)

@@ -15,7 +15,6 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
 	"github.com/racflow/racflow/engine/internal/plugin/verify"
-	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance"
@@ -150,12 +149,10 @@ The file ` + verify.FileName + ` beside the program, or in the project's folder,
 $NAME is read from the environment. "without" leaves a check out and shows the reason, "dense_only" says that a
 store has no lexical search, and "network", "read" and "write" are those of required_plugins.
 
---replay FILE sends a request again that a stage failed on; a run keeps those in its folder replay.
-
 Exit code 0: no check failed; 1: one did, or there was nothing to check.`
 
 func newPluginVerify() *cobra.Command {
-	var config, stage, only, junit, again string
+	var config, stage, only, junit string
 	var asJSON bool
 	var within time.Duration
 	c := &cobra.Command{
@@ -183,13 +180,6 @@ func newPluginVerify() *cobra.Command {
 			if o.Config, err = verify.ReadConfig(config, o.Stage, folders...); err != nil {
 				return err
 			}
-			if again != "" {
-				f, err := host.ReadReplay(again)
-				if err != nil {
-					return err
-				}
-				o.Replay = &f
-			}
 			return check(c.Context(), out, o, asJSON, junit)
 		},
 	}
@@ -197,7 +187,6 @@ func newPluginVerify() *cobra.Command {
 	c.Flags().StringVar(&stage, "stage", "", "check only the stage `KIND/NAME`")
 	c.Flags().StringVar(&only, "check", "", "make only the check `NAME`, or those below it, such as filters of a store")
 	c.Flags().DurationVar(&within, "timeout", 0, "give each check so long, in the place of its own deadline of a few minutes")
-	c.Flags().StringVar(&again, "replay", "", "make no check, but send the request in `FILE` once more, alone: a run keeps those that stages fail on in its folder replay")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the outcome as JSON")
 	c.Flags().StringVar(&junit, "junit", "", "write the outcome to `FILE` as well, as JUnit's XML")
 	return c

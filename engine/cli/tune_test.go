@@ -156,29 +156,6 @@ func (s tuneSet) eval(t testing.TB, args ...string) eval.Report {
 	return jsonLines[eval.Report](t, stdout)[0]
 }
 
-// BenchmarkTune shows what a tuned cascade reaches on rows that it was not tuned on, and which share of the tokens of
-// sending everything it takes.
-func BenchmarkTune(b *testing.B) {
-	train, rows := sharedData(b, "rage/train.tsv"), sharedData(b, "rage/clinc_gold_test_public.tsv")
-	s := newTuneSet(b, train, rows)
-	s.args = append(s.args, withRememberedMiniLM(b, s.dir)...)
-	write(b, s.dir, "cascade.hcl", rememberedReach+cascade)
-	for _, election := range []string{"soft", "weighted"} {
-		b.Run(election, func(b *testing.B) {
-			file := election + ".hclvars"
-			choice := []string{"-var", "election=" + election, "-var-file", file}
-			var tuned, everything eval.Report
-			for b.Loop() {
-				_, _ = s.call(b, "tune", append(choice[:2:2], "--input", s.tune, "--output", file)...)
-				tuned, everything = s.eval(b, choice...), s.eval(b, append(choice, "-var", "margin_below=2")...)
-			}
-			b.ReportMetric(tuned.Accuracy, "accuracy")
-			b.ReportMetric(everything.Accuracy, "accuracy-of-sending-all")
-			b.ReportMetric(float64(tuned.InputTokens)/float64(everything.InputTokens), "share-of-tokens")
-		})
-	}
-}
-
 // sharedData is a file of the public data beside the checkout; a test is
 // skipped where it is not there.
 func sharedData(t testing.TB, name string) string {

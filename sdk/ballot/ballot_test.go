@@ -247,39 +247,3 @@ func TestSoftmax(t *testing.T) {
 		})
 	}
 }
-
-func BenchmarkMean(b *testing.B) {
-	samples := []sdk.Sample{sample("knn"), sample("prototype")}
-	for i := range 30 {
-		a := sdk.Answer{Label: string(rune('a' + i)), Weight: 1 / float64(i+1), Accepted: true}
-		samples[0].Answers = append(samples[0].Answers, a)
-		samples[1].Answers = append(samples[1].Answers, a)
-	}
-	for b.Loop() {
-		ballot.Mean(samples, nil)
-	}
-}
-
-// BenchmarkVote counts the votes of 50 neighbours with 10 labels, and of 150
-// centroids with a label each.
-func BenchmarkVote(b *testing.B) {
-	for _, c := range []struct{ votes, labels int }{{50, 10}, {150, 150}} {
-		b.Run(fmt.Sprintf("votes=%d/labels=%d", c.votes, c.labels), func(b *testing.B) {
-			labels := make([]string, c.votes)
-			for i := range labels {
-				labels[i] = fmt.Sprint("label-", i*7%c.labels)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				var votes ballot.Tally
-				if c.labels == c.votes {
-					votes.Grow(c.labels)
-				}
-				for i, label := range labels {
-					votes.Add(label, 1/float64(i+1))
-				}
-				votes.Shares()
-			}
-		})
-	}
-}

@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"regexp"
@@ -277,37 +276,5 @@ func TestRetrieveSearchesNoDeeperThanNeeded(t *testing.T) {
 		if _, err := (fused{s}).Retrieve(t.Context(), "c", r, nil); err != nil || s.asked.NumCandidates != c.want {
 			t.Errorf("%s, depth %d, top %d: searched to %d, want %d (%v)", c.mode, c.depth, c.topK, s.asked.NumCandidates, c.want, err)
 		}
-	}
-}
-
-// BenchmarkRetrieve makes candidates of what a store found for 64 queries, 60
-// hits each, with and without their entries.
-func BenchmarkRetrieve(b *testing.B) {
-	const queries, depth, stored = 64, 60, 2000
-	for _, carried := range []bool{false, true} {
-		s := &shelf{entries: map[string]sdk.Entry{}, hits: make([]sdk.Hits, queries)}
-		for i := range queries {
-			for j := range depth {
-				id := fmt.Sprintf("%016x", (i*37+j*j)%stored)
-				entry := sdk.Entry{ID: id, Label: id[15:]}
-				s.entries[id] = entry
-				hit := sdk.Hit{ID: id, Dense: 1 - float32(j)/depth, Lexical: sdk.Unscored}
-				if carried {
-					hit.Entry = &entry
-				}
-				s.hits[i].Dense = append(s.hits[i].Dense, hit)
-			}
-		}
-		r := sdk.Ranking{Fusion: sdk.Fusion{Method: "weighted", DenseWeight: 1}, TopK: depth}
-		b.Run(fmt.Sprintf("carried=%v", carried), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				s.got = s.got[:0]
-				if _, err := (fused{s}).Retrieve(b.Context(), "c", r, make([]sdk.Query, queries)); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/queries/1e3, "µs/item")
-		})
 	}
 }

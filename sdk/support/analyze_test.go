@@ -81,18 +81,3 @@ func FuzzAppend(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkAppend(b *testing.B) {
-	text := strings.Repeat("How do I change the PIN of my credit card? func openHTTPServer(max_conns int). ", 20)
-	for _, name := range AnalyzerNames() {
-		a, _ := NamedAnalyzer(name)
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			b.ReportAllocs()
-			var words []string
-			for b.Loop() {
-				words = a.Append(words[:0], text)
-			}
-		})
-	}
-}

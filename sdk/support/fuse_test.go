@@ -126,18 +126,3 @@ func random(r *rand.Rand, n, values int) sdk.Hits {
 	}
 	return sdk.Hits{Dense: leg(), Lexical: leg()}
 }
-
-func BenchmarkFuse(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{60, 1000} {
-		hits := random(r, n, 1<<20)
-		for _, method := range []string{Weighted, RRF} {
-			b.Run(fmt.Sprintf("%s/2x%d", method, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					Fuse(hits, sdk.Fusion{Method: method, DenseWeight: 0.8, K: 60}, 60)
-				}
-			})
-		}
-	}
-}

@@ -5,30 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
-	"github.com/racflow/racflow/sdk/sdktest/must"
 )
-
-func TestRankingsRoundTrip(t *testing.T) {
-	want := [][]sdk.Ranked{{{Candidate: 2, Score: .5}, {Candidate: 0, Score: -1}}, {}, {{Candidate: 0}}}
-	rows := overWire(t, EncodeRankings(want))
-	got, err := DecodeRankings(rows, []int{3, 9, 1})
-	must.Do(t, err)
-	if diff := cmp.Diff(want, got, same); diff != "" {
-		t.Error(diff)
-	}
-	if got, err := DecodeRankings(overWire(t, EncodeRankings(nil)), nil); err != nil || len(got) != 0 {
-		t.Errorf("no rows gave %v, %v", got, err)
-	}
-	for _, rows := range []*stagepb.Rows{nil, {N: 3}} {
-		if _, err := DecodeRankings(rows, []int{1, 1, 1}); err == nil {
-			t.Errorf("%v was accepted", rows)
-		}
-	}
-}
 
 func TestRankingsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -4,8 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/sdktest/must"
@@ -21,37 +19,6 @@ func someDocuments() []sdk.Document {
 
 func someChunks() [][]sdk.Chunk {
 	return [][]sdk.Chunk{{{Start: 0, End: 7}, {Start: 0, End: 3, Meta: sdk.Meta{"headings": "One"}}, {Start: 2, End: 7, Header: sdk.Span{Start: 0, End: 2}}}, nil, {{Start: 1, End: 3}}}
-}
-
-func TestDocumentsRoundTrip(t *testing.T) {
-	rows, err := EncodeDocuments(someDocuments())
-	must.Do(t, err)
-	got, err := DecodeDocuments(overWire(t, rows))
-	if diff := cmp.Diff(someDocuments(), got, same); err != nil || diff != "" {
-		t.Errorf("%v %s", err, diff)
-	}
-	if _, err := EncodeDocuments([]sdk.Document{{Text: "caf\xe9"}}); err == nil {
-		t.Error("a text that is not UTF-8 was sent")
-	}
-	for _, rows := range []*stagepb.Rows{{N: 1}, {N: 1, Id: []string{"a"}}, {N: 1, Id: []string{"a"}, Text: []string{"b"}, Meta: [][]byte{[]byte("[]")}}} {
-		if _, err := DecodeDocuments(rows); err == nil {
-			t.Errorf("%v was accepted", rows)
-		}
-	}
-}
-
-func TestChunksRoundTrip(t *testing.T) {
-	rows, err := EncodeChunks(someChunks())
-	must.Do(t, err)
-	got, err := DecodeChunks(overWire(t, rows), someDocuments())
-	if diff := cmp.Diff(someChunks(), got, same); err != nil || diff != "" {
-		t.Errorf("%v %s", err, diff)
-	}
-	none, err := EncodeChunks(nil)
-	must.Do(t, err)
-	if got, err := DecodeChunks(overWire(t, none), nil); err != nil || len(got) != 0 {
-		t.Errorf("no rows gave %v, %v", got, err)
-	}
 }
 
 func TestChunksAreRefused(t *testing.T) {

@@ -75,11 +75,6 @@ type Caller interface {
 	Fit(context.Context, iter.Seq2[*stagepb.FitRequest, error]) (*stagepb.FitReply, error)
 }
 
-// Witness is a Caller that wants to know of requests whose reply makes no sense.
-type Witness interface {
-	Nonsense(method string, request proto.Message, why error)
-}
-
 // Stage calls a stage's methods over the wire. It has the methods of every
 // kind; those that the stage lacks return an error of sdk.CodeInvalid.
 type Stage struct {
@@ -259,17 +254,6 @@ func (s *Stage) call(ctx context.Context, method string, request any, reply inte
 // where single rows failed, and *sdk.Pending where they come later.
 func rows[T any](ctx context.Context, s *Stage, method string, request any, n int, decode func(*stagepb.Rows, int) ([]T, error), check func(T) error) ([]T, error) {
 	reply := &stagepb.RowsReply{}
-	witness := func(err error) {
-		if w, ok := s.Conn.(Witness); ok {
-			w.Nonsense(method, request.(proto.Message), err)
-		}
-	}
-	malformed := func(err error) error {
-		if err = s.malformed(err); IsBlamed(ctx) {
-			witness(err)
-		}
-		return err
-	}
 	if err := s.call(ctx, method, request, reply); err != nil {
 		return nil, err
 	}
@@ -279,19 +263,18 @@ func rows[T any](ctx context.Context, s *Stage, method string, request any, n in
 			err = errors.New("its results come later, and its description does not say that they may")
 		}
 		if err != nil {
-			return nil, malformed(err)
+			return nil, s.malformed(err)
 		}
 		return nil, later
 	}
 	results, err := decode(reply.GetRows(), n)
 	if err != nil {
-		return nil, malformed(err)
+		return nil, s.malformed(err)
 	}
 	failed, err := DecodeRowErrors(reply.GetErrors(), n)
 	if err != nil {
-		return nil, malformed(err)
+		return nil, s.malformed(err)
 	}
-	warned := false
 	for i := range results {
 		if check == nil {
 			break
@@ -301,10 +284,6 @@ func rows[T any](ctx context.Context, s *Stage, method string, request any, n in
 				failed = sdk.RowErrors{}
 			}
 			failed[i] = s.returned(err)
-			if !warned { // one of a call is enough
-				witness(failed[i])
-				warned = true
-			}
 		}
 	}
 	if failed != nil {

@@ -36,33 +36,6 @@ func passageRows(t testing.TB, passages []sdk.Passage) *stagepb.Rows {
 	return overWire(t, rows)
 }
 
-func TestPassagesRoundTrip(t *testing.T) {
-	rows := passageRows(t, somePassages())
-	if want := []string{"a.md", "c.md"}; !cmp.Equal(want, rows.Id) {
-		t.Errorf("documents %q were sent, want %q", rows.Id, want)
-	}
-	got, err := DecodePassages(rows)
-	if diff := cmp.Diff(somePassages(), got, same); err != nil || diff != "" {
-		t.Fatalf("%v %s", err, diff)
-	}
-	if got[0].Document != got[2].Document || got[0].Document == got[3].Document {
-		t.Error("passages do not share their document")
-	}
-	if got[1].Text() != "one" {
-		t.Errorf("the second passage is %q", got[1].Text())
-	}
-	if got, err := DecodePassages(passageRows(t, nil)); err != nil || len(got) != 0 {
-		t.Errorf("no passages gave %v, %v", got, err)
-	}
-	// A document may come without passages.
-	documents, err := EncodeDocuments(someDocuments())
-	must.Do(t, err)
-	documents.Chunks = &stagepb.Chunks{Offsets: make([]uint32, 4)}
-	if got, err := DecodePassages(overWire(t, documents)); err != nil || len(got) != 0 {
-		t.Errorf("documents without passages gave %v, %v", got, err)
-	}
-}
-
 // Two documents may say the same; they are still two.
 func TestPassagesOfTwins(t *testing.T) {
 	twins := []sdk.Document{{ID: "a", Text: "text"}, {ID: "a", Text: "text"}}
@@ -119,25 +92,6 @@ func TestPassagesAreRefused(t *testing.T) {
 		if got, err := DecodePassages(rows); err == nil {
 			t.Errorf("%s: got %v", name, got)
 		}
-	}
-}
-
-func TestAdditionsRoundTrip(t *testing.T) {
-	check(t, someAdditions(), nil, EncodeAdditions(someAdditions()), DecodeAdditions)
-	check(t, make([]sdk.Addition, 3), nil, EncodeAdditions(make([]sdk.Addition, 3)), DecodeAdditions)
-	check(t, []sdk.Addition{{}, {Terms: []string{"a"}}}, nil, EncodeAdditions([]sdk.Addition{{}, {Terms: []string{"a"}}}), DecodeAdditions)
-	bad := []sdk.Addition{{Context: "caf\xe9", Terms: []string{"\xff"}}}
-	got, err := DecodeAdditions(overWire(t, EncodeAdditions(bad)), 1)
-	if err != nil || got[0].Context != "caf\uFFFD" || got[0].Terms[0] != "\uFFFD" {
-		t.Errorf("got %v, %v", got, err)
-	}
-	if got, err := DecodeAdditions(overWire(t, EncodeAdditions(nil)), 0); err != nil || len(got) != 0 {
-		t.Errorf("no additions gave %v, %v", got, err)
-	}
-	// One passage's terms cannot grow into the next one's.
-	got, err = DecodeAdditions(EncodeAdditions([]sdk.Addition{{Terms: []string{"a"}}, {Terms: []string{"b"}}}), 2)
-	if err != nil || len(append(got[0].Terms, "c")) != 2 || got[1].Terms[0] != "b" {
-		t.Errorf("got %v, %v", got, err)
 	}
 }
 

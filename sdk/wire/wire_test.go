@@ -75,21 +75,6 @@ func TestBatchRoundTrip(t *testing.T) {
 	}
 }
 
-func TestTrainingRoundTrip(t *testing.T) {
-	all := []sdk.TrainingRow{{ID: "1", Text: "my card is gone", Label: "card"}, {ID: "2", Text: "Lost and new cards.", Label: "card", Description: true}, {Label: "pin"}}
-	rows, err := EncodeTraining(all, everything)
-	must.Do(t, err)
-	got, err := DecodeTraining(overWire(t, rows))
-	must.Do(t, err)
-	if diff := cmp.Diff(all, got, same); diff != "" {
-		t.Error(diff)
-	}
-	rows.Description = rows.Description[:2]
-	if _, err := DecodeTraining(rows); err == nil || !strings.Contains(err.Error(), "description") {
-		t.Errorf("a column that is too short: %v", err)
-	}
-}
-
 func TestProjectionSendsOnlyWhatIsRead(t *testing.T) {
 	all := fullBatch()
 	for _, c := range []struct {
@@ -123,30 +108,6 @@ func TestProjectionSendsOnlyWhatIsRead(t *testing.T) {
 	}
 }
 
-func TestResultsRoundTrip(t *testing.T) {
-	all := fullBatch()
-	lists := [][]sdk.Candidate{all.Items[0].Candidates, nil}
-	rows, err := EncodeCandidates(lists, true)
-	check(t, lists, err, rows, DecodeCandidates)
-	samples := [][]sdk.Sample{all.Items[0].Samples, nil, all.Items[0].Samples[:1]}
-	check(t, samples, nil, EncodeSamples(samples), DecodeSamples)
-	prompts := [][]sdk.Prompt{nil, all.Items[0].Prompts}
-	check(t, prompts, nil, EncodePrompts(prompts), DecodePrompts)
-	verdicts := []sdk.Verdict{{Answer: "card", Agreement: .5}, {Reason: "none was acceptable"}}
-	check(t, verdicts, nil, EncodeVerdicts(verdicts), DecodeVerdicts)
-	verdicts = append(verdicts, sdk.Verdict{Answer: "transfer", Agreement: .5, Confidence: .9})
-	check(t, verdicts, nil, EncodeVerdicts(verdicts), DecodeVerdicts)
-	entries := []sdk.Entry{
-		{ID: "a", Text: "lost", Label: "card", Context: "shop", Meta: sdk.Meta{"n": 1.0}, Vector: []float32{1, 2, 3}, Hash: []byte{7}},
-		{ID: "", Vector: []float32{0, 0, 0}},
-	}
-	rows, err = EncodeEntries(entries)
-	check(t, entries, err, rows, DecodeEntries)
-	vectors := [][]float32{{1, float32(math.Inf(1))}, {0, -0.5}}
-	rows, err = EncodeVectors(vectors, 2)
-	check(t, vectors, err, rows, func(r *stagepb.Rows, n int) ([][]float32, error) { return DecodeVectors(r, n, 2) })
-}
-
 // A prompt that shows no passage still wants a text, not a label.
 func TestPromptsKeepNoPassages(t *testing.T) {
 	want := [][]sdk.Prompt{{{Text: "a", Passages: []string{}}, {Text: "b"}}}
@@ -170,25 +131,6 @@ func check[T any](t *testing.T, want []T, err error, rows *stagepb.Rows, decode 
 	}
 	if _, err := decode(nil, len(want)); err == nil {
 		t.Errorf("%T: a reply without rows was accepted", want)
-	}
-}
-
-func TestSearchRoundTrip(t *testing.T) {
-	want := sdk.Ranking{
-		Search: sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 100, Texts: true},
-		Fusion: sdk.Fusion{Method: "weighted", DenseWeight: .8}, TopK: 60,
-	}
-	queries := []sdk.Query{{Text: "card", Vector: []float32{.5, .5}}, {Text: "", Vector: []float32{1, 0}}}
-	search, err := EncodeSearch("utterances", want, queries)
-	must.Do(t, err)
-	got, gotQueries, err := DecodeSearch(search)
-	must.Do(t, err)
-	if diff := cmp.Diff(want, got) + cmp.Diff(queries, gotQueries); diff != "" {
-		t.Error(diff)
-	}
-	search.Mode = 0
-	if _, _, err := DecodeSearch(search); err == nil {
-		t.Error("a search without a mode was accepted")
 	}
 }
 

@@ -3,7 +3,6 @@ package knowledge_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -230,31 +229,6 @@ func TestChunksThatAreRefused(t *testing.T) {
 	var source *generation.SourceError
 	if _, err := knowledge.Open(t.Context(), s.block, s.stages, knowledge.Options{}); !errors.As(err, &source) || !strings.Contains(err.Error(), "no document of") {
 		t.Errorf("nothing usable gave %v", err)
-	}
-}
-
-// A build that fails on its way goes on where it was, with no chunk twice.
-func TestChunksGoOn(t *testing.T) {
-	files, want := map[string]string{}, []string{}
-	for i := range 40 {
-		name := fmt.Sprintf("%02d.txt", i)
-		files[name] = strings.Repeat("ab cd ", 20+i)
-		for n := range 2 * (20 + i) {
-			want = append(want, fmt.Sprintf("%s#%d", name, n))
-		}
-	}
-	slices.Sort(want)
-	s := newShelf(t, files)
-	s.embedder.failAfter = 900
-	if err := s.opening(t.Context(), knowledge.Options{}); err == nil {
-		t.Fatal("the build was not cut off")
-	}
-	s.embedder.failAfter = 0
-	s.write(map[string]string{"39.txt": "ab"})
-	want = slices.DeleteFunc(want, func(id string) bool { return strings.HasPrefix(id, "39.txt#") && id != "39.txt#0" })
-	k, _, _ := s.look(knowledge.Options{})
-	if diff := cmp.Diff(want, ids(t, k)); diff != "" || k.Report.Entries != len(want) {
-		t.Errorf("%d entries: %s", k.Report.Entries, diff)
 	}
 }
 

@@ -593,23 +593,6 @@ func TestUpdatesThatEnd(t *testing.T) {
 	}
 }
 
-// A build that is cut off elsewhere does no chunk twice, and asks nothing
-// again.
-func TestEnrichedGoOn(t *testing.T) {
-	e := newEnriched(t, numbered(60, strings.Repeat("ab cd ", 10)))
-	e.embedder.failAfter = 600
-	_ = e.fails()
-	e.embedder.failAfter = 0
-	k, _, _ := e.look()
-	all := ids(t, k)
-	if len(all) != 1200 || len(slices.Compact(all)) != 1200 {
-		t.Errorf("%d entries", len(all))
-	}
-	if len(e.adder.kept) != 120 {
-		t.Errorf("%d answers", len(e.adder.kept))
-	}
-}
-
 func TestPlanAsksNobody(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.txt": "a bb", "b.txt": "ccc"})
 	k, _, _ := e.shelf.look(knowledge.Options{Plan: true})

@@ -266,29 +266,3 @@ func FuzzChunk(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkChunk(b *testing.B) {
-	for _, data := range []string{"anthropic_codebases/docs.jsonl", "scifact/corpus.jsonl"} {
-		documents := real(b, data, 300)
-		size := 0
-		for _, d := range documents {
-			size += len(d.Text)
-		}
-		for _, s := range stages {
-			for _, tokenizer := range []string{"words", "minilm"} {
-				b.Run(fmt.Sprintf("%.7s/%s/%s/%s", data, s.stage.Name, s.config, tokenizer), func(b *testing.B) {
-					if _, err := chunk.Named(tokenizer); err != nil {
-						b.Skip(err)
-					}
-					c := open(b, s.stage, with(s.config, 200, tokenizer))
-					b.SetBytes(int64(size))
-					for b.Loop() {
-						if _, err := c.Chunk(b.Context(), documents); err != nil {
-							b.Fatal(err)
-						}
-					}
-				})
-			}
-		}
-	}
-}

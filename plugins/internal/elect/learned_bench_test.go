@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/internal/elect"
-
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -37,20 +35,6 @@ func polled(n int) (labels []string, rows []sdk.TrainingRow) {
 		rows = append(rows, r)
 	}
 	return labels, rows
-}
-
-func BenchmarkElect(b *testing.B) {
-	labels, rows := polled(64)
-	for _, stage := range []sdk.Stage{elect.Soft(), elect.Learned()} {
-		b.Run(stage.Name, func(b *testing.B) {
-			e := open(b, stage, "")
-			b.ReportAllocs()
-			for b.Loop() {
-				learnedElect(b, e, labels, rows)
-			}
-			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(rows)), "µs/item")
-		})
-	}
 }
 
 func BenchmarkFit(b *testing.B) {

@@ -118,7 +118,7 @@ const auto = "auto"
 
 type encoderConfig struct {
 	Model         sdk.Path `config:"model,required" example:"bge-small-en-v1.5" doc:"Folder of the model as sentence-transformers lays it out (config.json, model.safetensors, tokenizer.json, modules.json), or the name of a model that racflow model pull has brought."`
-	Precision     string   `config:"precision" default:"auto" one_of:"auto,float32,bfloat16,int8" doc:"Numbers in which the layers multiply. Each makes vectors of its own. int8 is the fastest where the processor has units for it, and bfloat16 as fast as float32. auto compares int8 with float32 on 200 of the knowledge's own texts the first time, and takes int8 where it is as good and this processor is faster with it, else float32."`
+	Precision     string   `config:"precision" default:"auto" one_of:"auto,float32,int8" doc:"Numbers in which the layers multiply. Each makes vectors of its own. int8 is the fastest where the processor has units for it. auto compares int8 with float32 on 200 of the knowledge's own texts the first time, and takes int8 where it is as good and this processor is faster with it, else float32."`
 	Dimensions    int      `config:"dimensions" min:"1" doc:"Keeps the first so many numbers of a vector, for models that were trained for that (Matryoshka); all where it is not given."`
 	MaxTokens     int      `config:"max_tokens" min:"2" doc:"Longest text in tokens, of which the rest is not read; the model's own limit where it is not given or smaller."`
 	QueryPrompt   *string  `config:"query_prompt" example:"query: " doc:"Text before each query; the one that the model's folder names where it is not given."`
@@ -173,7 +173,7 @@ func openedEncoder(e sdk.Embedder, err error) (sdk.Embedder, error) {
 
 type miniLM struct {
 	Model     sdk.Path `config:"model" doc:"Folder of another model of its kind, or the name of one that racflow model pull has brought; where it is not given, all-MiniLM-L6-v2, which racflow model pull minilm brings."`
-	Precision string   `config:"precision" one_of:"float32,bfloat16,int8" doc:"Numbers in which the layers multiply. Each makes vectors of its own. int8 takes a third of the time of float32 on a processor with VNNI, and bfloat16 as much as float32. Where it is not given, int8, unless the knowledge is there in another one."`
+	Precision string   `config:"precision" one_of:"float32,int8" doc:"Numbers in which the layers multiply. Each makes vectors of its own. int8 takes a third of the time of float32 on a processor with VNNI. Where it is not given, int8, unless the knowledge is there in another one."`
 }
 
 // MiniLM describes the preset for all-MiniLM-L6-v2 (Wang et al. 2020, arXiv:2002.10957;

@@ -29,15 +29,13 @@ func BenchmarkEncode(b *testing.B) {
 	})
 }
 
-// eachKernelAndPrecision runs f for float32 with every kernel, and for the other
-// precisions with the best.
+// eachKernelAndPrecision runs f for float32 with every kernel, and for int8
+// with the best.
 func eachKernelAndPrecision(b *testing.B, f func(name string, m *Encoder)) {
 	for _, k := range simd.Kernels() {
 		f(k.String(), loadFor(b, modelDir(b), k))
 	}
-	for _, p := range []Precision{BFloat16, Int8} {
-		f(string(p), openFor(b, modelDir(b), Options{Precision: p, MiniLM: true}))
-	}
+	f(string(Int8), openFor(b, modelDir(b), Options{Precision: Int8, MiniLM: true}))
 }
 
 // BenchmarkEncodeOne is the wait for one short text, which runs on one core.

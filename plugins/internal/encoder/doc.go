@@ -7,8 +7,7 @@
 // on embedding. So there is a forward pass of our own (transformer.go) over the kernels
 // of packages simd and linear, on weights that package safetensors reads. Its
 // vectors have a cosine of at least 0.9999 with those of sentence-transformers on a
-// thousand texts (testdata) at float32; the linear layers can also be computed in bfloat16
-// or int8.
+// thousand texts (testdata) at float32; the linear layers can also be computed in int8.
 //
 // The texts of a call go through the layers as one matrix with a row for each token and
 // no padding, in batches of about 512 tokens, which the cores share. The weights are

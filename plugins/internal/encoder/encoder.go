@@ -24,9 +24,8 @@ type Precision = linear.Precision
 
 // The precisions.
 const (
-	Float32  = linear.Float32
-	BFloat16 = linear.BFloat16
-	Int8     = linear.Int8
+	Float32 = linear.Float32
+	Int8    = linear.Int8
 )
 
 // Options are what a model is opened with.

@@ -1,7 +1,6 @@
 package encoder
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -172,12 +170,10 @@ func TestMemory(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %s", err, said)
 			}
-			_, after, _ := bytes.Cut(said, []byte("VmHWM:"))
-			peak, err := strconv.Atoi(strings.Fields(string(after))[0])
-			must.Do(t, err)
-			t.Logf("%d MB of weights, %d MB at most", weights>>20, peak>>10)
-			if limit := weights/10*13 + processes; peak<<10 > limit {
-				t.Errorf("%d MB of weights take %d MB, at most %d wanted", weights>>20, peak>>10, limit>>20)
+			peak := must.Size(t, string(said), "VmHWM")
+			t.Logf("%d MB of weights, %d MB at most", weights>>20, peak>>20)
+			if limit := weights/10*13 + processes; peak > limit {
+				t.Errorf("%d MB of weights take %d MB, at most %d wanted", weights>>20, peak>>20, limit>>20)
 			}
 		})
 	}
@@ -191,7 +187,5 @@ func TestMemoryChild(t *testing.T) {
 	}
 	e := openFor(t, dir, Options{})
 	encode(t, e, "able ! unx un", strings.Repeat("able ", 100))
-	status, err := os.ReadFile("/proc/self/status")
-	must.Do(t, err)
-	fmt.Println(string(status))
+	fmt.Println(must.Status(t))
 }

@@ -56,7 +56,7 @@ func TestFingerprintOfOptions(t *testing.T) {
 		seen[e.Fingerprint()] = name
 	}
 	for _, dir := range []string{filepath.Join("testdata", "parity", "distilbert"), "testdata/tiny"} {
-		for _, o := range []Options{{}, {Precision: Int8}, {Precision: BFloat16}, {Dimensions: 8}, {MaxTokens: 8}} {
+		for _, o := range []Options{{}, {Precision: Int8}, {Dimensions: 8}, {MaxTokens: 8}} {
 			add(fmt.Sprintf("%s %+v", dir, o), dir, o)
 		}
 	}

@@ -20,15 +20,17 @@ const (
 	maxBytes    = 16 << 20  // of a prompt, and of all texts that are made for it
 	maxTicks    = 1 << 18   // times that its loops go round, and that templates are called, for a prompt
 	maxTime     = 10 * time.Second
+	maxNested   = 30 // loops in each other, and templates that call each other: after an error package template takes long to leave many
 )
 
-// tickName is the function that guard puts into a template. No template can name it: it is not
-// known yet when that is parsed.
-const tickName = "__tick"
+// These are the functions that guard puts into a template. No template can name them: they are not
+// known yet when it is parsed.
+const tickName, enterName, leaveName = "__tick", "__enter", "__leave"
 
 // budget is what is left for one prompt.
 type budget struct {
 	bytes, ticks int
+	calls        int // templates that are under way
 	deadline     time.Time
 }
 
@@ -51,6 +53,20 @@ func (b *budget) tick(at string) (string, error) {
 		return "", &boundError{fmt.Sprintf("%s: writing a prompt takes longer than %v; let the template do less", at, maxTime)}
 	}
 	return "", nil
+}
+
+// enter begins a template that another one calls.
+func (b *budget) enter(at string) (string, error) {
+	if b.calls++; b.calls > maxNested {
+		return "", &boundError{fmt.Sprintf("%s: templates call each other more than %d deep; call fewer", at, maxNested)}
+	}
+	return b.tick(at)
+}
+
+// leave ends a template that another one called.
+func (b *budget) leave() string {
+	b.calls--
+	return ""
 }
 
 // make returns a text that a function of the template makes, of at most so many bytes.
@@ -90,7 +106,7 @@ func (b *budget) functions() text.FuncMap {
 			return b.make(formatted(format, args), func() string { return fmt.Sprintf(format, args...) })
 		},
 		"html": escaped(template.HTMLEscaper), "js": escaped(template.JSEscaper), "urlquery": escaped(template.URLQueryEscaper),
-		tickName: b.tick,
+		tickName: b.tick, enterName: b.enter, leaveName: b.leave,
 	}
 }
 
@@ -138,17 +154,24 @@ func guard(t *text.Template) error {
 		if one.Tree == nil || one.Root == nil {
 			continue
 		}
-		if err := guardList(one.Tree, one.Root, true); err != nil {
+		if err := guardList(one.Tree, one.Root, 0); err != nil {
+			return err
+		}
+		err := errors.Join(call(one.Tree, one.Root, enterName), call(one.Tree, one.Root, leaveName))
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// guardList puts a tick before a list that is repeated, and before the body of each loop in it.
-func guardList(tree *parse.Tree, list *parse.ListNode, repeated bool) error {
+// guardList puts a tick before the body of each loop in a list that stands in so many loops.
+func guardList(tree *parse.Tree, list *parse.ListNode, depth int) error {
 	if list == nil {
 		return nil
+	}
+	if depth > maxNested {
+		return &boundError{fmt.Sprintf("%s: more than %d loops stand in each other; nest fewer", place(tree, list), maxNested)}
 	}
 	for _, node := range list.Nodes {
 		var branch *parse.BranchNode
@@ -163,20 +186,44 @@ func guardList(tree *parse.Tree, list *parse.ListNode, repeated bool) error {
 		default:
 			continue
 		}
-		if err := errors.Join(guardList(tree, branch.List, loops), guardList(tree, branch.ElseList, false)); err != nil {
+		inner := depth
+		if loops {
+			inner++
+		}
+		if err := errors.Join(guardList(tree, branch.List, inner), guardList(tree, branch.ElseList, inner)); err != nil {
 			return err
 		}
+		if loops {
+			if err := call(tree, branch.List, tickName); err != nil {
+				return err
+			}
+		}
 	}
-	if !repeated {
-		return nil
+	return nil
+}
+
+// call puts a call of a function of guard at the beginning of a list, or of leave at its end.
+func call(tree *parse.Tree, list *parse.ListNode, name string) error {
+	source := fmt.Sprintf("{{%s %q}}", name, place(tree, list))
+	if name == leaveName {
+		source = "{{" + name + "}}"
 	}
-	at, _ := tree.ErrorContext(list)
-	stub := text.FuncMap{tickName: (&budget{}).tick}
-	tick, err := text.New("").Funcs(stub).Parse(fmt.Sprintf("{{%s %q}}", tickName, at))
-	if err == nil {
-		list.Nodes = append([]parse.Node{tick.Root.Nodes[0]}, list.Nodes...)
+	made, err := text.New("").Funcs((&budget{}).functions()).Parse(source)
+	if err != nil {
+		return err
 	}
-	return err
+	if name == leaveName {
+		list.Nodes = append(list.Nodes, made.Root.Nodes[0])
+	} else {
+		list.Nodes = append([]parse.Node{made.Root.Nodes[0]}, list.Nodes...)
+	}
+	return nil
+}
+
+// place is where a list begins. ErrorContext would write the list itself, which may be long.
+func place(tree *parse.Tree, list *parse.ListNode) string {
+	at, _ := tree.ErrorContext(&parse.TextNode{NodeType: parse.NodeText, Pos: list.Pos})
+	return at
 }
 
 // bounded is a text that may become only so long.

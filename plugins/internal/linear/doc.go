@@ -1,8 +1,6 @@
-// Package linear holds the linear layers of encoders, x·wᵀ + bias, in three precisions.
+// Package linear holds the linear layers of encoders, x·wᵀ + bias, in two precisions.
 //
 //   - float32: AVX-512, AVX2 or plain Go by package simd.
-//   - bfloat16 rounds weights and inputs to 8 bits of mantissa, and then multiplies as float32 does.
-//     It is no faster than that, and there for the vectors that were made with it.
 //   - int8 has weights in whole numbers from -127 to 127 with a scale for each output,
 //     and inputs from 0 to 255 with a scale and a lowest value for each row, found when
 //     the row is set (dynamic quantisation, Jacob et al. 2018, arXiv:1712.05877; by row

@@ -13,12 +13,10 @@ const PanelCols = simd.PanelCols
 // Input is the left-hand side of products with layers of one precision, in the form in
 // which its kernel multiplies fastest. One goroutine at a time may use it.
 type Input struct {
-	precision  Precision
 	unit       *unit // of int8
 	rows, cols int
 
-	x       simd.View // of float32 and bfloat16
-	rounded []float32 // those of bfloat16
+	x       simd.View // of float32
 	tile    []float32 // what results of panels stick out into
 	scratch simd.Scratch
 
@@ -31,7 +29,7 @@ type Input struct {
 // NewInput returns an empty input for layers that [New] makes of the same kernel and
 // precision.
 func NewInput(k *simd.Kernel, p Precision) *Input {
-	in := &Input{precision: p}
+	in := &Input{}
 	if p == Int8 {
 		in.unit = unitFor(k)
 	}
@@ -48,30 +46,12 @@ func (in *Input) Set(x simd.View, s *Smoothing) *Input {
 		x.Row(x.Rows - 1) // panics where the data is too short
 	}
 	in.rows, in.cols = x.Rows, x.Cols
-	switch in.precision {
-	case Int8:
+	if in.unit != nil {
 		in.quantise(x, s)
-	case BFloat16:
-		in.rounded = grow(in.rounded, x.Rows*x.Cols)
-		in.x = roundedTo(in.rounded, x)
-	default:
+	} else {
 		in.x = x
 	}
 	return in
-}
-
-// roundedTo writes x, each number rounded to the nearest one with 8 bits of mantissa, a bfloat16, and of two
-// to the even one.
-func roundedTo(data []float32, x simd.View) simd.View {
-	rounded := simd.NewView(data, x.Rows, x.Cols)
-	for i := range x.Rows {
-		to := rounded.Row(i)
-		for j, v := range x.Row(i) {
-			bits := math.Float32bits(v)
-			to[j] = math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
-		}
-	}
-	return rounded
 }
 
 // grow returns a slice of n floats, s itself where it is large enough.
@@ -104,14 +84,11 @@ func New(k *simd.Kernel, p Precision, w simd.View, bias []float32, s *Smoothing)
 		panic("linear: bias and matrix differ in size")
 	}
 	l := &Layer{kernel: k, depth: w.Cols, cols: w.Rows}
-	switch p {
-	case Int8:
+	if p == Int8 {
 		l.bias = make([]float32, roundUp(l.cols, PanelCols))
 		copy(l.bias, bias)
 		l.packed = unitFor(k).pack(k, w, s, l.Slice())
-	case BFloat16:
-		l.floats = k.NewMatrix().PackRows(roundedTo(make([]float32, w.Rows*w.Cols), w), bias)
-	default:
+	} else {
 		l.floats = k.NewMatrix().PackRows(w, bias)
 	}
 	return l

@@ -148,33 +148,6 @@ func TestFloat32(t *testing.T) {
 	})
 }
 
-// TestBFloat16 compares with the product of the rounded numbers.
-func TestBFloat16(t *testing.T) {
-	eachKernel(t, func(t *testing.T, k *simd.Kernel, r *rand.Rand) {
-		for _, s := range shapes(r, 60) {
-			x, w, bias := randomView(r, s[0], s[1]), randomView(r, s[2], s[1]), randoms(r, s[2])
-			dst := result(s[0], s[2])
-			multiply(k, BFloat16, New(k, BFloat16, w, bias, nil), r)(dst, x)
-			rounded := func(v simd.View) simd.View {
-				c := simd.NewView(nil, v.Rows, v.Cols)
-				for i := range v.Rows {
-					for _, f := range v.Row(i) {
-						c.Data = append(c.Data, nearest(f))
-					}
-				}
-				return c
-			}
-			checkProduct(t, dst, rounded(x), rounded(w), bias, func(size float64) float64 { return float64(s[1]+2) * epsilon * size })
-		}
-	})
-}
-
-// nearest returns the number of 8 bits of mantissa that is nearest to f.
-func nearest(f float32) float32 {
-	fraction, exponent := math.Frexp(float64(f))
-	return float32(math.Ldexp(math.RoundToEven(fraction*256), exponent-8))
-}
-
 // TestInt8Exact checks that every unit gives the bits of plain Go.
 func TestInt8Exact(t *testing.T) {
 	plain := simd.Portable()
@@ -271,7 +244,7 @@ func TestSmooth(t *testing.T) {
 			t.Error("differs from plain Go")
 		}
 	})
-	if Smooth(Float32, gain, shift, w) != nil || Smooth(BFloat16, gain, nil, w) != nil {
+	if Smooth(Float32, gain, shift, w) != nil {
 		t.Error("smoothing beside int8")
 	}
 	zero := Smooth(Int8, make([]float32, depth), nil, simd.NewView(make([]float32, depth), 1, depth))
@@ -337,7 +310,7 @@ func TestInt8Extremes(t *testing.T) {
 }
 
 func TestWrongShapes(t *testing.T) {
-	for _, p := range []Precision{Float32, BFloat16, Int8} {
+	for _, p := range []Precision{Float32, Int8} {
 		k := simd.Best()
 		l := New(k, p, simd.NewView(make([]float32, 40*64), 40, 64), make([]float32, 40), nil)
 		in := NewInput(k, p).Set(simd.NewView(make([]float32, 128), 2, 64), nil)
@@ -365,7 +338,7 @@ func TestWrongShapes(t *testing.T) {
 }
 
 func TestPrecisionCheck(t *testing.T) {
-	for p, ok := range map[Precision]bool{Float32: true, BFloat16: true, Int8: true, "": false, "fp16": false} {
+	for p, ok := range map[Precision]bool{Float32: true, Int8: true, "": false, "fp16": false} {
 		if err := p.Check(); (err == nil) != ok {
 			t.Errorf("%q: %v", p, err)
 		}
@@ -393,7 +366,6 @@ func BenchmarkMul(b *testing.B) {
 		}
 		k := simd.Best()
 		bench(k.String(), k, Float32)
-		bench(k.String(), k, BFloat16)
 		for i, u := range unitsFor(k) {
 			if u.name != "portable" {
 				bench(u.name, withUnit(b, k, i), Int8)

@@ -11,18 +11,17 @@ type Precision string
 
 // The precisions.
 const (
-	Float32  Precision = "float32"
-	BFloat16 Precision = "bfloat16"
-	Int8     Precision = "int8"
+	Float32 Precision = "float32"
+	Int8    Precision = "int8"
 )
 
-// Check is an error for anything but the three precisions.
+// Check is an error for anything but the two precisions.
 func (p Precision) Check() error {
 	switch p {
-	case Float32, BFloat16, Int8:
+	case Float32, Int8:
 		return nil
 	}
-	return fmt.Errorf("precision %q is none of float32, bfloat16 and int8", string(p))
+	return fmt.Errorf("precision %q is neither float32 nor int8", string(p))
 }
 
 // Fast reports whether layers of int8 are faster than those of float32 with kernel k:

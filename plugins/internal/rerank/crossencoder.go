@@ -218,7 +218,7 @@ func finish(ranked []sdk.Ranked, n int) {
 
 type crossEncoderConfig struct {
 	Model     sdk.Path      `config:"model,required" example:"models/ms-marco-MiniLM-L6-v2" doc:"Folder of the model, or the name by which racflow model pull keeps it."`
-	Precision string        `config:"precision" default:"float32" one_of:"float32,bfloat16,int8" doc:"What the model computes in. int8 is the fastest where the processor has units for it; whether its ranking is as good depends on the model: racflow eval --sweep compares them."`
+	Precision string        `config:"precision" default:"float32" one_of:"float32,int8" doc:"What the model computes in. int8 is the fastest where the processor has units for it; whether its ranking is as good depends on the model: racflow eval --sweep compares them."`
 	Top       int           `config:"top" default:"30" min:"1" max:"10000" doc:"How many of an item's candidates are scored; the others keep their order behind them."`
 	Budget    time.Duration `config:"budget" default:"5s" min:"0" doc:"Processor time of an item, from which tokens follows; 0s: no bound."`
 	Tokens    *int          `config:"tokens" min:"1" max:"1000000000" doc:"Most tokens of the pairs that are scored for an item. Where it is not given, as many as this machine computes within the budget, measured when the stage opens."`

@@ -320,7 +320,7 @@ func TestScores(t *testing.T) {
 }
 
 func TestCrossEncoderConformance(t *testing.T) {
-	for _, precision := range []string{"float32", "bfloat16", "int8"} {
+	for _, precision := range []string{"float32", "int8"} {
 		t.Run(precision, func(t *testing.T) {
 			sdktest.Stage(t, CrossEncoder(), fmt.Sprintf(`{"model": %q, "precision": %q}`, crossFolder, precision))
 		})

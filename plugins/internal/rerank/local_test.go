@@ -240,20 +240,4 @@ func TestLocalConfig(t *testing.T) {
 	}
 }
 
-// BenchmarkRerank orders 150 passages of 150 words, as one item of a pipeline.
-func BenchmarkRerank(b *testing.B) {
-	r := opened(b, "{}")
-	it := sdk.Item{Text: "How do you create a new DiffExecutor with two observers?"}
-	for i := range 150 {
-		var words []string
-		for w := range 150 {
-			words = append(words, fmt.Sprint("word", (i*31+w*w*7)%2000))
-		}
-		it.Candidates = append(it.Candidates, sdk.Candidate{Text: strings.Join(words, " "), Score: float32(i%17) / 17})
-	}
-	for b.Loop() {
-		r.rank(&it)
-	}
-}
-
 func TestLocalGolden(t *testing.T) { apitest.CheckReply(t, Local(), `{}`, "3 3064b335c20024ba") }

@@ -481,12 +481,3 @@ func BenchmarkFit(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkSample(b *testing.B) {
-	all := cloud(1500, 150, 384, .2)
-	v := fitted(b, `{}`, all)
-	one := items(all[:1])
-	for b.Loop() {
-		sample(b, v, one...)
-	}
-}

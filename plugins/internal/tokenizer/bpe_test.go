@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -183,27 +182,4 @@ func FuzzBpeModel(f *testing.F) {
 			}
 		}
 	})
-}
-
-func BenchmarkBpeAppend(b *testing.B) {
-	for _, r := range bpeRecords(b, 10)[:1] {
-		m, err := NewBPE(r.Model)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, n := range []int{1, 1000} {
-			b.Run(fmt.Sprint(n), func(b *testing.B) {
-				var ids []int32
-				characters := 0
-				for b.Loop() {
-					for _, w := range r.Words {
-						word := strings.Repeat(w.text, n/max(len(w.text), 1)+1)
-						characters += len(word)
-						ids = m.Append(ids[:0], word)
-					}
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(characters), "ns/byte")
-			})
-		}
-	}
 }

@@ -1,15 +1,12 @@
 package pipeline
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
@@ -19,55 +16,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/redact"
 	"github.com/racflow/racflow/sdk"
 )
-
-// Evaluate returns the value, as HCL writes it, of an HCL expression that names variables, locals
-// and functions of a loaded file. A value made from a secret reads "(secret)". Diagnostics call the
-// expression "expression".
-func (f *File) Evaluate(ctx context.Context, expression string) (value string, diags hcl.Diagnostics) {
-	l := f.further(ctx, expression)
-	defer bounded.Stop(func(d *hcl.Diagnostic) { diags = append(l.sorted(), d) })
-	e, diags := bounded.ParseExpression(l.src, further)
-	if diags.HasErrors() {
-		return "", diags
-	}
-	v := l.eval(e)
-	if l.diags.HasErrors() {
-		return "", l.sorted()
-	}
-	if v = rule.Plain(v); v.ContainsMarked() {
-		v, _ = cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
-			if hides(v) {
-				return cty.StringVal(placeholder(v)), nil
-			}
-			return rule.Plain(v), nil
-		})
-	}
-	if !v.IsWhollyKnown() {
-		return "(unknown)", nil
-	}
-	return strings.TrimSpace(string(hclwrite.Format(hclwrite.TokensForValue(v).Bytes()))), nil
-}
-
-// CompileRule compiles a rule that is not in the file, with the file's variables and as if every
-// stage that it may read stood above it. Diagnostics call it "expression".
-func (f *File) CompileRule(ctx context.Context, kind rule.Kind, text string) (r *rule.Rule, diags hcl.Diagnostics) {
-	l := f.further(ctx, text)
-	defer bounded.Stop(func(d *hcl.Diagnostic) { diags = append(l.sorted(), d) })
-	whole := hcl.Range{Filename: further, Start: hcl.InitialPos, End: hcl.Pos{Line: 1, Column: len(text) + 1, Byte: len(text)}}
-	return rule.Compile(kind, rule.Scope{Candidates: true, Voters: true, Vars: l.seen()},
-		rule.Source{Text: text, Range: func(int, int) hcl.Range { return whole }})
-}
-
-// further is the name in diagnostics of an expression that is not in the file.
-const further = "expression"
-
-// further returns a loader for a text that may use the values of the file.
-func (f *File) further(ctx context.Context, text string) *loader {
-	l := newLoader(ctx, f.Path, f.loader.Options)
-	l.vars, l.locals, l.src = f.loader.vars, f.loader.locals, []byte(text)
-	f.Sources[further] = &hcl.File{Bytes: l.src}
-	return l
-}
 
 // maxFile is the size of the largest file that file() reads.
 const maxFile = 1 << 20

@@ -402,7 +402,7 @@ func (c *compiling) checkTypes(tree *parser.Tree) {
 		c.exprError(err, tree)
 		return
 	}
-	if n := tree.Node.Nature(); c.kind != Inspect && !n.IsBool() && !n.IsUnknown(&c.config.NtCache) {
+	if n := tree.Node.Nature(); !n.IsBool() && !n.IsUnknown(&c.config.NtCache) {
 		c.errorAt(whole(c.src.Text), "A rule is true or false; this one gives %s. Compare it with something.", describe(n.String()))
 	}
 }

@@ -176,9 +176,6 @@ func namesOf(kind Kind) []name {
 	case Whole, Expectation:
 		seen = nil // evaluated once, before or after all items
 	}
-	if kind == Inspect {
-		kind = Flag
-	}
 	return slices.Concat(seen, ofKind[kind], figureNames(kind))
 }
 

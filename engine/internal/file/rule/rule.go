@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"strings"
 
@@ -194,56 +193,6 @@ func (r *Rule) Eval(ctx context.Context, env *Env) (bool, error) {
 	return holds, nil
 }
 
-// Value evaluates an Inspect expression and returns an HCL value; null: it has no value, or is not
-// a number (NaN).
-func (r *Rule) Value(ctx context.Context, env *Env) (cty.Value, error) {
-	e := r.begin(ctx, env)
-	defer r.idle.Put(e)
-	v, err := e.vm.Run(r.code, e.values)
-	if err != nil {
-		return cty.NilVal, r.failed(err)
-	}
-	return valueOf(reflect.ValueOf(v)), nil
-}
-
-// valueOf converts a value to HCL; records have the names of rules.
-func valueOf(v reflect.Value) cty.Value {
-	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
-	switch {
-	case !v.IsValid():
-		return cty.NullVal(cty.DynamicPseudoType)
-	case v.Kind() == reflect.String:
-		return cty.StringVal(v.String())
-	case v.Kind() == reflect.Bool:
-		return cty.BoolVal(v.Bool())
-	case v.CanInt():
-		return cty.NumberIntVal(v.Int())
-	case v.CanFloat() && !math.IsNaN(v.Float()):
-		return cty.NumberFloatVal(v.Float())
-	case v.Kind() == reflect.Slice:
-		all := []cty.Value{}
-		for i := range v.Len() {
-			all = append(all, valueOf(v.Index(i)))
-		}
-		return cty.TupleVal(all)
-	case v.Kind() == reflect.Struct:
-		fields := map[string]cty.Value{}
-		for i := range v.NumField() {
-			fields[v.Type().Field(i).Tag.Get("expr")] = valueOf(v.Field(i))
-		}
-		return cty.ObjectVal(fields)
-	case v.Kind() == reflect.Map:
-		members := map[string]cty.Value{}
-		for it := v.MapRange(); it.Next(); {
-			members[it.Key().String()] = valueOf(it.Value())
-		}
-		return cty.ObjectVal(members)
-	}
-	return cty.NullVal(cty.DynamicPseudoType)
-}
-
 // begin prepares an evaluation on an item, with a new clock.
 func (p *program) begin(ctx context.Context, env *Env) *evaluation {
 	e, _ := p.idle.Get().(*evaluation)
@@ -290,7 +239,6 @@ const (
 	Filtering                   // filter of retrieve: is this entry searched? See CompileFilter
 	Whole                       // whole of retrieve: does all of the knowledge replace a search?
 	Expectation                 // rule of expect: are the measured figures good enough?
-	Inspect                     // no argument: the value of an expression for a person, with the names of flag
 )
 
 // Scope says what stands above a rule in the file: a rule may not read a name that nothing above

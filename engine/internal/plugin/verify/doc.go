@@ -19,7 +19,5 @@
 // "dense_only" is for stores. "network", "read" and "write" are what required_plugins allows the plugin. A stage that
 // is not listed is checked with its Example, and with the example, the first choice or a word for each required argument.
 //
-// Replay sends a request that a run has kept (package host) to the stage once more.
-//
 // Apart from build.go, the package builds nothing, and it decides nothing about what a plugin may do in a run.
 package verify

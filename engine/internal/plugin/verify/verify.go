@@ -122,7 +122,6 @@ type Options struct {
 	Version string           // the binary's version
 	Stage   string           // KIND/NAME of the only stage to check; empty: all
 	Check   string           // name of the only check to make, or its part before a /; empty: all
-	Replay  *host.ReplayFile // sends this request once more, alone, to the stage that failed on it, in place of all checks
 	Config  Config
 	Within  time.Duration // most time for any check; 0: the check's own limit
 
@@ -139,9 +138,6 @@ func Run(ctx context.Context, o Options, done func(stage string, r conformance.R
 	defer os.RemoveAll(dir)
 	if o.rows == 0 {
 		o.rows = 10_000
-	}
-	if o.Replay != nil {
-		o.Stage = string(o.Replay.Kind) + "/" + o.Replay.Stage
 	}
 	offered, err := o.offers(ctx, dir)
 	if err != nil {
@@ -197,13 +193,6 @@ func (o Options) offers(ctx context.Context, dir string) (sdk.Plugin, error) {
 
 // stage checks one stage. If it does not start, no other check runs.
 func (o Options) stage(ctx context.Context, dir string, s sdk.Stage, done func(conformance.Result)) error {
-	if o.Replay != nil {
-		config, secrets, err := o.Config.again(s, o.Replay.Config)
-		if err == nil {
-			done(replay(*o.Replay).On(ctx, dir, o.subject(dir, s, config, secrets).Subject))
-		}
-		return err
-	}
 	first := starts
 	config, secrets, err := o.Config.of(s)
 	if err != nil {

@@ -13,13 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance"
-	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/sdktest/must"
-	"github.com/racflow/racflow/sdk/wire"
 )
 
 // named is the test binary as the plugin of a name.
@@ -110,42 +107,6 @@ func TestGoodStage(t *testing.T) {
 	if _, err := Run(t.Context(), Options{Program: named(t, "mine"), Stage: "sample/none"}, nil); err == nil || !strings.Contains(err.Error(), "it has sample/good, sample/changing") {
 		t.Error(err)
 	}
-}
-
-// TestReplay sends a request again to a stage that it ends, and to one that it does not, with the secret
-// that the file does not have.
-func TestReplay(t *testing.T) {
-	rows, err := wire.EncodeBatch(sdk.Batch{Items: []sdk.Item{{ID: "a", Text: "poison"}}}, sdk.Of(sdk.ColumnText))
-	must.Do(t, err)
-	request, err := host.NewReplayRequest(stagepb.Stage_Sample_FullMethodName, &stagepb.SampleRequest{Rows: rows}, func(s string) string { return s })
-	must.Do(t, err)
-	for stage, want := range map[string]string{"poisoned": "exit status 3", "good": ""} {
-		f := host.ReplayFile{
-			Plugin: "mine", Version: "0.1.0", Kind: sdk.KindSample, Stage: stage, Config: []byte(`{"label": "x", "token": "(secret)"}`), Request: request, How: "exit status 3",
-		}
-		o := Options{Program: named(t, "mine"), Config: Config{Stages: map[string]json.RawMessage{"sample/" + stage: []byte(`{"label": "y", "token": "hunter2"}`)}}}
-		report, err := replayed(t, o, f, func(_ string, r conformance.Result) {
-			if all := strings.Join(r.Messages, "\n"); (want == "") != (r.Status == conformance.Passed) || !strings.Contains(all, want) || r.Name != "replay of Sample" {
-				t.Errorf("%s: %+v", stage, r)
-			}
-		})
-		if err != nil || len(report.Stages[0].Results) != 1 {
-			t.Errorf("%s: %+v, %v", stage, report, err)
-		}
-		o.Config = Config{}
-		if _, err := replayed(t, o, f, func(string, conformance.Result) {}); stage == "good" && err != nil {
-			t.Errorf("without the secret, which is not required: %v", err)
-		}
-		f.Stage = "none"
-		if _, err := replayed(t, o, f, nil); err == nil || !strings.Contains(err.Error(), "has no stage sample/none") {
-			t.Error(err)
-		}
-	}
-}
-
-func replayed(t *testing.T, o Options, f host.ReplayFile, done func(string, conformance.Result)) (*Report, error) {
-	o.Replay = &f
-	return Run(t.Context(), o, done)
 }
 
 func TestReport(t *testing.T) {

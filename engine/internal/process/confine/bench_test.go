@@ -5,10 +5,10 @@ package confine
 import (
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
-	"time"
 
-	"golang.org/x/sys/unix"
+	usage "github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // BenchmarkStart is what the start and the end of a plugin cost: the work of all processes that
@@ -32,7 +32,7 @@ func BenchmarkStart(b *testing.B) {
 		{"confined", &Policy{Home: dir, Work: dir, Temp: dir}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			before := childrenCPU(b)
+			before := usage.Worked(b, syscall.RUSAGE_CHILDREN)
 			for b.Loop() {
 				cmd := exec.Command("/bin/true")
 				control := Plain(cmd)
@@ -47,16 +47,7 @@ func BenchmarkStart(b *testing.B) {
 				}
 				<-control.Ended()
 			}
-			b.ReportMetric((childrenCPU(b)-before).Seconds()*1e3/float64(b.N), "cpu-ms/op")
+			b.ReportMetric((usage.Worked(b, syscall.RUSAGE_CHILDREN)-before).Seconds()*1e3/float64(b.N), "cpu-ms/op")
 		})
 	}
-}
-
-// childrenCPU is the time that the children of this process have worked, which have ended.
-func childrenCPU(b *testing.B) time.Duration {
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -64,7 +64,6 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		case err == nil:
 			p.hide(answer)
 			p.sign(answer)
-			p.blame(ctx, method, request, mistake(answer))
 			if answer.(failing).GetFailure() == nil {
 				p.replay.after(request, reply)
 			}
@@ -74,9 +73,6 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		case !errors.Is(err, wire.ErrLost):
 			if sdk.CodeOf(err) == sdk.CodeDeadline {
 				p.settle(now)
-				p.blame(ctx, method, request, err)
-			} else if errors.As(err, new(*wire.StatusError)) {
-				p.blame(ctx, method, request, err)
 			}
 			return p.explain(err)
 		}
@@ -91,9 +87,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		}
 		worn := wire.IsBlamed(ctx) && !(wire.IsAlone(sending) && now.conn.Answered() == now.opened)
 		if attempt++; attempt >= attempts && (!worn || attempt >= most) {
-			err := p.crashed(attempt, now.ended)
-			p.blame(ctx, method, request, err)
-			return err
+			return p.crashed(attempt, now.ended)
 		}
 	}
 }

@@ -22,8 +22,7 @@
 // its bound is ended, then restarted as after a crash; the error names the bound and the size.
 // After a SIGKILL the error says that the system may have ended the process for lack of memory.
 //
-// A single row is blamed only if its process had answered nothing else before it ended. The request
-// with that row is saved for the plugin's author (replay.go).
+// A single row is blamed only if its process had answered nothing else before it ended.
 //
 // Numbers in replies are checked on arrival (package wire): a row with a number that is not finite
 // or out of bounds fails, and the error names the stage.

@@ -144,7 +144,6 @@ type Host struct {
 	id      *identity
 	shared  services
 	secrets redact.Secrets
-	replays Replays
 	memory  *memory.Watch
 	sockets string // parent folder of temp
 	temp    string // the host's own folder, for sockets and other temporary files; empty: not made yet

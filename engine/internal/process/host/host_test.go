@@ -56,10 +56,7 @@ func TestMemoryOfAStage(t *testing.T) {
 // own is how many bytes this process holds, which count, too: earlier tests and the race detector add hundreds of MiB.
 func own(t *testing.T) int64 {
 	t.Helper()
-	status := must.Get(os.ReadFile("/proc/self/status"))(t)
-	_, rest, _ := strings.Cut(string(status), "\nRssAnon:")
-	kib, _, _ := strings.Cut(strings.TrimSpace(rest), " kB")
-	return must.Get(strconv.ParseInt(kib, 10, 64))(t) << 10
+	return int64(must.Size(t, must.Status(t), "RssAnon"))
 }
 
 // Where all processes hold too much together, the largest is ended, and no other.

@@ -216,28 +216,3 @@ func TestRedactedReplies(t *testing.T) {
 		t.Errorf("got %v", attached)
 	}
 }
-
-// BenchmarkHide redacts 64 rows with 60 candidates of 200 bytes each.
-func BenchmarkHide(b *testing.B) {
-	lists := make([][]sdk.Candidate, 64)
-	text := strings.Repeat("Where is my parcel? It was sent on Monday, as skilled staff said. ", 4)[:200]
-	for i := range lists {
-		for j := range 60 {
-			lists[i] = append(lists[i], sdk.Candidate{ID: fmt.Sprint("row-", i, "-", j), Label: "status", Text: text, Meta: sdk.Meta{"path": "a.md"}})
-		}
-	}
-	rows, err := wire.EncodeCandidates(lists, true)
-	must.Do(b, err)
-	for _, n := range []int{0, 1, 4, 16} {
-		p := &Process{out: &output{log: slog.New(slog.DiscardHandler), secrets: &redact.Secrets{}}}
-		for i := range n {
-			p.out.secrets.Add(fmt.Sprintf("sk-proj-%032x", i*7919))
-		}
-		reply := &stagepb.RowsReply{Rows: rows}
-		b.Run(fmt.Sprintf("%d secrets", n), func(b *testing.B) {
-			for b.Loop() {
-				p.hide(reply)
-			}
-		})
-	}
-}

@@ -1,12 +1,9 @@
 package host
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -20,49 +17,6 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 	"github.com/racflow/racflow/sdk/wire"
 )
-
-// Replays returns the saved requests that made stages fail, each cut down to the row to blame.
-func (h *Host) Replays() *Replays { return &h.replays }
-
-// blame saves a request whose single row is to blame (wire.IsBlamed), with the reason why. A nil
-// why saves nothing.
-func (p caller) blame(ctx context.Context, method string, request any, why error) {
-	if wire.IsBlamed(ctx) && why != nil {
-		p.Nonsense(method, request.(proto.Message), why)
-	}
-}
-
-// Nonsense implements wire.Witness.
-func (p caller) Nonsense(method string, request proto.Message, why error) {
-	secrets := p.out.secrets
-	mask := func(text string) string { return redactJSON(text, secrets.Result) }
-	kept, err := NewReplayRequest(method, request, mask)
-	if err == nil {
-		name, version, _ := strings.Cut(strings.TrimPrefix(p.title, p.name()+": plugin "), " ")
-		config := cmp.Or(string(p.spec.Config), "{}")
-		var path string
-		path, err = p.host.replays.Add(p.name(), ReplayFile{
-			Plugin: name, Version: version, Hash: p.plugin.hash, Kind: p.spec.Kind, Stage: p.spec.Use[strings.LastIndex(p.spec.Use, "/")+1:],
-			Config: json.RawMessage(mask(config)), Request: kept, How: secrets.Shown(why.Error()),
-		})
-		if path != "" {
-			p.out.log.Info("the request that it failed on can be sent again with: racflow plugin verify --replay "+path, "plugin", name)
-		}
-	}
-	if err != nil {
-		p.out.log.Warn("a request that it failed on could not be kept", "error", err)
-	}
-}
-
-// mistake returns the failure in a reply that is the stage's own mistake; nil: there is none.
-func mistake(answer proto.Message) error {
-	for _, f := range failures(answer) {
-		if isInternal(f) {
-			return errors.New(f.GetMessage())
-		}
-	}
-	return nil
-}
 
 // isInternal reports whether a failure has sdk.CodeInternal: a mistake of the stage, or no code given.
 func isInternal(f *stagepb.Failure) bool {

@@ -236,25 +236,3 @@ func TestFreshProgram(t *testing.T) {
 		t.Error("a change was not seen")
 	}
 }
-
-// BenchmarkCheck is what the check of a program of 32 MB costs the first time, and then.
-func BenchmarkCheck(b *testing.B) {
-	dir := b.TempDir()
-	path := filepath.Join(dir, "racflow-plugin-m")
-	must.Do(b, os.WriteFile(path, make([]byte, 32<<20), 0o755))
-	past := time.Now().Add(-time.Hour)
-	p, err := At(path)
-	must.Do(b, errors.Join(err, os.Chtimes(path, past, past)))
-	for name, forget := range map[string]bool{"first": true, "again": false} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if forget {
-					known.Clear()
-				}
-				if _, err := p.Check(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

@@ -245,29 +245,6 @@ func TestTornLines(t *testing.T) {
 	}
 }
 
-// BenchmarkKeep keeps results as the statistical voters give them, a batch of 64
-// at a time.
-func BenchmarkKeep(b *testing.B) {
-	j := journalBegin(b, b.TempDir(), journal.Manifest{})
-	defer j.Close(nil)
-	batch := make([]outcome.Result, 64)
-	for i := range batch {
-		batch[i] = outcome.Result{Line: i + 2, ID: fmt.Sprint(i), Answer: "card lost", Agreement: 0.3817495593581878}
-		for n := range 160 {
-			voter := "neighbours"
-			if n > 9 {
-				voter = "prototype"
-			}
-			batch[i].Votes = append(batch[i].Votes, outcome.Vote{Voter: voter, Answer: "some label", Weight: 0.7 / float64(n+1), Accepted: true})
-		}
-	}
-	b.ResetTimer()
-	for b.Loop() {
-		must.Do(b, j.Keep(batch))
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(batch))/1e3, "µs/item")
-}
-
 // TestIndex reads back what the same part of the run keeps: the later of two results of an
 // item counts, and so it does for a resumed run.
 func TestIndex(t *testing.T) {

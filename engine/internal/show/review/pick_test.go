@@ -126,21 +126,3 @@ func TestDot(t *testing.T) {
 		t.Errorf("unit is %v", got)
 	}
 }
-
-// BenchmarkPick picks 50 of as many texts as are compared at most.
-func BenchmarkPick(b *testing.B) {
-	random := rand.New(rand.NewPCG(1, 2))
-	texts := make([]lesson, maxLessons)
-	for i := range texts {
-		v := make([]float32, 384)
-		for j := range v {
-			v[j] = float32(random.NormFloat64())
-		}
-		texts[i] = lesson{vector: unit(v), doubt: random.Float64(), covered: random.Float32() / 2}
-	}
-	for b.Loop() {
-		if picks, err := pick(b.Context(), append([]lesson{}, texts...), 0, 50); err != nil || len(picks) != 50 {
-			b.Fatal(picks, err)
-		}
-	}
-}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -153,33 +152,3 @@ func used(b *testing.B) float64 {
 }
 
 func usedSince(b *testing.B, before float64) float64 { return used(b) - before }
-
-// BenchmarkBatch is what a batch of 64 items costs that goes through eight calls of stages:
-// with metrics alone, and with traces to a file.
-func BenchmarkBatch(b *testing.B) {
-	items, results := make([]outcome.ObservedItem, 64), make([]outcome.Result, 64)
-	for i := range items {
-		items[i].ID = fmt.Sprint(i)
-		results[i] = outcome.Result{ID: items[i].ID, Answer: "x", Votes: slices.Repeat([]outcome.Vote{{Voter: "v", Answer: "x"}}, 77)}
-	}
-	for name, file := range map[string]string{"metrics": "", "traces": filepath.Join(b.TempDir(), "traces.jsonl")} {
-		b.Run(name, func(b *testing.B) {
-			tel, err := telemetry.New(b.Context(), telemetry.Options{TraceFile: file})
-			if err != nil {
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				ctx, done := tel.Batch(b.Context(), "p", items)
-				for range 8 {
-					_, ended := tel.Call(ctx, outcome.StageCall{Pipeline: "p", Stage: "sample.v", Use: "neighbours", Rows: 64})
-					ended(outcome.CallDone{})
-				}
-				done(results)
-			}
-			if err := tel.Close(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(items)), "ns/item")
-		})
-	}
-}

@@ -2,8 +2,6 @@ package local
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/racflow/racflow/plugins/internal/store/corpus"
@@ -53,77 +51,6 @@ func BenchmarkSearch(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*bb.queries), "µs/query")
-		})
-	}
-}
-
-// BenchmarkSizes is one query of both legs, in collections as people have them.
-func BenchmarkSizes(b *testing.B) {
-	for _, rows := range []int{2_000, 15_000, benchRows} {
-		s, c := benchStore(b, b.TempDir(), rows)
-		query := sdk.Query{Text: c.Text(8), Vector: c.Vector()}
-		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 60}, []sdk.Query{query}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkFilter is one query among a part of the entries.
-func BenchmarkFilter(b *testing.B) {
-	s, c := benchStore(b, b.TempDir(), benchRows)
-	label := &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldLabel, Values: []any{"label-007"}}
-	filters := map[string]*sdk.Filter{
-		"all": nil, "one of 150 labels": label, "all others": {Op: sdk.FilterNot, Parts: []sdk.Filter{*label}},
-		"half": {Op: sdk.FilterLess, Field: sdk.FieldLabel, Values: []any{"label-075"}},
-		"one":  {Op: sdk.FilterIn, Field: sdk.FieldID, Values: []any{"entry-0000777"}},
-	}
-	for _, name := range slices.Sorted(maps.Keys(filters)) { // so that runs ask the same
-		f := filters[name]
-		for _, mode := range []sdk.Mode{sdk.ModeDense, sdk.ModeLexical} {
-			query := sdk.Query{Text: c.Text(8), Vector: c.Vector(), Filter: f}
-			b.Run(fmt.Sprint(mode, "/", name), func(b *testing.B) {
-				for b.Loop() {
-					if _, err := s.Search(ctx, "c", sdk.Search{Mode: mode, NumCandidates: 60}, []sdk.Query{query}); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}
-
-func BenchmarkOpen(b *testing.B) {
-	dir := b.TempDir()
-	s, _ := benchStore(b, dir, benchRows)
-	s.Close()
-	for b.Loop() {
-		s := openStore(b, dir)
-		mustOpen(b, s, corpus.Dimension)
-		s.Close()
-	}
-}
-
-func BenchmarkCommit(b *testing.B) {
-	for _, rows := range []int{1, 1000} {
-		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
-			s, c := openStore(b, b.TempDir()), newCorpus()
-			mustOpen(b, s, corpus.Dimension)
-			batch := c.Entries(0, rows)
-			n := 0
-			for b.Loop() {
-				for i := range batch {
-					batch[i].ID = fmt.Sprint(n)
-					n++
-				}
-				must.Do(b, s.Put(ctx, "c", batch))
-				must.Do(b, s.Commit(ctx, "c", fmt.Append(nil, n)))
-			}
-			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -130,7 +129,7 @@ func measureLarge(t *testing.T, dir string, n int) {
 		pages = append(pages, sum)
 	}
 	debug.FreeOSMemory()
-	resident := residentBytes(t)
+	resident := must.Size(t, must.Status(t), "VmRSS")
 	vectors := n * corpus.Dimension * 4
 	above := resident - vectors - texts
 	t.Logf("resident %d MB, vectors %d MB, texts %d MB: %d MB above them, in %d parts", resident/1e6, vectors/1e6, texts/1e6, above/1e6, len(pages))
@@ -147,19 +146,4 @@ func measureLarge(t *testing.T, dir string, n int) {
 	if answered > toAnswer || upserted > toUpsert || above > 600e6+slack {
 		t.Errorf("one of these is above the goal")
 	}
-}
-
-// residentBytes is the memory of this process that is in RAM, mapped pages too.
-func residentBytes(t *testing.T) int {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Skip("this system does not tell")
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, _ := strconv.Atoi(strings.Fields(rest)[0])
-			return kb << 10
-		}
-	}
-	return 0
 }

@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -89,85 +88,6 @@ func hitIDs(hits []sdk.Hit) string {
 	return strings.Join(all, " ")
 }
 
-func TestEntriesComeBackWhole(t *testing.T) {
-	dir := t.TempDir()
-	s := openSmall(t, dir)
-	want := []sdk.Entry{
-		{ID: "b", Text: "first", Label: "x", Context: "where", Hash: []byte{0, 1}, Vector: []float32{0.6, 0.8},
-			Meta: sdk.Meta{"s": "v", "empty": "", "n": -1.5, "t": true, "f": false}},
-		{ID: "a/ü", Vector: []float32{0, 0}},
-	}
-	commit(t, s, []byte("note"), want...)
-	for _, from := range []string{"memory", "disk"} {
-		if diff := cmp.Diff(want, everything(t, s)); diff != "" {
-			t.Errorf("from %s: %s", from, diff)
-		}
-		got, err := s.Get(ctx, "c", []string{"a/ü", "unknown", "b"})
-		must.Do(t, err)
-		b := want[0]
-		b.Vector = nil
-		if diff := cmp.Diff([]sdk.Entry{{ID: "a/ü"}, {}, b}, got); diff != "" {
-			t.Errorf("get from %s: %s", from, diff)
-		}
-		s.Close()
-		s = openStore(t, dir)
-		if c := mustOpen(t, s, 2); c.Entries != 2 || c.Dimension != 2 || string(c.Note) != "note" {
-			t.Errorf("collection: %+v", c)
-		}
-	}
-}
-
-func TestCommitMakesChangesVisible(t *testing.T) {
-	s := openSmall(t, t.TempDir())
-	must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "one", 1, 0), entry("b", "two", 0, 1), entry("a", "three", 0, 2)}))
-	if n := len(everything(t, s)); n != 0 {
-		t.Fatalf("%d entries before the commit", n)
-	}
-	must.Do(t, s.Commit(ctx, "c", nil))
-	must.Do(t, s.Delete(ctx, "c", []string{"b", "unknown"}))
-	must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry("c", "four", 1, 1)}))
-	if got := ids(everything(t, s)); got != "b a" {
-		t.Fatalf("before the second commit: %s", got)
-	}
-	must.Do(t, s.Commit(ctx, "c", nil))
-	all := everything(t, s)
-	if ids(all) != "a c" || all[0].Text != "three" || !slices.Equal(all[0].Vector, []float32{0, 1}) {
-		t.Fatalf("after the second commit: %+v", all)
-	}
-}
-
-func TestUncommittedIsForgotten(t *testing.T) {
-	dir := t.TempDir()
-	s := openSmall(t, dir)
-	must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry("a", "one", 1, 0)}))
-	s.Close()
-	s = openSmall(t, dir)
-	if n := len(everything(t, s)); n != 0 {
-		t.Fatalf("%d entries of a collection that was never committed", n)
-	}
-	commit(t, s, nil, entry("b", "two", 1, 0))
-	must.Do(t, s.Delete(ctx, "c", []string{"b"}))
-	s.Close()
-	if got := ids(everything(t, openSmall(t, dir))); got != "b" {
-		t.Fatalf("%q after an uncommitted delete", got)
-	}
-}
-
-func TestNoteAloneIsACommit(t *testing.T) {
-	dir := t.TempDir()
-	s := openSmall(t, dir)
-	must.Do(t, s.Commit(ctx, "c", []byte("one")))
-	size := logSize(t, dir)
-	must.Do(t, s.Commit(ctx, "c", []byte("one")))
-	if logSize(t, dir) != size {
-		t.Error("a commit that changes nothing was written")
-	}
-	must.Do(t, s.Commit(ctx, "c", []byte("two")))
-	if c := mustOpen(t, openStore(t, dir), 2); string(c.Note) != "two" {
-		t.Errorf("note %q", c.Note)
-	}
-}
-
 func logSize(t testing.TB, dir string) int64 {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(dir, "c", "log"))
@@ -191,50 +111,6 @@ func putFrames(t testing.TB, dir string) (rows []int) {
 		if fr.Kind == segment.FramePut {
 			rows = append(rows, int(binary.LittleEndian.Uint32(fr.Payload)))
 		}
-	}
-}
-
-func TestScan(t *testing.T) {
-	dir := t.TempDir()
-	s := openSmall(t, dir)
-	for i := range 10 {
-		e := entry(fmt.Sprint(i), "text", 1, 0)
-		e.Label = []string{"even", "odd"}[i%2]
-		must.Do(t, s.Put(ctx, "c", []sdk.Entry{e}))
-	}
-	must.Do(t, s.Delete(ctx, "c", []string{"3", "9"}))
-	must.Do(t, s.Commit(ctx, "c", nil))
-	tests := []struct {
-		scan sdk.Scan
-		want []string // a page each
-	}{
-		{sdk.Scan{}, []string{"0 1 2 4 5 6 7 8"}},
-		{sdk.Scan{Limit: 3}, []string{"0 1 2", "4 5 6", "7 8"}},
-		{sdk.Scan{Limit: 4}, []string{"0 1 2 4", "5 6 7 8"}},
-		{sdk.Scan{Limit: 2, Labels: []string{"odd", "unknown"}}, []string{"1 5", "7"}},
-		{sdk.Scan{Labels: []string{"unknown"}}, []string{""}},
-	}
-	for _, tt := range tests {
-		var pages []string
-		for {
-			page, err := s.Scan(ctx, "c", tt.scan)
-			must.Do(t, err)
-			pages = append(pages, ids(page.Entries))
-			for _, e := range page.Entries {
-				if e.Label == "" || e.Text != "" || e.Vector != nil {
-					t.Errorf("%+v", e)
-				}
-			}
-			if tt.scan.After = page.Next; page.Next == "" {
-				break
-			}
-		}
-		if !slices.Equal(pages, tt.want) {
-			t.Errorf("%+v: pages %q, want %q", tt.scan, pages, tt.want)
-		}
-	}
-	if _, err := s.Scan(ctx, "c", sdk.Scan{After: "x"}); sdk.CodeOf(err) != sdk.CodeInvalid {
-		t.Errorf("a cursor that is none: %v", err)
 	}
 }
 
@@ -286,21 +162,6 @@ func TestRefusals(t *testing.T) {
 	}
 	if got := ids(everything(t, s)); got != "a" {
 		t.Errorf("refused batches left %q", got)
-	}
-}
-
-func TestBadQueryFailsAlone(t *testing.T) {
-	s := openSmall(t, t.TempDir())
-	commit(t, s, nil, entry("a", "one", 1, 0))
-	hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 3}, []sdk.Query{
-		{Text: "one", Vector: []float32{1}}, {Text: "one", Vector: []float32{1, 0}},
-	})
-	faults, ok := err.(sdk.RowErrors)
-	if !ok || len(faults) != 1 || sdk.CodeOf(faults[0]) != sdk.CodeInvalid {
-		t.Errorf("error %v", err)
-	}
-	if hitIDs(hits[1].Dense) != "a" || hitIDs(hits[1].Lexical) != "a" {
-		t.Errorf("hits of the good query: %+v", hits[1])
 	}
 }
 

@@ -2,8 +2,6 @@ package local
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/internal/store/segment"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/support"
@@ -257,76 +254,5 @@ func TestSearchEqualsReference(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestSides(t *testing.T) {
-	s := openSmall(t, t.TempDir())
-	commit(t, s, nil, entry("a", "red", 1, 0), entry("b", "green", 1, 1), entry("c", "red", 1, 0))
-	tests := []struct {
-		name           string
-		mode           sdk.Mode
-		query          sdk.Query
-		depth          int
-		dense, lexical string
-	}{
-		{"hybrid", sdk.ModeHybrid, sdk.Query{Text: "red", Vector: []float32{1, 0}}, 9, "a c b", "a c"},
-		{"ties at the cut", sdk.ModeHybrid, sdk.Query{Text: "red", Vector: []float32{1, 0}}, 1, "a", "a"},
-		{"dense", sdk.ModeDense, sdk.Query{Text: "red", Vector: []float32{1, 2}}, 9, "b a c", ""},
-		{"lexical", sdk.ModeLexical, sdk.Query{Text: "GREEN! red"}, 9, "", "b a c"},
-		{"no words", sdk.ModeHybrid, sdk.Query{Text: "?!", Vector: []float32{0, 1}}, 9, "b a c", ""},
-		{"unknown words", sdk.ModeLexical, sdk.Query{Text: "blue"}, 9, "", ""},
-		{"zero vector", sdk.ModeHybrid, sdk.Query{Text: "green", Vector: []float32{0, 0}}, 9, "", "b"},
-		{"nothing wanted", sdk.ModeHybrid, sdk.Query{Text: "green", Vector: []float32{0, 1}}, 0, "", ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			all, err := s.Search(ctx, "c", sdk.Search{Mode: tt.mode, NumCandidates: tt.depth}, []sdk.Query{tt.query})
-			must.Do(t, err)
-			hits := all[0]
-			if hitIDs(hits.Dense) != tt.dense || hitIDs(hits.Lexical) != tt.lexical {
-				t.Errorf("dense %q, lexical %q", hitIDs(hits.Dense), hitIDs(hits.Lexical))
-			}
-			if (hits.Dense == nil) != (tt.mode == sdk.ModeLexical) || (hits.Lexical == nil) != (tt.mode == sdk.ModeDense) {
-				t.Error("a side is nil exactly if it was not asked")
-			}
-			for _, h := range append(hits.Dense, hits.Lexical...) {
-				unscoredDense := tt.query.Vector == nil || segment.IsZero(tt.query.Vector)
-				if (h.Dense != h.Dense) != unscoredDense || (h.Lexical != h.Lexical) != (tt.mode == sdk.ModeDense) {
-					t.Errorf("scores of %s: %v and %v", h.ID, h.Dense, h.Lexical)
-				}
-			}
-		})
-	}
-}
-
-func TestSearchStops(t *testing.T) {
-	s := openSmall(t, t.TempDir())
-	commit(t, s, nil, entry("a", "red", 1, 0))
-	stopped, stop := context.WithCancel(ctx)
-	stop()
-	_, err := s.Search(stopped, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 1}, []sdk.Query{{Text: "red", Vector: []float32{1, 0}}})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-}
-
-// TestLanguage finds other forms of a word with the analyzer of its language.
-func TestLanguage(t *testing.T) {
-	s := openStore(t, t.TempDir())
-	_, err := s.Open(ctx, "c", sdk.Schema{Analyzer: "german"})
-	must.Do(t, err)
-	must.Do(t, s.Put(ctx, "c", []sdk.Entry{
-		{ID: "houses", Text: "Zwei Häuser und ein Garten"},
-		{ID: "contract", Text: "Ich möchte den Vertrag kündigen"},
-		{ID: "bill", Text: "Rechnungen für das Haus, die nicht bezahlt sind"},
-	}))
-	must.Do(t, s.Commit(ctx, "c", nil))
-	for text, want := range map[string]string{"Haus": "houses bill", "die Kündigungen des Vertrags": "contract", "Rechnung der Häuser": "bill houses", "der die das": ""} {
-		hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 10}, []sdk.Query{{Text: text}})
-		must.Do(t, err)
-		if got := hitIDs(hits[0].Lexical); got != want {
-			t.Errorf("%q finds %q, want %q", text, got, want)
-		}
 	}
 }
