@@ -76,7 +76,7 @@ type Pipeline struct {
 
 	mu    sync.Mutex
 	ready *run.Run // nil: not started
-	// spender is set together with ready; nil: every voter is asked about every item.
+	// spender is that of a run; nil: every voter is asked about every item.
 	spender *spend.Spender
 }
 
@@ -166,13 +166,11 @@ func (p *Pipeline) start(ctx context.Context, input bool) (*run.Run, error) {
 		return p.ready, nil
 	}
 	o := p.workspace.options
-	spender, err := p.newSpender(ctx)
-	if err != nil {
-		return nil, p.explain(err)
-	}
 	var ask func(*pipeline.Stage, int, sdk.Item) bool
-	if spender != nil {
-		ask = spender.Ask
+	if p.spender != nil {
+		ask = p.spender.Ask
+	} else if p.limit().IsSet() {
+		return nil, optionError("Spend", "%[1]s chooses among the items of a run, and nothing else")
 	}
 	r, err := run.Open(ctx, p.chosen, run.Options{
 		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Scratch: p.workspace.host.Scratch, Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe, Began: p.began},
@@ -196,14 +194,14 @@ func (p *Pipeline) start(ctx context.Context, input bool) (*run.Run, error) {
 	if err := p.calibrate(ctx, r, input); err != nil {
 		return nil, p.explain(err)
 	}
-	if spender != nil {
-		spender.Count(p.spent)
+	if p.spender != nil {
+		p.spender.Count(p.spent)
 	}
 	p.relax()
 	if o.Edition {
 		p.cover(r) // a person who asks a question does not wait for long
 	}
-	p.ready, p.spender = r, spender
+	p.ready = r
 	return r, nil
 }
 

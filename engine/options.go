@@ -343,9 +343,9 @@ type Options struct {
 
 	Services *Services // shared with other pipelines; nil: not shared
 
-	// Spend limits what voters that call services use, and spends it where it helps most: over a
-	// file, which needs Journal, in two passes (package spend); on single items, until it is spent.
-	// The results of two passes have no Cost.
+	// Spend limits what voters that call services use, and spends it where the others are least sure, in
+	// two passes over a file (package spend). It needs Journal, and is for Work only. The results have
+	// no Cost.
 	Spend spend.Limit
 
 	// Edition makes the pipeline search its own copy of the knowledge, which nobody else changes,

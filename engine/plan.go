@@ -231,8 +231,8 @@ func checkSpend(l spend.Limit, p *pipeline.Pipeline) error {
 	return nil
 }
 
-// newSpender returns the Spender that decides about voters that call services; nil: they are always
-// asked.
+// newSpender returns the Spender that decides about voters that call services for a run; nil: they are
+// always asked.
 func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 	limit := p.limit()
 	if !limit.IsSet() {
@@ -266,14 +266,6 @@ func (p *Pipeline) spendForecast(ctx context.Context, l spend.Limit) (func(*pipe
 		f.Most, f.Unknown = most.Most, most.Unknown
 		return f, err
 	}, nil
-}
-
-// Counting returns the journal for single items that are not kept; nil: there is no spending limit.
-func (p *Pipeline) Counting() run.Journal {
-	if p.spender == nil {
-		return nil
-	}
-	return p.spender.Counting()
 }
 
 // passes takes the input through the pipeline twice: for the answers of the free voters, then for

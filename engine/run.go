@@ -314,7 +314,7 @@ func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<-
 	} else {
 		var r *run.Run
 		if r, err = p.Start(ctx); err == nil {
-			totals, err = r.Items(ctx, each(ctx, items), p.Counting(), send)
+			totals, err = r.Items(ctx, each(ctx, items), nil, send)
 		}
 	}
 	if err == nil && totals.Left > 0 { // some items have only other voters' answers
@@ -380,7 +380,7 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Resul
 		}
 		given = true
 		return row, nil
-	}, p.Counting(), func(batch []outcome.Result) error {
+	}, nil, func(batch []outcome.Result) error {
 		if len(batch) > 0 { // else the run ends early
 			answered = batch[0]
 		}

@@ -264,11 +264,14 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	}
 	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	p.glance(ctx)
+	if p.spender, err = p.newSpender(ctx); err != nil {
+		return nil, p.explain(err)
+	}
 	r, err := p.start(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	w := &work{Pipeline: p, run: r, rows: rows, twice: p.spender != nil && p.rereadable(), write: write, out: &Outcome{Labels: r.Labels()}}
+	w := &work{Pipeline: p, run: r, rows: rows, write: write, out: &Outcome{Labels: r.Labels()}}
 	w.counter = w.newCounter()
 	if s := p.pooled; s != nil {
 		w.counter, w.cost = s.counter, s.cost
@@ -302,7 +305,9 @@ func (p *Pipeline) checkWork() error {
 	switch {
 	case o.Resume != "" && !again:
 		return optionError("Input", "standard input cannot be read again, so no run over it can be resumed: keep the items in a file and name it with %[1]s")
-	case o.Spend.IsSet() && again && !o.Journal:
+	case o.Spend.IsSet() && !again:
+		return optionError("Spend", "%[1]s chooses among all items, and standard input cannot be read twice: keep the items in a file and name it with Options.Input")
+	case o.Spend.IsSet() && !o.Journal:
 		return optionError("Spend", "%[1]s keeps first answers in a journal: it cannot be used without Options.Journal")
 	case o.Share.IsSet() && (!again || !o.Journal):
 		return optionError("Share", "the results of %[1]s are put together from journals, which need an input that can be read again: keep the items in a file, and do not run without Options.Journal")
@@ -330,7 +335,6 @@ type work struct {
 	*Pipeline
 	run     *run.Run
 	rows    *Rows
-	twice   bool // paid voters are asked in a separate pass
 	write   func([]outcome.Result) error
 	records *journal.Journal // nil: the run is not kept
 	kept    run.Journal      // records, plus others that have answers; nil: nothing
@@ -344,9 +348,6 @@ type work struct {
 func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, release func(), err error) {
 	o := w.workspace.options
 	begun, release = Begun{Pipeline: w.chosen}, func() {}
-	if w.spender != nil && !w.twice {
-		w.kept = w.Counting()
-	}
 	if !o.Journal || !w.rereadable() {
 		return begun, release, nil
 	}
@@ -374,7 +375,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, re
 // items takes the input through the stages and passes all results to write.
 func (w *work) items(ctx context.Context) error {
 	var err error
-	if w.twice {
+	if w.spender != nil {
 		w.out.Totals, err = w.passes(ctx, w.run, w.records, w.sink())
 	} else {
 		w.out.Totals, err = w.run.Items(ctx, w.rows.Next, w.kept, w.sink())
@@ -414,7 +415,7 @@ func (w *work) sink() func([]outcome.Result) error {
 		if answered := w.workspace.options.Events.Answered; answered != nil {
 			answered(batch)
 		}
-		if !w.twice { // the long passes are over
+		if w.spender == nil { // the long passes are over
 			w.workspace.progress(counted.add(batch, w.rows.step("answering")))
 		}
 		return w.write(w.later.before(batch))

@@ -162,8 +162,8 @@ func (f *fileFlags) registerTelemetry(c *cobra.Command) {
 // registerSpend registers the flags that say what is spent where it counts most.
 func (f *fileFlags) registerSpend(c *cobra.Command) {
 	section(c, "Calls of models and other services", func(c *cobra.Command) {
-		c.Flags().Var(wish[int]{&f.more.Spend.Calls, strconv.Atoi, "a whole number"}, "calls", "make `N` calls of voters' services, about the items that gain most from it")
-		c.Flags().Var(wish[float64]{&f.more.Spend.Money, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "an amount"}, "budget", "spend `MONEY` on voters, by the prices in the file, on the items that gain most from it")
+		c.Flags().Var(wish[int]{&f.more.Spend.Calls, strconv.Atoi, "a whole number"}, "calls", "make `N` calls of voters' services, about the items whose answers are least sure")
+		c.Flags().Var(wish[float64]{&f.more.Spend.Money, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "an amount"}, "budget", "spend `MONEY` on voters, by the prices in the file, on the items whose answers are least sure")
 		c.MarkFlagsMutuallyExclusive("calls", "budget")
 	})
 }

@@ -49,9 +49,9 @@ little. Where the file changed, or a voter has learned from changed rows, all it
 what models said comes from the response cache.
 
 --calls N and --budget MONEY. The other voters answer every item first. Then items are sent to the
-voters that call a service, those first that gain most for what they cost: the gain is one minus the
-confidence. A voter's when rule still decides which items may be sent. Items that are not sent are answered,
-and nothing is missing. From standard input, which cannot be read twice, items are sent as they come.
+voters that call a service, those first whose answers are least sure, by confidence or agreement. A voter's when
+rule still decides which items may be sent. Items that are not sent are answered, and nothing is missing. The
+items have to be in a file: standard input cannot be read twice.
 
 --max-cost stops the run's calls wherever it is. Where that is spent, or a service cannot answer, the
 other voters answer. Such an answer is provisional: it names the missing voters, and --resume asks for
@@ -246,11 +246,7 @@ func reportSpent(w io.Writer, p *engine.Pipeline, o *engine.Outcome) {
 			voters = append(voters, stage.Name)
 		}
 	}
-	how := "chosen by confidence"
-	if p.InputPath() == "-" {
-		how = "as they came"
-	}
-	fmt.Fprintf(w, "%d of %s sent to %s, %s", s.Asked, terminal.Plural(o.Items, "item"), strings.Join(voters, " and "), how)
+	fmt.Fprintf(w, "%d of %s sent to %s, chosen by confidence", s.Asked, terminal.Plural(o.Items, "item"), strings.Join(voters, " and "))
 	if s.Wanted < o.Items {
 		fmt.Fprintf(w, " among the %d for which its rule holds", s.Wanted)
 	}

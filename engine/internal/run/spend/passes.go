@@ -3,8 +3,6 @@ package spend
 import (
 	"cmp"
 	"errors"
-	"maps"
-	"math"
 	"slices"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
@@ -27,18 +25,10 @@ func gain(r outcome.Result) float64 {
 	return 1 - cmp.Or(r.Confidence, r.Agreement)
 }
 
-// worth returns the expected gain per forecast cost; infinite, so that it comes first, if it costs nothing.
-func (l Limit) worth(b outcome.Bill) float64 {
-	if cost := l.likely(b); cost > 0 {
-		return b.Gain / cost
-	}
-	return math.Inf(1)
-}
-
-// order sorts the bids by their turn.
+// order sorts the bids by their turn: the least sure answer first.
 func (s *Spender) order() {
 	slices.SortFunc(s.bids, func(a, b bid) int {
-		return cmp.Or(cmp.Compare(s.options.Limit.worth(b.bill), s.options.Limit.worth(a.bill)), cmp.Compare(a.line, b.line))
+		return cmp.Or(cmp.Compare(b.bill.Gain, a.bill.Gain), cmp.Compare(a.line, b.line))
 	})
 }
 
@@ -51,19 +41,18 @@ const unboundedRound = 16
 func (s *Spender) Round() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.phase != asking {
-		s.phase = asking
+	if !s.asking {
+		s.asking = true
 		s.order()
 	}
 	s.round = map[int]int{}
-	s.ratio = s.billedShare()
 	reserved, unbounded := 0.0, 0
 	for ; s.next < len(s.bids); s.next++ {
 		b := s.bids[s.next]
 		if s.options.Limit.unbounded(b.bill) {
 			unbounded++
 		}
-		most := s.most(b.bill)
+		most := s.options.Limit.most(b.bill)
 		if fits := s.fits(reserved + most); len(s.round) > 0 && (!fits || unbounded > unboundedRound) {
 			break // until their real cost is known
 		} else if fits {
@@ -79,43 +68,13 @@ func (s *Spender) Round() []int {
 	return lines
 }
 
-// billedShare is by how much forecasts are to be multiplied to follow what was billed: what the items
-// asked about have cost, over what was forecast for them; 1 if nothing is known. The caller holds mu.
-func (s *Spender) billedShare() float64 {
-	if s.foreseen == 0 || s.billed == 0 {
-		return 1
-	}
-	return s.billed / s.foreseen
-}
-
-// most returns what to reserve for an item: its highest price or, if nobody knows that, the likely one
-// as it follows the bills of earlier rounds.
-func (s *Spender) most(b outcome.Bill) float64 {
-	if s.options.Limit.unbounded(b) {
-		b.Cost *= s.ratio
-	}
-	return s.options.Limit.most(b)
-}
-
-// Abandon ends the second pass when no paid voter can be asked any more. It marks the items that
-// would probably have had their turn as missing the voters that stopped (gone).
+// Abandon ends the second pass when no paid voter can be asked any more. It marks the items of the
+// round that are left as missing the voters that stopped (gone).
 func (s *Spender) Abandon(gone []*outcome.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ratio := s.billedShare()
-	reserved := 0.0
-	lack := func(b bid) {
-		b.bill.Cost *= ratio
-		if likely := s.options.Limit.likely(b.bill); s.fits(reserved + likely) {
-			reserved += likely
-			s.missing[b.line] = gone
-		}
-	}
-	for _, at := range slices.Sorted(maps.Values(s.round)) { // items left by a stopped run
-		lack(s.bids[at])
-	}
-	for ; s.next < len(s.bids); s.next++ {
-		lack(s.bids[s.next])
+	for line := range s.round {
+		s.missing[line] = gone
 	}
 	s.round = nil
 }
@@ -126,32 +85,6 @@ type Journal interface {
 	Keep([]outcome.Result) error
 }
 
-// Counting returns a journal that only counts, for a run over an input that can be read only once.
-func (s *Spender) Counting() Journal { return counter{s} }
-
-type counter struct{ *Spender }
-
-func (counter) Answered(source.Row) (outcome.Result, bool) { return outcome.Result{}, false }
-
-func (c counter) Keep(results []outcome.Result) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range results {
-		line := results[i].Line
-		bill := c.take(line)
-		if bill == nil {
-			continue
-		}
-		c.report.Wanted++
-		if bill.Calls > 0 {
-			c.charge(&results[i], *bill, c.held[line])
-		}
-		c.reserved -= c.held[line]
-		delete(c.held, line)
-	}
-	return nil
-}
-
 // take returns and forgets the bill of an item that is done; nil: no paid voter was wanted. The
 // caller holds mu.
 func (s *Spender) take(line int) *outcome.Bill {
@@ -160,20 +93,18 @@ func (s *Spender) take(line int) *outcome.Bill {
 	return b
 }
 
-// charge counts what was asked about an item, and reports whether the item is fully answered. The
-// real cost of an item that lacks a voter is unknown: charge sets aside the most for it, so that no
-// other item takes its turn. bill has the calls, and the cost that was forecast. The caller holds mu.
-func (s *Spender) charge(r *outcome.Result, bill outcome.Bill, most float64) bool {
+// charge counts what was asked about an item, by so many calls, and reports whether the item is fully
+// answered. The real cost of an item that lacks a voter is unknown: charge sets aside the most for it, so
+// that no other item takes its turn. The caller holds mu.
+func (s *Spender) charge(r *outcome.Result, calls int, most float64) bool {
 	var asked outcome.Bill
 	for voter, usage := range r.Usages {
 		asked.Cost += s.options.Cost(voter, usage)
 	}
 	whole := r.Failure == nil && len(r.Missing) == 0
 	if whole {
-		asked.Calls = bill.Calls
+		asked.Calls = calls
 		s.report.Asked++
-		s.billed += asked.Cost
-		s.foreseen += bill.Cost
 		r.Asked = &asked
 	} else {
 		s.aside += max(most-s.options.Limit.likely(asked), 0)
@@ -190,9 +121,6 @@ func (s *Spender) count(b outcome.Bill) {
 
 // Survey begins the first pass, and returns its journal, which keeps results in j.
 func (s *Spender) Survey(j Journal) Journal {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.phase = surveying
 	return survey{s, j}
 }
 
@@ -270,12 +198,11 @@ func (s asker) Keep(results []outcome.Result) error {
 			continue
 		}
 		delete(s.round, r.Line)
-		b, asked := s.bids[at], outcome.Bill{}
+		b, calls := s.bids[at], 0
 		if bill := s.take(r.Line); bill != nil {
-			asked.Calls = bill.Calls
+			calls = bill.Calls
 		}
-		asked.Cost = b.bill.Cost
-		whole := s.charge(&r, asked, s.most(b.bill))
+		whole := s.charge(&r, calls, s.options.Limit.most(b.bill))
 		s.bids[at].asked = whole
 		switch {
 		case r.Failure != nil:

@@ -79,15 +79,6 @@ type Options struct {
 	Cost func(voter string, u sdk.Usage) float64
 }
 
-// phase is the current work of a Spender.
-type phase uint8
-
-const (
-	counting  phase = iota // ask the paid voters until the limit is reached
-	surveying              // ask none of them
-	asking                 // ask them about the items of a round
-)
-
 // Spender decides which items of a run the paid voters are asked about. Several goroutines may call
 // its methods at once, except those that begin a pass.
 type Spender struct {
@@ -95,14 +86,9 @@ type Spender struct {
 	forecasting sync.Mutex
 
 	mu       sync.Mutex
-	phase    phase
+	asking   bool                  // the paid voters about the items of a round; in the first pass they are not asked
 	bills    map[int]*outcome.Bill // by line, of the items in work: forecast or actual
-	reserved float64               // while counting: for items in work
-	held     map[int]float64       // reserved, by line
 	bids     []bid
-	billed   float64     // cost of the items that this part of the run asked about
-	foreseen float64     // and what was forecast for them
-	ratio    float64     // billedShare before this round
 	aside    float64     // amount kept for items that lack a voter
 	next     int         // index in bids of the next item
 	round    map[int]int // positions in bids, by line, of this round's items that are not done
@@ -119,8 +105,7 @@ type Report struct {
 	Asked  int // of Wanted: asked about and answered
 	Calls  int
 	Cost   float64
-	// RestCalls and RestCost are forecast for the others of Wanted, and follow what was billed; 0: not
-	// known.
+	// RestCalls and RestCost are forecast for the others of Wanted; 0: not known.
 	RestCalls int
 	RestCost  float64
 }
@@ -128,7 +113,7 @@ type Report struct {
 // New makes the Spender of a run.
 func New(o Options) *Spender {
 	return &Spender{
-		options: o, bills: map[int]*outcome.Bill{}, held: map[int]float64{},
+		options: o, bills: map[int]*outcome.Bill{},
 		missing: map[int][]*outcome.Failure{}, failures: map[int]*outcome.Failure{}, report: Report{Limit: o.Limit},
 	}
 }
@@ -141,7 +126,7 @@ func (s *Spender) Report() Report {
 	for _, b := range s.bids {
 		if !b.asked {
 			r.RestCalls += b.bill.Calls
-			r.RestCost += b.bill.Cost * s.billedShare()
+			r.RestCost += b.bill.Cost
 		}
 	}
 	return r
@@ -157,17 +142,10 @@ func (s *Spender) Count(b outcome.Bill) {
 // Ask decides whether to ask a voter about the item of a line; see stage.Options.
 func (s *Spender) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
 	s.mu.Lock()
-	phase := s.phase
+	asking := s.asking
 	s.mu.Unlock()
-	switch {
-	case phase == surveying:
-		s.note(line, s.forecast(voter, item, true))
-		return false
-	case phase == counting && item.Drawn == 0 && !s.hold(line, s.forecast(voter, item, true)):
-		return false
-	}
-	s.note(line, s.forecast(voter, item, false))
-	return true
+	s.note(line, s.forecast(voter, item, !asking))
+	return asking
 }
 
 // forecast returns the bill of asking a voter about an item: once, or (whole) with all resamples.
@@ -219,22 +197,6 @@ func (s *Spender) note(line int, b outcome.Bill) {
 	of.Cost += b.Cost
 	of.Most += b.Most
 	of.Unbounded = of.Unbounded || b.Unbounded
-}
-
-// hold reserves the highest price of an item until it is done; false: it exceeds the limit.
-func (s *Spender) hold(line int, b outcome.Bill) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	most := s.options.Limit.most(b)
-	if !s.fits(s.reserved + most) {
-		if s.bills[line] == nil {
-			s.bills[line] = &outcome.Bill{} // counts the item as wanted
-		}
-		return false
-	}
-	s.reserved += most
-	s.held[line] += most
-	return true
 }
 
 // rounding is the relative error allowed in sums of money.

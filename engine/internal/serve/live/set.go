@@ -342,9 +342,9 @@ func (v *version) work(ctx context.Context, b *batch) {
 		}
 		return
 	case follows:
-		done, err = v.run.Follow(ctx, rows[0], v.Counting(), first.follow)
+		done, err = v.run.Follow(ctx, rows[0], nil, first.follow)
 	default:
-		done, err = v.run.Batch(ctx, rows, v.Counting())
+		done, err = v.run.Batch(ctx, rows, nil)
 	}
 	for i, r := range b.requests {
 		if r.err = err; err == nil {

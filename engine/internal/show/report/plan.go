@@ -454,7 +454,7 @@ func writeSpending(w io.Writer, s *plan.Spending) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprint(w, "Items that gain most for what they cost are sent first, by the estimate above. A call counts with its resamples.")
+	fmt.Fprint(w, "The items whose answers are least sure are sent first. A call counts with its resamples.")
 	if s.Confident {
 		fmt.Fprint(w, " Errors are expected by the confidence of the other voters' answers.")
 	}

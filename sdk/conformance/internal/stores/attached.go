@@ -203,40 +203,28 @@ func (v *view) checkDense(q sdk.Query, c sdk.Candidate) {
 	}
 }
 
+// filters are about every part that a row of the suite has, of every type, and some that it lacks: a column of a
+// fixed type is compared with values of others, too.
 func (v *view) filters() {
 	if !v.Stage.Filters {
 		v.Skipf("the stage does not declare sdk.Filters, so it gets no filter")
 	}
-	asked := make([]sdk.Query, len(attachedFilterTable))
-	for i := range attachedFilterTable {
-		asked[i] = sdk.Query{Vector: queries(1)[0].Vector, Filter: &attachedFilterTable[i]}
+	fields, values := fieldsOf(v.rows[:6], meta("missing"), meta("Lang"))
+	values = append(values, "unknown", "01000", "re", "%", "2000", 2000.5, math.Inf(-1))
+	filters := slices.Concat(compared(sdk.FilterIn, fields, values), negated(compared(sdk.FilterIn, fields, values)), compared(sdk.FilterPrefix, fields, values),
+		compared(sdk.FilterLess, fields, values), compared(sdk.FilterGreaterEqual, fields, values))
+	random, leaves := rand.New(rand.NewPCG(6, 6)), filters
+	for range 20 {
+		filters = append(filters, randomFilter(random, leaves, 3))
+	}
+	asked := make([]sdk.Query, len(filters))
+	for i := range filters {
+		asked[i] = sdk.Query{Vector: queries(1)[0].Vector, Filter: &filters[i]}
 	}
 	for _, n := range []int{3, len(v.rows)} {
 		v.compare(v.search(sdk.ModeDense, n), asked...)
 	}
 }
-
-// attachedFilterTable are filters on every part that a row of the suite has, of every type, and on some
-// that it lacks: a column of a fixed type is compared with values of others, too.
-var attachedFilterTable = func() []sdk.Filter {
-	lang, year, price, open := meta("lang"), meta("year"), meta("price"), meta("open")
-	return []sdk.Filter{
-		id.is("1000"), id.is("1000", "1037", "unknown"), id.is("01000"), id.is(), not(id.is("1000")),
-		id.prefix("10"), id.compare(sdk.FilterLess, "1100"),
-		label.is("refund"), label.is("Refund"), label.is(""), label.is("größe", "parcel"), not(label.is("refund")),
-		label.prefix("re"), label.prefix("%"),
-		lang.is("de"), lang.is("日本語", ""), not(lang.is("de")), lang.prefix("d"),
-		lang.compare(sdk.FilterLess, "e"), lang.compare(sdk.FilterGreaterEqual, "en"),
-		year.is(2000.0), year.is(2000.0, 2001.0), year.is(2000.5), year.is("2000"), not(year.is(2000.0)),
-		year.compare(sdk.FilterLess, 2000), year.compare(sdk.FilterLessEqual, 2000), year.compare(sdk.FilterGreater, 2000),
-		year.compare(sdk.FilterGreaterEqual, 2000.5), year.compare(sdk.FilterLess, 1e300), year.compare(sdk.FilterGreater, math.Inf(-1)),
-		price.is(0.25), price.is(0.1), price.compare(sdk.FilterLess, 0), price.compare(sdk.FilterGreaterEqual, 1.75),
-		open.is(true), open.is(false), not(open.is(true)), open.is(1.0), open.is("true"),
-		meta("missing").is("x"), not(meta("missing").is("x")), meta("missing").compare(sdk.FilterLess, 1.0), meta("Lang").is("de"),
-		and(), or(), and(lang.is("de"), year.compare(sdk.FilterGreaterEqual, 2000)), or(label.is("refund"), not(open.is(true))),
-		not(or(lang.is("de"), and(open.is(true), not(label.is("parcel"))))), and(year.is("2000"), meta("missing").is(true)),
-	}
-}()
 
 // lexical checks what the words of a query find, alone and beside its vector; that the server's scores mean
 // something is its own affair.

@@ -131,6 +131,9 @@ func (c *collection) sameRanking(r sdk.Ranking, got, want []sdk.Candidate) error
 		if c.near("", r, w.Score, want[i].Score) != nil {
 			return fmt.Errorf("place %d has %.60q with %v, want %.60q with %v", i, g.ID, w.Score, want[i].ID, want[i].Score)
 		}
+		if c.ordered && g.ID != want[i].ID {
+			return fmt.Errorf("place %d has %.60q, want %.60q, which has the same score", i, g.ID, want[i].ID)
+		}
 		if i > 0 && (got[i-1].Score < g.Score || r.Mode != sdk.ModeHybrid && tied(got[i-1], g) && got[i-1].ID > g.ID) {
 			return fmt.Errorf("places %d and %d, %.60q and %.60q, stand the wrong way round", i-1, i, got[i-1].ID, g.ID)
 		}
@@ -159,70 +162,70 @@ func (c *collection) near(what string, r sdk.Ranking, given, wanted float32) err
 	return nil
 }
 
-var searchCases = slices.Concat(
-	randomSearch("dense", ranking(sdk.ModeDense, weighted, 30, 20)),
-	randomSearch("lexical", ranking(sdk.ModeLexical, weighted, 30, 20)),
-	randomSearch("hybrid weighted", ranking(sdk.ModeHybrid, weighted, 30, 40)),
-	randomSearch("hybrid rrf", ranking(sdk.ModeHybrid, rrf, 30, 40)),
-	[]storeCase{
-		{"ties by id", (*collection).ties},
-		{"depth and top_k", (*collection).depths},
-		{"nothing to find", (*collection).nothingToFind},
-		{"texts only where asked", (*collection).textsAsked},
-		{"one by one and together", (*collection).oneByOne},
-	},
-	everyAnalyzer(),
-	[]storeCase{{"without a lexical leg", (*collection).withoutLexical}},
-)
-
-// randomSearch compares searches among a few hundred entries, before and after many
-// of them were replaced and deleted: the statistics of the lexical leg are those
-// of the living.
-func randomSearch(name string, r sdk.Ranking) []storeCase {
-	search := func(c *collection, change func(*rand.Rand)) {
-		if r.Mode != sdk.ModeDense {
-			c.needsLexical()
-		}
-		random := c.fill()
-		change(random)
-		c.compare(r, c.queries(random, 20, r.NumCandidates)...)
-	}
-	return []storeCase{
-		{name + "/as put", func(c *collection) { search(c, func(*rand.Rand) {}) }},
-		{name + "/after changes", func(c *collection) { search(c, c.replaceAndDelete) }},
-	}
+func searchFacts() []fact {
+	return slices.Concat(
+		randomSearch("dense", ranking(sdk.ModeDense, weighted, 30, 20)),
+		randomSearch("lexical", ranking(sdk.ModeLexical, weighted, 30, 20)),
+		randomSearch("hybrid weighted", ranking(sdk.ModeHybrid, weighted, 30, 40)),
+		randomSearch("hybrid rrf", ranking(sdk.ModeHybrid, rrf, 30, 40)),
+		[]fact{
+			{name: "ties by id", steps: ties()},
+			{name: "depth and top_k", steps: []step{corpus, depths}},
+			{name: "nothing to find", steps: []step{nothing, corpus, nothing, func(c *collection) { c.delete(c.scan(sdk.Scan{})...) }, commit("emptied"), nothing}},
+		},
+		everyAnalyzer(),
+		[]fact{{name: "without a lexical leg", schema: sdk.Schema{Dimension: dimension}, steps: []step{
+			put(corpusEntries()[:3]...), commit(""), search(ranking(sdk.ModeLexical, weighted, 10, 10), sdk.Query{Text: "word1"}), // is refused
+		}}},
+	)
 }
 
-// replaceAndDelete changes two in five of the entries of fill, by two commits.
-func (c *collection) replaceAndDelete(random *rand.Rand) {
-	var gone []string
-	for i := range 300 {
-		switch i % 5 {
-		case 1:
-			c.put(randomEntry(random, i))
-		case 2:
-			gone = append(gone, fmt.Sprint("e", i))
-		}
-	}
-	c.delete(gone...)
-	c.commit("changed")
-	c.put(randomEntry(random, 300), randomEntry(random, 2), randomEntry(random, 3))
-	c.delete("e4")
-	c.commit("changed again")
-}
-
-// fill puts 300 random entries. It returns the generator, for more.
-func (c *collection) fill() *rand.Rand {
+// corpusEntries are 300 random ones.
+func corpusEntries() []sdk.Entry {
 	random := rand.New(rand.NewPCG(5, 2))
-	for i := range 3 {
-		var batch []sdk.Entry
-		for j := range 100 {
-			batch = append(batch, randomEntry(random, 100*i+j))
-		}
-		c.put(batch...)
+	return many(300, func(i int) sdk.Entry { return randomEntry(random, i) })
+}
+
+func many(n int, entry func(i int) sdk.Entry) []sdk.Entry {
+	all := make([]sdk.Entry, n)
+	for i := range all {
+		all[i] = entry(i)
 	}
-	c.commit("corpus")
-	return random
+	return all
+}
+
+// corpus puts and commits the 300.
+func corpus(c *collection) {
+	all := corpusEntries()
+	c.do(put(all[:100]...), put(all[100:]...), commit("corpus"))
+}
+
+// randomSearch compares searches in the corpus, one by one and many in a call, before and after two in five of the
+// entries were replaced or deleted by two commits: the statistics of the lexical leg are those of the living.
+func randomSearch(name string, r sdk.Ranking) []fact {
+	search := func(c *collection) {
+		if !slices.Contains(c.modes(), r.Mode) {
+			c.Skipf("dense only: %s", c.Options.DenseOnly)
+		}
+		queries := c.queries(70, r.NumCandidates)
+		c.compare(r, queries...)
+		for _, q := range queries[:10] {
+			c.compare(r, q)
+		}
+	}
+	random := rand.New(rand.NewPCG(5, 3))
+	other := many(301, func(i int) sdk.Entry { return randomEntry(random, i) })
+	var changed []sdk.Entry
+	var gone []string
+	for i := 1; i < 300; i += 5 {
+		changed, gone = append(changed, other[i]), append(gone, fmt.Sprint("e", i+1))
+	}
+	return []fact{
+		{name: name + "/as put", steps: []step{corpus, search}},
+		{name: name + "/after changes", steps: []step{
+			corpus, put(changed...), del(gone...), commit("changed"), put(other[300], other[2], other[3]), del("e4"), commit("changed again"), search,
+		}},
+	}
 }
 
 func randomEntry(r *rand.Rand, i int) sdk.Entry {
@@ -259,11 +262,12 @@ func randomVector(r *rand.Rand) []float32 {
 }
 
 // queries draws n queries whose first depth places are clear in each leg.
-func (c *collection) queries(r *rand.Rand, n, depth int) []sdk.Query {
+func (c *collection) queries(n, depth int) []sdk.Query {
+	random := rand.New(rand.NewPCG(7, 3))
 	var all []sdk.Query
 	for range 500 * n {
-		q := sdk.Query{Text: randomText(r, 1+r.IntN(6)), Vector: randomVector(r)}
-		if c.clear(c.deepest(), q, depth) {
+		q := sdk.Query{Text: randomText(random, 1+random.IntN(6)), Vector: randomVector(random)}
+		if c.clear(q, depth) {
 			if all = append(all, q); len(all) == n {
 				return all
 			}
@@ -273,166 +277,99 @@ func (c *collection) queries(r *rand.Rand, n, depth int) []sdk.Query {
 	return nil
 }
 
-// deepest is the mode that asks all legs of the collection.
-func (c *collection) deepest() sdk.Mode { return c.modes()[len(c.modes())-1] }
-
 // clear reports whether no two scores of the first places of a leg are so close that rounding could exchange
 // them, unless they are equal.
-func (c *collection) clear(mode sdk.Mode, q sdk.Query, depth int) bool {
-	hits, err := c.model.Search(c.Context(), c.name, sdk.Search{Mode: mode, NumCandidates: depth + 1}, []sdk.Query{q})
+func (c *collection) clear(q sdk.Query, depth int) bool {
+	modes := c.modes()
+	hits, err := c.model.Search(c.Context(), c.name, sdk.Search{Mode: modes[len(modes)-1], NumCandidates: depth + 1}, []sdk.Query{q})
 	if err != nil {
 		c.Fatalf("search the model: %v", err)
 	}
-	apart := func(before, after float32) bool {
-		gap := float64(before) - float64(after)
-		return gap == 0 || gap >= 4*c.Options.Tolerance*max(1, float64(after))
-	}
-	for i := 1; i < len(hits[0].Dense); i++ {
-		if !apart(hits[0].Dense[i-1].Dense, hits[0].Dense[i].Dense) {
-			return false
-		}
-	}
-	for i := 1; i < len(hits[0].Lexical); i++ {
-		if !apart(hits[0].Lexical[i-1].Lexical, hits[0].Lexical[i].Lexical) {
-			return false
-		}
-	}
-	return true
-}
-
-// ties checks that equal scores stand in the order of the ids, also where only
-// some of them are wanted.
-func (c *collection) ties() {
-	var batch []sdk.Entry
-	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(40) {
-		batch = append(batch, sdk.Entry{ID: fmt.Sprintf("t%d", i), Text: "the same text", Vector: axis(i % 2)})
-	}
-	batch = append(batch, sdk.Entry{ID: "T", Text: "the same text", Vector: axis(1)}, sdk.Entry{ID: "é", Text: "the same text", Vector: axis(1)})
-	c.put(batch[:20]...)
-	c.put(batch[20:]...)
-	c.commit("")
-	q := sdk.Query{Text: "same", Vector: axis(1)}
-	for _, mode := range c.modes() {
-		for _, depth := range []int{1, 5, 21, 100} {
-			r := ranking(mode, weighted, depth, depth)
-			lists, err := c.retrieve(r, q)
-			want, refused := c.rankings(r, q)
-			c.agree("search", err, refused)
-			ids := idsOf(lists[0])
-			if !slices.ContainsFunc(want, func(w [][]sdk.Candidate) bool { return slices.Equal(ids, idsOf(w[0][:min(depth, len(w[0]))])) }) {
-				c.Errorf("%s, the %d best: %v, want %v", mode, depth, ids, idsOf(want[0][0]))
+	apart := func(leg []sdk.Hit, score func(sdk.Hit) float32) bool {
+		for i := 1; i < len(leg); i++ {
+			before, after := float64(score(leg[i-1])), float64(score(leg[i]))
+			if before != after && before-after < 4*c.Options.Tolerance*max(1, after) {
+				return false
 			}
 		}
+		return true
 	}
+	return apart(hits[0].Dense, func(h sdk.Hit) float32 { return h.Dense }) && apart(hits[0].Lexical, func(h sdk.Hit) float32 { return h.Lexical })
+}
+
+// ties are steps by which equal scores have to stand in the order of the ids, also where only some of them are
+// wanted.
+func ties() []step {
+	order := rand.New(rand.NewPCG(1, 2)).Perm(40)
+	entries := many(42, func(i int) sdk.Entry {
+		if i < 40 {
+			return sdk.Entry{ID: fmt.Sprintf("t%d", order[i]), Text: "the same text", Vector: axis(order[i] % 2)}
+		}
+		return sdk.Entry{ID: []string{"T", "é"}[i-40], Text: "the same text", Vector: axis(1)}
+	})
+	steps := []step{func(c *collection) { c.ordered = true }, put(entries[:20]...), put(entries[20:]...), commit("")}
+	for _, depth := range []int{1, 5, 21, 100} {
+		steps = append(steps, func(c *collection) {
+			for _, mode := range c.modes() {
+				c.compare(ranking(mode, weighted, depth, depth), sdk.Query{Text: "same", Vector: axis(1)})
+			}
+		})
+	}
+	return steps
 }
 
 // axis is the unit vector along an axis.
 func axis(i int) []float32 {
 	x := make([]float32, dimension)
-	x[i] = 1
+	x[i%dimension] = 1
 	return x
 }
 
-func idsOf(list []sdk.Candidate) []string {
-	ids := make([]string, len(list))
-	for i, c := range list {
-		ids[i] = c.ID
-	}
-	return ids
-}
-
-func (c *collection) depths() {
-	random := c.fill()
-	queries := c.queries(random, 3, 60)
+// depths compares lists of any length, with texts and without.
+func depths(c *collection) {
+	queries := c.queries(3, 60)
 	for _, mode := range c.modes() {
-		for _, d := range []struct{ depth, topK int }{
+		for i, d := range []struct{ depth, topK int }{
 			{0, 10}, {10, 0}, {0, 0}, {1, 1}, {1, 10}, {10, 1}, {60, 7}, {7, 60}, {1000, 1000}, {5000, 3},
 		} {
 			for _, f := range []sdk.Fusion{weighted, rrf} {
-				if d.depth > 60 && f == rrf {
-					continue // so far down ranks are not clear
+				r := ranking(mode, f, d.depth, d.topK)
+				if r.Texts = i%2 == 0; d.depth <= 60 || f != rrf { // farther down ranks are not clear
+					c.compare(r, queries...)
 				}
-				c.compare(ranking(mode, f, d.depth, d.topK), queries...)
 			}
 		}
 	}
 }
 
-func (c *collection) nothingToFind() {
-	empty, vector := c.fresh(c.schema), randomVector(c.fill())
+// nothing compares searches for what is not there, or for nothing.
+func nothing(c *collection) {
+	vector := corpusEntries()[0].Vector
 	for _, mode := range c.modes() {
-		r := ranking(mode, weighted, 10, 10)
-		for _, q := range []sdk.Query{
-			{Text: "word1", Vector: vector}, {Text: "unheard of", Vector: vector}, {Text: "", Vector: vector},
-			{Text: " ?!\n\x00 ", Vector: vector}, {Text: "unheard", Vector: make([]float32, dimension)},
-			{Text: "word1", Vector: make([]float32, dimension)},
-		} {
-			empty.compare(r, q)
-			c.compare(r, q)
-		}
-		c.compare(r) // no query
-	}
-	c.delete(c.ids()...)
-	c.commit("emptied")
-	for _, mode := range c.modes() {
-		c.compare(ranking(mode, weighted, 10, 10), sdk.Query{Text: "word1", Vector: vector})
-	}
-}
-
-func (c *collection) textsAsked() {
-	random := c.fill()
-	for _, mode := range c.modes() {
-		r := ranking(mode, weighted, 10, 10)
-		r.Texts = false
-		c.compare(r, c.queries(random, 2, 10)...)
-	}
-}
-
-func (c *collection) oneByOne() {
-	random := c.fill()
-	queries := c.queries(random, 70, 10)
-	for _, mode := range c.modes() {
-		r := ranking(mode, weighted, 10, 10)
-		c.compare(r, queries...)
-		for _, q := range queries[:10] {
-			c.compare(r, q)
-		}
+		c.compare(ranking(mode, weighted, 10, 10)) // no query
+		c.compare(ranking(mode, weighted, 400, 10), []sdk.Query{
+			{Text: "word1", Vector: vector}, {Text: "unheard of", Vector: vector}, {Text: "", Vector: vector}, {Text: " ?!\n\x00 ", Vector: vector},
+			{Text: "unheard", Vector: make([]float32, dimension)}, {Text: "word1", Vector: make([]float32, dimension)},
+		}...)
 	}
 }
 
 // everyAnalyzer checks that texts and queries go through the analyzer that the
 // collection was made with, in another process, too.
-func everyAnalyzer() (all []storeCase) {
-	for _, name := range support.AnalyzerNames() {
-		all = append(all, storeCase{"every analyzer/" + name, func(c *collection) { c.analyzer(name) }})
-	}
-	return all
-}
-
-func (c *collection) analyzer(name string) {
-	c.needsLexical()
-	c = c.fresh(sdk.Schema{Dimension: dimension, Analyzer: name})
+func everyAnalyzer() (all []fact) {
+	var entries []sdk.Entry
 	for i, text := range []string{
 		"func getHTTPServer(max_conns int)", "the http server has 9 conns", "クレジットカードをなくした", "カードの残高", "我的银行卡丢了怎么办", "카드를 분실했다", "บัตรเครดิตหาย", "Straße ﬁne",
 	} {
-		c.put(sdk.Entry{ID: fmt.Sprint(i), Text: text, Context: "a_b", Vector: axis(i)})
+		entries = append(entries, sdk.Entry{ID: fmt.Sprint(i), Text: text, Context: "a_b", Vector: axis(i)})
 	}
-	c.commit("")
-	for range 2 {
-		for _, text := range []string{"HTTP server", "get max_conns", "カード", "银行卡", "카드", "บัตร", "straße FINE", "b"} {
-			c.compare(ranking(sdk.ModeLexical, weighted, 10, 10), sdk.Query{Text: text})
-		}
-		c.restart()
+	var queries []sdk.Query
+	for _, text := range []string{"HTTP server", "get max_conns", "カード", "银行卡", "카드", "บัตร", "straße FINE", "b"} {
+		queries = append(queries, sdk.Query{Text: text})
 	}
-}
-
-// withoutLexical checks a collection that was made without an analyzer: texts
-// are kept there, but not searched.
-func (c *collection) withoutLexical() {
-	c = c.fresh(sdk.Schema{Dimension: dimension})
-	random := rand.New(rand.NewPCG(5, 3))
-	c.put(randomEntry(random, 1), randomEntry(random, 2), randomEntry(random, 3))
-	c.commitChecked("")
-	c.compare(ranking(sdk.ModeDense, weighted, 10, 10), sdk.Query{Text: "word1", Vector: randomVector(random)})
-	c.compare(ranking(sdk.ModeLexical, weighted, 10, 10), sdk.Query{Text: "word1"}) // is refused
+	find := search(ranking(sdk.ModeLexical, weighted, 10, 10), queries...)
+	for _, name := range support.AnalyzerNames() {
+		all = append(all, fact{"every analyzer/" + name, []step{put(entries...), commit(""), find, (*collection).restart, find}, sdk.Schema{Dimension: dimension, Analyzer: name}})
+	}
+	return all
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -16,230 +14,208 @@ import (
 	"github.com/racflow/racflow/sdk/conformance/internal/harness"
 )
 
-var processCases = []storeCase{
-	{"a reader beside a writer", (*collection).readerBeside},
-	{"one after the other", func(c *collection) { c.twoWriters(0, 0, 1, 1) }},
-	{"both at once", func(c *collection) { c.twoWriters(0, 1, 0, 1) }},
-	{"a writer that ends without a commit", (*collection).writerEnds},
-}
-
-// readerBeside checks that another process reads a committed state, and the last one once it has
-// opened the collection again.
-func (c *collection) readerBeside() {
-	random := c.fill()
-	reader := c.beside()
-	vector := randomVector(random)
-	c.put(sdk.Entry{ID: "new", Text: "brandnew", Vector: vector}, sdk.Entry{ID: "e1", Text: "brandnew", Vector: vector})
-	c.delete("e2", "e3")
-	reader.check()
-	reader.probe("word1 word2 brandnew", vector)
-	c.commit("by another process")
-	reader.open()
-	reader.probe("word1 word2 brandnew", vector)
+func processFacts() []fact {
+	first := []step{put(entry("f", "first of all")), commit("first")}
+	return []fact{
+		{name: "a reader beside a writer", steps: []step{
+			corpus, beside(look), put(entry("a", "brandnew"), sdk.Entry{ID: "e1", Text: "brandnew", Vector: axis(1)}), del("e2", "e3"), beside(look),
+			commit("by another process"), beside(reopen),
+		}},
+		{name: "one after the other", steps: append(first, twoWriters(0, 0, 1, 1))},
+		{name: "both at once", steps: append(first, twoWriters(0, 1, 0, 1))},
+		{name: "a writer that ends without a commit", steps: append(first,
+			beside(put(entry("f", "never"), entry("b", "never")), func(c *collection) { c.process.Close() }), reopen, put(entry("a", "the next writer")), commit("next"))},
+	}
 }
 
 // twoWriters opens the collection in two processes, each of which puts an entry of its own when it has its
 // first turn, and commits when it has its second. What there is then is compared with what they were told:
 // at least one of them succeeds, and nothing of it is lost; whoever is refused may try again.
-func (c *collection) twoWriters(turns ...int) {
-	c.put(sdk.Entry{ID: "first", Text: "first of all", Vector: axis(0)})
-	c.commit("first")
-	b := c.beside()
-	writers := [2]*collection{c, b}
-	put := func(s store, i int) error {
-		return s.Put(c.Context(), c.name, []sdk.Entry{{ID: fmt.Sprint(i), Text: fmt.Sprint("written by ", i), Vector: axis(1)}})
-	}
-	commit := func(s store, i int) error { return s.Commit(c.Context(), c.name, fmt.Append(nil, "by ", i)) }
-	var failed [2]error
-	next := [2]func(store, int) error{put, put}
-	for _, i := range turns {
-		if failed[i] == nil {
-			failed[i] = next[i](writers[i].process.Stage, i)
-			next[i] = commit
+func twoWriters(turns ...int) step {
+	return func(c *collection) {
+		c.do(beside())
+		writers := [2]*collection{c, c.others[""]}
+		put := func(s store, i int) error {
+			return s.Put(c.Context(), c.name, []sdk.Entry{{ID: fmt.Sprint(i), Text: fmt.Sprint("written by ", i), Vector: axis(1)}})
 		}
-	}
-	if failed[0] != nil && failed[1] != nil {
-		c.Fatalf("both writers are refused: %v; %v", failed[0], failed[1])
-	}
-	for i, refused := range failed {
-		if refused == nil {
-			_, err := c.model.Open(c.Context(), c.name, c.schema)
-			if err := errors.Join(err, put(c.model, i), commit(c.model, i)); err != nil {
-				c.Fatalf("write to the model: %v", err)
+		commit := func(s store, i int) error { return s.Commit(c.Context(), c.name, fmt.Append(nil, "by ", i)) }
+		var failed [2]error
+		next := [2]func(store, int) error{put, put}
+		for _, i := range turns {
+			if failed[i] == nil {
+				failed[i] = next[i](writers[i].process.Stage, i)
+				next[i] = commit
 			}
-		} else if sdk.CodeOf(refused) != sdk.CodeTransient {
-			c.Errorf("writer %d is refused with %v, want an error made by sdk.Transient", i, refused)
 		}
-	}
-	for _, w := range writers {
-		w.open()
-	}
-	b.put(sdk.Entry{ID: "later", Text: "written later", Vector: axis(2)})
-	b.commitChecked("later")
-	c.open()
-	c.probe("first written later", axis(1))
-}
-
-// writerEnds checks that nothing stands in the way of the next writer, and nothing is seen of the one before.
-func (c *collection) writerEnds() {
-	c.put(sdk.Entry{ID: "first", Text: "first of all", Vector: axis(0)})
-	c.commit("first")
-	b := c.beside()
-	b.put(sdk.Entry{ID: "first", Text: "never", Vector: axis(1)}, sdk.Entry{ID: "b", Text: "never", Vector: axis(1)})
-	b.process.Close()
-	c.open()
-	c.put(sdk.Entry{ID: "a", Text: "the next writer", Vector: axis(2)})
-	c.commitChecked("next")
-	c.probe("first never writer", axis(1))
-}
-
-var togetherCases = []storeCase{
-	{"collections do not mix", (*collection).collections},
-	{"readers see one commit", (*collection).readers},
-	{"many searches", (*collection).manySearches},
-	{"cancelled search", (*collection).cancelledSearch},
-	{"cancelled put", (*collection).cancelledPut},
-}
-
-// collections checks collections whose names are alike: an uncommitted change
-// of one has nothing to do with the others.
-func (c *collection) collections() {
-	all := []*collection{c}
-	for _, suffix := range []string{"x", "X", ".x", "_x", "-x", "/x", "é", "e\u0301", " x", "%78"} {
-		all = append(all, c.other(c.name+suffix, c.schema))
-	}
-	all = append(all, c.other(c.name+".narrow", sdk.Schema{Dimension: 2}))
-	for i, c := range all {
-		vector := make([]float32, c.schema.Dimension)
-		vector[i%len(vector)] = 1
-		c.put(sdk.Entry{ID: "same", Text: fmt.Sprint("text of ", i), Label: c.name, Vector: vector})
-		c.put(sdk.Entry{ID: fmt.Sprint("own ", i), Text: "own text", Label: c.name, Vector: vector})
-	}
-	for i, c := range all {
-		if i%2 == 0 {
-			c.commit("first")
+		if failed[0] != nil && failed[1] != nil {
+			c.Fatalf("both writers are refused: %v; %v", failed[0], failed[1])
 		}
-	}
-	check := func() {
-		for _, c := range all {
-			c.check()
-			vector := make([]float32, c.schema.Dimension)
-			vector[0] = 1
-			c.compare(ranking(sdk.ModeDense, weighted, 5, 5), sdk.Query{Text: "text", Vector: vector})
-		}
-	}
-	check()
-	all[1].commit("second")
-	all[2].delete("same")
-	all[2].commit("third")
-	check()
-	for _, c := range all {
-		c.open()
-	}
-	check()
-}
-
-// generation is a state of the entries of readers: all have this vector, this
-// text and this metadata.
-func generation(g, n int) []sdk.Entry {
-	vector := make([]float32, dimension)
-	sin, cos := math.Sincos(float64(g) / 400)
-	vector[0], vector[1] = float32(cos), float32(sin)
-	all := make([]sdk.Entry, n)
-	for i := range all {
-		all[i] = sdk.Entry{
-			ID: fmt.Sprint("r", i), Text: "common" + strings.Repeat(" filler", g%50), Meta: sdk.Meta{"generation": float64(g)}, Vector: vector,
-		}
-	}
-	return all
-}
-
-// readers checks that whoever reads while another writes finds one committed
-// state each time: all entries, and all of one generation.
-func (c *collection) readers() {
-	const entries = 40
-	c.put(generation(0, entries)...)
-	c.commit("")
-	all := c.ids()
-	reader := func() error { return c.oneState(all) }
-	c.whileWriting([]func() error{reader, reader, reader}, func(g int) {
-		batch := generation(g, entries)
-		c.put(batch[:entries/2]...)
-		c.put(batch[entries/2:]...)
-	})
-	c.check()
-}
-
-// whileWriting writes and commits again and again while others read.
-func (c *collection) whileWriting(read []func() error, write func(commit int)) {
-	var rounds atomic.Int64
-	ctx, stop := context.WithCancel(c.Context())
-	defer stop()
-	readers, ctx := errgroup.WithContext(ctx) // which ends with the first error, too
-	for _, read := range read {
-		readers.Go(func() error {
-			for ctx.Err() == nil {
-				if err := read(); err != nil {
-					return err
+		for i, refused := range failed {
+			if refused == nil {
+				_, err := c.model.Open(c.Context(), c.name, c.schema)
+				if err := errors.Join(err, put(c.model, i), commit(c.model, i)); err != nil {
+					c.Fatalf("write to the model: %v", err)
 				}
-				rounds.Add(1)
+			} else if sdk.CodeOf(refused) != sdk.CodeTransient {
+				c.Errorf("writer %d is refused with %v, want an error made by sdk.Transient", i, refused)
 			}
-			return nil
-		})
-	}
-	for commit := 1; ctx.Err() == nil && (commit <= 15 || commit < 300 && rounds.Load() < 60); commit++ {
-		write(commit)
-		c.commit("")
-	}
-	stop()
-	if err := readers.Wait(); err != nil {
-		c.Errorf("while another wrote: %v", err)
+		}
+		for _, w := range writers {
+			w.open()
+		}
+		c.do(beside(func(c *collection) { c.put(entry("l", "written later")); c.commit("later") }), reopen)
 	}
 }
 
-// oneState reads all entries in every way.
-func (c *collection) oneState(ids []string) error {
-	ctx, stage, n := c.Context(), c.process.Stage, len(ids)
+func togetherFacts() []fact {
+	var mixed, all []step
+	suffixes := []string{"x", "X", ".x", "_x", "-x", "/x", "x ", "é", "e\u0301", " x", "%78", ".narrow"}
+	for i, suffix := range suffixes {
+		schema, vector := sdk.Schema{}, axis(i)
+		if suffix == ".narrow" {
+			schema.Dimension, vector = 2, []float32{0, 1}
+		}
+		steps := []step{put(sdk.Entry{ID: "same", Text: "text of " + suffix, Label: suffix, Vector: vector}, sdk.Entry{ID: "own " + suffix, Text: "own text", Vector: vector})}
+		if i%2 == 0 {
+			steps = append(steps, commit("first"))
+		}
+		mixed = append(mixed, as(suffix, schema, steps...))
+		all = append(all, at(suffix, look))
+	}
+	look := func(c *collection) { c.do(all...) }
+	mixed = append(mixed, look, at("X", commit("second")), at(".x", del("same"), commit("third")), look)
+	for _, suffix := range suffixes {
+		mixed = append(mixed, at(suffix, reopen))
+	}
+	queries := func(n int) (all []sdk.Query) {
+		entries := corpusEntries()
+		for i := range n {
+			all = append(all, sdk.Query{Text: entries[i%300].Text, Vector: entries[i%300].Vector})
+		}
+		return all
+	}
+	return []fact{
+		{name: "collections do not mix", steps: append(mixed, look)},
+		{name: "readers see one commit", steps: []step{whileWriting(nil, nil)}},
+		{name: "tenants while entries move", steps: []step{filtered, whileWriting(ptr(meta("tenant").is("a")), ptr(meta("tenant").is("b")))}},
+		{name: "many searches", steps: []step{corpus, manySearches}},
+		{name: "cancelled search", steps: []step{corpus, func(c *collection) {
+			all := queries(2000)
+			for _, mode := range c.modes() {
+				c.givesUp(len(all), func(ctx context.Context, n int) error {
+					_, err := c.process.Stage.Retrieve(ctx, c.name, ranking(mode, weighted, 100, 100), vectorless(mode, all[:n]))
+					return err
+				})
+			}
+		}, look}},
+		{name: "cancelled put", steps: []step{corpus, func(c *collection) {
+			batch := many(3000, func(i int) sdk.Entry {
+				return sdk.Entry{ID: fmt.Sprint("e", i), Text: "put by a call that was given up", Vector: axis(i)}
+			})
+			c.givesUp(len(batch), func(ctx context.Context, n int) error { return c.process.Stage.Put(ctx, c.name, batch[:n]) })
+		}, put(entry("a", "after it")), del("e8"), commit("after a cancelled put")}},
+	}
+}
+
+func ptr(f sdk.Filter) *sdk.Filter { return &f }
+
+// whileWriting replaces all entries by each of many commits, while a reader for each filter finds one committed state each
+// time: all entries, or those of its tenant, and all of one commit. Every entry moves to the other one of two
+// tenants each time; what a tenant finds is its own, and an entry that moves while its text is fetched may be left out.
+func whileWriting(filters ...*sdk.Filter) step {
+	const entries = 40
+	return func(c *collection) {
+		write := func(g int) {
+			sin, cos := math.Sincos(float64(g) / 400)
+			c.put(many(entries, func(i int) sdk.Entry {
+				return sdk.Entry{
+					ID: fmt.Sprint("r", i), Text: "common" + strings.Repeat(" filler", g%50), Vector: []float32{float32(cos), float32(sin), 0, 0, 0, 0, 0, 0},
+					Meta: sdk.Meta{"commit": float64(g), "tenant": []string{"a", "b"}[(i+g)%2]},
+				}
+			})...)
+			c.commit("")
+		}
+		write(0)
+		ids := c.scan(sdk.Scan{})
+		var rounds atomic.Int64
+		ctx, stop := context.WithCancel(c.Context())
+		defer stop()
+		readers, ctx := errgroup.WithContext(ctx) // which ends with the first error, too
+		for _, f := range filters {
+			readers.Go(func() error {
+				for ctx.Err() == nil {
+					if err := c.oneState(ids, f); err != nil {
+						return err
+					}
+					rounds.Add(1)
+				}
+				return nil
+			})
+		}
+		for g := 1; ctx.Err() == nil && (g <= 15 || g < 300 && rounds.Load() < 60); g++ {
+			write(g)
+		}
+		stop()
+		if err := readers.Wait(); err != nil {
+			c.Errorf("while another wrote: %v", err)
+		}
+		c.look()
+	}
+}
+
+// oneState reads all entries in every way, or those of a tenant by searches.
+func (c *collection) oneState(ids []string, filter *sdk.Filter) error {
+	same := func(what string, found int, commit any, first any) error {
+		if commit != first {
+			return fmt.Errorf("%s: an entry of commit %v beside one of %v", what, commit, first)
+		}
+		if filter == nil && found != len(ids) || found > len(ids) {
+			return fmt.Errorf("%s: %d of %d entries", what, found, len(ids))
+		}
+		return nil
+	}
 	for _, mode := range c.modes() {
-		lists, err := c.retrieve(ranking(mode, weighted, n, n), sdk.Query{Text: "common", Vector: axis(0)})
+		lists, err := c.retrieve(ranking(mode, weighted, len(ids), len(ids)), sdk.Query{Text: "common", Vector: axis(0), Filter: filter})
 		if err != nil {
 			return fmt.Errorf("%s search: %w", mode, err)
 		}
-		if len(lists[0]) != n {
-			return fmt.Errorf("%s search: %d of %d entries", mode, len(lists[0]), n)
-		}
-		first := lists[0][0]
 		for _, e := range lists[0] {
-			if e.Meta["generation"] != first.Meta["generation"] || !(math.Abs(float64(e.Score-first.Score)) < 1e-6) {
-				return fmt.Errorf("%s search: %s with score %v of generation %v beside %s with %v of %v",
-					mode, e.ID, e.Score, e.Meta["generation"], first.ID, first.Score, first.Meta["generation"])
+			first := lists[0][0]
+			if !filter.Match(e.ID, "", e.Meta) {
+				return fmt.Errorf("%s search: %s finds %s with %v", mode, filter, e.ID, e.Meta)
+			}
+			if filter != nil {
+				continue
+			}
+			if err := same(fmt.Sprintf("%s search", mode), len(lists[0]), e.Meta["commit"], first.Meta["commit"]); err != nil {
+				return err
+			}
+			if !(math.Abs(float64(e.Score-first.Score)) < 1e-6) {
+				return fmt.Errorf("%s search: score %v beside %v", mode, e.Score, first.Score)
 			}
 		}
 	}
-	got, err := stage.Get(ctx, c.name, ids)
-	if err != nil {
-		return fmt.Errorf("get: %w", err)
+	if filter != nil {
+		return nil
 	}
-	page, err := stage.Scan(ctx, c.name, sdk.Scan{Texts: true})
-	if err != nil {
-		return fmt.Errorf("scan: %w", err)
+	got, err := c.process.Stage.Get(c.Context(), c.name, ids)
+	page, scanned := c.process.Stage.Scan(c.Context(), c.name, sdk.Scan{Texts: true})
+	if err := errors.Join(err, scanned); err != nil {
+		return err
 	}
 	for what, entries := range map[string][]sdk.Entry{"get": got, "scan": page.Entries} {
-		if len(entries) != n {
-			return fmt.Errorf("%s: %d of %d entries", what, len(entries), n)
-		}
 		for _, e := range entries {
-			if e.Meta["generation"] != entries[0].Meta["generation"] {
-				return fmt.Errorf("%s: %q of generation %v beside %q of %v", what, e.ID, e.Meta["generation"], entries[0].ID, entries[0].Meta["generation"])
+			if err := same(what, len(entries), e.Meta["commit"], entries[0].Meta["commit"]); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-func (c *collection) manySearches() {
-	random := c.fill()
-	queries := c.queries(random, 40, 10)
+// manySearches searches at the same time for what it has found in one call.
+func manySearches(c *collection) {
+	queries := c.queries(40, 10)
 	var calls errgroup.Group
 	for _, mode := range c.modes() {
 		r := ranking(mode, weighted, 10, 10)
@@ -250,49 +226,16 @@ func (c *collection) manySearches() {
 		for i, q := range queries {
 			calls.Go(func() error {
 				got, err := c.retrieve(r, q)
-				if err != nil {
-					return err
+				if err == nil && fmt.Sprint(got[0]) != fmt.Sprint(want[i]) {
+					err = fmt.Errorf("%s search, query %d: %v, alone it was %v", mode, i, got[0], want[i])
 				}
-				if fmt.Sprint(got[0]) != fmt.Sprint(want[i]) {
-					return fmt.Errorf("%s search, query %d: %v, alone it was %v", mode, i, got[0], want[i])
-				}
-				return nil
+				return err
 			})
 		}
 	}
 	if err := calls.Wait(); err != nil {
 		c.Errorf("%v", err)
 	}
-}
-
-func (c *collection) cancelledSearch() {
-	random := c.fill()
-	queries := make([]sdk.Query, 2000)
-	for i := range queries {
-		queries[i] = sdk.Query{Text: randomText(random, 5), Vector: randomVector(random)}
-	}
-	for _, mode := range c.modes() {
-		c.givesUp(len(queries), func(ctx context.Context, n int) error {
-			_, err := c.process.Stage.Retrieve(ctx, c.name, ranking(mode, weighted, 100, 100), vectorless(mode, queries[:n]))
-			return err
-		})
-	}
-	c.check()
-	c.probe("word1 word2", queries[0].Vector)
-}
-
-func (c *collection) cancelledPut() {
-	random := c.fill()
-	batch := make([]sdk.Entry, 3000)
-	for i := range batch {
-		batch[i] = randomEntry(random, i)
-	}
-	c.givesUp(len(batch), func(ctx context.Context, n int) error { return c.process.Stage.Put(ctx, c.name, batch[:n]) })
-	c.check()
-	c.put(randomEntry(random, 7))
-	c.delete("e8")
-	c.commitChecked("after a cancelled put")
-	c.probe("word1 word2", randomVector(random))
 }
 
 // givesUp opens the collection again after each call that was given up, when that one has ended: nobody
@@ -318,88 +261,4 @@ func (c *collection) givesUp(many int, call func(ctx context.Context, n int) err
 		c.Errorf("%v", err)
 	}
 	again()
-}
-
-// tenantCases are about entries that belong to somebody: none of them may be found by others.
-var tenantCases = []storeCase{
-	{"tenants", (*collection).tenants},
-	{"tenants while entries move", (*collection).movingTenants},
-}
-
-func tenant(name string) sdk.Filter { return meta("tenant").is(name) }
-
-// tenants searches as each of several tenants, also by rules of their own that try to reach what is not
-// theirs. Names of tenants are alike, and what others have is nearer to the query.
-func (c *collection) tenants() {
-	names := []string{"a", "A", "a ", "ab", "b", "", "a%", "1", "true", "null"}
-	random := rand.New(rand.NewPCG(5, 5))
-	var entries []sdk.Entry
-	for i := range 12 * len(names) {
-		e := sdk.Entry{ID: fmt.Sprintf("f%03d", i), Label: []string{"red", "green", ""}[i%3], Meta: sdk.Meta{"n": float64(i % 7)}}
-		if name := names[i%len(names)]; i < 11*len(names) {
-			e.Meta["tenant"] = name
-		} else if i%2 == 0 {
-			e.Meta["tenant"] = []any{1.0, true}[i/2%2] // of another type than any name
-		}
-		entries = append(entries, e)
-	}
-	c.fillFiltered(entries...)
-	var filters []sdk.Filter
-	for _, name := range names {
-		own := tenant(name)
-		filters = append(filters, own,
-			and(own, or(label.is("red"), not(label.is("red")))),
-			and(own, or(tenant("b"), meta("n").compare(sdk.FilterGreater, 3))),
-			and(not(not(own)), label.is("red", "green")),
-			and(own, randomFilter(random, 3)))
-	}
-	c.selects(filters...)
-	for _, mode := range c.modes() { // deeper than a tenant has entries
-		own := tenant("a")
-		q := sdk.Query{Text: strings.Repeat("filler ", 3), Vector: entries[1].Vector, Filter: &own}
-		c.compare(ranking(mode, rrf, len(entries), len(entries)), q)
-	}
-}
-
-// movingTenants moves every entry to the other one of two tenants with each commit, while both search: what
-// one of them finds is always its own. An entry that moves while its text is fetched may be left out.
-func (c *collection) movingTenants() {
-	const entries = 40
-	owner := func(i, commit int) sdk.Meta { return sdk.Meta{"tenant": []string{"a", "b"}[(i+commit)%2]} }
-	all := make([]sdk.Entry, entries)
-	for i := range all {
-		all[i] = sdk.Entry{ID: fmt.Sprint("m", i), Meta: owner(i, 0)}
-	}
-	c.fillFiltered(all...)
-	q := c.everything()
-	finds := func(name string) func() error {
-		q, own := q, tenant(name)
-		q.Filter = &own
-		return func() error {
-			for _, mode := range c.modes() {
-				lists, err := c.retrieve(ranking(mode, weighted, entries, entries), q)
-				if err != nil {
-					return err
-				}
-				if len(lists[0]) > entries/2 {
-					return fmt.Errorf("%s search: tenant %s finds %d entries and has %d", mode, name, len(lists[0]), entries/2)
-				}
-				for _, found := range lists[0] {
-					if found.Meta["tenant"] != name {
-						return fmt.Errorf("%s search: tenant %s finds %s of tenant %v", mode, name, found.ID, found.Meta["tenant"])
-					}
-				}
-			}
-			return nil
-		}
-	}
-	c.whileWriting([]func() error{finds("a"), finds("b")}, func(commit int) {
-		moved := slices.Clone(all)
-		for i := range moved {
-			moved[i].Meta = owner(i, commit)
-		}
-		c.put(moved...)
-	})
-	c.check()
-	c.selects(tenant("a"), tenant("b"))
 }

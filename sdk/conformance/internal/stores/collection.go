@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -18,65 +19,11 @@ import (
 	"github.com/racflow/racflow/sdk/flat"
 )
 
-// storeCase is one check, on a new collection in a process of its own.
-type storeCase struct {
-	name string
-	run  func(*collection)
-}
-
-// topics are groups of checks with one reason.
-var topics = []struct {
-	name, why, fix string
-	cases          []storeCase
-}{
-	{"search", "A pipeline's answers depend on exact scores in one order, whichever store has the knowledge.",
-		"Compare what the search returns with what sdk.Store, sdk.Hits and sdk.Ranking promise; BM25 has k1 = 1.2 and b = 0.75.", searchCases},
-	{"filters", filtersWhy,
-		"Do what sdk.Filter says of each operator, also where the value is missing or of another type; or do not declare sdk.Filters.", filterCases},
-	{"write", "A build never changes what is being searched, until one commit makes all of it visible.",
-		"Keep puts and deletes pending until Commit; the last put of an id counts; Open drops what is pending.", writeCases},
-	{"restart", "What was committed outlives every process, and what was not is gone.",
-		"Write to disk in Commit, before it returns, and read that in Open.", restartCases},
-	{"content", "People's texts, ids, labels and metadata come back letter by letter.",
-		"Do not escape, cut, trim or normalise what is stored.", contentCases},
-	{"scan", "A build compares the store with its source page by page; an entry that is left out is embedded and paid for again.",
-		"Order pages by id, begin each after the last id of the one before, and keep a page below the size of a message.", scanCases},
-	{"list", "`racflow knowledge` lists and removes collections, also those that this process has not opened.",
-		"List every collection once, by name, and remove all of one in Drop.", listCases},
-	{"refuse", "An invalid entry or query fails alone, as an invalid one, so that nobody tries it again.",
-		"Return sdk.Invalid, or sdk.RowErrors with it, and store nothing of what is refused.", refuseCases},
-	{"together", "Runs search while a build writes, and give calls up when a person stops them.",
-		"Let each search see one commit, keep collections apart, and stop working when the context ends.", togetherCases},
-	{"processes", "Several runs and a server share knowledge: one builds while others read, or wants to build, too.",
-		"Refuse a change, or its commit, with sdk.Transient where another process has changed the collection since this one opened it.", processCases},
-}
-
-const filtersWhy = "Filters choose entries before the best are chosen; one too many or too few is a wrong answer that nobody sees."
-
-// Checks are all checks of stores.
-func Checks() (all []harness.Check) {
-	for _, topic := range topics {
-		for _, c := range topic.cases {
-			run := func(t *harness.T, s *harness.Subject) error {
-				schema := sdk.Schema{Dimension: dimension, Analyzer: "standard"}
-				if s.Options.DenseOnly != "" {
-					schema.Analyzer = ""
-				}
-				c.run(newCollection(t, s, schema))
-				return nil
-			}
-			all = append(all, harness.Check{Name: topic.name + "/" + c.name, Why: topic.why, Fix: topic.fix, Within: harness.Longest, Run: run})
-		}
-	}
-	return all
-}
-
 // dimension is that of all vectors, where not said otherwise.
 const dimension = 8
 
-// collection is one of the store under test beside one of the same name in its model, a store that
-// scores and sorts everything (package flat). Whatever is done with the one is done with the other,
-// and they have to agree. Its methods end the check at an error.
+// collection is one of the store under test beside one of the same name in its model. Whatever is done with
+// the one is done with the other, and they have to agree. Its methods end the check at an error.
 type collection struct {
 	*harness.T
 	*harness.Subject
@@ -86,6 +33,10 @@ type collection struct {
 	model   sdk.Store  // a new one for each process
 	name    string
 	schema  sdk.Schema
+	probes  []sdk.Query            // for what was put last
+	bytes   int                    // of all texts that were put
+	ordered bool                   // scores are exactly equal where they are so in the model
+	others  map[string]*collection // by suffix; "": in another process
 }
 
 // Names of collections differ from those of other runs, whose collections a
@@ -97,20 +48,25 @@ var (
 
 // newCollection opens a collection in a new process.
 func newCollection(t *harness.T, s *harness.Subject, schema sdk.Schema) *collection {
-	name := fmt.Sprintf("conformance_%08x_%d", testRun, collections.Add(1))
-	c := &collection{T: t, Subject: s, setup: s.Setup(t), place: &memory{}, name: name, schema: schema}
+	c := &collection{T: t, Subject: s, setup: s.Setup(t), place: &memory{}, schema: schema, others: map[string]*collection{}}
+	c.name = fmt.Sprintf("conformance_%08x_%dc", testRun, collections.Add(1))
 	c.start()
 	c.open()
 	return c
 }
 
-// fresh is another collection, in a process of its own.
-func (c *collection) fresh(schema sdk.Schema) *collection {
-	return newCollection(c.T, c.Subject, schema)
+// copy is the same but for its name, and what was put.
+func (c *collection) copy(name string) *collection {
+	o := *c
+	o.name, o.probes, o.others = name, nil, map[string]*collection{}
+	return &o
 }
 
-// start starts a process, which knows of no collection yet.
+// start starts a process, which knows of no collection yet, in the place of the one before.
 func (c *collection) start() {
+	if c.process != nil {
+		c.process.Close()
+	}
 	var err error
 	if c.process, err = c.Open(c.T, c.setup); err != nil {
 		c.Fatalf("open the stage: %v", err)
@@ -139,35 +95,12 @@ func (c *collection) restart() {
 	c.open()
 }
 
-// other opens a collection beside this one, in the same process.
-func (c *collection) other(name string, schema sdk.Schema) *collection {
-	o := *c
-	o.name, o.schema = name, schema
-	o.dropAtEnd()
-	o.open()
-	return &o
-}
-
-// beside opens the collection in another process.
-func (c *collection) beside() *collection {
-	o := *c
-	o.start()
-	o.open()
-	return &o
-}
-
 // modes are those of the collections under test.
 func (c *collection) modes() []sdk.Mode {
-	if c.Options.DenseOnly != "" {
+	if c.Options.DenseOnly != "" || c.schema.Analyzer == "" {
 		return []sdk.Mode{sdk.ModeDense}
 	}
 	return []sdk.Mode{sdk.ModeDense, sdk.ModeLexical, sdk.ModeHybrid}
-}
-
-func (c *collection) needsLexical() {
-	if reason := c.Options.DenseOnly; reason != "" {
-		c.Skipf("dense only: %s", reason)
-	}
 }
 
 // store is what the store under test and its model have in common.
@@ -190,9 +123,11 @@ func both[T any](c *collection, what string, call func(store) (T, error)) (got, 
 	return got, want
 }
 
-// change is both for a call that returns an error alone.
-func (c *collection) change(what string, call func(store) error) {
-	c.agree(what, call(c.process.Stage), call(c.model))
+// change is both for a call that returns an error alone. It reports whether the model takes the change.
+func (c *collection) change(what string, call func(store) error) bool {
+	err, refused := call(c.process.Stage), call(c.model)
+	c.agree(what, err, refused)
+	return refused == nil
 }
 
 // agree compares the error of a call with that of the model.
@@ -230,7 +165,7 @@ func (c *collection) refused(what string, err error) {
 // open opens the collection, which drops what is pending, and compares all that is committed.
 func (c *collection) open() {
 	c.openAs("open", c.name, c.schema)
-	c.check()
+	c.look()
 }
 
 func (c *collection) openAs(what, name string, schema sdk.Schema) {
@@ -241,8 +176,21 @@ func (c *collection) openAs(what, name string, schema sdk.Schema) {
 	}
 }
 
+// put puts entries; what looks at the collection asks for the first and the last of them from then on.
 func (c *collection) put(entries ...sdk.Entry) {
-	c.change(fmt.Sprintf("put %d entries", len(entries)), func(s store) error { return s.Put(c.Context(), c.name, entries) })
+	what := fmt.Sprintf("put %d entries", len(entries))
+	taken := c.change(what, func(s store) error { return s.Put(c.Context(), c.name, entries) })
+	if !taken || len(entries) == 0 {
+		return
+	}
+	for _, e := range []sdk.Entry{entries[0], entries[len(entries)-1]} {
+		text := e.Context + " " + e.Text
+		c.probes = append(c.probes, sdk.Query{Text: strings.ToValidUTF8(text[:min(len(text), 200)], ""), Vector: e.Vector})
+	}
+	c.probes = c.probes[max(0, len(c.probes)-6):]
+	for _, e := range entries {
+		c.bytes += len(e.Text) + len(e.Context)
+	}
 }
 
 func (c *collection) delete(ids ...string) {
@@ -253,14 +201,19 @@ func (c *collection) commit(note string) {
 	c.change("commit", func(s store) error { return s.Commit(c.Context(), c.name, []byte(note)) })
 }
 
-// commitChecked is commit and check.
-func (c *collection) commitChecked(note string) {
-	c.commit(note)
-	c.check()
-}
-
 func (c *collection) drop() {
 	c.change("drop", func(s store) error { return s.Drop(c.Context(), c.name) })
+}
+
+// look compares all that is committed: by Scan, by Get, and by searches that find everything.
+func (c *collection) look() {
+	ids := c.scan(sdk.Scan{Texts: true, Vectors: true})
+	c.get(ids...)
+	for _, mode := range c.modes() {
+		r := ranking(mode, weighted, len(ids)+1, len(ids)+1)
+		r.Texts = c.bytes < 16<<20 // more may not fit into a message
+		c.compare(r, c.probes...)
+	}
 }
 
 // get compares entries that are got by their ids.
@@ -319,18 +272,23 @@ func (c *collection) entries(in store, s sdk.Scan) (all []sdk.Entry) {
 	}
 }
 
-// ids are those of what is committed.
-func (c *collection) ids() (ids []string) {
-	for _, e := range c.entries(c.model, sdk.Scan{}) {
-		ids = append(ids, e.ID)
+// list compares what List reports of the collection and of those beside it; a server may have others.
+func (c *collection) list() {
+	got, want := both(c, "list", func(s store) ([]sdk.Collection, error) { return s.List(c.Context()) })
+	if !slices.IsSortedFunc(got, func(a, b sdk.Collection) int { return strings.Compare(a.Name, b.Name) }) {
+		c.Errorf("list: %+v is not sorted by name", got)
 	}
-	return ids
-}
-
-// check compares all that is committed, by Scan and Get.
-func (c *collection) check() {
-	c.scan(sdk.Scan{Texts: true, Vectors: true})
-	c.get(c.ids()...)
+	describe := func(all []sdk.Collection) (lines []string) {
+		for _, one := range all {
+			if strings.HasPrefix(one.Name, c.name) {
+				lines = append(lines, fmt.Sprintf("%q: %d entries of dimension %d, note %q", one.Name, one.Entries, one.Dimension, one.Note))
+			}
+		}
+		return lines
+	}
+	if !slices.Equal(describe(got), describe(want)) {
+		c.Errorf("list: %v, want %v", describe(got), describe(want))
+	}
 }
 
 // sameEntry compares an entry with that of the model. Of a vector the direction counts.
