@@ -1,8 +1,11 @@
 package milvus
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/gob"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -41,26 +44,29 @@ type counter struct {
 
 func newCounter(t *testing.T) (*counter, config) {
 	c := &counter{schema: sdk.Schema{Dimension: 4, Analyzer: "standard"}}
+	analyzer, err := support.NamedAnalyzer(c.schema.Analyzer)
+	must.Do(t, err)
 	frequencies := map[uint32]uint32{}
 	words := 0
 	for i := range 10 {
 		text := fmt.Sprint("tea number", i)
-		counts := table.CountWords(standard, "", text)
-		for _, w := range counts.All() {
+		counts := table.CountWords(analyzer, "", text)
+		for _, w := range counts.Words {
 			frequencies[w.Word]++
 		}
 		words += counts.Length
 		c.rows = append(c.rows, table.Row{
-			Key: table.RowKey(int64(i)), Sequence: int64(i), Meta: []byte("{}"), Counts: counts,
+			Key: table.RowKey(fmt.Sprint("entry ", i)), Meta: []byte("{}"), Counts: counts,
 			Entry: sdk.Entry{ID: fmt.Sprint("entry ", i), Text: text, Vector: table.UnitVector([]float32{1, float32(i), 0, 0})},
 		})
 	}
-	state := State{Note: []byte("note"), Frequencies: frequencies}.Rows(1)
-	record, err := json.Marshal(Record{
-		Commit: 1, Next: 10, Entries: 10, Words: int64(words), Lowest: 2, Parts: len(state),
-	})
+	last := record{Number: 1, ID: "id", State: "id", Parts: 1, Entries: 10, Words: int64(words), Lowest: 2}
+	var content bytes.Buffer
+	must.Do(t, gob.NewEncoder(&content).Encode(state{Note: []byte("note"), Frequencies: frequencies}))
+	text, err := json.Marshal(last)
 	must.Do(t, err)
-	c.rows = slices.Concat(c.rows, state, []table.Row{table.System(TurnKey(1, "record"), string(record))})
+	keys := last.keys()
+	c.rows = append(c.rows, table.System(keys[0], string(text)), table.System(keys[1], base64.StdEncoding.EncodeToString(content.Bytes())))
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Do(t, err)
@@ -123,9 +129,9 @@ func (c *counter) GetLoadState(context.Context, *milvuspb.GetLoadStateRequest) (
 func (c *counter) found(all []table.Row, expr string, fields []string) ([]table.Row, []*schemapb.FieldData) {
 	var rows []table.Row
 	for _, r := range all {
-		turn := table.SystemKey("turn-") // by which the rows of turns are asked for
-		if expr == "" && r.Sequence != table.SystemSequence || strings.Contains(expr, strconv.Quote(r.Key)) ||
-			strings.Contains(expr, strconv.Quote(turn)) && strings.HasPrefix(r.Key, turn) {
+		_, prefix, _ := strings.Cut(expr, `>= "`) // by which system rows are asked for
+		prefix, _, asked := strings.Cut(prefix, `"`)
+		if expr == "" && !strings.HasPrefix(r.Key, table.SystemPrefix) || strings.Contains(expr, strconv.Quote(r.Key)) || asked && strings.HasPrefix(r.Key, prefix) {
 			rows = append(rows, r)
 		}
 	}

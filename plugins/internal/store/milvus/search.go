@@ -14,16 +14,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file searches: what one call returns is of one commit.
+// This file searches.
 //
 // A server's order is only nearly right. The words of a row are weighed with the
-// average length when it was put, dead rows and those of a writer at work take the
-// place of others, and filters are translated to something weaker where engines
-// disagree. So a leg reads more rows than wanted, scores them again with today's
-// statistics, and knows by a bound on the error whether that was enough; else it
-// reads more, has the server leave out what is not of the commit, and at last
-// reads every row. Only among entries that tie with the last one of a list of more
-// than a hundred the server may choose.
+// average length when it was put, system rows take the place of others, and filters are
+// translated to something weaker where engines disagree. So a leg reads more rows than wanted,
+// scores them again with today's statistics, and knows by a bound on the error whether that was
+// enough; else it reads more, and at last every row. Only among entries that tie with the last
+// one of a list of more than a hundred the server may choose.
 //
 // A hybrid search takes one call for each leg, at once. The cosines of what only the words
 // found take a third one, unless so few are wanted that their vectors come with them. To ask
@@ -35,7 +33,7 @@ import (
 
 // leg is one leg of a search: the dense one unless it is lexical.
 type leg struct {
-	*Snapshot
+	*known
 	wanted  int  // hits of each query
 	cosines bool // also of what only the words found
 	formula table.Formula
@@ -43,44 +41,32 @@ type leg struct {
 	lexical bool
 }
 
-// Start implements table.Leg: some more rows than wanted, because dead rows and ties fall
+// Start implements table.Leg: some more rows than wanted, because system rows and ties fall
 // away, and more again where the server's order is less exact.
 func (l leg) Start() int {
-	n := l.wanted + 16 + int(8*float32(l.wanted)*(l.errorBound()-1))
-	return min(n+min(len(l.Dead), l.wanted), table.MaxRows)
+	n := l.wanted + 16 + l.record.Parts + int(8*float32(l.wanted)*(l.errorBound()-1))
+	return min(n, table.MaxRows)
 }
 
-// Find implements table.Leg. A server that has to leave out what is not of the commit takes
-// longer for it, and most often there is little of that: it is asked to only where such rows
-// are in the way.
+// Find implements table.Leg.
 func (l leg) Find(ctx context.Context, queries []*table.Query, limit int) ([][]table.Hit, []bool, error) {
-	fields, field := []string{table.FieldDetails}, table.FieldVector
+	fields, field := table.FieldsScan, table.FieldVector
 	// A filter that the server cannot check gives the same expression as none.
 	if slices.ContainsFunc(queries, func(q *table.Query) bool { return q.Filter != nil }) {
-		fields = append(fields, table.FieldMeta)
+		fields = append(slices.Clone(fields), table.FieldMeta)
 	}
 	if l.lexical {
 		field = table.FieldWords
 	}
 	if l.vectorsToo(limit) {
-		fields = append(fields, table.FieldVector)
+		fields = append(slices.Clone(fields), table.FieldVector)
 	}
-	hits, enough := make([][]table.Hit, len(queries)), make([]bool, len(queries))
-	for _, ofCommit := range []string{"", l.Expression()} {
-		lists, err := l.Search(ctx, table.And(ofCommit, queries[0].Condition.Expr), fields, l.vectors(queries), field, limit)
-		if err != nil {
-			return nil, nil, err
-		}
-		inTheWay := false
-		for i, rows := range lists {
-			hits[i], enough[i] = l.settle(queries[i], rows, limit)
-			inTheWay = inTheWay || !enough[i] && slices.ContainsFunc(rows, func(r table.Found) bool { return !l.Contains(r.Sequence) })
-		}
-		if !inTheWay {
-			break
-		}
+	lists, err := l.Search(ctx, queries[0].Condition.Expr, fields, l.vectors(queries), field, limit)
+	hits, enough := make([][]table.Hit, len(lists)), make([]bool, len(lists))
+	for i, rows := range lists {
+		hits[i], enough[i] = l.settle(queries[i], rows, limit)
 	}
-	return hits, enough, nil
+	return hits, enough, err
 }
 
 // vectorsToo reports whether vectors come with so many rows that words find. They save a call, which takes
@@ -110,15 +96,15 @@ func (l leg) vectors(queries []*table.Query) *commonpb.PlaceholderValue {
 // the part of a row's score that a word gives grows by a factor of at most a/a0,
 // and not at all where a is smaller.
 func (l leg) errorBound() float32 {
-	if !l.lexical || l.Record.Lowest <= 0 {
+	if !l.lexical || l.record.Lowest <= 0 {
 		return 1
 	}
-	return float32(max(1, l.Record.Average()/l.Record.Lowest))
+	return float32(max(1, l.record.average()/l.record.Lowest))
 }
 
-// accept scores a row unless it is dead or not of the commit, or the filter does not select it.
+// accept scores the row of an entry, if the filter selects it.
 func (l leg) accept(q *table.Query, r *table.Found) (table.Hit, bool) {
-	if !l.Contains(r.Sequence) || l.Dead[r.Sequence] || !q.Filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) {
+	if !r.IsEntry() || !q.Filter.Match(r.Entry.ID, r.Entry.Label, r.Entry.Meta) {
 		return table.Hit{}, false
 	}
 	h := table.Hit{Found: r, Dense: r.Score, BM25: sdk.Unscored}
@@ -175,7 +161,7 @@ func (l leg) Exhausted(ctx context.Context, q *table.Query) error {
 		fields = append(fields, table.FieldVector)
 	}
 	var hits []table.Hit
-	err := walk(ctx, l.Snapshot, q.Filter, "", fields, func(r table.Found) bool {
+	err := walk(ctx, l.known, q.Filter, "", fields, func(r table.Found) bool {
 		r.Entry.Text, r.Entry.Context = "", ""
 		if h, ok := l.accept(q, &r); ok {
 			hits = append(hits, h)
@@ -190,23 +176,23 @@ func (l leg) Exhausted(ctx context.Context, q *table.Query) error {
 }
 
 // newQuery prepares a query that was checked.
-func newQuery(s *Snapshot, given sdk.Query) *table.Query {
+func newQuery(s *known, given sdk.Query) *table.Query {
 	q := &table.Query{Text: given.Text, Filter: given.Filter, Condition: table.ConditionOf(given.Filter)}
 	if x := given.Vector; slices.ContainsFunc(x, func(v float32) bool { return v != 0 }) {
 		q.Vector = make([]float32, table.FieldWidth(len(x)))
 		copy(q.Vector, table.UnitVector(x))
 	}
 	if s.Analyzer != nil {
-		q.Terms = table.Terms(*s.Analyzer, given.Text, s.Record.Entries, s.Frequencies)
+		q.Terms = table.Terms(*s.Analyzer, given.Text, s.record.Entries, s.Frequencies)
 	}
 	q.NoWords = len(q.Terms) == 0
 	return q
 }
 
-// Search finds the best entries of each leg. In a hybrid search hits of both legs carry both scores.
+// search finds the best entries of each leg. In a hybrid search hits of both legs carry both scores.
 // Texts the SDK gets of what it keeps.
-func (v *View) Search(ctx context.Context, search sdk.Search, given []sdk.Query) (all []sdk.Hits, err error) {
-	opened, err := v.Opened()
+func (v *view) search(ctx context.Context, search sdk.Search, given []sdk.Query) (all []sdk.Hits, err error) {
+	opened, err := v.opened()
 	if err != nil {
 		return nil, err
 	}
@@ -219,35 +205,33 @@ func (v *View) Search(ctx context.Context, search sdk.Search, given []sdk.Query)
 	case lexical && opened.Analyzer == nil:
 		return nil, sdk.Invalid(fmt.Errorf("a %s search needs an analyzer and this collection was built without: use mode %q", search.Mode, sdk.ModeDense))
 	}
-	var invalid sdk.RowErrors
-	err = v.Read(ctx, func(snap *Snapshot) error {
-		var queries []*table.Query
-		var at []int
-		queries, at, invalid = table.ParseQueries(given, snap.Schema.Dimension, dense, func(q sdk.Query) *table.Query { return newQuery(snap, q) })
-		all = make([]sdk.Hits, len(given))
-		l := leg{Snapshot: snap, wanted: search.NumCandidates, bm25: lexical, cosines: dense, formula: table.NewFormula(snap.Options.K1, snap.Options.B, snap.Record.Average())}
-		if search.NumCandidates > 0 && snap.Record.Entries > 0 {
-			err := table.SearchLegs(ctx, queries, search.Mode, func(lexical bool) table.Leg {
-				l := l
-				l.lexical = lexical
-				return l
-			})
-			if err != nil {
-				return err
-			}
-		}
-		err := table.EachQuery(ctx, queries, func(ctx context.Context, q *table.Query) error {
-			_, onlyWords := q.Share()
-			if !dense || q.Vector == nil {
-				return nil
-			}
-			return l.addCosines(ctx, q, onlyWords)
+	k, err := v.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	queries, at, invalid := table.ParseQueries(given, k.Schema.Dimension, dense, func(q sdk.Query) *table.Query { return newQuery(k, q) })
+	l := leg{known: k, wanted: search.NumCandidates, bm25: lexical, cosines: dense, formula: table.NewFormula(k.Options.K1, k.Options.B, k.record.average())}
+	if search.NumCandidates > 0 && k.record.Entries > 0 {
+		err := table.SearchLegs(ctx, queries, search.Mode, func(lexical bool) table.Leg {
+			l := l
+			l.lexical = lexical
+			return l
 		})
-		for i, q := range queries {
-			all[at[i]] = q.Hits(search.Mode, !search.Texts)
+		if err != nil {
+			return nil, err
 		}
-		return err
+	}
+	err = table.EachQuery(ctx, queries, func(ctx context.Context, q *table.Query) error {
+		_, onlyWords := q.Share()
+		if !dense || q.Vector == nil {
+			return nil
+		}
+		return l.addCosines(ctx, q, onlyWords)
 	})
+	all = make([]sdk.Hits, len(given))
+	for i, q := range queries {
+		all[at[i]] = q.Hits(search.Mode, !search.Texts)
+	}
 	if err == nil && len(invalid) > 0 {
 		err = invalid
 	}
@@ -271,12 +255,12 @@ func (l leg) addCosines(ctx context.Context, q *table.Query, hits []*table.Hit) 
 	if err != nil {
 		return err
 	}
-	cosines := make(map[int64]float32, len(keys))
+	cosines := make(map[string]float32, len(keys))
 	for _, r := range lists[0] {
-		cosines[r.Sequence] = r.Score
+		cosines[r.Key] = r.Score
 	}
 	for _, h := range hits {
-		if cosine, ok := cosines[h.Sequence]; ok {
+		if cosine, ok := cosines[h.Key]; ok {
 			h.Dense = cosine
 		}
 	}

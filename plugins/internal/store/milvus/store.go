@@ -127,7 +127,7 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
 	if c.Collection != "" {
 		return &reader{server: s, arguments: c.Arguments, params: c.SearchParams, log: log}, nil
 	}
-	return &store{server: s, options: c.Options, log: log, collections: map[string]*collection{}}, nil
+	return &store{server: s, options: c.Options, log: log, collections: map[string]*writer{}}, nil
 }
 
 // store implements sdk.Store. It is safe for concurrent use.
@@ -137,25 +137,19 @@ type store struct {
 	log     *slog.Logger
 
 	mu          sync.Mutex
-	collections map[string]*collection
+	collections map[string]*writer
 }
 
 // collection is one collection as this process writes and reads it.
-type collection struct {
-	*View
-	writer *Writer
-}
-
-func (s *store) collection(name string) *collection {
+func (s *store) collection(name string) *writer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, ok := s.collections[name]
+	w, ok := s.collections[name]
 	if !ok {
-		view := &View{Collection: name}
-		c = &collection{view, &Writer{View: view, Log: s.log}}
-		s.collections[name] = c
+		w = &writer{view: &view{collection: name}, log: s.log}
+		s.collections[name] = w
 	}
-	return c
+	return w
 }
 
 var errNoName = sdk.Invalid(errors.New("a collection needs a name"))
@@ -168,35 +162,35 @@ func (s *store) Open(ctx context.Context, name string, schema sdk.Schema) (sdk.C
 	if err != nil {
 		return sdk.Collection{}, err
 	}
-	last, err := s.collection(name).writer.Open(ctx, t)
+	k, note, err := s.collection(name).open(ctx, t)
 	if err != nil {
 		return sdk.Collection{}, err
 	}
-	return sdk.Collection{Entries: last.Record.Entries, Dimension: schema.Dimension, Note: slices.Clone(last.Note)}, nil
+	return sdk.Collection{Entries: k.record.Entries, Dimension: schema.Dimension, Note: note}, nil
 }
 
 func (s *store) Put(ctx context.Context, name string, entries []sdk.Entry) error {
-	return s.collection(name).writer.Put(ctx, entries)
+	return s.collection(name).put(ctx, entries)
 }
 
 func (s *store) Delete(ctx context.Context, name string, ids []string) error {
-	return s.collection(name).writer.Delete(ctx, ids)
+	return s.collection(name).remove(ctx, ids)
 }
 
 func (s *store) Commit(ctx context.Context, name string, note []byte) error {
-	return s.collection(name).writer.Commit(ctx, note)
+	return s.collection(name).commit(ctx, note)
 }
 
 func (s *store) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
-	return s.collection(name).Search(ctx, search, queries)
+	return s.collection(name).search(ctx, search, queries)
 }
 
 func (s *store) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {
-	return s.collection(name).Get(ctx, ids)
+	return s.collection(name).get(ctx, ids)
 }
 
 func (s *store) Scan(ctx context.Context, name string, scan sdk.Scan) (sdk.Page, error) {
-	return s.collection(name).Scan(ctx, scan)
+	return s.collection(name).scan(ctx, scan)
 }
 
 // List implements sdk.Store.
@@ -232,11 +226,11 @@ func (s *store) describe(ctx context.Context, name string) (sdk.Collection, erro
 	if err := t.Prepare(ctx); err != nil {
 		return sdk.Collection{}, err
 	}
-	last, err := ReadSnapshot(ctx, t, nil)
+	k, err := look(ctx, t, nil)
 	if err != nil {
 		return sdk.Collection{}, err
 	}
-	return sdk.Collection{Name: t.Collection, Entries: last.Record.Entries, Dimension: t.Schema.Dimension, Note: last.Note}, nil
+	return sdk.Collection{Name: t.Collection, Entries: k.record.Entries, Dimension: t.Schema.Dimension, Note: k.Note}, nil
 }
 
 // Drop implements sdk.Store. It drops nothing that racflow has not made, and
@@ -245,7 +239,7 @@ func (s *store) Drop(ctx context.Context, name string) error {
 	if name == "" {
 		return errNoName
 	}
-	return s.collection(name).writer.Drop(ctx, func(ctx context.Context) (*table.Table, error) {
+	return s.collection(name).drop(ctx, func(ctx context.Context) (*table.Table, error) {
 		return table.FindTable(ctx, s.server, s.options, s.options.TableName(name))
 	})
 }
@@ -255,7 +249,7 @@ func (s *store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.collections {
-		c.writer.Close()
+		c.close()
 	}
 	clear(s.collections)
 	return s.server.Close()

@@ -1,11 +1,12 @@
 package table
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/fnv"
+	"io"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
@@ -38,11 +39,10 @@ func wordNumber(word string) uint32 {
 // CountOf is how often a word occurs in a text.
 type CountOf struct{ Word, Times uint32 }
 
-// Counts are the words of one text as rows keep them, packed: a search reads
-// hundreds and looks for a few words in each.
+// Counts are the words of one text.
 type Counts struct {
-	Length int    // words in all
-	Packed []byte // of each word, rising, 4 bytes and how often it occurs in 2, little endian; no text of a row has more
+	Length int       // words in all
+	Words  []CountOf // each word once, rising
 }
 
 // CountWords analyses the context and the text of an entry, one after the other:
@@ -60,36 +60,59 @@ func CountWords(a support.Analyzer, context, text string) Counts {
 		for at < len(numbers) && numbers[at] == numbers[first] {
 			at++
 		}
-		c.Packed = binary.LittleEndian.AppendUint32(c.Packed, numbers[first])
-		c.Packed = binary.LittleEndian.AppendUint16(c.Packed, uint16(min(at-first, math.MaxUint16)))
+		c.Words = append(c.Words, CountOf{numbers[first], uint32(at - first)})
 	}
 	return c
 }
 
-const packed = 6 // bytes of a word
-
-// All unpacks the counts, in the order of the words' numbers.
-func (c Counts) All() []CountOf {
-	all := make([]CountOf, len(c.Packed)/packed)
-	for i := range all {
-		all[i] = c.at(i)
+// append writes the length and, of each word, twice how far it is from the one before. An odd number says that
+// it occurs more than once, and how often.
+func (c Counts) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(c.Length))
+	var last uint32
+	for _, w := range c.Words {
+		far := 2 * uint64(w.Word-last)
+		if last = w.Word; w.Times == 1 {
+			b = binary.AppendUvarint(b, far)
+		} else {
+			b = binary.AppendUvarint(binary.AppendUvarint(b, far+1), uint64(w.Times))
+		}
 	}
-	return all
+	return b
 }
 
-func (c Counts) at(i int) CountOf {
-	p := c.Packed[packed*i:]
-	return CountOf{binary.LittleEndian.Uint32(p), uint32(binary.LittleEndian.Uint16(p[4:]))}
+// readCounts reads what append has written.
+func readCounts(b []byte) (c Counts, err error) {
+	next := func() (n uint64) {
+		n, size := binary.Uvarint(b)
+		if size <= 0 {
+			b, err = nil, io.ErrUnexpectedEOF
+			return 0
+		}
+		b = b[size:]
+		return n
+	}
+	c.Length = int(next())
+	c.Words = make([]CountOf, 0, len(b)/4)
+	var last uint32
+	for len(b) > 0 {
+		far, times := next(), uint64(1)
+		if far%2 == 1 {
+			times = next()
+		}
+		last += uint32(far / 2)
+		c.Words = append(c.Words, CountOf{last, uint32(times)})
+	}
+	return c, err
 }
 
 // count is how often the text has a word.
 func (c Counts) count(word uint32) uint32 {
-	n := len(c.Packed) / packed
-	at := sort.Search(n, func(i int) bool { return c.at(i).Word >= word })
-	if at == n || c.at(at).Word != word {
+	at, found := slices.BinarySearchFunc(c.Words, word, func(w CountOf, word uint32) int { return cmp.Compare(w.Word, word) })
+	if !found {
 		return 0
 	}
-	return c.at(at).Times
+	return c.Words[at].Times
 }
 
 // Formula is BM25 as Lucene has it and with exact lengths; package local gives
@@ -116,12 +139,11 @@ func (f Formula) saturation(times uint32, length int) float32 {
 
 // Document is the sparse vector of a text.
 func (f Formula) Document(c Counts) entity.SparseEmbedding {
-	if len(c.Packed) == 0 {
+	if len(c.Words) == 0 {
 		return sparse([]uint32{noWords}, []float32{1})
 	}
-	words := c.All()
-	positions, values := make([]uint32, len(words)), make([]float32, len(words))
-	for i, w := range words {
+	positions, values := make([]uint32, len(c.Words)), make([]float32, len(c.Words))
+	for i, w := range c.Words {
 		positions[i], values[i] = w.Word, f.saturation(w.Times, c.Length)
 	}
 	return sparse(positions, values)

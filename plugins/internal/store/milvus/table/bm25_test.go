@@ -17,10 +17,10 @@ var standard = func() support.Analyzer {
 
 func TestCountWords(t *testing.T) {
 	c := CountWords(standard, "Green", "green tea, and tea")
-	if c.Length != 5 || len(c.All()) != 3 || c.count(wordNumber("green")) != 2 || c.count(wordNumber("tea")) != 2 || c.count(wordNumber("milk")) != 0 {
+	if c.Length != 5 || len(c.Words) != 3 || c.count(wordNumber("green")) != 2 || c.count(wordNumber("tea")) != 2 || c.count(wordNumber("milk")) != 0 {
 		t.Errorf("%+v", c)
 	}
-	if c := CountWords(standard, "", "?!"); c.Length != 0 || len(c.Packed) != 0 {
+	if c := CountWords(standard, "", "?!"); c.Length != 0 || len(c.Words) != 0 {
 		t.Errorf("no words: %+v", c)
 	}
 }

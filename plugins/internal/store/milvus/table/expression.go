@@ -1,7 +1,6 @@
 package table
 
 import (
-	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -268,31 +267,6 @@ func And(exprs ...string) string {
 		}
 	}
 	return strings.Join(given, " and ")
-}
-
-// Between selects the rows with sequence numbers from a first one on and below a
-// last one.
-func Between(from, to int64) string {
-	if from <= 0 {
-		return fmt.Sprintf("%s < %d", FieldSequence, to)
-	}
-	return fmt.Sprintf("%s < %d and %s >= %d", FieldSequence, to, FieldSequence, from)
-}
-
-// Outside selects the rows without the sequence numbers from a first one on and below
-// a last one.
-func Outside(from, to int64) string {
-	return fmt.Sprintf("(%s < %d or %s >= %d)", FieldSequence, from, FieldSequence, to)
-}
-
-// Numbers selects the rows whose field has one of the numbers. Some servers take
-// no empty list.
-func Numbers(field string, numbers []int64) string {
-	texts := make([]string, len(numbers))
-	for i, n := range numbers {
-		texts[i] = strconv.FormatInt(n, 10)
-	}
-	return field + " in [" + strings.Join(texts, ",") + "]"
 }
 
 // Keys selects the rows with one of the keys, which need no escapes. Some servers

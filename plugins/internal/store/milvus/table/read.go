@@ -3,9 +3,9 @@ package table
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
@@ -17,7 +17,7 @@ import (
 const (
 	// MaxRows is the most that a server returns at a time.
 	MaxRows = 16384
-	// LookUp is how many rows are read or deleted by their keys or numbers at a time.
+	// LookUp is how many rows are read or deleted by their keys at a time.
 	LookUp = 500
 )
 
@@ -56,39 +56,13 @@ func (t *Table) Query(ctx context.Context, l ReadLevel, expr string, fields ...s
 			return nil, err
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return found, t.complete(ctx, l, found)
+	return found, err
 }
 
-// complete reads what there was no room for in the details of rows.
-func (t *Table) complete(ctx context.Context, l ReadLevel, rows []Found) error {
-	short := map[string]*Found{}
-	for i := range rows {
-		if rows[i].short {
-			short[rows[i].Key] = &rows[i]
-		}
-	}
-	for keys := range slices.Chunk(slices.Collect(maps.Keys(short)), LookUp) {
-		whole, err := t.Query(ctx, l, Keys(keys), FieldKey, FieldID, FieldLabel, FieldText, FieldContext)
-		if err != nil {
-			return err
-		}
-		if len(whole) < len(keys) {
-			return LostRows(len(whole), len(keys))
-		}
-		for _, r := range whole {
-			f := short[r.Key]
-			f.Entry.ID, f.Entry.Label, f.Counts = r.Entry.ID, r.Entry.Label, t.counts(r.Entry)
-		}
-	}
-	return nil
-}
-
-// System reads system rows: key to text.
-func (t *Table) System(ctx context.Context, keys ...string) (map[string]string, error) {
-	rows, err := t.Query(ctx, NewestTable, Keys(keys), FieldKey, FieldText)
+// System reads the system rows whose keys begin with a prefix, which ends with "-": key to text.
+func (t *Table) System(ctx context.Context, prefix string) (map[string]string, error) {
+	end := strings.TrimSuffix(prefix, "-") + "." // the character behind
+	rows, err := t.Query(ctx, NewestTable, fmt.Sprintf("%s >= %q and %s < %q", FieldKey, prefix, FieldKey, end), FieldKey, FieldText)
 	texts := map[string]string{}
 	for _, r := range rows {
 		texts[r.Key] = r.Entry.Text
@@ -96,13 +70,22 @@ func (t *Table) System(ctx context.Context, keys ...string) (map[string]string, 
 	return texts, err
 }
 
+// SystemKeys are the keys of all system rows.
+func (t *Table) SystemKeys(ctx context.Context) ([]string, error) {
+	rows, err := t.Query(ctx, NewestTable, fmt.Sprintf("%s >= %q", FieldKey, SystemPrefix), FieldKey)
+	return each(rows, func(r Found) string { return r.Key }), err
+}
+
+// Entries selects the rows of entries.
+const Entries = FieldKey + ` < "` + SystemPrefix + `"`
+
 // Count returns how many rows an expression selects. Milvus Lite 2 counts a row
 // again that was written twice.
 func (t *Table) Count(ctx context.Context, expr string) (int, error) {
 	return t.rows(NewestTable).Count(ctx, expr)
 }
 
-// Walk calls f with the rows behind a key that an expression selects, in the order of their numbers,
+// Walk calls f with the rows behind a key that an expression selects, in the order of their keys,
 // until it returns false.
 func (t *Table) Walk(ctx context.Context, l ReadLevel, after, expr string, fields []string, f func(Found) bool) error {
 	from := any(after)
@@ -111,9 +94,6 @@ func (t *Table) Walk(ctx context.Context, l ReadLevel, after, expr string, field
 	}
 	return t.rows(l).Walk(ctx, from, expr, fields, slices.Contains(fields, FieldVector), func(r *ReplyRow) (bool, error) {
 		found, err := decodeRow(r)
-		if found.short { // the texts say the rest, if they were asked for
-			found.Counts = t.counts(found.Entry)
-		}
 		return err == nil && f(found), err
 	})
 }
@@ -140,9 +120,6 @@ func (t *Table) Search(ctx context.Context, expr string, fields []string, vector
 				return nil, err
 			}
 			found[i][j].Score = r.Score
-		}
-		if err := t.complete(ctx, AsConfigured, found[i]); err != nil {
-			return nil, err
 		}
 	}
 	return found, err

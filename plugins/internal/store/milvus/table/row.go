@@ -5,25 +5,22 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/racflow/racflow/sdk"
 )
 
 // This file says what one row on the server is: its fields and keys, how an
-// entry becomes a row, and how what a server returns becomes entries again. No row
-// of an entry is ever changed: an entry that is put again has another row. It
+// entry becomes a row, and how what a server returns becomes entries again. It
 // makes no calls.
 
-// CheckRows returns the entries that Milvus can take as rows, of which the keys are not set, and an
+// CheckRows returns the entries that Milvus can take as rows, and an
 // error for each that is too long for it. It refuses all for an entry that is wrong: some servers would
 // take that, or a part of it, all the same.
 func (t *Table) CheckRows(entries []sdk.Entry) ([]Row, sdk.RowErrors, error) {
@@ -45,7 +42,10 @@ func (t *Table) CheckRows(entries []sdk.Entry) ([]Row, sdk.RowErrors, error) {
 			return nil, nil, sdk.Invalid(fmt.Errorf("%w; nothing of the batch was put", err))
 		}
 		e.Vector = UnitVector(e.Vector)
-		r := Row{Entry: e, Meta: meta, Counts: t.counts(e)}
+		r := Row{Key: RowKey(e.ID), Entry: e, Meta: meta}
+		if t.Analyzer != nil {
+			r.Counts = CountWords(*t.Analyzer, e.Context, e.Text)
+		}
 		if err := r.tooLong(); err != nil {
 			long[i] = sdk.Invalid(err)
 			continue
@@ -53,14 +53,6 @@ func (t *Table) CheckRows(entries []sdk.Entry) ([]Row, sdk.RowErrors, error) {
 		rows = append(rows, r)
 	}
 	return rows, long, nil
-}
-
-// counts are those of an entry's words.
-func (t *Table) counts(e sdk.Entry) Counts {
-	if t.Analyzer == nil {
-		return Counts{}
-	}
-	return CountWords(*t.Analyzer, e.Context, e.Text)
 }
 
 func (r *Row) tooLong() error {
@@ -71,7 +63,7 @@ func (r *Row) tooLong() error {
 		advice string
 	}{
 		{"id", len(e.ID), "shorten it"}, {"text", len(e.Text), "split it into several rows"}, {"label", len(e.Label), "shorten it"},
-		{"context", len(e.Context), "shorten it"}, {"metadata", len(r.Meta), "keep fewer columns as metadata"}, {"hash", 2 * len(e.Hash), "shorten it"},
+		{"context", len(e.Context), "shorten it"}, {"metadata", len(r.Meta), "keep fewer columns as metadata"}, {"list of words", len(r.details()), "split it into several rows"},
 	} {
 		if part.bytes > MaxBytes {
 			return fmt.Errorf("the %s of entry %.40q has %d bytes and Milvus takes %d: %s", part.name, e.ID, part.bytes, MaxBytes, part.advice)
@@ -104,60 +96,39 @@ func Finite(x []float32) bool {
 	return !slices.ContainsFunc(x, func(v float32) bool { return v-v != 0 })
 }
 
-// details writes in base64 what a search wants to know of a row, and what only this package reads:
-// the hash and, where a string has room for them, the id, the label, the length of the text and its words. Every
-// field costs a server time, when it is written and when it is read.
+// details writes in base64 what no server has to understand: the hash and the words.
 func (r *Row) details() string {
-	b := protowire.AppendBytes(nil, r.Entry.Hash)
-	short := len(b)
-	length := binary.AppendUvarint(nil, uint64(r.Counts.Length))
-	for _, part := range [][]byte{[]byte(r.Entry.ID), []byte(r.Entry.Label), length, r.Counts.Packed} {
-		b = protowire.AppendBytes(b, part)
-	}
-	if base64.RawStdEncoding.EncodedLen(len(b)) > MaxBytes {
-		b = b[:short]
-	}
-	return base64.RawStdEncoding.EncodeToString(b)
+	b := binary.AppendUvarint(nil, uint64(len(r.Entry.Hash)))
+	b = append(b, r.Entry.Hash...)
+	return base64.RawStdEncoding.EncodeToString(r.Counts.append(b))
 }
 
 // readDetails sets what details has written.
 func (f *Found) readDetails(text string) error {
 	b, err := base64.RawStdEncoding.DecodeString(text)
-	parts := make([][]byte, 0, 5)
-	for err == nil && len(b) > 0 {
-		part, n := protowire.ConsumeBytes(b)
-		if err = protowire.ParseError(n); err == nil {
-			parts, b = append(parts, part), b[n:]
+	size, n := binary.Uvarint(b)
+	if err == nil && n > 0 && size <= uint64(len(b)-n) {
+		if size > 0 {
+			f.Entry.Hash = bytes.Clone(b[n : n+int(size)])
+		}
+		if f.Counts, err = readCounts(b[n+int(size):]); err == nil {
+			return nil
 		}
 	}
-	f.short = len(parts) == 1
-	if err != nil || !f.short && (len(parts) != 5 || len(parts[4])%packed != 0) {
-		return errors.New("the details of a row are damaged: build the collection anew under another prefix")
-	}
-	if len(parts[0]) > 0 {
-		f.Entry.Hash = bytes.Clone(parts[0])
-	}
-	if !f.short {
-		f.Entry.ID, f.Entry.Label = string(parts[1]), string(parts[2])
-		length, _ := binary.Uvarint(parts[3])
-		f.Counts = Counts{Length: int(length), Packed: parts[4]}
-	}
-	return nil
+	return errors.New("the details of a row are damaged: build the collection anew under another prefix")
 }
 
 // The fields of a row.
 const (
-	FieldKey      = "key"      // of an entry the sequence number as text; of a system row another one
-	FieldSequence = "sequence" // number of the row
-	FieldIDHash   = "id_hash"  // for finding a row by its id
-	FieldID       = "id"
-	FieldLabel    = "label"
-	FieldContext  = "context"
-	FieldText     = "text" // of a system row: what it says
-	FieldMeta     = "meta"
-	FieldDetails  = "details" // what no server has to understand, in one string
-	FieldVector   = "vector"  // of norm 1, or 0
-	FieldWords    = "words"
+	FieldKey     = "key" // of an entry a hash of its id; of a system row another one
+	FieldID      = "id"
+	FieldLabel   = "label"
+	FieldContext = "context"
+	FieldText    = "text" // of a system row: what it says
+	FieldMeta    = "meta"
+	FieldDetails = "details" // what no server has to understand, in one string
+	FieldVector  = "vector"  // of norm 1, or 0
+	FieldWords   = "words"
 )
 
 // What is read of rows.
@@ -169,58 +140,33 @@ var (
 // MaxBytes is the most that Milvus takes in a string or in JSON.
 const MaxBytes = 65535
 
-// SystemSequence is the sequence number of system rows, which are no entries.
-const SystemSequence = int64(math.MaxInt64)
+// SystemPrefix begins the key of a system row, which is no entry. It is above all digits and letters, so
+// that these rows come behind the others.
+const SystemPrefix = "~"
 
-// systemPrefix begins the key of a system row. That of an entry begins with a
-// digit or a small letter.
-const systemPrefix = "~"
-
-// SystemKey is the key of the system row with a name.
-func SystemKey(name string) string { return systemPrefix + name }
-
-// keyDigits is the length of a number in a key: enough for one of 63 bits in
-// base 36, so that keys are in the order of the numbers.
-const keyDigits = 13
-
-// RowKey is the key of an entry's row.
-func RowKey(sequence int64) string {
-	text := strconv.FormatInt(sequence, 36)
-	return strings.Repeat("0", keyDigits-len(text)) + text
-}
-
-func parseKey(key string) (sequence int64, err error) {
-	if strings.HasPrefix(key, systemPrefix) {
-		return SystemSequence, nil
-	}
-	return strconv.ParseInt(key, 36, 64)
-}
-
-// IDHash is the hash by which an id is found. Two ids of a million share one
-// with a probability of 3 in 100 million.
-func IDHash(id string) int64 {
+// RowKey is the key of an entry's row. Ids have characters that no expression of a server can hold.
+func RowKey(id string) string {
 	sum := sha256.Sum256([]byte(id))
-	return int64(binary.LittleEndian.Uint64(sum[:8]))
+	return hex.EncodeToString(sum[:16])
 }
 
 // Row is one row as it is written.
 type Row struct {
-	Key      string
-	Sequence int64
-	Entry    sdk.Entry // the vector has norm 1, or 0
-	Meta     []byte    // of the entry, as EncodeMeta writes it
-	Counts   Counts
+	Key    string
+	Entry  sdk.Entry // the vector has norm 1, or 0
+	Meta   []byte    // of the entry, as EncodeMeta writes it
+	Counts Counts
 }
 
 // System is a row that is no entry and has a text.
 func System(key, text string) Row {
-	return Row{Key: key, Sequence: SystemSequence, Entry: sdk.Entry{Text: text}, Meta: []byte("{}")}
+	return Row{Key: key, Entry: sdk.Entry{Text: text}, Meta: []byte("{}")}
 }
 
 // Size is about what a row takes in a message.
 func (r *Row) Size() int {
 	e := &r.Entry
-	words := len(r.Counts.Packed) / packed
+	words := len(r.Counts.Words)
 	return 128 + len(e.ID) + len(e.Label) + len(e.Context) + len(e.Text) + len(r.Meta) + 4*len(e.Vector) + 14*words
 }
 
@@ -236,18 +182,11 @@ func Columns(rows []Row, s sdk.Schema, formula Formula) []entity.Column {
 	columns := []entity.Column{
 		text(FieldKey, func(r Row) string { return r.Key }),
 		text(FieldID, func(r Row) string { return r.Entry.ID }),
-		entity.NewColumnInt64(FieldSequence, each(rows, func(r Row) int64 { return r.Sequence })),
-		entity.NewColumnInt64(FieldIDHash, each(rows, func(r Row) int64 { return IDHash(r.Entry.ID) })),
 		text(FieldLabel, func(r Row) string { return r.Entry.Label }),
 		text(FieldContext, func(r Row) string { return r.Entry.Context }),
 		text(FieldText, func(r Row) string { return r.Entry.Text }),
 		entity.NewColumnJSONBytes(FieldMeta, each(rows, func(r Row) []byte { return r.Meta })),
-		text(FieldDetails, func(r Row) string {
-			if r.Sequence == SystemSequence {
-				return ""
-			}
-			return r.details()
-		}),
+		text(FieldDetails, func(r Row) string { return r.details() }),
 		entity.NewColumnFloatVector(FieldVector, FieldWidth(s.Dimension), each(rows, func(r Row) []float32 {
 			if len(r.Entry.Vector) == FieldWidth(s.Dimension) {
 				return r.Entry.Vector

@@ -14,13 +14,14 @@ import (
 
 // Found is a row as it is read; only the fields that were asked for are set.
 type Found struct {
-	Key      string
-	Sequence int64
-	Score    float32
-	Counts   Counts
-	Entry    sdk.Entry
-	short    bool // the details had no room for more than the hash
+	Key    string
+	Score  float32
+	Counts Counts
+	Entry  sdk.Entry
 }
+
+// IsEntry reports whether the row is an entry's, not a system row.
+func (f *Found) IsEntry() bool { return !strings.HasPrefix(f.Key, SystemPrefix) }
 
 func decodeRow(r *ReplyRow) (f Found, err error) {
 	text := func(field string) string {
@@ -28,16 +29,13 @@ func decodeRow(r *ReplyRow) (f Found, err error) {
 		return text
 	}
 	f.Key = text(FieldKey)
-	if f.Sequence, err = parseKey(f.Key); err != nil {
-		return f, err
-	}
 	e := &f.Entry
 	e.ID, e.Label, e.Context, e.Text = text(FieldID), text(FieldLabel), text(FieldContext), text(FieldText)
 	e.Vector, _ = r.Value(FieldVector).([]float32)
 	if meta, _ := r.Value(FieldMeta).(map[string]any); len(meta) > 0 {
 		e.Meta = meta
 	}
-	if details := text(FieldDetails); details != "" { // of a system row, or not asked for
+	if details := text(FieldDetails); details != "" { // else it was not asked for
 		err = f.readDetails(details)
 	}
 	return f, err

@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
@@ -315,22 +314,4 @@ func (s *Server) Close() error {
 	err := s.connected.Close()
 	s.connected = nil
 	return err
-}
-
-// OverLimit is a server that is reached by a service instead of an address, as a simulated
-// one is.
-func OverLimit(c ServerConfig, service milvuspb.MilvusServiceClient) (*Server, error) {
-	// Only NewClient makes a client that works; its connection is never used.
-	made, err := client.NewClient(context.Background(), client.Config{
-		Address: "simulated", DisableConn: true, DialOptions: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())},
-	})
-	if err != nil {
-		return nil, err
-	}
-	connected := made.(*client.GrpcClient)
-	if err := connected.Close(); err != nil {
-		return nil, err
-	}
-	connected.Service = service
-	return &Server{Config: c, address: "simulated", connected: connected}, nil
 }

@@ -17,7 +17,7 @@ import (
 
 // Version is part of every table: raise it when rows or records are written in
 // another way.
-const Version = 5
+const Version = 6
 
 // identity says what a collection on the server is: in its description and in
 // a property, of which some servers keep only the one and some only the other.
@@ -100,8 +100,6 @@ func (t *Table) schema() *entity.Schema {
 	schema := entity.NewSchema().WithName(t.Name).WithDescription(t.identity().String()).
 		WithField(varchar(FieldKey, 64).WithIsPrimaryKey(true)).
 		WithField(varchar(FieldID, MaxBytes)).
-		WithField(field(FieldSequence, entity.FieldTypeInt64)).
-		WithField(field(FieldIDHash, entity.FieldTypeInt64)).
 		WithField(varchar(FieldLabel, MaxBytes)).
 		WithField(varchar(FieldContext, MaxBytes)).
 		WithField(varchar(FieldText, MaxBytes)).

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
@@ -84,21 +83,15 @@ func (t *Table) load(ctx context.Context) error {
 	})
 }
 
-// Insert writes rows of entries, with keys that no row has, and weighs their words
-// by a formula. A repeated attempt is an upsert, which cannot make a row twice.
+// Insert writes rows with keys that no row has, and weighs their words by a formula. A repeated attempt is an
+// upsert, which cannot make a row twice.
 func (t *Table) Insert(ctx context.Context, rows []Row, formula Formula) error {
 	return t.write(ctx, rows, formula, false)
 }
 
-// PutSystem writes system rows in place of those with the same keys. They are
-// few and large.
-func (t *Table) PutSystem(ctx context.Context, rows ...Row) error {
-	for part := range slices.Chunk(rows, 64) {
-		if err := t.write(ctx, part, Formula{}, true); err != nil {
-			return err
-		}
-	}
-	return nil
+// Upsert writes rows in place of those with the same keys, if there are any. On some servers it takes longer.
+func (t *Table) Upsert(ctx context.Context, rows []Row, formula Formula) error {
+	return t.write(ctx, rows, formula, true)
 }
 
 func (t *Table) write(ctx context.Context, rows []Row, formula Formula, replace bool) error {
