@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 from ._binary import binary
 from ._errors import Diagnostic, Error, ItemError, PipelineError
 from ._pipeline import Pipeline
+from ._predictor import Predictor
 from ._reports import Evaluation, Plan, Promise
 from ._results import Result
 
 if TYPE_CHECKING:
     from ._classifier import Classifier as Classifier
 
-__all__ = ["Diagnostic", "Error", "Evaluation", "ItemError", "Pipeline", "PipelineError", "Plan", "Promise", "Result", "binary"]
+__all__ = ["Diagnostic", "Error", "Evaluation", "ItemError", "Pipeline", "PipelineError", "Plan", "Predictor", "Promise", "Result", "binary"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,19 +3,39 @@ from __future__ import annotations
 
 import numbers
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ._results import Result
 
 
 def kind(data: Any) -> str | None:
-    """Returns which library data is a frame or a column of, without importing any; None: it is of none."""
-    for name, types in (("pandas", ("DataFrame", "Series")), ("polars", ("DataFrame", "Series")), ("pyarrow", ("Table", "ChunkedArray", "Array"))):
+    """Returns which library data is a frame or a column of, without importing any; None: it is of none.
+
+    A mapping, from names to columns, is of numpy.
+    """
+    frames = (("pandas", ("DataFrame", "Series")), ("polars", ("DataFrame", "Series")), ("pyarrow", ("Table", "RecordBatch", "ChunkedArray", "Array")))
+    for name, types in frames:
         library = sys.modules.get(name)
         if library is not None and isinstance(data, tuple(getattr(library, one) for one in types)):
             return name
-    return None
+    return "numpy" if isinstance(data, Mapping) else None
+
+
+def tabular(data: Any) -> bool:
+    """Whether data is a frame, and no column."""
+    return kind(data) is not None and (hasattr(data, "columns") or isinstance(data, Mapping))
+
+
+def names(frame: Any) -> list[str]:
+    """Returns the names of a frame's columns."""
+    return list(frame.schema.names if kind(frame) == "pyarrow" else frame if isinstance(frame, Mapping) else frame.columns)
+
+
+def check(known: Collection[str], *wanted: str | None) -> None:
+    """Raises KeyError if a column is missing."""
+    if missing := [name for name in wanted if name is not None and name not in known]:
+        raise KeyError(f"no column {', '.join(missing)} among {', '.join(map(str, known))}")
 
 
 def items(data: Any, **columns: str | None) -> Iterator[dict[str, Any]]:
@@ -25,14 +45,12 @@ def items(data: Any, **columns: str | None) -> Iterator[dict[str, Any]]:
     """
     if not kind(data):
         return map(item, data)
-    if not hasattr(data, "columns"):
+    if not tabular(data):
         return ({"text": plain(text)} for text in values(data))
-    names = {what: name for what, name in columns.items() if name is not None}
-    known = data.column_names if hasattr(data, "column_names") else list(data.columns)
-    if missing := [name for name in names.values() if name not in known]:
-        raise KeyError(f"no column {', '.join(missing)} among {', '.join(map(str, known))}")
-    taken = zip(*(values(data[name]) for name in names.values()))
-    return ({what: plain(value) for what, value in zip(names, row)} for row in taken)
+    check(names(data), *columns.values())
+    wanted = {what: name for what, name in columns.items() if name is not None}
+    taken = zip(*(values(data[name]) for name in wanted.values()))
+    return ({what: plain(value) for what, value in zip(wanted, row)} for row in taken)
 
 
 def values(column: Any) -> Iterable[Any]:
@@ -41,6 +59,8 @@ def values(column: Any) -> Iterable[Any]:
         return column.to_pylist()  # type: ignore[no-any-return]
     if hasattr(column, "to_list"):
         return column.to_list()  # type: ignore[no-any-return]
+    if hasattr(column, "tolist"):
+        return column.tolist()  # type: ignore[no-any-return]
     return column  # type: ignore[no-any-return]
 
 
@@ -64,8 +84,8 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{value!r} is no text")
 
 
-def framed(data: Any, results: list[Result]) -> Any:
-    """Returns results as a frame of data's kind, with its index."""
+def framed(data: Any, results: list[Result], chosen: Collection[str] = ()) -> Any:
+    """Returns results as a frame of data's kind, with its index. Without a choice of columns it has all."""
     columns: dict[str, list[Any]] = {
         "answer": [one.answer for one in results],
         "confidence": [one.confidence for one in results],
@@ -73,12 +93,17 @@ def framed(data: Any, results: list[Result]) -> Any:
         "votes": [one.votes for one in results],
         "error": [None if one.error is None else str(one.error) for one in results],
     }
-    if any(one.json.get("labels") for one in results):
+    if "labels" in chosen or any(one.json.get("labels") for one in results):
         columns["labels"] = [one.json.get("labels") or [] for one in results]
+    columns = {column: columns[column] for column in chosen or columns}
     name = kind(data) or ""
     library: Any = sys.modules[name]
     if name == "pandas":
-        return library.DataFrame(columns, index=data.index).astype({"confidence": float, "flagged": bool})
+        kinds = {"confidence": float, "flagged": bool, "votes": object, "labels": object}
+        return library.DataFrame(columns, index=data.index).astype({column: kinds[column] for column in kinds.keys() & columns.keys()})
+    if name == "numpy":
+        empty = {"confidence": "float64", "flagged": "bool"}
+        return {column: _array(library.empty(len(cells), empty.get(column, "object")), cells) for column, cells in columns.items()}
     if name == "polars":
         text, number, flag, many, record = library.String, library.Float64, library.Boolean, library.List, library.Struct
     else:
@@ -91,3 +116,10 @@ def framed(data: Any, results: list[Result]) -> Any:
     if name == "polars":
         return library.DataFrame(columns, schema={column: types[column] for column in columns})
     return library.table({column: library.array(cells, types[column]) for column, cells in columns.items()})
+
+
+def _array(empty: Any, cells: list[Any]) -> Any:
+    """Fills an array of NumPy, in which a list is one cell."""
+    for i, cell in enumerate(cells):
+        empty[i] = cell
+    return empty

@@ -26,6 +26,7 @@ AHEAD = 1024  # lines of a batch that are under way; the server works on up to 2
 CHUNK = 64 << 10  # bytes
 PATIENCE = 0.02  # seconds for which lines are gathered before they are sent
 END = 10  # seconds that the process has to end by itself
+DYING = 1  # seconds for which a process may be there after its connections have ended
 
 log = logging.getLogger("racflow")
 _forked: weakref.WeakSet[Any] = weakref.WeakSet()  # what a forked process does not share with its parent
@@ -122,6 +123,8 @@ class Server:
         try:
             yield
         except OSError as error:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(DYING)  # so that whoever asks again sees that it has ended, and starts another
             raise Error("racflow was closed" if not self._end.alive else "racflow ended: " + ("\n".join(self._stderr) or "without a word")) from error
 
     def ask(self, path: str, body: bytes, accept: str = "*/*") -> list[bytes]:
