@@ -197,36 +197,6 @@ func TestWorkOnAttached(t *testing.T) {
 	}
 }
 
-// The same run again takes an answer only where its item finds what it found: nobody knows what the owner has
-// changed.
-func TestAgainOverAttached(t *testing.T) {
-	c := newTheirs(t)
-	work := func(change func(*engine.Options)) *engine.Outcome {
-		t.Helper()
-		p := c.open(t, func(o *engine.Options) { o.Journal = true }, change)
-		defer p.Close()
-		out, err := p.Work(t.Context(), func([]outcome.Result) error { return nil }, nil)
-		must.Do(t, err)
-		return out
-	}
-	again := func(o *engine.Options) { o.Again = engine.Newest }
-	work(func(*engine.Options) {})
-	if out := work(again); out.Taken != 2 {
-		t.Errorf("nothing has changed: %+v", out.Totals)
-	}
-	rows := fruit()
-	for i := range rows { // of fruit alone, in place
-		if rows[i].Label == "fruit" {
-			rows[i].Text = "apple tart"
-			rows[i].Vector = enginetest.AlphabetOf(rows[i].Text)
-		}
-	}
-	c.change("1", rows...)
-	if out := work(again); out.Taken != 1 {
-		t.Errorf("what one of them finds has changed: %+v", out.Totals)
-	}
-}
-
 // Nothing of the collection is built, listed as a generation of ours, or removed.
 func TestAttachedIsReadOnly(t *testing.T) {
 	c := newTheirs(t)

@@ -301,33 +301,6 @@ func TestRunResumed(t *testing.T) {
 	}
 }
 
-// A run that takes answers of another one takes them, too, when it is resumed.
-func TestRunAgainResumed(t *testing.T) {
-	path, o := writeApples(t, election)
-	var begun engine.Begun
-	o.Events.Begun = func(b engine.Begun) { begun = b }
-	var out *engine.Outcome
-	o.Events.Ended = func(o *engine.Outcome) { out = o }
-	takeApples(t, path, o, 0)
-	o.Again = engine.Newest
-	takeApples(t, path, o, 1)
-	if begun.Again == nil || !begun.Again.All {
-		t.Fatalf("begun: %+v", begun)
-	}
-	o.Again, o.Resume = "", engine.Newest
-	n := takeApples(t, path, o, 0)
-	if n != 500 || !begun.Resumed || begun.Again == nil || out.Taken+out.Earlier != 500 || out.Earlier != begun.Answered {
-		t.Errorf("%d results, begun %+v, %+v", n, begun, out.Totals)
-	}
-	o.Resume, o.Again, o.Journal = "", engine.Newest, false
-	p := mustOpen(t, path, o)
-	defer p.Close()
-	var option *engine.OptionError
-	if _, err := p.Work(t.Context(), nil, nil); !errors.As(err, &option) || option.Option != "Again" {
-		t.Errorf("without a journal: %v", err)
-	}
-}
-
 // writeApples writes a pipeline file beside an input of 500 apples.
 func writeApples(t *testing.T, election string) (path string, o engine.Options) {
 	t.Helper()

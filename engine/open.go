@@ -173,7 +173,7 @@ func (p *Pipeline) start(ctx context.Context, input bool) (*run.Run, error) {
 		return nil, optionError("Spend", "%[1]s chooses among the items of a run, and nothing else")
 	}
 	r, err := run.Open(ctx, p.chosen, run.Options{
-		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Basis: o.Journal, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Scratch: p.workspace.host.Scratch, Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe, Began: p.began},
+		Options: stage.Options{Ballots: o.ballots, Lists: o.Lists, Strict: o.strict, Refuses: p.refuses, Ask: ask, Fitted: p.workspace.fitted(), Scratch: p.workspace.host.Scratch, Pending: p.workspace.pending, Waits: p.workspace.waits, Observe: o.Observe, Began: p.began},
 		Launch:  p.launch, Stdin: o.Stdin, Vectors: p.vectors(),
 		Knowledge: func(r knowledge.BuildReport) {
 			for _, left := range r.Invalid {

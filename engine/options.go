@@ -331,11 +331,8 @@ type Options struct {
 	// input can be read again. Resume is the ID of a run that left items unanswered, or Newest: its
 	// results are taken from its journal, and the others added. The run keeps to its end the prices
 	// and what its stages chose when they started.
-	Journal bool
-	Resume  string
-	// Again is the ID of an earlier run over the same input, or Newest: Run takes its answers where
-	// no change can affect them (package journal). It needs Journal.
-	Again        string
+	Journal      bool
+	Resume       string
 	ResumeAnyway bool                     // resume even if the file, the input or the knowledge has changed
 	Output       string                   // absolute path of the file of results, to know later which run left it incomplete; empty: none
 	Keep         journal.Keep             // for which items the journal keeps what was seen; empty: the file says
@@ -447,11 +444,10 @@ type Begun struct {
 	Pipeline *pipeline.Pipeline
 	Run      string // its ID; empty: it has no journal
 	Resumed  bool
-	Answered int                   // items with answers in the journal
-	Again    *journal.EarlierTerms // which answers of the earlier run hold; nil: none are reused
-	Changed  int                   // lines of the journal that were changed later: their items are answered again
-	Earlier  string                // the newest run of this file and input, if it ended early and is not resumed
-	Removed  []string              // IDs of finished runs that are no longer kept
+	Answered int      // items with answers in the journal
+	Changed  int      // lines of the journal that were changed later: their items are answered again
+	Earlier  string   // the newest run of this file and input, if it ended early and is not resumed
+	Removed  []string // IDs of finished runs that are no longer kept
 }
 
 // OptionError says that an option does not suit a file. Its text names the option as Options.NAME,

@@ -41,62 +41,12 @@ func (e *ChangedError) Error() string {
 func (w *Workspace) Runs() journal.Runs { return journal.RunsOf(w.state) }
 
 // journal opens the journal of a new run over the input or, with Options.Resume, of the run that
-// p.resume has found. It describes the run in begun. recalled also has the answers of another run;
-// nil: there are none.
-func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Begun) (records *journal.Journal, recalled *journal.WithEarlier, err error) {
+// p.resume has found. It describes the run in begun.
+func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Begun) (*journal.Journal, error) {
 	m, err := p.manifest(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	m.Again = last.Again
-	if m.Again == "" && p.workspace.options.Again != "" {
-		if m.Again, err = p.again(m); err != nil {
-			return nil, nil, err
-		}
-	}
-	var old *journal.Journal
-	if m.Again != "" { // before making room for the new run could remove it
-		if old, err = p.workspace.Runs().Open(m.Again); err != nil && last.ID == "" {
-			return nil, nil, err
-		}
-		if err != nil {
-			p.workspace.log.Warn("answers of another run cannot be taken any more", "error", err)
-		}
-	}
-	records, err = p.openJournal(m, last, begun)
-	switch {
-	case old == nil:
-		return records, nil, err
-	case err != nil:
-		return nil, nil, errors.Join(err, old.Close(nil))
-	}
-	r, err := p.Start(ctx)
-	if err != nil {
-		return nil, nil, errors.Join(err, old.Close(nil), records.Close(nil))
-	}
-	terms := journal.EarlierTermsOf(old.Manifest, m, r.Graph().Searchable())
-	begun.Again = &terms
-	return records, journal.NewWithEarlier(records, old, terms), nil
-}
-
-// again finds the run of Options.Again, which must be over the same input.
-func (p *Pipeline) again(m journal.Manifest) (id string, err error) {
-	kept, id := p.workspace.Runs(), p.workspace.options.Again
-	if id == Newest {
-		var any bool
-		if id, any = kept.LastOf(m.File, m.Pipeline); !any {
-			return "", fmt.Errorf("there is no run of %s in %s whose answers could be taken", p.file.Path, filepath.Join(p.workspace.state, "runs"))
-		}
-	}
-	old, err := kept.Manifest(id)
-	if err != nil {
-		return "", err
-	}
-	return id, journal.CheckSame(old, m)
-}
-
-// openJournal opens a new or the resumed journal.
-func (p *Pipeline) openJournal(m, last journal.Manifest, begun *Begun) (*journal.Journal, error) {
 	kept, o := p.workspace.Runs(), p.workspace.options
 	set := p.chosen.Journal
 	how := journal.Options{Sync: journal.Sync(set.Sync), Keep: cmp.Or(o.Keep, journal.Keep(set.Keep))}

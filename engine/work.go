@@ -80,7 +80,7 @@ func (p *Pipeline) askLater(ctx context.Context, r *run.Run, records *journal.Jo
 		}
 		return item.Result, nil
 	}, sink)
-	totals.Earlier, totals.Taken, totals.Skipped = first.Earlier, first.Taken, first.Skipped
+	totals.Earlier, totals.Skipped = first.Earlier, first.Skipped
 	totals.Elapsed += first.Elapsed
 	return totals, err
 }
@@ -276,11 +276,10 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if s := p.pooled; s != nil {
 		w.counter, w.cost = s.counter, s.cost
 	}
-	begun, release, err := w.open(ctx, last)
+	begun, err := w.open(ctx, last)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
 	if begin := p.workspace.options.Events.Begun; begin != nil {
 		begin(begun)
 	}
@@ -313,12 +312,6 @@ func (p *Pipeline) checkWork() error {
 		return optionError("Share", "the results of %[1]s are put together from journals, which need an input that can be read again: keep the items in a file, and do not run without Options.Journal")
 	case o.Share.IsSet() && o.Spend.IsSet():
 		return optionError("Share", "Options.Spend chooses among all items: it cannot be used together with %[1]s")
-	case o.Again != "" && !again:
-		return optionError("Input", "standard input cannot be read again, so no run has answers to it: keep the items in a file and name it with %[1]s")
-	case o.Again != "" && !o.Journal:
-		return optionError("Again", "%[1]s keeps what it takes in a journal: it cannot be used without Options.Journal")
-	case o.Again != "" && o.Spend.IsSet():
-		return optionError("Again", "%[1]s takes answers of all voters: it cannot be used together with Options.Spend")
 	}
 	return nil
 }
@@ -344,24 +337,19 @@ type work struct {
 	out     *Outcome
 }
 
-// open opens the journal, if there is one. The caller calls release at the end.
-func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, release func(), err error) {
-	o := w.workspace.options
-	begun, release = Begun{Pipeline: w.chosen}, func() {}
+// open opens the journal, if there is one.
+func (w *work) open(ctx context.Context, last journal.Manifest) (Begun, error) {
+	o, begun := w.workspace.options, Begun{Pipeline: w.chosen}
 	if !o.Journal || !w.rereadable() {
-		return begun, release, nil
+		return begun, nil
 	}
-	records, recalled, err := w.journal(ctx, last, &begun)
+	records, err := w.journal(ctx, last, &begun)
 	if err != nil {
-		return begun, release, err
+		return begun, err
 	}
 	w.records, w.kept = records, records
-	if recalled != nil {
-		w.kept, release = recalled, func() { _ = recalled.Done() }
-	}
 	if err := o.Services.keepProfiles(records.Folder()); err != nil {
-		release()
-		return begun, nil, errors.Join(err, records.Close(nil))
+		return begun, errors.Join(err, records.Close(nil))
 	}
 	w.out.Run, begun.Run = records.ID(), records.ID()
 	// Items that lack a service's answers wait for the service until the end of the input.
@@ -369,7 +357,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (begun Begun, re
 		records.Index()
 		w.run.OnLater(w.later.add)
 	}
-	return begun, release, nil
+	return begun, nil
 }
 
 // items takes the input through the stages and passes all results to write.

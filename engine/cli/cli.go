@@ -308,6 +308,8 @@ var gone = map[string]string{
 	"--on": dividedInstead, "--on-credentials": dividedInstead, "--on-ca": dividedInstead, "--on-cert": dividedInstead, "--on-key": dividedInstead,
 	"--detach": dividedInstead, "--claim": dividedInstead,
 	"--share": sharedInstead,
+	"console": "racflow validate checks the rules of a file, and racflow explain shows what they decided",
+	"--again": "leave it out, since what models have answered comes from the response cache",
 }
 
 func usageError(c *cobra.Command, err error, meant string) error {

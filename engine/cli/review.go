@@ -41,8 +41,8 @@ which item. The knowledge reads it as one more source:
   }
 
 Where it has none, decisions go to ` + review.DefaultFile + ` beside the pipeline's file, or to --decisions. Decided
-texts are examples from then on, and items with these texts are answered by them. racflow run --again=RUN FILE
-answers anew what depends on them.
+texts are examples from then on, and items with these texts are answered by them. The next racflow run FILE uses
+them; what models said about other items comes from the response cache.
 
 Several people can review at once, each on a page of their own. The page is served at a loopback address with
 a random token in its URL. Finish or Ctrl-C ends the review.`
@@ -156,7 +156,7 @@ func reportReview(w io.Writer, is *review.Review, state string) error {
 	if is.Place.Add != "" {
 		fmt.Fprintf(w, "add to knowledge %q in %s:\n\n%s\n", is.Place.Knowledge, shownPath(is.File), is.Place.Add)
 	}
-	fmt.Fprintf(w, "then answer anew what depends on the decisions:\n\n  %s\n", strings.Join(againCommand(is, state), " "))
+	fmt.Fprintf(w, "then answer anew, with the decisions:\n\n  %s\n", strings.Join(againCommand(is, state), " "))
 	if given := is.Manifest.Command; given != nil && len(given.Withheld) > 0 {
 		fmt.Fprintf(w, "with what the run was given for %s, which is a secret and not kept\n", terminal.Sanitize(strings.Join(given.Withheld, ", ")))
 	}
@@ -169,7 +169,6 @@ func againCommand(is *review.Review, state string) []string {
 	if is.Manifest.ID == "" { // findings: nothing is known of a run
 		return args
 	}
-	args = append(args, "--again="+is.Manifest.ID)
 	if state != stateDir {
 		args = append(args, "--state", quotedArgument(state))
 	}

@@ -179,7 +179,7 @@ func TestReviewTeaches(t *testing.T) {
 
 	r = startReview(t, dir, "run-000001")
 	said := r.finish()
-	for _, want := range []string{"1 of 1 case decided, in reviewed.jsonl\nthen answer anew", "  racflow run p.hcl --again=run-000001 --output=one.jsonl --overwrite\n"} {
+	for _, want := range []string{"1 of 1 case decided, in reviewed.jsonl\nthen answer anew", "  racflow run p.hcl --output=one.jsonl --overwrite\n"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the end does not say %q:\n%s", want, said)
 		}
@@ -187,7 +187,7 @@ func TestReviewTeaches(t *testing.T) {
 
 	before := answersIn(t, filepath.Join(dir, "one.jsonl"))
 	_, command, _ := strings.Cut(said, "\n  racflow ")
-	if said := must(t, racflow(t, dir, strings.Fields(command)...)); !strings.Contains(said, "9 entries, 1 embedded") || !strings.Contains(said, "2 decided by people, 2 taken from another run") {
+	if said := must(t, racflow(t, dir, strings.Fields(command)...)); !strings.Contains(said, "9 entries, 1 embedded") || !strings.Contains(said, "2 decided by people; results") {
 		t.Errorf("the next run says %s", said)
 	}
 	after := answersIn(t, filepath.Join(dir, "one.jsonl"))

@@ -42,12 +42,6 @@ answered is not asked again, failed items are tried again, and FILE is written w
 stages chose when the run began hold to its end. Unfinished runs are kept until they are resumed or
 removed, of the others the newest 20.
 
---again RUN. A new run over the same input takes from RUN the answers that nothing which has changed can
-affect. Where only the knowledge has changed, an item keeps its answer if the search finds the
-same candidates with the same scores. A changed row changes the scores of all searches by words a
-little. Where the file changed, or a voter has learned from changed rows, all items are answered anew, and
-what models said comes from the response cache.
-
 --calls N and --budget MONEY. The other voters answer every item first. Then items are sent to the
 voters that call a service, those first whose answers are least sure, by confidence or agreement. A voter's when
 rule still decides which items may be sent. Items that are not sent are answered, and nothing is missing. The
@@ -99,14 +93,12 @@ func (r *running) registerRuns(c *cobra.Command) {
 	o := &r.flags.more
 	c.Flags().StringVar(&o.Resume, "resume", "", "resume the run `ID`, or the newest of this file and pipeline that left items unanswered")
 	c.Flags().Lookup("resume").NoOptDefVal = engine.Newest
-	c.Flags().StringVar(&o.Again, "again", "", "take the answers of the run `ID`, or of the newest of this file and pipeline, where nothing that has changed affects them")
-	c.Flags().Lookup("again").NoOptDefVal = engine.Newest
 	c.Flags().BoolVar(&o.ResumeAnyway, "resume-anyway", false, "resume although the file, the input or the knowledge has changed: answers of both stand side by side")
 	c.Flags().Var((*keep)(&o.Keep), "keep", "note of which items what was seen: notable (flagged, failed, wrong, without an answer) or all, in place of the pipeline's keep")
 	c.Flags().BoolVar(&r.noJournal, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
 }
 
-// fileAndRun checks the arguments: a file and, for --resume ID or --again ID, the run.
+// fileAndRun checks the arguments: a file and, for --resume ID, the run.
 func (r *running) fileAndRun(c *cobra.Command, args []string) error {
 	o := &r.flags.more
 	isRun := func(a string) bool { return a == engine.Newest || journal.IsRunID(a) }
@@ -114,8 +106,6 @@ func (r *running) fileAndRun(c *cobra.Command, args []string) error {
 		switch {
 		case o.Resume == engine.Newest:
 			o.Resume = args[i]
-		case o.Again == engine.Newest:
-			o.Again = args[i]
 		default:
 			return oneFile(c, args)
 		}
@@ -127,8 +117,6 @@ func (r *running) fileAndRun(c *cobra.Command, args []string) error {
 // check refuses flags that do not go together, before anything starts.
 func (r *running) check() error {
 	switch o := &r.flags.more; {
-	case o.Again != "" && r.noJournal:
-		return errors.New("--again keeps what it takes in a journal: leave out --no-journal")
 	case o.Resume != "" && r.noJournal:
 		return errors.New("--resume needs a journal: leave out --no-journal")
 	}
@@ -137,7 +125,7 @@ func (r *running) check() error {
 
 func (r *running) run(c *cobra.Command, args []string) (err error) {
 	o, file := &r.flags.more, args[0]
-	if len(args) == 2 && (file == o.Resume || file == o.Again) {
+	if len(args) == 2 && file == o.Resume {
 		file = args[1]
 	}
 	if err := r.check(); err != nil {
@@ -197,7 +185,7 @@ func summarize(w io.Writer, o *engine.Outcome, where string) {
 	for _, part := range []struct {
 		n    int
 		name string
-	}{{o.Undecided, undecided}, {o.Decided, "decided by people"}, {o.Flagged, "flagged"}, {o.Failed, "failed"}, {o.Provisional, "provisional"}, {o.Earlier, "from before"}, {o.Taken, "taken from another run"}, {o.Left, "read and left"}} {
+	}{{o.Undecided, undecided}, {o.Decided, "decided by people"}, {o.Flagged, "flagged"}, {o.Failed, "failed"}, {o.Provisional, "provisional"}, {o.Earlier, "from before"}, {o.Left, "read and left"}} {
 		if part.n > 0 {
 			fmt.Fprintf(w, ", %d %s", part.n, part.name)
 			if part.name == undecided {

@@ -32,7 +32,7 @@ import (
 // flagNames replaces names of options in the engine's texts by those of flags.
 var flagNames = strings.NewReplacer(
 	"Options.Pipeline", "--pipeline", "Options.Input", "--input", "Options.Share", "--part", "Options.Plugins", "--plugins", "Options.Limit", "--limit", "Options.Debug", "--debug",
-	"Options.Services.Budget.Cost", "--max-cost", "Options.Spend.Money", "--budget", "Options.Spend", "--calls or --budget", "Options.Goal.Cost", "--cost", "Options.Rows", "--rows", "Options.Promise", "--accuracy", "Options.Folds", "--folds", "without Options.Journal", "with --no-journal", "without Options.Resume", "without --resume", "Options.State", "--state", "Options.Again", "--again",
+	"Options.Services.Budget.Cost", "--max-cost", "Options.Spend.Money", "--budget", "Options.Spend", "--calls or --budget", "Options.Goal.Cost", "--cost", "Options.Rows", "--rows", "Options.Promise", "--accuracy", "Options.Folds", "--folds", "without Options.Journal", "with --no-journal", "without Options.Resume", "without --resume", "Options.State", "--state",
 )
 
 // message is an error in the words of the command line.
@@ -284,16 +284,6 @@ func (d *display) begun(b engine.Begun) {
 	}
 	if b.Resumed {
 		d.note("resuming run %s: %d items are answered", b.Run, b.Answered)
-	}
-	if t := b.Again; t != nil {
-		switch {
-		case len(t.Changed) > 0:
-			d.note("no answer of run %s is taken, because this has changed: %s; what models said is in the response cache", t.Run, strings.Join(t.Changed, "; "))
-		case t.All:
-			d.note("nothing has changed since run %s: its answers are taken", t.Run)
-		default:
-			d.note("the knowledge has changed since run %s, or may have: its answers are taken where items find there what they found", t.Run)
-		}
 	}
 	if b.Changed > 0 {
 		d.print("%s of the journal changed since it was written: these items are answered again", terminal.Plural(b.Changed, "line"))

@@ -3,7 +3,6 @@ package run
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -22,24 +21,12 @@ type Journal interface {
 	Keep([]outcome.Result) error
 }
 
-// Recaller is a Journal with answers of another run that may hold in this one
-// (journal.WithEarlier).
-type Recaller interface {
-	Journal
-	// Recall returns the other run's answer to a row. If holds is false, it holds only if the item
-	// gets from the knowledge what the result's Basis says.
-	Recall(source.Row) (r outcome.Result, holds, ok bool)
-	// Take stores answers that hold, as Keep does.
-	Take([]outcome.Result) error
-}
-
 // answered is the outcome of a batch.
 type answered struct {
 	results []outcome.Result // without items that are left
 	left    []left           // items that are left
 	later   []int            // lines of items, left or not, whose service was unavailable
 	earlier int
-	taken   int
 	err     error
 }
 
@@ -55,11 +42,8 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 	r.earlier(journal, records...)
 	ctx, done := r.begin(ctx, records)
 	r.reviewed(records...)
-	if err := r.layers(journal).answer(ctx, records); err != nil {
-		done(nil)
-		return answered{err: err}
-	}
-	a, fresh, taken := r.collect(records, start)
+	r.graph.Run(ctx, records)
+	a, fresh := r.collect(records, start)
 	if ctx.Err() != nil { // the batch was cut short: its failures are not due to its items
 		done(nil)
 		return a
@@ -67,9 +51,6 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 	done(fresh)
 	if journal != nil && len(fresh) > 0 {
 		a.err = journal.Keep(fresh)
-	}
-	if len(taken) > 0 {
-		a.err = errors.Join(a.err, journal.(Recaller).Take(taken))
 	}
 	if a.err == nil {
 		a.err = r.graph.Settle(a.results)
@@ -84,9 +65,8 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 	return a
 }
 
-// collect gets the results from records: all, those new to the journal (fresh), and those of
-// another run (taken).
-func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fresh, taken []outcome.Result) {
+// collect gets the results from records: all, and those new to the journal (fresh).
+func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fresh []outcome.Result) {
 	for i, rec := range records {
 		result, isLeft := r.graph.Result(rec)
 		if slices.ContainsFunc(result.Missing, func(f *outcome.Failure) bool { return sdk.CodeOf(f.Err) == sdk.CodeUnavailable }) {
@@ -96,9 +76,6 @@ func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fre
 		case isLeft:
 			a.left = append(a.left, left{i, result.Missing[0]})
 			continue
-		case rec.From(stage.Taken):
-			a.taken++
-			taken = append(taken, result)
 		case rec.From(stage.Earlier):
 			a.earlier++
 		default:
@@ -107,7 +84,7 @@ func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fre
 		}
 		a.results = append(a.results, result)
 	}
-	return a, fresh, taken
+	return a, fresh
 }
 
 // begin reports the records without an answer as a new batch.

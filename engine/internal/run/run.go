@@ -145,7 +145,6 @@ func (r *Run) deliver(ctx context.Context, queue <-chan chan answered, totals *o
 			totals.Add(result)
 		}
 		totals.Earlier += batch.earlier
-		totals.Taken += batch.taken
 		for _, l := range batch.left {
 			totals.AddLeft(l.why)
 		}

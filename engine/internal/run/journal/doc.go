@@ -27,9 +27,6 @@
 // which stages were called again. Seen has no texts: those of candidates are in the generation that
 // the manifest names, and replies in the cache.
 //
-// Every item has a digest of what it got from the knowledge (outcome.Basis), so that another run
-// may take its answer (again.go); a taken answer names the run that gave it.
-//
 // Every line and file is sealed (sealed.go). A line that was changed afterwards, or that a kill cut
 // off, is ignored: its item is answered again.
 //

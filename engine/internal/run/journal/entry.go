@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,8 +36,6 @@ type entry struct {
 	Stage      string            `json:"stage,omitempty"`
 	Error      string            `json:"error,omitempty"`
 	Expected   string            `json:"expected,omitempty"` // label in the input
-	Basis      outcome.Basis     `json:"basis,omitzero"`
-	From       string            `json:"from,omitempty"` // the run that gave the answer; empty: this one
 	Seen       *Seen             `json:"seen,omitempty"`
 	Collected  []string          `json:"collected,omitempty"` // of outcome.Result: a kill may come before its handles are removed
 }
@@ -89,29 +86,6 @@ func (e *entry) append(b []byte) ([]byte, error) {
 	return SealLine(line.Bytes(), from), nil
 }
 
-// Copy adds answers of another, open run over the same input for some items: unchanged, except that
-// it omits usage and cost.
-func (j *Journal) Copy(from *Journal, results []outcome.Result) error {
-	var drafts [Failed + 1]draft
-	d := &drafts[Answered]
-	for i := range results {
-		e := from.line(Answered, results[i].Line)
-		if e == nil {
-			continue // the line was changed meanwhile: a resumed run answers the item
-		}
-		e.From, e.Tokens, e.Cost, e.Spent, e.Asked = cmp.Or(e.From, from.ID()), [3]uint64{}, 0, nil, nil
-		at := len(d.text)
-		var err error
-		if d.text, err = e.append(d.text); err != nil {
-			return err
-		}
-		d.add(e.Line, at)
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.add(&drafts)
-}
-
 // Adopt adds the line that another, open run over the same input has of an item, unchanged.
 func (j *Journal) Adopt(from *Journal, item Item) error {
 	e := from.line(item.Status, item.Row.Line)
@@ -145,7 +119,6 @@ func (e *entry) answer(r *outcome.Result) {
 		e.Tokens, e.Cost = [3]uint64{r.Usage.InputTokens, r.Usage.CachedTokens, r.Usage.OutputTokens}, r.Cost
 	}
 	e.Unasked, e.Asked, e.Decided = r.Unasked, r.Asked, r.Decided
-	e.Basis, e.From = r.Basis, r.From
 	if r.RetrievalOnly {
 		for _, c := range r.Candidates {
 			e.Candidates = append(e.Candidates, candidate{c.ID, c.Text, c.Label, c.Context, c.Meta, c.Score, scored(&c.Dense), scored(&c.Lexical)})
@@ -193,7 +166,7 @@ func (e *entry) result() outcome.Result {
 	}
 	r := outcome.Result{
 		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Unknown: e.Unknown, Labels: e.Labels, Flagged: e.Flagged, Reason: e.Reason,
-		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided, Basis: e.Basis, From: e.From, Votes: e.Votes, Collected: e.Collected,
+		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided, Votes: e.Votes, Collected: e.Collected,
 	}
 	for _, stage := range e.Missing {
 		r.Missing = append(r.Missing, &outcome.Failure{Stage: stage, Err: errMissing})

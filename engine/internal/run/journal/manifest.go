@@ -187,7 +187,6 @@ type Manifest struct {
 	Calibrating outcome.Bill        `json:"calibrating,omitzero"`
 	Knowledge   []ManifestKnowledge `json:"knowledge,omitempty"`
 	Labels      string              `json:"labels,omitempty"` // digest of all labels of the knowledge
-	Again       string              `json:"again,omitempty"`  // ID of the run whose answers are reused if they still hold; empty: none
 	Stages      []ManifestStage     `json:"stages"`
 	Rules       []ManifestRule      `json:"rules,omitempty"`
 

@@ -219,7 +219,6 @@ type Totals struct {
 	Earlier   int `json:"earlier"` // of Items: answered by an earlier part of the run
 	Answered  int `json:"answered"`
 	Undecided int `json:"undecided"`
-	Taken     int `json:"taken,omitempty"`   // from another run
 	Decided   int `json:"decided,omitempty"` // by people
 	Flagged   int `json:"flagged"`
 	Failed    int `json:"failed"`
@@ -273,7 +272,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 func NewTotals(t outcome.Totals, err error) *Totals {
 	end := &Totals{
 		Ended: now(), Complete: err == nil,
-		Items: t.Items, Earlier: t.Earlier, Answered: t.Answered, Undecided: t.Undecided, Decided: t.Decided, Taken: t.Taken, Flagged: t.Flagged, Failed: t.Failed, Left: t.Left, Provisional: t.Provisional, FailedPaid: t.FailedPaid, Unusable: t.Unusable,
+		Items: t.Items, Earlier: t.Earlier, Answered: t.Answered, Undecided: t.Undecided, Decided: t.Decided, Flagged: t.Flagged, Failed: t.Failed, Left: t.Left, Provisional: t.Provisional, FailedPaid: t.FailedPaid, Unusable: t.Unusable,
 		InputTokens: t.Usage.InputTokens, CachedTokens: t.Usage.CachedTokens, OutputTokens: t.Usage.OutputTokens, Cost: t.Cost,
 		Seconds: t.Elapsed.Seconds(),
 	}

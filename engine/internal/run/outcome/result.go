@@ -82,10 +82,6 @@ type Result struct {
 	Lists      []List          // of every retrieve and rerank stage, in file order; with texts if the run keeps them
 	Prompts    []Prompted      // by prompt stages that wrote any, in file order
 	Requests   []Request       // of voters that ask services, in sample order
-	// Basis identifies the knowledge that the stages below the searches saw, if the run keeps it.
-	// From is the run that gave the answer; empty: this one.
-	Basis Basis
-	From  string
 	// RetrievalOnly is set if the pipeline has no election: the candidates are its answer.
 	RetrievalOnly bool
 	// FreeText is set if the knowledge has no labels: answers are then texts, and nobody writes the
@@ -114,13 +110,6 @@ type Result struct {
 // Right reports whether the answer is the label or set that was expected or, in a tree, a node above
 // it. Without a label nobody knows.
 func (r *Result) Right() bool { return r.Form.Holds(r.Answer, r.Expected) }
-
-// Basis fingerprints the knowledge that an item got. Two runs of the same stages answer it alike if
-// Basis, the labels of the knowledge and what stages have learnt are equal.
-type Basis struct {
-	Found string            `json:"found,omitempty"` // digest of the search results; empty: unknown
-	Drawn map[string]string `json:"drawn,omitempty"` // digests of the random examples of stages, as "prompt.shots"
-}
 
 // Decision records that a person decided an answer (package reviewed): no stage was asked.
 type Decision struct {
@@ -249,12 +238,6 @@ func (f *Failure) Error() string {
 		return text
 	}
 	return fmt.Sprintf("%s: %v", f.Stage, f.Err)
-}
-
-// Unpaid returns the result without usage, cost and latency, which another run has paid.
-func (r Result) Unpaid() Result {
-	r.Usage, r.Usages, r.Cost, r.Costs, r.Latency = sdk.Usage{}, nil, 0, nil, 0
-	return r
 }
 
 // Without names the voters that are missing from the answer.

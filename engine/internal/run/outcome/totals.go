@@ -103,7 +103,6 @@ type Totals struct {
 	Items, Answered, Failed, Flagged, Undecided int
 
 	Earlier     int // of Items: taken from the journal
-	Taken       int // of Items: with answers of another run
 	Decided     int // of Answered: with a person's decision
 	Left        int // read but left unanswered, because a stage is missing; not in Items
 	Provisional int // of Items: answered without a voter that had to stop, or whose service could not be asked

@@ -24,7 +24,6 @@ import (
 type Options struct {
 	Ballots bool // records keep the voters' samples, so that elections can be held again
 	Lists   bool // candidates of each retrieve and rerank stage have texts
-	Basis   bool // results record what the stages saw of the knowledge
 	// Strict ends the graph if a stage has to stop, rather than answering items without it: all
 	// figures then come from one method.
 	Strict bool
@@ -84,7 +83,6 @@ type stage struct {
 	above     *rule.LabelSet // of a retrieve or rerank stage: the labels that its when rule sees
 	process   any            // nil: none, or one for each fold
 	random    sdk.Draw       // random examples that it asks for
-	shown     bool           // of a retrieve stage: another stage reads the texts of its candidates
 	method    method
 	whole     *whole   // of a retrieve stage whose whole rule holds, and of stages below it; nil: it searches
 	fallbacks []*stage // as Stage.Fallbacks

@@ -290,9 +290,7 @@ func methodBy[T any](s *stage, process any, call func(context.Context, sdk.Batch
 			return err
 		}
 		for i := range draws {
-			if b.Items[i].Random = draws[i]; s.graph.options.Basis {
-				records[i].outputs[s.index].drawn = digestOf(draws[i], true)
-			}
+			b.Items[i].Random = draws[i]
 		}
 		values, err := call(ctx, b)
 		var rows sdk.RowErrors
@@ -423,7 +421,6 @@ func (s *stage) searcher() method {
 			c.ranking.Texts = c.ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts) || reader.rulesRead("candidate_texts")
 		}
 	}
-	s.shown = c.ranking.Texts || s.graph.elect < 0
 	// Without an election the candidates are the answer, and with Options.Lists people look at the
 	// lists: both uses need texts.
 	c.ranking.Texts = c.ranking.Texts || s.graph.elect < 0 && held == nil || s.graph.options.Lists

@@ -21,8 +21,6 @@ type Record struct {
 	Row   source.Row
 	Given *Given // nil: the stages answer
 
-	searched bool // its searches are done
-
 	id      string
 	outputs []output // by stage
 	verdict sdk.Verdict
@@ -45,7 +43,6 @@ type Origin uint8
 // Origins of answers that are not from this machine's stages.
 const (
 	Earlier Origin = iota // the journal, from an earlier part of the run
-	Taken                 // another run
 	Person                // a person's decision about the text
 )
 
@@ -54,7 +51,7 @@ func Kept(from Origin, r outcome.Result) *Given {
 	return &Given{From: from, Result: outcome.Result{
 		Answer: r.Answer, Agreement: r.Agreement, Confidence: r.Confidence, Unknown: r.Unknown, Labels: r.Labels, Reason: r.Reason, Flagged: r.Flagged,
 		Votes: r.Votes, Citations: r.Citations, Candidates: r.Candidates, Usage: r.Usage, Cost: r.Cost,
-		Unasked: r.Unasked, Asked: r.Asked, Missing: r.Missing, Failure: r.Failure, Decided: r.Decided, Basis: r.Basis, From: r.From,
+		Unasked: r.Unasked, Asked: r.Asked, Missing: r.Missing, Failure: r.Failure, Decided: r.Decided,
 		Collected: r.Collected,
 	}}
 }
@@ -83,7 +80,6 @@ type output struct {
 	prompts    []sdk.Prompt
 	samples    []sdk.Sample
 	collected  []string // see outcome.Result.Collected
-	drawn      string   // digest of the random examples that the stage got; empty: none
 }
 
 // ID returns the row's id or, if it has none, its line.
@@ -218,9 +214,6 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	result.Citations = g.citations(rec)
 	result.Votes = g.votes(rec)
 	g.bill(rec, &result)
-	if g.options.Basis {
-		result.Basis = g.basis(rec)
-	}
 	if g.found >= 0 {
 		result.Candidates = rec.outputs[g.found].candidates
 	}

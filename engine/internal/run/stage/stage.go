@@ -290,18 +290,7 @@ func (s *stage) why(rec *Record) string {
 
 // Run takes a batch through all stages.
 func (g *Graph) Run(ctx context.Context, records []*Record) {
-	var fresh, searched []*Record
-	for _, rec := range records {
-		if rec.searched {
-			searched = append(searched, rec)
-		} else {
-			fresh = append(fresh, rec)
-		}
-	}
-	g.run(ctx, fresh, func(int) bool { return true })
-	if len(searched) > 0 {
-		g.run(ctx, searched, func(i int) bool { return g.stages[i].Retrieve == nil })
-	}
+	g.run(ctx, records, func(int) bool { return true })
 }
 
 // run takes records through the wanted stages. Each starts as soon as the stages that it needs are
@@ -472,8 +461,6 @@ func reasonOf(out *output) string {
 // so their prompts begin alike: candidates and shared texts are held once.
 type whole struct {
 	candidates []sdk.Candidate
-	once       sync.Once
-	digest     string // of candidates
 
 	mu       sync.Mutex
 	texts    map[string]string // message texts that many prompts share

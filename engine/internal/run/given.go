@@ -1,0 +1,35 @@
+package run
+
+import (
+	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/run/stage"
+)
+
+// earlier sets the answers that the journal has from an earlier part of the run.
+func (r *Run) earlier(journal Journal, records ...*stage.Record) {
+	if journal == nil {
+		return
+	}
+	for _, rec := range records {
+		if !rec.Open() {
+			continue
+		}
+		if result, ok := journal.Answered(rec.Row); ok {
+			rec.Given = stage.Kept(stage.Earlier, result)
+		}
+	}
+}
+
+// reviewed sets the answers that people decided.
+func (r *Run) reviewed(records ...*stage.Record) {
+	decisions := r.graph.Decisions()
+	for _, rec := range records {
+		if !rec.Open() {
+			continue
+		}
+		if d, ok := decisions.Find(rec.Row.Text); ok {
+			by := &outcome.Decision{By: d.Reviewer, At: d.ReviewedAt}
+			rec.Given = &stage.Given{From: stage.Person, Result: outcome.Result{Decided: by, Answer: d.Label, Agreement: 1, Confidence: 1, Reason: by.String()}}
+		}
+	}
+}
