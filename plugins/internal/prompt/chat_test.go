@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -241,19 +240,6 @@ func chatWithTemplate(t *testing.T, text, more string) string {
 		t.Fatal(err)
 	}
 	return `{` + more + `"template": ` + strconv.Quote(path) + `}`
-}
-
-func TestItemsFailAlone(t *testing.T) {
-	b := chatBatch()
-	b.Items = append(b.Items, sdk.Item{Text: strings.Repeat("long ", 100)})
-	stage, err := prompt.Chat().Open(t.Context(), sdk.Setup{}, []byte(chatWithTemplate(t, "x", `"max_tokens": 50, `)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := stage.(sdk.Prompter).Prompt(t.Context(), b)
-	if rows := (sdk.RowErrors{}); !errors.As(err, &rows) || len(rows) != 1 || rows[1] == nil || len(got) != 2 || len(got[0]) != 1 || len(got[1]) != 0 {
-		t.Errorf("got %v, error %v", got, err)
-	}
 }
 
 func TestChatGolden(t *testing.T) { apitest.CheckReply(t, prompt.Chat(), `{}`, "2 8596ab099c1219dd") }
