@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -276,32 +275,6 @@ func llmCost(t *testing.T, stderr string) float64 {
 		t.Fatal(err)
 	}
 	return cost
-}
-
-// A run after one with batches finds its answers, and so does one with batches after one without.
-// Batches cost half, and how far they are is reported.
-func TestBatchesAndSingleCalls(t *testing.T) {
-	alone := strings.ReplaceAll(batchVotes, "batch    = true", "batch    = false")
-	costs := map[string]float64{}
-	for name, order := range map[string][2]string{"batches": {batchVotes, alone}, "single calls": {alone, batchVotes}} {
-		b := newBatched(t, order[0])
-		code, first := b.run(t)
-		costs[name] = llmCost(t, first)
-		if said := strings.Contains(first, fmt.Sprintf("sample.llm: batch of %d requests, 0 done, at most 24 h", batchItems)); code != 0 || said != (name == "batches") {
-			t.Errorf("%s: exit code %d\n%s", name, code, first)
-		}
-		asked := b.server.Given()
-		write(t, b.dir, "p.hcl", order[1])
-		if code, second := b.run(t); code != 0 || strings.Contains(second, "batch of") {
-			t.Errorf("%s: exit code %d\n%s", name, code, second)
-		}
-		if d := cmp.Diff(asked, b.server.Given()); d != "" {
-			t.Errorf("%s: choices that were given (-want +got):\n%s", name, d)
-		}
-	}
-	if half, whole := costs["batches"], costs["single calls"]; half <= 0 || math.Abs(2*half-whole) > whole/20 { // probes of the model are single calls
-		t.Errorf("batches cost %v, single calls %v", half, whole)
-	}
 }
 
 // A budget that has no room for a batch sends none, and one that has keeps it reserved, also for the

@@ -129,8 +129,6 @@ func count(t *testing.T, text, pattern string) int {
 	return n
 }
 
-const embedded = `([0-9]+) embedded with hashing`
-
 // A passage that is refused is kept as it is, reported, and tried again.
 func TestEnrichmentThatFails(t *testing.T) {
 	l := newHandbooks(t)

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -139,44 +138,6 @@ func TestZeroShot(t *testing.T) {
 	}
 }
 
-// With redraw = "sample" each of the six samples has a prompt of its own, whose random
-// examples differ and whose neighbours do not.
-func TestRAGE(t *testing.T) {
-	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "card_lost\nText: more" }})
-	results := method(t, server, "intent.hcl", "-var", "embedder=hashing", "-var", "election=majority", "-set", "shots.redraw=sample", "--limit", "2")
-	const marked = "\nLabel: "
-	shots := map[string]map[string]bool{} // all random examples, by item
-	ends := map[string]map[string]bool{}
-	for _, a := range server.Asks() {
-		text := a.Text()
-		parts := strings.Split(text, "\nText: ")[1:]
-		item := strings.TrimSuffix(parts[len(parts)-1], "\nLabel:")
-		if a.N != 1 || len(parts) != 31 || strings.Count(text, marked) != 30 {
-			t.Fatalf("n = %d, %d texts in\n%s", a.N, len(parts), text)
-		}
-		if shots[item] == nil {
-			shots[item], ends[item] = map[string]bool{}, map[string]bool{}
-		}
-		for _, shot := range parts[:10] {
-			shots[item][shot] = true
-		}
-		ends[item][strings.Join(parts[10:], "|")] = true
-	}
-	for _, r := range results {
-		item := r["text"].(string)
-		// 560 utterances, of which two may have the same text.
-		if len(shots[item]) < 58 || len(ends[item]) != 1 {
-			t.Errorf("%q: %d random examples in six prompts, %d lists of neighbours", item, len(shots[item]), len(ends[item]))
-		}
-		if r["answer"] != "card_lost" || r["agreement"].(float64) < .66 {
-			t.Errorf("six of nine votes: %v", r)
-		}
-	}
-	if len(results) != 2 || server.Calls() != 12 {
-		t.Errorf("%d results of %d calls", len(results), server.Calls())
-	}
-}
-
 // shot is an example in a prompt of rage.hcl.
 type shot struct{ utterance, intent string }
 
@@ -306,36 +267,6 @@ func TestRAGEAsPublished(t *testing.T) {
 				t.Errorf("k = %d: shots %v, error %v, want %v", k, shots, err, want)
 			}
 		}
-	}
-}
-
-// The paper's Figure 2: the share of answers that are acceptable labels, by the number of
-// shots.
-func TestAcceptableByShots(t *testing.T) {
-	var mu sync.Mutex
-	asked := map[int]int{} // by the number of shots
-	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
-		shots, _, err := readShots(a.Prompt)
-		if err != nil {
-			t.Error(err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		asked[len(shots)]++
-		if asked[len(shots)]%5 < len(shots)/5 {
-			return "card_lost"
-		}
-		return "lost card"
-	}})
-	out, _ := good(t, racflow(t, t.TempDir(), "eval", "-var", "model=test-model", "-var", "base_url="+server.URL, "-var", "embedder=hashing",
-		"-var", "n=5", "-var", "l=1", "--limit", "4", "--sweep", "var.k=4,19", absolute(t, "../../pipelines/rage.hcl")))
-	for _, line := range []string{`(?m)^var\.k .* ACCEPTABLE BY llm_1 `, `(?m)^4 .* 20\.0 % of 20 `, `(?m)^19 .* 80\.0 % of 20 `} {
-		if !regexp.MustCompile(line).MatchString(out) {
-			t.Errorf("no %s in\n%s", line, out)
-		}
-	}
-	if server.Calls() != 40 {
-		t.Errorf("%d calls, want 40: 4 items, 5 samples, 2 numbers of shots", server.Calls())
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
-	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/serve"
 )
@@ -148,12 +147,6 @@ func newTuneSet(t testing.TB, train, rows string, args ...string) tuneSet {
 func (s tuneSet) call(t testing.TB, verb string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	return good(t, racflow(t, s.dir, slices.Concat([]string{verb}, s.args, args, []string{"cascade.hcl"})...))
-}
-
-func (s tuneSet) eval(t testing.TB, args ...string) eval.Report {
-	t.Helper()
-	stdout, _ := s.call(t, "eval", append(args, "--json", "--input", s.other)...)
-	return jsonLines[eval.Report](t, stdout)[0]
 }
 
 // sharedData is a file of the public data beside the checkout; a test is

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 var none = sdk.Unscored
@@ -74,9 +75,7 @@ func TestCandidatesCarryEntriesAndBothScores(t *testing.T) {
 		Lexical: []sdk.Hit{{ID: "a", Dense: none, Lexical: 3, Entry: entry}},
 	}, sdk.Fusion{Method: RRF, K: 60}, 2)
 	a, b := got[0], got[1]
-	if a.Dense != 0.5 || a.Lexical != 3 || a.Text != "text" || a.Label != "label" || a.Context != "context" || a.Meta["k"] != "v" {
-		t.Errorf("candidate of both legs: %+v", a)
-	}
+	must.Equal(t, "candidate of both legs", []any{float32(0.5), float32(3), "text", "label", "context", "v"}, []any{a.Dense, a.Lexical, a.Text, a.Label, a.Context, a.Meta["k"]})
 	if b.Dense != 0.4 || b.Lexical == b.Lexical || b.Text != "" {
 		t.Errorf("candidate of the dense leg: %+v", b)
 	}

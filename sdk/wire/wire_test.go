@@ -117,23 +117,6 @@ func TestPromptsKeepNoPassages(t *testing.T) {
 	}
 }
 
-func check[T any](t *testing.T, want []T, err error, rows *stagepb.Rows, decode func(*stagepb.Rows, int) ([]T, error)) {
-	t.Helper()
-	must.Do(t, err)
-	rows = overWire(t, rows)
-	got, err := decode(rows, len(want))
-	must.Do(t, err)
-	if diff := cmp.Diff(want, got, same); diff != "" {
-		t.Error(diff)
-	}
-	if _, err := decode(rows, len(want)+1); err == nil {
-		t.Errorf("%T: a reply with a row too few was accepted", want)
-	}
-	if _, err := decode(nil, len(want)); err == nil {
-		t.Errorf("%T: a reply without rows was accepted", want)
-	}
-}
-
 func fullFilter() *sdk.Filter {
 	return &sdk.Filter{Op: sdk.FilterOr, Parts: []sdk.Filter{
 		{Op: sdk.FilterNot, Parts: []sdk.Filter{{Op: sdk.FilterIn, Field: sdk.FieldMeta, Key: "any key", Values: []any{"a", -1.5, true}}}},
@@ -163,35 +146,6 @@ func searchFor(t testing.TB, filters ...*sdk.Filter) *stagepb.SearchRequest {
 	out := &stagepb.SearchRequest{}
 	must.Do(t, proto.Unmarshal(raw, out))
 	return out
-}
-
-func TestFiltersRoundTrip(t *testing.T) {
-	small := &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldLabel, Values: []any{"x"}}
-	want := []*sdk.Filter{nil, fullFilter(), small, fullFilter(), small, nil}
-	search := searchFor(t, want...)
-	if len(search.Filters) != 2 {
-		t.Errorf("%d filters were sent, of which 2 differ", len(search.Filters))
-	}
-	_, queries, err := DecodeSearch(search)
-	must.Do(t, err)
-	for i, q := range queries {
-		if diff := cmp.Diff(want[i], q.Filter, same); diff != "" {
-			t.Errorf("query %d: %s", i, diff)
-		}
-	}
-	if queries[2].Filter != queries[4].Filter {
-		t.Error("two queries do not share their filter")
-	}
-	if search = searchFor(t, nil, nil); search.Filters != nil || search.QueryFilter != nil {
-		t.Errorf("without filters %v was sent", search)
-	}
-	bad := &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldMeta, Key: "k\xff", Values: []any{"v\xff"}}
-	if _, queries, err = DecodeSearch(searchFor(t, bad)); err != nil || queries[0].Filter.Key != "k\uFFFD" || queries[0].Filter.Values[0] != "v\uFFFD" {
-		t.Errorf("got %v, %v", queries, err)
-	}
-	if _, err := EncodeSearch("c", sdk.Ranking{}, []sdk.Query{{Filter: &sdk.Filter{}}}); err == nil {
-		t.Error("a filter that nobody understands was sent")
-	}
 }
 
 func TestFiltersAreRefused(t *testing.T) {

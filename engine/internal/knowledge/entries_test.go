@@ -8,29 +8,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
-
-func TestRandomExamples(t *testing.T) {
-	b := newBench(t)
-	k, _ := b.open("1\ta\tx", "2\tb\ty", "3\tc\tz", "4\td\tz")
-	first := must.Get(k.Random(t.Context(), []string{"p", "q", "p"}, sdk.Draw{Count: 3}, false))(t)
-	must.Equal(t, "the same item gets other examples", first[0], first[2], cmpopts.EquateNaNs())
-	seen := map[string]bool{}
-	for _, c := range first[1] {
-		seen[c.ID] = c.Text != "" && c.Label != ""
-	}
-	if len(seen) != 3 {
-		t.Errorf("three examples with text and label wanted, got %+v", first[1])
-	}
-	if all, err := k.Random(t.Context(), []string{"p"}, sdk.Draw{Count: 100}, false); err != nil || len(all[0]) != 4 {
-		t.Errorf("more than there are: %d, %v", len(all[0]), err)
-	}
-}
 
 // rows are n labelled rows, with some replaced or removed (empty).
 func rows(n int, but map[int]string) (all []string) {

@@ -11,32 +11,6 @@ import (
 
 var errCrash = fmt.Errorf("embed.k: %w", sdk.ErrCrashed)
 
-func crashesOn(poison string) func(string) error {
-	return func(text string) error {
-		if strings.Contains(text, poison) {
-			return errCrash
-		}
-		return nil
-	}
-}
-
-// A row that ends the embedder is left out, alone, and tried again by the next build.
-func TestARowThatEndsTheEmbedder(t *testing.T) {
-	b := newBench(t)
-	b.embedder.ends = crashesOn("poison")
-	k, embedded := b.open("1\ta\tx", "2\tpoison\tx", "3\tb\ty", "4\tc\ty")
-	same(t, "embedded", embedded, "a", "b", "c")
-	if r := k.Report; r.Entries != 3 || r.InvalidCount != 1 || r.Invalid[0].Line != 3 || !errors.Is(r.Invalid[0].Err, sdk.ErrCrashed) {
-		t.Errorf("report %+v", r)
-	}
-	b.embedder.ends = nil
-	k, embedded = b.open("1\ta\tx", "2\tpoison\tx", "3\tb\ty", "4\tc\ty")
-	same(t, "embedded once it works", embedded, "poison")
-	if r := k.Report; r.Entries != 4 || r.InvalidCount != 0 {
-		t.Errorf("report %+v", r)
-	}
-}
-
 // Where the embedder answers nothing, no row is to blame: the build ends, and what
 // was there stays.
 func TestAnEmbedderThatAnswersNothing(t *testing.T) {
@@ -55,30 +29,6 @@ func TestAnEmbedderThatAnswersNothing(t *testing.T) {
 	b.embedder.ends = nil
 	if k, embedded := b.open(rows...); len(embedded) > 0 || k.Report.Entries != 3 {
 		t.Errorf("embedded %q again, report %+v", embedded, k.Report)
-	}
-}
-
-// An embedder that is gone in the middle ends the build, with one row left, too.
-func TestAnEmbedderThatIsGoneInTheMiddle(t *testing.T) {
-	b := newBench(t)
-	gone := &sdk.Error{Code: sdk.CodeUnavailable, Err: errors.New("not started again")}
-	b.embedder.ends = func(text string) error {
-		if text == "last" {
-			return gone
-		}
-		return nil
-	}
-	content := "id\ttext\tlabel\n"
-	for i := range 256 {
-		content += fmt.Sprintf("%d\ta\tx\n", i)
-	}
-	if err := b.openFailing(content + "256\tlast\tx\n"); !errors.Is(err, gone) {
-		t.Errorf("got %v", err)
-	}
-	// The same row, where it is the row that is to blame.
-	b.embedder.ends = crashesOn("last")
-	if err := b.openFailing(content + "256\tlast\tx\n"); err != nil {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -106,23 +56,5 @@ func TestAPassageThatEndsTheEnricher(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A row that was left out, and is all that a later build has to do, is left out again:
-// the embedder works.
-func TestARowThatEndsTheEmbedderAgain(t *testing.T) {
-	b := newBench(t)
-	b.embedder.ends = crashesOn("poison")
-	rows := []string{"1\ta\tx", "2\tpoison\tx", "3\tb\ty", "4\tpoison, too\ty"}
-	b.open(rows...)
-	k, _ := b.open(rows...)
-	if r := k.Report; r.Entries != 2 || r.InvalidCount != 2 || !errors.Is(r.Invalid[1].Err, sdk.ErrCrashed) {
-		t.Errorf("report %+v", r)
-	}
-	k, embedded := b.open(append(rows, "5\tpoison, once more\tx")...)
-	same(t, "embedded", embedded, "a") // whether it works
-	if r := k.Report; r.Entries != 2 || r.InvalidCount != 3 {
-		t.Errorf("report %+v", r)
 	}
 }

@@ -62,9 +62,7 @@ func TestDecided(t *testing.T) {
 		{"vehicle", "decided by Ada on 2026-11-23"}, {"fruit", ""}, {"toy", "decided by a person on 2026-11-23"}, {"fruit", ""},
 	} {
 		one := got[i]
-		if one.Answer != want.answer || one.Reason != want.reason || (one.Decided != nil) != (want.reason != "") || one.ID != rows[i].ID || one.Expected != rows[i].Label {
-			t.Errorf("item %s: %+v", one.ID, one)
-		}
+		must.Equal(t, "item "+one.ID, []any{want.answer, want.reason, want.reason != "", rows[i].ID, rows[i].Label}, []any{one.Answer, one.Reason, one.Decided != nil, one.ID, one.Expected})
 		if one.Decided != nil && (one.Agreement != 1 || one.Confidence != 1 || one.Flagged || len(one.Votes)+len(one.Candidates)+len(one.Lists) > 0 || !one.Decided.At.Equal(at)) {
 			t.Errorf("item %s, decided: %+v", one.ID, one)
 		}

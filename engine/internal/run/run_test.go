@@ -21,19 +21,6 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-func TestStatisticalVoters(t *testing.T) {
-	r := runtest.Pipeline(t, runtest.Stages(), `
-		batch = 2
-		retrieve "near" { from = knowledge.k }
-		sample "knn" { use = "neighbours" }
-		sample "proto" { use = "prototype" }
-		elect "e" {
-			use    = "soft"
-			accept = "answer in labels"
-		}`)
-	runtest.Want(t, runtest.Answers(t, r, "an apple", "a car", "the bus", "banana", "old old train"), "fruit", "vehicle", "vehicle", "fruit", "vehicle")
-}
-
 func TestVotersWorkAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var meet sync.WaitGroup
@@ -56,27 +43,6 @@ func TestVotersWorkAtTheSameTime(t *testing.T) {
 			t.Fatal("two voters that wait for each other never finished")
 		}
 	})
-}
-
-func TestABadItemFailsAlone(t *testing.T) {
-	picky := func(item sdk.Item) ([]string, error) {
-		if strings.Contains(item.Text, "poison") {
-			return nil, errors.New("it is poisoned")
-		}
-		return []string{"fruit"}, nil
-	}
-	r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("picky", picky)), `
-		sample "v" { use = "picky" }
-		elect "e" { use = "majority" }`)
-	runtest.Want(t, runtest.Answers(t, r, "a", "poison", "b"), "fruit", "!sample.v: it is poisoned", "fruit")
-	r = runtest.Pipeline(t, runtest.Stages(runtest.Voter("picky", picky), runtest.Voter("other", runtest.Always("other"))), `
-		sample "v" {
-			use      = "picky"
-			on_error = "skip"
-		}
-		sample "o" { use = "other" }
-		elect "e" { use = "majority" }`)
-	runtest.Want(t, runtest.Answers(t, r, "a", "poison", "b"), "fruit", "other", "fruit")
 }
 
 // What items went on without, and why there is no answer, is summed up.
@@ -119,66 +85,6 @@ func TestRowFaultsAreKept(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d %s %s %v", r.Line, r.ID, r.Answer, r.Failure))
 	}
 	runtest.Want(t, got, "2 2 x <nil>", "3 3  no text", "4 c x <nil>")
-}
-
-func TestRetries(t *testing.T) {
-	var mu sync.Mutex
-	calls := map[string]int{}
-	flaky := func(item sdk.Item) ([]string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		calls[item.Text]++
-		switch {
-		case item.Text == "never", item.Text == "once" && calls["once"] < 2:
-			return nil, sdk.Transient(errors.New("busy"), 0)
-		case item.Text == "its turn" && calls["its turn"] < 9: // is no failure
-			return nil, sdk.Transient(errors.New("not yet"), time.Millisecond)
-		case item.Text == "invalid":
-			return nil, sdk.Invalid(errors.New("no good"))
-		}
-		return []string{"x"}, nil
-	}
-	r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("flaky", flaky)), `
-		sample "v" {
-			use     = "flaky"
-			retries = 1
-		}
-		elect "e" { use = "majority" }`)
-	runtest.Want(t, runtest.Answers(t, r, "fine", "once", "never", "invalid", "its turn"), "x", "x", "!sample.v: busy", "!sample.v: no good", "x")
-	for text, n := range map[string]int{"fine": 1, "once": 2, "never": 2, "invalid": 1, "its turn": 9} {
-		if calls[text] != n {
-			t.Errorf("%q was asked %d times, want %d", text, calls[text], n)
-		}
-	}
-}
-
-// A stage that fails a batch as a whole because of one item, or because of its
-// size, is asked again with parts of it.
-func TestAPoisonousItemFailsAlone(t *testing.T) {
-	whole := func(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-		samples := make([][]sdk.Sample, len(b.Items))
-		for i, item := range b.Items {
-			if item.Text == "poison" {
-				panic("it is poisoned")
-			}
-			samples[i] = []sdk.Sample{{Answers: []sdk.Answer{{Label: "x", Weight: 1}}}}
-		}
-		if len(b.Items) > 4 {
-			return nil, sdk.Invalid(errors.New("too many at once"))
-		}
-		return samples, nil
-	}
-	stage := sdk.SampleStage("whole", "A voter of the test.",
-		func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return sampler(whole), nil }, sdk.Reads(sdk.ColumnText))
-	r := runtest.Pipeline(t, runtest.Stages(stage), `
-		sample "v" { use = "whole" }
-		elect "e" { use = "majority" }`)
-	got := runtest.Answers(t, r, "a", "b", "c", "d", "e", "poison", "f", "g", "h", "i")
-	for i, answer := range got {
-		if i == 5 && !strings.Contains(answer, "!sample.v") || i != 5 && answer != "x" {
-			t.Errorf("answer %d is %q", i, answer)
-		}
-	}
 }
 
 type sampler func(context.Context, sdk.Batch) ([][]sdk.Sample, error)

@@ -23,6 +23,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/profile"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func model(t *testing.T, c chatmodel.Config, host sdk.Host) *chatmodel.Model {
@@ -442,9 +443,7 @@ func TestForecast(t *testing.T) {
 		if err != nil || len(host.Calls()) > 0 {
 			t.Fatalf("error %v, calls %+v", err, host.Calls())
 		}
-		if f.Likely.InputTokens != want.in || f.Likely.OutputTokens != want.out || f.Low != want.low || f.High != want.high || f.Requests != want.requests || !strings.HasPrefix(f.Unknown, want.unknown) || (want.unknown == "") != (f.Unknown == "") {
-			t.Errorf("%s: %+v", known, f)
-		}
+		must.Equal(t, known, []any{want.in, want.out, want.low, want.high, want.requests, true, f.Unknown == ""}, []any{f.Likely.InputTokens, f.Likely.OutputTokens, f.Low, f.High, f.Requests, strings.HasPrefix(f.Unknown, want.unknown), want.unknown == ""})
 		if f.Unknown == "" && (f.Most.InputTokens != want.most || f.Most.OutputTokens != want.mostOut || f.MostRequests != 2) {
 			t.Errorf("%s: at most %+v", known, f)
 		}

@@ -68,7 +68,7 @@ func cosine(a, b []float32) float64 {
 // TestOriginal holds the encoder to sentence-transformers' vectors.
 func TestOriginal(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it computes for long, as TestReference does with small models")
+		t.Skip("it computes for long, as TestTinyModel does with a small one")
 	}
 	var texts []string
 	lines(t, "texts.jsonl", func(line []byte) {

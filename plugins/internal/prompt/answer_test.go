@@ -3,8 +3,6 @@ package prompt_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -104,7 +102,7 @@ func TestAnswerPrompt(t *testing.T) {
 		{"without context, citations and none", `{"passages": 1, "context": false, "citations": false, "none": ""}`, item(), sdk.Prompt{
 			Messages: chat(plain, strings.Replace(first, "Context: guide / Set-up It lists the settings.\n", "", 1), false), Passages: []string{},
 		}},
-		{"a template of one's own", answerWithTemplate(t, "{{.None}} {{.Context}} {{.Citations}}\n", `"passages": 1, "none": "no", `), item(), sdk.Prompt{
+		{"a template of one's own", withTemplate(t, "{{.None}} {{.Context}} {{.Citations}}\n", `"passages": 1, "none": "no", `), item(), sdk.Prompt{
 			Messages: chat("no true true", first, false), None: "no", Passages: ids[:1],
 		}},
 	}
@@ -184,7 +182,7 @@ func TestAnswerBudget(t *testing.T) {
 	// One token of instructions, 12 of the turn, 6 of the question; passages of
 	// 46, 67 and 81 together.
 	config := func(budget int) string {
-		return answerWithTemplate(t, "x", `"max_tokens": `+strconv.Itoa(budget)+`, `)
+		return withTemplate(t, "x", `"max_tokens": `+strconv.Itoa(budget)+`, `)
 	}
 	for budget, want := range map[int]int{0: 3, 100: 3, 99: 2, 86: 2, 85: 1, 65: 1} {
 		got, err := answerPrompts(t, config(budget), item())
@@ -214,8 +212,8 @@ func TestAnswerArguments(t *testing.T) {
 		{`{"passages": -1}`, "passages"},
 		{`{"max_tokens": -1}`, "max_tokens"},
 		{`{"template": "/does/not/exist"}`, "template"},
-		{answerWithTemplate(t, "{{.Text}}", ""), "template"},
-		{answerWithTemplate(t, "{{if not .Context}}{{.Nothing}}{{end}}", ""), "template"},
+		{withTemplate(t, "{{.Text}}", ""), "template"},
+		{withTemplate(t, "{{if not .Context}}{{.Nothing}}{{end}}", ""), "template"},
 	}
 	for _, test := range tests {
 		_, err := prompt.Answer().Open(t.Context(), sdk.Setup{}, []byte(test.config))
@@ -223,30 +221,6 @@ func TestAnswerArguments(t *testing.T) {
 			t.Errorf("%s: error %v, want one about %s", test.config, err, test.argument)
 		}
 	}
-}
-
-func TestAnswerFingerprintFollowsTheTemplate(t *testing.T) {
-	fingerprint := func(config string) string {
-		stage, err := prompt.Answer().Open(t.Context(), sdk.Setup{}, []byte(config))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return stage.(sdk.Fingerprinter).Fingerprint()
-	}
-	one := fingerprint(answerWithTemplate(t, "x", ""))
-	if one != fingerprint(answerWithTemplate(t, "x", "")) || one == fingerprint(answerWithTemplate(t, "y", "")) || one == fingerprint("{}") {
-		t.Error("the fingerprint must be that of the template's text")
-	}
-}
-
-// withTemplate returns a config that names a file with the given template.
-func answerWithTemplate(t *testing.T, text, more string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "instructions.tmpl")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return `{` + more + `"template": ` + strconv.Quote(path) + `}`
 }
 
 func TestAnswerGolden(t *testing.T) {

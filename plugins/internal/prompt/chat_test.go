@@ -3,10 +3,7 @@ package prompt_test
 import (
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -124,7 +121,7 @@ func TestChatPrompt(t *testing.T) {
 			},
 			Labels: []string{"balance", "card \"lost\"", "weather"}, Fields: []string{"labels"},
 		}},
-		{"a list and reasons", chatWithTemplate(t, "{{.List}}", `"shots": 1, "answer": "list", `), chatBatch(), sdk.Prompt{
+		{"a list and reasons", withTemplate(t, "{{.List}}", `"shots": 1, "answer": "list", `), chatBatch(), sdk.Prompt{
 			Messages: []sdk.Message{
 				{Role: "system", Text: "true"},
 				{Role: "user", Text: "what is my balance"}, {Role: "assistant", Text: `{"reasoning": "labelled by hand", "labels": ["balance"]}`},
@@ -132,7 +129,7 @@ func TestChatPrompt(t *testing.T) {
 			},
 			Labels: []string{"balance", "card \"lost\"", "weather"}, Fields: []string{"reasoning", "labels"},
 		}},
-		{"a template of one's own", chatWithTemplate(t, "{{join .Labels \"|\"}} {{join .All \"|\"}} {{join .Near \"|\"}} {{.Ranked}} {{.None}} {{.Reasoning}} {{.Shots}}", `"shots": 1, "labels": "all", "reasoning": false, `), chatBatch(), sdk.Prompt{
+		{"a template of one's own", withTemplate(t, "{{join .Labels \"|\"}} {{join .All \"|\"}} {{join .Near \"|\"}} {{.Ranked}} {{.None}} {{.Reasoning}} {{.Shots}}", `"shots": 1, "labels": "all", "reasoning": false, `), chatBatch(), sdk.Prompt{
 			Messages: []sdk.Message{
 				{Role: "system", Text: `balance|card "lost"|weather|alarm alarm|balance|card "lost"|weather balance|card "lost"|weather true  false 1`},
 				{Role: "user", Text: "what is my balance"}, {Role: "assistant", Text: `{"label": "balance"}`},
@@ -140,7 +137,7 @@ func TestChatPrompt(t *testing.T) {
 			},
 			Labels: []string{"alarm", "balance", "card \"lost\"", "weather"}, Fields: []string{"label"},
 		}},
-		{"none is a label, too", chatWithTemplate(t, "x", `"shots": 0, "none": "weather", `), chatBatch(), sdk.Prompt{
+		{"none is a label, too", withTemplate(t, "x", `"shots": 0, "none": "weather", `), chatBatch(), sdk.Prompt{
 			Messages: []sdk.Message{{Role: "system", Text: "x"}, item},
 			Labels:   []string{"balance", "card \"lost\""}, None: "weather", Fields: []string{"reasoning", "label"},
 		}},
@@ -185,12 +182,12 @@ func TestChatBudget(t *testing.T) {
 	// One token of system message, six of item; turns of 10, 13, 10 and 12, the
 	// nearest first.
 	for budget, want := range map[int]int{0: 10, 200: 10, 52: 10, 51: 8, 40: 8, 39: 6, 17: 4, 16: 2, 7: 2} {
-		got, err := chatPrompt(t, chatWithTemplate(t, "x", `"reasoning": false, "max_tokens": `+strconv.Itoa(budget)+`, `), chatBatch())
+		got, err := chatPrompt(t, withTemplate(t, "x", `"reasoning": false, "max_tokens": `+strconv.Itoa(budget)+`, `), chatBatch())
 		if err != nil || len(got.Messages) != want {
 			t.Errorf("%d tokens: %d messages, error %v, want %d", budget, len(got.Messages), err, want)
 		}
 	}
-	_, err := chatPrompt(t, chatWithTemplate(t, "x", `"max_tokens": 6, `), chatBatch())
+	_, err := chatPrompt(t, withTemplate(t, "x", `"max_tokens": 6, `), chatBatch())
 	if rows := (sdk.RowErrors{}); !errors.As(err, &rows) || sdk.CodeOf(rows[0]) != sdk.CodeInvalid {
 		t.Errorf("a prompt that is too long without turns: error %v", err)
 	}
@@ -208,51 +205,14 @@ func TestChatArguments(t *testing.T) {
 		{`{"answer": "ranked"}`, "answer"},
 		{`{"answer": "list", "none": "other"}`, "none"},
 		{`{"template": "/does/not/exist"}`, "template"},
-		{chatWithTemplate(t, "{{.Text}}", ""), "template"},
-		{chatWithTemplate(t, "{{if not .Labels}}{{.Nothing}}{{end}}", ""), "template"},
+		{withTemplate(t, "{{.Text}}", ""), "template"},
+		{withTemplate(t, "{{if not .Labels}}{{.Nothing}}{{end}}", ""), "template"},
 	}
 	for _, test := range tests {
 		_, err := prompt.Chat().Open(t.Context(), sdk.Setup{}, []byte(test.config))
 		if wrong := new(sdk.ArgumentError); !errors.As(err, &wrong) || wrong.Argument != test.argument {
 			t.Errorf("%s: error %v, want one about %s", test.config, err, test.argument)
 		}
-	}
-}
-
-func TestChatFingerprintFollowsTheTemplate(t *testing.T) {
-	fingerprint := func(config string) string {
-		stage, err := prompt.Chat().Open(t.Context(), sdk.Setup{}, []byte(config))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return stage.(sdk.Fingerprinter).Fingerprint()
-	}
-	one := fingerprint(chatWithTemplate(t, "x", ""))
-	if one != fingerprint(chatWithTemplate(t, "x", "")) || one == fingerprint(chatWithTemplate(t, "y", "")) || one == fingerprint("") {
-		t.Error("the fingerprint must be that of the template's text")
-	}
-}
-
-// withTemplate returns a config that names a file with the given template.
-func chatWithTemplate(t *testing.T, text, more string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "system.tmpl")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return `{` + more + `"template": ` + strconv.Quote(path) + `}`
-}
-
-func TestItemsFailAlone(t *testing.T) {
-	b := chatBatch()
-	b.Items = append(b.Items, sdk.Item{Text: strings.Repeat("long ", 100)})
-	stage, err := prompt.Chat().Open(t.Context(), sdk.Setup{}, []byte(chatWithTemplate(t, "x", `"max_tokens": 50, `)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := stage.(sdk.Prompter).Prompt(t.Context(), b)
-	if rows := (sdk.RowErrors{}); !errors.As(err, &rows) || len(rows) != 1 || rows[1] == nil || len(got) != 2 || len(got[0]) != 1 || len(got[1]) != 0 {
-		t.Errorf("got %v, error %v", got, err)
 	}
 }
 

@@ -3,9 +3,6 @@ package prompt_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -79,7 +76,7 @@ func TestCompletionPrompt(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			config := test.config
 			if test.template != "" {
-				config = completionWithTemplate(t, test.template)
+				config = withTemplate(t, test.template, "")
 			}
 			stage, err := prompt.Completion().Open(t.Context(), sdk.Setup{}, []byte(config))
 			must.Do(t, err)
@@ -101,13 +98,10 @@ func completionPrompts(t *testing.T, config string, samples int, b sdk.Batch) ([
 	return all[0], err
 }
 
-const bare = `"template": `
-
 // examples returns a config whose prompts list the random examples and the
 // neighbours.
 func examples(t *testing.T, more string) string {
-	config := completionWithTemplate(t, "{{range .Random}}{{.Text}} {{end}}| {{range .Neighbours}}{{.Text}} {{end}}")
-	return strings.Replace(config, bare, more+bare, 1)
+	return withTemplate(t, "{{range .Random}}{{.Text}} {{end}}| {{range .Neighbours}}{{.Text}} {{end}}", more)
 }
 
 // numbered has neighbours n1 to n4, nearest first, and random examples r1 to r6.
@@ -197,18 +191,6 @@ func TestItemWithoutExamples(t *testing.T) {
 	}
 }
 
-func TestCompletionFingerprintFollowsTheTemplate(t *testing.T) {
-	fingerprint := func(config string) string {
-		stage, err := prompt.Completion().Open(t.Context(), sdk.Setup{}, []byte(config))
-		must.Do(t, err)
-		return stage.(sdk.Fingerprinter).Fingerprint()
-	}
-	one, same, other := completionWithTemplate(t, "{{.Text}} =>"), completionWithTemplate(t, "{{.Text}} =>"), completionWithTemplate(t, "{{.Text}}:")
-	if fingerprint(one) != fingerprint(same) || fingerprint(one) == fingerprint(other) || fingerprint(one) == fingerprint("") {
-		t.Error("the fingerprint must be that of the template's text")
-	}
-}
-
 func TestCompletionConformance(t *testing.T) {
 	sdktest.Stage(t, prompt.Completion(), `{"none": "none", "max_tokens": 200, "redraw": "sample"}`)
 }
@@ -221,12 +203,12 @@ func TestCompletionArguments(t *testing.T) {
 		{"max_tokens", `{"max_tokens": -1}`, "max_tokens"},
 		{"redraw", `{"redraw": "always"}`, "redraw"},
 		{"missing template", `{"template": "/does/not/exist"}`, "template"},
-		{"a template that needs examples", completionWithTemplate(t, "{{(index .Random 0).Text}}"), "template"},
-		{"broken template", completionWithTemplate(t, "{{.Text"), "template"},
-		{"unknown field", completionWithTemplate(t, "{{.Utterance}}"), "template"},
-		{"unknown field of an example", completionWithTemplate(t, "{{range .Random}}{{.Score}}{{end}}"), "template"},
-		{"unknown field where there is nothing", completionWithTemplate(t, "{{range .Random}}{{else}}{{.Nothing}}{{end}}"), "template"},
-		{"unknown function", completionWithTemplate(t, "{{upper .Text}}"), "template"},
+		{"a template that needs examples", withTemplate(t, "{{(index .Random 0).Text}}", ""), "template"},
+		{"broken template", withTemplate(t, "{{.Text", ""), "template"},
+		{"unknown field", withTemplate(t, "{{.Utterance}}", ""), "template"},
+		{"unknown field of an example", withTemplate(t, "{{range .Random}}{{.Score}}{{end}}", ""), "template"},
+		{"unknown field where there is nothing", withTemplate(t, "{{range .Random}}{{else}}{{.Nothing}}{{end}}", ""), "template"},
+		{"unknown function", withTemplate(t, "{{upper .Text}}", ""), "template"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -236,14 +218,6 @@ func TestCompletionArguments(t *testing.T) {
 			}
 		})
 	}
-}
-
-// withTemplate returns a config that names a file with the given template.
-func completionWithTemplate(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "prompt.tmpl")
-	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
-	return `{"template": ` + strconv.Quote(path) + `}`
 }
 
 func TestCompletionGolden(t *testing.T) {

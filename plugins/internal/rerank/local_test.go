@@ -200,37 +200,6 @@ func jaccard(a, b []int) float64 {
 	return float64(len(a)+len(b)-len(union)) / float64(len(union))
 }
 
-func TestSets(t *testing.T) {
-	v := vocabulary{numbers: map[string]int{}}
-	for _, c := range []struct {
-		text string
-		want []int
-	}{{"a b a", []int{0, 1}}, {"c b", []int{2, 1}}, {"", []int{}}, {"a b c", []int{0, 1, 2}}} {
-		if got := v.set(strings.Fields(c.text)); !slices.Equal(got, c.want) {
-			t.Errorf("%q is %v, want %v", c.text, got, c.want)
-		}
-	}
-}
-
-func TestHostileInput(t *testing.T) {
-	r := opened(t, "{}")
-	long := strings.Repeat("lost card ", 1e5)
-	for _, text := range []string{"", "   ", "caf\xe9", "\x00", long, "?!"} {
-		it := sdk.Item{Text: text, Candidates: []sdk.Candidate{
-			candidate(""), candidate(text), candidate(long), {Score: -1e30}, {Score: 1e30}, {Score: float32(math.Inf(1))}, {Score: float32(math.NaN())},
-		}}
-		ranked := r.rank(&it)
-		for _, got := range ranked {
-			if s := float64(got.Score); math.IsNaN(s) || math.IsInf(s, 0) {
-				t.Errorf("%.20q: score %v", text, s)
-			}
-		}
-		if len(ranked) != len(it.Candidates) {
-			t.Errorf("%.20q: %d of %d ranked", text, len(ranked), len(it.Candidates))
-		}
-	}
-}
-
 func TestLocalConfig(t *testing.T) {
 	for _, config := range []string{`{"identifiers": -1}`, `{"diversity": 1001}`, `{"fields": -0.5}`} {
 		_, err := Local().Open(t.Context(), sdk.Setup{}, []byte(config))

@@ -271,19 +271,6 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-func TestStateIsCarriedOver(t *testing.T) {
-	all := cloud(90, 3, 8, .3)
-	first := fitted(t, `{}`, all)
-	second := openedLinear(t, first.dir, `{}`)
-	if a, b := sample(t, first, items(all)...), sample(t, second, items(all)...); !reflect.DeepEqual(a, b) {
-		t.Error("a later process votes differently")
-	}
-	must.Do(t, fit(t.Context(), second, cloud(90, 2, 8, .3)))
-	if m := openedLinear(t, first.dir, `{}`).model.Load(); len(m.labels) != 2 {
-		t.Errorf("labels %q after another fit", m.labels)
-	}
-}
-
 func TestDamagedState(t *testing.T) {
 	v := fitted(t, `{}`, cloud(90, 3, 8, .3))
 	whole := state(t, v)

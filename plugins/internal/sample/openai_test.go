@@ -1,7 +1,6 @@
 package sample
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -563,39 +561,6 @@ func TestSeeds(t *testing.T) {
 	for i, a := range f.server.Asks() {
 		if want := fmt.Sprintf(`"seed":%d`, 17+i); !strings.Contains(string(a.Body), want) {
 			t.Errorf("request %d: %s, want %s", i, a.Body, want)
-		}
-	}
-}
-
-func TestItemsFailAlone(t *testing.T) {
-	f := openedOpenAI(t, 1, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: 500, Calls: []int{1}}}}, "")
-	samples, err := f.Sample(t.Context(), sdk.Batch{Items: []sdk.Item{texts("x"), texts("y"), texts("z")}})
-	var rows sdk.RowErrors
-	if !errors.As(err, &rows) || len(rows) != 1 {
-		t.Fatalf("error %v, want one row's", err)
-	}
-	for row, err := range rows {
-		if sdk.CodeOf(err) != sdk.CodeTransient || samples[row] != nil {
-			t.Errorf("row %d: %v, %v", row, samples[row], err)
-		}
-	}
-	f.host.Refuse = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget is spent")}
-	if _, err := f.one(t, texts("new")); sdk.CodeOf(err) != sdk.CodeStopped {
-		t.Errorf("error %v, want the host's", err)
-	}
-}
-
-func TestCancel(t *testing.T) {
-	f := openedOpenAI(t, 1, modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Hang, Share: 1}}}, "")
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(20*time.Millisecond, cancel)
-	samples, err := f.Sample(ctx, sdk.Batch{Items: []sdk.Item{texts("a"), texts("a"), texts("b")}})
-	if !errors.Is(err, context.Canceled) || samples != nil {
-		t.Errorf("samples %v, error %v; want the context's error", samples, err)
-	}
-	for _, o := range f.host.Results(t) {
-		if o.Status != sdk.StatusLeft {
-			t.Errorf("outcome %+v", o)
 		}
 	}
 }

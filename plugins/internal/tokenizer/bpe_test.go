@@ -183,3 +183,11 @@ func FuzzBpeModel(f *testing.F) {
 		}
 	})
 }
+
+// TestBytesThatAreMissing: a character of which one byte has no token is unknown as a whole.
+func TestBytesThatAreMissing(t *testing.T) {
+	m := buildBpe(t, map[string]any{"vocab": map[string]int{"?": 0, "<0xC3>": 1, "<0xA9>": 2}, "merges": []string{}, "unk_token": "?", "byte_fallback": true})
+	if got := m.Append(nil, "éè"); !slices.Equal(got, []int32{1, 2, 0}) {
+		t.Errorf("%v", got)
+	}
+}

@@ -174,9 +174,7 @@ func TestLoad(t *testing.T) {
 	if d := cmp.Diff(source, k.Sources[0]); d != "" {
 		t.Errorf("source (-want +got):\n%s", d)
 	}
-	if k.Analyzer != "code" || k.Embed.Use != "minilm" || k.Embed.Batch != 8 || k.Embed.Kind != sdk.KindEmbed || k.Store.Use != "milvus" {
-		t.Errorf("knowledge: %+v, %+v", k.Embed, k.Store)
-	}
+	must.Equal(t, "knowledge", []any{"code", "minilm", 8, sdk.KindEmbed, "milvus"}, []any{k.Analyzer, k.Embed.Use, k.Embed.Batch, k.Embed.Kind, k.Store.Use})
 	if got := string(k.Store.Config.Open); got != `{"address":"db:1"}` {
 		t.Errorf("store config: %s", got)
 	}
@@ -190,18 +188,14 @@ func TestLoad(t *testing.T) {
 	if d := cmp.Diff(ranking, retrieve.Retrieve.Ranking); d != "" || retrieve.Retrieve.From != k {
 		t.Errorf("ranking (-want +got):\n%s", d)
 	}
-	if retrieve.Timeout != 90*time.Second || retrieve.Workers != 0 || retrieve.Retries != 2 || retrieve.OnError != FailItem || retrieve.Keep.Text() != "dense > 0.2" {
-		t.Errorf("retrieve: %+v", retrieve)
-	}
+	must.Equal(t, "retrieve", []any{90 * time.Second, 0, 2, FailItem, "dense > 0.2"}, []any{retrieve.Timeout, retrieve.Workers, retrieve.Retries, retrieve.OnError, retrieve.Keep.Text()})
 	ranking.Mode = sdk.ModeLexical
 	f := retrieve.Fallbacks[0]
 	if d := cmp.Diff(ranking, f.Stage.Retrieve.Ranking); d != "" || !f.When.Reads("failed") || f.Stage.Keep != nil || f.Stage.When != nil {
 		t.Errorf("fallback %+v (-want +got):\n%s", f.Stage, d)
 	}
 	llm := p.Stages[4]
-	if !llm.Enabled || llm.N != 6 || llm.OnError != SkipItem || llm.Retries != 0 || !llm.When.Reads("margin") {
-		t.Errorf("llm: %+v", llm)
-	}
+	must.Equal(t, "llm", []any{true, 6, SkipItem, 0, true}, []any{llm.Enabled, llm.N, llm.OnError, llm.Retries, llm.When.Reads("margin")})
 	if got := string(p.Stages[1].Config.Open); got != `{"k":5}` {
 		t.Errorf("knn config: %s", got)
 	}

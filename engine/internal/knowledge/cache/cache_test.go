@@ -168,22 +168,6 @@ func TestTheFirstAnswerStays(t *testing.T) {
 	want(t, open(t, dir), "a", "third")
 }
 
-// TestOthers reads what another process appends.
-func TestOthers(t *testing.T) {
-	dir := t.TempDir()
-	reader, w := open(t, dir), open(t, dir)
-	put(t, w, "a", "1")
-	want(t, reader, "a", "-") // it has just looked
-	reader.looked = time.Now().Add(-lookEvery)
-	want(t, reader, "a", "1")
-	put(t, w, "b", "2")
-	put(t, w, "a", "3")
-	want(t, reader, "b", "-")
-	reader.looked = time.Now().Add(-lookEvery)
-	want(t, reader, "b", "2")
-	want(t, reader, "a", "3")
-}
-
 // A later answer takes the place of an earlier one also where the clock was put
 // back between the two.
 func TestTheClockIsPutBack(t *testing.T) {

@@ -115,52 +115,6 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// Several processes keep vectors at once, each in a file of its own, and see each other's.
-func TestVectorsOfOthers(t *testing.T) {
-	root := t.TempDir()
-	one, two := openVectors(t, VectorOptions{Root: root}, "e", 3, nil), openVectors(t, VectorOptions{Root: root}, "e", 3, nil)
-	putVectors(one, "a")
-	putVectors(two, "bb")
-	for _, v := range []*Vectors{one, two} {
-		v.cache.looked = time.Now().Add(-lookEvery)
-		wantVectors(t, v, []string{"a", "bb"}, "a", "bb")
-	}
-	if all := vectorFiles(t, root); len(all) != 2 {
-		t.Errorf("files %q", all)
-	}
-	if done, err := TrimVectors(root, Limits{Bytes: 1}); err != nil || done.Busy != 2 || done.Records != 0 {
-		t.Errorf("cleared while they write: %+v, %v", done, err)
-	}
-	one.Close()
-	two.Close()
-	if done, err := TrimVectors(root, Limits{Bytes: 1}); err != nil || done.Busy != 0 || done.Records != 2 || len(vectorFiles(t, root)) != 0 {
-		t.Errorf("cleared: %+v, %v", done, err)
-	}
-}
-
-// TestVectorsTornTail cuts a file off after every byte, as a process does that is killed:
-// what was whole stays, and the next process writes behind it.
-func TestVectorsTornTail(t *testing.T) {
-	whole, name := someVectors(t)
-	texts := []string{"a", "bb", "ccc"}
-	size := (len(whole) - len(vectors.magic)) / len(texts)
-	for cut := range whole {
-		root := t.TempDir()
-		writeVectors(t, root, name, whole[:cut])
-		want := append([]string(nil), texts[:max(0, cut-len(vectors.magic))/size]...)
-		v := openVectors(t, VectorOptions{Root: root}, "e", 3, nil)
-		wantVectors(t, v, texts, want...)
-		putVectors(v, "dddd")
-		v.Close()
-		v = openVectors(t, VectorOptions{Root: root}, "e", 3, nil)
-		wantVectors(t, v, slices.Concat(texts, []string{"dddd"}), append(want, "dddd")...)
-		v.Close()
-		if all := vectorFiles(t, root); len(all) != 1 {
-			t.Fatalf("cut off at %d: the file is not taken over: %q", cut, all)
-		}
-	}
-}
-
 // TestVectorsDamage inverts every byte of a file: no vector ever changes, and what is lost
 // can be kept again.
 func TestVectorsDamage(t *testing.T) {

@@ -191,9 +191,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %v", file.ID, err)
 			continue
 		}
-		if d.ID != file.ID || d.Text != want.text || d.Meta["title"] != want.title || d.Meta["format"] != want.format || d.Meta["path"] != file.ID {
-			t.Errorf("%s: got %q %v", file.ID, d.Text, d.Meta)
-		}
+		must.Equal(t, file.ID, []any{file.ID, want.text, want.title, want.format, file.ID}, []any{d.ID, d.Text, d.Meta["title"], d.Meta["format"], d.Meta["path"]})
 		if !slices.Equal(hash, file.Hash) {
 			t.Errorf("%s has another hash when it is read", file.ID)
 		}

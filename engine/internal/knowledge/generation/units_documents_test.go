@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestAround(t *testing.T) {
@@ -38,9 +39,7 @@ func TestWiden(t *testing.T) {
 	c := sdk.Candidate{ID: entries[1].ID, Text: entries[1].Text, Meta: entries[1].Meta, Score: 1}
 	c.Meta["headings"] = "its own"
 	wide := Widen(c, entries)
-	if wide.Text != text || wide.ID != c.ID || wide.Score != 1 || wide.Meta["headings"] != "its own" || wide.Meta["first_line"] != 1.0 || wide.Meta["last_line"] != 6.0 {
-		t.Errorf("got %+v", wide)
-	}
+	must.Equal(t, "wide", []any{text, c.ID, float32(1), "its own", 1.0, 6.0}, []any{wide.Text, wide.ID, wide.Score, wide.Meta["headings"], wide.Meta["first_line"], wide.Meta["last_line"]})
 	if c.Meta["first_line"] != 5.0 {
 		t.Errorf("the candidate itself is changed: %+v", c)
 	}

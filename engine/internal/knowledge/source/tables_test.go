@@ -91,9 +91,7 @@ func TestParquet(t *testing.T) {
 		if d := cmp.Diff(want, rows[0].Fields); d != "" {
 			t.Errorf("fields differ (-want +got):\n%s", d)
 		}
-		if rows[0].ID != "1152921504606846976" || rows[0].Label != "greet" || rows[0].Line != 1 || rows[0].Meta["score"] != .5 || rows[0].Meta["sure"] != true {
-			t.Errorf("got %+v", rows[0])
-		}
+		must.Equal(t, "rows[0]", []any{"1152921504606846976", "greet", 1, .5, true}, []any{rows[0].ID, rows[0].Label, rows[0].Line, rows[0].Meta["score"], rows[0].Meta["sure"]})
 		if rows[1].Err == nil || rows[1].Line != 2 || rows[2].Text != "bye" || rows[2].Label != "" {
 			t.Errorf("got %+v", rows[1:])
 		}

@@ -54,15 +54,3 @@ func TestConfusedByChance(t *testing.T) {
 		}
 	}
 }
-
-// TestBinomial compares with sums that can be done by hand.
-func TestBinomial(t *testing.T) {
-	for _, c := range []struct {
-		k, n          int
-		success, want float64
-	}{{0, 3, .5, .125}, {1, 3, .5, .5}, {3, 3, .5, 1}, {1, 2, .75, 1 - .75*.75}} {
-		if got := atMost(c.k, c.n, c.success); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("at most %d of %d at %v: %v, want %v", c.k, c.n, c.success, got, c.want)
-		}
-	}
-}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // open keeps a run with these results, and opens it.
@@ -75,9 +76,7 @@ func TestDecided(t *testing.T) {
 	a := open(t, state, journal.Manifest{}, answer(1, "a", "x", "x"), answer(2, "b", "x", "y"), answer(3, "c", "", "y"))
 	b := open(t, state, journal.Manifest{}, answer(1, "a", "x", "x"), decided(answer(2, "b", "x", "x")), decided(answer(3, "c", "", "x")))
 	got := eval.Compare(a, b)
-	if got.Both != 3 || got.Decided != 2 || got.Right.Items != 1 || got.B.Scored != 1 || got.A.Scored != 2 || len(got.Items) != 0 {
-		t.Errorf("%+v", got)
-	}
+	must.Equal(t, "comparison", []any{3, 2, 1, 1, 2, 0}, []any{got.Both, got.Decided, got.Right.Items, got.B.Scored, got.A.Scored, len(got.Items)})
 }
 
 // TestChance: ten flips one way are no accident, five and five are.

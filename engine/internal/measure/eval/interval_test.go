@@ -47,34 +47,6 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestExactHolds: of samples from a known share no more than one in twenty has a bound
-// on the wrong side of it.
-func TestExactHolds(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for _, truth := range []float64{.02, .5, .9, .98} {
-		const draws = 4000
-		below, above := 0, 0
-		for range draws {
-			right := 0
-			for range 200 {
-				if random.Float64() < truth {
-					right++
-				}
-			}
-			if AtLeast(right, 200, .95) > truth {
-				below++
-			}
-			if AtMost(right, 200, .95) < truth {
-				above++
-			}
-		}
-		// Two standard errors more than one in twenty.
-		if most := int(draws*.05 + 2*math.Sqrt(draws*.05*.95)); below > most || above > most {
-			t.Errorf("share %v: bounds missed it %d and %d times of %d", truth, below, above, draws)
-		}
-	}
-}
-
 // TestPaired: computed with SciPy by maximising the likelihood numerically, not by the
 // closed form. The first is the example of Newcombe, "Improved confidence intervals for
 // the difference between binomial proportions based on paired data", Statistics in

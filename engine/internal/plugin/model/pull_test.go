@@ -153,9 +153,7 @@ func TestPullHub(t *testing.T) {
 			if left, _ := filepath.Glob(filepath.Join(models, ".*")); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}
-			if record.Commit != hubCommit || record.Revision != "main" || record.Source != h.URL+"/owner/Some.model-1" || record.Pinned || len(record.Files) != len(strings.Fields(test.want)) {
-				t.Errorf("record %+v", record)
-			}
+			must.Equal(t, "record", []any{hubCommit, "main", h.URL + "/owner/Some.model-1", false, len(strings.Fields(test.want))}, []any{record.Commit, record.Revision, record.Source, record.Pinned, len(record.Files)})
 			if v, err := Verify("Some.model-1"); err != nil || v.Files != len(record.Files) || len(v.Problems) > 0 {
 				t.Errorf("verify: %+v, %v", v, err)
 			}

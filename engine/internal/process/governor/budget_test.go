@@ -66,56 +66,6 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-func TestBudgetByHand(t *testing.T) {
-	price := &pipeline.Price{Input: 1e6, Cached: 1e5, Output: 2e6} // 1, 0.1 and 2 a token
-	type call struct {
-		estimate int
-		outcome  sdk.Result
-	}
-	ok := func(in, cached, out uint64) sdk.Result {
-		return sdk.Result{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: in, CachedTokens: cached, OutputTokens: out}}
-	}
-	for name, test := range map[string]struct {
-		budget pipeline.Budget
-		calls  []call
-		next   int // the estimate of the call that is not sent
-		want   string
-	}{
-		"cost":            {pipeline.Budget{Cost: 20}, []call{{5, ok(10, 10, 1)}, {8, ok(4, 0, 1)}, {5, ok(1, 0, 4)}}, 2, "the budget of 20.00 is spent: 18.00 in 3 calls, and the next may take 4.00"},
-		"tokens":          {pipeline.Budget{Cost: 1000, Tokens: 20}, []call{{5, ok(10, 10, 1)}, {8, ok(4, 0, 1)}}, 5, "the budget of 20 tokens is spent: 16 in 2 calls, and the next may take 5"},
-		"all of it":       {pipeline.Budget{Tokens: 7}, []call{{7, ok(6, 0, 1)}}, 0, "the budget of 7 tokens is spent: 7 in 1 calls, and the next may take 0"},
-		"no room at all":  {pipeline.Budget{Cost: 3}, nil, 2, "the budget of 3.00 is spent: 0.00 in 0 calls, and the next may take 4.00"},
-		"more than told":  {pipeline.Budget{Tokens: 7}, []call{{1, ok(60, 0, 1)}}, 1, "the budget of 7 tokens is spent: 61 in 1 calls, and the next may take 1"},
-		"failed for free": {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Result{Status: sdk.StatusDown}}, {5, sdk.Result{Status: sdk.StatusBusy}}, {5, ok(5, 0, 0)}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
-		"given up":        {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Result{Status: sdk.StatusLeft}}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
-		"an error":        {pipeline.Budget{Tokens: 7}, []call{{5, ok(1, 0, 0)}, {5, sdk.Result{Status: sdk.StatusOK}}}, 7, "the budget of 7 tokens is spent: 1 in 1 calls, and the next may take 7"},
-		"refused":         {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Result{Status: sdk.StatusRefused}}, {5, ok(4, 0, 0)}}, 4, "the budget of 7 tokens is spent: 4 in 1 calls, and the next may take 4"},
-		"not reported":    {pipeline.Budget{Tokens: 7}, []call{{5, sdk.Result{Status: sdk.StatusOK}}}, 3, "the budget of 7 tokens is spent: 5 in 1 calls, and the next may take 3"},
-	} {
-		bubble(t, name, func(t *testing.T) {
-			c, _ := newControl(Options{Budget: test.budget})
-			h := c.Stage(Stage{Name: "sample.llm", Price: price})
-			for i, call := range test.calls {
-				release, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: call.estimate})
-				if err != nil {
-					t.Fatalf("call %d: %v", i, err)
-				}
-				release(call.outcome)
-			}
-			if err := c.spent; err != nil || c.Refuses("sample.llm") {
-				t.Errorf("stopped too early: %v", err)
-			}
-			_, err := h.Acquire(t.Context(), sdk.Call{Endpoint: "api", Tokens: test.next})
-			if sdk.CodeOf(err) != sdk.CodeStopped || err.Error() != test.want {
-				t.Errorf("got %v, want %s", err, test.want)
-			}
-			if !c.Refuses("sample.llm") || !c.Refuses("sample.another") {
-				t.Error("a budget that is spent refuses nobody's calls")
-			}
-		})
-	}
-}
-
 func TestMoney(t *testing.T) {
 	for amount, want := range map[float64]string{
 		0: "0.00", 0.00001: "0.00001", 0.0000123: "0.000012", 1.96e-7: "0.0000002", 0.0003: "0.0003", 0.00996: "0.0100", 0.5: "0.5000", 1: "1.00", 20.004: "20.00",

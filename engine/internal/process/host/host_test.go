@@ -24,7 +24,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/engine/internal/process/memory"
 	"github.com/racflow/racflow/sdk"
@@ -309,43 +308,6 @@ func TestConfigIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `plugin test 0.1.0 has no sample stage "ecko"`) {
 		t.Errorf("got %v", err)
 	}
-}
-
-func TestConcurrentCallsBeyondTheWindow(t *testing.T) {
-	h, _ := newHost(t)
-	p := start(t, h, Spec{Config: []byte(`{"delay": "200ms"}`)})
-	begin := time.Now()
-	var calls errgroup.Group
-	for i := range 64 {
-		calls.Go(func() error {
-			got, err := ask(t, p, fmt.Sprint("n", i))
-			if err == nil && got != fmt.Sprint("n", i) {
-				err = fmt.Errorf("call %d got %q", i, got)
-			}
-			return err
-		})
-	}
-	if err := calls.Wait(); err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(begin); took > 64*200*time.Millisecond/2 {
-		t.Errorf("64 calls of 200 ms took %v: they do not run at the same time", took)
-	}
-}
-
-func TestLargeBatch(t *testing.T) {
-	h, _ := newHost(t)
-	p := start(t, h, Spec{})
-	text := strings.Repeat("x", 4<<20)
-	b := say(text, text, text, text, text, text, text, text, text, text)
-	out, err := p.Sample(t.Context(), b)
-	if err != nil || len(out[9][0].Answers[0].Label) != len(text) {
-		t.Fatalf("40 MiB: %v", err)
-	}
-	if _, err := p.Sample(t.Context(), say(strings.Repeat("x", 65<<20))); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "smaller batches") {
-		t.Errorf("65 MiB: %v", err)
-	}
-	wantEcho(t, p, "still there")
 }
 
 func TestReplyBeyondTheLimitFailsAlone(t *testing.T) {

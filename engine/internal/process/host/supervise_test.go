@@ -326,38 +326,6 @@ func TestCrashIsReplayed(t *testing.T) {
 	}
 }
 
-func TestPoisonousBatchFailsAlone(t *testing.T) {
-	h, _ := newHost(t)
-	dir := t.TempDir()
-	p := start(t, h, Spec{Config: echoConfigOf(t, dir)})
-	var calls errgroup.Group
-	for i := range 12 {
-		calls.Go(func() error {
-			text := fmt.Sprint("n", i)
-			if i == 3 || i == 8 {
-				text = "crash"
-			}
-			got, err := ask(t, p, text)
-			if text == "crash" {
-				if sdk.CodeOf(err) != sdk.CodeInternal || err == nil || !strings.Contains(err.Error(), "the stage's process ended while it worked on this, 3 times: killed by signal 9 (SIGKILL)") {
-					return fmt.Errorf("the poison gave %q, %v", got, err)
-				}
-				return nil
-			}
-			if err != nil || got != text {
-				return fmt.Errorf("%s: got %q, %v", text, got, err)
-			}
-			return nil
-		})
-	}
-	if err := calls.Wait(); err != nil {
-		t.Error(err)
-	}
-	if info, err := os.Stat(filepath.Join(dir, "crash")); err != nil || info.Size() > 6 {
-		t.Errorf("two batches crashed %d times, %v", info.Size(), err)
-	}
-}
-
 func TestStoppedProcessIsReplaced(t *testing.T) {
 	h, _ := newHost(t)
 	h.limits.healthEvery, h.limits.healthWithin = 50*time.Millisecond, time.Second

@@ -101,43 +101,6 @@ func TestDecidedIsKept(t *testing.T) {
 	}
 }
 
-func TestOutputIsTheSame(t *testing.T) {
-	state, all := t.TempDir(), journalResults()
-	j := journalBegin(t, state, journal.Manifest{})
-	for _, i := range []int{2, 0, 4, 3, 1} { // in the order of completion
-		must.Do(t, j.Keep(all[i:i+1]))
-	}
-	must.Do(t, j.Close(nil))
-	failures, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "failures.jsonl"))
-	if err != nil || string(failures) != `{"line":7,"id":"f","stage":"sample.llm","error":"the model is away","sum":"27d92ec8"}`+"\n" {
-		t.Errorf("failures %q, %v", failures, err)
-	}
-	j = journalResume(t, state, j.ID())
-	defer j.Close(nil)
-	got := again(j, all)
-	if len(got) != 4 || j.Known() != 4 { // the failed one is tried again
-		t.Fatalf("%d of 4 answers are known, %d counted", len(got), j.Known())
-	}
-	if d := cmp.Diff(written(t, all[:4]), written(t, got)); d != "" {
-		t.Errorf("output (-want +got):\n%s", d)
-	}
-	if got[0].Usage != all[0].Usage {
-		t.Errorf("usage %+v", got[0].Usage)
-	}
-	if d := cmp.Diff(all[3].Citations, got[3].Citations, cmpopts.EquateNaNs()); d != "" {
-		t.Errorf("citations (-want +got):\n%s", d)
-	}
-	if d := cmp.Diff(all[2].Candidates, got[2].Candidates, cmpopts.EquateNaNs()); d != "" {
-		t.Errorf("candidates (-want +got):\n%s", d)
-	}
-	if _, ok := j.Answered(source.Row{Line: 2, ID: "other"}); ok {
-		t.Error("an answer to another row")
-	}
-	if _, err := os.Stat(filepath.Join(state, "runs", j.ID(), "failures.jsonl")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("failures of before: %v", err)
-	}
-}
-
 // TestFailuresDoNotAddUp resumes a run whose item fails every time.
 func TestFailuresDoNotAddUp(t *testing.T) {
 	state, all := t.TempDir(), journalResults()
@@ -217,31 +180,6 @@ func TestLinesWithoutANumber(t *testing.T) {
 	defer j.Close(nil)
 	if r, ok := j.Answered(source.Row{Line: 3, ID: "i"}); !ok || r.Votes[0].Weight != .5 {
 		t.Errorf("got %+v, %v", r, ok)
-	}
-}
-
-// TestTornLines cuts a journal at every byte of its last line, as a kill may.
-func TestTornLines(t *testing.T) {
-	state, all := t.TempDir(), journalResults()[:3]
-	j := journalBegin(t, state, journal.Manifest{})
-	path := filepath.Join(state, "runs", j.ID(), "journal.jsonl")
-	must.Do(t, j.Keep(all[:2]))
-	whole, err := os.ReadFile(path)
-	must.Do(t, err)
-	must.Do(t, j.Close(nil))
-	first := bytes.IndexByte(whole, '\n') + 1
-	for at := first; at < len(whole); at++ {
-		must.Do(t, os.WriteFile(path, whole[:at], 0o600))
-		j := journalResume(t, state, j.ID())
-		if got := again(j, all); len(got) != 1 {
-			t.Fatalf("cut at byte %d: %d answers", at, len(got))
-		}
-		must.Do(t, errors.Join(j.Keep(all[1:]), j.Close(nil)))
-		j = journalResume(t, state, j.ID())
-		if got := again(j, all); written(t, got) != written(t, all) {
-			t.Fatalf("cut at byte %d and resumed: %d answers", at, len(got))
-		}
-		must.Do(t, j.Close(nil))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/measure/expect"
 	"github.com/racflow/racflow/engine/internal/show/report"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // expected has a verdict of each kind, with texts that a terminal or an XML reader would obey.
@@ -93,9 +94,7 @@ func TestJUnit(t *testing.T) {
 	if err := xml.Unmarshal([]byte(b.String()), &got); err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
-	if got.Tests != 5 || got.Failures != 3 || got.Skipped != 1 || got.Suite.Name != "a.hcl p" || len(got.Suite.Cases) != 5 {
-		t.Errorf("%+v", got)
-	}
+	must.Equal(t, "suites", []any{5, 3, 1, "a.hcl p", 5}, []any{got.Tests, got.Failures, got.Skipped, got.Suite.Name, len(got.Suite.Cases)})
 	for i, want := range []struct {
 		name          string
 		line          int
@@ -106,9 +105,7 @@ func TestJUnit(t *testing.T) {
 		{"off", 15, "", true, false}, {"baseline run-000001", 0, "8 lost, 0 gained", false, false},
 	} {
 		c := got.Suite.Cases[i]
-		if c.Name != want.name || c.Line != want.line || (c.Failure != nil) != (want.fails != "") || (c.Skipped != nil) != want.skipped || (c.Out != "") != want.says {
-			t.Errorf("%+v", c)
-		}
+		must.Equal(t, want.name, []any{want.name, want.line, want.fails != "", want.skipped, want.says}, []any{c.Name, c.Line, c.Failure != nil, c.Skipped != nil, c.Out != ""})
 		if c.Failure != nil && (!strings.Contains(c.Failure.Message, want.fails) || c.Failure.Text == "") {
 			t.Errorf("%+v", c.Failure)
 		}

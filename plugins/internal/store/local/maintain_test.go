@@ -84,9 +84,7 @@ func TestMaintenance(t *testing.T) {
 	}
 	after, err := Stats(Location{dir, "c"})
 	must.Do(t, err)
-	if after.Segments != 1 || after.Removed != 0 || after.Logged != 0 || after.Entries != 127 || after.Words != got.Words || after.Bytes != done.After || string(after.Note) != "note" {
-		t.Errorf("statistics after compaction %+v", after)
-	}
+	must.Equal(t, "statistics after compaction", []any{1, 0, 0, 127, got.Words, done.After, "note"}, []any{after.Segments, after.Removed, after.Logged, after.Entries, after.Words, after.Bytes, string(after.Note)})
 	again, err := Compact(ctx, Location{dir, "c"})
 	if err != nil || again.After != again.Before {
 		t.Errorf("compacted again: %+v, %v", again, err)
