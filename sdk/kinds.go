@@ -304,8 +304,10 @@ type Fingerprinter interface {
 // every store ranks alike.
 //
 // What is written to a collection by Put and Delete becomes visible and
-// durable all at once with Commit: a reader always finds the state of one
-// Commit. Changes that are not committed are lost when the store is closed or killed.
+// durable with Commit. A reader finds the state of one Commit; only a store on a server without transactions, which
+// says so in its documentation, may show one half done for the seconds that it takes. If it is cut off there, Open
+// returns no note, and the engine compares every entry. Changes that are not committed are lost when the store
+// is closed or killed.
 // Several processes may have a collection open. Of two that change it at once, or one after the other
 // without opening it again, one may be refused, by Put, Delete or Commit and with a transient error;
 // what was committed stays.

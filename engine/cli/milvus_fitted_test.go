@@ -54,6 +54,9 @@ func TestMilvusFitted(t *testing.T) {
 	examples := [2]string{readFile(t, "../../examples/intent", "train.tsv"), readFile(t, "../../examples/intent", "test.tsv")}
 	for _, election := range []string{"soft", "learned"} {
 		t.Run(election, func(t *testing.T) {
+			if testing.Short() && election == "soft" {
+				t.Skip("a learned election has the stages of the other one, and more")
+			}
 			dir := folder(t, map[string]string{"p.hcl": fittedFile, "items.tsv": examples[1] + "new\tmoo like a cow, please\t\n"})
 			run := func(store string) (results string, learnt map[string]string) {
 				t.Helper()

@@ -25,7 +25,7 @@ func TestMilvusForeignCollection(t *testing.T) {
 	if err != nil || json.Unmarshal(out, &generation) != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	name := e.prefix + "_" + strings.ReplaceAll(generation.Collection, "-", "_2d") + "_v5" // the version of what rows look like
+	name := e.prefix + "_" + strings.ReplaceAll(generation.Collection, "-", "_2d") + "_v6" // the version of what rows look like
 	ours, err := m.DescribeCollection(ctx, name)
 	if err == nil && ours.Schema.Description == "" {
 		t.Skip("the server keeps no descriptions of collections, by which this test disguises them")

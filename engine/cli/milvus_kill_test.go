@@ -21,7 +21,7 @@ func milvusRun(t *testing.T, e *milvusEngine, dir string, args ...string) (*exec
 // TestMilvusKilledInABuild kills the server with -9 while knowledge is built
 // beside a generation that is complete.
 func TestMilvusKilledInABuild(t *testing.T) {
-	const entries = 40_000
+	const entries = 25_000
 	for _, test := range []struct {
 		name, retry string
 		back        bool
@@ -50,7 +50,7 @@ func TestMilvusKilledInABuild(t *testing.T) {
 			took := time.Since(killed)
 			t.Logf("%v after the server was killed: %v\n%s", took, err, stderr)
 			if test.back {
-				if err != nil || !strings.Contains(stderr.String(), "40000 entries") {
+				if err != nil || !strings.Contains(stderr.String(), "25000 entries") {
 					t.Errorf("the build did not complete")
 				}
 			} else {
@@ -69,7 +69,7 @@ func TestMilvusKilledInABuild(t *testing.T) {
 				write(t, dir, "rows.tsv", rows(entries))
 			}
 			c, stderr = milvusRun(t, e, dir, "-var", "analyzer=code")
-			if err := c.Run(); err != nil || !strings.Contains(stderr.String(), "40000 entries") {
+			if err := c.Run(); err != nil || !strings.Contains(stderr.String(), "25000 entries") {
 				t.Errorf("the build afterwards: %v\n%s", err, stderr)
 			}
 			if test.back && !strings.Contains(stderr.String(), "up to date") {

@@ -22,8 +22,8 @@ import (
 //
 // A build compares the units of the source with the store's by id and content hash, and redoes only
 // what differs: it reads an unchanged file only for its digest, embeds a changed row again, and
-// removes the entries of a removed row. All changes of a build become visible in one commit. Only a
-// first build also commits now and then between documents, to resume after a kill.
+// removes the entries of a removed row. All changes of a build are made by one commit, which the embedded store
+// shows at once and Milvus row by row. Only a first build also commits now and then between documents, to resume after a kill.
 //
 //	generation.ReadSource -> compare     here
 //	  -> chunk -> enrich -> batches      build_batch.go, enrich.go

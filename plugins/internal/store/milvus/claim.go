@@ -30,18 +30,16 @@ type claim struct {
 	Holder  string `json:"holder"`
 	Process string `json:"process"` // which it is, for people
 	Until   int64  `json:"until"`   // in seconds since 1970; clocks of machines may differ by some
-	table   *table.Table
+	book    book
 }
 
-const claimPrefix = table.SystemPrefix + "claim-"
-
-// takeClaim claims a table, unless another writer is at work.
-func takeClaim(ctx context.Context, t *table.Table) (*claim, error) {
+// takeClaim claims a collection, unless another writer is at work.
+func takeClaim(ctx context.Context, b book) (*claim, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "an unknown machine"
 	}
-	c := &claim{Holder: fmt.Sprintf("%016x", rand.Uint64()), Process: fmt.Sprintf("process %d on %s", os.Getpid(), host), table: t}
+	c := &claim{Holder: fmt.Sprintf("%016x", rand.Uint64()), Process: fmt.Sprintf("process %d on %s", os.Getpid(), host), book: b}
 	if _, err := c.look(ctx); err != nil {
 		return nil, err
 	}
@@ -55,15 +53,15 @@ func takeClaim(ctx context.Context, t *table.Table) (*claim, error) {
 	return c, nil
 }
 
-func (c *claim) key() string { return claimPrefix + c.Holder }
+func (c *claim) key() string { return c.book.key("claim", c.Holder) }
 
 // look reports whether the claim is on the server. It is an error that another writer has one.
 func (c *claim) look(ctx context.Context) (there bool, err error) {
-	texts, err := c.table.System(ctx, claimPrefix)
+	texts, err := c.book.Notes(ctx, c.book.key("claim", ""))
 	for key, text := range texts {
 		var other claim
 		if err := json.Unmarshal([]byte(text), &other); err != nil {
-			return false, fmt.Errorf("collection %q: row %s is damaged: build it anew under another prefix: %w", c.table.Collection, key, err)
+			return false, c.book.damaged(key, err)
 		}
 		left := time.Until(time.Unix(other.Until, 0))
 		switch {
@@ -74,7 +72,7 @@ func (c *claim) look(ctx context.Context) (there bool, err error) {
 			if left > leaseTime+time.Second {
 				advice = fmt.Sprintf("; that is more than the %v of a lease: set the clocks of the two machines", leaseTime)
 			}
-			return false, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s (its lease ends in %v)%s", c.table.Collection, other.Process, left.Round(time.Second), advice), time.Second)
+			return false, sdk.Transient(fmt.Errorf("collection %q is written by another process, %s (its lease ends in %v)%s", c.book.collection, other.Process, left.Round(time.Second), advice), time.Second)
 		}
 	}
 	return there, err
@@ -91,7 +89,7 @@ func (c *claim) check(ctx context.Context) error {
 			return err
 		}
 		if n == looks {
-			return sdk.Transient(fmt.Errorf("collection %q was dropped or taken over by another process: open it again", c.table.Collection), 0)
+			return sdk.Transient(fmt.Errorf("collection %q was dropped or taken over by another process: open it again", c.book.collection), 0)
 		}
 		if err := support.SleepFor(ctx, time.Duration(n)*100*time.Millisecond); err != nil {
 			return err
@@ -106,10 +104,10 @@ func (c *claim) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.table.Upsert(ctx, []table.Row{table.System(c.key(), string(text))}, table.Formula{})
+	return c.book.Upsert(ctx, []table.Row{table.Note(c.key(), string(text))})
 }
 
 // release lets other writers in.
 func (c *claim) release(ctx context.Context) error {
-	return c.table.Remove(ctx, table.Keys([]string{c.key()}))
+	return c.book.Remove(ctx, table.Keys([]string{c.key()}))
 }

@@ -42,3 +42,21 @@ func TestLanguageSameAsLocal(t *testing.T) {
 		}
 	}
 }
+
+// TestFormulaSameAsLocal gives both stores another formula of BM25.
+func TestFormulaSameAsLocal(t *testing.T) {
+	e := startEngine(t)
+	theirs, err := local.Stage().Open(t.Context(), sdk.Setup{StateDir: t.TempDir()}, []byte(`{"k1": 0.4, "b": 0.2}`))
+	must.Do(t, err)
+	config := e.config()
+	config.K1, config.B = 0.4, 0.2
+	ours := openStore(t, config)
+	entries := []sdk.Entry{entry("a", "tea tea tea"), entry("b", "tea and a lot of other words, milk among them"), entry("c", "milk"), entry("d", "")}
+	for _, s := range []sdk.Store{ours, theirs.(sdk.Store)} {
+		_, err := s.Open(t.Context(), "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
+		must.Do(t, err)
+		must.Do(t, s.Put(t.Context(), "c", entries))
+		must.Do(t, s.Commit(t.Context(), "c", nil))
+	}
+	sameWords(t, ours, theirs.(sdk.Store), "tea", "milk tea", "tea tea of other")
+}

@@ -120,7 +120,9 @@ func (r *largeRun) query(filter *sdk.Filter) sdk.Query {
 func (r *largeRun) find(mode sdk.Mode, candidates int, q sdk.Query) []sdk.Candidate {
 	r.Helper()
 	ranking := sdk.Ranking{Search: sdk.Search{Mode: mode, NumCandidates: candidates}, Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: 0.7}, TopK: 60}
-	return retrieve(r, r.Store, ranking, q)[0]
+	hits, err := r.Search(r.Context(), "c", ranking.Search, []sdk.Query{q})
+	must.Do(r, err)
+	return support.Fuse(hits[0], ranking.Fusion, ranking.TopK)
 }
 
 func (r *largeRun) search() {

@@ -11,8 +11,8 @@ import (
 )
 
 // get returns entries by their ids.
-func (v *view) get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
-	k, err := v.opened()
+func (w *writer) get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
+	k, err := w.opened()
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +36,8 @@ func (v *view) get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
 var position = regexp.MustCompile(`^([0-9a-f]{32})?$`)
 
 // scan returns the entries behind a position, the key of a row, in the order of the keys.
-func (v *view) scan(ctx context.Context, scan sdk.Scan) (page sdk.Page, err error) {
-	k, err := v.opened()
+func (w *writer) scan(ctx context.Context, scan sdk.Scan) (page sdk.Page, err error) {
+	k, err := w.opened()
 	if err != nil {
 		return sdk.Page{}, err
 	}
@@ -68,7 +68,5 @@ func walk(ctx context.Context, k *known, filter *sdk.Filter, after string, field
 	if condition.None || !k.onServer {
 		return nil
 	}
-	return k.Walk(ctx, table.AsConfigured, after, condition.Expr, fields, func(r table.Found) bool {
-		return r.IsEntry() && f(r) // system rows come last
-	})
+	return k.Walk(ctx, table.AsConfigured, after, condition.Expr, fields, f)
 }

@@ -138,6 +138,37 @@ type store struct {
 
 	mu          sync.Mutex
 	collections map[string]*writer
+
+	opening sync.Mutex
+	opened  *table.Table // the books
+}
+
+// books are the table with what is kept of all collections; nil: it is not there, and not to be made.
+func (s *store) books(ctx context.Context, make bool) (*table.Table, error) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.opened != nil {
+		return s.opened, nil
+	}
+	t, err := table.New(s.server, s.options, "", sdk.Schema{})
+	if err != nil {
+		return nil, err
+	}
+	exists, err := t.Exists(ctx)
+	if err == nil && !exists {
+		if !make {
+			return nil, nil
+		}
+		err = t.Create(ctx)
+	}
+	if err == nil {
+		err = t.Prepare(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.opened = t
+	return t, nil
 }
 
 // collection is one collection as this process writes and reads it.
@@ -146,7 +177,7 @@ func (s *store) collection(name string) *writer {
 	defer s.mu.Unlock()
 	w, ok := s.collections[name]
 	if !ok {
-		w = &writer{view: &view{collection: name}, log: s.log}
+		w = &writer{collection: name, books: s.books, log: s.log}
 		s.collections[name] = w
 	}
 	return w
@@ -162,11 +193,7 @@ func (s *store) Open(ctx context.Context, name string, schema sdk.Schema) (sdk.C
 	if err != nil {
 		return sdk.Collection{}, err
 	}
-	k, note, err := s.collection(name).open(ctx, t)
-	if err != nil {
-		return sdk.Collection{}, err
-	}
-	return sdk.Collection{Entries: k.record.Entries, Dimension: schema.Dimension, Note: note}, nil
+	return s.collection(name).open(ctx, t)
 }
 
 func (s *store) Put(ctx context.Context, name string, entries []sdk.Entry) error {
@@ -215,22 +242,18 @@ func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
 	return all, nil
 }
 
-// describe reads what is known of a table; one that another program has made has no
-// name. A table that is not in the server's memory is loaded, because its record is one
-// of its rows.
+// describe reads what is known of a table; one that another program has made has no name.
 func (s *store) describe(ctx context.Context, name string) (sdk.Collection, error) {
 	t, err := table.FindTable(ctx, s.server, s.options, name)
-	if err != nil || t == nil {
+	if err != nil || t == nil || t.Collection == "" {
 		return sdk.Collection{}, err
 	}
-	if err := t.Prepare(ctx); err != nil {
-		return sdk.Collection{}, err
-	}
-	k, err := look(ctx, t, nil)
+	books, err := s.books(ctx, false)
 	if err != nil {
 		return sdk.Collection{}, err
 	}
-	return sdk.Collection{Name: t.Collection, Entries: k.record.Entries, Dimension: t.Schema.Dimension, Note: k.Note}, nil
+	last, note, err := book{books, t.Collection}.look(ctx)
+	return sdk.Collection{Name: t.Collection, Entries: last.Entries, Dimension: t.Schema.Dimension, Note: note}, err
 }
 
 // Drop implements sdk.Store. It drops nothing that racflow has not made, and

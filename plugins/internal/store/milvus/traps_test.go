@@ -89,7 +89,10 @@ func TestNoMatch(t *testing.T) {
 	if rows, err := c.Query(t.Context(), table.NewestTable, "key == \"77\"", table.FieldKey, table.FieldMeta, table.FieldVector); err != nil || len(rows) != 0 {
 		t.Errorf("query: %d rows, %v", len(rows), err)
 	}
-	lists, err := c.Search(t.Context(), "key == \"77\"", []string{table.FieldID}, table.Placeholders(schemapb.DataType_FloatVector, [][]float32{{1, 0}, {0, 1}}), table.FieldVector, 5)
+	lists, err := c.Rows(table.AsConfigured).Search(t.Context(), table.SearchRequest{
+		Field: table.FieldVector, Metric: table.MetricIP, Expr: "key == \"77\"", Fields: []string{table.FieldID}, Limit: 5, Params: map[string]any{},
+		Queries: table.Placeholders(schemapb.DataType_FloatVector, [][]float32{{1, 0}, {0, 1}}),
+	})
 	if err != nil || len(lists) != 2 || len(lists[0])+len(lists[1]) != 0 {
 		t.Errorf("search: %v, %v", lists, err)
 	}

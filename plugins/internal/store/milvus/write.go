@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,58 +26,71 @@ import (
 //	claim             no other writer is at work
 //	record: changing  from here on a change that is cut off is noticed
 //	rows              inserted, put in the place of others, deleted: readers see them one by one
-//	state             the note, and the statistics of the words
-//	record            the change is whole
+//	note, record      the change is whole
 //	release the claim
 
 // writer changes one collection, for one call at a time. Its methods may be
 // called by several goroutines.
 type writer struct {
-	*view
-	log *slog.Logger
+	collection string
+	books      func(ctx context.Context, make bool) (*table.Table, error) // nil: there are none
+	log        *slog.Logger
+	latest     atomic.Pointer[known] // nil: it is not open
 
 	mu      sync.Mutex
 	change  *change // nil: none since the last commit
 	dropped bool    // an error undid changes and the caller may not know
 	// written has the beginning of the keys of all rows, where the collection was empty when this writer began:
-	// rows need not be looked for. nil: nobody knows.
+	// others are inserted. nil: nobody knows.
 	written map[uint64]bool
 }
 
 // undoTime is how long a writer may take to end a claim without a commit.
 const undoTime = 5 * time.Second
 
+// opened is what is known of the collection.
+func (w *writer) opened() (*known, error) {
+	if k := w.latest.Load(); k != nil {
+		return k, nil
+	}
+	return nil, sdk.Invalid(fmt.Errorf("collection %q is not open", w.collection))
+}
+
 // open drops what waits and looks at a table, which need not exist: the first change creates it. Of a change
 // that was cut off it counts the rows, and returns no note: the engine then compares every entry.
-func (w *writer) open(ctx context.Context, t *table.Table) (*known, []byte, error) {
+func (w *writer) open(ctx context.Context, t *table.Table) (c sdk.Collection, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	exists, err := t.Exists(ctx)
 	if err != nil {
-		return nil, nil, err
+		return c, err
 	}
 	w.rollback(ctx)
-	k := empty(t, false)
+	books, err := w.books(ctx, false)
+	if err != nil {
+		return c, err
+	}
+	k := &known{Table: t, onServer: exists, empty: !exists}
+	if k.record, k.note, err = (book{books, w.collection}).look(ctx); err != nil {
+		return c, err
+	}
+	c.Dimension = t.Schema.Dimension
 	if exists {
 		if err := t.Prepare(ctx); err != nil {
-			return nil, nil, err
+			return c, err
 		}
-		if k, err = look(ctx, t, nil); err != nil {
-			return nil, nil, err
-		}
-	}
-	note := slices.Clone(k.Note)
-	if k.record.Changing {
-		note = nil
-		if _, busy := (&claim{table: t}).look(ctx); busy == nil {
-			if err := k.recount(ctx); err != nil {
-				return nil, nil, err
+		c.Entries, c.Note = k.record.Entries, slices.Clone(k.note)
+		if k.record.Changing || k.record.Number == 0 {
+			c.Note = nil
+			if c.Entries, err = k.Count(ctx, ""); err != nil {
+				return c, err
 			}
 		}
+		k.empty = c.Entries == 0
 	}
 	w.dropped, w.written = false, nil
 	w.latest.Store(k)
-	return k, note, nil
+	return c, nil
 }
 
 // begin claims the collection unless that is done, makes sure that nobody else wrote since this process read,
@@ -103,10 +117,17 @@ func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 		if err := t.Prepare(ctx); err != nil {
 			return nil, err
 		}
-		base = empty(&t, true)
+		made := *base
+		made.Table, made.onServer = &t, true
+		base = &made
 		w.latest.Store(base)
 	}
-	mine, err := takeClaim(ctx, base.Table)
+	books, err := w.books(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	b := book{books, w.collection}
+	mine, err := takeClaim(ctx, b)
 	if err != nil {
 		return nil, err
 	}
@@ -115,36 +136,24 @@ func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 			_ = mine.release(context.WithoutCancel(ctx))
 		}
 	}()
-	last, err := readRecord(ctx, base.Table)
-	if err == nil && (last.ID != base.record.ID || last.Changing && !base.counted) {
+	last, err := b.readRecord(ctx)
+	if err == nil && last.ID != base.record.ID {
 		err = sdk.Transient(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", w.collection), 0)
 	}
 	if err == nil {
-		err = tidy(ctx, base, append(last.keys(), mine.key()))
+		err = b.keep(ctx, append(last.keys(b), mine.key())...)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if base.record.Entries == 0 && !base.record.Changing {
+	if base.empty {
 		w.written = map[uint64]bool{}
 	}
-	next := *base
-	next.Frequencies = maps.Clone(base.Frequencies)
-	c := &change{base: last, next: &next, claim: mine, written: w.written, puts: map[string]table.Row{}, gone: map[string]bool{}}
+	c := &change{Table: base.Table, book: b, record: last, claim: mine, written: w.written, puts: map[string]table.Row{}, gone: map[string]bool{}}
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.renewing.Go(c.renew)
 	w.change = c
 	return c, nil
-}
-
-// tidy removes the system rows that nobody uses.
-func tidy(ctx context.Context, k *known, used []string) error {
-	keys, err := k.SystemKeys(ctx)
-	unused := slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(used, key) })
-	for part := range slices.Chunk(unused, table.LookUp) {
-		err = errors.Join(err, k.Remove(ctx, table.Keys(part)))
-	}
-	return err
 }
 
 // put changes entries. Those that are too long for Milvus fail alone.
@@ -202,7 +211,7 @@ const flushRows = 10_000
 func (w *writer) commit(ctx context.Context, note []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if k := w.latest.Load(); w.change == nil && k != nil && !w.dropped && k.record.Number > 0 && !k.record.Changing && bytes.Equal(note, k.Note) {
+	if k := w.latest.Load(); w.change == nil && k != nil && !w.dropped && k.onServer && k.record.Number > 0 && !k.record.Changing && bytes.Equal(note, k.note) {
 		return nil
 	}
 	c, err := w.begin(ctx)
@@ -212,10 +221,10 @@ func (w *writer) commit(ctx context.Context, note []byte) error {
 	if err := c.commit(ctx, note); err != nil {
 		return w.undo(ctx, err)
 	}
-	w.latest.Store(c.next)
+	w.latest.Store(&known{Table: c.Table, record: c.record, note: slices.Clone(note), onServer: true, empty: c.record.Entries == 0})
 	w.end(ctx)
 	if c.rows >= flushRows {
-		if err := c.next.Flush(ctx); err != nil {
+		if err := c.Flush(ctx); err != nil {
 			w.log.Debug("the server did not flush", "collection", w.collection, "error", err)
 		}
 	}
@@ -229,18 +238,25 @@ func (w *writer) drop(ctx context.Context, find func(context.Context) (*table.Ta
 	defer w.mu.Unlock()
 	w.rollback(ctx)
 	t, err := find(ctx)
-	if err == nil && t != nil {
-		if err = t.Prepare(ctx); err == nil { // claims are rows of it
-			_, err = takeClaim(ctx, t)
+	if err != nil {
+		return err
+	}
+	if t != nil {
+		books, err := w.books(ctx, true)
+		if err != nil {
+			return err
 		}
+		b := book{books, w.collection}
+		mine, err := takeClaim(ctx, b)
 		if err == nil {
-			err = t.Drop(ctx)
+			err = errors.Join(b.keep(ctx, mine.key()), t.Drop(ctx), mine.release(ctx))
+		}
+		if err != nil {
+			return err
 		}
 	}
-	if err == nil {
-		w.latest.Store(nil)
-	}
-	return err
+	w.latest.Store(nil)
+	return nil
 }
 
 // close drops what was not committed.
@@ -298,8 +314,9 @@ const (
 
 // change is what was put and deleted since the last commit.
 type change struct {
-	base    record // the last one on the server
-	next    *known // what the change leads to, so far
+	*table.Table
+	book    book
+	record  record // the last one on the server
 	claim   *claim
 	written map[uint64]bool // of the writer
 
@@ -338,50 +355,57 @@ func (c *change) apply(ctx context.Context) error {
 	if len(c.puts)+len(c.gone) == 0 {
 		return nil
 	}
-	there, err := c.countOut(ctx)
-	if err != nil {
+	if err := c.mark(ctx); err != nil {
 		return err
+	}
+	for key := range c.gone {
+		delete(c.written, start(key))
 	}
 	var inserts, upserts []table.Row
 	for _, key := range slices.Sorted(maps.Keys(c.puts)) {
-		r := c.puts[key]
-		c.next.count(r.Counts, 1)
-		if there[key] {
-			upserts = append(upserts, r)
+		if c.written == nil || c.written[start(key)] {
+			upserts = append(upserts, c.puts[key])
 		} else {
-			inserts = append(inserts, r)
+			inserts = append(inserts, c.puts[key])
+			c.written[start(key)] = true
 		}
-	}
-	var gone []string
-	for key := range there {
-		if c.gone[key] {
-			gone = append(gone, key)
-		}
-	}
-	o, next := c.next.Options, &c.next.record
-	formula := table.NewFormula(o.K1, o.B, next.average())
-	if next.Lowest == 0 || formula.Average < next.Lowest {
-		next.Lowest = formula.Average
-	}
-	if err := c.begin(ctx); err != nil {
-		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(sends)
-	for part := range slices.Chunk(gone, table.LookUp) {
-		g.Go(func() error { return c.next.Remove(ctx, table.Keys(part)) })
+	for part := range slices.Chunk(slices.Collect(maps.Keys(c.gone)), table.LookUp) {
+		g.Go(func() error { return c.Remove(ctx, table.Keys(part)) })
 	}
-	for _, part := range batches(inserts, o) {
-		g.Go(func() error { return c.next.Insert(ctx, part, formula) })
+	for _, part := range batches(inserts, c.Options) {
+		g.Go(func() error { return c.Insert(ctx, part) })
 	}
-	for _, part := range batches(upserts, o) {
-		g.Go(func() error { return c.next.Upsert(ctx, part, formula) })
+	for _, part := range batches(upserts, c.Options) {
+		g.Go(func() error { return c.Upsert(ctx, part) })
 	}
 	c.rows += len(c.puts)
 	c.bytes = 0
 	clear(c.puts)
 	clear(c.gone)
 	return g.Wait()
+}
+
+// start is the beginning of a key as a number. Where two rows have one, the second is put in place of none.
+func start(key string) uint64 {
+	n, err := strconv.ParseUint(key[:16], 16, 64)
+	if err != nil {
+		panic(err) // keys are hexadecimal
+	}
+	return n
+}
+
+// mark notes that rows change.
+func (c *change) mark(ctx context.Context) error {
+	if err := c.claim.check(ctx); err != nil || c.begun {
+		return err
+	}
+	c.begun = true
+	c.record.Changing = true
+	c.record.renew()
+	return c.record.write(ctx, c.book)
 }
 
 // batches are the rows in parts that a server takes at a time.
@@ -396,85 +420,25 @@ func batches(rows []table.Row, o table.Options) (all [][]table.Row) {
 	return all
 }
 
-// countOut finds the rows that are replaced or deleted, and counts them out.
-func (c *change) countOut(ctx context.Context) (there map[string]bool, err error) {
-	var keys []string
-	for _, key := range slices.Sorted(maps.Keys(c.gone)) {
-		if c.mayBeThere(key) {
-			keys = append(keys, key)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(c.puts)) {
-		if c.mayBeThere(key) {
-			keys = append(keys, key)
-		} else {
-			c.written[start(key)] = true
-		}
-	}
-	fields := []string{table.FieldKey}
-	if c.next.Analyzer != nil {
-		fields = append(fields, table.FieldDetails)
-	}
-	there = map[string]bool{}
-	for part := range slices.Chunk(keys, table.LookUp) {
-		rows, err := c.next.Query(ctx, table.NewestTable, table.Keys(part), fields...)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range rows {
-			there[r.Key] = true
-			c.next.count(r.Counts, -1)
-		}
-	}
-	return there, nil
-}
-
-func (c *change) mayBeThere(key string) bool { return c.written == nil || c.written[start(key)] }
-
-// start is the beginning of a key as a number. Two rows with one are looked for, and that is all.
-func start(key string) uint64 {
-	n, err := strconv.ParseUint(key[:16], 16, 64)
-	if err != nil {
-		panic(err) // keys are hexadecimal
-	}
-	return n
-}
-
-// begin notes that rows change. Until the commit the record has the numbers of the one before.
-func (c *change) begin(ctx context.Context) error {
-	if err := c.claim.check(ctx); err != nil {
-		return err
-	}
-	c.begun = true
-	c.base.Changing, c.base.Lowest = true, c.next.record.Lowest
-	c.base.renew()
-	return c.base.write(ctx, c.next.Table)
-}
-
-// commit makes the changes and writes what tells readers of them.
-func (c *change) commit(ctx context.Context, note []byte) error {
+// commit makes the changes and says that they are whole.
+func (c *change) commit(ctx context.Context, note []byte) (err error) {
 	if err := c.apply(ctx); err != nil {
 		return err
 	}
-	next := c.next
-	if c.begun {
-		if n, err := next.Count(ctx, table.Entries); err != nil {
-			return err
-		} else if n < next.record.Entries { // a server that was killed may have lost some
-			return table.LostRows(n, next.record.Entries)
-		}
+	if c.record.Entries, err = c.Count(ctx, ""); err != nil {
+		return err
+	}
+	if n := len(c.written); c.record.Entries < n { // as one that was killed may
+		return sdk.Transient(fmt.Errorf("the server has %d of %d rows that were written: it lost some", c.record.Entries, n), 0)
 	}
 	c.begun = true
-	next.Note = slices.Clone(note)
-	maps.DeleteFunc(next.Frequencies, func(_, n uint32) bool { return n == 0 })
-	next.record.Number, next.record.Changing, next.counted = c.base.Number, false, false
-	next.record.renew()
-	if err := next.state.write(ctx, next.Table, &next.record); err != nil {
+	c.record.Changing = false
+	c.record.renew()
+	if err := c.record.writeNote(ctx, c.book, note); err != nil {
 		return err
 	}
 	if err := c.claim.check(ctx); err != nil {
 		return err
 	}
-	next.seen = time.Now()
-	return next.record.write(ctx, next.Table)
+	return c.record.write(ctx, c.book)
 }

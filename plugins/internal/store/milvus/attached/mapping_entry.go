@@ -60,23 +60,6 @@ func (m *Mapping) Entry(r *table.ReplyRow, withTexts bool) sdk.Entry {
 	return e
 }
 
-// OneOf selects rows by their keys or ids, and counts those that it can name: of a
-// number only its usual form, and no text that servers read in several ways.
-func OneOf(p Place, ids []string) (expr string, n int) {
-	var literals []string
-	for _, id := range ids {
-		literal, ok := table.Quote(id)
-		if p.Is(Whole...) {
-			literal = id
-			_, ok = table.WholeNumber(id)
-		}
-		if ok {
-			literals = append(literals, literal)
-		}
-	}
-	return p.Field.GetName() + " in [" + strings.Join(literals, ",") + "]", len(literals)
-}
-
 // findMeta reads what the file names, or takes all that is no other part.
 func (m *Mapping) findMeta(d *Schema, given []string) error {
 	why := named
@@ -156,14 +139,6 @@ func (m *Mapping) takes(from Place, key string) bool {
 	return true
 }
 
-// The metrics that can be read as cosines.
-const (
-	MetricCosine = "COSINE"
-	MetricIP     = "IP"
-	MetricL2     = "L2"
-	MetricBM25   = "BM25"
-)
-
 // findVector takes the field that the file names, or the only one of vectors of floats.
 func (m *Mapping) findVector(d *Schema, given Fields) error {
 	var names []string
@@ -189,7 +164,7 @@ func (m *Mapping) findVector(d *Schema, given Fields) error {
 		m.add("vector", names[0], "the only field of vectors")
 	}
 	switch metric := m.Metric(d); metric {
-	case MetricCosine, MetricIP, MetricL2:
+	case table.MetricCosine, table.MetricIP, table.MetricL2:
 		return nil
 	case "":
 		return Wrong("collection", "field %s of collection %q has no index, without which the server cannot search it: its owner has to make one, best with the metric COSINE", m.Vector.GetName(), d.Name)
@@ -209,7 +184,7 @@ func (m *Mapping) Metric(d *Schema) string {
 func (m *Mapping) findWords(d *Schema, given Fields) error {
 	var made []string
 	for _, f := range d.Fields {
-		if f.GetDataType() == schemapb.DataType_SparseFloatVector && strings.EqualFold(d.Indexes[f.GetName()]["metric_type"], MetricBM25) {
+		if f.GetDataType() == schemapb.DataType_SparseFloatVector && strings.EqualFold(d.Indexes[f.GetName()]["metric_type"], table.MetricBM25) {
 			made = append(made, f.GetName())
 		}
 	}

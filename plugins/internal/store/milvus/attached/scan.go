@@ -13,7 +13,7 @@ import (
 // rows are the rows of the collection.
 func (c *Collection) rows() table.Rows {
 	return table.Rows{
-		Collection: c.Name, Partitions: c.arguments.Partitions, Key: c.Key.GetName(), Default: true,
+		Collection: c.Name, Partitions: c.arguments.Partitions, Key: c.Key.GetName(), WholeKeys: Place{Field: c.Key}.Is(Whole...), Default: true,
 		Call: func(ctx context.Context, what string, do func(context.Context, table.Reads) error) error {
 			return c.explainError(c.call(ctx, what, func(ctx context.Context, s Service) error { return do(ctx, s) }))
 		},
@@ -26,7 +26,7 @@ const idsPerCall = 250
 // Get returns entries by their ids. One that no expression can name is not found.
 func (c *Collection) Get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
 	return table.GetEntries(ids, idsPerCall, func(ids []string) ([]sdk.Entry, error) {
-		expr, n := OneOf(c.ID, ids)
+		expr, n := table.OneOf(c.ID.Field.GetName(), c.ID.Is(Whole...), ids)
 		if n == 0 {
 			return nil, nil
 		}

@@ -1,6 +1,7 @@
 package attached
 
 import (
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"math"
 	"slices"
 	"testing"
@@ -10,7 +11,7 @@ func TestScores(t *testing.T) {
 	for _, test := range []struct {
 		metric      string
 		score, want float32
-	}{{MetricCosine, 0.5, 0.5}, {MetricIP, 1.0000001, 1}, {MetricL2, 0, 1}, {MetricL2, 4.0000005, -1}, {MetricL2, 2, 0}, {MetricCosine, float32(math.NaN()), 0}} {
+	}{{table.MetricCosine, 0.5, 0.5}, {table.MetricIP, 1.0000001, 1}, {table.MetricL2, 0, 1}, {table.MetricL2, 4.0000005, -1}, {table.MetricL2, 2, 0}, {table.MetricCosine, float32(math.NaN()), 0}} {
 		if got := (scores{metric: test.metric}).cosine(test.score); got != test.want {
 			t.Errorf("%s of %v is %v, want %v", test.metric, test.score, got, test.want)
 		}

@@ -269,8 +269,25 @@ func And(exprs ...string) string {
 	return strings.Join(given, " and ")
 }
 
-// Keys selects the rows with one of the keys, which need no escapes. Some servers
-// take no empty list.
+// OneOf selects the rows with one of some keys or ids, and counts those that it can name: of a number only its
+// usual form, and no text that servers read in several ways. Some servers take no empty list.
+func OneOf(field string, whole bool, ids []string) (expr string, n int) {
+	var literals []string
+	for _, id := range ids {
+		literal, ok := Quote(id)
+		if whole {
+			literal = id
+			_, ok = WholeNumber(id)
+		}
+		if ok {
+			literals = append(literals, literal)
+		}
+	}
+	return field + " in [" + strings.Join(literals, ",") + "]", len(literals)
+}
+
+// Keys selects the rows of racflow's own with one of the keys, which need no escapes.
 func Keys(keys []string) string {
-	return FieldKey + ` in ["` + strings.Join(keys, `","`) + `"]`
+	expr, _ := OneOf(FieldKey, false, keys)
+	return expr
 }

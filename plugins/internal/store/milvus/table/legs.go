@@ -5,8 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
+	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/sdk"
@@ -17,10 +21,8 @@ import (
 
 // Query is one query of a search, and what the legs found for it.
 type Query struct {
-	Text      string
+	Text      string    // as the server is asked; empty: it has no words
 	Vector    []float32 // as the server is asked; nil: none, or one without direction
-	Terms     []Term    // of the text, where racflow scores it
-	NoWords   bool      // the text has none that an entry could have
 	Filter    *sdk.Filter
 	Condition Condition // what becomes of the filter
 
@@ -33,16 +35,37 @@ type Hit struct {
 	Dense, BM25 float32
 }
 
-// Leg is one leg of a search.
-type Leg interface {
-	// Start is how many rows are read of each query at first.
-	Start() int
-	// Find reads at most limit rows for each of some queries with one condition. It returns the hits of
-	// each and whether no other row can be among the best.
-	Find(ctx context.Context, queries []*Query, limit int) (hits [][]Hit, enough []bool, err error)
+// Leg is one leg of a search: the lexical one, if the metric is BM25.
+type Leg struct {
+	Rows
+	Field, Metric string
+	Type          schemapb.DataType // of the field
+	Index         string            // of the field, and the parameters of a search in it
+	Params        map[string]string
+	Wanted        int // hits of each query
+	First         int // rows that are read of each query at first
+	// Ties says that entries which tie with the last one of a list count by their ids. Only in a list of more than a
+	// hundred the server may choose: of short texts hundreds may.
+	Ties bool
+	// Outputs are the fields to read, with those that filters need.
+	Outputs func(filtered bool) []string
+	// Score makes that of a server the leg's, and Hit makes a hit of a row; false: it is no entry, or the filter does not select it.
+	Score func(float32) float32
+	Hit   func(q *Query, r Scored) (h Hit, ok bool)
 	// Exhausted is called for a query of which as many rows were read as a server returns.
-	Exhausted(ctx context.Context, q *Query) error
+	Exhausted func(ctx context.Context, q *Query) error
 }
+
+// The metrics that are known.
+const (
+	MetricCosine = "COSINE"
+	MetricIP     = "IP"
+	MetricL2     = "L2"
+	MetricBM25   = "BM25"
+)
+
+// Lexical reports whether the leg searches by words.
+func (l Leg) Lexical() bool { return l.Metric == MetricBM25 }
 
 // Modes returns the legs of a mode.
 func Modes(m sdk.Mode) (dense, lexical bool, err error) {
@@ -51,22 +74,6 @@ func Modes(m sdk.Mode) (dense, lexical bool, err error) {
 		err = sdk.Invalid(fmt.Errorf("unknown search mode %q", m))
 	}
 	return dense, lexical, err
-}
-
-// ParseQueries parses each of the given queries. It returns those that can be searched, their places, and an
-// error for each of the others.
-func ParseQueries(
-	given []sdk.Query, dimension int, needsVector bool, parse func(sdk.Query) *Query,
-) (queries []*Query, at []int, invalid sdk.RowErrors) {
-	invalid = sdk.RowErrors{}
-	for i, q := range given {
-		if err := checkQuery(q, dimension, needsVector); err != nil {
-			invalid[i] = sdk.Invalid(err)
-			continue
-		}
-		at, queries = append(at, i), append(queries, parse(q))
-	}
-	return queries, at, invalid
 }
 
 func checkQuery(q sdk.Query, dimension int, needsVector bool) error {
@@ -92,54 +99,190 @@ const (
 	rowsPerCall = 4096
 )
 
-// SearchLegs finds the hits of all queries with the legs of a mode at once.
-func SearchLegs(ctx context.Context, queries []*Query, mode sdk.Mode, leg func(lexical bool) Leg) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, lexical := range []bool{false, true} {
-		if lexical && mode == sdk.ModeDense || !lexical && mode == sdk.ModeLexical {
+// Find searches with the legs of a mode at once, and gives all hits of a hybrid search both scores. parse makes a
+// query of one that was checked.
+func Find(
+	ctx context.Context, search sdk.Search, given []sdk.Query, dimension int, parse func(sdk.Query) *Query, legs ...Leg,
+) ([]sdk.Hits, error) {
+	hasDense := slices.ContainsFunc(legs, func(l Leg) bool { return !l.Lexical() })
+	var queries []*Query
+	var at []int
+	invalid := sdk.RowErrors{}
+	for i, q := range given {
+		if err := checkQuery(q, dimension, hasDense); err != nil {
+			invalid[i] = sdk.Invalid(err)
 			continue
 		}
-		g.Go(func() error { return searchLeg(ctx, queries, leg(lexical), lexical) })
+		at, queries = append(at, i), append(queries, parse(q))
 	}
-	return g.Wait()
+	if search.NumCandidates > 0 {
+		g, searching := errgroup.WithContext(ctx)
+		for _, l := range legs {
+			g.Go(func() error { return l.search(searching, queries) })
+		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+		if len(legs) > 1 {
+			if err := eachQuery(ctx, queries, func(ctx context.Context, q *Query) error { return q.complete(ctx, legs) }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	hits := make([]sdk.Hits, len(given))
+	for i, q := range queries {
+		hits[at[i]] = q.hits(search.Mode, !search.Texts)
+	}
+	if len(invalid) > 0 {
+		return hits, invalid
+	}
+	return hits, nil
 }
 
-// searchLeg sends queries with one condition together.
-func searchLeg(ctx context.Context, queries []*Query, l Leg, lexical bool) error {
+// search sends queries with one condition together.
+func (l Leg) search(ctx context.Context, queries []*Query) error {
 	groups := map[string][]*Query{}
 	for _, q := range queries {
-		if canMatch := lexical && !q.NoWords || !lexical && q.Vector != nil; canMatch && !q.Condition.None {
+		if l.canMatch(q) && !q.Condition.None {
 			groups[q.Condition.Expr] = append(groups[q.Condition.Expr], q)
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
 	for _, group := range groups {
-		for part := range slices.Chunk(group, max(1, rowsPerCall/l.Start())) {
-			g.Go(func() error { return find(ctx, part, l, lexical) })
+		for part := range slices.Chunk(group, max(1, rowsPerCall/max(1, l.First))) {
+			g.Go(func() error { return l.find(ctx, part) })
 		}
 	}
 	return g.Wait()
 }
 
+// canMatch reports whether a query has what the leg searches by.
+func (l Leg) canMatch(q *Query) bool {
+	if l.Lexical() {
+		return q.Text != ""
+	}
+	return q.Vector != nil
+}
+
 // find reads more rows as long as they are not enough.
-func find(ctx context.Context, queries []*Query, l Leg, lexical bool) error {
-	for limit := l.Start(); len(queries) > 0; limit = min(4*limit, MaxRows) {
+func (l Leg) find(ctx context.Context, queries []*Query) error {
+	for limit := min(l.First, MaxRows); len(queries) > 0; limit = min(4*limit, MaxRows) {
 		var unsure []*Query
 		for part := range slices.Chunk(queries, max(1, rowsPerCall/limit)) {
-			found, enough, err := l.Find(ctx, part, limit)
+			lists, err := l.ask(ctx, part, part[0].Condition.Expr, limit)
 			if err != nil {
 				return err
 			}
 			for i, q := range part {
-				*q.Found(lexical) = found[i]
-				if !enough[i] {
+				if !l.settle(q, lists[i], limit) {
 					unsure = append(unsure, q)
 				}
 			}
 		}
 		if queries = unsure; limit == MaxRows {
-			return EachQuery(ctx, queries, l.Exhausted)
+			return eachQuery(ctx, queries, l.Exhausted)
+		}
+	}
+	return nil
+}
+
+// ask has the server search.
+func (l Leg) ask(ctx context.Context, queries []*Query, expr string, limit int) ([][]Scored, error) {
+	// A filter that the server cannot check gives the same expression as none.
+	filtered := slices.ContainsFunc(queries, func(q *Query) bool { return q.Filter != nil })
+	r := SearchRequest{Field: l.Field, Metric: l.Metric, Expr: expr, Fields: l.Outputs(filtered), Limit: limit, Params: map[string]any{}}
+	if l.Lexical() {
+		r.Queries = &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_VarChar}
+		for _, q := range queries {
+			// Milvus Lite 2 ends at a text that is not UTF-8.
+			r.Queries.Values = append(r.Queries.Values, []byte(strings.ToValidUTF8(q.Text, "\uFFFD")))
+		}
+		return l.Search(ctx, r)
+	}
+	r.Params = searchParams(l.Index, l.Params, limit)
+	r.Queries = Placeholders(l.Type, each(queries, func(q *Query) []float32 { return q.Vector }))
+	return l.Search(ctx, r)
+}
+
+const (
+	// tolerance is how far a server's sums may be from each other by rounding.
+	tolerance = 1e-5
+	// longList is how long a list is in which the server may choose among ties.
+	longList = 100
+)
+
+// settle keeps the best of what the server returned, and reports whether no row that it did not return can belong
+// to them.
+func (l Leg) settle(q *Query, rows []Scored, limit int) bool {
+	seen := map[string]bool{} // of several rows with one id the best counts
+	hits := make([]Hit, 0, len(rows))
+	for _, r := range rows {
+		if h, ok := l.Hit(q, r); ok && !seen[h.Entry.ID] {
+			seen[h.Entry.ID] = true
+			hits = append(hits, h)
+		}
+	}
+	hits = Best(hits, l.Lexical(), l.Wanted)
+	*q.Found(l.Lexical()) = hits
+	switch {
+	case len(rows) < limit:
+		return true // there are no others
+	case len(hits) < l.Wanted:
+		return false
+	case !l.Ties || l.Wanted > longList:
+		return true
+	}
+	lowest := float32(math.Inf(1))
+	for _, r := range rows {
+		lowest = min(lowest, l.Score(r.Score))
+	}
+	return hits[l.Wanted-1].Score(l.Lexical()) > lowest+tolerance*max(1, lowest)
+}
+
+// complete gives the hits of each leg the score of the other one.
+func (q *Query) complete(ctx context.Context, legs []Leg) error {
+	dense, lexical := q.share()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, l := range legs {
+		lacking := lexical
+		if l.Lexical() {
+			lacking = dense
+		}
+		g.Go(func() error { return l.Fill(ctx, q, lacking) })
+	}
+	return g.Wait()
+}
+
+// Fill has the server score hits that lack the leg's score. By words it finds nothing where an entry has none of
+// them: then the score is 0. A row whose key no expression can name, or that an inexact index misses, keeps none.
+// Asking for many rows by their keys costs a fraction of having their vectors sent.
+func (l Leg) Fill(ctx context.Context, q *Query, hits []*Hit) error {
+	hits = slices.DeleteFunc(slices.Clone(hits), func(h *Hit) bool {
+		_, named := OneOf(l.Key, l.WholeKeys, []string{h.Key})
+		score := h.Score(l.Lexical())
+		return named == 0 || score == score
+	})
+	keys := each(hits, func(h *Hit) string { return h.Key })
+	slices.Sort(keys) // neighbours are close to each other on the server too
+	expr, n := OneOf(l.Key, l.WholeKeys, keys)
+	found := map[string]Hit{}
+	if n > 0 && l.canMatch(q) {
+		lists, err := l.ask(ctx, []*Query{q}, expr, n)
+		if err != nil {
+			return err
+		}
+		for _, r := range lists[0] {
+			if h, ok := l.Hit(q, r); ok {
+				found[h.Key] = h
+			}
+		}
+	}
+	for _, h := range hits {
+		if got, ok := found[h.Key]; l.Lexical() {
+			h.BM25 = got.BM25
+		} else if ok {
+			h.Dense = got.Dense
 		}
 	}
 	return nil
@@ -153,8 +296,8 @@ func (q *Query) Found(lexical bool) *[]Hit {
 	return &q.Dense
 }
 
-// EachQuery calls f with each query, some at a time.
-func EachQuery(ctx context.Context, queries []*Query, f func(context.Context, *Query) error) error {
+// eachQuery calls f with each query, some at a time.
+func eachQuery(ctx context.Context, queries []*Query, f func(context.Context, *Query) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
 	for _, q := range queries {
@@ -179,8 +322,8 @@ func Best(hits []Hit, lexical bool, wanted int) []Hit {
 	return hits[:min(wanted, len(hits))]
 }
 
-// Share gives what both legs found both scores, and returns the hits of each that the other leg did not find.
-func (q *Query) Share() (dense, lexical []*Hit) {
+// share gives what both legs found both scores, and returns the hits of each that the other leg did not find.
+func (q *Query) share() (dense, lexical []*Hit) {
 	byKey := map[string]*Hit{}
 	for i := range q.Dense {
 		byKey[q.Dense[i].Key] = &q.Dense[i]
@@ -203,8 +346,8 @@ func (q *Query) Share() (dense, lexical []*Hit) {
 	return dense, lexical
 }
 
-// Hits are what the legs of a mode found, as the SDK takes it: with entries, or it gets them by their ids.
-func (q *Query) Hits(mode sdk.Mode, entries bool) (hits sdk.Hits) {
+// hits are what the legs of a mode found, as the SDK takes it: with entries, or it gets them by their ids.
+func (q *Query) hits(mode sdk.Mode, entries bool) (hits sdk.Hits) {
 	convert := func(from []Hit) []sdk.Hit {
 		to := make([]sdk.Hit, len(from))
 		for i, h := range from {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
-	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
 	"github.com/racflow/racflow/sdk"
 )
@@ -30,8 +29,8 @@ const (
 	NewestTable  ReadLevel = true
 )
 
-// rows are the rows of the table, as new as the level says.
-func (t *Table) rows(l ReadLevel) Rows {
+// Rows are the rows of the table, as new as the level says.
+func (t *Table) Rows(l ReadLevel) Rows {
 	r := Rows{Collection: t.Name, Key: FieldKey, Level: commonpb.ConsistencyLevel_Eventually, Timestamp: client.EventuallyTimestamp}
 	switch {
 	case l == NewestTable || t.Options.Consistency == "strong":
@@ -49,18 +48,18 @@ func (t *Table) rows(l ReadLevel) Rows {
 
 // Query returns the rows that an expression selects, at most MaxRows of them.
 func (t *Table) Query(ctx context.Context, l ReadLevel, expr string, fields ...string) ([]Found, error) {
-	rows, _, err := t.rows(l).Query(ctx, expr, fields, MaxRows)
+	rows, _, err := t.Rows(l).Query(ctx, expr, fields, MaxRows)
 	found := make([]Found, len(rows))
 	for i, r := range rows {
-		if found[i], err = decodeRow(r); err != nil {
+		if found[i], err = Decode(r); err != nil {
 			return nil, err
 		}
 	}
 	return found, err
 }
 
-// System reads the system rows whose keys begin with a prefix, which ends with "-": key to text.
-func (t *Table) System(ctx context.Context, prefix string) (map[string]string, error) {
+// Notes reads the rows whose keys begin with a prefix, which ends with "-": key to text.
+func (t *Table) Notes(ctx context.Context, prefix string) (map[string]string, error) {
 	end := strings.TrimSuffix(prefix, "-") + "." // the character behind
 	rows, err := t.Query(ctx, NewestTable, fmt.Sprintf("%s >= %q and %s < %q", FieldKey, prefix, FieldKey, end), FieldKey, FieldText)
 	texts := map[string]string{}
@@ -70,19 +69,9 @@ func (t *Table) System(ctx context.Context, prefix string) (map[string]string, e
 	return texts, err
 }
 
-// SystemKeys are the keys of all system rows.
-func (t *Table) SystemKeys(ctx context.Context) ([]string, error) {
-	rows, err := t.Query(ctx, NewestTable, fmt.Sprintf("%s >= %q", FieldKey, SystemPrefix), FieldKey)
-	return each(rows, func(r Found) string { return r.Key }), err
-}
-
-// Entries selects the rows of entries.
-const Entries = FieldKey + ` < "` + SystemPrefix + `"`
-
-// Count returns how many rows an expression selects. Milvus Lite 2 counts a row
-// again that was written twice.
+// Count returns how many rows an expression selects.
 func (t *Table) Count(ctx context.Context, expr string) (int, error) {
-	return t.rows(NewestTable).Count(ctx, expr)
+	return t.Rows(NewestTable).Count(ctx, expr)
 }
 
 // Walk calls f with the rows behind a key that an expression selects, in the order of their keys,
@@ -92,8 +81,8 @@ func (t *Table) Walk(ctx context.Context, l ReadLevel, after, expr string, field
 	if after == "" {
 		from = nil
 	}
-	return t.rows(l).Walk(ctx, from, expr, fields, slices.Contains(fields, FieldVector), func(r *ReplyRow) (bool, error) {
-		found, err := decodeRow(r)
+	return t.Rows(l).Walk(ctx, from, expr, fields, slices.Contains(fields, FieldVector), func(r *ReplyRow) (bool, error) {
+		found, err := Decode(r)
 		return err == nil && f(found), err
 	})
 }
@@ -103,31 +92,9 @@ func LostRows(have, want int) error {
 	return sdk.Transient(fmt.Errorf("the server has %d of %d rows that were written: it lost some", have, want), 0)
 }
 
-// Search returns for each vector the best rows that an expression selects, at
-// most limit of them, best first, with the fields and with scores by the inner
-// product.
-func (t *Table) Search(ctx context.Context, expr string, fields []string, vectors *commonpb.PlaceholderValue, field string, limit int) ([][]Found, error) {
-	r := SearchRequest{Field: field, Metric: string(entity.IP), Queries: vectors, Expr: expr, Fields: fields, Limit: limit}
-	if r.Params = map[string]any{"drop_ratio_search": 0.0}; field == FieldVector {
-		r.Params = SearchParams(t.IndexType, t.Options.SearchParams, limit)
-	}
-	lists, err := t.rows(AsConfigured).Search(ctx, r)
-	found := make([][]Found, len(lists))
-	for i, list := range lists {
-		found[i] = make([]Found, len(list))
-		for j, r := range list {
-			if found[i][j], err = decodeRow(r.ReplyRow); err != nil {
-				return nil, err
-			}
-			found[i][j].Score = r.Score
-		}
-	}
-	return found, err
-}
-
-// SearchParams are the parameters of a search in an index for the best limit rows: those
+// searchParams are the parameters of a search in an index for the best limit rows: those
 // that are given, and what finds so many.
-func SearchParams(index string, given map[string]string, limit int) map[string]any {
+func searchParams(index string, given map[string]string, limit int) map[string]any {
 	p := map[string]any{}
 	switch index {
 	case "HNSW":

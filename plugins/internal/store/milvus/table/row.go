@@ -1,16 +1,15 @@
 package table
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strings"
 
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
 	"github.com/racflow/racflow/sdk"
@@ -44,7 +43,7 @@ func (t *Table) CheckRows(entries []sdk.Entry) ([]Row, sdk.RowErrors, error) {
 		e.Vector = UnitVector(e.Vector)
 		r := Row{Key: RowKey(e.ID), Entry: e, Meta: meta}
 		if t.Analyzer != nil {
-			r.Counts = CountWords(*t.Analyzer, e.Context, e.Text)
+			r.Words = t.Words(e.Context, e.Text)
 		}
 		if err := r.tooLong(); err != nil {
 			long[i] = sdk.Invalid(err)
@@ -63,7 +62,7 @@ func (r *Row) tooLong() error {
 		advice string
 	}{
 		{"id", len(e.ID), "shorten it"}, {"text", len(e.Text), "split it into several rows"}, {"label", len(e.Label), "shorten it"},
-		{"context", len(e.Context), "shorten it"}, {"metadata", len(r.Meta), "keep fewer columns as metadata"}, {"list of words", len(r.details()), "split it into several rows"},
+		{"context", len(e.Context), "shorten it"}, {"metadata", len(r.Meta), "keep fewer columns as metadata"}, {"hash", 2 * len(e.Hash), "shorten it"},
 	} {
 		if part.bytes > MaxBytes {
 			return fmt.Errorf("the %s of entry %.40q has %d bytes and Milvus takes %d: %s", part.name, e.ID, part.bytes, MaxBytes, part.advice)
@@ -91,58 +90,55 @@ func UnitVector(x []float32) []float32 {
 	return out
 }
 
+var plainWord = regexp.MustCompile(`^([a-z0-9]+|\p{Lo})$`)
+
+// Words are the words of texts, for a server that divides them at blanks. A word that it might divide, too, is
+// written as a hash. Of more than Milvus takes in a string they are the first.
+func (t *Table) Words(texts ...string) string {
+	var words []string
+	for _, text := range texts {
+		words = t.Analyzer.Append(words, text)
+	}
+	for i, word := range words {
+		if !plainWord.MatchString(word) {
+			sum := sha256.Sum256([]byte(word))
+			words[i] = "x" + hex.EncodeToString(sum[:5])
+		}
+	}
+	all := strings.Join(words, " ")
+	if len(all) > MaxBytes {
+		all = all[:max(0, strings.LastIndexByte(all[:MaxBytes+1], ' '))]
+	}
+	return all
+}
+
 // Finite reports whether a vector holds neither NaN nor an infinity.
 func Finite(x []float32) bool {
 	return !slices.ContainsFunc(x, func(v float32) bool { return v-v != 0 })
 }
 
-// details writes in base64 what no server has to understand: the hash and the words.
-func (r *Row) details() string {
-	b := binary.AppendUvarint(nil, uint64(len(r.Entry.Hash)))
-	b = append(b, r.Entry.Hash...)
-	return base64.RawStdEncoding.EncodeToString(r.Counts.append(b))
-}
-
-// readDetails sets what details has written.
-func (f *Found) readDetails(text string) error {
-	b, err := base64.RawStdEncoding.DecodeString(text)
-	size, n := binary.Uvarint(b)
-	if err == nil && n > 0 && size <= uint64(len(b)-n) {
-		if size > 0 {
-			f.Entry.Hash = bytes.Clone(b[n : n+int(size)])
-		}
-		if f.Counts, err = readCounts(b[n+int(size):]); err == nil {
-			return nil
-		}
-	}
-	return errors.New("the details of a row are damaged: build the collection anew under another prefix")
-}
-
 // The fields of a row.
 const (
-	FieldKey     = "key" // of an entry a hash of its id; of a system row another one
+	FieldKey     = "key" // of an entry a hash of its id
 	FieldID      = "id"
 	FieldLabel   = "label"
 	FieldContext = "context"
-	FieldText    = "text" // of a system row: what it says
+	FieldText    = "text"
 	FieldMeta    = "meta"
-	FieldDetails = "details" // what no server has to understand, in one string
-	FieldVector  = "vector"  // of norm 1, or 0
-	FieldWords   = "words"
+	FieldHash    = "hash"   // in hexadecimal
+	FieldVector  = "vector" // of norm 1, or 0
+	FieldWords   = "words"  // of the context and the text, as racflow's analyzer finds them
+	FieldBM25    = "bm25"   // what the server's BM25 function makes of the words
 )
 
 // What is read of rows.
 var (
-	FieldsScan  = []string{FieldKey, FieldID, FieldLabel, FieldDetails}
+	FieldsScan  = []string{FieldKey, FieldID, FieldLabel, FieldHash}
 	FieldsTexts = []string{FieldText, FieldContext, FieldMeta}
 )
 
 // MaxBytes is the most that Milvus takes in a string or in JSON.
 const MaxBytes = 65535
-
-// SystemPrefix begins the key of a system row, which is no entry. It is above all digits and letters, so
-// that these rows come behind the others.
-const SystemPrefix = "~"
 
 // RowKey is the key of an entry's row. Ids have characters that no expression of a server can hold.
 func RowKey(id string) string {
@@ -152,30 +148,29 @@ func RowKey(id string) string {
 
 // Row is one row as it is written.
 type Row struct {
-	Key    string
-	Entry  sdk.Entry // the vector has norm 1, or 0
-	Meta   []byte    // of the entry, as EncodeMeta writes it
-	Counts Counts
+	Key   string
+	Entry sdk.Entry // the vector has norm 1, or 0
+	Meta  []byte    // of the entry, as EncodeMeta writes it
+	Words string
 }
 
-// System is a row that is no entry and has a text.
-func System(key, text string) Row {
+// Note is a row that is no entry and has a text.
+func Note(key, text string) Row {
 	return Row{Key: key, Entry: sdk.Entry{Text: text}, Meta: []byte("{}")}
 }
 
 // Size is about what a row takes in a message.
 func (r *Row) Size() int {
 	e := &r.Entry
-	words := len(r.Counts.Words)
-	return 128 + len(e.ID) + len(e.Label) + len(e.Context) + len(e.Text) + len(r.Meta) + 4*len(e.Vector) + 14*words
+	return 128 + len(e.ID) + len(e.Label) + len(e.Context) + len(e.Text) + len(r.Words) + len(r.Meta) + 4*len(e.Vector)
 }
 
 // FieldWidth is the dimension of the vectors on the server, which wants at least two
 // and a vector in every row.
 func FieldWidth(dimension int) int { return max(dimension, 2) }
 
-// Columns makes of rows what the SDK sends. Their words are weighed by a formula.
-func Columns(rows []Row, s sdk.Schema, formula Formula) []entity.Column {
+// Columns makes of rows what is sent.
+func Columns(rows []Row, s sdk.Schema) []*schemapb.FieldData {
 	text := func(field string, of func(Row) string) entity.Column {
 		return entity.NewColumnVarChar(field, each(rows, of))
 	}
@@ -186,7 +181,7 @@ func Columns(rows []Row, s sdk.Schema, formula Formula) []entity.Column {
 		text(FieldContext, func(r Row) string { return r.Entry.Context }),
 		text(FieldText, func(r Row) string { return r.Entry.Text }),
 		entity.NewColumnJSONBytes(FieldMeta, each(rows, func(r Row) []byte { return r.Meta })),
-		text(FieldDetails, func(r Row) string { return r.details() }),
+		text(FieldHash, func(r Row) string { return hex.EncodeToString(r.Entry.Hash) }),
 		entity.NewColumnFloatVector(FieldVector, FieldWidth(s.Dimension), each(rows, func(r Row) []float32 {
 			if len(r.Entry.Vector) == FieldWidth(s.Dimension) {
 				return r.Entry.Vector
@@ -195,7 +190,7 @@ func Columns(rows []Row, s sdk.Schema, formula Formula) []entity.Column {
 		})),
 	}
 	if s.Analyzer != "" {
-		columns = append(columns, entity.NewColumnSparseVectors(FieldWords, each(rows, func(r Row) entity.SparseEmbedding { return formula.Document(r.Counts) })))
+		columns = append(columns, text(FieldWords, func(r Row) string { return r.Words }))
 	}
-	return columns
+	return each(columns, entity.Column.FieldData)
 }

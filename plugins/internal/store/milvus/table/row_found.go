@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -14,16 +15,12 @@ import (
 
 // Found is a row as it is read; only the fields that were asked for are set.
 type Found struct {
-	Key    string
-	Score  float32
-	Counts Counts
-	Entry  sdk.Entry
+	Key   string
+	Entry sdk.Entry
 }
 
-// IsEntry reports whether the row is an entry's, not a system row.
-func (f *Found) IsEntry() bool { return !strings.HasPrefix(f.Key, SystemPrefix) }
-
-func decodeRow(r *ReplyRow) (f Found, err error) {
+// Decode reads a row of racflow's own.
+func Decode(r *ReplyRow) (f Found, err error) {
 	text := func(field string) string {
 		text, _ := r.Value(field).(string)
 		return text
@@ -35,8 +32,8 @@ func decodeRow(r *ReplyRow) (f Found, err error) {
 	if meta, _ := r.Value(FieldMeta).(map[string]any); len(meta) > 0 {
 		e.Meta = meta
 	}
-	if details := text(FieldDetails); details != "" { // else it was not asked for
-		err = f.readDetails(details)
+	if hash := text(FieldHash); hash != "" {
+		e.Hash, err = hex.DecodeString(hash)
 	}
 	return f, err
 }

@@ -1,62 +1,55 @@
 package table
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
 	"github.com/racflow/racflow/sdk"
-	"github.com/racflow/racflow/sdk/support"
 )
 
-func TestDetails(t *testing.T) {
-	standard, err := support.NamedAnalyzer("standard")
+// What is sent of a row is what is read, but for the words, which are those that the analyzer finds.
+func TestColumns(t *testing.T) {
+	table, err := New(nil, Options{}, "c", sdk.Schema{Dimension: 1, Analyzer: "standard"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"nothing": "", "some": "a b a c", "many": strings.Repeat("one two three ", 4000)} {
-		r := Row{Entry: sdk.Entry{Hash: []byte(name)}, Counts: CountWords(standard, "", text)}
-		var got Found
-		err := got.readDetails(r.details())
-		want := Found{Entry: sdk.Entry{Hash: []byte(name)}, Counts: r.Counts}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
-			t.Errorf("%s: %v, (-want +got):\n%s", name, err, diff)
-		}
+	e := sdk.Entry{ID: "it's 'a'", Label: "l", Context: "Green", Text: "green TEA, and grün", Hash: []byte{0, 255}, Vector: []float32{-2}}
+	rows, long, err := table.CheckRows([]sdk.Entry{e, {ID: "b", Vector: []float32{0}}, {ID: strings.Repeat("x", MaxBytes+1), Vector: []float32{1}}})
+	if err != nil || len(long) != 1 || len(rows) != 2 {
+		t.Fatalf("%d rows, %v, %v", len(rows), long, err)
 	}
-	whole := (&Row{Counts: Counts{Length: 300, Words: []CountOf{{1, 300}}}}).details()
-	if err := new(Found).readDetails(whole); err != nil {
-		t.Errorf("%q: %v", whole, err)
+	fields := Columns(rows, table.Schema)
+	read, err := ReplyRows(fields, nil, FieldKey)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, damaged := range []string{"*", "", "gA", "AQ", "AP8", whole[:len(whole)-2]} {
-		if err := new(Found).readDetails(damaged); err == nil {
-			t.Errorf("%q is read", damaged)
-		}
+	f, err := Decode(read[0])
+	if got := f.Entry; err != nil || got.ID != e.ID || got.Text != e.Text || !slices.Equal(got.Hash, e.Hash) || got.Vector[0] != -1 || len(got.Vector) != 2 || f.Key != RowKey(e.ID) {
+		t.Errorf("%+v, %v", f, err)
+	}
+	words := func(f *schemapb.FieldData) bool { return f.GetFieldName() == FieldWords }
+	if got := fields[slices.IndexFunc(fields, words)].GetScalars().GetStringData().GetData(); got[0] != "green green tea and xfe263064ba" || got[1] != "" {
+		t.Errorf("words %q", got)
 	}
 }
 
-// A text has as many different words as Milvus can keep, or is refused with advice.
+// A string holds so many words that only of the longest texts some are left out, and none in part.
 func TestManyWords(t *testing.T) {
 	table, err := New(nil, Options{}, "c", sdk.Schema{Analyzer: "standard"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var numbers, signs strings.Builder
-	for i := range 20_000 {
-		signs.WriteRune(rune(0x4e00 + i))
+	if all := table.Words(strings.Repeat("long", MaxBytes)); all != "" {
+		t.Errorf("of one word that is too long there are %d bytes", len(all))
 	}
-	for i := range 12_000 {
-		fmt.Fprint(&numbers, 10_000+i, " ")
-	}
-	for name, test := range map[string]struct {
-		context string
-		taken   bool
-	}{"a text": {"", true}, "a text and a context": {numbers.String(), false}} {
-		rows, long, err := table.CheckRows([]sdk.Entry{{ID: "a", Context: test.context[:min(len(test.context), MaxBytes)], Text: signs.String()}})
-		if err != nil || (len(rows) == 1) != test.taken || !test.taken && !strings.Contains(long[0].Error(), "split it") {
-			t.Errorf("%s: %d rows, %v, %v", name, len(rows), long, err)
+	const text = "four "
+	for texts, want := range map[int]int{1: MaxBytes / 5, 3: (MaxBytes + 1) / 5} {
+		all := table.Words(slices.Repeat([]string{strings.Repeat(text, MaxBytes/5)}, texts)...)
+		if words := strings.Fields(all); len(words) != want || words[len(words)-1] != "four" || len(all) > MaxBytes {
+			t.Errorf("%d texts: %d words, %d bytes, want %d", texts, len(words), len(all), want)
 		}
 	}
 }

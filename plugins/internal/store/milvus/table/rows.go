@@ -28,6 +28,7 @@ type Rows struct {
 	Collection string   // its name on the server
 	Partitions []string // none: all
 	Key        string   // the field that is the primary key
+	WholeKeys  bool     // it holds whole numbers, not texts
 	// How new the rows must be; Default: as the collection's maker has said.
 	Level     commonpb.ConsistencyLevel
 	Timestamp uint64

@@ -48,7 +48,6 @@ import (
 //	Lite 2    lists collections without ids         read from the raw service (package table)
 //	Lite 2    keeps the description of a            written as both (package table)
 //	          collection, others its properties
-//	Lite 2    counts a row twice that was upserted  a count that is too high is checked (package milvus)
 //	Lite 2    reads OR, not, in [], tabs and line   never sent (expression.go)
 //	          feeds in another way
 //	Lite 2,   take NaN and text that is too long    checked before (row.go)

@@ -132,35 +132,24 @@ func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Is(target error) bool { return errors.Is(e.cause, target) }
 func (e *maskedError) As(target any) bool   { return errors.As(e.cause, target) }
 
-// refusal is one thing that servers report, each in its own way: newer ones by a code,
-// Milvus before 2.3 by another, and some in words alone.
+// refusal is one thing that servers report, each in its own way: by a code or in words alone.
 type refusal struct {
-	codes  []int32
-	legacy []commonpb.ErrorCode //nolint:staticcheck // all that Milvus before 2.3 sets
-	words  []string
+	codes []int32
+	words []string
 }
 
 // The refusals that matter here, and whose words they are.
 var (
-	unauthenticated = refusal{
-		[]int32{codeUnauthenticated, codePrivilege}, []commonpb.ErrorCode{commonpb.ErrorCode_PermissionDenied}, //nolint:staticcheck // all that Milvus before 2.3 sets
-		[]string{"auth check failure"}, // Milvus 2.3
-	}
-	notLoaded = refusal{
-		[]int32{codeNotLoaded}, nil,
-		[]string{"not loaded", "not been loaded"}, // Milvus Lite 2 and 3
-	}
-	missing = refusal{
-		[]int32{codeNoCollection}, []commonpb.ErrorCode{commonpb.ErrorCode_CollectionNotExists, commonpb.ErrorCode_CollectionNameNotFound}, //nolint:staticcheck // all that Milvus before 2.3 sets
-		[]string{"can't find collection", "collection not found"}, // Milvus 2.3, Milvus Lite 2
-	}
-	noIndex = refusal{[]int32{codeNoIndex}, []commonpb.ErrorCode{commonpb.ErrorCode_IndexNotExist}, nil} //nolint:staticcheck // all that Milvus before 2.3 sets
+	unauthenticated = refusal{[]int32{codeUnauthenticated, codePrivilege}, []string{"auth check failure"}}          // Milvus 2.3
+	notLoaded       = refusal{[]int32{codeNotLoaded}, []string{"not loaded", "not been loaded"}}                    // Milvus Lite 2 and 3
+	missing         = refusal{[]int32{codeNoCollection}, []string{"can't find collection", "collection not found"}} // Milvus 2.3, Milvus Lite 2
+	noIndex         = refusal{[]int32{codeNoIndex}, nil}
 )
 
 // is reports whether a server has refused something with an error.
 func (r refusal) is(err error) bool {
 	var e *ServerError
-	return errors.As(err, &e) && (slices.Contains(r.codes, e.code) || slices.Contains(r.legacy, e.legacy) || contains(e.reason, r.words))
+	return errors.As(err, &e) && (slices.Contains(r.codes, e.code) || contains(e.reason, r.words))
 }
 
 func contains(text string, words []string) bool {

@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
@@ -104,10 +107,11 @@ func (t *Table) schema() *entity.Schema {
 		WithField(varchar(FieldContext, MaxBytes)).
 		WithField(varchar(FieldText, MaxBytes)).
 		WithField(field(FieldMeta, entity.FieldTypeJSON)).
-		WithField(varchar(FieldDetails, MaxBytes)).
+		WithField(varchar(FieldHash, MaxBytes)).
 		WithField(field(FieldVector, entity.FieldTypeFloatVector).WithDim(int64(FieldWidth(t.Schema.Dimension))))
 	if t.Analyzer != nil {
-		schema.WithField(field(FieldWords, entity.FieldTypeSparseVector))
+		words := varchar(FieldWords, MaxBytes).WithTypeParams("enable_analyzer", "true").WithTypeParams("analyzer_params", `{"tokenizer":"standard"}`)
+		schema.WithField(words).WithField(field(FieldBM25, entity.FieldTypeSparseVector))
 	}
 	return schema
 }
@@ -172,13 +176,31 @@ func (t *Table) Create(ctx context.Context) error {
 	if len(t.Name) > 255 {
 		return sdk.Invalid(fmt.Errorf("the collection's name on the server, %s, is longer than the 255 characters that Milvus takes: use a shorter name", t.Name))
 	}
-	err := t.Server.Call(ctx, "create collection "+t.Name, func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		return c.CreateCollection(ctx, t.schema(), int32(t.Options.Shards),
-			client.WithConsistencyLevel(entity.ClSession), client.WithCollectionProperty(propertyIdentity, t.identity().String()))
+	schema := t.schema().ProtoMessage()
+	if t.Analyzer != nil { // the SDK knows no functions
+		schema.Fields[len(schema.Fields)-1].IsFunctionOutput = true
+		schema.Functions = []*schemapb.FunctionSchema{{
+			Name: FieldBM25, Type: schemapb.FunctionType_BM25, InputFieldNames: []string{FieldWords}, OutputFieldNames: []string{FieldBM25},
+		}}
+	}
+	text, err := proto.Marshal(schema)
+	if err != nil {
+		return err
+	}
+	request := &milvuspb.CreateCollectionRequest{
+		CollectionName: t.Name, Schema: text, ShardsNum: int32(t.Options.Shards), ConsistencyLevel: commonpb.ConsistencyLevel_Session,
+		Properties: Pairs(propertyIdentity, t.identity().String()),
+	}
+	err = t.Server.Call(ctx, "create collection "+t.Name, func(ctx context.Context, c *client.GrpcClient, _ int) error {
+		_, err := c.Service.CreateCollection(ctx, request)
+		return err
 	})
 	if exists, lookErr := t.Exists(ctx); lookErr != nil {
 		return lookErr
 	} else if !exists {
+		if t.Analyzer != nil {
+			return fmt.Errorf(`collection %s could not be made: %w; a search by words needs the BM25 function of Milvus 2.5 or later: without it, write analyzer = "" and mode = "dense"`, t.Name, err)
+		}
 		return fmt.Errorf("collection %s could not be made: %w", t.Name, err)
 	}
 	return nil // by whoever was faster
@@ -216,7 +238,7 @@ type Options struct {
 type Table struct {
 	Server     *Server
 	Options    Options
-	Collection string            // its name in racflow
+	Collection string            // its name in racflow; empty: the table of what is kept of all others
 	Name       string            // its name on the server
 	Schema     sdk.Schema        // of the entries
 	Analyzer   *support.Analyzer // nil: no lexical leg

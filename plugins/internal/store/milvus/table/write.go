@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
@@ -18,26 +19,26 @@ const IndexAuto = "auto"
 
 // Defaults of the indexes that want parameters. Those of HNSW are usual.
 var indexDefaults = map[string]map[string]string{
-	"HNSW":        {"M": "16", "efConstruction": "200"},
-	"IVF_FLAT":    {"nlist": "128"},
-	"IVF_SQ8":     {"nlist": "128"},
-	"SPARSE_WAND": {"drop_ratio_build": "0"}, "SPARSE_INVERTED_INDEX": {"drop_ratio_build": "0"},
+	"HNSW":     {"M": "16", "efConstruction": "200"},
+	"IVF_FLAT": {"nlist": "128"},
+	"IVF_SQ8":  {"nlist": "128"},
 }
 
 // Prepare makes sure that every vector field has an index, without which no
 // search works, and that the table is in the server's memory. It sets IndexType.
 func (t *Table) Prepare(ctx context.Context) error {
-	found, _ := t.rows(NewestTable).Indexes(ctx) // what is not known is made
+	found, _ := t.Rows(NewestTable).Indexes(ctx) // what is not known is made
 	names := []string{t.Options.Index}
 	if t.Options.Index == IndexAuto {
 		names = []string{"HNSW", "AUTOINDEX", "FLAT"}
 	}
 	var err error
-	if t.IndexType, err = t.index(ctx, found, FieldVector, names, t.Options.IndexParams); err != nil {
+	if t.IndexType, err = t.index(ctx, found, FieldVector, MetricIP, names, t.Options.IndexParams); err != nil {
 		return err
 	}
 	if t.Analyzer != nil {
-		if _, err := t.index(ctx, found, FieldWords, []string{t.Options.SparseIndex}, nil); err != nil {
+		formula := map[string]string{"bm25_k1": FloatText(t.Options.K1), "bm25_b": FloatText(t.Options.B)}
+		if _, err := t.index(ctx, found, FieldBM25, MetricBM25, []string{t.Options.SparseIndex}, formula); err != nil {
 			return err
 		}
 	}
@@ -46,13 +47,13 @@ func (t *Table) Prepare(ctx context.Context) error {
 
 // index gives a field the first of the indexes that the server takes, unless
 // it has one: making one twice fails on some servers. It returns the index's type.
-func (t *Table) index(ctx context.Context, found map[string]map[string]string, field string, names []string, params map[string]string) (string, error) {
+func (t *Table) index(ctx context.Context, found map[string]map[string]string, field, metric string, names []string, params map[string]string) (string, error) {
 	if made := found[field]["index_type"]; made != "" {
 		return made, nil
 	}
 	var refused []error
 	for _, name := range names {
-		all := map[string]string{"metric_type": string(entity.IP)}
+		all := map[string]string{"metric_type": metric}
 		maps.Copy(all, indexDefaults[name])
 		maps.Copy(all, params)
 		index := entity.NewGenericIndex(field, entity.IndexType(name), all)
@@ -63,7 +64,7 @@ func (t *Table) index(ctx context.Context, found map[string]map[string]string, f
 			return "", err
 		}
 		// Where it was refused, another process may have been faster.
-		found, _ := t.rows(NewestTable).Indexes(ctx)
+		found, _ := t.Rows(NewestTable).Indexes(ctx)
 		if made := found[field]["index_type"]; err == nil || made != "" {
 			return made, nil
 		}
@@ -83,27 +84,26 @@ func (t *Table) load(ctx context.Context) error {
 	})
 }
 
-// Insert writes rows with keys that no row has, and weighs their words by a formula. A repeated attempt is an
-// upsert, which cannot make a row twice.
-func (t *Table) Insert(ctx context.Context, rows []Row, formula Formula) error {
-	return t.write(ctx, rows, formula, false)
-}
+// Upsert writes rows in place of those with the same keys, if there are any.
+func (t *Table) Upsert(ctx context.Context, rows []Row) error { return t.write(ctx, rows, true) }
 
-// Upsert writes rows in place of those with the same keys, if there are any. On some servers it takes longer.
-func (t *Table) Upsert(ctx context.Context, rows []Row, formula Formula) error {
-	return t.write(ctx, rows, formula, true)
-}
+// Insert writes rows with keys that no row has, which takes less time. A repeated attempt is an upsert, which
+// cannot make a row twice.
+func (t *Table) Insert(ctx context.Context, rows []Row) error { return t.write(ctx, rows, false) }
 
-func (t *Table) write(ctx context.Context, rows []Row, formula Formula, replace bool) error {
-	columns := Columns(rows, t.Schema, formula)
-	return t.call(ctx, fmt.Sprintf("write %d rows", len(rows)), func(ctx context.Context, c *client.GrpcClient, attempt int) error {
-		write := c.Upsert
-		if !replace && attempt == 0 {
-			write = c.Insert
+// write does not use the SDK's methods: they want a value for every field, and know nothing of functions that
+// fill one.
+func (t *Table) write(ctx context.Context, rows []Row, replace bool) error {
+	n, fields := uint32(len(rows)), Columns(rows, t.Schema)
+	return t.call(ctx, fmt.Sprintf("write %d rows", n), func(ctx context.Context, c *client.GrpcClient, attempt int) (err error) {
+		var reply *milvuspb.MutationResult
+		if replace || attempt > 0 {
+			reply, err = c.Service.Upsert(ctx, &milvuspb.UpsertRequest{CollectionName: t.Name, NumRows: n, FieldsData: fields})
+		} else {
+			reply, err = c.Service.Insert(ctx, &milvuspb.InsertRequest{CollectionName: t.Name, NumRows: n, FieldsData: fields})
 		}
-		keys, err := write(ctx, t.Name, "", columns...)
-		if err == nil && keys.Len() != len(rows) {
-			err = fmt.Errorf("the server took %d of %d rows", keys.Len(), len(rows))
+		if took := len(reply.GetIDs().GetStrId().GetData()); err == nil && took != len(rows) {
+			err = fmt.Errorf("the server took %d of %d rows", took, n)
 		}
 		return err
 	})
