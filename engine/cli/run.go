@@ -103,12 +103,10 @@ func (r *running) fileAndRun(c *cobra.Command, args []string) error {
 	o := &r.flags.more
 	isRun := func(a string) bool { return a == engine.Newest || journal.IsRunID(a) }
 	if i := slices.IndexFunc(args, isRun); i >= 0 && len(args) <= 2 {
-		switch {
-		case o.Resume == engine.Newest:
-			o.Resume = args[i]
-		default:
+		if o.Resume != engine.Newest {
 			return oneFile(c, args)
 		}
+		o.Resume = args[i]
 		args = slices.Delete(slices.Clone(args), i, i+1)
 	}
 	return oneFile(c, args)
