@@ -14,7 +14,7 @@ import (
 // milvusScripts are those about what becomes of knowledge: how it is built, changed, searched,
 // filtered, learnt from, listed and removed.
 var milvusScripts = []string{
-	"again", "ask", "bad_rows", "doctor", "documents", "enrich", "eval_retrieval", "filter", "knowledge", "knowledge_several", "linear", "one_document", "rerank", "vectors",
+	"ask", "bad_rows", "doctor", "documents", "enrich", "eval_retrieval", "filter", "knowledge", "knowledge_several", "linear", "one_document", "rerank", "vectors",
 }
 
 // TestMilvusScripts runs these scripts with Milvus in place of the embedded store: what they print has

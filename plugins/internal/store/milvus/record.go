@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
@@ -141,8 +142,9 @@ type known struct {
 	*table.Table
 	record   record
 	note     []byte
-	onServer bool // else the table is yet to be created
-	empty    bool // it has no rows
+	onServer bool        // else the table is yet to be created
+	empty    bool        // it has no rows
+	hasWords atomic.Bool // seen since: some row has a word
 }
 
 // look reads the last commit and its note.

@@ -78,6 +78,16 @@ func (k *known) every(ctx context.Context, l table.Leg, q *table.Query) error {
 	return cmp.Or(err, failed)
 }
 
+// wordless reports whether no entry has a word. Milvus Lite 2 divides by zero then, and may end.
+func (k *known) wordless(ctx context.Context) (bool, error) {
+	if k.hasWords.Load() || !k.onServer {
+		return !k.onServer, nil
+	}
+	rows, _, err := k.Rows(table.AsConfigured).Query(ctx, table.FieldWords+` != ""`, []string{table.FieldKey}, 1)
+	k.hasWords.Store(len(rows) > 0)
+	return len(rows) == 0, err
+}
+
 // newQuery prepares a query that was checked.
 func (k *known) newQuery(given sdk.Query) *table.Query {
 	q := &table.Query{Filter: given.Filter, Condition: table.ConditionOf(given.Filter)}
@@ -115,7 +125,11 @@ func (w *writer) search(ctx context.Context, search sdk.Search, given []sdk.Quer
 		legs = append(legs, k.leg(false, search))
 	}
 	if lexical {
-		legs = append(legs, k.leg(true, search))
+		words := k.leg(true, search)
+		if words.Wordless, err = k.wordless(ctx); err != nil {
+			return nil, err
+		}
+		legs = append(legs, words)
 	}
 	return table.Find(ctx, search, given, k.Schema.Dimension, k.newQuery, legs...)
 }

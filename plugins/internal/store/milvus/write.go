@@ -117,9 +117,7 @@ func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 		if err := t.Prepare(ctx); err != nil {
 			return nil, err
 		}
-		made := *base
-		made.Table, made.onServer = &t, true
-		base = &made
+		base = &known{Table: &t, record: base.record, note: base.note, onServer: true, empty: base.empty}
 		w.latest.Store(base)
 	}
 	books, err := w.books(ctx, true)

@@ -42,7 +42,8 @@ type Leg struct {
 	Type          schemapb.DataType // of the field
 	Index         string            // of the field, and the parameters of a search in it
 	Params        map[string]string
-	Wanted        int // hits of each query
+	Wordless      bool // of a lexical leg: no row has a word, so it finds none
+	Wanted        int  // hits of each query
 	First         int // rows that are read of each query at first
 	// Ties says that entries which tie with the last one of a list count by their ids. Only in a list of more than a
 	// hundred the server may choose: of short texts hundreds may.
@@ -198,7 +199,14 @@ func (l Leg) ask(ctx context.Context, queries []*Query, expr string, limit int) 
 			// Milvus Lite 2 ends at a text that is not UTF-8.
 			r.Queries.Values = append(r.Queries.Values, []byte(strings.ToValidUTF8(q.Text, "\uFFFD")))
 		}
-		return l.Search(ctx, r)
+		if l.Wordless {
+			return make([][]Scored, len(queries)), nil
+		}
+		lists, err := l.Search(ctx, r)
+		if noWords.is(err) {
+			return make([][]Scored, len(queries)), nil
+		}
+		return lists, err
 	}
 	r.Params = searchParams(l.Index, l.Params, limit)
 	r.Queries = Placeholders(l.Type, each(queries, func(q *Query) []float32 { return q.Vector }))

@@ -92,7 +92,10 @@ func UnitVector(x []float32) []float32 {
 
 var plainWord = regexp.MustCompile(`^([a-z0-9]+|\p{Lo})$`)
 
-// Words are the words of texts, for a server that divides them at blanks. A word that it might divide, too, is
+// longWord is how long a word may be that is written as it is: servers leave out long ones.
+const longWord = 32
+
+// Words are the words of texts, for a server that divides them at blanks. A word that it might divide or leave out is
 // written as a hash. Of more than Milvus takes in a string they are the first.
 func (t *Table) Words(texts ...string) string {
 	var words []string
@@ -100,7 +103,7 @@ func (t *Table) Words(texts ...string) string {
 		words = t.Analyzer.Append(words, text)
 	}
 	for i, word := range words {
-		if !plainWord.MatchString(word) {
+		if len(word) > longWord || !plainWord.MatchString(word) {
 			sum := sha256.Sum256([]byte(word))
 			words[i] = "x" + hex.EncodeToString(sum[:5])
 		}

@@ -144,6 +144,7 @@ var (
 	notLoaded       = refusal{[]int32{codeNotLoaded}, []string{"not loaded", "not been loaded"}}                    // Milvus Lite 2 and 3
 	missing         = refusal{[]int32{codeNoCollection}, []string{"can't find collection", "collection not found"}} // Milvus 2.3, Milvus Lite 2
 	noIndex         = refusal{[]int32{codeNoIndex}, nil}
+	noWords         = refusal{nil, []string{"NaN or Inf value"}} // Milvus Lite 2: BM25 divides by the mean length of no texts
 )
 
 // is reports whether a server has refused something with an error.
