@@ -44,7 +44,7 @@ type Leg struct {
 	Params        map[string]string
 	Wordless      bool // of a lexical leg: no row has a word, so it finds none
 	Wanted        int  // hits of each query
-	First         int // rows that are read of each query at first
+	First         int  // rows that are read of each query at first
 	// Ties says that entries which tie with the last one of a list count by their ids. Only in a list of more than a
 	// hundred the server may choose: of short texts hundreds may.
 	Ties bool
