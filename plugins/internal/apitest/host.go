@@ -1,5 +1,5 @@
-// Package apitest is an sdk.Host for tests of stages that call services: it caches values
-// in memory, and records calls and their results.
+// Package apitest has what tests of built-in stages share: an sdk.Host that caches values in memory and records calls and
+// their results, golden values, and a corpus to measure stores with.
 package apitest
 
 import (

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/racflow/racflow/plugins/internal/store/corpus"
+	"github.com/racflow/racflow/plugins/internal/apitest"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -12,13 +12,13 @@ import (
 // The benchmarks work on 100,000 entries of 384 dimensions and 4 to 28 words.
 const benchRows = 100_000
 
-func newCorpus() corpus.Corpus { return corpus.New(4, 28) }
+func newCorpus() apitest.Corpus { return apitest.NewCorpus(4, 28) }
 
-func benchStore(b *testing.B, dir string, rows int) (*store, corpus.Corpus) {
+func benchStore(b *testing.B, dir string, rows int) (*store, apitest.Corpus) {
 	b.Helper()
 	s, c := openStore(b, dir), newCorpus()
 	s.config.Sync = false
-	mustOpen(b, s, corpus.Dimension)
+	mustOpen(b, s, apitest.CorpusDimension)
 	for first := 0; first < rows; first += 1000 {
 		must.Do(b, s.Put(ctx, "c", c.Entries(first, min(1000, rows-first))))
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/plugins/internal/store/corpus"
+	"github.com/racflow/racflow/plugins/internal/apitest"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -51,11 +51,11 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-func largeCorpus() corpus.Corpus { return corpus.New(8, 16) }
+func largeCorpus() apitest.Corpus { return apitest.NewCorpus(8, 16) }
 
 func fillLarge(t *testing.T, dir string, n int) {
 	s, c := openStore(t, dir), largeCorpus()
-	mustOpen(t, s, corpus.Dimension)
+	mustOpen(t, s, apitest.CorpusDimension)
 	const batch = 5000
 	for first := 0; first < n; first += batch {
 		must.Do(t, s.Put(ctx, "c", c.Entries(first, batch)))
@@ -86,7 +86,7 @@ func measureLarge(t *testing.T, dir string, n int) {
 		first := query(nil)
 		start := time.Now()
 		s = openStore(t, dir)
-		mustOpen(t, s, corpus.Dimension)
+		mustOpen(t, s, apitest.CorpusDimension)
 		opened := time.Since(start)
 		find(sdk.ModeHybrid, first)
 		answered = time.Since(start)
@@ -130,7 +130,7 @@ func measureLarge(t *testing.T, dir string, n int) {
 	}
 	debug.FreeOSMemory()
 	resident := must.Size(t, must.Status(t), "VmRSS")
-	vectors := n * corpus.Dimension * 4
+	vectors := n * apitest.CorpusDimension * 4
 	above := resident - vectors - texts
 	t.Logf("resident %d MB, vectors %d MB, texts %d MB: %d MB above them, in %d parts", resident/1e6, vectors/1e6, texts/1e6, above/1e6, len(pages))
 

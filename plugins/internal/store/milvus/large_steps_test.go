@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/plugins/internal/store/corpus"
+	"github.com/racflow/racflow/plugins/internal/apitest"
 	"github.com/racflow/racflow/plugins/internal/store/local"
 
 	"github.com/racflow/racflow/sdk"
@@ -63,7 +63,7 @@ func runLargeTask(t *testing.T, text string) {
 	}
 	opened, err := stage.Open(t.Context(), sdk.Setup{StateDir: w.Folder}, []byte(w.Config))
 	must.Do(t, err)
-	r := &largeRun{TB: t, Store: opened.(sdk.Store), Corpus: corpus.New(8, 16), rows: w.Rows, folder: w.Folder}
+	r := &largeRun{TB: t, Store: opened.(sdk.Store), Corpus: apitest.NewCorpus(8, 16), rows: w.Rows, folder: w.Folder}
 	map[string]func(){stepFill: r.fill, stepSearch: r.search, stepChange: r.change, stepOpen: r.open}[w.Step]()
 	r.Memory = peakMemory(t, os.Getpid())
 	r.Lines = append(r.Lines, megabytes("memory of racflow "+w.Step, r.Memory))
@@ -76,14 +76,14 @@ func runLargeTask(t *testing.T, text string) {
 type largeRun struct {
 	testing.TB
 	sdk.Store
-	corpus.Corpus
+	apitest.Corpus
 	figures
 	rows   int
 	folder string
 }
 
 func (r *largeRun) schema() {
-	_, err := r.Store.Open(r.Context(), "c", sdk.Schema{Dimension: corpus.Dimension, Analyzer: "standard"})
+	_, err := r.Store.Open(r.Context(), "c", sdk.Schema{Dimension: apitest.CorpusDimension, Analyzer: "standard"})
 	must.Do(r, err)
 }
 
@@ -127,7 +127,7 @@ func (r *largeRun) find(mode sdk.Mode, candidates int, q sdk.Query) []sdk.Candid
 
 func (r *largeRun) search() {
 	r.open()
-	label := &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldLabel, Values: []any{corpus.Label(7)}}
+	label := &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldLabel, Values: []any{apitest.EntryLabel(7)}}
 	for _, ask := range []struct {
 		name       string
 		mode       sdk.Mode

@@ -1,7 +1,4 @@
-// Package corpus makes entries to measure stores with: the same ones each time, as
-// many as wanted, so that two stores can be measured on the same rows. Their words
-// occur as often as words do (Zipf), their vectors are random. Only tests use it.
-package corpus
+package apitest
 
 import (
 	"fmt"
@@ -11,19 +8,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Dimension is that of the vectors.
-const Dimension = 384
+// CorpusDimension is that of the vectors of a Corpus.
+const CorpusDimension = 384
 
-// Corpus makes entries and queries, one after the other: what it makes next
-// depends on what it made before.
+// Corpus makes entries and queries to measure stores with, the same ones each time, so that two stores can be measured on
+// the same rows. Words occur as often as words do (Zipf), vectors are random. What it makes next depends on what it made before.
 type Corpus struct {
 	Random            *rand.Rand
 	zipf              *rand.Zipf
 	shortest, longest int
 }
 
-// New makes a corpus whose texts have from shortest to longest words.
-func New(shortest, longest int) Corpus {
+// NewCorpus makes a corpus whose texts have from shortest to longest words.
+func NewCorpus(shortest, longest int) Corpus {
 	r := rand.New(rand.NewPCG(1, 2))
 	return Corpus{r, rand.NewZipf(r, 1.1, 5, 50_000), shortest, longest}
 }
@@ -39,18 +36,18 @@ func (c Corpus) Text(words int) string {
 
 // Vector is a vector in any direction.
 func (c Corpus) Vector() []float32 {
-	x := make([]float32, Dimension)
+	x := make([]float32, CorpusDimension)
 	for i := range x {
 		x[i] = float32(c.Random.NormFloat64())
 	}
 	return x
 }
 
-// ID is the id of entry number n.
-func ID(n int) string { return fmt.Sprintf("entry-%07d", n) }
+// EntryID is the id of entry number n.
+func EntryID(n int) string { return fmt.Sprintf("entry-%07d", n) }
 
-// Label is one of 150.
-func Label(n int) string { return fmt.Sprintf("label-%03d", n) }
+// EntryLabel is one of 150.
+func EntryLabel(n int) string { return fmt.Sprintf("label-%03d", n) }
 
 // Entries are n entries with the ids from first on, each with a hash of 32
 // bytes, a label and a page number below 1,000 as metadata.
@@ -62,7 +59,7 @@ func (c Corpus) Entries(first, n int) []sdk.Entry {
 			hash[j] = byte(c.Random.Uint32())
 		}
 		batch[i] = sdk.Entry{
-			ID: ID(first + i), Text: c.Text(c.shortest + c.Random.IntN(c.longest-c.shortest+1)), Label: Label(c.Random.IntN(150)),
+			ID: EntryID(first + i), Text: c.Text(c.shortest + c.Random.IntN(c.longest-c.shortest+1)), Label: EntryLabel(c.Random.IntN(150)),
 			Hash: hash, Vector: c.Vector(), Meta: sdk.Meta{"page": float64(c.Random.IntN(1000))},
 		}
 	}
