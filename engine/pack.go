@@ -26,11 +26,11 @@ import (
 type Packed struct {
 	Dir     string   // the folder to work in, below the folder: the place of the present working directory, if it has one
 	File    string   // the pipeline file, relative to Dir
-	Files   []string // the other files that answers depend on, below the folder, sorted
+	Files   []string // the files that answers depend on, below the folder, sorted
 	Models  []string // names of models, in the folder PackedModels; empty: none are needed
 	Plugins []string // names of locked plugins, in the folder PackedPlugins
-	Left    []string // paths of files about connections, such as keys, which are not packed
-	Bytes   int64    // of all files, those of the knowledge and what voters have learnt as well
+	Left    []string // paths of files about connections, such as keys, which are not packed; sorted
+	Bytes   int64    // of all files in the folder
 }
 
 // PackedModels and PackedPlugins are the folders of models and of plugins, below Packed.Dir.
@@ -64,6 +64,7 @@ func (p *Pipeline) Pack(ctx context.Context, to string) (Packed, error) {
 		return Packed{}, err
 	}
 	k := &packing{Pipeline: p, to: at}
+	k.packed.Left = k.connections()
 	files, err := k.files(ctx)
 	if err != nil {
 		return Packed{}, err
@@ -74,6 +75,7 @@ func (p *Pipeline) Pack(ctx context.Context, to string) (Packed, error) {
 		k.models,
 		k.plugins,
 		func() error { return k.settle(ctx, started.Generations()) },
+		k.measure,
 	} {
 		if err := step(); err != nil {
 			return Packed{}, fmt.Errorf("pack into %s: %w", to, err)
@@ -114,14 +116,18 @@ func (k *packing) files(ctx context.Context) ([]string, error) {
 			all = append(all, found...)
 		}
 	}
-	left := k.connections()
+	seen := map[string]bool{}
+	for _, path := range k.connections() {
+		seen[path] = true
+	}
 	kept := all[:0]
 	for _, path := range all {
 		at, err := filepath.Abs(path)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(at); err == nil && !slices.Contains(kept, at) && !slices.Contains(left, at) {
+		if _, err := os.Stat(at); err == nil && !seen[at] {
+			seen[at] = true
 			kept = append(kept, at)
 		}
 	}
@@ -137,16 +143,17 @@ func (k *packing) started() []*pipeline.Stage {
 	return all
 }
 
-// connections notes and returns the files of arguments that do not change results, such as keys of clients.
-func (k *packing) connections() []string {
+// connections returns the paths of arguments that do not change results, such as keys of clients, sorted.
+func (k *packing) connections() (all []string) {
 	for _, s := range k.started() {
 		for _, a := range s.Info.Arguments {
 			if a.OutputUnaffected && !s.Is("local") { // whose argument is the folder with the knowledge
-				k.packed.Left = append(k.packed.Left, pipeline.PathsIn([]sdk.Argument{a}, s.Config.Public)...)
+				all = append(all, pipeline.PathsIn([]sdk.Argument{a}, s.Config.Public)...)
 			}
 		}
 	}
-	return k.packed.Left
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // documents returns the paths of the files of a set.
@@ -205,7 +212,7 @@ func (k *packing) place(files []string) error {
 	k.packed.Dir = relative(k.root, here)
 	k.packed.File = relative(here, files[0])
 	for _, path := range files {
-		if err := k.copyFile(path, filepath.Join(k.to, relative(k.root, path))); err != nil {
+		if err := copyFile(path, filepath.Join(k.to, relative(k.root, path))); err != nil {
 			return err
 		}
 		k.packed.Files = append(k.packed.Files, relative(k.root, path))
@@ -230,7 +237,7 @@ func (k *packing) state(all []run.Generation) error {
 		inside = append(append(inside, filepath.Join("stages", g.Name)), foldersOf(g)...)
 	}
 	for _, folder := range inside {
-		if err := k.copy(filepath.Join(k.workspace.state, folder), filepath.Join(k.to, k.packed.Dir, DefaultState, folder)); err != nil {
+		if err := copyFolder(filepath.Join(k.workspace.state, folder), filepath.Join(k.to, k.packed.Dir, DefaultState, folder)); err != nil {
 			return err
 		}
 	}
@@ -249,7 +256,7 @@ func (k *packing) models() error {
 			if _, err := os.Stat(path); err == nil { // a folder that the file names goes before
 				continue
 			}
-			if err := k.copy(dir, filepath.Join(k.to, k.packed.Dir, PackedModels, name)); err != nil {
+			if err := copyFolder(dir, filepath.Join(k.to, k.packed.Dir, PackedModels, name)); err != nil {
 				return err
 			}
 			k.packed.Models = append(k.packed.Models, name)
@@ -269,32 +276,26 @@ func (k *packing) plugins() error {
 		if err != nil {
 			return err
 		}
-		inside, err := store.Files(p.Hash)
-		if err != nil {
+		if err := store.CopyTo(filepath.Join(k.to, k.packed.Dir, PackedPlugins), p.Hash); err != nil {
 			return err
-		}
-		for _, path := range inside {
-			if err := k.copyFile(path, filepath.Join(k.to, k.packed.Dir, PackedPlugins, relative(store.Dir(), path))); err != nil {
-				return err
-			}
 		}
 		k.packed.Plugins = append(k.packed.Plugins, p.Name)
 	}
 	return nil
 }
 
-// copy copies a folder, if it exists.
-func (k *packing) copy(from, to string) error {
+// copyFolder copies a folder, if it exists, with what links in it lead to.
+func copyFolder(from, to string) error {
 	all, err := regular(from)
 	for _, path := range all {
 		if err == nil {
-			err = k.copyFile(path, filepath.Join(to, relative(from, path)))
+			err = copyFile(path, filepath.Join(to, relative(from, path)))
 		}
 	}
 	return err
 }
 
-func (k *packing) copyFile(from, to string) (err error) {
+func copyFile(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
@@ -311,8 +312,7 @@ func (k *packing) copyFile(from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(out, in)
-	k.packed.Bytes += n
+	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
 }
 
@@ -354,6 +354,20 @@ func (k *packing) settle(ctx context.Context, was []run.Generation) error {
 		}
 	}
 	return nil
+}
+
+// measure adds up the files in the folder.
+func (k *packing) measure() error {
+	return filepath.WalkDir(k.to, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			k.packed.Bytes += info.Size()
+		}
+		return err
+	})
 }
 
 // foldersOf returns the folders of a state folder that hold a generation and what was learnt from it.

@@ -218,7 +218,7 @@ func newReport() *cobra.Command {
 			}
 			if to == "" {
 				to = run.ID() + ".html"
-				if info, err := os.Lstat(to); err == nil && info.Mode()&os.ModeSymlink != 0 { // the name can be foreseen, so somebody else may have put it there
+				if info, err := os.Lstat(to); err == nil && info.Mode()&os.ModeSymlink != 0 { // anybody can guess the name, and put a link there
 					return fmt.Errorf("%s is a link: name the page with --output", to)
 				}
 			}

@@ -194,24 +194,42 @@ func (s *Store) List() ([]Installed, error) {
 	return all, nil
 }
 
-// Files returns the paths of a program's files, and of those that describe it and vouch for it. The error is ErrMissing if
-// it is not installed.
-func (s *Store) Files(hash string) ([]string, error) {
+// CopyTo copies a program, its description and who vouches for it into the folder of another store, which does not have it.
+func (s *Store) CopyTo(to, hash string) error {
 	dir, err := s.folder(hash)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrMissing
+	at := filepath.Join(to, filepath.Base(dir))
+	if err := disk.MakeFolder(to); err != nil {
+		return err
 	}
-	all := []string{dir + ".json", dir + vouchers}
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	if err := os.CopyFS(at, os.DirFS(dir)); err != nil {
+		return err
+	}
+	err = filepath.WalkDir(at, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return errors.Join(err, os.Chmod(path, 0o700)) // not read only: people remove what was copied
+		}
+		info, err := e.Info()
 		if err == nil && e.Type().IsRegular() {
-			all = append(all, path)
+			err = os.Chmod(path, info.Mode()&0o500)
 		}
 		return err
 	})
-	return all, err
+	if err != nil {
+		return err
+	}
+	for _, beside := range []string{".json", vouchers} {
+		content, err := os.ReadFile(dir + beside)
+		if err == nil {
+			err = disk.WriteFile(at+beside, content, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Remove removes a program. The error is ErrMissing if it is not installed.

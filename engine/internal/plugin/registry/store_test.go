@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
@@ -120,6 +121,17 @@ func TestStore(t *testing.T) {
 	all, err := s.List()
 	if err != nil || len(all) != 2 || all[0].Version != "1.2.3" || all[0].Name != "mine" || all[0].Hash != hashes["file"] {
 		t.Errorf("listed %+v, %v", all, err)
+	}
+	copied, err := OpenStore(filepath.Join(t.TempDir(), "copied"))
+	must.Do(t, err)
+	for kind, hash := range hashes {
+		of := plugin.LockedPlugin{Digest: "sha256:1", Signer: "ed25519:2"}
+		must.Do(t, s.Vouch(of, hash))
+		must.Do(t, s.CopyTo(copied.Dir(), hash))
+		p, err := copied.Program("mine", hash)
+		if about, _, undescribed := copied.Description(hash); err != nil || undescribed != nil || p.Hash != hash || about.Version != "1.2.3" || !copied.Vouched(of, hash) {
+			t.Errorf("%s: the copy is %+v, %v, described %v", kind, p, err, undescribed)
+		}
 	}
 	for _, hash := range hashes {
 		if err := s.Remove(hash); err != nil {
