@@ -10,15 +10,15 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/process/governor"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/engine/internal/show/plan"
+	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/source/document"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 // TestEqualRowsOfTwoFiles: rows without ids that two files have alike are two entries of the knowledge,

@@ -14,11 +14,11 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/document"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
 	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/source/document"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -11,11 +11,11 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/tune"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/stage"
+	"github.com/racflow/racflow/engine/internal/source"
 
 	"github.com/racflow/racflow/sdk"
 )

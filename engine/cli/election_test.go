@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/enginetest"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 // cast is what the voters of one item say: the kNN vote, "" where it abstains,

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 // BenchmarkSwappedLabels gives 5 % of the rows of SNIPS, on which nothing was tuned, another label at random, and shows

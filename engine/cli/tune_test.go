@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/serve"
 )

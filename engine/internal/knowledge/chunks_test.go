@@ -13,12 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/internal/knowledge"
-	"github.com/racflow/racflow/engine/internal/knowledge/document"
+	"github.com/racflow/racflow/engine/internal/source/document"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )

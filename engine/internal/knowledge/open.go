@@ -14,10 +14,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/retry"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
+	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 )
 

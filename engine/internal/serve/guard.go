@@ -17,7 +17,7 @@ import (
 
 	"github.com/rs/cors"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
 // This file stands between the network and an HTTP handler, and applies the same access rules and

@@ -24,7 +24,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
 // Loopback reports whether only this machine can reach an address such as 127.0.0.1:8080.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/rule"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/process/memory"
 	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 // arguments holds the arguments of one block.

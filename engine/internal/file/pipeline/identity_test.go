@@ -14,7 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/racflow/racflow/engine/internal/file/rule"
-	"github.com/racflow/racflow/engine/internal/knowledge/document"
+	"github.com/racflow/racflow/engine/internal/source/document"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/grammar"
 	"github.com/racflow/racflow/engine/internal/file/rule"
-	"github.com/racflow/racflow/engine/internal/knowledge/document"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/source/document"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/racflow/racflow/engine/internal/file/grammar"
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/racflow/racflow/engine/internal/file/grammar"
-	"github.com/racflow/racflow/engine/internal/knowledge/document"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/source/document"
 )
 
 // Attached reports whether the knowledge is a collection that another program makes and racflow

@@ -14,11 +14,11 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/document"
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/source/document"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
 // Columns returns the names of the columns; for JSON, their paths.

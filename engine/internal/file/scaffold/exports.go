@@ -16,9 +16,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/document"
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/source/document"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
 // export is a form, other than a table, in which another program writes texts and labels. Its rows are

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 )
 

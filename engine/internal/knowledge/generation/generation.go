@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/document"
+	"github.com/racflow/racflow/engine/internal/source/document"
 )
 
 // layout is part of every fingerprint: raise it when entries, notes or centroids are made in

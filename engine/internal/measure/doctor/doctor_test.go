@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 // of is a set with a row for each text and label.

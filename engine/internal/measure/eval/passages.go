@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 // This file makes labelled rows from the sure answers of a run, so that a stage can learn what the

@@ -17,8 +17,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/expect"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 // run keeps a run over an input, with these results.

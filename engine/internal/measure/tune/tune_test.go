@@ -14,12 +14,12 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/measure/tune"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/internal/run/stage"
+	"github.com/racflow/racflow/engine/internal/source"
 
 	"github.com/racflow/racflow/sdk"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 func TestTuneChoose(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance"
 )

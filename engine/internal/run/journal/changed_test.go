@@ -11,8 +11,8 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/journal"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 

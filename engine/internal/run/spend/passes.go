@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 // bid is an item that the paid voters could be asked about.

@@ -13,9 +13,9 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/retry"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/source"
 
 	"github.com/racflow/racflow/sdk"
 )

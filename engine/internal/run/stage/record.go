@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
 	"github.com/racflow/racflow/sdk/support"

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 // Options configure a Set.

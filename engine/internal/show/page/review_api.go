@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/show/review"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
 const (

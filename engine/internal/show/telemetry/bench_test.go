@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/source"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 // BenchmarkCost measures what metrics and traces cost: rounds of the same items, watched and

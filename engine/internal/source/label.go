@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 	"github.com/racflow/racflow/sdk"
 )
 

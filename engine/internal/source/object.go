@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 	"github.com/racflow/racflow/sdk"
 )
 

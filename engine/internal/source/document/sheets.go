@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
 const maxSlides = 10_000

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
 // tableOf returns the format of a file that needs random access; empty: it is a stream of text. The

@@ -19,8 +19,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
 // HashBytes is the length of a row's Hash.
