@@ -20,7 +20,7 @@ const (
 	output    = "engine/internal/process/disk/output.go"
 	batch     = "engine/internal/run/batch.go"
 	reviewed  = "engine/internal/knowledge/reviewed/reviewed.go"
-	admission = "engine/internal/process/governor/dispatch.go"
+	admission = "engine/internal/run/governor/dispatch.go"
 )
 
 var mutations = []mutation{
@@ -57,14 +57,14 @@ var mutations = []mutation{
 		"\t\tif errors.Is(err, io.EOF) && len(text) == 0 {\n\t\t\tbreak\n\t\t}\n\t\tif err != nil && !errors.Is(err, io.EOF) {\n",
 	}}},
 	{"a retry that forgets its budget", "TestRuns", []edit{
-		{"engine/internal/run/retry/retry.go", "if t.Retries == 0 || t.failed[n] > t.Retries {", "if t.Retries == 0 {"},
+		{"engine/internal/process/retry/retry.go", "if t.Retries == 0 || t.failed[n] > t.Retries {", "if t.Retries == 0 {"},
 	}},
 	{"a budget that counts after the call", "TestRuns", []edit{
 		{admission, "\tc.budget.reserve(w.estimate)\n", ""},
 		{admission, "\tc.budget.release(w.estimate)\n", ""},
 	}},
 	{"a limiter that releases twice", "TestRuns", []edit{{admission, "w.limiter.inFlight--", "w.limiter.inFlight -= 2"}}},
-	{"a breaker that never closes", "TestRuns", []edit{{"engine/internal/process/governor/breaker.go", "b.open = false", "b.open = true"}}},
+	{"a breaker that never closes", "TestRuns", []edit{{"engine/internal/run/governor/breaker.go", "b.open = false", "b.open = true"}}},
 	{"a cached answer keyed without its model", "TestRuns", []edit{
 		{"plugins/internal/dialect/request.go", `r.N, r.Stream, r.CacheMarks, r.PromptCacheKey = 1, false, false, ""`, `r.Model, r.N, r.Stream, r.CacheMarks, r.PromptCacheKey = "", 1, false, false, ""`},
 	}},
@@ -78,7 +78,7 @@ var mutations = []mutation{
 	{"a swap that drops requests under way", "TestServe", []edit{{"engine/internal/serve/live/pipeline.go", "before.done()", "before.close(true)"}}},
 
 	// What the simulation has found in the code, as it was.
-	{"found: profiles of models not forced", "TestRuns", []edit{{"engine/internal/process/governor/profile.go", "text.Bytes(), true)", "text.Bytes(), false)"}}},
+	{"found: profiles of models not forced", "TestRuns", []edit{{"engine/internal/run/governor/profile.go", "text.Bytes(), true)", "text.Bytes(), false)"}}},
 	{"found: handles forgotten with a provisional item", "TestRuns", []edit{
 		{"engine/internal/run/stage/method.go", "r.Failure == nil && len(r.Missing) == 0", "true"},
 	}},

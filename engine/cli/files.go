@@ -18,8 +18,8 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/bounded"
-	"github.com/racflow/racflow/engine/internal/file/lsp"
 	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/serve/lsp"
 	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 )

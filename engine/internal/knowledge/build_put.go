@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
-	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/sdk"
 )
 

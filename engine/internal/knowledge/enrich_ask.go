@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
-	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/wire"
 )
@@ -112,7 +112,7 @@ func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]s
 			return err
 		}
 		defer func() { <-e.slots }()
-		err := retry.Bounded(ctx, e.stage, len(at), func(ctx context.Context) error {
+		err := retry.Bounded(ctx, e.stage.HangTime(), e.stage.Info.Network, len(at), func(ctx context.Context) error {
 			got, err := e.invoke(ctx, generation.Pick(passages, at))
 			return generation.Spread(found, at, got, err)
 		})

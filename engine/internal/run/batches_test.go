@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/enginetest"
+	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/retry"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/sdk"

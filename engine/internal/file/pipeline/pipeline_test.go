@@ -667,3 +667,16 @@ pipeline "p" {
 		t.Errorf("built: %+v", built)
 	}
 }
+
+func TestHangTime(t *testing.T) {
+	for want, s := range map[time.Duration]*Stage{
+		time.Second:      {Timeout: time.Second, Info: sdk.Stage{Network: true}},
+		2 * time.Hour:    {Info: sdk.Stage{Network: true}},
+		20 * time.Minute: {Kind: sdk.KindSample},
+		2 * time.Minute:  {Kind: sdk.KindPrompt},
+	} {
+		if got := s.HangTime(); got != want {
+			t.Errorf("%+v may hang for %s, want %s", s.Info, got, want)
+		}
+	}
+}

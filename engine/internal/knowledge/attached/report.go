@@ -9,7 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
-	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
@@ -64,7 +64,7 @@ func (c *Collection) compare(ctx context.Context, to *comparison) error {
 func (c *Collection) cosine(ctx context.Context, of []sdk.Entry, texts []string) (mean float64, compared int, err error) {
 	vectors := make([][]float32, len(texts))
 	work := retry.Work{Retries: c.block.Embed.Retries, Stage: "embed." + c.block.Name, Waits: c.options.Waits, Call: func(ctx context.Context, at []int) error {
-		return retry.Bounded(ctx, c.block.Embed, len(at), func(ctx context.Context) error {
+		return retry.Bounded(ctx, c.block.Embed.HangTime(), c.block.Embed.Info.Network, len(at), func(ctx context.Context) error {
 			return retry.PendingWork{Call: func(ctx context.Context, at []int) error {
 				found, err := c.Embedder.Embed(ctx, sdk.RolePassage, generation.Pick(texts, at))
 				return generation.Spread(vectors, at, found, err)

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/run/retry"
+	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
@@ -45,7 +45,7 @@ type Caller struct {
 func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context, at []int) error) ([]error, error) {
 	before, now := c.answered, false
 	bounded := func(ctx context.Context, at []int) error {
-		err := retry.Bounded(ctx, c.Stage, len(at), func(ctx context.Context) error { return call(ctx, at) })
+		err := retry.Bounded(ctx, c.Stage.HangTime(), c.Stage.Info.Network, len(at), func(ctx context.Context) error { return call(ctx, at) })
 		now = now || err == nil || errors.As(err, new(sdk.RowErrors))
 		return err
 	}
@@ -78,7 +78,7 @@ func (c *Caller) works(ctx context.Context) bool {
 		return false // nobody would wait for the answer
 	}
 	err := retry.Work{Retries: c.Stage.Retries, Stage: c.Name, Waits: c.Waits, Call: func(ctx context.Context, _ []int) error {
-		return retry.Bounded(ctx, c.Stage, 1, c.Probe)
+		return retry.Bounded(ctx, c.Stage.HangTime(), c.Stage.Info.Network, 1, c.Probe)
 	}}.Do(ctx, 1)[0]
 	return err == nil || errors.As(err, new(sdk.RowErrors))
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/retry"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/wire"
 )
@@ -161,7 +161,7 @@ func (s *stage) invoke(ctx context.Context, records []*Record) error {
 	ctx, done := s.graph.options.Observe.Call(ctx, outcome.StageCall{
 		Pipeline: s.graph.pipeline.Name, Stage: s.String(), Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: len(records),
 	})
-	err := retry.Bounded(ctx, s.Stage, len(records), func(ctx context.Context) error { return s.method(ctx, records) })
+	err := retry.Bounded(ctx, s.Stage.HangTime(), s.Stage.Info.Network, len(records), func(ctx context.Context) error { return s.method(ctx, records) })
 	done(outcome.CallEnded(err))
 	if cause := stopOf(err); cause != nil {
 		s.graph.stop(s, cause)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
@@ -124,7 +123,7 @@ func TestAHeldUpRowIsNotBlamed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				calls := 0
 				w := Work{Call: func(ctx context.Context, rows []int) error {
-					return Bounded(ctx, &pipeline.Stage{Timeout: time.Minute, Info: sdk.Stage{Network: c.network}}, 1, func(ctx context.Context) error {
+					return Bounded(ctx, time.Minute, c.network, 1, func(ctx context.Context) error {
 						calls++
 						wire.Await(ctx, calls <= max(c.waits, c.late))
 						if calls <= c.late { // it is sent when half of its time is over
@@ -152,7 +151,7 @@ func TestAHeldUpRowIsNotBlamed(t *testing.T) {
 // with any.
 func hanging(poison []int, timeout, each time.Duration) Work {
 	return Work{Call: func(ctx context.Context, rows []int) error {
-		return Bounded(ctx, &pipeline.Stage{Timeout: timeout}, len(rows), func(ctx context.Context) error {
+		return Bounded(ctx, timeout, false, len(rows), func(ctx context.Context) error {
 			if poison == nil || slices.ContainsFunc(rows, func(row int) bool { return slices.Contains(poison, row) }) {
 				<-ctx.Done()
 				return ctx.Err()
@@ -294,19 +293,18 @@ func TestDoEnds(t *testing.T) {
 // A call has a share of its stage's timeout, and a single row a larger one: none can use up what
 // the calls after it need.
 func TestShares(t *testing.T) {
-	network := sdk.Stage{Network: true}
 	for _, c := range []struct {
-		stage pipeline.Stage
-		rows  int
-		alone bool
-		want  time.Duration
+		network bool
+		rows    int
+		alone   bool
+		want    time.Duration
 	}{
-		{pipeline.Stage{}, 64, false, 30 * time.Second},
-		{pipeline.Stage{}, 1, false, 30 * time.Second},
-		{pipeline.Stage{}, 64, true, 30 * time.Second},
-		{pipeline.Stage{}, 1, true, time.Minute},
-		{pipeline.Stage{Info: network}, 1, false, time.Hour},
-		{pipeline.Stage{Info: network, Timeout: time.Minute}, 64, false, 30 * time.Second},
+		{false, 64, false, 30 * time.Second},
+		{false, 1, false, 30 * time.Second},
+		{false, 64, true, 30 * time.Second},
+		{false, 1, true, time.Minute},
+		{true, 1, false, time.Minute},
+		{true, 64, false, time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx := t.Context()
@@ -314,15 +312,15 @@ func TestShares(t *testing.T) {
 				ctx = wire.Alone(ctx)
 			}
 			start := time.Now()
-			err := Bounded(ctx, &c.stage, c.rows, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			err := Bounded(ctx, 2*time.Minute, c.network, c.rows, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 			if took := time.Since(start); took != c.want || sdk.CodeOf(err) != sdk.CodeDeadline {
-				t.Errorf("%d rows of %+v had %v, want %v: %v", c.rows, c.stage.Info, took, c.want, err)
+				t.Errorf("%+v had %v, want %v: %v", c, took, c.want, err)
 			}
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Bounded(ctx, &pipeline.Stage{}, 1, func(ctx context.Context) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
+	if err := Bounded(ctx, time.Minute, false, 1, func(ctx context.Context) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
@@ -237,17 +236,17 @@ func (e *lateError) Unwrap() error { return e.error }
 // TimedOut reports whether err says that a call took longer than Bounded allows.
 func TimedOut(err error) bool { return errors.Is(err, errNoAnswer) }
 
-// Bounded makes one call of a stage with so many rows, within its share of the stage's timeout. The
+// Bounded makes one call of a stage with so many rows, within its share of the stage's timeout;
+// network is set if the stage asks other machines. The
 // shares of all calls that lead to a row that hangs make up the timeout: a quarter for its batch,
 // for an enricher another quarter for its document, and half for the row alone. A stage that asks
 // other machines is not asked about a single row again, so half is for its batch. What is left is
 // for the other rows of the batch, and for processes that start anew.
 //
 // A timeout is an error with sdk.CodeDeadline, and TimedOut reports it.
-func Bounded(ctx context.Context, s *pipeline.Stage, rows int, call func(context.Context) error) error {
-	timeout := s.HangTime()
+func Bounded(ctx context.Context, timeout time.Duration, network bool, rows int, call func(context.Context) error) error {
 	limit := timeout / 4
-	if s.Info.Network || rows == 1 && wire.IsAlone(ctx) {
+	if network || rows == 1 && wire.IsAlone(ctx) {
 		limit = timeout / 2
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
@@ -261,7 +260,7 @@ func Bounded(ctx context.Context, s *pipeline.Stage, rows int, call func(context
 			why = fmt.Errorf("%s: %w", of, why)
 		}
 		// A call that others held up for more than a moment did not have its time.
-		err = &sdk.Error{Code: sdk.CodeDeadline, Err: &lateError{why, s.Info.Network, turn.Waited() > limit/10}}
+		err = &sdk.Error{Code: sdk.CodeDeadline, Err: &lateError{why, network, turn.Waited() > limit/10}}
 	}
 	return err
 }
