@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/measure/tune"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // Evaluation is the result of Evaluate.

@@ -19,8 +19,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/engine/internal/run/stage"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/sdk/support"
 )
 

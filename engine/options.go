@@ -26,12 +26,12 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/process/retry"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/run/spend"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/source/document"
 	"github.com/racflow/racflow/sdk"
@@ -420,7 +420,7 @@ type Events struct {
 	Locked func(name string, why error)
 	// Waiting gets what a stage is waiting for, if it has answered nothing for a while (package
 	// terminal).
-	Waiting func(terminal.LongWait)
+	Waiting func(progress.LongWait)
 	// Debugging gets the id of the process of the stage that Options.Debug names, each time it has
 	// started. The stage is opened when Debugging returns; an error gives it up.
 	Debugging func(ctx context.Context, stage string, pid int) error
@@ -435,7 +435,7 @@ func (e Events) waits(w retry.PendingWait) {
 	case w.Note != "" && e.Later != nil:
 		e.Later(w)
 	case w.Note == "" && e.Waiting != nil:
-		e.Waiting(terminal.LongWait{Stage: w.Stage, Why: fmt.Sprintf("its results come later, and were asked for %s ago", w.For.Round(time.Second)), For: w.For})
+		e.Waiting(progress.LongWait{Stage: w.Stage, Why: fmt.Sprintf("its results come later, and were asked for %s ago", w.For.Round(time.Second)), For: w.For})
 	}
 }
 

@@ -15,12 +15,12 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/attached"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/process/host"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/spend"
 	"github.com/racflow/racflow/engine/internal/show/plan"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -170,10 +170,10 @@ func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 }
 
 // Progress says how far a piece of work is.
-type Progress = terminal.ProgressStep
+type Progress = progress.Step
 
 // progress reports how far work is, with the cost so far.
-func (w *Workspace) progress(s terminal.ProgressStep) {
+func (w *Workspace) progress(s progress.Step) {
 	if w.options.Events.Progress == nil {
 		return
 	}
@@ -185,14 +185,14 @@ func (w *Workspace) progress(s terminal.ProgressStep) {
 
 // tuning reports how far Tune is.
 func (w *Workspace) tuning(doing string, done, total int) {
-	w.progress(terminal.ProgressStep{Doing: doing, Done: int64(done), Total: int64(total)})
+	w.progress(progress.Step{Doing: doing, Done: int64(done), Total: int64(total)})
 }
 
 // tally counts the results of one pass over the input. The zero value is ready.
 type tally struct{ done, flagged, failed int64 }
 
 // add counts results, and returns s with the counts.
-func (c *tally) add(all []outcome.Result, s terminal.ProgressStep) terminal.ProgressStep {
+func (c *tally) add(all []outcome.Result, s progress.Step) progress.Step {
 	for _, r := range all {
 		c.done++
 		if r.Flagged {
@@ -207,9 +207,9 @@ func (c *tally) add(all []outcome.Result, s terminal.ProgressStep) terminal.Prog
 }
 
 // step returns how far the reading is.
-func (r *Rows) step(doing string) terminal.ProgressStep {
+func (r *Rows) step(doing string) progress.Step {
 	total, about := r.Total()
-	return terminal.ProgressStep{Doing: doing, Total: total, About: about}
+	return progress.Step{Doing: doing, Total: total, About: about}
 }
 
 // checkSpend rejects a limit on what voters use if no voter uses anything, or a price is missing.
@@ -307,10 +307,10 @@ func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []
 		return outcome.Totals{}, err
 	}
 	defer rows.Close() //nolint:errcheck // only read: no data can be lost
-	next, step := rows.Next, func() terminal.ProgressStep { return rows.step(doing) }
+	next, step := rows.Next, func() progress.Step { return rows.step(doing) }
 	if lines != nil {
 		total := int64(len(lines))
-		step = func() terminal.ProgressStep { return terminal.ProgressStep{Doing: doing, Total: total} }
+		step = func() progress.Step { return progress.Step{Doing: doing, Total: total} }
 		next = func() (source.Row, error) {
 			for len(lines) > 0 {
 				row, err := rows.Next()

@@ -26,12 +26,12 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/engine/internal/process/retry"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/stage"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -46,7 +46,7 @@ type Workspace struct {
 	catalog *catalog.Catalog
 
 	pending *retry.Handles // handles of results that come later
-	waits   *terminal.WaitReporter
+	waits   *progress.WaitReporter
 	unwatch func()      // called when the workspace is closed
 	warned  atomic.Bool // a warning says already that vectors cannot be kept
 
@@ -426,21 +426,21 @@ type Services struct {
 
 	cache string // folder of the response cache; empty: no stage has called a service yet
 
-	waits *terminal.WaitReporter // nil: nobody wants reports
+	waits *progress.WaitReporter // nil: nobody wants reports
 	users int                    // open workspaces that use waits
 }
 
 // reporter returns the reporter of waits of all workspaces that share the services; it reports to
 // the events of the first workspace. A closing workspace calls leave.
-func (v *Services) reporter(report func(terminal.LongWait)) (waits *terminal.WaitReporter, leave func()) {
+func (v *Services) reporter(report func(progress.LongWait)) (waits *progress.WaitReporter, leave func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.users++; v.waits != nil && v.users == 1 {
 		v.waits.Open()
 	}
 	if v.waits == nil {
-		v.waits = terminal.NewWaitReporter(report)
-		v.waits.Watch(func(now time.Time, say func(terminal.Wait)) {
+		v.waits = progress.NewWaitReporter(report)
+		v.waits.Watch(func(now time.Time, say func(progress.Wait)) {
 			v.mu.Lock()
 			control := v.control
 			v.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/explain"
 	"github.com/racflow/racflow/engine/internal/show/page"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 const explainLong = `RUN is the id of a run that is kept (racflow runs list shows them), or newest; ID is the item's, or its line in

@@ -16,8 +16,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 const exportLong = `The rows are a source for a knowledge: a voter such as linear learns from them, and then answers without the run's

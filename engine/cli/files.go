@@ -21,7 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/serve/lsp"
 	"github.com/racflow/racflow/engine/internal/show/report"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // takeFile gives a verb whose command line names no pipeline file that of the working directory, as

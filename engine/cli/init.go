@@ -18,8 +18,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/scaffold"
 	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/plugin/model"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/examples"
 	"github.com/racflow/racflow/pipelines"
 )

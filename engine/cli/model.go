@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/plugin/model"
 	"github.com/racflow/racflow/engine/internal/show/plan"
 	"github.com/racflow/racflow/engine/internal/show/report"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 func newModel() *cobra.Command {

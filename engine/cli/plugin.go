@@ -21,7 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/plugin/catalog"
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
 	"github.com/racflow/racflow/engine/internal/process/program"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 const pluginLong = `To write one:

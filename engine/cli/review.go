@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/page"
 	"github.com/racflow/racflow/engine/internal/show/review"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 var reviewLong = `RUN is the id of a run that is kept (racflow runs list shows them), or newest. The page shows the most doubtful

@@ -23,10 +23,11 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/process/retry"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/show/report"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // flagNames replaces names of options in the engine's texts by those of flags.
@@ -137,7 +138,7 @@ type display struct {
 	failures int  // items of the run
 
 	mu    sync.Mutex
-	meter terminal.ProgressMeter // of what is done now
+	meter progress.Meter // of what is done now
 }
 
 func newDisplay(c *cobra.Command) *display {
@@ -197,7 +198,7 @@ func (d *display) events() engine.Events {
 		Plugins:   d.plugins,
 		Knowledge: d.knowledge,
 		Locked:    func(name string, why error) { d.note("knowledge %q: waiting: %v", name, why) },
-		Waiting:   func(r terminal.LongWait) { d.note("%s", r) },
+		Waiting:   func(r progress.LongWait) { d.note("%s", r) },
 		Later:     d.later,
 		Begun:     d.begun,
 		Answered:  d.answered,

@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/attached"
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -57,7 +57,7 @@ type BuildJob struct {
 	Source     *generation.Source // nil: not read yet
 	Edition    bool               // builds an edition, which never changes once it is complete
 	Stdin      io.Reader
-	Progress   terminal.ProgressFunc
+	Progress   progress.Func
 	Plan       bool // only report what would be done
 	Later      generation.LaterResults
 	Vectors    cache.VectorOptions // where vectors of earlier builds are kept
@@ -344,17 +344,17 @@ func written(what string, err error) error {
 // measure tracks the progress of a walk through units: in rows or, for documents, in bytes of their files, since
 // one document may be larger than all others together.
 type measure struct {
-	step terminal.ProgressStep
+	step progress.Step
 	size func(id string) int64 // size of a unit
 }
 
 func (b *builder) measure(doing string, of []generation.Unit) *measure {
-	m := &measure{step: terminal.ProgressStep{Doing: doing, Name: b.Block.Name, Unit: "row", Total: int64(len(of))}}
+	m := &measure{step: progress.Step{Doing: doing, Name: b.Block.Name, Unit: "row", Total: int64(len(of))}}
 	if m.size = b.Source.Size; b.Block.Documents() == nil {
 		m.size = func(string) int64 { return 1 }
 		return m
 	}
-	m.step.Unit, m.step.Total = terminal.BytesUnit, 0
+	m.step.Unit, m.step.Total = progress.BytesUnit, 0
 	for _, u := range of {
 		m.step.Total += m.size(u.ID)
 	}
@@ -362,11 +362,11 @@ func (b *builder) measure(doing string, of []generation.Unit) *measure {
 }
 
 // add counts finished entries and units.
-func (m *measure) add(entries int, ended ...string) terminal.ProgressStep {
+func (m *measure) add(entries int, ended ...string) progress.Step {
 	for _, id := range ended {
 		m.step.Done += m.size(id)
 	}
-	if m.step.Unit == terminal.BytesUnit {
+	if m.step.Unit == progress.BytesUnit {
 		m.step.Passages += int64(entries)
 	}
 	return m.step

@@ -20,7 +20,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/support"
@@ -674,7 +674,7 @@ func TestProgress(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.txt": "a b", "b.txt": "c"})
 	told := func() (all []string) {
 		e.stage.Name += "x" // another generation
-		if _, err := knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Progress: func(s terminal.ProgressStep) {
+		if _, err := knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Progress: func(s progress.Step) {
 			all = append(all, fmt.Sprintf("%s %d of %d %ss, %d passages", s.Doing, s.Done, s.Total, s.Unit, s.Passages))
 		}}); err != nil {
 			t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/process/retry"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -103,10 +103,10 @@ type Knowledge struct {
 // Options configure Open beside the block and its stages.
 type Options struct {
 	Stdin    io.Reader
-	Progress terminal.ProgressFunc        // of each step ("enriching", "embedding")
+	Progress progress.Func                // of each step ("enriching", "embedding")
 	Waiting  func(name string, why error) // called once when another process is building the knowledge; may be nil
 	Pending  *retry.Handles               // of results that come later; nil: such a result is an error
-	Waits    *terminal.WaitReporter       // is notified of what stages wait for; may be nil
+	Waits    *progress.WaitReporter       // is notified of what stages wait for; may be nil
 	Vectors  cache.VectorOptions          // where vectors of earlier builds are kept
 	Plan     bool                         // only report what would be done
 	Foresee  Forecasters                  // in a plan: forecasts of enrichers

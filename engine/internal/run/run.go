@@ -12,10 +12,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/stage"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -167,7 +167,7 @@ type Options struct {
 	Stdin     io.Reader
 	Vectors   cache.VectorOptions          // of passages, from earlier builds
 	Knowledge func(knowledge.BuildReport)  // called for each knowledge that is ready; may be nil
-	Progress  terminal.ProgressFunc        // of building knowledge, and of stages that learn from it
+	Progress  progress.Func                // of building knowledge, and of stages that learn from it
 	Waiting   func(name string, why error) // called while another process builds the knowledge; may be nil
 	Samples   string                       // as knowledge.Options.Samples
 	// MergeLabels is that of knowledge.Options.

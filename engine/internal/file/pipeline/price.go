@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // This file looks up what models cost where a pipeline file does not say: in a file of

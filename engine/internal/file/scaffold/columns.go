@@ -15,10 +15,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/racflow/racflow/engine/internal/process/disk"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/source/document"
 	"github.com/racflow/racflow/engine/internal/source/rows"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // Columns returns the names of the columns; for JSON, their paths.

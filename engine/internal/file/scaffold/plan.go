@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 const aboutLabelled = `Sort texts into the %s of %s: retrieve labelled neighbours, let several voters vote, elect.

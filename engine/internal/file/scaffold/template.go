@@ -18,8 +18,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // few is how many rows a label needs at least to be learned well.

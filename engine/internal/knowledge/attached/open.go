@@ -20,7 +20,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/process/disk"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
+	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -131,8 +132,8 @@ type Options struct {
 	Dir      string // folder of samples: STATE/attached; empty: none is kept
 	Refresh  bool   // read the sample again even if one is kept
 	Plan     bool   // call no service: do not start an embedder that calls one
-	Progress terminal.ProgressFunc
-	Waits    *terminal.WaitReporter // is notified of what the embedder waits for; may be nil
+	Progress progress.Func
+	Waits    *progress.WaitReporter // is notified of what the embedder waits for; may be nil
 }
 
 // UnusableError says why a collection cannot be the knowledge of a block, and what to do about it.

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/encoding/protodelim"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
@@ -81,7 +81,7 @@ func (c *Collection) fill(ctx context.Context, s *sample, w *rowsWriter) error {
 		if err := w.write(page); err != nil {
 			return fmt.Errorf("keep a sample of it: %w", err)
 		}
-		c.options.Progress.Report(terminal.ProgressStep{
+		c.options.Progress.Report(progress.Step{
 			Doing: "reading a sample", Name: c.block.Name, Unit: "row", Done: int64(s.Entries), Total: max(total, int64(s.Entries)),
 		})
 		if !s.Whole {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/retry"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -29,7 +29,7 @@ const BatchBytes = 8 << 20
 type Caller struct {
 	Stage *pipeline.Stage
 	Name  string                 // of the stage, as "embed.k"
-	Waits *terminal.WaitReporter // is notified of waits; may be nil
+	Waits *progress.WaitReporter // is notified of waits; may be nil
 	Later retry.PendingWork      // of a stage that Pends, for the next batch; without Call
 	// Probe asks a question that any stage of its kind can answer. Call uses it if the stage has
 	// answered nothing: if Probe fails too, the stage is to blame, or else the rows.
@@ -121,7 +121,7 @@ func Pick[T any](all []T, at []int) []T {
 // LaterResults tracks the results of a build that come later.
 type LaterResults struct {
 	Handles *retry.Handles         // nil: such a result is an error
-	Waits   *terminal.WaitReporter // is notified of waits; may be nil
+	Waits   *progress.WaitReporter // is notified of waits; may be nil
 
 	mu        sync.Mutex
 	collected []string // see retry.PendingWork

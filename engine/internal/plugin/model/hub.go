@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/plugin"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/sdk/support"
 )
 

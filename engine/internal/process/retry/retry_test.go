@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 	"github.com/racflow/racflow/sdk/wire"
@@ -252,7 +252,7 @@ func TestDo(t *testing.T) {
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, got := time.Now(), []string(nil)
-		reporter := terminal.NewWaitReporter(func(r terminal.LongWait) {
+		reporter := progress.NewWaitReporter(func(r progress.LongWait) {
 			got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, strings.TrimRight(r.String(), "0123456789 s")))
 		})
 		defer reporter.Close()

@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/retry"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -37,7 +37,7 @@ type Job struct {
 	Asks bool   // Rows ask services: what is learnt so stays as long as the generation
 	// Launch starts the stage with a state_dir; empty: the stage learns nothing.
 	Launch   func(ctx context.Context, stateDir string) (any, error)
-	Progress terminal.ProgressFunc // of reading rows ("fitting"), then of learning from them ("learning")
+	Progress progress.Func // of reading rows ("fitting"), then of learning from them ("learning")
 }
 
 // fitter is a running stage.
@@ -212,7 +212,7 @@ func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 				return
 			}
 			done += len(batch)
-			j.Progress.Report(terminal.ProgressStep{Doing: "fitting", Unit: "row", Done: int64(done), Total: int64(drawn.rows)})
+			j.Progress.Report(progress.Step{Doing: "fitting", Unit: "row", Done: int64(done), Total: int64(drawn.rows)})
 		}
 	}
 }
@@ -248,7 +248,7 @@ func (j Job) fit(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow
 				}
 				n += len(batch)
 			}
-			j.Progress.Report(terminal.ProgressStep{Doing: "learning", Unit: "row", Done: int64(n)})
+			j.Progress.Report(progress.Step{Doing: "learning", Unit: "row", Done: int64(n)})
 		})
 	}}
 	return w.Do(ctx, 1)[0]

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -34,7 +34,7 @@ type Options struct {
 	Budget   pipeline.Budget
 	Log      *slog.Logger // logs when services go down and come back
 	// Waiting reports the Governor's Waits and learns of every answered call; may be nil.
-	Waiting *terminal.WaitReporter
+	Waiting *progress.WaitReporter
 }
 
 // Governor controls the calls of all stages of one run.

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
+	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
-// Waits reports what the calls of each stage wait for. It is a terminal.WaitSource.
-func (c *Governor) Waits(now time.Time, say func(terminal.Wait)) {
+// Waits reports what the calls of each stage wait for. It is a progress.WaitSource.
+func (c *Governor) Waits(now time.Time, say func(progress.Wait)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.spent != nil || c.ctx.Err() != nil {
@@ -34,14 +35,14 @@ func (c *Governor) Waits(now time.Time, say func(terminal.Wait)) {
 				if w.queuedAt.After(since) {
 					since = w.queuedAt
 				}
-				say(terminal.Wait{Stage: name, Calls: calls, Why: g.allows(), Since: since, Next: now.Add(pause), After: terminal.WaitSoon})
+				say(progress.Wait{Stage: name, Calls: calls, Why: g.allows(), Since: since, Next: now.Add(pause), After: progress.WaitSoon})
 			} else if !c.budget.fits(w.estimate) {
-				say(terminal.Wait{Stage: name, Calls: calls, Why: "the budget has no room until calls under way have ended", Since: w.queuedAt, After: terminal.WaitLate})
+				say(progress.Wait{Stage: name, Calls: calls, Why: "the budget has no room until calls under way have ended", Since: w.queuedAt, After: progress.WaitLate})
 			}
 		}
 		if w := c.oldest(s); w != nil {
 			why := fmt.Sprintf("no reply from %s for %s", w.breaker.name, now.Sub(w.began).Round(time.Second))
-			say(terminal.Wait{Stage: name, Calls: s.InFlight, Why: why, Since: w.began, After: terminal.WaitLate})
+			say(progress.Wait{Stage: name, Calls: s.InFlight, Why: why, Since: w.began, After: progress.WaitLate})
 		}
 	}
 }
@@ -93,12 +94,12 @@ func (b *breaker) keeps(now time.Time, calls int) bool {
 	case pause > 0:
 		return true
 	}
-	return calls > 0 && b.open || now.Sub(b.trouble) < terminal.WaitSoon
+	return calls > 0 && b.open || now.Sub(b.trouble) < progress.WaitSoon
 }
 
 // wait describes why the endpoint delays a stage's waiting calls and those under way.
-func (b *breaker) wait(stage string, now time.Time, calls, underWay int) terminal.Wait {
-	w := terminal.Wait{Stage: stage, Calls: calls, Why: b.why, Since: b.held, Next: b.paused, After: terminal.WaitSoon}
+func (b *breaker) wait(stage string, now time.Time, calls, underWay int) progress.Wait {
+	w := progress.Wait{Stage: stage, Calls: calls, Why: b.why, Since: b.held, Next: b.paused, After: progress.WaitSoon}
 	if b.open {
 		w.Next = b.retry
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -74,7 +74,7 @@ func TestWaiting(t *testing.T) {
 	for name, test := range tests {
 		bubble(t, name, func(t *testing.T) {
 			start, got := time.Now(), []string(nil)
-			reporter := terminal.NewWaitReporter(func(w terminal.LongWait) {
+			reporter := progress.NewWaitReporter(func(w progress.LongWait) {
 				if since := time.Since(start) - w.For; since < 0 || since > 10*time.Millisecond {
 					t.Errorf("it has waited for %s", w.For)
 				}
@@ -150,7 +150,7 @@ func TestWaitsForOthers(t *testing.T) {
 	for name, test := range tests {
 		bubble(t, name, func(t *testing.T) {
 			start, got := time.Now(), []string(nil)
-			reporter := terminal.NewWaitReporter(func(w terminal.LongWait) { got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, w)) })
+			reporter := progress.NewWaitReporter(func(w progress.LongWait) { got = append(got, fmt.Sprintf("%d %s", time.Since(start)/time.Second, w)) })
 			defer reporter.Close()
 			c, _ := newControl(Options{Waiting: reporter, Budget: test.budget})
 			reporter.Watch(c.Waits)

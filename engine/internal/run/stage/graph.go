@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/process/retry"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/source"
 
 	"github.com/racflow/racflow/sdk"
@@ -39,11 +39,11 @@ type Options struct {
 	Holdout *fitted.HeldOut
 	Observe outcome.Observer       // gets the calls; nil: no observer
 	Calls   bool                   // with Holdout: stages that ask services run, and the election
-	Waits   *terminal.WaitReporter // gets what stages wait for; nil: no reports
+	Waits   *progress.WaitReporter // gets what stages wait for; nil: no reports
 	Pending *retry.Handles         // handles of results that come later; nil: such results are errors
 	Fitted  string                 // folder for what stages learn from knowledge
 	Scratch func() (string, error) // makes a replacement folder if Fitted cannot be written; may be nil
-	Fitting terminal.ProgressFunc  // of stages that learn, as "sample.mine"
+	Fitting progress.Func          // of stages that learn, as "sample.mine"
 	// Began has, by stage, what stages had learnt when the run began (Identity.Learnt), if another
 	// process began it: an election takes that. nil: the run begins here.
 	Began map[string]string

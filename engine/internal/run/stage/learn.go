@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -148,7 +148,7 @@ func (g *Graph) pass(ctx context.Context, election *stage, doing string, each fu
 		for batch := range slices.Chunk(records, size) {
 			group.Go(func() error {
 				g.Run(ctx, batch)
-				election.progress(terminal.ProgressStep{Doing: doing, Unit: "row", Done: done.Add(int64(len(batch))), Total: int64(len(items))})
+				election.progress(progress.Step{Doing: doing, Unit: "row", Done: done.Add(int64(len(batch))), Total: int64(len(items))})
 				return nil
 			})
 		}
@@ -184,7 +184,7 @@ func (s *stage) learning(start Launch) fitted.Job {
 	return j
 }
 
-func (s *stage) progress(step terminal.ProgressStep) {
+func (s *stage) progress(step progress.Step) {
 	step.Name = s.String()
 	s.graph.options.Fitting.Report(step)
 }

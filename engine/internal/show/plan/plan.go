@@ -16,12 +16,13 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/process/confine"
 	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/spend"
 	"github.com/racflow/racflow/engine/internal/run/stage"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -296,7 +297,7 @@ type Options struct {
 	Rows      func() (Rows, error)                   // opens the input; nil: it can be read only once
 	Models    func(context.Context) ([]Model, error) // returns the models that stages ask, calling no service
 	Knowledge func(knowledge.BuildReport)
-	Progress  terminal.ProgressFunc
+	Progress  progress.Func
 	Wants     []trust.Want // what the file wants beyond its folder
 	// Calibrating says whether a run over the input asks voters about held-out rows before the first
 	// item. launch starts further processes for the graph. nil, or a nil result: nobody asks.

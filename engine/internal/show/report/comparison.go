@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/measure/eval"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // Comparison writes the figures of variants as one table. It leaves out empty columns. For

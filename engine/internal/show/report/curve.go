@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/racflow/racflow/engine/internal/measure/eval"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // maxGains is how many labels are shown that would gain from more rows.

@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/measure/expect"
 	"github.com/racflow/racflow/engine/internal/show/junit"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // Doctor writes the findings, with rows and advice.

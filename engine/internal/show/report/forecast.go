@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/show/plan"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -183,7 +184,7 @@ func promptText(p sdk.Prompt) string {
 }
 
 // Progress describes how far work is, in parts of one line, the most important first.
-func Progress(s terminal.ProgressStep, m *terminal.ProgressMeter, now time.Time) []string {
+func Progress(s progress.Step, m *progress.Meter, now time.Time) []string {
 	what := s.Doing
 	if s.Name != "" {
 		what += " " + s.Name
@@ -219,7 +220,7 @@ func Progress(s terminal.ProgressStep, m *terminal.ProgressMeter, now time.Time)
 	}
 	if rate, ok := m.Rate(now); ok {
 		switch {
-		case s.Unit == terminal.BytesUnit:
+		case s.Unit == progress.BytesUnit:
 			parts = append(parts, quantity(int64(rate+0.5), s.Unit)+"/s")
 		case rate >= 2:
 			parts = append(parts, fmt.Sprintf("%.0f/s", rate))
@@ -235,7 +236,7 @@ func quantity(n int64, unit string) string {
 	switch unit {
 	case "":
 		return fmt.Sprint(n)
-	case terminal.BytesUnit:
+	case progress.BytesUnit:
 		return terminal.Bytes(n)
 	}
 	return terminal.Plural(int(n), unit)
@@ -244,7 +245,7 @@ func quantity(n int64, unit string) string {
 // quantities formats two numbers with one unit.
 func quantities(n, of int64, unit, between string) string {
 	digits := fmt.Sprint(n)
-	if unit == terminal.BytesUnit {
+	if unit == progress.BytesUnit {
 		digits, _ = terminal.BytesLike(n, of)
 	}
 	return digits + between + quantity(of, unit)

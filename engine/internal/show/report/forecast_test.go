@@ -5,28 +5,28 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/progress"
 )
 
 func TestProgress(t *testing.T) {
 	for name, test := range map[string]struct {
-		step  terminal.ProgressStep // after the time that it takes, steadily from nothing
+		step  progress.Step // after the time that it takes, steadily from nothing
 		takes time.Duration
 		want  string
 	}{
-		"items of a file": {terminal.ProgressStep{Doing: "answering", Unit: "item", Done: 1200, Total: 10_003, About: true, Flagged: 12, Failed: 1, Paid: 0.4213}, 10 * time.Second,
+		"items of a file": {progress.Step{Doing: "answering", Unit: "item", Done: 1200, Total: 10_003, About: true, Flagged: 12, Failed: 1, Paid: 0.4213}, 10 * time.Second,
 			"answering: 1200 of about 10003 items, about 1 min 20 s left, 12 flagged, 1 failed, cost so far 0.4213 of about 3.51, 120/s"},
-		"all of it":       {terminal.ProgressStep{Doing: "answering", Unit: "item", Done: 1200, Total: 1200}, 10 * time.Second, "answering: 1200 of 1200 items, 120/s"},
-		"too early":       {terminal.ProgressStep{Doing: "answering", Unit: "item", Done: 1, Total: 3}, time.Second, "answering: 1 of 3 items"},
-		"standard input":  {terminal.ProgressStep{Doing: "answering", Unit: "item", Done: 1}, 100 * time.Second, "answering: 1 item"},
-		"slow":            {terminal.ProgressStep{Doing: "answering", Unit: "item", Done: 10, Total: 1000}, 100 * time.Second, "answering: 10 of 1000 items, about 2 h 50 min left, 6 per minute"},
-		"documents":       {terminal.ProgressStep{Doing: "embedding", Name: "docs", Unit: terminal.BytesUnit, Done: 1_234_567, Total: 40_000_000, Passages: 312}, 10 * time.Second, "embedding docs: 1.2 of 40.0 MB, about 5 min 20 s left, 312 passages, 123.5 kB/s"},
-		"small documents": {terminal.ProgressStep{Doing: "embedding", Name: "docs", Unit: terminal.BytesUnit, Done: 10, Total: 999, Passages: 1}, time.Second, "embedding docs: 10 of 999 B, 1 passage"},
-		"a stage learns":  {terminal.ProgressStep{Doing: "learning", Name: "sample.linear", Unit: "row", Done: 16384}, time.Second, "learning sample.linear: 16384 rows"},
-		"elections":       {terminal.ProgressStep{Doing: "searching for weights, elections held", Done: 20}, 10 * time.Second, "searching for weights, elections held: 20, 2/s"},
+		"all of it":       {progress.Step{Doing: "answering", Unit: "item", Done: 1200, Total: 1200}, 10 * time.Second, "answering: 1200 of 1200 items, 120/s"},
+		"too early":       {progress.Step{Doing: "answering", Unit: "item", Done: 1, Total: 3}, time.Second, "answering: 1 of 3 items"},
+		"standard input":  {progress.Step{Doing: "answering", Unit: "item", Done: 1}, 100 * time.Second, "answering: 1 item"},
+		"slow":            {progress.Step{Doing: "answering", Unit: "item", Done: 10, Total: 1000}, 100 * time.Second, "answering: 10 of 1000 items, about 2 h 50 min left, 6 per minute"},
+		"documents":       {progress.Step{Doing: "embedding", Name: "docs", Unit: progress.BytesUnit, Done: 1_234_567, Total: 40_000_000, Passages: 312}, 10 * time.Second, "embedding docs: 1.2 of 40.0 MB, about 5 min 20 s left, 312 passages, 123.5 kB/s"},
+		"small documents": {progress.Step{Doing: "embedding", Name: "docs", Unit: progress.BytesUnit, Done: 10, Total: 999, Passages: 1}, time.Second, "embedding docs: 10 of 999 B, 1 passage"},
+		"a stage learns":  {progress.Step{Doing: "learning", Name: "sample.linear", Unit: "row", Done: 16384}, time.Second, "learning sample.linear: 16384 rows"},
+		"elections":       {progress.Step{Doing: "searching for weights, elections held", Done: 20}, 10 * time.Second, "searching for weights, elections held: 20, 2/s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var m terminal.ProgressMeter
+			var m progress.Meter
 			start := time.Unix(0, 0)
 			for i := range int64(11) {
 				one := test.step

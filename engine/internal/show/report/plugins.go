@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/memory"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/show/plan"
-	"github.com/racflow/racflow/engine/internal/show/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // pluginJSON is the JSON form of a third party's plugin and its permissions.

@@ -1,8 +1,6 @@
-package terminal
+package progress
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 )
@@ -35,12 +33,12 @@ func TestLeft(t *testing.T) {
 		"for years":                  {steps: steady(1, 1, 11), total: 1e12},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var m ProgressMeter
+			var m Meter
 			start := time.Unix(0, 0)
 			at := start
 			for _, s := range test.steps {
 				at = start.Add(time.Duration(s[0]) * time.Second)
-				m.Add(at, ProgressStep{Done: s[1], Total: test.total})
+				m.Add(at, Step{Done: s[1], Total: test.total})
 			}
 			got, ok := m.Left(at.Add(time.Duration(test.wait) * time.Second))
 			if got != test.want || ok != (test.want > 0) {
@@ -50,38 +48,13 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestUpdate: a terminal has one line that is overwritten, a log a line every 30 seconds.
-func TestUpdate(t *testing.T) {
-	for name, test := range map[string]struct {
-		width func() int
-		want  string
-	}{
-		"a log":      {nil, "embedding, 30 s\nembedding, 60 s\n"},
-		"a terminal": {func() int { return 80 }, "embedding, 15 s\r\x1b[Kembedding, 30 s\r\x1b[Kembedding, 45 s\r\x1b[Kembedding, 60 s\r\x1b[K"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var out strings.Builder
-			start := time.Unix(0, 0)
-			p := &Progress{w: &out, width: test.width, last: start}
-			for _, s := range []int{0, 15, 30, 45, 60} {
-				p.now = func() time.Time { return start.Add(time.Duration(s) * time.Second) }
-				p.Update(func(time.Time) []string { return []string{"embedding", fmt.Sprintf("%d s", s)} })
-			}
-			p.Clear()
-			if out.String() != test.want {
-				t.Errorf("%q, want %q", out.String(), test.want)
-			}
-		})
-	}
-}
-
 // TestMarks: a long piece of work takes bounded memory, and other work begins anew.
 func TestMarks(t *testing.T) {
-	var m ProgressMeter
+	var m Meter
 	at := time.Unix(0, 0)
 	for i := range int64(100_000) {
 		at = at.Add(time.Second)
-		m.Add(at, ProgressStep{Doing: "embedding", Done: i, Total: 110_000})
+		m.Add(at, Step{Doing: "embedding", Done: i, Total: 110_000})
 	}
 	if rate, ok := m.Rate(at); !ok || rate < 0.99 || rate > 1.01 || len(m.marks) > 3 {
 		t.Errorf("rate %v, %v with %d marks", rate, ok, len(m.marks))
@@ -89,7 +62,7 @@ func TestMarks(t *testing.T) {
 	if left, ok := m.Left(at); !ok || left < 10_000*time.Second || left > 11_000*time.Second {
 		t.Errorf("%v left, %v", left, ok)
 	}
-	m.Add(at, ProgressStep{Doing: "answering", Done: 100_000})
+	m.Add(at, Step{Doing: "answering", Done: 100_000})
 	if _, ok := m.Rate(at.Add(time.Minute)); ok || len(m.marks) != 1 {
 		t.Errorf("%d marks of other work", len(m.marks))
 	}

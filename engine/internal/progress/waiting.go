@@ -1,4 +1,4 @@
-package terminal
+package progress
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
 // This file reports what the calls of stages wait for: the governor (a service that asks
@@ -206,7 +208,7 @@ type LongWait struct {
 func (r LongWait) String() string {
 	parts := []string{r.Why}
 	if r.Calls > 0 {
-		parts = []string{Plural(r.Calls, "call"), r.Why}
+		parts = []string{terminal.Plural(r.Calls, "call"), r.Why}
 	}
 	if again := r.Again.Round(time.Second); again > 0 {
 		parts = append(parts, fmt.Sprintf("next try in %d s", again/time.Second))
