@@ -17,7 +17,7 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/bounded"
-	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/plugin/catalog"
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
 	"github.com/racflow/racflow/engine/internal/process/program"
@@ -290,7 +290,7 @@ func ofFile(ctx context.Context, known *catalog.Catalog, path string) ([]catalog
 	if err != nil {
 		return nil, err
 	}
-	required, diags := plugin.Requirements(path, src)
+	required, diags := require.All(path, src)
 	if diags.HasErrors() {
 		return nil, &engine.DiagnosticsError{Diagnostics: diags, Sources: map[string]*hcl.File{path: {Bytes: src}}}
 	}

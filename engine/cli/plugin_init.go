@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
@@ -113,7 +114,7 @@ func known(ctx context.Context, files map[string]inFolder, names []string) error
 			if err != nil {
 				return err
 			}
-			required, _ := plugin.Requirements(path, src) // Init reports what is wrong with it
+			required, _ := require.All(path, src) // Init reports what is wrong with it
 			for _, r := range required {
 				names = slices.DeleteFunc(names, func(name string) bool { return name == r.Name })
 			}
@@ -337,7 +338,7 @@ func (f *sourceFlags) install(c *cobra.Command, text string) error {
 	if err != nil {
 		return err
 	}
-	w := plugin.Requirement{Source: source, Version: version}
+	w := require.Plugin{Source: source, Version: version}
 	here := runtime.GOOS + "/" + runtime.GOARCH
 	if f.sha256 != "" {
 		w.SHA256 = map[string]string{here: strings.ToLower(f.sha256)}
@@ -358,7 +359,7 @@ func (f *sourceFlags) install(c *cobra.Command, text string) error {
 }
 
 // requirementOf are the lines of a file that require a plugin.
-func requirementOf(p plugin.LockedPlugin, w plugin.Requirement) string {
+func requirementOf(p plugin.LockedPlugin, w require.Plugin) string {
 	version := w.Version
 	if version == "" {
 		version = "~> " + strings.Join(strings.SplitN(p.Version, ".", 3)[:2], ".")
@@ -372,6 +373,6 @@ func requirementOf(p plugin.LockedPlugin, w plugin.Requirement) string {
 		values["sha256"] = cty.ObjectVal(sums)
 	}
 	f := hclwrite.NewEmptyFile()
-	f.Body().AppendNewBlock(plugin.Block, nil).Body().SetAttributeValue(p.Name, cty.ObjectVal(values))
+	f.Body().AppendNewBlock(require.Block, nil).Body().SetAttributeValue(p.Name, cty.ObjectVal(values))
 	return string(hclwrite.Format(f.Bytes()))
 }

@@ -80,7 +80,7 @@ func ReadLock(path string) (*Lock, hcl.Diagnostics) {
 		return f, nil
 	}
 	if err != nil {
-		return f, errorAt(bounded.Top(path).Range(), "Cannot read the lock", "%v.", err)
+		return f, bounded.ErrorAt(bounded.Top(path).Range(), "Cannot read the lock", "%v.", err)
 	}
 	parsed, diags := bounded.Parse(src, path)
 	if diags.HasErrors() {
@@ -89,7 +89,7 @@ func ReadLock(path string) (*Lock, hcl.Diagnostics) {
 	diags = gohcl.DecodeBody(parsed.Body, nil, f) // nothing in it names a variable or calls a function
 	for _, p := range f.Plugins {
 		if first := f.Plugin(p.Name); first.Range != p.Range {
-			diags = append(diags, errorAt(p.Range, "Duplicate plugin", "The plugin %q is locked on line %d already. Remove one of them, and run racflow plugin init.", p.Name, first.Range.Start.Line)...)
+			diags = append(diags, bounded.ErrorAt(p.Range, "Duplicate plugin", "The plugin %q is locked on line %d already. Remove one of them, and run racflow plugin init.", p.Name, first.Range.Start.Line)...)
 		}
 	}
 	return f, diags

@@ -196,7 +196,12 @@ func check(src []byte, name string, lex func([]byte, string, hcl.Pos) (hclsyntax
 }
 
 func tooLarge(at hcl.Range, format string, args ...any) hcl.Diagnostics {
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Source too large", Detail: fmt.Sprintf(format, args...), Subject: &at}}
+	return ErrorAt(at, "Source too large", format, args...)
+}
+
+// ErrorAt returns an error as the only diagnostic of a range.
+func ErrorAt(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }
 
 // nesting computes an upper bound of the depth of the parser's recursion and of its tree: a bracket

@@ -14,7 +14,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/grammar"
-	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 	"github.com/racflow/racflow/sdk"
@@ -132,7 +132,7 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 	content, diags := f.Body.Content(grammar.Described().Schema())
 	l.add(diags)
 	blocks := content.Blocks.ByType()
-	l.require(blocks[plugin.Block])
+	l.require(blocks[require.Block])
 	l.readOverrides(blocks["variable"])
 	l.readVariables(blocks["variable"])
 	l.readLocals(blocks["locals"])
@@ -160,7 +160,7 @@ func (l *loader) parse(src []byte) (diags hcl.Diagnostics) {
 
 // require reads which third-party plugins the file requires, and adds them to the catalog.
 func (l *loader) require(blocks hcl.Blocks) {
-	required, diags := plugin.Read(blocks, l.dir)
+	required, diags := require.Read(blocks, l.dir)
 	l.add(diags)
 	l.file.Required = required
 	if c, ok := l.Catalog.(Requiring); ok {

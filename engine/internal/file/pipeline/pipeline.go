@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/internal/file/grammar"
+	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/file/rule"
-	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/source/document"
@@ -24,7 +24,7 @@ type File struct {
 	Path      string
 	Sources   map[string]*hcl.File // by file name, for printing diagnostics
 	Variables []Variable           // in file order
-	Required  []plugin.Requirement
+	Required  []require.Plugin
 	Reads     []string // absolute paths of the files whose content expressions read
 	// Environment lists the environment variables that expressions read, missing ones too.
 	Environment []Environment
@@ -455,7 +455,7 @@ type NamedSecret struct {
 // Requiring is a Catalog that adds the third-party plugins that a file requires.
 type Requiring interface {
 	// Require returns the catalog for a file in the folder dir.
-	Require(dir string, required []plugin.Requirement) Catalog
+	Require(dir string, required []require.Plugin) Catalog
 }
 
 // Programs is a Catalog that knows which program offers a stage; nil: the stage is built in.

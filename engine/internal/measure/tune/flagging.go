@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
@@ -150,11 +151,11 @@ func FindFlagRule(p *pipeline.Pipeline) (FlagRule, hcl.Diagnostics) {
 			m = flagRule().FindStringSubmatch(stage.Flag.Text())
 		}
 		if m == nil {
-			return FlagRule{}, flagDiagnostic(stage.Range, "No flag rule of elect.%s compares with a variable alone, so no answers can be left out of a promise: %s", stage.Name, advice)
+			return FlagRule{}, bounded.ErrorAt(stage.Range, "No promise", "No flag rule of elect.%s compares with a variable alone, so no answers can be left out of a promise: %s", stage.Name, advice)
 		}
 		return FlagRule{Variable: m[3], signal: m[1], inclusive: m[2] == "<="}, nil
 	}
-	return FlagRule{}, flagDiagnostic(p.Range, "Pipeline %q has no election, so no answers can be promised to be right.", p.Name)
+	return FlagRule{}, bounded.ErrorAt(p.Range, "No promise", "Pipeline %q has no election, so no answers can be promised to be right.", p.Name)
 }
 
 // Diagnostic reports a problem with the rule's threshold, at the pipeline's election.
@@ -165,11 +166,7 @@ func (r FlagRule) Diagnostic(p *pipeline.Pipeline, what string) hcl.Diagnostics 
 			at = stage.Range
 		}
 	}
-	return flagDiagnostic(at, "The threshold of the flag rule, var.%s, %s.", r.Variable, what)
-}
-
-func flagDiagnostic(at hcl.Range, format string, args ...any) hcl.Diagnostics {
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "No promise", Detail: fmt.Sprintf(format, args...), Subject: &at}}
+	return bounded.ErrorAt(at, "No promise", "The threshold of the flag rule, var.%s, %s.", r.Variable, what)
 }
 
 // of returns the value that the rule compares.

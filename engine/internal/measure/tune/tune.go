@@ -2,7 +2,6 @@ package tune
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
@@ -68,16 +68,16 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 	s.findWeights(f, p)
 	switch {
 	case variable != "" && !slices.Contains(names, variable):
-		return s, diagnostic(p.Range, "Nothing to tune", "No when rule of an enabled sample stage compares margin or agreement with var.%s.%s",
+		return s, bounded.ErrorAt(p.Range, "Nothing to tune", "No when rule of an enabled sample stage compares margin or agreement with var.%s.%s",
 			variable, rule.DidYouMean(variable, names))
 	case variable != "":
 		s.Variable = variable
 	case len(names) > 1:
-		return s, diagnostic(p.Range, "Several thresholds", "One threshold is found at a time: choose one of %s. Values found so far are given in a file of variables.", strings.Join(names, ", "))
+		return s, bounded.ErrorAt(p.Range, "Several thresholds", "One threshold is found at a time: choose one of %s. Values found so far are given in a file of variables.", strings.Join(names, ", "))
 	case len(names) == 1:
 		s.Variable = names[0]
 	case s.Weights == "":
-		return s, append(missed, diagnostic(p.Range, "Nothing to tune",
+		return s, append(missed, bounded.ErrorAt(p.Range, "Nothing to tune",
 			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in accuracy = var.y in the config of the election, or in weights = var.y where the election learns them. This pipeline has neither. It tries other values only of arguments that are named.`)...)
 	}
 	return s, nil
@@ -111,7 +111,7 @@ func advise(s *pipeline.Stage) hcl.Diagnostics {
 	if !s.Info.Network {
 		return nil
 	}
-	return diagnostic(s.Range, "No threshold", `No rule of sample.%s compares with a variable alone. With when = "margin < var.margin_below", and a variable "margin_below" { default = 0.1 }, it is asked about the doubtful items only, and tune finds which are.`, s.Name)
+	return bounded.ErrorAt(s.Range, "No threshold", `No rule of sample.%s compares with a variable alone. With when = "margin < var.margin_below", and a variable "margin_below" { default = 0.1 }, it is asked about the doubtful items only, and tune finds which are.`, s.Name)
 }
 
 // findWeights finds the variables that set the voters' weights in an enabled election.
@@ -178,10 +178,6 @@ func (d doubt) of(margin, agreement float64) float64 {
 		return agreement
 	}
 	return margin
-}
-
-func diagnostic(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }
 
 // Options say what to tune for.

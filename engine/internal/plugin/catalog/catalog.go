@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
 	"github.com/racflow/racflow/engine/internal/process/host"
@@ -33,7 +34,7 @@ var Kinds = []sdk.Kind{
 // development, and those required by the file that Require was called for.
 type Catalog struct {
 	*shared
-	required []plugin.Requirement
+	required []require.Plugin
 	locked   *plugin.Lock
 	unlocked error // why the lock cannot be read
 
@@ -83,14 +84,14 @@ func New(ctx context.Context, h *host.Host, builtin []sdk.Stage, dirs []string) 
 }
 
 // Require implements pipeline.Requiring.
-func (c *Catalog) Require(dir string, required []plugin.Requirement) pipeline.Catalog {
+func (c *Catalog) Require(dir string, required []require.Plugin) pipeline.Catalog {
 	return c.For(dir, required)
 }
 
 // For returns the catalog for a file in a folder that requires plugins.
-func (c *Catalog) For(dir string, required []plugin.Requirement) *Catalog {
+func (c *Catalog) For(dir string, required []require.Plugin) *Catalog {
 	own := &Catalog{shared: c.shared, required: required, locked: &plugin.Lock{}, resolved: map[string]*resolved{}}
-	if slices.ContainsFunc(required, func(r plugin.Requirement) bool { return r.Source != "" }) {
+	if slices.ContainsFunc(required, func(r require.Plugin) bool { return r.Source != "" }) {
 		locked, diags := plugin.ReadLock(filepath.Join(dir, plugin.LockName))
 		own.locked = locked
 		if diags.HasErrors() {
@@ -291,7 +292,7 @@ func (c *Catalog) resolve(name string) *resolved {
 }
 
 func (c *Catalog) find(name string, r *resolved) error {
-	i := slices.IndexFunc(c.required, func(r plugin.Requirement) bool { return r.Name == name })
+	i := slices.IndexFunc(c.required, func(r require.Plugin) bool { return r.Name == name })
 	for _, origin := range []program.Origin{program.Given, program.Linked} {
 		var found []program.Program
 		for _, p := range c.development {
@@ -329,7 +330,7 @@ func (c *Catalog) unknown(name string) error {
 }
 
 // fromLock takes the locked program for a requirement.
-func (c *Catalog) fromLock(required plugin.Requirement, r *resolved) error {
+func (c *Catalog) fromLock(required require.Plugin, r *resolved) error {
 	const again = "run racflow plugin init with this file"
 	name := required.Name
 	locked := c.locked.Plugin(name)

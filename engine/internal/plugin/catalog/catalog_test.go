@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/host"
 
@@ -27,7 +28,7 @@ type machine struct {
 	t         *testing.T
 	dir, mark string
 	locked    string // hash
-	required  plugin.Requirement
+	required  require.Plugin
 	entry     plugin.LockedPlugin
 }
 
@@ -35,7 +36,7 @@ func newMachine(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{t: t, dir: t.TempDir()}
 	m.mark = filepath.Join(m.dir, "marks", "executed")
-	m.required = plugin.Requirement{Name: "mine", Source: "x/mine", Version: "1", Allow: program.Allow{Write: []string{filepath.Dir(m.mark)}}}
+	m.required = require.Plugin{Name: "mine", Source: "x/mine", Version: "1", Allow: program.Allow{Write: []string{filepath.Dir(m.mark)}}}
 	if err := os.Mkdir(filepath.Dir(m.mark), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestOrder(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var required []plugin.Requirement
+			var required []require.Plugin
 			if c.sourceless {
 				m.required.Source = ""
 			}
@@ -193,7 +194,7 @@ func TestOrder(t *testing.T) {
 // a stage of it is named, and not to list stages; a failure is kept.
 func TestStages(t *testing.T) {
 	m := newMachine(t)
-	required := []plugin.Requirement{m.required}
+	required := []require.Plugin{m.required}
 	known := m.catalog().For(m.dir, required)
 	if diff := cmp.Diff([]string{"own", "mine/words"}, known.Uses(sdk.KindSample)); diff != "" {
 		t.Error(diff)
@@ -256,7 +257,7 @@ func TestNothingGranted(t *testing.T) {
 				allow.Write[i] = filepath.Join(m.dir, allow.Write[i])
 			}
 			m.develop("one")
-			c := m.catalog("one").For(m.dir, []plugin.Requirement{{Name: "mine", Allow: allow}})
+			c := m.catalog("one").For(m.dir, []require.Plugin{{Name: "mine", Allow: allow}})
 			if _, ok := c.Stage(sdk.KindSample, "mine/words"); ok || c.Explain("mine/words") == nil {
 				t.Error("the program was not asked")
 			}

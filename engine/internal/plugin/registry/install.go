@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
@@ -46,7 +47,7 @@ func pinned(sums map[string]string) string {
 }
 
 // archive installs a plugin from plain archives, as Install does.
-func (in *Installer) archive(ctx context.Context, w plugin.Requirement, source Source, before *plugin.LockedPlugin, keep bool) (after plugin.LockedPlugin, installed bool, err error) {
+func (in *Installer) archive(ctx context.Context, w require.Plugin, source Source, before *plugin.LockedPlugin, keep bool) (after plugin.LockedPlugin, installed bool, err error) {
 	if _, signed := in.Keys[w.Name]; signed {
 		return after, false, errors.New("an archive is not signed: its sha256 in the file says which one it has to be; leave out --key")
 	}
@@ -92,7 +93,7 @@ func (in *Installer) archive(ctx context.Context, w plugin.Requirement, source S
 var undescribed = []byte(`{"protocol": 1}`)
 
 // unpack downloads an archive into the store and returns the hash of its program.
-func (in *Installer) unpack(ctx context.Context, source Source, w plugin.Requirement, platform, want string) (hash string, err error) {
+func (in *Installer) unpack(ctx context.Context, source Source, w require.Plugin, platform, want string) (hash string, err error) {
 	a, err := source.At(platform)
 	if err != nil {
 		return "", err
@@ -185,7 +186,7 @@ func hashOf(p plugin.LockedPlugin, platform string) string {
 
 // Install installs one plugin for this machine and returns its entry for the lock; without a name it has its own. before is the present
 // entry, or nil. installed reports whether the store lacked the program, or had it changed.
-func (in *Installer) Install(ctx context.Context, w plugin.Requirement, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
+func (in *Installer) Install(ctx context.Context, w require.Plugin, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
 	source, err := Parse(w.Source, filepath.Dir(w.Range.Filename))
 	if err != nil {
 		return after, false, err
@@ -238,7 +239,7 @@ func (in *Installer) Install(ctx context.Context, w plugin.Requirement, before *
 
 // meets reports whether the locked version satisfies the wanted constraint. With Locked, the lock must
 // also have the same constraint.
-func (in *Installer) meets(w plugin.Requirement, p plugin.LockedPlugin) bool {
+func (in *Installer) meets(w require.Plugin, p plugin.LockedPlugin) bool {
 	ok, err := Matches(w.Version, p.Version)
 	if w.Version == "" {
 		ok = true // even a prerelease that an earlier constraint allowed
@@ -247,7 +248,7 @@ func (in *Installer) meets(w plugin.Requirement, p plugin.LockedPlugin) bool {
 }
 
 // stale says that a lock would have to change.
-func stale(w plugin.Requirement, before *plugin.LockedPlugin) error {
+func stale(w require.Plugin, before *plugin.LockedPlugin) error {
 	why := "it is not in the lock"
 	if before != nil {
 		why = fmt.Sprintf("the lock has version %s, chosen by %q from %s; the file now has %q from %s, or other archives (sha256)",
@@ -271,7 +272,7 @@ func moved(name string) string {
 }
 
 // choose takes the newest release that satisfies the wanted constraint.
-func (in *Installer) choose(ctx context.Context, w plugin.Requirement, repo *Repository, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
+func (in *Installer) choose(ctx context.Context, w require.Plugin, repo *Repository, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
 	version, err := repo.Newest(ctx, w.Version)
 	if err != nil {
 		return after, false, err

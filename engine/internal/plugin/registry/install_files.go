@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/sdk"
 )
@@ -113,13 +114,13 @@ func (in *Installer) Init(ctx context.Context, files []string, whole bool) (out 
 		return out, nil
 	}
 	out.Lock, out.Sources = plugin.LockBeside(files[0]), map[string]*hcl.File{}
-	var required []plugin.Requirement
+	var required []require.Plugin
 	for _, file := range files {
 		src, err := bounded.Read(ctx, file, nil)
 		if err != nil {
 			return out, hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Cannot read the file", Detail: err.Error() + "."}}
 		}
-		found, bad := plugin.Requirements(file, src)
+		found, bad := require.All(file, src)
 		out.Sources[file] = &hcl.File{Bytes: src}
 		diags = append(diags, bad...)
 		for _, r := range found {
@@ -146,7 +147,7 @@ func (in *Installer) Init(ctx context.Context, files []string, whole bool) (out 
 	}
 	for _, p := range before.Plugins {
 		switch {
-		case slices.ContainsFunc(required, func(r plugin.Requirement) bool { return r.Name == p.Name }):
+		case slices.ContainsFunc(required, func(r require.Plugin) bool { return r.Name == p.Name }):
 		case !whole:
 			after.Plugins = append(after.Plugins, p)
 		default:
@@ -168,7 +169,7 @@ func (in *Installer) Init(ctx context.Context, files []string, whole bool) (out 
 }
 
 // join adds a requirement to those of the folder's other files, which share one lock.
-func join(all []plugin.Requirement, r plugin.Requirement) ([]plugin.Requirement, hcl.Diagnostics) {
+func join(all []require.Plugin, r require.Plugin) ([]require.Plugin, hcl.Diagnostics) {
 	for _, other := range all {
 		if other.Name != r.Name {
 			continue

@@ -35,6 +35,7 @@ import (
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/content/oci"
 
+	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
@@ -176,17 +177,17 @@ func TestUnnamed(t *testing.T) {
 	server, sums := archives(t, "1.0.0")
 	s, p, ctx := newServer(t), newPlace(t), context.Background()
 	release(t, s.source(), "1.2.0", nil, both...)
-	got, installed, err := p.installer.Install(ctx, plugin.Requirement{Source: s.source()}, nil)
+	got, installed, err := p.installer.Install(ctx, require.Plugin{Source: s.source()}, nil)
 	if err != nil || !installed || got.Name != "mine" || got.Version != "1.2.0" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	p.installer.Describe = func(context.Context, program.Program) (sdk.Plugin, error) { return said("1.0.0"), nil }
 	sha256 := map[string]string{"linux/amd64": sums["1.0.0 linux_amd64"]}
-	got, installed, err = p.installer.Install(ctx, plugin.Requirement{Source: server.URL + "/1.0.0/racflow-plugin-mine_linux_amd64.tar.gz", SHA256: sha256}, nil)
+	got, installed, err = p.installer.Install(ctx, require.Plugin{Source: server.URL + "/1.0.0/racflow-plugin-mine_linux_amd64.tar.gz", SHA256: sha256}, nil)
 	if err != nil || !installed || got.Name != "mine" || got.Version != "1.0.0" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if _, _, err = p.installer.Install(ctx, plugin.Requirement{Source: server.URL + "/elsewhere", SHA256: sha256}, nil); err == nil || !strings.Contains(err.Error(), "does not say which plugin it holds") {
+	if _, _, err = p.installer.Install(ctx, require.Plugin{Source: server.URL + "/elsewhere", SHA256: sha256}, nil); err == nil || !strings.Contains(err.Error(), "does not say which plugin it holds") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/plugin/catalog"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 	"github.com/racflow/racflow/sdk"
@@ -69,7 +69,7 @@ func (k known) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 }
 
 // Require implements pipeline.Requiring.
-func (k known) Require(dir string, required []plugin.Requirement) pipeline.Catalog {
+func (k known) Require(dir string, required []require.Plugin) pipeline.Catalog {
 	if c, ok := k.Catalog.(pipeline.Requiring); ok {
 		return known{c.Require(dir, required)}
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/grammar"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/file/rule"
-	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/plugin/catalog"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 	"github.com/racflow/racflow/sdk"
@@ -20,9 +20,9 @@ type document struct {
 	version   int
 	text      text
 	root      *block
-	file      *pipeline.File       // from the last text with variables; nil: none had any
-	secrets   *redact.Secrets      // of that file
-	required  []plugin.Requirement // of the last text that has some
+	file      *pipeline.File   // from the last text with variables; nil: none had any
+	secrets   *redact.Secrets  // of that file
+	required  []require.Plugin // of the last text that has some
 }
 
 // request is a question about a place in a document.

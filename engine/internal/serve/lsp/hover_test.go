@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/file/require"
 )
 
 func TestHover(t *testing.T) {
@@ -88,7 +88,7 @@ func TestDefinition(t *testing.T) {
 
 // TestChangeKeeps: a text that does not parse has what the check of the text before found.
 func TestChangeKeeps(t *testing.T) {
-	s := &server{documents: map[string]*document{"file:///p.hcl": {required: []plugin.Requirement{{Name: "mine"}}}}}
+	s := &server{documents: map[string]*document{"file:///p.hcl": {required: []require.Plugin{{Name: "mine"}}}}}
 	s.options.Load = pipeline.Options{Dir: t.TempDir(), Catalog: &testCatalog{}}
 	d := &document{uri: "file:///p.hcl", path: "p.hcl", text: newText("pipeline \"p\" {")}
 	diags := s.check(t.Context(), d)

@@ -1,4 +1,4 @@
-package plugin
+package require
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 
 // What a file requires is read without the rest of it, which may be wrong.
 func TestRequirements(t *testing.T) {
-	got, diags := Requirements("/files/p.hcl", []byte(`
+	got, diags := All("/files/p.hcl", []byte(`
 required_plugins {
   mine = {
     source   = "ghcr.io/acme/racflow-plugin-mine"
@@ -32,7 +32,7 @@ pipeline "p" {
   retrieve "x" { from = nothing.of.this }
 }
 `))
-	want := []Requirement{
+	want := []Plugin{
 		{Name: "mine", Source: "ghcr.io/acme/racflow-plugin-mine", Version: "~> 1.2", Allow: program.Allow{
 			Hosts: []string{"api.example.com:443", "*.example.com:443", "[::1]:80"}, Read: []string{"/files/models", "/data"}, Write: []string{"/files/out"}, Disk: 4 << 30, Unconfined: true,
 		}},
@@ -74,7 +74,7 @@ func TestMistakes(t *testing.T) {
 		"}\nrequired_plugins {":                            "2:1 A file has one required_plugins block; there is one on line 1 already",
 		`m = { source = "a/b" ` + "\n" + `  read = ["x" }`: "2:",
 	} {
-		_, diags := Requirements("p.hcl", []byte("required_plugins { "+entry+" }"))
+		_, diags := All("p.hcl", []byte("required_plugins { "+entry+" }"))
 		text := ""
 		for _, d := range diags {
 			text += fmt.Sprintf("%d:%d %s\n", d.Subject.Start.Line, d.Subject.Start.Column, d.Detail)

@@ -1,7 +1,6 @@
-package plugin
+package require
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,8 +20,8 @@ import (
 // Block is the type of the top-level block that holds requirements.
 const Block = "required_plugins"
 
-// Requirement is a plugin that a file requires.
-type Requirement struct {
+// Plugin is a plugin that a file requires.
+type Plugin struct {
 	Name string
 	// Source is where the plugin comes from: registry/repository, a folder that is an OCI layout
 	// ("./folder" or "oci:./folder", relative to the file), or the https address of an archive. Empty:
@@ -37,9 +36,9 @@ type Requirement struct {
 	VersionRange hcl.Range
 }
 
-// Requirements reads only the requirements of a pipeline file. It reports errors in the block, and
+// All reads only the requirements of a pipeline file. It reports errors in the block, and
 // in the syntax of the file.
-func Requirements(path string, src []byte) ([]Requirement, hcl.Diagnostics) {
+func All(path string, src []byte) ([]Plugin, hcl.Diagnostics) {
 	f, diags := bounded.Parse(src, path)
 	if diags.HasErrors() {
 		return nil, diags
@@ -47,16 +46,16 @@ func Requirements(path string, src []byte) ([]Requirement, hcl.Diagnostics) {
 	content, _, _ := f.Body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: Block}}})
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
-		return nil, errorAt(bounded.Top(path).Range(), "Cannot find the file's folder", "%v.", err)
+		return nil, bounded.ErrorAt(bounded.Top(path).Range(), "Cannot find the file's folder", "%v.", err)
 	}
 	return Read(content.Blocks, dir)
 }
 
 // Read reads the requirements from the blocks of a file in folder dir; it allows one block at most.
-func Read(blocks hcl.Blocks, dir string) (all []Requirement, diags hcl.Diagnostics) {
+func Read(blocks hcl.Blocks, dir string) (all []Plugin, diags hcl.Diagnostics) {
 	for i, b := range blocks {
 		if i > 0 {
-			diags = append(diags, errorAt(b.DefRange, "Duplicate block", "A file has one %s block; there is one on line %d already.", Block, blocks[0].DefRange.Start.Line)...)
+			diags = append(diags, bounded.ErrorAt(b.DefRange, "Duplicate block", "A file has one %s block; there is one on line %d already.", Block, blocks[0].DefRange.Start.Line)...)
 			continue
 		}
 		attrs, bad := b.Body.JustAttributes()
@@ -67,16 +66,16 @@ func Read(blocks hcl.Blocks, dir string) (all []Requirement, diags hcl.Diagnosti
 			all = append(all, r)
 		}
 	}
-	slices.SortFunc(all, func(a, b Requirement) int { return a.Range.Start.Byte - b.Range.Start.Byte })
+	slices.SortFunc(all, func(a, b Plugin) int { return a.Range.Start.Byte - b.Range.Start.Byte })
 	return all, diags
 }
 
 // read reads one entry.
-func read(attr *hcl.Attribute, dir string) (Requirement, hcl.Diagnostics) {
-	r := Requirement{Name: attr.Name, Range: attr.NameRange, SourceRange: attr.NameRange, VersionRange: attr.NameRange}
+func read(attr *hcl.Attribute, dir string) (Plugin, hcl.Diagnostics) {
+	r := Plugin{Name: attr.Name, Range: attr.NameRange, SourceRange: attr.NameRange, VersionRange: attr.NameRange}
 	items, diags := entries(attr.Expr)
 	if !hclsyntax.ValidIdentifier(attr.Name) || strings.HasSuffix(attr.Name, ".json") {
-		diags = append(diags, errorAt(attr.NameRange, "Invalid name", "A plugin's name has letters, digits, - and _.")...)
+		diags = append(diags, bounded.ErrorAt(attr.NameRange, "Invalid name", "A plugin's name has letters, digits, - and _.")...)
 	}
 	known := grammar.Described(Block).Entries
 	for _, item := range items {
@@ -86,7 +85,7 @@ func read(attr *hcl.Attribute, dir string) (Requirement, hcl.Diagnostics) {
 			bad = literal(value, &r.Source)
 			r.SourceRange = value.Range()
 			if len(bad) == 0 && strings.TrimSpace(r.Source) == "" {
-				bad = errorAt(r.SourceRange, "Value out of range", "The source is empty. Name a repository, such as \"ghcr.io/acme/racflow-plugin-mine\", or leave it out while the plugin is being developed.")
+				bad = bounded.ErrorAt(r.SourceRange, "Value out of range", "The source is empty. Name a repository, such as \"ghcr.io/acme/racflow-plugin-mine\", or leave it out while the plugin is being developed.")
 			}
 		case "version":
 			bad = literal(value, &r.Version)
@@ -106,12 +105,12 @@ func read(attr *hcl.Attribute, dir string) (Requirement, hcl.Diagnostics) {
 			bad = literal(value, &confined)
 			r.Allow.Unconfined = len(bad) == 0 && !confined
 		default:
-			bad = errorAt(item.at, "Unsupported argument", "An entry of %s has no argument %q.%s", Block, item.name, rule.DidYouMean(item.name, known.Names()))
+			bad = bounded.ErrorAt(item.at, "Unsupported argument", "An entry of %s has no argument %q.%s", Block, item.name, rule.DidYouMean(item.name, known.Names()))
 		}
 		diags = append(diags, bad...)
 	}
 	if r.Source == "" && !diags.HasErrors() && (r.Version != "" || r.SHA256 != nil) {
-		diags = append(diags, errorAt(r.Range, "Missing argument", "Say where the plugin %q comes from: source = \"ghcr.io/acme/racflow-plugin-%s\". Without a source, an entry says only what a plugin that is being developed may reach.", r.Name, r.Name)...)
+		diags = append(diags, bounded.ErrorAt(r.Range, "Missing argument", "Say where the plugin %q comes from: source = \"ghcr.io/acme/racflow-plugin-%s\". Without a source, an entry says only what a plugin that is being developed may reach.", r.Name, r.Name)...)
 	}
 	return r, diags
 }
@@ -130,7 +129,7 @@ func entries(e hcl.Expression) (all []argument, diags hcl.Diagnostics) {
 		a := argument{at: pair.Key.Range(), value: pair.Value}
 		bad := literal(pair.Key, &a.name)
 		if slices.ContainsFunc(all, func(before argument) bool { return before.name == a.name }) {
-			bad = append(bad, errorAt(a.at, "Duplicate name", "%s stands here twice. Remove one of them.", a.name)...)
+			bad = append(bad, bounded.ErrorAt(a.at, "Duplicate name", "%s stands here twice. Remove one of them.", a.name)...)
 		}
 		if diags = append(diags, bad...); !bad.HasErrors() {
 			all = append(all, a)
@@ -157,17 +156,12 @@ func texts(e hcl.Expression) (all []string, places []hcl.Range, diags hcl.Diagno
 	return all, places, diags
 }
 
-// errorAt returns a diagnostic at a range.
-func errorAt(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
-}
-
 // hosts reads hosts with their ports.
 func hosts(e hcl.Expression) ([]string, hcl.Diagnostics) {
 	all, places, diags := texts(e)
 	for i, text := range all {
 		if _, err := confine.ParseHost(text); err != nil && !diags.HasErrors() {
-			diags = append(diags, errorAt(places[i], "Value out of range", "%q is no host with a port. Write it as in \"api.example.com:443\".", text)...)
+			diags = append(diags, bounded.ErrorAt(places[i], "Value out of range", "%q is no host with a port. Write it as in \"api.example.com:443\".", text)...)
 		}
 	}
 	return all, diags
@@ -179,7 +173,7 @@ func size(e hcl.Expression) (int64, hcl.Diagnostics) {
 	diags := literal(e, &text)
 	n, err := memory.ParseSize(text)
 	if err != nil && !diags.HasErrors() {
-		diags = errorAt(e.Range(), "Value out of range", "%v.", err)
+		diags = bounded.ErrorAt(e.Range(), "Value out of range", "%v.", err)
 	}
 	return n, diags
 }
@@ -190,7 +184,7 @@ func paths(e hcl.Expression, dir string) ([]string, hcl.Diagnostics) {
 	for i, text := range all {
 		switch {
 		case strings.TrimSpace(text) == "" && !diags.HasErrors():
-			diags = append(diags, errorAt(places[i], "Value out of range", "The path is empty. Name a file or folder, relative to this file.")...)
+			diags = append(diags, bounded.ErrorAt(places[i], "Value out of range", "The path is empty. Name a file or folder, relative to this file.")...)
 		case !filepath.IsAbs(text):
 			all[i] = filepath.Join(dir, text)
 		}
