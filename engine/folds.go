@@ -15,7 +15,6 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
-	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/engine/internal/run/stage"
@@ -118,7 +117,7 @@ func rowsOf(ctx context.Context, s *generation.Source) (all []source.Row, err er
 
 // copyKey is what copies of a text have in common: case, white space and punctuation aside.
 func copyKey(text string) string {
-	normal := doctor.Normal(text)
+	normal := source.Normal(text)
 	bare := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.IsPunct(r) {
 			return -1

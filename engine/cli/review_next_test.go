@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 const nextFile = rememberedReach + `
@@ -86,7 +86,7 @@ func newLabelling(t *testing.T, set string, labelled int, seed uint64) *labellin
 	l.table("pool.tsv", l.pool, false)
 	l.table("test.tsv", test[:min(len(test), 1000)], true)
 	for _, r := range l.pool {
-		l.gold[doctor.Normal(r.Text)] = r.Label
+		l.gold[source.Normal(r.Text)] = r.Label
 	}
 	l.random = slices.Clone(l.pool)
 	random.Shuffle(len(l.random), func(i, j int) { l.random[i], l.random[j] = l.random[j], l.random[i] })
@@ -131,7 +131,7 @@ func (l *labelling) next(n int) {
 	must(l.t, racflow(l.t, l.dir, append([]string{"run", "--output", "out.jsonl", "--overwrite"}, l.args...)...))
 	r := startReview(l.t, l.dir, slices.Concat([]string{"newest", "--next", fmt.Sprint(n)}, l.args[:len(l.args)-3])...)
 	for _, c := range r.cases() {
-		request, err := json.Marshal(map[string]any{"case": c.ID, "label": l.gold[doctor.Normal(c.Text)], "new": true, "reviewer": "Ada", "page": "1"})
+		request, err := json.Marshal(map[string]any{"case": c.ID, "label": l.gold[source.Normal(c.Text)], "new": true, "reviewer": "Ada", "page": "1"})
 		if err != nil {
 			l.t.Fatal(err)
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/engine/internal/progress"
-	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 )
@@ -96,8 +95,8 @@ type Knowledge struct {
 	drawn    *all                 // entries of the backing's pages: random examples are drawn from them
 	embeds   Meter
 	searches Meter
-	observe  outcome.Observer // is notified of calls; may be nil
-	pipeline string           // the pipeline that observe observes
+	observe  progress.CallObserver // is notified of calls; may be nil
+	pipeline string                // the pipeline that observe observes
 }
 
 // Options configure Open beside the block and its stages.

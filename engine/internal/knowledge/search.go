@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/process/retry"
-	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -156,13 +156,16 @@ func (k *Knowledge) search(ctx context.Context, collection string, r sdk.Ranking
 		r.Norm = k.attached.Norm()
 	}
 	found, err := k.store.Retrieve(ctx, collection, r, queries)
-	done(outcome.CallEnded(err))
+	done(progress.CallEnded(err))
 	return found, err
 }
 
 // call notifies the observer of a call of the embedder or the store.
-func (k *Knowledge) call(ctx context.Context, s *pipeline.Stage, rows int) (context.Context, func(outcome.CallDone)) {
-	return outcome.ObserverOr(k.observe).Call(ctx, outcome.StageCall{
+func (k *Knowledge) call(ctx context.Context, s *pipeline.Stage, rows int) (context.Context, func(progress.CallDone)) {
+	if k.observe == nil {
+		return ctx, func(progress.CallDone) {}
+	}
+	return k.observe.Call(ctx, progress.StageCall{
 		Pipeline: k.pipeline, Stage: string(s.Kind) + "." + k.block.Name, Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: rows,
 	})
 }
@@ -205,7 +208,7 @@ func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, err
 		vectors, err = k.embedder.Embed(ctx, sdk.RoleQuery, texts)
 		return err
 	}}.Do(ctx, nil)
-	done(outcome.CallEnded(err))
+	done(progress.CallEnded(err))
 	failed := sdk.RowErrors{}
 	if err := TakeRows(failed, err); err != nil {
 		return nil, fmt.Errorf("embed: %w", err)
@@ -224,7 +227,7 @@ type Meter struct{ rows, busy atomic.Int64 }
 
 // Begin starts the work for a pipeline's items. It resets the meters, which have counted the
 // learning of stages, and makes o observe calls; o may be nil.
-func (k *Knowledge) Begin(pipeline string, o outcome.Observer) {
+func (k *Knowledge) Begin(pipeline string, o progress.CallObserver) {
 	k.pipeline, k.observe = pipeline, o
 	for _, m := range []*Meter{&k.embeds, &k.searches} {
 		m.rows.Store(0)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/source/rows"
 	"github.com/racflow/racflow/sdk"
+	"golang.org/x/text/unicode/norm"
 )
 
 // missing returns the error of a file without the column of the text. It proposes a mapping that
@@ -332,4 +333,10 @@ func (f *file) startFields(next func() (line int, fields []Field, invalid, err e
 		return read()
 	}
 	return nil
+}
+
+// Normal returns a text in the form in which texts are compared: Unicode NFC, lower case, with one
+// space for each run of white space.
+func Normal(text string) string {
+	return strings.ToLower(norm.NFC.String(strings.Join(strings.Fields(text), " ")))
 }

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -197,7 +197,7 @@ type Decisions map[string]Row
 func Of(rows []Row) Decisions {
 	d := make(Decisions, len(rows))
 	for _, r := range rows {
-		text := doctor.Normal(r.Text)
+		text := source.Normal(r.Text)
 		if before, known := d[text]; !r.Drops() && (!known || r.Replaces == "" || before.Replaces != "") {
 			d[text] = r
 		}
@@ -205,12 +205,12 @@ func Of(rows []Row) Decisions {
 	return d
 }
 
-// Find returns the decision about a text. It compares texts as racflow doctor does (doctor.Normal):
+// Find returns the decision about a text. It compares texts as racflow doctor does (source.Normal):
 // ignoring case and the amount of white space.
 func (d Decisions) Find(text string) (Row, bool) {
 	if len(d) == 0 {
 		return Row{}, false
 	}
-	r, ok := d[doctor.Normal(text)]
+	r, ok := d[source.Normal(text)]
 	return r, ok
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/racflow/racflow/engine/internal/source"
 )
 
 // copies groups the rows of a set, by position, that have the same text as others. Groups and rows
@@ -147,12 +149,12 @@ func nearTo(a, b Row) Place {
 func alike(ctx context.Context, knowledge, input *Set) (all []Finding, err error) {
 	var texts []string
 	for _, r := range knowledge.Rows {
-		texts = append(texts, Normal(r.Text))
+		texts = append(texts, source.Normal(r.Text))
 	}
 	n := len(texts)
 	if input != nil {
 		for _, r := range input.Rows {
-			texts = append(texts, Normal(r.Text))
+			texts = append(texts, source.Normal(r.Text))
 		}
 	}
 	row := func(i int) Row {

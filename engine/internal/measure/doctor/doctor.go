@@ -12,8 +12,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/racflow/racflow/engine/internal/source"
 )
 
@@ -416,17 +414,11 @@ func short(text string) string {
 	return text[:end] + "…"
 }
 
-// Normal returns a text in the form in which texts are compared: Unicode NFC, lower case, with one
-// space for each run of white space.
-func Normal(text string) string {
-	return strings.ToLower(norm.NFC.String(strings.Join(strings.Fields(text), " ")))
-}
-
 // keyOf hashes the normal form of a text (FNV-1a). Among a million texts, two share a hash by
 // chance once in 40 million times.
 func keyOf(text string) uint64 {
 	h := fnv.New64a()
-	_, _ = io.WriteString(h, Normal(text)) // never fails
+	_, _ = io.WriteString(h, source.Normal(text)) // never fails
 	return h.Sum64()
 }
 

@@ -2,9 +2,9 @@ package outcome
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -28,8 +28,8 @@ type nobody struct{}
 func (nobody) Batch(ctx context.Context, _ string, _ []ObservedItem) (context.Context, func([]Result)) {
 	return ctx, func([]Result) {}
 }
-func (nobody) Call(ctx context.Context, _ StageCall) (context.Context, func(CallDone)) {
-	return ctx, func(CallDone) {}
+func (nobody) Call(ctx context.Context, _ progress.StageCall) (context.Context, func(progress.CallDone)) {
+	return ctx, func(progress.CallDone) {}
 }
 func (nobody) Request(context.Context, ServiceRequest) (func(), func(ServiceReply)) {
 	return func() {}, func(ServiceReply) {}
@@ -51,9 +51,7 @@ type Observer interface {
 	// returned context. done is called once, with the results of the items that were answered or
 	// failed; the others were left.
 	Batch(ctx context.Context, pipeline string, items []ObservedItem) (within context.Context, done func([]Result))
-	// Call reports a call of a stage. The call gets the returned context, and done is called at its
-	// end.
-	Call(ctx context.Context, c StageCall) (within context.Context, done func(CallDone))
+	progress.CallObserver
 	// Request reports that a stage wants to send a request to a service. sent is called when it may
 	// send, unless it is refused, and done at the end.
 	Request(ctx context.Context, r ServiceRequest) (sent func(), done func(ServiceReply))
@@ -79,21 +77,6 @@ type ObservedItem struct {
 	Trace sdk.Trace // given by its caller; zero: none
 }
 
-// StageCall is one call of a stage with some items.
-type StageCall struct {
-	Pipeline, Stage string
-	Use             string   // the plugin stage
-	Model           string   // named by its config; empty: none
-	Kind            sdk.Kind // empty: a retrieve stage
-	Rows            int
-}
-
-// CallDone says how a call of a stage ended.
-type CallDone struct {
-	RowErrors int   // rows that failed; others may not have
-	Err       error // set: all rows failed
-}
-
 // ServiceRequest is one request to a service.
 type ServiceRequest struct {
 	Pipeline, Stage, Use, Model string
@@ -107,24 +90,4 @@ type ServiceReply struct {
 	Usage  sdk.Usage  // as the service reported it
 	Cost   float64    // of Usage, by the stage's price
 	Err    error
-}
-
-// CallEnded returns the CallDone for a call's error; nil is success. Results that come later are no
-// errors.
-func CallEnded(err error) CallDone {
-	var rows sdk.RowErrors
-	var later *sdk.Pending
-	switch {
-	case errors.As(err, &rows):
-		d := CallDone{}
-		for _, err := range rows {
-			if CallEnded(err).Err != nil {
-				d.RowErrors++
-			}
-		}
-		return d
-	case errors.As(err, &later):
-		return CallDone{}
-	}
-	return CallDone{Err: err}
 }

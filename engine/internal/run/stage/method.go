@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/process/retry"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/wire"
@@ -158,11 +159,11 @@ func (s *stage) invoke(ctx context.Context, records []*Record) error {
 		return s.ending.err()
 	}
 	start := time.Now()
-	ctx, done := s.graph.options.Observe.Call(ctx, outcome.StageCall{
+	ctx, done := s.graph.options.Observe.Call(ctx, progress.StageCall{
 		Pipeline: s.graph.pipeline.Name, Stage: s.String(), Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: len(records),
 	})
 	err := retry.Bounded(ctx, s.Stage.HangTime(), s.Stage.Info.Network, len(records), func(ctx context.Context) error { return s.method(ctx, records) })
-	done(outcome.CallEnded(err))
+	done(progress.CallEnded(err))
 	if cause := stopOf(err); cause != nil {
 		s.graph.stop(s, cause)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -46,7 +47,7 @@ type Case struct {
 }
 
 // idOf returns the ID of the case about a text or a row.
-func idOf(text, row string) string { return reviewed.ID(doctor.Normal(text), row) }
+func idOf(text, row string) string { return reviewed.ID(source.Normal(text), row) }
 
 // sort puts the most doubtful cases first.
 func sort(cases []Case) {
@@ -105,7 +106,7 @@ func ofRun(ctx context.Context, run *explain.Run, decide func(*explain.Brief) bo
 	form := run.Manifest().LabelForm
 	at := map[string]int{} // number of the case by normal text, from 1
 	more := func(b *explain.Brief) bool {
-		n := at[doctor.Normal(b.Text)]
+		n := at[source.Normal(b.Text)]
 		if n > 0 {
 			cases[n-1].Items = append(cases[n-1].Items, b.ID)
 		}
@@ -133,7 +134,7 @@ func ofRun(ctx context.Context, run *explain.Run, decide func(*explain.Brief) bo
 		}
 		c := caseOf(item, form)
 		cases = append(cases, c)
-		at[doctor.Normal(c.Text)] = len(cases)
+		at[source.Normal(c.Text)] = len(cases)
 		if err := keep(c, item); err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
@@ -34,7 +35,7 @@ func choose(ctx context.Context, run *explain.Run, place Place, n int) (*choice,
 		if err != nil {
 			return nil, err
 		}
-		text := doctor.Normal(b.Text)
+		text := source.Normal(b.Text)
 		if !answered(b) || b.Decided != nil || seen[text] {
 			continue
 		}
@@ -82,7 +83,7 @@ func lessons(ctx context.Context, run *explain.Run, knowledge string, texts []st
 		if e := entries[i]; e.ID != "" {
 			all[i].covered = standing(e.Dense)
 		}
-		normal[i], normal[len(texts)+i] = doctor.Normal(text), doctor.Normal(entries[i].Text)
+		normal[i], normal[len(texts)+i] = source.Normal(text), source.Normal(entries[i].Text)
 	}
 	pairs, err := doctor.NearPairs(ctx, normal, func(a, b int) bool { return b < len(texts) || b-len(texts) == a })
 	for _, p := range pairs {

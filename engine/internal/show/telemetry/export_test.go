@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
@@ -30,11 +31,11 @@ import (
 func few(t *testing.T, tel *telemetry.Telemetry) {
 	ctx, end := tel.Command(t.Context(), "racflow run")
 	within, done := tel.Batch(ctx, "p", []outcome.ObservedItem{{ID: "a"}, {ID: "a"}, {ID: "left"}})
-	called, ended := tel.Call(within, outcome.StageCall{Pipeline: "p", Stage: "sample.llm", Use: "openai", Model: "m", Kind: sdk.KindSample, Rows: 2})
+	called, ended := tel.Call(within, progress.StageCall{Pipeline: "p", Stage: "sample.llm", Use: "openai", Model: "m", Kind: sdk.KindSample, Rows: 2})
 	sent, replied := tel.Request(called, outcome.ServiceRequest{Pipeline: "p", Stage: "sample.llm", Use: "openai", Model: "m", Kind: sdk.KindSample, Endpoint: "https://example.org/v1"})
 	sent()
 	replied(outcome.ServiceReply{Status: sdk.StatusOK, Usage: sdk.Usage{InputTokens: 5, OutputTokens: 2}, Cost: .5})
-	ended(outcome.CallDone{Err: sdk.Invalid(fmt.Errorf("it says the word"))})
+	ended(progress.CallDone{Err: sdk.Invalid(fmt.Errorf("it says the word"))})
 	missing := []*outcome.Failure{{Stage: "sample.llm"}}
 	done([]outcome.Result{
 		{ID: "a", Text: "the word", Answer: "x", Flagged: true, Cost: .5, Missing: missing, Votes: []outcome.Vote{{Voter: "v", Answer: "y"}, {Voter: "w", Answer: "y"}, {Voter: "w", Answer: "x", Accepted: true}}},

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
 )
@@ -166,7 +167,7 @@ func (t *Telemetry) about(r *outcome.Result) []attribute.KeyValue {
 }
 
 // Call implements outcome.Observer.
-func (t *Telemetry) Call(ctx context.Context, c outcome.StageCall) (context.Context, func(outcome.CallDone)) {
+func (t *Telemetry) Call(ctx context.Context, c progress.StageCall) (context.Context, func(progress.CallDone)) {
 	var span trace.Span
 	if t.provider != nil {
 		attributes := []attribute.KeyValue{
@@ -180,7 +181,7 @@ func (t *Telemetry) Call(ctx context.Context, c outcome.StageCall) (context.Cont
 		ctx = traced(ctx)
 	}
 	start := time.Now()
-	return ctx, func(d outcome.CallDone) {
+	return ctx, func(d progress.CallDone) {
 		m := t.metrics
 		m.seconds.WithLabelValues(c.Pipeline, c.Stage).Observe(time.Since(start).Seconds())
 		m.rows.WithLabelValues(c.Pipeline, c.Stage).Add(float64(c.Rows))
