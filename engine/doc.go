@@ -1,5 +1,4 @@
-// Package engine opens pipelines and processes items with them. Both the command racflow and
-// other Go programs use it: what one of them can do, all can.
+// Package engine opens pipelines and takes items through them, for Go programs.
 //
 //	func main() {
 //		stages := Serve(plugins.All()) // first of all
@@ -30,11 +29,10 @@
 // A file is used as the program opens it. A program that opens files of strangers sets Options.Trust, which decides
 // about what a file wants beyond its folder: hosts, secrets, files, programs.
 //
-// A Workspace holds what is needed to open files: the state folder, the plugins, the
-// processes, and what calls of services share. Tools that work on files without
-// running them, such as editors, use its Read and its Catalog.
-//
 // The package does not write to standard output or standard error, or read standard input:
 // Options.Log and Options.Events get reports, and mistakes in a file are a
-// DiagnosticsError. Texts name options as Options.NAME. The command adds flags, tables and exit codes.
+// DiagnosticsError. Texts name options as Options.NAME.
+//
+// What this package shows are types of its own, so that the rooms behind it may change. Package workspace does
+// its work, for the command and the server as well.
 package engine

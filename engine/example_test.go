@@ -9,13 +9,12 @@ import (
 
 	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/enginetest"
-	"github.com/racflow/racflow/engine/internal/measure/eval"
 )
 
 // builtin is what main keeps of its first statement, for a program
 // Serve(plugins.All()). A test has no main of its own, so it is done before
 // that, with small stages.
-var builtin = engine.Serve(append(enginetest.Stages(), enginetest.Alphabet(), enginetest.TheirsFile(), paid(), asker(), moody(), picky()))
+var builtin = engine.Serve(enginetest.Stages())
 
 // open opens a pipeline.
 func open(ctx context.Context) (p *engine.Pipeline, done func()) {
@@ -111,27 +110,18 @@ func ExamplePipeline_Plan() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, k := range plan.Knowledge {
-		fmt.Printf("%s: %d entries to embed\n", k.Name, k.Added)
-	}
-	fmt.Println(plan.Items, "items")
-	// Output:
-	// utterances: 560 entries to embed
-	// 3 items
+	fmt.Println(plan.Embed, "entries to embed,", plan.Items, "items")
+	// Output: 560 entries to embed, 3 items
 }
 
 func ExamplePipeline_Evaluate() {
 	ctx := context.Background()
 	p, done := open(ctx)
 	defer done()
-	found, err := p.Evaluate(ctx, eval.Options{Sweep: []eval.Target{{Name: "near.top_k", Values: []string{"1", "60"}}}})
+	found, err := p.Evaluate(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, row := range found.Rows {
-		fmt.Println(row.Set, row.Report.Scored, "items with a label")
-	}
-	// Output:
-	// [1] 3 items with a label
-	// [60] 3 items with a label
+	fmt.Printf("%d items with a label: accuracy %.2f, between %.2f and %.2f\n", found.Scored, found.Accuracy, found.Low, found.High)
+	// Output: 3 items with a label: accuracy 0.67, between 0.21 and 0.94
 }

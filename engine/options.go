@@ -1,314 +1,30 @@
 package engine
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/file/trust"
-	"github.com/racflow/racflow/engine/internal/knowledge"
-	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
-	"github.com/racflow/racflow/engine/internal/measure/doctor"
-	"github.com/racflow/racflow/engine/internal/measure/eval"
-	"github.com/racflow/racflow/engine/internal/measure/tune"
-	"github.com/racflow/racflow/engine/internal/plugin"
-	"github.com/racflow/racflow/engine/internal/process/disk"
-	"github.com/racflow/racflow/engine/internal/process/host"
-	"github.com/racflow/racflow/engine/internal/process/program"
-	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/engine/internal/progress"
-	"github.com/racflow/racflow/engine/internal/run/governor"
-	"github.com/racflow/racflow/engine/internal/run/journal"
-	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
-	"github.com/racflow/racflow/engine/internal/run/spend"
-	"github.com/racflow/racflow/engine/internal/source"
-	"github.com/racflow/racflow/engine/internal/source/document"
-	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
-
-// Columns says what the rows of the input have beside their ids and texts, for output formats that
-// begin with the columns. It reads all rows if the file does not begin with the names of its
-// columns, or if types is set. If the input can be read only once, it opens it but reads none of
-// its rows.
-func (p *Pipeline) Columns(types bool) (result.Input, error) {
-	rows, err := p.Rows()
-	if err != nil {
-		return result.Input{}, err
-	}
-	if !p.rereadable() {
-		names, known := rows.Fields()
-		p.opened = rows
-		in := result.Input{Labels: true, Form: p.chosen.LabelForm(), Open: !known}
-		in.Add(source.Row{Fields: unknown(names)})
-		return in, nil
-	}
-	defer rows.Close() //nolint:errcheck // only read: no data can be lost
-	return inputOf(rows, p.chosen.LabelForm(), types)
-}
-
-// inputOf is Pipeline.Columns for rows that can be read again.
-func inputOf(rows *Rows, form sdk.LabelForm, types bool) (result.Input, error) {
-	names, known := rows.Fields()
-	in := result.Input{Form: form}
-	in.Add(source.Row{Fields: unknown(names)})
-	for types || !known || !in.Labels {
-		row, err := rows.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return in, err
-		}
-		in.Add(row)
-	}
-	return in, nil
-}
-
-// unknown returns fields whose values are not known.
-func unknown(names []string) []source.Field {
-	all := make([]source.Field, len(names))
-	for i, name := range names {
-		all[i].Name = name
-	}
-	return all
-}
-
-// Reaches reports whether a run over the input can have at least n results. It returns true for an
-// input that can be read only once, since nobody knows.
-func (p *Pipeline) Reaches(n int64) (bool, error) {
-	if !p.rereadable() {
-		return true, nil
-	}
-	err := p.look(func(source.Row) bool {
-		n--
-		return n > 0
-	})
-	return n <= 0, err
-}
-
-// Rows reads the items of an input.
-type Rows struct {
-	*source.Reader
-	limit int
-	share journal.Share
-
-	read  atomic.Int64 // number of rows, of all shares
-	ended atomic.Bool
-}
-
-// Next returns the next row of Options.Share; io.EOF after the last one, or after Options.Limit.
-func (r *Rows) Next() (source.Row, error) {
-	for {
-		row, err := r.next()
-		if err != nil || r.share.Has(int(r.read.Load())-1) {
-			return row, err
-		}
-	}
-}
-
-func (r *Rows) next() (source.Row, error) {
-	if r.limit > 0 && r.read.Load() >= int64(r.limit) {
-		r.ended.Store(true)
-		return source.Row{}, io.EOF
-	}
-	row, err := r.Reader.Next()
-	if err == nil {
-		r.read.Add(1)
-	} else if errors.Is(err, io.EOF) {
-		r.ended.Store(true)
-	}
-	return row, err
-}
-
-// Total returns the number of rows when all are read. about: it is an estimate, from the share of the
-// files' bytes that the rows so far took. 0: it is unknown. Any goroutine may call it at any time.
-func (r *Rows) Total() (rows int64, about bool) {
-	rows, about = r.total()
-	if s := r.share; s.IsSet() {
-		rows = (rows + int64(s.Of-s.Number)) / int64(s.Of)
-	}
-	return rows, about
-}
-
-// total is Total for all shares.
-func (r *Rows) total() (rows int64, about bool) {
-	rows = r.read.Load()
-	if r.ended.Load() {
-		return rows, false
-	}
-	bytes, size := r.Progress()
-	if rows == 0 || bytes <= 0 || bytes >= size { // the last bytes have been read, but not all their rows
-		return int64(r.limit), false
-	}
-	rows = int64(float64(rows) * float64(size) / float64(bytes))
-	if r.limit > 0 && rows >= int64(r.limit) {
-		return int64(r.limit), false
-	}
-	return rows, true
-}
-
-// input returns the source of items, from Options or the file.
-func (p *Pipeline) input() pipeline.Source {
-	s := pipeline.Source{ID: "id", Text: "text", Label: "label"}
-	if p.chosen.Input != nil {
-		s = *p.chosen.Input
-	}
-	if path := p.workspace.options.Input; path != "" {
-		s.Replace(disk.Find(path))
-	}
-	return s
-}
-
-// Rows opens the input.
-func (p *Pipeline) Rows() (*Rows, error) {
-	o, s := p.workspace.options, p.input()
-	if s.Path == "" {
-		return nil, optionError("Input", "pipeline %[2]q has no input block: name a file with %[1]s", p.chosen.Name)
-	}
-	if s.Path == "-" && o.Stdin == nil {
-		return nil, errors.New("the input is standard input, and Options.Stdin has none")
-	}
-	if r := p.opened; r != nil {
-		p.opened = nil
-		return r, nil
-	}
-	if s.Rows != nil {
-		return &Rows{Reader: source.OfRows(s.Path, s.Rows), limit: len(s.Rows)}, nil
-	}
-	m := s.Mapping()
-	m.Fields = true
-	r, err := source.Open(s.Path, s.Form, m, o.Stdin)
-	if err != nil {
-		return nil, err
-	}
-	return &Rows{Reader: r, limit: o.Limit, share: o.Share}, nil
-}
-
-// InputPath returns the file of items, "-" for Options.Stdin; empty: there is none.
-func (p *Pipeline) InputPath() string { return p.input().Path }
-
-// rereadable reports whether the input can be read more than once. Standard input and pipes cannot.
-// A missing file counts as rereadable: reading it reports the error.
-func (p *Pipeline) rereadable() bool {
-	in := p.input()
-	path := in.Path
-	_, err := os.Stat(path)
-	return in.Rows != nil || path != "-" && (err != nil && !source.IsGlob(path) || source.Regular(path))
-}
-
-// searched returns the knowledge that the last retrieve stage searches; nil: there is none.
-func (p *Pipeline) searched() (block *pipeline.Knowledge) {
-	for _, s := range p.chosen.Stages {
-		if s.Retrieve != nil && s.Enabled {
-			block = s.Retrieve.From
-		}
-	}
-	return block
-}
-
-// decided returns people's decisions about items.
-func (p *Pipeline) decided() reviewed.Decisions {
-	block := p.searched()
-	if block == nil {
-		return nil
-	}
-	rows, _ := reviewed.Read(block.Reviewed(), block.LabelForm()) // building the knowledge reports errors
-	return reviewed.Of(rows)
-}
-
-// Reads returns the files that a run reads.
-func (p *Pipeline) Reads() []string {
-	all := []string{p.file.Path}
-	read := func(path string) {
-		if files, err := source.Files(path); err == nil {
-			all = append(all, files...)
-		}
-	}
-	read(p.InputPath())
-	for _, k := range p.chosen.Knowledge() {
-		for _, s := range k.Sources {
-			if all = append(all, s.Path); s.Documents == nil && !s.Reviewed {
-				read(s.Path)
-			}
-		}
-	}
-	return all
-}
-
-// Depends returns the files, beside the input, whose content the answers depend on. files: the
-// pipeline file and what its expressions read, files of variables, the lock of plugins, and files
-// that arguments of stages name; rows: the sources of rows, which may be globs; folders: the
-// sources of documents.
-func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
-	add := func(path string) {
-		if at, err := filepath.Abs(path); err == nil && path != "-" && !slices.Contains(files, at) {
-			files = append(files, at)
-		}
-	}
-	add(p.file.Path)
-	add(plugin.LockBeside(p.file.Path))
-	for _, path := range slices.Concat(p.workspace.options.VarFiles, p.file.Reads) {
-		add(path)
-	}
-	named := func(s *pipeline.Stage) {
-		for _, path := range s.Paths() {
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // leaves out the folder of a store, which changes
-				add(path)
-			}
-		}
-	}
-	for _, s := range p.chosen.Stages {
-		named(s)
-		for _, f := range s.Fallbacks {
-			named(f.Stage)
-		}
-	}
-	for _, k := range p.chosen.Knowledge() {
-		for _, s := range k.Stages() {
-			named(s)
-		}
-		for _, from := range k.Sources {
-			if from.Documents != nil {
-				folders = append(folders, *from.Documents)
-			} else if from.Path != "-" {
-				rows = append(rows, from.Path)
-			}
-		}
-	}
-	return files, rows, folders
-}
-
-// DefaultState is the default state folder. Only its owner may use a folder of this name: its
-// rights are narrowed if they were wider. In a folder of another name, only what racflow makes in
-// it is restricted.
-const DefaultState = ".racflow"
 
 // Options holds what a program adds to a pipeline file. Only Builtin is required.
 type Options struct {
-	Builtin Builtin // from Serve
-	// Start starts a stage instead of a process of its own; nil: processes. Only tests of this module can set it: they have
-	// stages in memory.
-	Start   func(context.Context, host.Spec) (any, error)
+	Builtin Builtin  // from Serve
 	Plugins []string // folders of plugins in development, beside those that the environment names
-	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
-	Cache   string   // folder that keeps vectors and answers of services, which several workspaces may share; empty: State
+	State   string   // folder that keeps knowledge, answers and runs between runs; empty: .racflow
+	Cache   string   // folder that keeps vectors and answers of services, which several programs may share; empty: State
 
-	Dir      string              // base of relative paths in Vars, VarFiles and Input; empty: the working directory
-	Vars     map[string]string   // values of the file's variables, as HCL or bare text
-	VarFiles []string            // files of variables; later ones win
-	Set      []pipeline.Override // new values of blocks' arguments
-	Pipeline string              // the pipeline to use, if the file has several
+	Dir      string            // base of relative paths in Vars, VarFiles and Input; empty: the working directory
+	Vars     map[string]string // values of the file's variables, as HCL or bare text
+	VarFiles []string          // files of variables; later ones win
+	Set      []Override        // new values of blocks' arguments
+	Pipeline string            // the pipeline to use, if the file has several
 
 	// Getenv looks up variables of the environment for the file; nil: os.LookupEnv.
 	Getenv func(name string) (string, bool)
@@ -320,12 +36,6 @@ type Options struct {
 	Columns, KnowledgeColumns map[string]string
 	Limit                     int       // items; 0: all
 	Stdin                     io.Reader // content of "-"; nil: there is none
-	// Share is the part of the items up to Limit that this run answers; Workspace.OpenShares puts the runs together.
-	// It needs Journal, and an input that can be read again.
-	Share journal.Share
-	// WholeLimits leaves limits and budgets as they are for a share; else it gets its part of them, so that all shares
-	// together keep to them. Neither is exact: no share knows what others have left.
-	WholeLimits bool
 
 	// Journal keeps the results of Run over the input in the state folder as they come, if the
 	// input can be read again. Resume is the ID of a run that left items unanswered, or Newest: its
@@ -333,286 +43,162 @@ type Options struct {
 	// and what its stages chose when they started.
 	Journal      bool
 	Resume       string
-	ResumeAnyway bool                     // resume even if the file, the input or the knowledge has changed
-	Output       string                   // absolute path of the file of results, to know later which run left it incomplete; empty: none
-	Keep         journal.Keep             // for which items the journal keeps what was seen; empty: the file says
-	Command      *journal.ManifestCommand // kept with a new run, without secrets; may be nil
+	ResumeAnyway bool // resume even if the file, the input or the knowledge has changed
 
 	Services *Services // shared with other pipelines; nil: not shared
-
-	// Spend limits what voters that call services use, and spends it where the others are least sure, in
-	// two passes over a file (package spend). It needs Journal, and is for Work only. The results have
-	// no Cost.
-	Spend spend.Limit
-
-	// Edition makes the pipeline search its own copy of the knowledge, which nobody else changes,
-	// not even another run of the same file: generations beside those of runs. It is for long-lived
-	// pipelines (package live).
-	Edition bool
-
-	// Folds splits the rows of the knowledge into so many parts, to measure without an input: the items are
-	// these rows, and Evaluate answers those of each fold by a knowledge without them. 0: the input has the items.
-	Folds int
-	foldOptions
-
-	expected []pipeline.Override // values that an expect block gives to variables; nil: none does
-
-	Lists bool // results have texts for what each retrieve and rerank stage found
-
-	ballots bool // keep what voters returned, to hold elections again
-	// uncalibrated keeps paid voters from being asked about held-out rows: Tune learns from its own.
-	uncalibrated bool
-	strict       bool // end early if a stage has to stop, rather than answer without it, so that all figures are of one method
-
-	// Debug is a stage to debug, named as in messages ("sample.mine"; a stage of a knowledge by the
-	// knowledge's name, "embed.intents"): it is not confined and has no time limits, and
-	// Events.Debugging is called before it is opened.
-	Debug string
 
 	// Trust decides whether a file may be used that was got from somewhere: it gets what the file wants beyond its
 	// folder, before any of that happens, and its error is that of the call that loads the file. nil: all of it is
 	// granted.
 	Trust func(TrustRequest) error
 
-	// MergeLabels is asked whether labels may become one that an earlier version of racflow told apart, by blanks at
-	// their ends or their Unicode form, in knowledge that it has built; nil: that is an error.
-	MergeLabels func(question string) bool
-
-	Observe outcome.Observer // receives batches, calls and requests (package telemetry); nil: none
-
 	Log    *slog.Logger // gets what stages and the engine log; nil: no log
 	Events Events
 }
 
+// Newest stands for the ID of the newest run of a file and pipeline that left items unanswered.
+const Newest = "newest"
+
+// Override is a new value of an argument of the file.
+type Override struct {
+	Target string // STAGE.ARGUMENT, as for racflow run --set
+	Value  string // an HCL expression or a text
+}
+
+// Services is what calls of services have in common: their limits, their budget, what was learnt of models. The
+// zero value is ready, and pipelines that share one keep to one limit.
+type Services struct{ inside workspace.Services }
+
 // TrustRequest asks whether a pipeline file may have what it wants beyond its folder.
-type TrustRequest = trust.Request
+type TrustRequest struct {
+	Path   string // of the file
+	Folder string // absolute
+	Wants  []Want
+}
+
+// Want is one thing that a file wants beyond its folder.
+type Want struct {
+	Kind string // "hosts", "secrets", "files" or "plugins"
+	Text string // "gives api.example.com the secret KEY"
+	Free bool   // nobody has to grant it
+}
 
 // Events holds callbacks for what happens during the work. Several goroutines call them at once. A
 // nil callback is not called.
 type Events struct {
-	// Begun says that the run begins to take items.
-	Begun func(Begun)
-	// Answered gets results of the input as they come, a batch at a time.
-	Answered func(batch []outcome.Result)
-	// Progress reports how far long work is: the items of the input, each pass over them if there
-	// are several (Options.Spend), the building of knowledge, what stages learn from it, and Tune.
+	// Progress reports how far long work is: the items of the input, the building of knowledge, what stages learn from
+	// it.
 	Progress func(Progress)
-	// Ended gets the outcome of the input.
-	Ended func(*Outcome)
-	// Measuring gets the variant of a pipeline that Evaluate measures now.
-	Measuring func(variant string)
-	// Advice gets a sentence about something that makes figures less reliable.
-	Advice func(string)
-	// Findings gets what is certainly wrong with the rows of the knowledge and the input, found
-	// before a run or an evaluation.
-	Findings func(doctor.Report)
-	// Spent gets the cost of the calls of services, when a workspace is closed whose stages call
-	// some.
-	Spent func(governor.Snapshot)
+	// Waiting gets what a stage is waiting for, if it has answered nothing for a while.
+	Waiting func(Waiting)
 	// Warnings gets diagnostics of a file that is used nevertheless.
 	Warnings func(*DiagnosticsError)
-	// Plugins gets the third-party programs of the opened pipeline that no lock identifies, or that
-	// the file exempts from confinement.
-	Plugins func([]*program.Program)
-	// Knowledge gets a report of the work to bring a knowledge up to date.
-	Knowledge func(knowledge.BuildReport)
-	// Locked reports that another process is building a knowledge.
-	Locked func(name string, why error)
-	// Waiting gets what a stage is waiting for, if it has answered nothing for a while (package
-	// terminal).
-	Waiting func(progress.LongWait)
-	// Debugging gets the id of the process of the stage that Options.Debug names, each time it has
-	// started. The stage is opened when Debugging returns; an error gives it up.
-	Debugging func(ctx context.Context, stage string, pid int) error
-	// Later gets the state of a wait for results that come later, if the stage knows how far they
-	// are.
-	Later func(retry.PendingWait)
+	// Advice gets a sentence about something that makes figures less reliable.
+	Advice func(string)
 }
 
-// waits passes on the state of a wait for results that come later.
-func (e Events) waits(w retry.PendingWait) {
-	switch {
-	case w.Note != "" && e.Later != nil:
-		e.Later(w)
-	case w.Note == "" && e.Waiting != nil:
-		e.Waiting(progress.LongWait{Stage: w.Stage, Why: fmt.Sprintf("its results come later, and were asked for %s ago", w.For.Round(time.Second)), For: w.For})
-	}
+// Progress is a report of how far a piece of work is.
+type Progress struct {
+	Doing string // "answering", "embedding", ...
+	Name  string // the object of the work, such as a knowledge; may be empty
+	Unit  string // of Done and Total, such as "item" or "byte"
+	Done  int64
+	Total int64 // 0: unknown
+	About bool  // Total is an estimate from how much of a file has been read
+
+	Passages int64   // so far, if a knowledge is built from documents
+	Flagged  int64   // among the items done
+	Failed   int64   // among the items done
+	Paid     float64 // cost of calls of services so far, in the currency of the prices
 }
 
-// Begun describes a run as it begins.
-type Begun struct {
-	Pipeline *pipeline.Pipeline
-	Run      string // its ID; empty: it has no journal
-	Resumed  bool
-	Answered int      // items with answers in the journal
-	Changed  int      // lines of the journal that were changed later: their items are answered again
-	Earlier  string   // the newest run of this file and input, if it ended early and is not resumed
-	Removed  []string // IDs of finished runs that are no longer kept
+// Waiting says what calls of a stage wait for.
+type Waiting struct {
+	Stage string // "sample.llm"
+	Calls int    // how many wait; 0: unknown
+	Why   string
+	For   time.Duration // how long the stage has been silent
+	Again time.Duration // until the next try; 0: unknown
 }
 
-// OptionError says that an option does not suit a file. Its text names the option as Options.NAME,
-// as all texts of the engine do.
+// DiagnosticsError says what is wrong with a file, and where.
+// hcl.NewDiagnosticTextWriter prints it, with the lines from Sources.
+type DiagnosticsError struct {
+	Diagnostics hcl.Diagnostics
+	Sources     map[string]*hcl.File // by name
+}
+
+// Error returns a line for each diagnostic: FILE:LINE:COLUMN: summary: detail.
+func (e *DiagnosticsError) Error() string { return (*workspace.DiagnosticsError)(e).Error() }
+
+// OptionError says that an option does not suit a file.
 type OptionError struct {
 	Option string // field name
-	text   string
+	Text   string // names the option as Options.NAME
 }
 
-func (e *OptionError) Error() string { return e.text }
+func (e *OptionError) Error() string { return e.Text }
 
-// optionError makes an OptionError; %[1]s in format stands for the option's name.
-func optionError(option, format string, args ...any) error {
-	return &OptionError{option, fmt.Sprintf(format, append([]any{"Options." + option}, args...)...)}
+// ChangedError says that a run cannot be resumed, since it would mix answers from before and after
+// a change. Options.ResumeAnyway resumes it nevertheless.
+type ChangedError struct {
+	Run     string
+	Changed []string // what has changed
 }
 
-// trial tries values of arguments on the items of the input, one target after the other.
-type trial struct {
-	*Pipeline
-	subject    tune.Subject
-	metric     tune.Metric
-	split      bool // some rows are reserved for the promise
-	folds      tune.Folds
-	set        []pipeline.Override // has every voter asked; also has the kept values of variables
-	incomplete bool
+func (e *ChangedError) Error() string { return (*workspace.ChangedError)(e).Error() }
+
+// own turns an error of package workspace into one of this package.
+func own(err error) error {
+	if diagnostics, ok := errors.AsType[*workspace.DiagnosticsError](err); ok {
+		return (*DiagnosticsError)(diagnostics)
+	}
+	if option, ok := errors.AsType[*workspace.OptionError](err); ok {
+		return (*OptionError)(option)
+	}
+	if changed, ok := errors.AsType[*workspace.ChangedError](err); ok {
+		return (*ChangedError)(changed)
+	}
+	return err
 }
 
-// try tries the values of each target. A better value of a variable stays set for later targets, and
-// is written. A better value of an argument is not kept, because the file would still say otherwise.
-func (t *trial) try(ctx context.Context, targets []eval.Target) (all []tune.ValueTried, err error) {
-	now := map[bool][]float64{} // scores with t.set, by whether some stages are off
-	for _, target := range targets {
-		tried := tune.ValueTried{ValueTarget: tune.ValueTarget{Target: target}}
-		if variable := tried.Variable(); variable != "" {
-			tried.Now = tune.ValueOf(t.file, variable)
-		}
-		values, off, err := t.changing(target)
-		if err != nil {
-			return nil, err
-		}
-		if now[off != nil] == nil {
-			if now[off != nil], err = t.scores(ctx, "as it is", off); err != nil {
-				return nil, err
+// inside returns the options as package workspace has them.
+func (o Options) inside() workspace.Options {
+	w := workspace.Options{
+		Builtin: o.Builtin.stages, Plugins: o.Plugins, State: o.State, Cache: o.Cache,
+		Dir: o.Dir, Vars: o.Vars, VarFiles: o.VarFiles, Pipeline: o.Pipeline, Getenv: o.Getenv,
+		Input: o.Input, Columns: o.Columns, KnowledgeColumns: o.KnowledgeColumns, Limit: o.Limit, Stdin: o.Stdin,
+		Journal: o.Journal, Resume: o.Resume, ResumeAnyway: o.ResumeAnyway,
+		Log: o.Log, Events: o.Events.inside(),
+	}
+	for _, s := range o.Set {
+		w.Set = append(w.Set, pipeline.Override(s))
+	}
+	if o.Services != nil {
+		w.Services = &o.Services.inside
+	}
+	if o.Trust != nil {
+		w.Trust = func(r workspace.TrustRequest) error {
+			request := TrustRequest{Path: r.Path, Folder: r.Folder}
+			for _, want := range r.Wants {
+				request.Wants = append(request.Wants, Want{string(want.Kind), want.Text, want.Free})
 			}
-		}
-		tried.Values = []string{tried.Now}
-		scores := [][]float64{now[off != nil]}
-		for _, value := range values {
-			set := pipeline.Override{Target: target.Name, Value: value}
-			of, err := t.scores(ctx, set.String(), append(slices.Clip(off), set))
-			if err != nil {
-				return nil, err
-			}
-			tried.Values, scores = append(tried.Values, value), append(scores, of)
-		}
-		tried.Choice = t.folds.Choose(scores)
-		all = append(all, tried)
-		if best, ok := tried.Best(); ok && tried.Variable() != "" {
-			t.set = overridden(t.set, []pipeline.Override{{Target: target.Name, Value: best}})
-			now = map[bool][]float64{off != nil: scores[tried.Choice.Best]}
+			return o.Trust(request)
 		}
 	}
-	return all, nil
+	return w
 }
 
-// changing returns the values of a target that change the pipeline, and what turns off the stages that are
-// not needed meanwhile. If lists are scored, these are all voters. Otherwise these are voters that ask
-// services or get only the doubtful items, if only other voters, searches and rerankers change; nil: none.
-func (t *trial) changing(target eval.Target) (values []string, off []pipeline.Override, err error) {
-	before, err := t.parts(nil)
-	if err != nil {
-		return nil, nil, err
+func (e Events) inside() workspace.Events {
+	w := workspace.Events{Advice: e.Advice}
+	if e.Progress != nil {
+		w.Progress = func(s progress.Step) { e.Progress(Progress(s)) }
 	}
-	paid, needed, others := map[string]bool{}, false, false
-	for _, s := range t.chosen.Stages {
-		name := s.Block + "." + s.Name
-		votes := slices.Contains([]string{"prompt", "sample", "elect"}, s.Block)
-		switch {
-		case !s.Enabled:
-		case votes && t.metric.Searches() || s.Block == "sample" && (s.Info.Network || t.subject.Sends(s.Name)):
-			paid[name] = true
-			off = append(off, pipeline.Override{Target: name + ".enabled", Value: "false"})
-		case s.Block == "sample":
-			others = true
-		}
+	if e.Waiting != nil {
+		w.Waiting = func(l progress.LongWait) { e.Waiting(Waiting(l)) }
 	}
-	for _, value := range target.Values {
-		after, err := t.parts([]pipeline.Override{{Target: target.Name, Value: value}})
-		if err != nil {
-			return nil, nil, err
-		}
-		if maps.Equal(before, after) {
-			continue
-		}
-		values = append(values, value)
-		for part := range after {
-			block, _, _ := strings.Cut(part, ".")
-			votes := paid[part] || !slices.Contains([]string{"retrieve", "rerank", "sample"}, block)
-			needed = needed || before[part] != after[part] && votes
-		}
+	if e.Warnings != nil {
+		w.Warnings = func(d *workspace.DiagnosticsError) { e.Warnings((*DiagnosticsError)(d)) }
 	}
-	if !t.metric.Searches() && (needed || !others) {
-		off = nil
-	}
-	return values, off, nil
-}
-
-// parts identifies the parts of the pipeline with arguments set.
-func (t *trial) parts(set []pipeline.Override) (map[string]string, error) {
-	file, diags, err := t.workspace.read(t.file.Path, func(o *pipeline.Options) { o.Set = overridden(o.Set, slices.Concat(t.set, set)) })
-	if err != nil {
-		return nil, err
-	}
-	if diags.HasErrors() {
-		return nil, &DiagnosticsError{diags, file.Sources}
-	}
-	chosen, err := t.workspace.Choose(file)
-	if err != nil {
-		return nil, err
-	}
-	return pipeline.PartDigests(chosen), nil
-}
-
-// scores runs the pipeline with arguments set, and returns the scores of its items.
-func (t *trial) scores(ctx context.Context, name string, set []pipeline.Override) ([]float64, error) {
-	if events := t.workspace.options.Events; events.Measuring != nil {
-		events.Measuring(name)
-	}
-	v, err := t.variant(ctx, slices.Concat(t.set, set), func(o *Options) {
-		o.Lists, o.uncalibrated = t.metric.Searches(), true
-		report := o.Events.Progress
-		o.Events.Begun, o.Events.Ended, o.Events.Knowledge = nil, nil, nil // these reports are the same for every value
-		o.Events.Answered = nil
-		if report != nil {
-			o.Events.Progress = func(s Progress) {
-				if s.Doing == "answering" {
-					s.Doing += " with " + name
-				}
-				report(s)
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer v.Close()
-	var results []outcome.Result
-	out, err := v.Work(ctx, func(batch []outcome.Result) error {
-		for _, r := range batch {
-			if r.Decided == nil && t.metric.Row(source.Row{Label: r.Expected, Gold: r.Gold}) && !(t.split && tune.ReservedForPromise(r.Text)) {
-				results = append(results, r)
-			}
-		}
-		return nil
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	t.incomplete = t.incomplete || out.Incomplete()
-	counter, scores := eval.NewCounter(out.Labels...), make([]float64, len(results))
-	for i, r := range results {
-		scores[i] = t.metric.Score(counter, r)
-	}
-	if n := len(t.folds.All()); len(scores) != n {
-		return nil, fmt.Errorf("%d items were scored, and %d before: the input has changed meanwhile", len(scores), n)
-	}
-	return scores, nil
+	return w
 }

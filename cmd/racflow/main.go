@@ -5,12 +5,8 @@ package main
 import (
 	"os"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/cli"
 	"github.com/racflow/racflow/plugins"
 )
 
-// builtin is set before main: in a process that runs a stage, Serve does not return.
-var builtin = engine.Serve(plugins.All())
-
-func main() { os.Exit(cli.Run(builtin, plugins.Commands()...)) }
+func main() { os.Exit(cli.Run(plugins.All(), plugins.Commands()...)) }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
@@ -22,6 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/source"
 	texts "github.com/racflow/racflow/engine/internal/source/rows"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -90,7 +90,7 @@ func (q *questioning) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return q.flags.pipelineOf(c, args[0], stdin, func(a *app, p *engine.Pipeline) error {
+	return q.flags.pipelineOf(c, args[0], stdin, func(a *app, p *workspace.Pipeline) error {
 		r, err := p.AnswerRow(c.Context(), source.Row{Line: 1, ID: "question", Text: question})
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (q *questioning) run(c *cobra.Command, args []string) error {
 }
 
 // write shows the result, with the passages around those that were found.
-func (q *questioning) write(c *cobra.Command, a *app, p *engine.Pipeline, r outcome.Result) error {
+func (q *questioning) write(c *cobra.Command, a *app, p *workspace.Pipeline, r outcome.Result) error {
 	terms, judgement := p.Judge(r)
 	if err := widen(c.Context(), p, &r, q.around, q.passages); err != nil {
 		a.print("warning: %v", err)
@@ -160,7 +160,7 @@ func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, i
 }
 
 // widen replaces the text of what is shown by that of more of its document.
-func widen(ctx context.Context, p *engine.Pipeline, r *outcome.Result, around, passages int) error {
+func widen(ctx context.Context, p *workspace.Pipeline, r *outcome.Result, around, passages int) error {
 	if around == 0 {
 		return nil
 	}
@@ -189,7 +189,7 @@ type asked struct {
 	Relevance *float64 `json:"relevance,omitempty"`
 }
 
-func writeAsked(w io.Writer, p *engine.Pipeline, r outcome.Result, j eval.Judgement) error {
+func writeAsked(w io.Writer, p *workspace.Pipeline, r outcome.Result, j eval.Judgement) error {
 	one := asked{Result: result.Of(r, p.Definition().Cost), Unlikely: j.Unlikely}
 	if !math.IsNaN(j.Probability) {
 		one.Relevance = &j.Probability
@@ -200,7 +200,7 @@ func writeAsked(w io.Writer, p *engine.Pipeline, r outcome.Result, j eval.Judgem
 }
 
 // missing says what a language model would add, and how to give one; nothing where one answers.
-func missing(p *engine.Pipeline) string {
+func missing(p *workspace.Pipeline) string {
 	searches := false
 	for _, stage := range p.Definition().Stages {
 		searches = searches || stage.Retrieve != nil

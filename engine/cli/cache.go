@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 func newCache() *cobra.Command {
@@ -57,11 +57,11 @@ func newCacheStats() *cobra.Command {
   racflow cache stats --state elsewhere`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := cache.ReadStats(filepath.Join(state, engine.CacheFolder))
+			s, err := cache.ReadStats(filepath.Join(state, workspace.CacheFolder))
 			if err != nil {
 				return err
 			}
-			vectors, err := cache.ReadVectorStats(filepath.Join(state, engine.VectorsFolder))
+			vectors, err := cache.ReadVectorStats(filepath.Join(state, workspace.VectorsFolder))
 			if err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func cacheArgs(_ *cobra.Command, args []string) error {
 
 // eachKind removes of each named kind, or of both, and says what it has removed.
 func eachKind(c *cobra.Command, state string, kinds []string, remove map[string]func(folder string) (cache.Cleared, error)) error {
-	if err := engine.CheckState(state); err != nil {
+	if err := workspace.CheckState(state); err != nil {
 		return err
 	}
 	busy := 0
@@ -119,9 +119,9 @@ func eachKind(c *cobra.Command, state string, kinds []string, remove map[string]
 		if len(kinds) > 0 && !slices.Contains(kinds, kind) {
 			continue
 		}
-		folder := engine.CacheFolder
+		folder := workspace.CacheFolder
 		if kind == "vectors" {
-			folder = engine.VectorsFolder
+			folder = workspace.VectorsFolder
 		}
 		done, err := remove[kind](filepath.Join(state, folder))
 		if err != nil {

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
 
 // The command shows, trims and clears answers and vectors of a state folder.
 func TestCacheCommand(t *testing.T) {
 	state, log := t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil))
-	answers, err := cache.Open(filepath.Join(state, engine.CacheFolder), log)
+	answers, err := cache.Open(filepath.Join(state, workspace.CacheFolder), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestCacheCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := cache.VectorOptions{Root: filepath.Join(state, engine.VectorsFolder), Limits: cache.Limits{Bytes: 1 << 20}, Log: log}
+	o := cache.VectorOptions{Root: filepath.Join(state, workspace.VectorsFolder), Limits: cache.Limits{Bytes: 1 << 20}, Log: log}
 	vectors := cache.OpenVectors(o, "e", "minilm", 384)
 	vectors.Put([]string{"a", "b"}, [][]float32{make([]float32, 384), make([]float32, 384)})
 	vectors.Get([]string{"a", "b", "c"})

@@ -14,17 +14,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/process/startup"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 )
 
 // app is what a verb on a pipeline file works with: the engine, and standard error,
 // where its events are shown.
 type app struct {
-	*engine.Workspace
+	*workspace.Workspace
 	*display
 	ended func(error) // what watches the verb hears of its end
 }
@@ -49,7 +50,7 @@ func (f *fileFlags) open(c *cobra.Command, stdin io.Reader) (*app, error) {
 			return nil, err
 		}
 	}
-	if a.Workspace, err = engine.NewWorkspace(c.Context(), options); err != nil {
+	if a.Workspace, err = workspace.NewWorkspace(c.Context(), options); err != nil {
 		a.ended(err)
 	}
 	return a, err
@@ -72,7 +73,7 @@ func (f *fileFlags) files(c *cobra.Command, do func(*app) error) error {
 
 // pipelineOf calls do with the pipeline of a file, which ends with it. No stage is
 // started before.
-func (f *fileFlags) pipelineOf(c *cobra.Command, path string, stdin io.Reader, do func(*app, *engine.Pipeline) error) (err error) {
+func (f *fileFlags) pipelineOf(c *cobra.Command, path string, stdin io.Reader, do func(*app, *workspace.Pipeline) error) (err error) {
 	a, err := f.open(c, stdin)
 	if err != nil {
 		return err
@@ -119,14 +120,17 @@ func (e *exitError) Error() string {
 var stderr = terminal.NewWriter(os.Stderr)
 
 // builtin are the stages of the program; Run sets it.
-var builtin engine.Builtin
+var builtin workspace.Builtin
 
 // Run executes the command line of this process (os.Args) with the stages of the program, and returns the exit code:
 // 0: all of it was done; 1: it could not start, or broke off; 2: a word or flag is unknown, and nothing was done; 3: it
 // finished, and something failed or needs a look; 4: what a file expects does not hold; 130: interrupted. more are
 // commands that the stages bring along.
-func Run(stages engine.Builtin, more ...*cobra.Command) int {
-	builtin = stages
+//
+// Call it before all else: the engine executes the program again for each stage, and there Run becomes the
+// stage and does not return.
+func Run(stages []sdk.Stage, more ...*cobra.Command) int {
+	builtin = workspace.Serve(stages)
 	startup.Over()
 	if err := support.NoDump(); err != nil { // the environment may hold secrets
 		fmt.Fprintln(stderr, "racflow: warning:", err)
@@ -155,7 +159,7 @@ func execute(ctx context.Context, args []string, more ...*cobra.Command) int {
 	root.SetArgs(singleDash(root, args))
 	err := root.ExecuteContext(ctx)
 	var exit *exitError
-	var found *engine.DiagnosticsError
+	var found *workspace.DiagnosticsError
 	code := exitFailed
 	switch {
 	case err == nil:
@@ -222,7 +226,7 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 	root.Flags().Bool("version", false, "print the version")
 	root.RunE = func(c *cobra.Command, _ []string) error {
 		if isSet(c, "version") {
-			return writeBuild(c.OutOrStdout(), engine.BuildInfo(), false)
+			return writeBuild(c.OutOrStdout(), workspace.BuildInfo(), false)
 		}
 		return c.Help()
 	}
@@ -333,7 +337,7 @@ func newVersion() *cobra.Command {
   racflow version --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			b := engine.BuildInfo()
+			b := workspace.BuildInfo()
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), b)
 			}
@@ -345,7 +349,7 @@ func newVersion() *cobra.Command {
 	return c
 }
 
-func writeBuild(w io.Writer, b engine.Build, modules bool) error {
+func writeBuild(w io.Writer, b workspace.Build, modules bool) error {
 	fmt.Fprintf(w, "racflow %s %s %s\n", b.Version, b.Platform, b.Go)
 	if b.Revision != "" {
 		changes := ""

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/scaffold"
 	"github.com/racflow/racflow/engine/internal/plugin/catalog"
 	"github.com/racflow/racflow/engine/internal/plugin/model"
 	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/pipelines"
 )
 
@@ -81,7 +81,7 @@ func completeRun(c *cobra.Command, args []string, _ string) ([]string, cobra.She
 	if f := c.Flags().Lookup("state"); f != nil {
 		state = f.Value.String()
 	}
-	all := []string{engine.Newest}
+	all := []string{workspace.Newest}
 	list := journal.RunsOf(state).List()
 	for _, r := range slices.Backward(list) {
 		if !slices.Contains(args, r.ID) {

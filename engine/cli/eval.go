@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // votedRows is on how many rows of a knowledge voters vote unless a flag says otherwise.
@@ -115,7 +115,7 @@ func newDoctor() *cobra.Command {
 }
 
 // propose writes a corrected copy of the only knowledge with rows.
-func propose(c *cobra.Command, found *engine.Diagnosis, to string, format source.Format, file string) (err error) {
+func propose(c *cobra.Command, found *workspace.Diagnosis, to string, format source.Format, file string) (err error) {
 	var sets []*doctor.Set
 	reads := []string{file}
 	for _, s := range found.Knowledge {
@@ -279,7 +279,7 @@ func (e *evaluating) run(c *cobra.Command, args []string) error {
 		e.folds = curveFolds
 	}
 	e.flags.more.Set, e.flags.more.Folds = e.options.First(), e.folds
-	return e.flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
+	return e.flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *workspace.Pipeline) (err error) {
 		var kept *results
 		if e.to.name != "" {
 			if kept, err = e.to.open(c, a, p, ""); err != nil {
@@ -316,7 +316,7 @@ func (e *evaluating) run(c *cobra.Command, args []string) error {
 	})
 }
 
-func (e *evaluating) write(out io.Writer, found *engine.Evaluation) error {
+func (e *evaluating) write(out io.Writer, found *workspace.Evaluation) error {
 	switch {
 	case e.several() && e.asJSON:
 		return writeJSON(out, found.Comparison)

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/measure/expect"
+	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/internal/workspace/expect"
 )
 
 // modelless are the values of variables with which a pipeline file works without a model and a
@@ -25,7 +25,7 @@ var modelless = map[string]map[string]string{
 func expectedOf(t *testing.T, path, state string, vars map[string]string) *expect.Report {
 	t.Helper()
 	t.Setenv("RACFLOW_MODEL", "")
-	p, err := engine.Open(t.Context(), path, engine.Options{Builtin: builtin, State: state, Vars: vars})
+	p, err := workspace.Open(t.Context(), path, workspace.Options{Builtin: builtin, State: state, Vars: vars})
 	if err != nil {
 		t.Fatal(err)
 	}

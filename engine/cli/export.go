@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
-	"github.com/racflow/racflow/engine/internal/measure/expect"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/internal/workspace/expect"
 )
 
 const exportLong = `The rows are a source for a knowledge: a voter such as linear learns from them, and then answers without the run's
@@ -172,10 +172,10 @@ type results struct {
 // open opens what results go to, and starts nothing. It refuses columns that there are not,
 // and a file that is not to be replaced. resume is the run that is resumed; empty: a new one
 // begins.
-func (f *resultFlags) open(c *cobra.Command, a *app, p *engine.Pipeline, resume string) (r *results, err error) {
+func (f *resultFlags) open(c *cobra.Command, a *app, p *workspace.Pipeline, resume string) (r *results, err error) {
 	return f.openOf(c, a.Workspace, resultSource{
 		reads: p.Reads(), resume: func() (string, error) {
-			if resume != engine.Newest {
+			if resume != workspace.Newest {
 				return resume, nil
 			}
 			path, err := filepath.Abs(p.File().Path)
@@ -193,7 +193,7 @@ type resultSource struct {
 }
 
 // openOf is open for any run.
-func (f *resultFlags) openOf(c *cobra.Command, w *engine.Workspace, of resultSource) (r *results, err error) {
+func (f *resultFlags) openOf(c *cobra.Command, w *workspace.Workspace, of resultSource) (r *results, err error) {
 	file, err := disk.OpenOutput(f.name, terminal.Data(c.OutOrStdout()), of.reads...)
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (f *resultFlags) formatOf(file *disk.Output, terminal bool) (format, compre
 }
 
 // keep refuses to replace results that another run left that ended early.
-func (r *results) keep(w *engine.Workspace, of resultSource) error {
+func (r *results) keep(w *workspace.Workspace, of resultSource) error {
 	if r.file.Left() == 0 {
 		return nil
 	}

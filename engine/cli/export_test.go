@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/measure/expect"
+	"github.com/racflow/racflow/engine/internal/workspace/expect"
 )
 
 // TestExportModels exports a run with a language model: rows name the model where it

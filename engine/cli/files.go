@@ -16,12 +16,12 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/serve/lsp"
 	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // takeFile gives a verb whose command line names no pipeline file that of the working directory, as
@@ -115,7 +115,7 @@ func formatFile(c *cobra.Command, path string, check bool) (bool, error) {
 		return false, err
 	}
 	if file, diags := bounded.Parse(before, path); diags.HasErrors() {
-		return false, &engine.DiagnosticsError{Diagnostics: diags, Sources: map[string]*hcl.File{path: file}}
+		return false, &workspace.DiagnosticsError{Diagnostics: diags, Sources: map[string]*hcl.File{path: file}}
 	}
 	after := bounded.Format(before)
 	differs := !bytes.Equal(before, after)
@@ -194,7 +194,7 @@ func newLSP() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return lsp.Serve(c.Context(), c.InOrStdin(), stdout{os.Stdout}, lsp.Options{Load: options, Version: engine.Version(), Log: log})
+				return lsp.Serve(c.Context(), c.InOrStdin(), stdout{os.Stdout}, lsp.Options{Load: options, Version: workspace.Version(), Log: log})
 			})
 		},
 	}
@@ -237,7 +237,7 @@ func newValidate() *cobra.Command {
 				case asJSON:
 					err = writeJSON(c.OutOrStdout(), validation(diags))
 				case len(diags) > 0:
-					writeDiagnostics(c.ErrOrStderr(), &engine.DiagnosticsError{Diagnostics: diags, Sources: file.Sources})
+					writeDiagnostics(c.ErrOrStderr(), &workspace.DiagnosticsError{Diagnostics: diags, Sources: file.Sources})
 				}
 				switch {
 				case err == nil && diags.HasErrors():

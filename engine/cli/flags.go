@@ -19,11 +19,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // debugging says which process a debugger can be attached to, and waits until one is or, at
@@ -71,7 +71,7 @@ func (d *debugging) listen() {
 
 // debuggingAt is for the command's own terminal, unless that is read as the input.
 func debuggingAt(print func(string, ...any), stdin io.Reader) func(context.Context, string, int) error {
-	d := &debugging{print: print, attached: engine.DebuggerAttached}
+	d := &debugging{print: print, attached: workspace.DebuggerAttached}
 	if isTerminal(stdin) {
 		d.keys = stdin
 	}
@@ -79,7 +79,7 @@ func debuggingAt(print func(string, ...any), stdin io.Reader) func(context.Conte
 }
 
 // stateDir is where knowledge is kept unless a flag says otherwise.
-const stateDir = engine.DefaultState
+const stateDir = workspace.DefaultState
 
 // fileFlags are the flags of verbs that load a pipeline file: of all of them, and of
 // those that take items or call services.
@@ -102,7 +102,7 @@ type fileFlags struct {
 	watched   bool // the verb can be watched from outside
 	telemetry telemetryFlags
 
-	more engine.Options // what a verb asks for beside its flags
+	more workspace.Options // what a verb asks for beside its flags
 }
 
 func (f *fileFlags) register(c *cobra.Command) {
@@ -194,7 +194,7 @@ func (w wish[T]) Set(text string) error {
 }
 
 // options are what the engine needs to know of the flags.
-func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
+func (f *fileFlags) options(stdin io.Reader) (workspace.Options, error) {
 	o := f.more
 	o.Vars = map[string]string{}
 	for _, v := range f.vars {
@@ -222,12 +222,12 @@ func (f *fileFlags) options(stdin io.Reader) (engine.Options, error) {
 	}
 	o.Builtin, o.Plugins, o.State, o.VarFiles, o.Pipeline = builtin, f.plugins, f.state, f.varFiles, f.pipeline
 	o.Input, o.Limit, o.Stdin = f.input, f.limit, stdin
-	o.Services = &engine.Services{Budget: f.budget}
+	o.Services = &workspace.Services{Budget: f.budget}
 	decides := f.trust
 	if decides == nil {
 		decides = newTrusting(nil)
 	}
-	o.Trust = func(r engine.TrustRequest) error { return decides.decide(r, f.input != "-") }
+	o.Trust = func(r workspace.TrustRequest) error { return decides.decide(r, f.input != "-") }
 	o.MergeLabels = func(question string) bool { return decides.mergeLabels(question, f.input != "-") }
 	switch {
 	case f.offline:
@@ -386,12 +386,12 @@ func endTelemetry(ctx context.Context, t *telemetry.Telemetry, log *slog.Logger)
 
 // watch has the command that c is watched, as flags and environment say. ended is called at
 // its end, with its error.
-func (f *telemetryFlags) watch(c *cobra.Command, o *engine.Options, print func(string, ...any)) (ended func(error), err error) {
+func (f *telemetryFlags) watch(c *cobra.Command, o *workspace.Options, print func(string, ...any)) (ended func(error), err error) {
 	log := o.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	f.traces.Version, f.traces.Log = engine.Version(), log
+	f.traces.Version, f.traces.Log = workspace.Version(), log
 	t, err := telemetry.New(c.Context(), f.traces)
 	if err != nil {
 		return nil, err

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/measure/plan"
 	"github.com/racflow/racflow/engine/internal/plugin/model"
-	"github.com/racflow/racflow/engine/internal/show/plan"
 	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 func newModel() *cobra.Command {
@@ -251,7 +251,7 @@ func newModelProbe() *cobra.Command {
 				return err
 			}
 			if len(args) == 1 {
-				return flags.pipelineOf(c, args[0], nil, func(_ *app, p *engine.Pipeline) error {
+				return flags.pipelineOf(c, args[0], nil, func(_ *app, p *workspace.Pipeline) error {
 					return show(p.Probe(c.Context(), asked.stage))
 				})
 			}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -31,7 +31,7 @@ func newPack() *cobra.Command {
   tar czf intent.tgz intent`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *engine.Pipeline) error {
+			return flags.pipelineOf(c, args[0], c.InOrStdin(), func(a *app, p *workspace.Pipeline) error {
 				packed, err := p.Pack(c.Context(), to)
 				if err != nil {
 					return err
@@ -51,7 +51,7 @@ func newPack() *cobra.Command {
 const maxListed = 10
 
 // reportPack says what is in the folder, and how to use it.
-func reportPack(print func(string, ...any), to string, p engine.Packed) {
+func reportPack(print func(string, ...any), to string, p workspace.Packed) {
 	names, more := p.Files, ""
 	if n := len(names) - maxListed; n > 0 {
 		names, more = names[:maxListed], fmt.Sprintf(" and %d more", n)
@@ -62,8 +62,8 @@ func reportPack(print func(string, ...any), to string, p engine.Packed) {
 		names                []string
 		is, folder, variable string
 	}{
-		{p.Models, "model", engine.PackedModels, sdk.ModelsVariable},
-		{p.Plugins, "plugin", engine.PackedPlugins, registry.StoreVariable},
+		{p.Models, "model", workspace.PackedModels, sdk.ModelsVariable},
+		{p.Plugins, "plugin", workspace.PackedPlugins, registry.StoreVariable},
 	} {
 		if len(part.names) > 0 {
 			print("%s: %s", terminal.Plural(len(part.names), part.is), strings.Join(part.names, ", "))

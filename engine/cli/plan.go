@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/plugin/catalog"
 	"github.com/racflow/racflow/engine/internal/show/report"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -45,7 +45,7 @@ func newPlan() *cobra.Command {
   racflow plan -var model=gpt-4o-mini --budget 5 --json pipelines/intent.hcl`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
-			return flags.pipelineOf(c, args[0], nil, func(a *app, p *engine.Pipeline) error {
+			return flags.pipelineOf(c, args[0], nil, func(a *app, p *workspace.Pipeline) error {
 				plan, err := p.Plan(c.Context())
 				if err != nil {
 					return err

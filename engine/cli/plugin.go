@@ -15,13 +15,13 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/plugin/catalog"
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 const pluginLong = `To write one:
@@ -292,7 +292,7 @@ func ofFile(ctx context.Context, known *catalog.Catalog, path string) ([]catalog
 	}
 	required, diags := require.All(path, src)
 	if diags.HasErrors() {
-		return nil, &engine.DiagnosticsError{Diagnostics: diags, Sources: map[string]*hcl.File{path: {Bytes: src}}}
+		return nil, &workspace.DiagnosticsError{Diagnostics: diags, Sources: map[string]*hcl.File{path: {Bytes: src}}}
 	}
 	return known.For(filepath.Dir(path), required).Plugins(), nil
 }

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
 	"github.com/racflow/racflow/engine/internal/plugin/verify"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance"
 )
@@ -49,7 +49,7 @@ func newPluginNew() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Kind, o.Name = sdk.Kind(args[0]), args[1]
 			if o.SDK == "" {
-				o.SDK = engine.Version()
+				o.SDK = workspace.Version()
 			}
 			paths, err := verify.WriteProject(o.Name, o)
 			if err != nil {
@@ -168,7 +168,7 @@ func newPluginVerify() *cobra.Command {
 			out, folders := c.OutOrStdout(), []string(nil)
 			o := verify.Options{Stage: stage, Check: only, Within: within}
 			if name, ok := strings.CutPrefix(args[0], ofOurs); ok {
-				o.Builtin, o.Stage, o.Version = builtin.Stages(), name, engine.Version()
+				o.Builtin, o.Stage, o.Version = builtin.Stages(), name, workspace.Version()
 			} else {
 				p, in, err := verify.Find(c.Context(), args[0], c.ErrOrStderr())
 				if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/require"
@@ -27,6 +26,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/host"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -71,7 +71,7 @@ func newPluginInit() *cobra.Command {
 			for _, dir := range folders {
 				out, diags := in.Init(c.Context(), files[dir].paths, files[dir].whole)
 				if diags.HasErrors() {
-					return &engine.DiagnosticsError{Diagnostics: diags, Sources: out.Sources}
+					return &workspace.DiagnosticsError{Diagnostics: diags, Sources: out.Sources}
 				}
 				all = append(all, out)
 				grantStarts(dir)

@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/spend"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -92,7 +92,7 @@ func newRun() *cobra.Command {
 func (r *running) registerRuns(c *cobra.Command) {
 	o := &r.flags.more
 	c.Flags().StringVar(&o.Resume, "resume", "", "resume the run `ID`, or the newest of this file and pipeline that left items unanswered")
-	c.Flags().Lookup("resume").NoOptDefVal = engine.Newest
+	c.Flags().Lookup("resume").NoOptDefVal = workspace.Newest
 	c.Flags().BoolVar(&o.ResumeAnyway, "resume-anyway", false, "resume although the file, the input or the knowledge has changed: answers of both stand side by side")
 	c.Flags().Var((*keep)(&o.Keep), "keep", "note of which items what was seen: notable (flagged, failed, wrong, without an answer) or all, in place of the pipeline's keep")
 	c.Flags().BoolVar(&r.noJournal, "no-journal", false, "do not keep results in --state: the run cannot be resumed")
@@ -101,9 +101,9 @@ func (r *running) registerRuns(c *cobra.Command) {
 // fileAndRun checks the arguments: a file and, for --resume ID, the run.
 func (r *running) fileAndRun(c *cobra.Command, args []string) error {
 	o := &r.flags.more
-	isRun := func(a string) bool { return a == engine.Newest || journal.IsRunID(a) }
+	isRun := func(a string) bool { return a == workspace.Newest || journal.IsRunID(a) }
 	if i := slices.IndexFunc(args, isRun); i >= 0 && len(args) <= 2 {
-		if o.Resume != engine.Newest {
+		if o.Resume != workspace.Newest {
 			return oneFile(c, args)
 		}
 		o.Resume = args[i]
@@ -133,7 +133,7 @@ func (r *running) run(c *cobra.Command, args []string) (err error) {
 	if o.Command, err = commandOf(c); err != nil {
 		return err
 	}
-	return r.flags.pipelineOf(c, file, c.InOrStdin(), func(a *app, p *engine.Pipeline) (err error) {
+	return r.flags.pipelineOf(c, file, c.InOrStdin(), func(a *app, p *workspace.Pipeline) (err error) {
 		results, err := r.to.open(c, a, p, o.Resume)
 		if err != nil {
 			return err
@@ -144,7 +144,7 @@ func (r *running) run(c *cobra.Command, args []string) (err error) {
 }
 
 // runTo takes the input through a pipeline, and writes the results to a file.
-func runTo(c *cobra.Command, a *app, p *engine.Pipeline, results *results) error {
+func runTo(c *cobra.Command, a *app, p *workspace.Pipeline, results *results) error {
 	o, err := p.Work(c.Context(), results.write, results.finish)
 	if o == nil {
 		return err
@@ -178,7 +178,7 @@ const manyRuns = 20
 const undecided = "without an answer"
 
 // summarize says in a line what came of a run.
-func summarize(w io.Writer, o *engine.Outcome, where string) {
+func summarize(w io.Writer, o *workspace.Outcome, where string) {
 	fmt.Fprintf(w, "%d items in %.1f s", o.Items, o.Elapsed.Seconds())
 	for _, part := range []struct {
 		n    int
@@ -221,7 +221,7 @@ func commonest(reasons []outcome.Reason) string {
 }
 
 // reportSpent says on how many items something was spent.
-func reportSpent(w io.Writer, p *engine.Pipeline, o *engine.Outcome) {
+func reportSpent(w io.Writer, p *workspace.Pipeline, o *workspace.Outcome) {
 	s := o.Spent
 	if s == nil {
 		return
@@ -251,7 +251,7 @@ func reportSpent(w io.Writer, p *engine.Pipeline, o *engine.Outcome) {
 }
 
 // reportMissing names the stages that had to stop.
-func reportMissing(w io.Writer, o *engine.Outcome) {
+func reportMissing(w io.Writer, o *workspace.Outcome) {
 	again := ""
 	if o.Run != "" {
 		again = fmt.Sprintf("; the same command with --resume=%s asks for it", o.Run)
@@ -273,7 +273,7 @@ func reportMissing(w io.Writer, o *engine.Outcome) {
 
 // reportUnfinished says where the results of a run are that ended early, and how to
 // resume it where something is left to do.
-func reportUnfinished(w io.Writer, p *engine.Pipeline, o *engine.Outcome, file *disk.Output) {
+func reportUnfinished(w io.Writer, p *workspace.Pipeline, o *workspace.Outcome, file *disk.Output) {
 	part := ""
 	if file.Partial() != "" {
 		part = terminal.Sanitize(fmt.Sprintf("results so far are in %s, and %s is unchanged", file.Partial(), file.Name()))

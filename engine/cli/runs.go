@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 const runsLong = `List, look into, compare, resume and remove the runs that are kept in --state.
@@ -45,7 +45,7 @@ func newRuns() *cobra.Command {
 // runOf finds a run that a person names, among those of a state folder.
 func runOf(state, name string) (journal.Runs, string, error) {
 	kept := journal.RunsOf(state)
-	if name != engine.Newest {
+	if name != workspace.Newest {
 		return kept, name, nil
 	}
 	last, ok := kept.Last()
@@ -176,7 +176,7 @@ func newRunsRemove() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, ids []string) error {
-			if err := engine.CheckState(state); err != nil {
+			if err := workspace.CheckState(state); err != nil {
 				return err
 			}
 			remove := journal.RunsOf(state).Remove

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/process/disk"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 const runsMergeLong = `Write what one run would have written whose input was divided with racflow run --part. RUN is the ID of a run
@@ -51,7 +51,7 @@ func merge(c *cobra.Command, to *resultFlags, state, input string, runs []string
 	if err != nil {
 		return err
 	}
-	w, err := engine.NewWorkspace(c.Context(), engine.Options{Builtin: builtin, State: state, Log: log, Output: disk.OutputTarget(to.name, c.OutOrStdout())})
+	w, err := workspace.NewWorkspace(c.Context(), workspace.Options{Builtin: builtin, State: state, Log: log, Output: disk.OutputTarget(to.name, c.OutOrStdout())})
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func merge(c *cobra.Command, to *resultFlags, state, input string, runs []string
 
 // ended says what came of a run that was put together here, as run does, and returns the error to exit with. o is nil if
 // nothing came of it.
-func ended(c *cobra.Command, o *engine.Outcome, results *results, err error) error {
+func ended(c *cobra.Command, o *workspace.Outcome, results *results, err error) error {
 	if o == nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // anew are flags of run that a resumed run is given in its own way, or not at all.
@@ -98,7 +98,7 @@ func newRunsResume() *cobra.Command {
 // resumable finds the run that a person names, or the newest that left something to do.
 func resumable(state, name string) (journal.Manifest, error) {
 	kept := journal.RunsOf(state)
-	if name != engine.Newest {
+	if name != workspace.Newest {
 		return kept.Manifest(name)
 	}
 	for _, r := range slices.Backward(kept.List()) {

@@ -11,15 +11,15 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/enginetest"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
 // In a process that runs a stage, this does not return.
-var _ = func() bool { builtin = engine.Serve(plugins.All()); return true }()
+var _ = func() bool { builtin = workspace.Serve(plugins.All()); return true }()
 
 // programs are what the test binary is, by its name.
 var programs = map[string]func(){
@@ -41,7 +41,7 @@ func ours(kind sdk.Kind, name string) sdk.Stage {
 	return stage
 }
 
-func main() { os.Exit(Run(builtin, plugins.Commands()...)) }
+func main() { os.Exit(Run(builtin.Stages(), plugins.Commands()...)) }
 
 // TestMain makes the test binary racflow itself: the scripts call it by that
 // name, and it starts itself for the stages. By another name it is a plugin.

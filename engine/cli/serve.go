@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/serve"
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // tokensVariable is an environment variable with tokens.
@@ -129,7 +129,7 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 	// What serves lives on after the signal that ends the server, until requests have ended.
 	life, end := context.WithCancel(context.WithoutCancel(c.Context()))
 	defer end()
-	s.trace.Version, s.trace.Log = engine.Version(), o.Log
+	s.trace.Version, s.trace.Log = workspace.Version(), o.Log
 	if s.options.Telemetry, err = telemetry.New(life, s.trace); err != nil {
 		return err
 	}

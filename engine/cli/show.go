@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
@@ -28,6 +27,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // flagNames replaces names of options in the engine's texts by those of flags.
@@ -38,7 +38,7 @@ var flagNames = strings.NewReplacer(
 
 // message is an error in the words of the command line.
 func message(err error) string {
-	var changed *engine.ChangedError
+	var changed *workspace.ChangedError
 	var part *eval.PartError
 	text := err.Error()
 	switch {
@@ -50,7 +50,7 @@ func message(err error) string {
 	return terminal.Sanitize(flagNames.Replace(text))
 }
 
-func writeDiagnostics(w io.Writer, found *engine.DiagnosticsError) {
+func writeDiagnostics(w io.Writer, found *workspace.DiagnosticsError) {
 	width, colour := uint(0), obeysEscapes(w) // 0: what is no terminal gets whole lines, to be searched
 	if isTerminal(w) {
 		width = terminalWidth(w)
@@ -189,9 +189,9 @@ func (d *display) print(format string, args ...any) {
 	fmt.Fprintln(stderr, terminal.Sanitize(fmt.Sprintf(format, args...)))
 }
 
-func (d *display) events() engine.Events {
-	return engine.Events{
-		Warnings:  func(found *engine.DiagnosticsError) { writeDiagnostics(stderr, found) },
+func (d *display) events() workspace.Events {
+	return workspace.Events{
+		Warnings:  func(found *workspace.DiagnosticsError) { writeDiagnostics(stderr, found) },
 		Advice:    func(text string) { d.print("warning: %s", text) },
 		Findings:  d.findings,
 		Measuring: func(variant string) { d.note("%s", variant) },
@@ -249,7 +249,7 @@ func minutes(d time.Duration) string {
 }
 
 // far shows how far work is.
-func (d *display) far(s engine.Progress) {
+func (d *display) far(s workspace.Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.meter.Add(time.Now(), s)
@@ -276,7 +276,7 @@ func (d *display) off(p *pipeline.Pipeline) {
 	}
 }
 
-func (d *display) begun(b engine.Begun) {
+func (d *display) begun(b workspace.Begun) {
 	d.failures = 0
 	d.off(b.Pipeline)
 	d.prices(b.Pipeline)
@@ -314,7 +314,7 @@ func (d *display) answered(batch []outcome.Result) {
 	}
 }
 
-func (d *display) ended(o *engine.Outcome) {
+func (d *display) ended(o *workspace.Outcome) {
 	if d.failures > maxReported {
 		d.print("... and %d more failed", d.failures-maxReported)
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // BenchmarkSwappedLabels gives 5 % of the rows of SNIPS, on which nothing was tuned, another label at random, and shows
@@ -31,7 +31,7 @@ func swappedLabels(t *testing.B, lines []string, embedder string) {
 	rows, own, swapped := swap(lines)
 	pipeline := fmt.Sprintf("knowledge \"k\" {\n  source { path = \"rows.tsv\" }\n  embed { use = %q }\n  store { use = \"local\" }\n}\n", embedder)
 	dir := folder(t, map[string]string{"p.hcl": pipeline, "rows.tsv": rows})
-	w, err := engine.NewWorkspace(t.Context(), engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")})
+	w, err := workspace.NewWorkspace(t.Context(), workspace.Options{Builtin: builtin, State: filepath.Join(dir, "state")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestExampleLabels(t *testing.T) {
 	if testing.Short() || !hasMiniLM() {
 		t.Skip("it fits voters in folds, to vectors of the model minilm")
 	}
-	w, err := engine.NewWorkspace(t.Context(), engine.Options{Builtin: builtin, State: t.TempDir()})
+	w, err := workspace.NewWorkspace(t.Context(), workspace.Options{Builtin: builtin, State: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

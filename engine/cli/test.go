@@ -9,16 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
-	"github.com/racflow/racflow/engine/internal/measure/expect"
 	"github.com/racflow/racflow/engine/internal/measure/tune"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/internal/workspace/expect"
 )
 
 var testLong = `An expect block in a pipeline has a rule that compares figures, which are measured on the pipeline's input or on
@@ -217,7 +217,7 @@ func (t *tester) baseline(pipeline string) int {
 }
 
 func (t *tester) pipeline(c *cobra.Command, flags fileFlags, path string) error {
-	return flags.pipelineOf(c, path, nil, func(a *app, p *engine.Pipeline) error {
+	return flags.pipelineOf(c, path, nil, func(a *app, p *workspace.Pipeline) error {
 		var before *journal.Journal
 		if i := t.baseline(p.Definition().Name); i >= 0 {
 			before, t.used[i] = t.open[i], true
@@ -342,7 +342,7 @@ func (t *tuning) run(c *cobra.Command, args []string) error {
 	if err := t.check(c.Flags().Changed, c.OutOrStdout()); err != nil {
 		return err
 	}
-	return t.flags.pipelineOf(c, args[0], c.InOrStdin(), func(_ *app, p *engine.Pipeline) error {
+	return t.flags.pipelineOf(c, args[0], c.InOrStdin(), func(_ *app, p *workspace.Pipeline) error {
 		out := terminal.Data(c.OutOrStdout())
 		if t.asJSON && t.to == "" {
 			out = io.Discard // the JSON has the variables
@@ -374,7 +374,7 @@ func (t *tuning) run(c *cobra.Command, args []string) error {
 }
 
 // write shows what was found, and writes the variables.
-func (t *tuning) write(c *cobra.Command, file *disk.Output, found *engine.Tuned) (err error) {
+func (t *tuning) write(c *cobra.Command, file *disk.Output, found *workspace.Tuned) (err error) {
 	out, variables := c.OutOrStdout(), found.Variables
 	if t.asJSON {
 		err = writeJSON(out, report.TunedJSON(found.Metric, found.Values, found.Subject, found.Outcome, found.Flag, variables))

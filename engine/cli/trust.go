@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/examples"
 	"github.com/racflow/racflow/pipelines"
 )
@@ -62,8 +62,8 @@ func checkKinds(kinds []string) error {
 	return nil
 }
 
-// decide implements engine.Options.Trust. It may ask a person only where the terminal is not the input.
-func (t *trusting) decide(r engine.TrustRequest, free bool) error {
+// decide implements workspace.Options.Trust. It may ask a person only where the terminal is not the input.
+func (t *trusting) decide(r workspace.TrustRequest, free bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ask := func(format string, args ...any) {
@@ -125,7 +125,7 @@ func (t *trusting) agrees(question string, free bool) (yes bool, err error) {
 	return err == nil && (answer == "y" || answer == "yes"), err
 }
 
-// mergeLabels implements engine.Options.MergeLabels.
+// mergeLabels implements workspace.Options.MergeLabels.
 func (t *trusting) mergeLabels(question string, free bool) bool {
 	if os.Getenv("RACFLOW_MERGE_LABELS") != "" {
 		return true
@@ -137,7 +137,7 @@ func (t *trusting) mergeLabels(question string, free bool) bool {
 }
 
 // wanted lists what a file wants.
-func wanted(r engine.TrustRequest, wants []trust.Want) string {
+func wanted(r workspace.TrustRequest, wants []trust.Want) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s wants more than the files of its folder:", terminal.Line(r.Path))
 	for _, w := range wants {
@@ -146,7 +146,7 @@ func wanted(r engine.TrustRequest, wants []trust.Want) string {
 	return b.String()
 }
 
-func refusal(r engine.TrustRequest, open []trust.Want) error {
+func refusal(r workspace.TrustRequest, open []trust.Want) error {
 	var kinds []string
 	for _, w := range open {
 		kinds = append(kinds, string(w.Kind))

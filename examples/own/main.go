@@ -9,16 +9,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/cli"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
 )
 
-// stages is set before main: in a process that runs a stage, Serve does not return.
-var stages = engine.Serve(append(plugins.All(), loud()))
-
-func main() { os.Exit(cli.Run(stages, plugins.Commands()...)) }
+func main() { os.Exit(cli.Run(append(plugins.All(), loud()), plugins.Commands()...)) }
 
 type config struct {
 	Label string `config:"label,required" doc:"The label of loud texts."`

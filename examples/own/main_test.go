@@ -5,7 +5,11 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/plugins"
 )
+
+// In a process that runs a stage, Serve does not return.
+var stages = engine.Serve(append(plugins.All(), loud()))
 
 // Who shouts gets the stage's label, beside racflow's own voters.
 func TestLoud(t *testing.T) {

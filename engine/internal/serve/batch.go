@@ -16,11 +16,11 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/source/rows"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk/support"
 )
 
@@ -38,7 +38,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer
 		return
 	}
 	if !p.Status().Ready {
-		ProblemOf(r.Context(), engine.Result{}, live.ErrStarting).ServeHTTP(w, r)
+		ProblemOf(r.Context(), workspace.Result{}, live.ErrStarting).ServeHTTP(w, r)
 		return
 	}
 	body := bufio.NewReaderSize(r.Body, 64<<10)
@@ -200,12 +200,12 @@ func decode(content []byte, charset string, item *Item) error {
 }
 
 func (s *Server) answerLine(ctx context.Context, p Pipeline, line int, one Item, err error) any {
-	item, r := one.item(line), engine.Result{}
+	item, r := one.item(line), workspace.Result{}
 	if err == nil {
-		r, err = patient(ctx, s, func(ctx context.Context) (engine.Result, error) { return p.Answer(ctx, item) })
+		r, err = patient(ctx, s, func(ctx context.Context) (workspace.Result, error) { return p.Answer(ctx, item) })
 	}
 	if err != nil {
-		r = engine.Result{ID: item.ID, Text: item.Text, Expected: item.Label, Votes: []result.Vote{}, Error: failure(err)}
+		r = workspace.Result{ID: item.ID, Text: item.Text, Expected: item.Label, Votes: []result.Vote{}, Error: failure(err)}
 	}
 	if r.Error != nil {
 		r.Error.Line = line
@@ -215,7 +215,7 @@ func (s *Server) answerLine(ctx context.Context, p Pipeline, line int, one Item,
 
 func (s *Server) retrieveLine(ctx context.Context, p Pipeline, line int, one Item, err error) any {
 	item := one.item(line)
-	f := Found{ID: item.ID, Candidates: []engine.Candidate{}}
+	f := Found{ID: item.ID, Candidates: []workspace.Candidate{}}
 	if err == nil {
 		f, err = patient(ctx, s, func(ctx context.Context) (Found, error) { return retrieve(ctx, p, item) })
 	}

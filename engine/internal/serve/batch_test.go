@@ -11,18 +11,18 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve/live"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestBatch: lines are answered in their order; one that cannot be used fails alone.
 func TestBatch(t *testing.T) {
 	p := newFake("p")
-	p.To = func(ctx context.Context, i engine.Item) (engine.Result, error) {
+	p.To = func(ctx context.Context, i workspace.Item) (workspace.Result, error) {
 		if i.Text == "fails" {
-			return engine.Result{ID: i.ID, Votes: []result.Vote{}, Error: &result.Failure{Line: 1, Stage: "sample.x", Message: "it ended"}}, nil
+			return workspace.Result{ID: i.ID, Votes: []result.Vote{}, Error: &result.Failure{Line: 1, Stage: "sample.x", Message: "it ended"}}, nil
 		}
 		return shout(ctx, i)
 	}
@@ -109,7 +109,7 @@ func TestWindow(t *testing.T) {
 	p := newFake("p")
 	var now, most atomic.Int64
 	step := make(chan struct{})
-	p.To = func(ctx context.Context, i engine.Item) (engine.Result, error) {
+	p.To = func(ctx context.Context, i workspace.Item) (workspace.Result, error) {
 		most.Store(max(most.Load(), now.Add(1)))
 		defer now.Add(-1)
 		select {
@@ -137,9 +137,9 @@ func TestWindow(t *testing.T) {
 func TestBusyBatch(t *testing.T) {
 	p := newFake("p")
 	var tries atomic.Int64
-	p.To = func(ctx context.Context, i engine.Item) (engine.Result, error) {
+	p.To = func(ctx context.Context, i workspace.Item) (workspace.Result, error) {
 		if tries.Add(1)%3 != 0 {
-			return engine.Result{}, live.ErrBusy
+			return workspace.Result{}, live.ErrBusy
 		}
 		return shout(ctx, i)
 	}
@@ -154,13 +154,13 @@ func TestBusyBatch(t *testing.T) {
 func TestCutBatch(t *testing.T) {
 	p := newFake("p")
 	ended := make(chan error, 1)
-	p.To = func(ctx context.Context, i engine.Item) (engine.Result, error) {
+	p.To = func(ctx context.Context, i workspace.Item) (workspace.Result, error) {
 		if i.Text == "first" {
 			return shout(ctx, i)
 		}
 		<-ctx.Done()
 		ended <- ctx.Err()
-		return engine.Result{}, ctx.Err()
+		return workspace.Result{}, ctx.Err()
 	}
 	_, url := serving(t, Options{}, p)
 	to, from := conversation(t, url+"/v1/pipelines/p/answer")

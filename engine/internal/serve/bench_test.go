@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/serve/live"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -28,11 +28,11 @@ import (
 // that does other things only the ratios mean something.
 func BenchmarkServe(b *testing.B) {
 	file, texts := neighbours(b)
-	o := engine.Options{Builtin: builtin, State: b.TempDir()}
+	o := workspace.Options{Builtin: builtin, State: b.TempDir()}
 	set := must.Get(live.Open(context.Background(), []string{file}, live.Options{Engine: o}))(b)
 	defer set.Close()
 	must.Do(b, set.Start(b.Context()))
-	beside := must.Get(engine.Open(b.Context(), file, o))(b)
+	beside := must.Get(workspace.Open(b.Context(), file, o))(b)
 	defer beside.Close()
 	s := must.Get(New(Of(set), Options{}))(b)
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(b)
@@ -44,9 +44,9 @@ func BenchmarkServe(b *testing.B) {
 	run := func() time.Duration {
 		begun := time.Now()
 		n := 0
-		for r, err := range beside.Run(b.Context(), func(yield func(engine.Item) bool) {
+		for r, err := range beside.Run(b.Context(), func(yield func(workspace.Item) bool) {
 			for _, text := range texts {
-				if !yield(engine.Item{Text: text}) {
+				if !yield(workspace.Item{Text: text}) {
 					return
 				}
 			}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // This file implements OpenAI's chat completions, so that clients of that interface can ask a
@@ -69,7 +69,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	if in.Stream {
 		out = NewEventWriter(w, cancel)
 	}
-	result, err := p.Answer(ctx, engine.Item{Text: question})
+	result, err := p.Answer(ctx, workspace.Item{Text: question})
 	begun := in.Stream && out.End()
 	problem := ProblemOf(ctx, result, err)
 	switch {
@@ -128,13 +128,13 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 
 // completion is an answer, or a chunk of one.
 type completion struct {
-	ID      string         `json:"id"`
-	Object  string         `json:"object" enum:"chat.completion,chat.completion.chunk"`
-	Created int64          `json:"created"`
-	Model   string         `json:"model"`
-	Choices []choice       `json:"choices"`
-	Usage   *usage         `json:"usage,omitempty"`
-	Racflow *engine.Result `json:"racflow,omitempty" doc:"The whole result, beside the standard"`
+	ID      string            `json:"id"`
+	Object  string            `json:"object" enum:"chat.completion,chat.completion.chunk"`
+	Created int64             `json:"created"`
+	Model   string            `json:"model"`
+	Choices []choice          `json:"choices"`
+	Usage   *usage            `json:"usage,omitempty"`
+	Racflow *workspace.Result `json:"racflow,omitempty" doc:"The whole result, beside the standard"`
 }
 
 type choice struct {
@@ -171,7 +171,7 @@ func newCompletion(object, model string) completion {
 }
 
 // replyOf converts a result to a message.
-func replyOf(r engine.Result) chatReply {
+func replyOf(r workspace.Result) chatReply {
 	m := chatReply{Role: "assistant"}
 	switch {
 	case r.Answer != "":
@@ -191,7 +191,7 @@ func replyOf(r engine.Result) chatReply {
 }
 
 // passages returns a text with the passages found and a citation of each.
-func passages(found []engine.Candidate) (string, []result.Citation) {
+func passages(found []workspace.Candidate) (string, []result.Citation) {
 	var texts []string
 	var cited []result.Citation
 	for i, c := range found {
@@ -203,7 +203,7 @@ func passages(found []engine.Candidate) (string, []result.Citation) {
 	return strings.Join(texts, "\n\n"), cited
 }
 
-func usageOf(r engine.Result) *usage {
+func usageOf(r workspace.Result) *usage {
 	u := &usage{Prompt: r.Usage.InputTokens, Completion: r.Usage.OutputTokens, Total: r.Usage.InputTokens + r.Usage.OutputTokens}
 	u.Details.Tokens = r.Usage.CachedTokens
 	return u

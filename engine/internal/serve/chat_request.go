@@ -14,8 +14,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // annotation names the source of a part of an answer.
@@ -226,7 +226,7 @@ type stream struct {
 }
 
 // answer sends a result, one word per chunk.
-func (s stream) answer(r engine.Result) {
+func (s stream) answer(r workspace.Result) {
 	m, stop := replyOf(r), "stop"
 	s.add(&chatReply{Role: m.Role, Refusal: m.Refusal}, nil)
 	if m.Content != nil {

@@ -11,35 +11,35 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve/live"
+	"github.com/racflow/racflow/engine/internal/workspace"
 
 	"github.com/racflow/racflow/sdk"
 )
 
 // answers has for each question what a pipeline makes of it.
-func answers(_ context.Context, i engine.Item) (engine.Result, error) {
+func answers(_ context.Context, i workspace.Item) (workspace.Result, error) {
 	switch i.Text {
 	case "busy":
-		return engine.Result{}, live.ErrBusy
+		return workspace.Result{}, live.ErrBusy
 	case "broken":
-		return engine.Result{}, errors.New("the store cannot be reached")
+		return workspace.Result{}, errors.New("the store cannot be reached")
 	case "":
-		return engine.Result{Error: &result.Failure{Message: "the text is empty"}}, nil
+		return workspace.Result{Error: &result.Failure{Message: "the text is empty"}}, nil
 	case "fails":
-		return engine.Result{Error: &result.Failure{Stage: "sample.llm", Message: "it was refused"}}, nil
+		return workspace.Result{Error: &result.Failure{Stage: "sample.llm", Message: "it was refused"}}, nil
 	case "nothing":
-		return engine.Result{Reason: "no voter has an acceptable answer"}, nil
+		return workspace.Result{Reason: "no voter has an acceptable answer"}, nil
 	case "passages":
-		return engine.Result{Candidates: []engine.Candidate{{ID: "a", Text: "first", Meta: sdk.Meta{"path": "docs/a b.md", "first_line": 3.0, "last_line": 9.0}}, {ID: "b", Text: "second"}}}, nil
+		return workspace.Result{Candidates: []workspace.Candidate{{ID: "a", Text: "first", Meta: sdk.Meta{"path": "docs/a b.md", "first_line": 3.0, "last_line": 9.0}}, {ID: "b", Text: "second"}}}, nil
 	case "cites":
-		return engine.Result{
+		return workspace.Result{
 			Answer: "Grüße [2], not [7].", Citations: []result.Citation{{Number: 2, ID: "x", Path: "guide.pdf", Title: "Guide", FirstPage: 4}},
 			Usage: sdk.Usage{InputTokens: 10, CachedTokens: 4, OutputTokens: 5},
 		}, nil
 	}
-	return engine.Result{Answer: result.Answer("about " + i.Text)}, nil
+	return workspace.Result{Answer: result.Answer("about " + i.Text)}, nil
 }
 
 func chatStart(t *testing.T) string {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/page"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // This file describes the whole interface in OpenAPI 3.1: GET /openapi.json returns it, and GET
@@ -38,7 +38,7 @@ func document() *huma.OpenAPI {
 	schemas.RegisterTypeAlias(reflect.TypeFor[result.Fields](), reflect.TypeFor[map[string]any]())
 	return &huma.OpenAPI{
 		OpenAPI: "3.1.0", Tags: tags, Servers: []*huma.Server{{URL: "/"}},
-		Info: &huma.Info{Title: "racflow", Version: engine.Version(), License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+		Info: &huma.Info{Title: "racflow", Version: workspace.Version(), License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 			Description: "Pipelines that classify texts, find passages and answer questions. A request that cannot be served is answered with a problem document (RFC 9457)."},
 		Components: &huma.Components{Schemas: schemas, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"token": {Type: "http", Scheme: "bearer", Description: "One of the tokens that the server was started with; it takes none where it was started without"},

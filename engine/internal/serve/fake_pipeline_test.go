@@ -3,16 +3,16 @@ package serve
 import (
 	"context"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve/live"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // fakePipeline answers with its function To.
 type fakePipeline struct {
 	Label string // its name
-	To    func(context.Context, engine.Item) (engine.Result, error)
+	To    func(context.Context, workspace.Item) (workspace.Result, error)
 	State live.Status
 	// Rebuilding is called by Rebuild; nil: Rebuild does nothing.
 	Rebuilding func(context.Context) error
@@ -27,23 +27,23 @@ func (p *fakePipeline) Definition() *pipeline.Pipeline {
 }
 
 // Answer implements Pipeline.
-func (p *fakePipeline) Answer(ctx context.Context, i engine.Item) (engine.Result, error) {
+func (p *fakePipeline) Answer(ctx context.Context, i workspace.Item) (workspace.Result, error) {
 	return p.To(ctx, i)
 }
 
 // Retrieve implements Pipeline: it finds the item's text itself.
-func (p *fakePipeline) Retrieve(ctx context.Context, i engine.Item) ([]engine.Candidate, error) {
+func (p *fakePipeline) Retrieve(ctx context.Context, i workspace.Item) ([]workspace.Candidate, error) {
 	if _, err := p.To(ctx, i); err != nil {
 		return nil, err
 	}
-	return []engine.Candidate{{ID: "c1", Text: i.Text, Score: 1}}, nil
+	return []workspace.Candidate{{ID: "c1", Text: i.Text, Score: 1}}, nil
 }
 
 // Follow implements Pipeline: before the result it sends a search, a vote and a skipped voter.
-func (p *fakePipeline) Follow(ctx context.Context, i engine.Item, each func(live.Event)) (engine.Result, error) {
+func (p *fakePipeline) Follow(ctx context.Context, i workspace.Item, each func(live.Event)) (workspace.Result, error) {
 	r, err := p.To(ctx, i)
 	if err == nil && r.Error == nil {
-		each(live.Event{Stage: "retrieve.near", Candidates: []engine.Candidate{{ID: "c1"}}})
+		each(live.Event{Stage: "retrieve.near", Candidates: []workspace.Candidate{{ID: "c1"}}})
 		each(live.Event{Stage: "sample.vote", Votes: []result.Vote{{Voter: "vote", Answer: string(r.Answer), Weight: 1, Accepted: true}}})
 		each(live.Event{Stage: "sample.other", Skipped: "its when rule does not hold"})
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve/live"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
@@ -20,8 +20,8 @@ func newFake(name string) *fakePipeline {
 	return &fakePipeline{Label: name, To: shout, State: live.Status{Ready: true}}
 }
 
-func shout(_ context.Context, i engine.Item) (engine.Result, error) {
-	r := engine.Result{ID: i.ID, Text: i.Text, Expected: i.Label, Votes: []result.Vote{}}
+func shout(_ context.Context, i workspace.Item) (workspace.Result, error) {
+	r := workspace.Result{ID: i.ID, Text: i.Text, Expected: i.Label, Votes: []result.Vote{}}
 	if wrong := i.Row(1).Err; wrong != nil {
 		r.Error = &result.Failure{Line: 1, Message: wrong.Error()}
 		return r, nil //nolint:nilerr // an item that fails is in its result

@@ -18,11 +18,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/source/rows"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -35,18 +35,18 @@ type Item struct {
 }
 
 // item converts the Item of a line.
-func (i Item) item(line int) engine.Item {
+func (i Item) item(line int) workspace.Item {
 	if i.ID == "" {
 		i.ID = strconv.Itoa(line)
 	}
-	return engine.Item{ID: i.ID, Text: i.Text, Label: i.Label, Meta: sdk.Meta(i.Meta)}
+	return workspace.Item{ID: i.ID, Text: i.Text, Label: i.Label, Meta: sdk.Meta(i.Meta)}
 }
 
 // Found has the candidates retrieved for an item.
 type Found struct {
-	ID         string             `json:"id"`
-	Candidates []engine.Candidate `json:"candidates" doc:"Best first"`
-	Error      *result.Failure    `json:"error,omitempty" doc:"In batches: why there are no candidates"`
+	ID         string                `json:"id"`
+	Candidates []workspace.Candidate `json:"candidates" doc:"Best first"`
+	Error      *result.Failure       `json:"error,omitempty" doc:"In batches: why there are no candidates"`
 }
 
 type itemRequest struct {
@@ -58,7 +58,7 @@ type itemRequest struct {
 
 // items registers the routes that take items, alone or in batches.
 func (s *Server) items() {
-	answer := operation[engine.Result](s, "answer", "Take an item through the pipeline", s.answerLine)
+	answer := operation[workspace.Result](s, "answer", "Take an item through the pipeline", s.answerLine)
 	responses(answer.Responses).and(s.events(), http.StatusOK)
 	huma.Register(s.api, answer, func(ctx context.Context, in *itemRequest) (*huma.StreamResponse, error) {
 		p := s.pipelines.Named(in.Name)
@@ -85,13 +85,13 @@ func (s *Server) items() {
 		ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 		defer cancel()
 		found, err := retrieve(ctx, p, in.Body.item(1))
-		return respond(ctx, found, engine.Result{}, err)
+		return respond(ctx, found, workspace.Result{}, err)
 	})
 }
 
 // retrieve calls the pipeline's Retrieve, and puts an error of the item into its result.
-func retrieve(ctx context.Context, p Pipeline, item engine.Item) (Found, error) {
-	f := Found{ID: item.ID, Candidates: []engine.Candidate{}}
+func retrieve(ctx context.Context, p Pipeline, item workspace.Item) (Found, error) {
+	f := Found{ID: item.ID, Candidates: []workspace.Candidate{}}
 	if err := item.Row(1).Err; err != nil {
 		return f, &result.Failure{Message: err.Error()}
 	}
@@ -134,7 +134,7 @@ func operation[Result any](s *Server, verb, summary string, answer lineAnswer) h
 }
 
 // respond answers with a value, or with the problem in the result.
-func respond(ctx context.Context, value any, r engine.Result, err error) (*huma.StreamResponse, error) {
+func respond(ctx context.Context, value any, r workspace.Result, err error) (*huma.StreamResponse, error) {
 	if p := ProblemOf(ctx, r, err); p != nil {
 		return nil, p
 	}
@@ -228,7 +228,7 @@ func init() {
 
 // ProblemOf returns why an item has no answer, from its result or err; nil: it has one. All
 // interfaces of a server use it.
-func ProblemOf(ctx context.Context, r engine.Result, err error) *Problem {
+func ProblemOf(ctx context.Context, r workspace.Result, err error) *Problem {
 	var failed *result.Failure
 	var stage *outcome.Failure
 	switch {
@@ -268,15 +268,15 @@ func unknown(name string) *Problem {
 
 // Event reports what a stage did for an item.
 type Event struct {
-	Stage      string             `json:"stage" doc:"Such as retrieve.neighbours"`
-	Seconds    float64            `json:"seconds" doc:"How long it took"`
-	Candidates []engine.Candidate `json:"candidates,omitempty" doc:"What it left to those below it, best first"`
-	Votes      []result.Vote      `json:"votes,omitempty"`
-	Skipped    string             `json:"skipped,omitempty" doc:"Why it was not asked"`
+	Stage      string                `json:"stage" doc:"Such as retrieve.neighbours"`
+	Seconds    float64               `json:"seconds" doc:"How long it took"`
+	Candidates []workspace.Candidate `json:"candidates,omitempty" doc:"What it left to those below it, best first"`
+	Votes      []result.Vote         `json:"votes,omitempty"`
+	Skipped    string                `json:"skipped,omitempty" doc:"Why it was not asked"`
 }
 
 // stream answers an item with events. Until the response has begun, an error gets the usual one.
-func (s *Server) stream(p Pipeline, item engine.Item) *huma.StreamResponse {
+func (s *Server) stream(p Pipeline, item workspace.Item) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		r, w := humago.Unwrap(hc)
 		ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
@@ -304,7 +304,7 @@ func (s *Server) events() map[string]*huma.MediaType {
 	for _, kind := range []struct {
 		name string
 		data *huma.Schema
-	}{{"stage", schema[Event](s)}, {"result", schema[engine.Result](s)}, {"error", schema[Problem](s)}} {
+	}{{"stage", schema[Event](s)}, {"result", schema[workspace.Result](s)}, {"error", schema[Problem](s)}} {
 		kinds = append(kinds, &huma.Schema{Type: huma.TypeObject, Required: []string{"event", "data"}, Properties: map[string]*huma.Schema{
 			"event": {Type: huma.TypeString, Enum: []any{kind.name}},
 			"data":  kind.data,

@@ -10,30 +10,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve/live"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // failing answers with an error, or with a result that has one.
-func failing(err error, failed *result.Failure) func(context.Context, engine.Item) (engine.Result, error) {
-	return func(_ context.Context, i engine.Item) (engine.Result, error) {
-		return engine.Result{ID: i.ID, Error: failed}, err
+func failing(err error, failed *result.Failure) func(context.Context, workspace.Item) (workspace.Result, error) {
+	return func(_ context.Context, i workspace.Item) (workspace.Result, error) {
+		return workspace.Result{ID: i.ID, Error: failed}, err
 	}
 }
 
 // TestStatus: each way in which an item is not answered has a status of its own, and a
 // problem that says why.
 func TestStatus(t *testing.T) {
-	late := func(ctx context.Context, _ engine.Item) (engine.Result, error) {
+	late := func(ctx context.Context, _ workspace.Item) (workspace.Result, error) {
 		<-ctx.Done()
-		return engine.Result{}, ctx.Err()
+		return workspace.Result{}, ctx.Err()
 	}
 	long := strings.Repeat("x", 5000)
 	for name, test := range map[string]struct {
 		path, contentType, body string
-		answer                  func(context.Context, engine.Item) (engine.Result, error)
+		answer                  func(context.Context, workspace.Item) (workspace.Result, error)
 		status                  int
 		want                    string // in the detail or the errors
 		retry                   string
@@ -66,7 +66,7 @@ func TestStatus(t *testing.T) {
 		"too late":         {body: `{"text": "a"}`, answer: late, status: 504, want: "longer"},
 		"a stage fails":    {body: `{"text": "a"}`, answer: failing(nil, &result.Failure{Stage: "sample.x", Message: "it ended"}), status: 502, want: "sample.x: it ended"},
 		"a search fails":   {path: "/v1/pipelines/p/retrieve", body: `{"text": "a"}`, answer: failing(&outcome.Failure{Stage: "retrieve.x", Err: errors.New("it ended")}, nil), status: 502, want: "retrieve.x: it ended"},
-		"a panic":          {body: `{"text": "a"}`, answer: func(context.Context, engine.Item) (engine.Result, error) { panic("oh") }, status: 500, want: "log"},
+		"a panic":          {body: `{"text": "a"}`, answer: func(context.Context, workspace.Item) (workspace.Result, error) { panic("oh") }, status: 500, want: "log"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newFake("p")
@@ -149,11 +149,11 @@ func TestGone(t *testing.T) {
 	for _, accept := range []string{"application/json", "text/event-stream"} {
 		p := newFake("p")
 		begun, ended := make(chan struct{}), make(chan error, 1)
-		p.To = func(ctx context.Context, _ engine.Item) (engine.Result, error) {
+		p.To = func(ctx context.Context, _ workspace.Item) (workspace.Result, error) {
 			close(begun)
 			<-ctx.Done()
 			ended <- ctx.Err()
-			return engine.Result{}, ctx.Err()
+			return workspace.Result{}, ctx.Err()
 		}
 		_, url := serving(t, Options{Timeout: time.Hour}, p)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -11,17 +11,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-var builtin engine.Builtin
+var builtin workspace.Builtin
 
 func TestMain(m *testing.M) {
-	builtin = engine.Serve(append(plugins.All(), enginetest.Alphabet(), enginetest.TheirsFile()))
+	builtin = workspace.Serve(append(plugins.All(), enginetest.Alphabet(), enginetest.TheirsFile()))
 	if to := os.Getenv(idling); to != "" {
 		idle(to)
 		return
@@ -96,7 +96,7 @@ func startIn(t testing.TB, dir, intent string, o Options) *real {
 	t.Helper()
 	write(t, filepath.Join(dir, "p.hcl"), intent)
 	write(t, filepath.Join(dir, "rows.tsv"), fruit)
-	set, err := live.Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, live.Options{Engine: engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}})
+	set, err := live.Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, live.Options{Engine: workspace.Options{Builtin: builtin, State: filepath.Join(dir, "state")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	protocol "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/result"
@@ -87,7 +87,7 @@ type mcpFace struct {
 
 // server offers the present pipelines.
 func (f mcpFace) server() *protocol.Server {
-	s := protocol.NewServer(&protocol.Implementation{Name: "racflow", Version: engine.Version()}, &protocol.ServerOptions{
+	s := protocol.NewServer(&protocol.Implementation{Name: "racflow", Version: workspace.Version()}, &protocol.ServerOptions{
 		Logger: f.log, Capabilities: &protocol.ServerCapabilities{},
 		Instructions: "Each tool takes a text through a racflow pipeline and returns what it answers with.",
 	})
@@ -111,7 +111,7 @@ type question struct {
 func (f mcpFace) call(ctx context.Context, r *protocol.CallToolRequest, p Pipeline, in question) (*protocol.CallToolResult, any, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	result, err := p.Follow(ctx, engine.Item{Text: in.Text}, f.progress(ctx, r))
+	result, err := p.Follow(ctx, workspace.Item{Text: in.Text}, f.progress(ctx, r))
 	if problem := ProblemOf(ctx, result, err); problem != nil {
 		return nil, nil, problem // the library converts it to a result with isError
 	}
@@ -171,7 +171,7 @@ func describeTool(p *pipeline.Pipeline, s live.Status) string {
 
 // text formats a result for a model: the answer, its citations and whether it is in doubt, or the
 // passages found.
-func text(r engine.Result) string {
+func text(r workspace.Result) string {
 	var b strings.Builder
 	switch {
 	case r.Answer != "":

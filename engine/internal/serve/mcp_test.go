@@ -12,7 +12,7 @@ import (
 
 	protocol "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/result"
@@ -25,19 +25,19 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func pipelines() []Pipeline {
 	return []Pipeline{
-		&fakePipeline{Label: "intent", State: live.Status{Answers: journal.LabelAnswers, Labels: []string{"card_lost", "refund"}}, To: func(_ context.Context, i engine.Item) (engine.Result, error) {
+		&fakePipeline{Label: "intent", State: live.Status{Answers: journal.LabelAnswers, Labels: []string{"card_lost", "refund"}}, To: func(_ context.Context, i workspace.Item) (workspace.Result, error) {
 			if i.Text == "fails" {
-				return engine.Result{Error: &result.Failure{Stage: "sample.llm", Message: "it was refused"}}, nil
+				return workspace.Result{Error: &result.Failure{Stage: "sample.llm", Message: "it was refused"}}, nil
 			}
-			return engine.Result{Answer: "refund", Text: i.Text, Flagged: true, Votes: []result.Vote{}}, nil
+			return workspace.Result{Answer: "refund", Text: i.Text, Flagged: true, Votes: []result.Vote{}}, nil
 		}},
-		&fakePipeline{Label: "docs", State: live.Status{Answers: journal.TextAnswers}, To: func(context.Context, engine.Item) (engine.Result, error) {
-			return engine.Result{Answer: "It opens at nine [1].", Citations: []result.Citation{{Number: 1, ID: "x", Path: "hours.md"}}}, nil
+		&fakePipeline{Label: "docs", State: live.Status{Answers: journal.TextAnswers}, To: func(context.Context, workspace.Item) (workspace.Result, error) {
+			return workspace.Result{Answer: "It opens at nine [1].", Citations: []result.Citation{{Number: 1, ID: "x", Path: "hours.md"}}}, nil
 		}},
-		&fakePipeline{Label: "find", State: live.Status{Answers: journal.PassageAnswers}, To: func(context.Context, engine.Item) (engine.Result, error) {
-			return engine.Result{Candidates: []engine.Candidate{{ID: "a", Label: "l", Text: "first"}}}, nil
+		&fakePipeline{Label: "find", State: live.Status{Answers: journal.PassageAnswers}, To: func(context.Context, workspace.Item) (workspace.Result, error) {
+			return workspace.Result{Candidates: []workspace.Candidate{{ID: "a", Label: "l", Text: "first"}}}, nil
 		}},
-		&fakePipeline{Label: "unready", To: func(context.Context, engine.Item) (engine.Result, error) { return engine.Result{}, live.ErrStarting }},
+		&fakePipeline{Label: "unready", To: func(context.Context, workspace.Item) (workspace.Result, error) { return workspace.Result{}, live.ErrStarting }},
 	}
 }
 
@@ -150,12 +150,12 @@ func TestToolOfSets(t *testing.T) {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 	}
-	set := engine.Result{Answer: "a; b", Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .9}, {Label: "b", Confidence: .6}}, Votes: []result.Vote{}}
+	set := workspace.Result{Answer: "a; b", Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .9}, {Label: "b", Confidence: .6}}, Votes: []result.Vote{}}
 	if got := text(set); got != "a; b\n(Confidences: a (0.900); b (0.600))" {
 		t.Errorf("a model reads %q", got)
 	}
 	s, err := New(func() []Pipeline {
-		return []Pipeline{&fakePipeline{Label: "p", To: func(context.Context, engine.Item) (engine.Result, error) { return set, nil }}}
+		return []Pipeline{&fakePipeline{Label: "p", To: func(context.Context, workspace.Item) (workspace.Result, error) { return set, nil }}}
 	}, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
@@ -109,9 +109,9 @@ func ignoreLate(err error) error {
 type Pipeline interface {
 	Name() string
 	Definition() *pipeline.Pipeline
-	Answer(context.Context, engine.Item) (engine.Result, error)
-	Retrieve(context.Context, engine.Item) ([]engine.Candidate, error)
-	Follow(context.Context, engine.Item, func(live.Event)) (engine.Result, error)
+	Answer(context.Context, workspace.Item) (workspace.Result, error)
+	Retrieve(context.Context, workspace.Item) ([]workspace.Candidate, error)
+	Follow(context.Context, workspace.Item, func(live.Event)) (workspace.Result, error)
 	Rebuild(context.Context) error
 	Status() live.Status
 }

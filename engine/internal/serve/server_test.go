@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -29,12 +29,12 @@ func TestEnd(t *testing.T) {
 	} {
 		p := newFake("p")
 		begun, release := make(chan struct{}), make(chan struct{})
-		p.To = func(ctx context.Context, i engine.Item) (engine.Result, error) {
+		p.To = func(ctx context.Context, i workspace.Item) (workspace.Result, error) {
 			close(begun)
 			select {
 			case <-release:
 			case <-ctx.Done():
-				return engine.Result{}, ctx.Err()
+				return workspace.Result{}, ctx.Err()
 			}
 			return shout(ctx, i)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/sdk"
 )
@@ -167,7 +167,7 @@ func (l *library) build(ctx context.Context, m *machine, name string, use func(k
 	var report knowledge.BuildReport
 	o.Events.Knowledge = func(r knowledge.BuildReport) { report = r }
 	o.Events.Advice = func(text string) { l.note("%s is advised: %s", m.name, text) }
-	p, err := engine.Open(ctx, filepath.Join(m.dir, "p.hcl"), o)
+	p, err := workspace.Open(ctx, filepath.Join(m.dir, "p.hcl"), o)
 	if err != nil {
 		return err
 	}

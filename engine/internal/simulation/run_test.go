@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
@@ -91,18 +91,18 @@ func (w *world) files(text string, items int) string {
 }
 
 // options open the pipeline of a machine.
-func (m *machine) options() engine.Options {
-	return engine.Options{
+func (m *machine) options() workspace.Options {
+	return workspace.Options{
 		Builtin: builtin, Start: m.start(stages), Dir: m.dir, State: filepath.Join(m.dir, "state"), Journal: true,
 		Getenv: func(string) (string, bool) { return secret + m.name, true },
 	}
 }
 
 // run takes the input through the pipeline, as the command does.
-func (m *machine) run(resume string, reported func(outcome.Result)) (*engine.Outcome, error) {
+func (m *machine) run(resume string, reported func(outcome.Result)) (*workspace.Outcome, error) {
 	o := m.options()
 	o.Resume, o.Output = resume, filepath.Join(m.dir, "out.jsonl")
-	p, err := engine.Open(m.ctx, filepath.Join(m.dir, "p.hcl"), o)
+	p, err := workspace.Open(m.ctx, filepath.Join(m.dir, "p.hcl"), o)
 	if err != nil {
 		return nil, err
 	}

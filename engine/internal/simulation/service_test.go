@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
@@ -27,7 +27,7 @@ const secret = "sk-hush-hush-"
 
 var (
 	stages  []sdk.Stage // of all histories
-	builtin engine.Builtin
+	builtin workspace.Builtin
 	asked   atomic.Pointer[service] // that of the history under way
 )
 
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	model, _ := all.Stage(sdk.KindSample, "openai")
 	words, _ := all.Stage(sdk.KindEnrich, "keywords")
 	stages = append(enginetest.Stages(), enginetest.Alphabet(), local, model, words, laterStage())
-	builtin = engine.Serve(stages)
+	builtin = workspace.Serve(stages)
 	to := http.DefaultTransport.(*http.Transport)
 	to.DisableKeepAlives, to.Proxy = true, nil
 	to.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return asked.Load().dial(ctx) }

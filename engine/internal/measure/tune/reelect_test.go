@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
@@ -23,6 +22,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
 )
@@ -244,7 +244,7 @@ func TestOneVoter(t *testing.T) {
 	})
 }
 
-var builtin = engine.Serve(stages())
+var builtin = workspace.Serve(stages())
 
 // TestEvaluate: what an evaluation says that each voter adds is the difference to the
 // evaluation of a pipeline without it, where the election learns from votes, too.
@@ -252,7 +252,7 @@ func TestEvaluate(t *testing.T) {
 	for _, use := range []string{"soft", "leader"} {
 		path := filepath.Join(runtest.Folder(t, files()), runtest.File)
 		evaluate := func(set ...pipeline.Override) eval.Report {
-			p, err := engine.Open(t.Context(), path, engine.Options{
+			p, err := workspace.Open(t.Context(), path, workspace.Options{
 				Builtin: builtin, State: t.TempDir(), Input: filepath.Join(filepath.Dir(path), "input.tsv"),
 				Set: append(set, pipeline.Override{Target: "var.election", Value: use}),
 			})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 const buildText = `
@@ -83,9 +83,9 @@ func TestPoisonedRowsAreLeftOut(t *testing.T) {
 		}
 		t.Run(use, func(t *testing.T) {
 			b := newBench(t, buildText, clean.String())
-			find := func(p *engine.Pipeline) (all []string) {
+			find := func(p *workspace.Pipeline) (all []string) {
 				for _, text := range []string{"row 7", "something else"} {
-					found, err := p.Answer(t.Context(), engine.Item{Text: text})
+					found, err := p.Answer(t.Context(), workspace.Item{Text: text})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/process/faulty"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
@@ -23,7 +23,7 @@ const plugin = "racflow-plugin-faulty"
 // nap is how long a child of a stage sleeps: nobody else's does so exactly as long.
 var nap = fmt.Sprintf("3600.%d25", os.Getpid())
 
-var builtin engine.Builtin
+var builtin workspace.Builtin
 
 // The test binary is the plugin, too, and each of its stages.
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		faulty.Serve(stages)
 		return
 	}
-	builtin = engine.Serve(stages)
+	builtin = workspace.Serve(stages)
 	temp, err := os.MkdirTemp("", "faulty") // for sockets, to see what is left of them
 	if err != nil {
 		panic(err)
@@ -82,11 +82,11 @@ func (b bench) write(name, content string) {
 
 // open opens the pipeline with values of its variables. What it did for the knowledge
 // comes to report.
-func (b bench) open(state string, vars map[string]string, report *knowledge.BuildReport) *engine.Pipeline {
+func (b bench) open(state string, vars map[string]string, report *knowledge.BuildReport) *workspace.Pipeline {
 	b.Helper()
-	p, err := engine.Open(b.Context(), filepath.Join(b.dir, "p.hcl"), engine.Options{
+	p, err := workspace.Open(b.Context(), filepath.Join(b.dir, "p.hcl"), workspace.Options{
 		Builtin: builtin, State: filepath.Join(b.dir, state), Plugins: []string{b.plugins}, Vars: vars,
-		Events: engine.Events{Knowledge: func(r knowledge.BuildReport) {
+		Events: workspace.Events{Knowledge: func(r knowledge.BuildReport) {
 			if report != nil {
 				*report = r
 			}
@@ -98,11 +98,11 @@ func (b bench) open(state string, vars map[string]string, report *knowledge.Buil
 }
 
 // answers are the results of items, as lines of JSON or, with a ! before it, the error.
-func (b bench) answers(p *engine.Pipeline, texts []string) (all []string) {
+func (b bench) answers(p *workspace.Pipeline, texts []string) (all []string) {
 	b.Helper()
-	items := func(yield func(engine.Item) bool) {
+	items := func(yield func(workspace.Item) bool) {
 		for _, text := range texts {
-			if !yield(engine.Item{Text: text}) {
+			if !yield(workspace.Item{Text: text}) {
 				return
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 const knowledgeText = `
@@ -120,7 +120,7 @@ func poisoned(n int, short, third bool) (texts []string, wanted map[int]string) 
 				if wanted[at] = kind + ".faulty: |" + f.error; third {
 					wanted[at] += "|plugin faulty 1.2.3"
 				} else {
-					wanted[at] = strings.ReplaceAll(wanted[at], "plugin faulty 1.2.3", "plugin racflow "+engine.Version())
+					wanted[at] = strings.ReplaceAll(wanted[at], "plugin faulty 1.2.3", "plugin racflow "+workspace.Version())
 				}
 			}
 		}

@@ -14,14 +14,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
 	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-var fittedBuiltin = engine.Serve(enginetest.Stages())
+var fittedBuiltin = workspace.Serve(enginetest.Stages())
 
 // bench is a file with a voter that learns, and a state folder. Its stages are processes.
 type fittedBench struct {
@@ -29,7 +29,7 @@ type fittedBench struct {
 	dir     string
 	mu      sync.Mutex
 	fitting []string // stages, once for each page of rows that they got
-	steps   []engine.Progress
+	steps   []workspace.Progress
 }
 
 const fittedFile = `
@@ -64,11 +64,11 @@ func (b *fittedBench) write(name, content string) {
 	must.Do(b.t, os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o600))
 }
 
-func (b *fittedBench) open() *engine.Pipeline {
+func (b *fittedBench) open() *workspace.Pipeline {
 	b.t.Helper()
-	p, err := engine.Open(b.t.Context(), filepath.Join(b.dir, "p.hcl"), engine.Options{
+	p, err := workspace.Open(b.t.Context(), filepath.Join(b.dir, "p.hcl"), workspace.Options{
 		Builtin: fittedBuiltin, State: filepath.Join(b.dir, "state"),
-		Events: engine.Events{Progress: func(s engine.Progress) {
+		Events: workspace.Events{Progress: func(s workspace.Progress) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if !strings.HasPrefix(s.Name, "sample.") {
@@ -90,7 +90,7 @@ func (b *fittedBench) answer() (answer string, fitted []string, err error) {
 	b.fitting, b.steps = nil, nil
 	p := b.open()
 	defer p.Close()
-	r, err := p.Answer(b.t.Context(), engine.Item{Text: "apple"})
+	r, err := p.Answer(b.t.Context(), workspace.Item{Text: "apple"})
 	slices.Sort(b.fitting)
 	return string(r.Answer), b.fitting, err
 }
@@ -153,7 +153,7 @@ func TestSample(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := int64(min(most, len(rows)))
-		for _, want := range []engine.Progress{
+		for _, want := range []workspace.Progress{
 			{Doing: "fitting", Name: "sample.one", Unit: "row", Done: n, Total: n},
 			{Doing: "learning", Name: "sample.one", Unit: "row", Done: n},
 		} {

@@ -11,15 +11,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/fitted"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-var holdoutBuiltin = engine.Serve(enginetest.Stages())
+var holdoutBuiltin = workspace.Serve(enginetest.Stages())
 
 const holdoutFile = `
 knowledge "k" {
@@ -68,9 +68,9 @@ func (b *holdoutBench) votes(set ...string) map[string]string {
 	for name := range b.learned {
 		delete(b.learned, name)
 	}
-	o := engine.Options{
+	o := workspace.Options{
 		Builtin: holdoutBuiltin, State: filepath.Join(b.dir, "state"),
-		Events: engine.Events{Progress: func(s engine.Progress) {
+		Events: workspace.Events{Progress: func(s workspace.Progress) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if s.Doing == "fitting" && s.Name != "k" { // it is kept in memory
@@ -81,10 +81,10 @@ func (b *holdoutBench) votes(set ...string) map[string]string {
 	for i := 0; i < len(set); i += 2 {
 		o.Set = append(o.Set, pipeline.Override{Target: set[i], Value: set[i+1]})
 	}
-	p, err := engine.Open(b.t.Context(), filepath.Join(b.dir, "p.hcl"), o)
+	p, err := workspace.Open(b.t.Context(), filepath.Join(b.dir, "p.hcl"), o)
 	must.Do(b.t, err)
 	defer p.Close()
-	if _, err := p.Answer(b.t.Context(), engine.Item{Text: "red apple"}); err != nil {
+	if _, err := p.Answer(b.t.Context(), workspace.Item{Text: "red apple"}); err != nil {
 		b.t.Fatal(err)
 	}
 	r, err := p.Start(b.t.Context())

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
@@ -52,7 +52,7 @@ func testKilled(t *testing.T, intent string) {
 		}
 		load.Go(func() {
 			for ctx.Err() == nil {
-				r, err := p.Answer(context.Background(), engine.Item{Text: text})
+				r, err := p.Answer(context.Background(), workspace.Item{Text: text})
 				switch {
 				case err != nil:
 					t.Errorf("%v", err) // the item's failure is in the result
@@ -100,7 +100,7 @@ func TestMended(t *testing.T) {
 		}
 	}
 	for p.current() == first && t.Context().Err() == nil {
-		r, err := p.Answer(t.Context(), engine.Item{Text: "red apple"})
+		r, err := p.Answer(t.Context(), workspace.Item{Text: "red apple"})
 		if err == nil && r.Error == nil && r.Answer != "fruit" {
 			t.Fatalf("%+v", r)
 		}

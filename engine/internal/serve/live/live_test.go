@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
@@ -19,7 +19,7 @@ func TestAnswers(t *testing.T) {
 	if p == nil || s.Pipeline("other") != nil || len(s.Pipelines()) != 1 || p.Definition().Name != "intent" {
 		t.Fatalf("%v", s.Pipelines())
 	}
-	if _, err := p.Answer(t.Context(), engine.Item{Text: "red apple"}); !errors.Is(err, ErrStarting) {
+	if _, err := p.Answer(t.Context(), workspace.Item{Text: "red apple"}); !errors.Is(err, ErrStarting) {
 		t.Errorf("before it is started: %v", err)
 	}
 	if s := p.Status(); s.Ready || len(s.Knowledge) > 0 {
@@ -32,15 +32,15 @@ func TestAnswers(t *testing.T) {
 	if got := ask(t, p, "red apple"); got != "fruit" {
 		t.Errorf("it is %q", got)
 	}
-	r, err := p.Answer(t.Context(), engine.Item{ID: "x", Text: " "})
+	r, err := p.Answer(t.Context(), workspace.Item{ID: "x", Text: " "})
 	if err != nil || r.Error == nil || r.ID != "x" {
 		t.Errorf("an empty text: %+v, %v", r, err)
 	}
-	found, err := p.Retrieve(t.Context(), engine.Item{Text: "blue car"})
+	found, err := p.Retrieve(t.Context(), workspace.Item{Text: "blue car"})
 	if err != nil || len(found) == 0 || found[0].Text != "blue car" || found[0].Label != "vehicle" {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if _, err := p.Retrieve(t.Context(), engine.Item{}); err == nil {
+	if _, err := p.Retrieve(t.Context(), workspace.Item{}); err == nil {
 		t.Error("an empty text is searched for")
 	}
 }
@@ -50,7 +50,7 @@ func TestFollow(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": skipping, "rows.tsv": fruit})
 	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
 	var events []Event
-	r, err := p.Follow(t.Context(), engine.Item{Text: "red apple"}, func(e Event) { events = append(events, e) })
+	r, err := p.Follow(t.Context(), workspace.Item{Text: "red apple"}, func(e Event) { events = append(events, e) })
 	if err != nil || r.Answer != "fruit" {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -76,7 +76,7 @@ func TestOpenRefuses(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "q.hcl": intent, "wrong.hcl": strings.Replace(intent, "hashing", "hashin", 1), "rows.tsv": fruit})
 	file := func(name string) string { return filepath.Join(dir, name) }
 	_, err := Open(t.Context(), []string{file("wrong.hcl")}, o)
-	if found := new(engine.DiagnosticsError); !errors.As(err, &found) {
+	if found := new(workspace.DiagnosticsError); !errors.As(err, &found) {
 		t.Errorf("%v is no error with diagnostics", err)
 	}
 	if _, err := Open(t.Context(), []string{file("p.hcl"), file("q.hcl")}, o); err == nil || !strings.Contains(err.Error(), `both have a pipeline "intent"`) {

@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-var builtin = engine.Serve(append(plugins.All(), gate(), enginetest.Alphabet(), enginetest.TheirsFile()))
+var builtin = workspace.Serve(append(plugins.All(), gate(), enginetest.Alphabet(), enginetest.TheirsFile()))
 
 // intent is a pipeline of a folder's rows.
 const intent = `
@@ -45,7 +45,7 @@ func folder(t testing.TB, files map[string]string) (string, Options) {
 	for name, text := range files {
 		write(t, filepath.Join(dir, name), text)
 	}
-	return dir, Options{Engine: engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}}
+	return dir, Options{Engine: workspace.Options{Builtin: builtin, State: filepath.Join(dir, "state")}}
 }
 
 func write(t testing.TB, path, text string) {
@@ -65,7 +65,7 @@ func started(t testing.TB, o Options, files ...string) *Set {
 // ask answers a text, or fails.
 func ask(t testing.TB, p *Pipeline, text string) string {
 	t.Helper()
-	r, err := p.Answer(t.Context(), engine.Item{Text: text})
+	r, err := p.Answer(t.Context(), workspace.Item{Text: text})
 	if err == nil && r.Error != nil {
 		err = r.Error
 	}
@@ -78,7 +78,7 @@ func ask(t testing.TB, p *Pipeline, text string) string {
 // generations are those of the knowledge of a file, and those of them that a build would remove.
 func generations(t testing.TB, o Options, file string) (all, superseded []generation.Generation) {
 	t.Helper()
-	w := must.Get(engine.NewWorkspace(t.Context(), o.Engine))(t)
+	w := must.Get(workspace.NewWorkspace(t.Context(), o.Engine))(t)
 	defer w.Close()
 	if err := w.Histories(t.Context(), file, func(_ *pipeline.Knowledge, h *generation.History) error {
 		all, superseded = append(all, h.Generations...), append(superseded, h.Superseded(true)...)

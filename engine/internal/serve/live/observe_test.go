@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -28,13 +28,13 @@ func TestObserved(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if r, err := p.Answer(ctx, engine.Item{Text: "red apple"}); err != nil || r.Error != nil {
+			if r, err := p.Answer(ctx, workspace.Item{Text: "red apple"}); err != nil || r.Error != nil {
 				t.Errorf("%+v, %v", r, err)
 			}
 		})
 	}
 	all.Wait()
-	if _, err := p.Retrieve(ctx, engine.Item{Text: "blue car"}); err != nil {
+	if _, err := p.Retrieve(ctx, workspace.Item{Text: "blue car"}); err != nil {
 		t.Error(err)
 	}
 	write(t, filepath.Join(dir, "rows.tsv"), fruit+"old bike\tvehicle\n")

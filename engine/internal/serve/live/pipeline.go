@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // Errors of requests that the pipeline has not started.
@@ -29,7 +29,7 @@ var (
 type Pipeline struct {
 	set        *Set
 	file, name string
-	options    engine.Options
+	options    workspace.Options
 	queue      queue
 	line       atomic.Int64 // line number of the newest item
 
@@ -49,7 +49,7 @@ type Pipeline struct {
 	closed     bool
 }
 
-func newPipeline(s *Set, file, name string, o engine.Options) *Pipeline {
+func newPipeline(s *Set, file, name string, o workspace.Options) *Pipeline {
 	p := &Pipeline{set: s, file: file, name: name, options: o, rebuilding: make(chan struct{}, 1), sick: make(chan struct{}, 1), versions: map[*version]bool{}}
 	p.queue.pipeline = p
 	if p.queue.limit = s.options.Queue; p.queue.limit == 0 {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/run/stage"
@@ -206,24 +206,24 @@ func (q *queue) queued(change int) {
 }
 
 // request creates a request for an item, with the next line number.
-func (p *Pipeline) request(ctx context.Context, item engine.Item, k kind) *request {
+func (p *Pipeline) request(ctx context.Context, item workspace.Item, k kind) *request {
 	return &request{ctx: ctx, kind: k, row: item.Row(int(p.line.Add(1)))}
 }
 
 // Answer sends an item through the pipeline. For an item that fails, Error in the Result is set and
 // err is nil. A non-nil err says that the item was not started (ErrBusy, ErrStarting), that ctx has
 // ended, or that the pipeline cannot serve. An item without an ID gets its number.
-func (p *Pipeline) Answer(ctx context.Context, item engine.Item) (engine.Result, error) {
+func (p *Pipeline) Answer(ctx context.Context, item workspace.Item) (workspace.Result, error) {
 	r := p.request(ctx, item, answers)
 	if err := p.queue.do(r); err != nil {
-		return engine.Result{}, err
+		return workspace.Result{}, err
 	}
 	return p.resultOf(r.result), nil
 }
 
 // Retrieve returns the candidates that the last retrieve or rerank stage leaves for an item, best
 // first. It asks no voter.
-func (p *Pipeline) Retrieve(ctx context.Context, item engine.Item) ([]engine.Candidate, error) {
+func (p *Pipeline) Retrieve(ctx context.Context, item workspace.Item) ([]workspace.Candidate, error) {
 	r := p.request(ctx, item, finds)
 	if err := p.queue.do(r); err != nil {
 		return nil, err
@@ -235,14 +235,14 @@ func (p *Pipeline) Retrieve(ctx context.Context, item engine.Item) ([]engine.Can
 type Event struct {
 	Stage      string             // such as "sample.knn"
 	Took       time.Duration      // time of the stage
-	Candidates []engine.Candidate // of a retrieve or rerank stage, best first
+	Candidates []workspace.Candidate // of a retrieve or rerank stage, best first
 	Votes      []result.Vote      // of a voter
 	Skipped    string             // why the stage skipped the item; empty: it did not
 }
 
 // Follow is like Answer. Before it returns, it calls each with the results of the stages for the
 // item, in chronological order and one at a time.
-func (p *Pipeline) Follow(ctx context.Context, item engine.Item, each func(Event)) (engine.Result, error) {
+func (p *Pipeline) Follow(ctx context.Context, item workspace.Item, each func(Event)) (workspace.Result, error) {
 	r := p.request(ctx, item, follows)
 	var mu sync.Mutex
 	over := false
@@ -257,12 +257,12 @@ func (p *Pipeline) Follow(ctx context.Context, item engine.Item, each func(Event
 	mu.Lock()
 	defer mu.Unlock()
 	if over = true; err != nil {
-		return engine.Result{}, err
+		return workspace.Result{}, err
 	}
 	return p.resultOf(r.result), nil
 }
 
 // resultOf converts a result to its public form.
-func (p *Pipeline) resultOf(r outcome.Result) engine.Result {
+func (p *Pipeline) resultOf(r outcome.Result) workspace.Result {
 	return result.Of(r, p.Definition().Cost)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk/support"
 )
 
@@ -29,7 +29,7 @@ func gatedPipeline(t *testing.T, queue int) (p *Pipeline, gate string) {
 func slow(ctx context.Context, p *Pipeline, id string) <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		r, err := p.Answer(ctx, engine.Item{ID: id, Text: "slow red apple"})
+		r, err := p.Answer(ctx, workspace.Item{ID: id, Text: "slow red apple"})
 		if err == nil && r.Error != nil {
 			err = r.Error
 		}
@@ -59,7 +59,7 @@ func TestQueue(t *testing.T) {
 	waits(t, p, 1)
 	all = append(all, slow(t.Context(), p, "waits1"))
 	waits(t, p, 2)
-	if _, err := p.Answer(t.Context(), engine.Item{Text: "red apple"}); !errors.Is(err, ErrBusy) {
+	if _, err := p.Answer(t.Context(), workspace.Item{Text: "red apple"}); !errors.Is(err, ErrBusy) {
 		t.Errorf("a full queue: %v", err)
 	}
 	cancel()
@@ -129,7 +129,7 @@ func TestClosed(t *testing.T) {
 			t.Error("a request was answered that cannot have been")
 		}
 	}
-	if _, err := p.Answer(t.Context(), engine.Item{Text: "red apple"}); !errors.Is(err, errClosed) {
+	if _, err := p.Answer(t.Context(), workspace.Item{Text: "red apple"}); !errors.Is(err, errClosed) {
 		t.Errorf("%v", err)
 	}
 	if s := p.Status(); s.Ready {

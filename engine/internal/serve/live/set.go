@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/source"
 )
@@ -24,7 +24,7 @@ type Options struct {
 	// Engine has the options for opening each file. Its Pipeline selects one pipeline per file; if
 	// there are several files, each gets only those Vars that it declares. Without Services, each
 	// pipeline has its own services and budget.
-	Engine engine.Options
+	Engine workspace.Options
 	Watch  bool         // watch the files that pipelines read, and rebuild after a change
 	Queue  int          // maximum waiting requests per pipeline; 0: 4096
 	Log    *slog.Logger // logs rebuilds; nil: no log
@@ -48,7 +48,7 @@ type Set struct {
 // delay all others, but few, so that the machine is not divided among many.
 const builds = 2
 
-// Open checks all files and starts no stage: mistakes in them are a *engine.DiagnosticsError. The
+// Open checks all files and starts no stage: mistakes in them are a *workspace.DiagnosticsError. The
 // end of ctx ends all work of the set; call Close in any case.
 func Open(ctx context.Context, files []string, o Options) (*Set, error) {
 	if len(files) == 0 {
@@ -106,7 +106,7 @@ func (s *Set) survey(file string, several bool, declared map[string]bool) ([]*Pi
 		maps.DeleteFunc(o.Vars, func(name, _ string) bool { return !vars[name] })
 		maps.Copy(declared, vars)
 	}
-	w, err := engine.NewWorkspace(s.ctx, o)
+	w, err := workspace.NewWorkspace(s.ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (s *Set) survey(file string, several bool, declared map[string]bool) ([]*Pi
 			o.Events.Warnings = nil // warnings concern the file: report them only once
 		}
 		if o.Services == nil {
-			o.Services = &engine.Services{}
+			o.Services = &workspace.Services{}
 		}
 		all = append(all, newPipeline(s, file, name, o))
 	}
@@ -147,7 +147,7 @@ func (s *Set) survey(file string, several bool, declared map[string]bool) ([]*Pi
 func (s *Set) declared(file string) (map[string]bool, error) {
 	o := s.options.Engine
 	o.Vars, o.VarFiles, o.Set = nil, nil, nil
-	w, err := engine.NewWorkspace(s.ctx, o)
+	w, err := workspace.NewWorkspace(s.ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (s *Set) Close() {
 
 // version is a pipeline as it was when it was opened, with processes of its own.
 type version struct {
-	*engine.Pipeline
+	*workspace.Pipeline
 	files   string   // digest of the files that it was read from
 	run     *run.Run // nil: not started
 	since   time.Time
@@ -238,7 +238,7 @@ func (p *Pipeline) open() (*version, error) {
 		if first { // its dependencies are unknown, so it is opened again
 			o.Events.Warnings, o.Events.Plugins = nil, nil
 		}
-		opened, err := engine.Open(p.set.ctx, p.file, o)
+		opened, err := workspace.Open(p.set.ctx, p.file, o)
 		if err != nil {
 			return nil, err
 		}

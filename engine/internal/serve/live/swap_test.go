@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -88,7 +88,7 @@ func testRebuild(t *testing.T, intent string) {
 		before := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		write(t, filepath.Join(dir, name), text)
 		err := p.Rebuild(t.Context())
-		found := new(engine.DiagnosticsError)
+		found := new(workspace.DiagnosticsError)
 		if !errors.As(err, &found) || !strings.Contains(p.Status().Error, "p.hcl:") {
 			t.Errorf("%s: %v, %+v", name, err, p.Status())
 		}
@@ -118,8 +118,8 @@ func testRunBeside(t *testing.T, intent string) {
 	p := started(t, o, file).Pipeline("intent")
 	for _, rows := range []string{fruit, turned} {
 		write(t, filepath.Join(dir, "rows.tsv"), rows)
-		beside := must.Get(engine.Open(t.Context(), file, o.Engine))(t)
-		r, err := beside.Answer(t.Context(), engine.Item{Text: "red apple"})
+		beside := must.Get(workspace.Open(t.Context(), file, o.Engine))(t)
+		r, err := beside.Answer(t.Context(), workspace.Item{Text: "red apple"})
 		beside.Close()
 		if err != nil || (r.Answer == "fruit") != (rows == fruit) {
 			t.Fatalf("%+v, %v", r, err)
@@ -152,7 +152,7 @@ func testSwapUnderLoad(t *testing.T, intent string) {
 	for range 16 {
 		load.Go(func() {
 			for ctx.Err() == nil {
-				r, err := p.Answer(context.Background(), engine.Item{Text: "red apple"})
+				r, err := p.Answer(context.Background(), workspace.Item{Text: "red apple"})
 				if err != nil || r.Error != nil || r.Answer != "fruit" && r.Answer != "vehicle" {
 					t.Errorf("%+v, %v", r, err)
 					return

@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/source/document"
@@ -154,7 +154,7 @@ func (w *watcher) look(now time.Time) {
 	p.note(func() { of, built, failure, theirs = p.depends, p.built, p.failure, p.theirs })
 	stamp, before := of.stamp(p.set.ctx), w.seen
 	w.seen = stamp
-	wrong := new(engine.DiagnosticsError)
+	wrong := new(workspace.DiagnosticsError)
 	switch { // any caller's build counts, but a cancelled one has not seen the change
 	case failure == nil || errors.As(failure, &wrong) && !theirs:
 		w.failures, w.retry = 0, time.Time{}
@@ -195,7 +195,7 @@ func (w *watcher) moved(now time.Time) bool {
 	return moved
 }
 
-// depends lists the files that a pipeline depends on, from engine.Pipeline.Depends.
+// depends lists the files that a pipeline depends on, from workspace.Pipeline.Depends.
 type depends struct {
 	files, rows []string
 	folders     []document.Set

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
@@ -24,7 +24,7 @@ import (
 )
 
 // builtin is what main keeps of its first statement, for a program.
-var builtin = engine.Serve(plugins.All())
+var builtin = workspace.Serve(plugins.All())
 
 const file = `
 variable "url" {}
@@ -78,7 +78,7 @@ type kept struct {
 	dir    string
 	server *modelserver.Server
 	run    string
-	o      engine.Options
+	o      workspace.Options
 }
 
 func run(t *testing.T) *kept {
@@ -98,10 +98,10 @@ func run(t *testing.T) *kept {
 			t.Fatal(err)
 		}
 	}
-	k.o = engine.Options{Builtin: builtin, State: filepath.Join(k.dir, "state"), Vars: map[string]string{"url": k.server.URL}}
+	k.o = workspace.Options{Builtin: builtin, State: filepath.Join(k.dir, "state"), Vars: map[string]string{"url": k.server.URL}}
 	o := k.o
 	o.Journal, o.Keep = true, journal.KeepAll
-	p, err := engine.Open(t.Context(), filepath.Join(k.dir, "p.hcl"), o)
+	p, err := workspace.Open(t.Context(), filepath.Join(k.dir, "p.hcl"), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func run(t *testing.T) *kept {
 // open opens the run with nothing but what it says itself.
 func (k *kept) open(t *testing.T, run string) *explain.Run {
 	t.Helper()
-	r, err := explain.Open(t.Context(), engine.Options{Builtin: builtin, State: k.o.State}, run)
+	r, err := explain.Open(t.Context(), workspace.Options{Builtin: builtin, State: k.o.State}, run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func item(t *testing.T, r *explain.Run, id string) *explain.Item {
 func TestItem(t *testing.T) {
 	k := run(t)
 	calls := k.server.Calls()
-	r := k.open(t, engine.Newest)
+	r := k.open(t, workspace.Newest)
 	if r.ID() != k.run || r.Totals() == nil || r.Manifest().Pipeline != "p" || len(r.Gone()) > 0 || !slices.Equal(r.Labels(), []string{"fruit", "vehicle"}) {
 		t.Errorf("%s, %+v, %q, %q", r.ID(), r.Totals(), r.Gone(), r.Labels())
 	}
@@ -216,7 +216,7 @@ func TestItem(t *testing.T) {
 
 // TestItems: items of a whole run are what each of them is alone, in the order of the input.
 func TestItems(t *testing.T) {
-	r := run(t).open(t, engine.Newest)
+	r := run(t).open(t, workspace.Newest)
 	var ids []string
 	for b, err := range r.Briefs(t.Context()) {
 		if err != nil {
@@ -247,7 +247,7 @@ func TestItems(t *testing.T) {
 
 // TestJSON: what pages read has these keys.
 func TestJSON(t *testing.T) {
-	r := run(t).open(t, engine.Newest)
+	r := run(t).open(t, workspace.Newest)
 	text, err := json.Marshal(item(t, r, "4"))
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestGone(t *testing.T) {
 	}
 	write := func(name, content string) error { return os.WriteFile(path(name), []byte(content), 0o600) }
 	again := func(t *testing.T) error { // another run replaces the generation of the knowledge
-		p, err := engine.Open(t.Context(), path("p.hcl"), k.o)
+		p, err := workspace.Open(t.Context(), path("p.hcl"), k.o)
 		if err != nil {
 			return err
 		}
@@ -303,7 +303,7 @@ func TestGone(t *testing.T) {
 		{"the rows changed", func(t *testing.T) error {
 			return errors.Join(write("rows.tsv", strings.Replace(rows, "red", "blue", 1)), again(t))
 		}, "was made from other rows", []string{texts, prompts}},
-		{"the cache was cleared", func(*testing.T) error { return os.RemoveAll(filepath.Join(k.o.State, engine.CacheFolder)) }, "the response cache does not have them any more", []string{texts, prompts, replies}},
+		{"the cache was cleared", func(*testing.T) error { return os.RemoveAll(filepath.Join(k.o.State, workspace.CacheFolder)) }, "the response cache does not have them any more", []string{texts, prompts, replies}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if err := test.change(t); err != nil {
@@ -344,7 +344,7 @@ func TestNotSeen(t *testing.T) {
 	if err := os.WriteFile(o.Input, []byte("id\ttext\tlabel\na\tan apple\tfruit\nb\t\tvehicle\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := engine.Open(t.Context(), filepath.Join(k.dir, "p.hcl"), o)
+	p, err := workspace.Open(t.Context(), filepath.Join(k.dir, "p.hcl"), o)
 	if err != nil {
 		t.Fatal(err)
 	}

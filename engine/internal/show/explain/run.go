@@ -17,7 +17,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/engine/internal/process/redact"
@@ -181,7 +181,7 @@ func (r *Run) Items(ctx context.Context, want func(*Brief) bool) iter.Seq2[*Item
 }
 
 // asBefore returns options that load a file as a run loaded it, only to look at it: no service is called.
-func asBefore(o engine.Options, m journal.Manifest) engine.Options {
+func asBefore(o workspace.Options, m journal.Manifest) workspace.Options {
 	o.Vars, o.Columns, o.KnowledgeColumns = maps.Clone(o.Vars), maps.Clone(o.Columns), maps.Clone(o.KnowledgeColumns)
 	if o.Vars == nil {
 		o.Vars = map[string]string{}
@@ -193,9 +193,9 @@ func asBefore(o engine.Options, m journal.Manifest) engine.Options {
 		o.KnowledgeColumns = map[string]string{}
 	}
 	o.Pipeline, o.Input, o.Limit = m.Pipeline, m.Input.Path, m.Limit
-	o.Journal, o.Resume, o.Services = false, "", &engine.Services{Mode: governor.Offline}
+	o.Journal, o.Resume, o.Services = false, "", &workspace.Services{Mode: governor.Offline}
 	if ask := o.Trust; ask != nil && !m.Mine { // what the run was given, this user may not have said
-		o.Trust = func(r engine.TrustRequest) error {
+		o.Trust = func(r workspace.TrustRequest) error {
 			for i := range r.Wants {
 				r.Wants[i].Free = false
 			}
@@ -254,7 +254,7 @@ type Run struct {
 	totals  *journal.Totals
 	gone    []string
 
-	pipeline *engine.Pipeline // nil: the file is gone
+	pipeline *workspace.Pipeline // nil: the file is gone
 	replies  *cache.Cache     // nil: no reply is kept
 
 	mu        sync.Mutex
@@ -263,15 +263,15 @@ type Run struct {
 	labels    []string
 }
 
-// Open opens a run in a state folder (Options.State), by its ID or as engine.Newest. It loads the file as
+// Open opens a run in a state folder (Options.State), by its ID or as workspace.Newest. It loads the file as
 // the run did, with the run's variables and columns; where the run does not say, the options o apply. The
 // run is open until ctx ends, or Close.
-func Open(ctx context.Context, o engine.Options, run string) (*Run, error) {
+func Open(ctx context.Context, o workspace.Options, run string) (*Run, error) {
 	if o.State == "" {
-		o.State = engine.DefaultState
+		o.State = workspace.DefaultState
 	}
 	kept := journal.RunsOf(o.State)
-	if run == engine.Newest {
+	if run == workspace.Newest {
 		var any bool
 		if run, any = kept.Last(); !any {
 			return nil, fmt.Errorf("no run is kept in %s", o.State)
@@ -290,14 +290,14 @@ func Open(ctx context.Context, o engine.Options, run string) (*Run, error) {
 	} else {
 		_ = rows.Close() // the rows are opened again for reading
 	}
-	if r.pipeline, err = engine.Open(ctx, j.Manifest.File, asBefore(o, j.Manifest)); err != nil {
+	if r.pipeline, err = workspace.Open(ctx, j.Manifest.File, asBefore(o, j.Manifest)); err != nil {
 		if ctx.Err() != nil {
 			return nil, errors.Join(ctx.Err(), j.Close(nil))
 		}
 		r.pipeline = nil
 		r.lose("texts of candidates and prompts: the file cannot be loaded as the run did: %v", err)
 	}
-	if r.replies, err = cache.Open(filepath.Join(o.State, engine.CacheFolder), slog.New(slog.DiscardHandler)); err != nil {
+	if r.replies, err = cache.Open(filepath.Join(o.State, workspace.CacheFolder), slog.New(slog.DiscardHandler)); err != nil {
 		r.replies = nil
 		r.lose("replies of services: %v", err)
 	}

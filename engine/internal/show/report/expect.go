@@ -8,9 +8,9 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
-	"github.com/racflow/racflow/engine/internal/measure/expect"
-	"github.com/racflow/racflow/engine/internal/show/junit"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/terminal/junit"
+	"github.com/racflow/racflow/engine/internal/workspace/expect"
 )
 
 // Doctor writes the findings, with rows and advice.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
-	"github.com/racflow/racflow/engine/internal/measure/expect"
 	"github.com/racflow/racflow/engine/internal/show/report"
+	"github.com/racflow/racflow/engine/internal/workspace/expect"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/trust"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/knowledge/attached"
+	"github.com/racflow/racflow/engine/internal/measure/plan"
 	"github.com/racflow/racflow/engine/internal/run/governor"
-	"github.com/racflow/racflow/engine/internal/show/plan"
 	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/sdk"
 )

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/racflow/racflow/engine/internal/measure/plan"
 	"github.com/racflow/racflow/engine/internal/measure/tune"
 	"github.com/racflow/racflow/engine/internal/process/memory"
 	"github.com/racflow/racflow/engine/internal/process/program"
-	"github.com/racflow/racflow/engine/internal/show/plan"
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
 

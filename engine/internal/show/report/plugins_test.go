@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/measure/plan"
 	"github.com/racflow/racflow/engine/internal/process/program"
-	"github.com/racflow/racflow/engine/internal/show/plan"
 )
 
 // A plan says of each third party's plugin what it may touch, as text and as JSON.

@@ -16,7 +16,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/run/journal"
@@ -44,9 +44,9 @@ type Options struct {
 	Next      int    // for a run: how many texts to pick, those that teach most; 0: review what is doubtful
 }
 
-// OpenRun opens a review of a run, by its ID or as engine.Newest. It reads all that it needs of the
+// OpenRun opens a review of a run, by its ID or as workspace.Newest. It reads all that it needs of the
 // run before it returns: nothing stays open or locked.
-func OpenRun(ctx context.Context, o engine.Options, id string, r Options) (*Review, error) {
+func OpenRun(ctx context.Context, o workspace.Options, id string, r Options) (*Review, error) {
 	run, err := explain.Open(ctx, o, id)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func OpenRun(ctx context.Context, o engine.Options, id string, r Options) (*Revi
 }
 
 // OpenFindings opens a review of what racflow doctor finds in the rows of a file's knowledge.
-func OpenFindings(ctx context.Context, w *engine.Workspace, file string, r Options) (*Review, error) {
+func OpenFindings(ctx context.Context, w *workspace.Workspace, file string, r Options) (*Review, error) {
 	loaded, err := w.Load(file)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
@@ -66,10 +66,10 @@ func BenchmarkCost(b *testing.B) {
 type turns struct{ outcome.Observer }
 
 // benched opens pipelines/intent.hcl without a model that is asked, and reads its items.
-func benched(b *testing.B, embedder string, o outcome.Observer) (*engine.Pipeline, iter.Seq[engine.Item]) {
+func benched(b *testing.B, embedder string, o outcome.Observer) (*workspace.Pipeline, iter.Seq[workspace.Item]) {
 	b.Helper()
-	options := engine.Options{Builtin: builtin, State: b.TempDir(), Vars: map[string]string{"embedder": embedder}, Observe: o}
-	p, err := engine.Open(b.Context(), "../../../../pipelines/intent.hcl", options)
+	options := workspace.Options{Builtin: builtin, State: b.TempDir(), Vars: map[string]string{"embedder": embedder}, Observe: o}
+	p, err := workspace.Open(b.Context(), "../../../../pipelines/intent.hcl", options)
 	if err != nil {
 		b.Skip(err) // the embedding model is not there
 	}
@@ -79,16 +79,16 @@ func benched(b *testing.B, embedder string, o outcome.Observer) (*engine.Pipelin
 		b.Fatal(err)
 	}
 	defer rows.Close() //nolint:errcheck // it was only read
-	var all []engine.Item
+	var all []workspace.Item
 	for {
 		var row source.Row
 		if row, err = rows.Next(); err != nil {
 			break
 		}
-		all = append(all, engine.Item{Text: row.Text})
+		all = append(all, workspace.Item{Text: row.Text})
 	}
 	const times = 4 // the items, so that a round takes a while
-	return p, func(yield func(engine.Item) bool) {
+	return p, func(yield func(workspace.Item) bool) {
 		for n := range times * len(all) {
 			item := all[n%len(all)]
 			item.ID = fmt.Sprint(n)
@@ -99,7 +99,7 @@ func benched(b *testing.B, embedder string, o outcome.Observer) (*engine.Pipelin
 	}
 }
 
-func answer(b *testing.B, p *engine.Pipeline, items iter.Seq[engine.Item]) {
+func answer(b *testing.B, p *workspace.Pipeline, items iter.Seq[workspace.Item]) {
 	for _, err := range p.Run(b.Context(), items) {
 		if err != nil {
 			b.Fatal(err)

@@ -11,15 +11,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
 	"github.com/racflow/racflow/plugins"
 )
 
-var builtin engine.Builtin
+var builtin workspace.Builtin
 
 func TestMain(m *testing.M) {
-	builtin = engine.Serve(plugins.All())
+	builtin = workspace.Serve(plugins.All())
 	os.Exit(m.Run())
 }
 

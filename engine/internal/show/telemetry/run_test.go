@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
@@ -19,7 +19,7 @@ import (
 const key = "sk-very-secret-key"
 
 // asking is a pipeline of a voter here and one that asks a service.
-func asking(t *testing.T, url string) (path string, o engine.Options) {
+func asking(t *testing.T, url string) (path string, o workspace.Options) {
 	t.Helper()
 	dir := t.TempDir()
 	path = filepath.Join(dir, "p.hcl")
@@ -65,13 +65,13 @@ pipeline "p" {
 		}
 	}
 	t.Setenv("TELEMETRY_TEST_KEY", key)
-	return path, engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}
+	return path, workspace.Options{Builtin: builtin, State: filepath.Join(dir, "state")}
 }
 
-func texts(all ...string) func(func(engine.Item) bool) {
-	return func(yield func(engine.Item) bool) {
+func texts(all ...string) func(func(workspace.Item) bool) {
+	return func(yield func(workspace.Item) bool) {
 		for i, text := range all {
-			if !yield(engine.Item{ID: fmt.Sprintf("item-%d", i), Text: text}) {
+			if !yield(workspace.Item{ID: fmt.Sprintf("item-%d", i), Text: text}) {
 				return
 			}
 		}
@@ -89,7 +89,7 @@ func TestRun(t *testing.T) {
 	path, o := asking(t, server.URL)
 	tel, spans := watched(t, telemetry.Options{})
 	o.Observe = tel
-	p, err := engine.Open(t.Context(), path, o)
+	p, err := workspace.Open(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,20 +205,20 @@ func TestTraceOfItem(t *testing.T) {
 	path, o := asking(t, server.URL)
 	tel, spans := watched(t, telemetry.Options{Texts: true})
 	o.Observe = tel
-	p, err := engine.Open(t.Context(), path, o)
+	p, err := workspace.Open(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	const trace, caller = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-	item := engine.Item{ID: "one", Text: "a red pear", Trace: sdk.Trace{Parent: "00-" + trace + "-" + caller + "-01", State: "congo=t61rcWkgMzE"}}
+	item := workspace.Item{ID: "one", Text: "a red pear", Trace: sdk.Trace{Parent: "00-" + trace + "-" + caller + "-01", State: "congo=t61rcWkgMzE"}}
 	if _, err := p.Answer(t.Context(), item); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Answer(t.Context(), engine.Item{ID: "two", Text: "a pear", Trace: sdk.Trace{Parent: "no trace"}}); err != nil {
+	if _, err := p.Answer(t.Context(), workspace.Item{ID: "two", Text: "a pear", Trace: sdk.Trace{Parent: "no trace"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Retrieve(t.Context(), engine.Item{ID: "three", Text: "a car", Trace: item.Trace}); err != nil {
+	if _, err := p.Retrieve(t.Context(), workspace.Item{ID: "three", Text: "a car", Trace: item.Trace}); err != nil {
 		t.Fatal(err)
 	}
 	all, text := spans()
@@ -247,12 +247,12 @@ func TestTraceOfItem(t *testing.T) {
 func TestUntraced(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{})
 	path, o := asking(t, server.URL)
-	p, err := engine.Open(t.Context(), path, o)
+	p, err := workspace.Open(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if _, err := p.Answer(t.Context(), engine.Item{Text: "a red pear"}); err != nil {
+	if _, err := p.Answer(t.Context(), workspace.Item{Text: "a red pear"}); err != nil {
 		t.Fatal(err)
 	}
 	if h := server.Asks()[0].Header; h.Get("Traceparent") != "" {
@@ -265,7 +265,7 @@ func TestKnowledgeFails(t *testing.T) {
 	path, o := asking(t, "http://127.0.0.1:1/v1")
 	tel, _ := watched(t, telemetry.Options{})
 	o.Observe = tel
-	p, err := engine.Open(t.Context(), path, o)
+	p, err := workspace.Open(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestKnowledgeFails(t *testing.T) {
 	if err := os.Remove(filepath.Join(filepath.Dir(path), "rows.tsv")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Answer(t.Context(), engine.Item{Text: "a"}); err == nil {
+	if _, err := p.Answer(t.Context(), workspace.Item{Text: "a"}); err == nil {
 		t.Fatal("nothing is searched")
 	}
 	if n := values(t, tel.Registry())["racflow_knowledge_failures_total{knowledge=k}"]; n != 1 {

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
-	"github.com/racflow/racflow/engine/internal/measure/expect"
 	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/internal/workspace/expect"
 )
 
 // builtin is what main keeps of its first statement.
-var builtin = engine.Serve(enginetest.Stages())
+var builtin = workspace.Serve(enginetest.Stages())
 
 // pipelineOf is a pipeline that votes by neighbours, with expectations.
 func pipelineOf(expects string) string {
@@ -54,7 +54,7 @@ const (
 )
 
 // folder writes files, and opens the pipeline p.hcl among them.
-func folder(t *testing.T, files map[string]string, change ...func(*engine.Options)) *engine.Pipeline {
+func folder(t *testing.T, files map[string]string, change ...func(*workspace.Options)) *workspace.Pipeline {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -62,11 +62,11 @@ func folder(t *testing.T, files map[string]string, change ...func(*engine.Option
 			t.Fatal(err)
 		}
 	}
-	o := engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}
+	o := workspace.Options{Builtin: builtin, State: filepath.Join(dir, "state")}
 	for _, c := range change {
 		c(&o)
 	}
-	p, err := engine.Open(t.Context(), filepath.Join(dir, "p.hcl"), o)
+	p, err := workspace.Open(t.Context(), filepath.Join(dir, "p.hcl"), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestFigures(t *testing.T) {
 	}
 	expects.WriteString("  expect \"off\" {\n    rule = \"accuracy > 2\"\n    enabled = false\n  }\n")
 	builds := 0
-	p := folder(t, map[string]string{"p.hcl": pipelineOf(expects.String()), "rows.tsv": known, "in.tsv": items}, func(o *engine.Options) {
+	p := folder(t, map[string]string{"p.hcl": pipelineOf(expects.String()), "rows.tsv": known, "in.tsv": items}, func(o *workspace.Options) {
 		o.Events.Knowledge = func(knowledge.BuildReport) { builds++ }
 	})
 	r, err := expect.Test(t.Context(), p, nil)
@@ -260,7 +260,7 @@ func TestWrongVariables(t *testing.T) {
   }
 `), "rows.tsv": known, "in.tsv": items})
 	_, err := expect.Test(t.Context(), p, nil)
-	var found *engine.DiagnosticsError
+	var found *workspace.DiagnosticsError
 	if !errors.As(err, &found) || !strings.Contains(err.Error(), `expect.wrong: `) || !strings.Contains(err.Error(), `"nowhere"`) {
 		t.Errorf("got %v", err)
 	}
@@ -383,7 +383,7 @@ func TestBaselineOfRepeatedIDs(t *testing.T) {
 // ran is a kept run of the pipeline with before.tsv as its knowledge.
 func ran(t *testing.T, files map[string]string) *journal.Journal {
 	t.Helper()
-	p := folder(t, files, func(o *engine.Options) {
+	p := folder(t, files, func(o *workspace.Options) {
 		o.Journal, o.Vars = true, map[string]string{"known": filepath.Join(filepath.Dir(o.State), "before.tsv")}
 	})
 	for _, err := range p.Run(t.Context(), nil) {

@@ -12,13 +12,13 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -108,7 +108,7 @@ var labelled = []string{"accuracy", "f1", "recall", "precision", "answered", "re
 // single names the figures that need no evaluation of the input.
 var single = []string{"answer", "found", "leaked"}
 
-func (m *measurement) measure(ctx context.Context, v *engine.Pipeline) error {
+func (m *measurement) measure(ctx context.Context, v *workspace.Pipeline) error {
 	whole := m.baseline != nil || slices.ContainsFunc(m.wanted, func(f rule.Figure) bool { return !slices.Contains(single, f.Name) })
 	if whole {
 		if err := m.evaluate(ctx, v); err != nil {
@@ -135,7 +135,7 @@ func (m *measurement) measure(ctx context.Context, v *engine.Pipeline) error {
 }
 
 // evaluate takes the input through the pipeline.
-func (m *measurement) evaluate(ctx context.Context, v *engine.Pipeline) error {
+func (m *measurement) evaluate(ctx context.Context, v *workspace.Pipeline) error {
 	if m.baseline != nil || slices.ContainsFunc(m.wanted, func(f rule.Figure) bool { return slices.Contains(labelled, f.Name) }) {
 		if err := v.Check(); err != nil {
 			return err
@@ -271,13 +271,13 @@ func (f *Figure) needed(value float64, c rule.Comparison) string {
 // Test measures the figures that a pipeline's expectations name, and says which expectations hold.
 // With a baseline, it also compares the answers to the pipeline's own input with the baseline's;
 // nil: no comparison. An error says why measuring failed: a file is wrong with the values of an
-// expectation's variables (*engine.DiagnosticsError), or a stage had to stop.
-func Test(ctx context.Context, p *engine.Pipeline, baseline *journal.Journal) (*Report, error) {
+// expectation's variables (*workspace.DiagnosticsError), or a stage had to stop.
+func Test(ctx context.Context, p *workspace.Pipeline, baseline *journal.Journal) (*Report, error) {
 	def := p.Definition()
 	r := &Report{File: p.File().Path, Pipeline: def.Name}
 	of := map[*pipeline.Expect]*measurement{}
 	for _, m := range measurements(def, baseline) {
-		err := p.Examine(ctx, m.set, m.input, func(v *engine.Pipeline) error { return m.measure(ctx, v) })
+		err := p.Examine(ctx, m.set, m.input, func(v *workspace.Pipeline) error { return m.measure(ctx, v) })
 		if err != nil {
 			return nil, m.explain(err)
 		}

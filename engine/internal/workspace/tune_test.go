@@ -1,4 +1,4 @@
-package engine_test
+package workspace_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/measure/tune"
 
@@ -45,7 +45,7 @@ pipeline "p" {
 `
 
 // liarsOf writes the pipeline beside its knowledge and labelled rows.
-func liarsOf(t *testing.T, text string) (path string, o engine.Options) {
+func liarsOf(t *testing.T, text string) (path string, o workspace.Options) {
 	t.Helper()
 	path, o = write(t, text)
 	rows := "text\tlabel\n"
@@ -57,7 +57,7 @@ func liarsOf(t *testing.T, text string) (path string, o engine.Options) {
 	return path, o
 }
 
-func tuned(t *testing.T, path string, o engine.Options, to tune.Options) *engine.Tuned {
+func tuned(t *testing.T, path string, o workspace.Options, to tune.Options) *workspace.Tuned {
 	t.Helper()
 	p := mustOpen(t, path, o)
 	defer p.Close()
@@ -82,7 +82,7 @@ func TestTuneLearns(t *testing.T) {
 	o.VarFiles = []string{file}
 	p := mustOpen(t, path, o)
 	defer p.Close()
-	if r, err := p.Answer(t.Context(), engine.Item{Text: "red apple"}); err != nil || r.Answer != "fruit" {
+	if r, err := p.Answer(t.Context(), workspace.Item{Text: "red apple"}); err != nil || r.Answer != "fruit" {
 		t.Errorf("with them the answer is %q, error %v", r.Answer, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(o.State, "tune-*")); len(left) > 0 {
@@ -202,7 +202,7 @@ func TestTuneOver(t *testing.T) {
 	}
 }
 
-func openAndTune(t *testing.T, path string, o engine.Options, to tune.Options) (*engine.Tuned, error) {
+func openAndTune(t *testing.T, path string, o workspace.Options, to tune.Options) (*workspace.Tuned, error) {
 	t.Helper()
 	p := mustOpen(t, path, o)
 	defer p.Close()

@@ -1,4 +1,4 @@
-package engine_test
+package workspace_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/measure/tune"
@@ -32,7 +32,7 @@ import (
 type calibrated struct {
 	t      *testing.T
 	path   string
-	o      engine.Options
+	o      workspace.Options
 	server *httptest.Server
 	asked  atomic.Int32 // requests
 	fails  atomic.Int32 // of every so many requests one fails; 0: none
@@ -94,7 +94,7 @@ func (c *calibrated) input(items int) *calibrated {
 }
 
 // work takes the input through the pipeline, and returns how many requests that took.
-func (c *calibrated) work() (out *engine.Outcome, requests int) {
+func (c *calibrated) work() (out *workspace.Outcome, requests int) {
 	c.t.Helper()
 	before := c.asked.Load()
 	p := mustOpen(c.t, c.path, c.o)
@@ -110,7 +110,7 @@ func (c *calibrated) answer() (requests int) {
 	before := c.asked.Load()
 	p := mustOpen(c.t, c.path, c.o)
 	defer p.Close()
-	_, err := p.Answer(c.t.Context(), engine.Item{Text: "red apple"})
+	_, err := p.Answer(c.t.Context(), workspace.Item{Text: "red apple"})
 	must.Do(c.t, err)
 	return int(c.asked.Load() - before)
 }
@@ -150,16 +150,16 @@ const (
 
 // TestCalibrates: whether voters are asked about examples before the first item, and about how many.
 func TestCalibrates(t *testing.T) {
-	calls := func(n int) func(*engine.Options) {
-		return func(o *engine.Options) { o.Spend, o.Journal = spend.Limit{Calls: &n}, true }
+	calls := func(n int) func(*workspace.Options) {
+		return func(o *workspace.Options) { o.Spend, o.Journal = spend.Limit{Calls: &n}, true }
 	}
-	money := func(x float64) func(*engine.Options) {
-		return func(o *engine.Options) { o.Spend, o.Journal = spend.Limit{Money: &x}, true }
+	money := func(x float64) func(*workspace.Options) {
+		return func(o *workspace.Options) { o.Spend, o.Journal = spend.Limit{Money: &x}, true }
 	}
 	for name, test := range map[string]struct {
 		price, elect, more string
 		items              int // 0: one is asked about by Answer
-		set                func(*engine.Options)
+		set                func(*workspace.Options)
 		want               int
 	}{
 		"free":                               {nothing, witness, "", 40, nil, 40},
@@ -167,7 +167,7 @@ func TestCalibrates(t *testing.T) {
 		"free, for one question":             {nothing, witness, "", 0, nil, 0},
 		"few items":                          {costs, witness, "", 399, nil, 0},
 		"many items":                         {costs, witness, "", 400, nil, 40},
-		"many items, of which few count":     {costs, witness, "", 400, func(o *engine.Options) { o.Limit = 399 }, 0},
+		"many items, of which few count":     {costs, witness, "", 400, func(o *workspace.Options) { o.Limit = 399 }, 0},
 		"one question":                       {costs, witness, "", 0, nil, 0},
 		"the file asks, for one question":    {costs, witness + "\ncalibrate = 5", "", 0, nil, 5},
 		"the file asks for more than all":    {costs, witness + "\ncalibrate = 100", "", 2, nil, 60},
@@ -178,7 +178,7 @@ func TestCalibrates(t *testing.T) {
 		"more than a tenth of the money":     {costs, witness, "", 400, money(0.0004), 0},
 		"more than a tenth of max_cost":      {costs, witness, "max_cost = 0.0004", 400, nil, 0},
 		"more than a tenth of max_tokens":    {nothing, witness, "max_tokens = 1000", 40, nil, 0},
-		"offline":                            {nothing, witness, "", 40, func(o *engine.Options) { o.Services = &engine.Services{Mode: governor.Offline} }, 0},
+		"offline":                            {nothing, witness, "", 40, func(o *workspace.Options) { o.Services = &workspace.Services{Mode: governor.Offline} }, 0},
 		"an election that learns nothing":    {nothing, `use = "soft"`, "", 40, nil, 0},
 		"an election with weights":           {nothing, witness + "\nconfig { weights = { near = 1 } }", "", 40, nil, 0},
 		"the file asks for all of the calls": {costs, witness + "\ncalibrate = 10", "", 20, calls(10), 10},
@@ -219,7 +219,7 @@ func TestCalibratedOnce(t *testing.T) {
 		t.Fatalf("%d requests", requests)
 	}
 	states := c.learnt()
-	again := func(name string, change func(*engine.Options), want int) {
+	again := func(name string, change func(*workspace.Options), want int) {
 		t.Helper()
 		before := c.o
 		defer func() { c.o = before }()
@@ -230,12 +230,12 @@ func TestCalibratedOnce(t *testing.T) {
 			t.Errorf("%s: %d requests, not %d; advice %q", name, requests, want, c.advice)
 		}
 	}
-	set := func(target, value string) func(*engine.Options) {
-		return func(o *engine.Options) { o.Set = []pipeline.Override{{Target: target, Value: value}} }
+	set := func(target, value string) func(*workspace.Options) {
+		return func(o *workspace.Options) { o.Set = []pipeline.Override{{Target: target, Value: value}} }
 	}
 	again("one question", nil, 1)
-	again("its own edition of the knowledge", func(o *engine.Options) { o.Edition = true }, 1)
-	again("another rule says which items are sent", func(o *engine.Options) { o.Vars = map[string]string{"near": "0"} }, 0)
+	again("its own edition of the knowledge", func(o *workspace.Options) { o.Edition = true }, 1)
+	again("another rule says which items are sent", func(o *workspace.Options) { o.Vars = map[string]string{"near": "0"} }, 0)
 	again("another limit", set("sample.llm.workers", "1"), 1)
 	if got := c.learnt(); len(got) != len(states)+1 { // the edition has its own
 		t.Errorf("states: %v, before %v", got, states)
@@ -355,12 +355,12 @@ func TestCalibratingIsInterrupted(t *testing.T) {
 	c := calibrate(t, costs, witness+"\ncalibrate = 30", "").input(3)
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	done := errors.New("enough")
-	c.o.Events.Progress = func(s engine.Progress) {
+	c.o.Events.Progress = func(s workspace.Progress) {
 		if s.Doing == "calibrating" && s.Name == "elect.e" && s.Total == 30 {
 			interrupt(done)
 		}
 	}
-	p, err := engine.Open(ctx, c.path, c.o)
+	p, err := workspace.Open(ctx, c.path, c.o)
 	must.Do(t, err)
 	defer p.Close()
 	if out, err := p.Work(ctx, func([]outcome.Result) error { return nil }, nil); !errors.Is(err, context.Canceled) || out != nil {

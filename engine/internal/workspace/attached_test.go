@@ -1,4 +1,4 @@
-package engine_test
+package workspace_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge"
@@ -49,14 +49,14 @@ type theirs struct {
 	t          *testing.T
 	dir, path  string
 	collection string
-	o          engine.Options
+	o          workspace.Options
 	reports    []knowledge.BuildReport
 }
 
 func newTheirs(t *testing.T) *theirs {
 	c := &theirs{t: t, dir: t.TempDir()}
 	c.path, c.collection = filepath.Join(c.dir, "p.hcl"), filepath.Join(c.dir, "collection.json")
-	c.o = engine.Options{Builtin: builtin, State: filepath.Join(c.dir, "state")}
+	c.o = workspace.Options{Builtin: builtin, State: filepath.Join(c.dir, "state")}
 	c.o.Events.Knowledge = func(r knowledge.BuildReport) { c.reports = append(c.reports, r) }
 	c.file(c.path, strings.Replace(attachedFile, "COLLECTION", c.collection, 1))
 	c.file(filepath.Join(c.dir, "items.tsv"), "id\ttext\tlabel\na\tapple\tfruit\nb\ttram\tvehicle\n")
@@ -77,7 +77,7 @@ func (c *theirs) change(id string, entries ...sdk.Entry) {
 }
 
 // open opens the pipeline, with processes of its own.
-func (c *theirs) open(t *testing.T, change ...func(*engine.Options)) *engine.Pipeline {
+func (c *theirs) open(t *testing.T, change ...func(*workspace.Options)) *workspace.Pipeline {
 	t.Helper()
 	o := c.o
 	for _, do := range change {
@@ -88,9 +88,9 @@ func (c *theirs) open(t *testing.T, change ...func(*engine.Options)) *engine.Pip
 	return p
 }
 
-func (c *theirs) workspace() *engine.Workspace {
+func (c *theirs) workspace() *workspace.Workspace {
 	c.t.Helper()
-	w, err := engine.NewWorkspace(c.t.Context(), c.o)
+	w, err := workspace.NewWorkspace(c.t.Context(), c.o)
 	must.Do(c.t, err)
 	c.t.Cleanup(w.Close)
 	return w
@@ -148,9 +148,9 @@ func TestPlanOfAttached(t *testing.T) {
 // learnt again.
 func TestWorkOnAttached(t *testing.T) {
 	c := newTheirs(t)
-	work := func(change ...func(*engine.Options)) (results []outcome.Result, out *engine.Outcome) {
+	work := func(change ...func(*workspace.Options)) (results []outcome.Result, out *workspace.Outcome) {
 		t.Helper()
-		p := c.open(t, append(change, func(o *engine.Options) { o.Journal, o.Keep = true, journal.KeepAll })...)
+		p := c.open(t, append(change, func(o *workspace.Options) { o.Journal, o.Keep = true, journal.KeepAll })...)
 		defer p.Close()
 		out, err := p.Work(t.Context(), func(batch []outcome.Result) error { results = append(results, batch...); return nil }, nil)
 		must.Do(t, err)
@@ -181,7 +181,7 @@ func TestWorkOnAttached(t *testing.T) {
 
 	look := func() *explain.Item {
 		t.Helper()
-		r, err := explain.Open(t.Context(), engine.Options{Builtin: builtin, State: c.o.State}, engine.Newest)
+		r, err := explain.Open(t.Context(), workspace.Options{Builtin: builtin, State: c.o.State}, workspace.Newest)
 		must.Do(t, err)
 		defer r.Close()
 		one, err := r.Item(t.Context(), "a")
@@ -239,7 +239,7 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("labels %q", got)
 	}
 	built, o := write(t, knowledgeBlock+election)
-	w, err := engine.NewWorkspace(t.Context(), o)
+	w, err := workspace.NewWorkspace(t.Context(), o)
 	must.Do(t, err)
 	defer w.Close()
 	if err := w.Refresh(t.Context(), built); err == nil || !strings.Contains(err.Error(), "attaches no collection") {
@@ -266,7 +266,7 @@ func TestUnusableCollection(t *testing.T) {
 		c := newTheirs(t)
 		line, want := change(c)
 		_, err := c.open(t).Start(t.Context())
-		found := new(engine.DiagnosticsError)
+		found := new(workspace.DiagnosticsError)
 		if !errors.As(err, &found) || len(found.Diagnostics) != 1 || found.Diagnostics[0].Subject.Start.Line != line || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}

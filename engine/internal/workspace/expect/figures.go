@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/racflow/racflow/engine"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -26,7 +26,7 @@ func (m *measurement) f1() Figure {
 }
 
 // figure measures one figure of a rule. An error means that nothing more can be measured.
-func (m *measurement) figure(ctx context.Context, v *engine.Pipeline, f rule.Figure) (Figure, error) {
+func (m *measurement) figure(ctx context.Context, v *workspace.Pipeline, f rule.Figure) (Figure, error) {
 	switch f.Name {
 	case "accuracy":
 		return m.accuracy(), nil
@@ -168,7 +168,7 @@ func (m *measurement) cost(p *pipeline.Pipeline) Figure {
 }
 
 // leaked returns how many rows of the input are in the knowledge.
-func leaked(ctx context.Context, v *engine.Pipeline) (Figure, error) {
+func leaked(ctx context.Context, v *workspace.Pipeline) (Figure, error) {
 	switch v.InputPath() {
 	case "":
 		return impossible("the pipeline has no input block"), nil
@@ -192,8 +192,8 @@ func leaked(ctx context.Context, v *engine.Pipeline) (Figure, error) {
 }
 
 // answer returns the pipeline's answer to a text.
-func answer(ctx context.Context, v *engine.Pipeline, text string) (Figure, error) {
-	r, err := v.Answer(ctx, engine.Item{Text: text})
+func answer(ctx context.Context, v *workspace.Pipeline, text string) (Figure, error) {
+	r, err := v.Answer(ctx, workspace.Item{Text: text})
 	if failed := r.Error; failed != nil {
 		return impossible("%v", failed), nil
 	}
@@ -214,13 +214,13 @@ func answer(ctx context.Context, v *engine.Pipeline, text string) (Figure, error
 const amongFirst = 20
 
 // found returns whether a passage is among the first candidates for a question.
-func found(ctx context.Context, v *engine.Pipeline, args []any) (Figure, error) {
+func found(ctx context.Context, v *workspace.Pipeline, args []any) (Figure, error) {
 	question, passage, k := args[0].(string), args[1].(string), amongFirst
 	if len(args) > 2 {
 		k = whole(args[2])
 	}
 	is := passageOf(passage)
-	list, err := v.Retrieve(ctx, engine.Item{Text: question})
+	list, err := v.Retrieve(ctx, workspace.Item{Text: question})
 	switch {
 	case ctx.Err() != nil || sdk.CodeOf(err) == sdk.CodeStopped:
 		return Figure{}, err
@@ -241,22 +241,22 @@ func found(ctx context.Context, v *engine.Pipeline, args []any) (Figure, error) 
 
 // passageOf returns a test for the passage that a text names: an id or a path, a path with a quote
 // as in guide.md"the port is 8080", or, if it has white space, words in the passage.
-func passageOf(text string) (is func(engine.Candidate) bool) {
+func passageOf(text string) (is func(workspace.Candidate) bool) {
 	path, quote, ok := strings.Cut(text, `"`)
 	if quote, closed := strings.CutSuffix(quote, `"`); ok && closed && path != "" && len(strings.Fields(path)) == 1 {
-		return func(c engine.Candidate) bool {
+		return func(c workspace.Candidate) bool {
 			return isAt(c, path) && strings.Contains(spaced(c.Text), spaced(quote))
 		}
 	}
 	words := spaced(text)
-	return func(c engine.Candidate) bool {
+	return func(c workspace.Candidate) bool {
 		return isAt(c, text) || strings.Contains(words, " ") && strings.Contains(spaced(c.Text), words)
 	}
 }
 
 // isAt reports whether a candidate has this path as its id, document or path, in full or as its
 // end.
-func isAt(c engine.Candidate, path string) bool {
+func isAt(c workspace.Candidate, path string) bool {
 	path = strings.TrimPrefix(path, "/")
 	for _, at := range []any{c.ID, c.Meta["document"], c.Meta["path"]} {
 		if at, ok := at.(string); ok && (at == path || strings.HasSuffix(at, "/"+path)) {

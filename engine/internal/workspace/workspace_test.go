@@ -1,4 +1,4 @@
-package engine_test
+package workspace_test
 
 import (
 	"context"
@@ -14,11 +14,17 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
+
+// builtin is what main keeps of its first statement, for a program
+// Serve(plugins.All()). A test has no main of its own, so it is done before
+// that, with small stages.
+var builtin = workspace.Serve(append(enginetest.Stages(), enginetest.Alphabet(), enginetest.TheirsFile(), paid(), asker(), moody(), picky()))
 
 const knowledgeBlock = `
 knowledge "k" {
@@ -37,14 +43,14 @@ pipeline "p" {
 `
 
 // write writes a pipeline file beside the rows of its knowledge.
-func write(t *testing.T, text string) (path string, o engine.Options) {
+func write(t *testing.T, text string) (path string, o workspace.Options) {
 	t.Helper()
 	dir := t.TempDir()
 	rows := "text\tlabel\nred apple\tfruit\ngreen pear\tfruit\nblue car\tvehicle\nfast train\tvehicle\n"
 	path = filepath.Join(dir, "p.hcl")
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	beside(t, path, "rows.tsv", rows)
-	return path, engine.Options{Builtin: builtin, State: filepath.Join(dir, "state")}
+	return path, workspace.Options{Builtin: builtin, State: filepath.Join(dir, "state")}
 }
 
 // beside writes a file into the folder of a pipeline file.
@@ -55,14 +61,14 @@ func beside(t *testing.T, pipeline, name, content string) (path string) {
 	return path
 }
 
-func mustOpen(t *testing.T, path string, o engine.Options) *engine.Pipeline {
+func mustOpen(t *testing.T, path string, o workspace.Options) *workspace.Pipeline {
 	t.Helper()
-	p, err := engine.Open(t.Context(), path, o)
+	p, err := workspace.Open(t.Context(), path, o)
 	must.Do(t, err)
 	return p
 }
 
-func opened(t *testing.T, text string) *engine.Pipeline {
+func opened(t *testing.T, text string) *workspace.Pipeline {
 	t.Helper()
 	path, o := write(t, text)
 	p := mustOpen(t, path, o)
@@ -74,15 +80,15 @@ func TestOpenRefuses(t *testing.T) {
 	several := knowledgeBlock + election + strings.Replace(election, `"p"`, `"q"`, 1)
 	t.Run("no stages", func(t *testing.T) {
 		path, o := write(t, knowledgeBlock+election)
-		o.Builtin = engine.Builtin{}
-		if _, err := engine.Open(t.Context(), path, o); err == nil || !strings.Contains(err.Error(), "engine.Serve(plugins.All())") {
+		o.Builtin = workspace.Builtin{}
+		if _, err := workspace.Open(t.Context(), path, o); err == nil || !strings.Contains(err.Error(), "workspace.Serve(plugins.All())") {
 			t.Fatalf("%v does not say what to call", err)
 		}
 	})
 	t.Run("a mistake in the file", func(t *testing.T) {
 		path, o := write(t, strings.Replace(knowledgeBlock, "hashing", "hashin", 1)+election)
-		_, err := engine.Open(t.Context(), path, o)
-		var found *engine.DiagnosticsError
+		_, err := workspace.Open(t.Context(), path, o)
+		var found *workspace.DiagnosticsError
 		if !errors.As(err, &found) || found.Sources[path] == nil || !found.Diagnostics.HasErrors() {
 			t.Fatalf("%v is no error with diagnostics and sources", err)
 		}
@@ -92,8 +98,8 @@ func TestOpenRefuses(t *testing.T) {
 	})
 	t.Run("a choice of pipelines", func(t *testing.T) {
 		path, o := write(t, several)
-		_, err := engine.Open(t.Context(), path, o)
-		var option *engine.OptionError
+		_, err := workspace.Open(t.Context(), path, o)
+		var option *workspace.OptionError
 		if !errors.As(err, &option) || !strings.Contains(err.Error(), "choose one with Options.Pipeline: p, q") || option.Option != "Pipeline" {
 			t.Fatalf("%v does not name the option", err)
 		}
@@ -106,10 +112,10 @@ func TestOpenRefuses(t *testing.T) {
 // TestStateFolder: the state folder is tightened where it is nobody else's.
 func TestStateFolder(t *testing.T) {
 	_, o := write(t, knowledgeBlock)
-	for name, want := range map[string]os.FileMode{engine.DefaultState: 0o700, "shared": 0o755} {
+	for name, want := range map[string]os.FileMode{workspace.DefaultState: 0o700, "shared": 0o755} {
 		o.State = filepath.Join(t.TempDir(), name)
 		must.Do(t, errors.Join(os.Mkdir(o.State, 0o700), os.Chmod(o.State, 0o755)))
-		w, err := engine.NewWorkspace(t.Context(), o)
+		w, err := workspace.NewWorkspace(t.Context(), o)
 		must.Do(t, err)
 		w.Close()
 		if info, err := os.Stat(o.State); err != nil || info.Mode().Perm() != want {
@@ -122,8 +128,8 @@ func TestStateFolder(t *testing.T) {
 func TestStartRefuses(t *testing.T) {
 	p := opened(t, knowledgeBlock+election)
 	beside(t, p.File().Path, "rows.tsv", "\x00\x00\n")
-	_, err := p.Answer(t.Context(), engine.Item{Text: "x"})
-	var found *engine.DiagnosticsError
+	_, err := p.Answer(t.Context(), workspace.Item{Text: "x"})
+	var found *workspace.DiagnosticsError
 	if !errors.As(err, &found) || !strings.Contains(err.Error(), "p.hcl:3:") {
 		t.Fatalf("%v does not point at the source", err)
 	}
@@ -134,9 +140,9 @@ func TestRunLeft(t *testing.T) {
 	p := opened(t, knowledgeBlock+election)
 	stuck := make(chan struct{})
 	defer close(stuck)
-	items := func(yield func(engine.Item) bool) {
+	items := func(yield func(workspace.Item) bool) {
 		for range 3 {
-			if !yield(engine.Item{Text: "red apple"}) {
+			if !yield(workspace.Item{Text: "red apple"}) {
 				return
 			}
 		}
@@ -151,7 +157,7 @@ func TestRunLeft(t *testing.T) {
 			break
 		}
 	}
-	if r, err := p.Answer(t.Context(), engine.Item{Text: "blue car"}); err != nil || r.Answer != "vehicle" || r.RunnerUp != "fruit" {
+	if r, err := p.Answer(t.Context(), workspace.Item{Text: "blue car"}); err != nil || r.Answer != "vehicle" || r.RunnerUp != "fruit" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -161,8 +167,8 @@ func TestRunEndsEarly(t *testing.T) {
 	p := opened(t, knowledgeBlock+election)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	items := func(yield func(engine.Item) bool) {
-		for yield(engine.Item{Text: "red apple"}) {
+	items := func(yield func(workspace.Item) bool) {
+		for yield(workspace.Item{Text: "red apple"}) {
 		}
 	}
 	n, errs := 0, 0
@@ -193,21 +199,21 @@ func TestTogether(t *testing.T) {
 			text, want = "fast train", "vehicle"
 		}
 		all.Go(func() {
-			r, err := p.Answer(t.Context(), engine.Item{ID: fmt.Sprint(i), Text: text})
+			r, err := p.Answer(t.Context(), workspace.Item{ID: fmt.Sprint(i), Text: text})
 			if err != nil || string(r.Answer) != want || r.ID != fmt.Sprint(i) {
 				t.Errorf("%s: %+v, %v", text, r, err)
 			}
-			found, err := p.Retrieve(t.Context(), engine.Item{Text: text})
+			found, err := p.Retrieve(t.Context(), workspace.Item{Text: text})
 			if err != nil || len(found) == 0 || found[0].Text != text {
 				t.Errorf("%s: %+v, %v", text, found, err)
 			}
 		})
 	}
 	all.Wait()
-	if _, err := p.Answer(t.Context(), engine.Item{Text: "bad \xff"}); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+	if _, err := p.Answer(t.Context(), workspace.Item{Text: "bad \xff"}); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 		t.Errorf("a bad text: %v", err)
 	}
-	if _, err := p.Retrieve(t.Context(), engine.Item{}); err == nil {
+	if _, err := p.Retrieve(t.Context(), workspace.Item{}); err == nil {
 		t.Error("no text is found for")
 	}
 }
@@ -275,13 +281,13 @@ pipeline "p" {
   elect "e" { use = "soft" }
 }
 `, server.URL))
-	if found, err := p.Retrieve(t.Context(), engine.Item{Text: "red apple"}); err != nil || found[0].Label != "fruit" {
+	if found, err := p.Retrieve(t.Context(), workspace.Item{Text: "red apple"}); err != nil || found[0].Label != "fruit" {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	if n := asked.Load(); n != 0 {
 		t.Fatalf("the model was asked %d times for what is found without it", n)
 	}
-	r, err := p.Answer(t.Context(), engine.Item{Text: "red apple"})
+	r, err := p.Answer(t.Context(), workspace.Item{Text: "red apple"})
 	if err != nil || r.Answer != "fruit" || asked.Load() == 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -302,7 +308,7 @@ func TestRunResumed(t *testing.T) {
 }
 
 // writeApples writes a pipeline file beside an input of 500 apples.
-func writeApples(t *testing.T, election string) (path string, o engine.Options) {
+func writeApples(t *testing.T, election string) (path string, o workspace.Options) {
 	t.Helper()
 	path, o = write(t, knowledgeBlock+election)
 	o.Journal, o.Input = true, beside(t, path, "items.tsv", "text\n"+strings.Repeat("red apple\n", 500))
@@ -310,7 +316,7 @@ func writeApples(t *testing.T, election string) (path string, o engine.Options) 
 }
 
 // takeApples takes results of a run, at most so many or, with 0, all of them.
-func takeApples(t *testing.T, path string, o engine.Options, most int) (n int) {
+func takeApples(t *testing.T, path string, o workspace.Options, most int) (n int) {
 	t.Helper()
 	p := mustOpen(t, path, o)
 	defer p.Close()
@@ -333,7 +339,7 @@ func testRunResumed(t *testing.T, election string) {
 	if len(kept) != 1 || kept[0].Answered == 0 || kept[0].State != journal.Unfinished {
 		t.Fatalf("after the first result: %+v", kept)
 	}
-	o.Resume = engine.Newest
+	o.Resume = workspace.Newest
 	if n := takeApples(t, path, o, 0); n != 500 {
 		t.Errorf("%d results", n)
 	}
@@ -345,7 +351,7 @@ func testRunResumed(t *testing.T, election string) {
 	p := mustOpen(t, path, o)
 	defer p.Close()
 	for _, err := range p.Run(t.Context(), nil) {
-		var changed *engine.ChangedError
+		var changed *workspace.ChangedError
 		if !errors.As(err, &changed) || !strings.Contains(err.Error(), "the input") {
 			t.Errorf("another input: %v", err)
 		}
@@ -422,7 +428,7 @@ pipeline "p" {
 		t.Fatalf("begun: %v at %v", answers, cost)
 	}
 	must.Do(t, os.WriteFile(path, []byte(strings.Replace(text, "input  = 1", "input  = 3", 1)), 0o600))
-	o.Resume = engine.Newest
+	o.Resume = workspace.Newest
 	if answers, cost := run(0); len(answers) != 1 || answers["level 1"] != 5000 || cost != 0.001 {
 		t.Errorf("resumed: %v at %v", answers, cost)
 	}

@@ -1,4 +1,4 @@
-package engine_test
+package workspace_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/racflow/racflow/engine"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
@@ -24,8 +24,8 @@ func TestProgress(t *testing.T) {
 			path, o := write(t, knowledgeBlock+election)
 			o.Input, o.Limit = beside(t, path, "items.tsv", input.String()), limit
 			var mu sync.Mutex
-			var all []engine.Progress
-			o.Events.Progress = func(s engine.Progress) {
+			var all []workspace.Progress
+			o.Events.Progress = func(s workspace.Progress) {
 				mu.Lock()
 				defer mu.Unlock()
 				if s.Doing == "answering" {
