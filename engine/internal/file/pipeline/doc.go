@@ -6,6 +6,14 @@
 // result can run as it is: every name is known, every type fits, every default is filled
 // in, every rule compiles.
 //
+// A mistake is shown where it stands, however it is found:
+//
+//	HCL source -> expression with range -> sdk.Argument checks (tags) -> diagnostic at the element
+//	                                \-> stage.Validate, Open: sdk.ArgumentError{Argument, Path}
+//	                                      -> over the wire -> Config.Diagnostic -> the same element
+//	                                \-> Attach: what does not fit the collection takes the same way
+//	rule text in a string or heredoc -> offset in the unescaped text -> package rule -> place in the file
+//
 // Loading ends soon after its context does and is bounded in time and memory (package
 // bounded). Package grammar says which blocks and arguments there are.
 //
