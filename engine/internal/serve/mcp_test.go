@@ -29,7 +29,7 @@ func pipelines() []Pipeline {
 			if i.Text == "fails" {
 				return engine.Result{Error: &result.Failure{Stage: "sample.llm", Message: "it was refused"}}, nil
 			}
-			return engine.Result{Answer: "refund", Text: i.Text, Flagged: true, Votes: []result.Vote{}}, nil
+			return engine.Result{Answer: "refund", Text: i.Text, Verdict: result.Verdict{Flagged: true}, Votes: []result.Vote{}}, nil
 		}},
 		&fakePipeline{Label: "docs", State: live.Status{Answers: journal.TextAnswers}, To: func(context.Context, engine.Item) (engine.Result, error) {
 			return engine.Result{Answer: "It opens at nine [1].", Citations: []result.Citation{{Number: 1, ID: "x", Path: "hours.md"}}}, nil
@@ -150,7 +150,7 @@ func TestToolOfSets(t *testing.T) {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 	}
-	set := engine.Result{Answer: "a; b", Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .9}, {Label: "b", Confidence: .6}}, Votes: []result.Vote{}}
+	set := engine.Result{Answer: "a; b", Verdict: result.Verdict{Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .9}, {Label: "b", Confidence: .6}}}, Votes: []result.Vote{}}
 	if got := text(set); got != "a; b\n(Confidences: a (0.900); b (0.600))" {
 		t.Errorf("a model reads %q", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -47,19 +48,8 @@ func (c column) cell(r *row) any {
 	return c.flat(r)
 }
 
-// own are racflow's own columns, in order.
-var own = []column{
-	{Column: Column{Name: "id"}, value: func(r *row) any { return r.result.ID }},
-	{Column: Column{Name: "text"}, value: func(r *row) any { return r.result.Text }},
-	optional("expected", func(r *row) any { return filled(r.result.Expected) }),
-	optional("answer", func(r *row) any { return filled(string(r.result.Answer)) }),
-	{Column: Column{Name: "agreement", Kind: FloatColumn}, value: func(r *row) any { return r.result.Agreement }},
-	estimate("confidence", func(r *row) float64 { return r.result.Confidence }),
-	estimate("unknown", func(r *row) float64 { return r.result.Unknown }),
-	labels,
-	optional("runner_up", func(r *row) any { return filled(r.result.RunnerUp) }),
-	{Column: Column{Name: "flagged", Kind: BoolColumn}, value: func(r *row) any { return r.result.Flagged }},
-	optional("reason", func(r *row) any { return filled(r.result.Reason) }),
+// own are racflow's own columns, in order: what a Result has one value of, with labels, then the rest.
+var own = append(values(), []column{
 	nested("error", func(r *row) any { return set(r.result.Error, r.result.Error != nil) }, func(r *row) any {
 		if r.item.Failure == nil {
 			return nil
@@ -80,17 +70,33 @@ var own = []column{
 	decided(),
 	encoded("votes", func(r *row) any { return r.result.Votes }),
 	encoded("fields", func(r *row) any { return set(r.result.Fields, r.result.Fields != nil) }),
-}
+}...)
 
-func optional(name string, value func(*row) any) column {
-	return column{Column: Column{Name: name, Optional: true}, value: value}
-}
-
-// estimate returns a column of a probability, which is absent where the election does not estimate it.
-func estimate(name string, value func(*row) float64) column {
-	return column{Column: Column{Name: name, Kind: FloatColumn, Optional: true}, value: func(r *row) any {
-		return set(value(r), value(r) != 0)
-	}}
+// values returns a column for each field of a Result that is a text, a number or a bool, and labels. What
+// JSON omits is absent.
+func values() (all []column) {
+	kinds := map[reflect.Kind]ColumnKind{reflect.String: TextColumn, reflect.Float64: FloatColumn, reflect.Bool: BoolColumn}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Result]()) {
+		name, omit, _ := strings.Cut(f.Tag.Get("json"), ",")
+		kind, single := kinds[f.Type.Kind()]
+		switch {
+		case name == labels.Name:
+			all = append(all, labels)
+		case single && name != "-":
+			optional := omit != "" || f.Type == reflect.TypeFor[Answer]()
+			all = append(all, column{Column: Column{Name: name, Kind: kind, Optional: optional}, value: func(r *row) any {
+				v := reflect.ValueOf(&r.result).Elem().FieldByIndex(f.Index)
+				switch {
+				case optional && v.IsZero():
+					return nil
+				case kind == TextColumn:
+					return v.String() // an Answer is text, too
+				}
+				return v.Interface()
+			}})
+		}
+	}
+	return all
 }
 
 func nested(name string, value, plain func(*row) any) column {
