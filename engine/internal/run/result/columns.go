@@ -72,6 +72,9 @@ var own = append(values(), []column{
 	encoded("fields", func(r *row) any { return set(r.result.Fields, r.result.Fields != nil) }),
 }...)
 
+// usual are the values that tables have unless columns are named: a place that a table gave to one stays its place.
+var usual = []string{"id", "text", "expected", "answer", "agreement", "confidence", "unknown", "runner_up", "flagged", "reason"}
+
 // values returns a column for each field of a Result that is a text, a number or a bool, and labels. What
 // JSON omits is absent.
 func values() (all []column) {
@@ -84,7 +87,7 @@ func values() (all []column) {
 			all = append(all, labels)
 		case single && name != "-":
 			optional := omit != "" || f.Type == reflect.TypeFor[Answer]()
-			all = append(all, column{Column: Column{Name: name, Kind: kind, Optional: optional}, value: func(r *row) any {
+			all = append(all, column{Column: Column{Name: name, Kind: kind, Optional: optional}, chosen: !slices.Contains(usual, name), value: func(r *row) any {
 				v := reflect.ValueOf(&r.result).Elem().FieldByIndex(f.Index)
 				switch {
 				case optional && v.IsZero():
