@@ -47,7 +47,7 @@ func journalResults() []outcome.Result {
 	}
 	return []outcome.Result{
 		{Line: 2, ID: "a", Text: "one", Expected: "x", Answer: `quo"ted\ \t` + "\n\u2028é<&>\x7f", Verdict: outcome.Verdict{Agreement: 1.0 / 3, Confidence: 2.0 / 3, Flagged: true}, Votes: long, Usage: sdk.Usage{InputTokens: 1 << 60, CachedTokens: 2, OutputTokens: 3}},
-		{Line: 3, ID: "b\xff", Text: "two", Verdict: outcome.Verdict{Reason: "no answer\tfits"}},
+		{Line: 3, ID: "b\xff", Text: "two", Verdict: outcome.Verdict{Reason: "no answer\tfits", Decided: &outcome.Decision{By: "Ada", At: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)}}},
 		{Line: 5, ID: "a", Text: "three", RetrievalOnly: true, Candidates: []sdk.Candidate{
 			{ID: "c", Text: "t", Label: "l", Context: "x", Meta: sdk.Meta{"a": 0.1, "b": "2", "c": true}, Score: 0.1, Dense: sdk.Unscored, Lexical: 1e-7},
 			{ID: "d", Score: 3, Dense: -0.25, Lexical: sdk.Unscored},
@@ -86,18 +86,6 @@ func again(j *journal.Journal, all []outcome.Result) (found []outcome.Result) {
 		}
 	}
 	return found
-}
-
-// Who decided an answer, and when, is kept with it.
-func TestDecidedIsKept(t *testing.T) {
-	state := t.TempDir()
-	all := []outcome.Result{{Line: 2, ID: "a", Text: "one", Answer: "x", Verdict: outcome.Verdict{Agreement: 1, Confidence: 1, Reason: "decided by Ada on 2026-11-23", Decided: &outcome.Decision{By: "Ada", At: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)}}}}
-	j := journalBegin(t, state, journal.Manifest{})
-	must.Do(t, errors.Join(j.Keep(all), j.Close(nil)))
-	again := again(journalResume(t, state, j.ID()), all)
-	if d := cmp.Diff(all, again, cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
 }
 
 // TestFailuresDoNotAddUp resumes a run whose item fails every time.

@@ -99,21 +99,16 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %s", f.Stage, f.Message)
 }
 
-// Of returns the result of an item. price returns the cost of a voter's usage; nil: Cost stays 0.
-func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result {
+// Of returns the result of an item.
+func Of(r outcome.Result) Result {
 	out := Result{
 		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected, Verdict: r.Verdict, Missing: r.Without(),
-		Votes: Votes(r.Votes), Fields: r.Fields, Usage: r.Usage,
+		Votes: Votes(r.Votes), Fields: r.Fields, Usage: r.Usage, Cost: r.Cost,
 	}
 	out.Agreement, out.Confidence, out.Unknown = round(r.Agreement), round(r.Confidence), round(r.Unknown)
 	out.Labels = slices.Clone(r.Labels)
 	for i := range out.Labels {
 		out.Labels[i].Confidence = round(out.Labels[i].Confidence)
-	}
-	if price != nil {
-		for voter, usage := range r.Usages {
-			out.Cost += price(voter, usage)
-		}
 	}
 	if r.Failure != nil {
 		out.Error = &Failure{r.File, cmp.Or(r.FileLine, r.Line), r.Failure.Stage, r.Failure.Err.Error()}

@@ -218,7 +218,7 @@ func (p *Pipeline) Answer(ctx context.Context, item engine.Item) (engine.Result,
 	if err := p.queue.do(r); err != nil {
 		return engine.Result{}, err
 	}
-	return p.resultOf(r.result), nil
+	return result.Of(r.result), nil
 }
 
 // Retrieve returns the candidates that the last retrieve or rerank stage leaves for an item, best
@@ -259,10 +259,5 @@ func (p *Pipeline) Follow(ctx context.Context, item engine.Item, each func(Event
 	if over = true; err != nil {
 		return engine.Result{}, err
 	}
-	return p.resultOf(r.result), nil
-}
-
-// resultOf converts a result to its public form.
-func (p *Pipeline) resultOf(r outcome.Result) engine.Result {
-	return result.Of(r, p.Definition().Cost)
+	return result.Of(r.result), nil
 }
