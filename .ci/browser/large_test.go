@@ -88,7 +88,7 @@ func newLarge(n int) large {
 	for i := range n {
 		expected, confidence := label(), random.Float64()
 		it := &explain.Item{Brief: explain.Brief{Line: i + 2, Seen: true, Result: result.Result{
-			ID: fmt.Sprintf("test-%04d", i), Text: sentence(), Expected: expected, Answer: result.Answer(expected), Confidence: confidence, Agreement: confidence, Flagged: confidence < .1,
+			ID: fmt.Sprintf("test-%04d", i), Text: sentence(), Expected: expected, Answer: result.Answer(expected), Verdict: result.Verdict{Confidence: confidence, Agreement: confidence, Flagged: confidence < .1},
 		}}}
 		if random.Float64() > confidence {
 			it.Answer = result.Answer(label())

@@ -126,7 +126,7 @@ func (q *questioning) write(c *cobra.Command, a *app, p *workspace.Pipeline, r o
 	a.progress.Clear()
 	out := c.OutOrStdout()
 	if q.format == "json" {
-		return writeAsked(out, p, r, judgement)
+		return writeAsked(out, r, judgement)
 	}
 	return report.Ask(out, r, report.Asking{
 		Width: int(terminalWidth(out)), Passages: q.passages, More: "--passages %d shows them",
@@ -189,8 +189,8 @@ type asked struct {
 	Relevance *float64 `json:"relevance,omitempty"`
 }
 
-func writeAsked(w io.Writer, p *workspace.Pipeline, r outcome.Result, j eval.Judgement) error {
-	one := asked{Result: result.Of(r, p.Definition().Cost), Unlikely: j.Unlikely}
+func writeAsked(w io.Writer, r outcome.Result, j eval.Judgement) error {
+	one := asked{Result: result.Of(r), Unlikely: j.Unlikely}
 	if !math.IsNaN(j.Probability) {
 		one.Relevance = &j.Probability
 	}

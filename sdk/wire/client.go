@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,74 +44,6 @@ func Alone(ctx context.Context) context.Context { return context.WithValue(ctx, 
 // IsAlone reports whether ctx is one of Alone.
 func IsAlone(ctx context.Context) bool { return ctx.Value(aloneKey{}) != nil }
 
-type blamedKey struct{}
-
-// Blamed returns a context for calls with a single row: it is blamed where they end the
-// process. One that had answered other calls may have ended for these, such as one
-// that ends after every hundred, so that the call is made once more.
-func Blamed(ctx context.Context) context.Context { return context.WithValue(ctx, blamedKey{}, true) }
-
-// IsBlamed reports whether ctx is one of Blamed.
-func IsBlamed(ctx context.Context) bool { return ctx.Value(blamedKey{}) != nil }
-
-type turnKey struct{}
-
-// Turn measures how long a call waits to be sent: for its turn, or for a process.
-type Turn struct {
-	mu     sync.Mutex
-	since  time.Time // when the present wait began; zero: the call does not wait
-	waited time.Duration
-	of     string
-}
-
-// Of names the plugin that is asked, as Ask does; empty: it has no name.
-func (t *Turn) Of() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.of
-}
-
-// Ask notes which plugin the call of a context is made to.
-func Ask(ctx context.Context, of string) {
-	if t, ok := ctx.Value(turnKey{}).(*Turn); ok {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.of = of
-	}
-}
-
-// Waited returns how long the call has waited so far.
-func (t *Turn) Waited() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.since.IsZero() {
-		return t.waited
-	}
-	return t.waited + time.Since(t.since)
-}
-
-// WithTurn returns a context for one call whose waits the Turn measures.
-func WithTurn(ctx context.Context) (context.Context, *Turn) {
-	t := &Turn{}
-	return context.WithValue(ctx, turnKey{}, t), t
-}
-
-// Await notes that the call of a context waits, or that it is sent.
-func Await(ctx context.Context, waits bool) {
-	t, ok := ctx.Value(turnKey{}).(*Turn)
-	if !ok {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case waits && t.since.IsZero():
-		t.since = time.Now()
-	case !waits && !t.since.IsZero():
-		t.waited, t.since = t.waited+time.Since(t.since), time.Time{}
-	}
-}
-
 var (
 	// ErrLost says that the connection broke before the reply came. The plugin may
 	// or may not have done what it was asked.
@@ -120,14 +51,6 @@ var (
 	// ErrUnsent says that the connection was broken before the request was sent.
 	ErrUnsent = errors.New("the plugin's process ended before the request was sent")
 )
-
-// SilentError is the error of a call during which the process gave no sign of life, so that it was
-// ended; Err says how.
-type SilentError struct{ Err error }
-
-func (e SilentError) Error() string { return e.Err.Error() }
-
-func (e SilentError) Unwrap() error { return e.Err }
 
 // Conn is the connection to a plugin. At most Window calls are under way at a
 // time; further ones wait their turn.
@@ -205,10 +128,14 @@ func (c *Conn) Settle(ctx context.Context) bool {
 // Invoke makes a unary call; it is grpc.ClientConn's, with errors of package sdk. Where ctx
 // is one of Alone, the call waits until the plugin works on nothing else.
 func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+	return c.Send(ctx, func() {}, method, request, reply, options...)
+}
+
+// Send is Invoke, and calls sent once the call need not wait any more.
+func (c *Conn) Send(ctx context.Context, sent func(), method string, request, reply any, options ...grpc.CallOption) error {
 	if size := proto.Size(request.(proto.Message)); size > MaxMessage {
 		return tooLarge(size)
 	}
-	Await(ctx, true)
 	credits := int64(1)
 	if IsAlone(ctx) {
 		credits = Window
@@ -220,7 +147,7 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, op
 	if IsAlone(ctx) && c.abandoned.Load() && !c.Settle(ctx) {
 		return Ended(ctx)
 	}
-	Await(ctx, false)
+	sent()
 	return c.explain(ctx, method, c.grpc.Invoke(ctx, method, request, reply, options...))
 }
 

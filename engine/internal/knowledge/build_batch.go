@@ -159,7 +159,7 @@ func (w *walk) cut(ctx context.Context, wanted []generation.Unit, f func(generat
 		documents[i] = sdk.Document{ID: u.ID, Text: u.Text, Meta: u.Meta}
 	}
 	chunks := make([][]sdk.Chunk, len(wanted))
-	errs, err := w.chunks.Call(ctx, len(wanted), func(ctx context.Context, at []int) error {
+	errs, err := w.chunks.Call(ctx, len(wanted), func(ctx context.Context, _ string, at []int) error {
 		found, err := w.Chunker.Chunk(ctx, generation.Pick(documents, at))
 		return generation.Spread(chunks, at, found, err)
 	})

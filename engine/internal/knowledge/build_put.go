@@ -16,7 +16,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
-	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -245,11 +244,11 @@ func (p *pace) call(s *pipeline.Stage, do func(most int) error) error {
 func (w *walk) ask(ctx context.Context, texts []string) (vectors [][]float32, errs []error, err error) {
 	vectors = make([][]float32, len(texts))
 	w.embeds.Later = w.Later.Work("embed."+w.Block.Name, w.Block.Embed, w.Embedder, func(i int) []string { return texts[i : i+1] })
-	errs, err = w.embeds.Call(ctx, len(texts), func(ctx context.Context, at []int) error {
+	errs, err = w.embeds.Call(ctx, len(texts), func(ctx context.Context, handle string, at []int) error {
 		embed := w.Embedder.Embed
-		if c, ok := w.Embedder.(sdk.EmbedCollector); ok && retry.Handle(ctx) != "" {
+		if c, ok := w.Embedder.(sdk.EmbedCollector); ok && handle != "" {
 			embed = func(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {
-				return c.CollectVectors(ctx, retry.Handle(ctx), role, texts)
+				return c.CollectVectors(ctx, handle, role, texts)
 			}
 		}
 		found, err := embed(ctx, sdk.RolePassage, generation.Pick(texts, at))

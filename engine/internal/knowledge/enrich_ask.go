@@ -107,13 +107,13 @@ func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]s
 	for i := range all {
 		all[i] = i
 	}
-	call := func(ctx context.Context, at []int) error {
+	call := func(ctx context.Context, handle string, at []int) error {
 		if err := t.take(ctx, e.slots); err != nil {
 			return err
 		}
 		defer func() { <-e.slots }()
 		err := retry.Bounded(ctx, e.stage.HangTime(), e.stage.Info.Network, len(at), func(ctx context.Context) error {
-			got, err := e.invoke(ctx, generation.Pick(passages, at))
+			got, err := e.invoke(ctx, handle, generation.Pick(passages, at))
 			return generation.Spread(found, at, got, err)
 		})
 		e.endBy(t, err) // before another call gets the slot
@@ -123,15 +123,15 @@ func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]s
 		rows := seen(passages)
 		w := e.later.Work("enrich."+e.stage.Name, e.stage, e.process, func(i int) []string { return rows[i] })
 		w.Call, w.Ended, w.Cause = call, t.ended.Done(), func() error { return context.Cause(t.ended) }
-		call = w.Do
+		return found, w.Do(ctx, all)
 	}
-	return found, call(ctx, all)
+	return found, call(ctx, "", all)
 }
 
 // invoke asks, or collects a result that came later.
-func (e *enricher) invoke(ctx context.Context, passages []sdk.Passage) ([]sdk.Addition, error) {
-	if c, ok := e.process.(sdk.EnrichCollector); ok && retry.Handle(ctx) != "" {
-		return c.CollectAdditions(ctx, retry.Handle(ctx), passages)
+func (e *enricher) invoke(ctx context.Context, handle string, passages []sdk.Passage) ([]sdk.Addition, error) {
+	if c, ok := e.process.(sdk.EnrichCollector); ok && handle != "" {
+		return c.CollectAdditions(ctx, handle, passages)
 	}
 	return e.process.Enrich(ctx, passages)
 }

@@ -204,7 +204,7 @@ func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, err
 	defer k.embeds.add(len(texts), time.Now())
 	ctx, done := k.call(ctx, k.block.Embed, len(texts))
 	var vectors [][]float32
-	err := retry.PendingWork{Call: func(ctx context.Context, _ []int) (err error) { // an item does not wait for a batch
+	err := retry.PendingWork{Call: func(ctx context.Context, _ string, _ []int) (err error) { // an item does not wait for a batch
 		vectors, err = k.embedder.Embed(ctx, sdk.RoleQuery, texts)
 		return err
 	}}.Do(ctx, nil)

@@ -15,7 +15,7 @@ func (r *Run) earlier(journal Journal, records ...*stage.Record) {
 			continue
 		}
 		if result, ok := journal.Answered(rec.Row); ok {
-			rec.Given = stage.Kept(stage.Earlier, result)
+			rec.Given = &stage.Given{From: stage.Earlier, Result: result}
 		}
 	}
 }
@@ -29,7 +29,7 @@ func (r *Run) reviewed(records ...*stage.Record) {
 		}
 		if d, ok := decisions.Find(rec.Row.Text); ok {
 			by := &outcome.Decision{By: d.Reviewer, At: d.ReviewedAt}
-			rec.Given = &stage.Given{From: stage.Person, Result: outcome.Result{Decided: by, Answer: d.Label, Agreement: 1, Confidence: 1, Reason: by.String()}}
+			rec.Given = &stage.Given{From: stage.Person, Result: outcome.Result{Verdict: outcome.Verdict{Decided: by, Agreement: 1, Confidence: 1, Reason: by.String()}, Answer: d.Label}}
 		}
 	}
 }

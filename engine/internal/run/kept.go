@@ -123,7 +123,7 @@ func (r *Run) Kept(ctx context.Context, next func() (source.Row, error), kept fu
 					totals.AddLeft(left)
 					continue
 				}
-				rec.Given = stage.Kept(stage.Earlier, earlier)
+				rec.Given = &stage.Given{From: stage.Earlier, Result: earlier}
 			}
 			result, _ := r.graph.Result(rec)
 			totals.Add(result)

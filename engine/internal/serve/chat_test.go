@@ -30,7 +30,7 @@ func answers(_ context.Context, i workspace.Item) (workspace.Result, error) {
 	case "fails":
 		return workspace.Result{Error: &result.Failure{Stage: "sample.llm", Message: "it was refused"}}, nil
 	case "nothing":
-		return workspace.Result{Reason: "no voter has an acceptable answer"}, nil
+		return workspace.Result{Verdict: result.Verdict{Reason: "no voter has an acceptable answer"}}, nil
 	case "passages":
 		return workspace.Result{Candidates: []workspace.Candidate{{ID: "a", Text: "first", Meta: sdk.Meta{"path": "docs/a b.md", "first_line": 3.0, "last_line": 9.0}}, {ID: "b", Text: "second"}}}, nil
 	case "cites":

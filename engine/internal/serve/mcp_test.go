@@ -12,12 +12,12 @@ import (
 
 	protocol "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -29,7 +29,7 @@ func pipelines() []Pipeline {
 			if i.Text == "fails" {
 				return workspace.Result{Error: &result.Failure{Stage: "sample.llm", Message: "it was refused"}}, nil
 			}
-			return workspace.Result{Answer: "refund", Text: i.Text, Flagged: true, Votes: []result.Vote{}}, nil
+			return workspace.Result{Answer: "refund", Text: i.Text, Verdict: result.Verdict{Flagged: true}, Votes: []result.Vote{}}, nil
 		}},
 		&fakePipeline{Label: "docs", State: live.Status{Answers: journal.TextAnswers}, To: func(context.Context, workspace.Item) (workspace.Result, error) {
 			return workspace.Result{Answer: "It opens at nine [1].", Citations: []result.Citation{{Number: 1, ID: "x", Path: "hours.md"}}}, nil
@@ -37,7 +37,9 @@ func pipelines() []Pipeline {
 		&fakePipeline{Label: "find", State: live.Status{Answers: journal.PassageAnswers}, To: func(context.Context, workspace.Item) (workspace.Result, error) {
 			return workspace.Result{Candidates: []workspace.Candidate{{ID: "a", Label: "l", Text: "first"}}}, nil
 		}},
-		&fakePipeline{Label: "unready", To: func(context.Context, workspace.Item) (workspace.Result, error) { return workspace.Result{}, live.ErrStarting }},
+		&fakePipeline{Label: "unready", To: func(context.Context, workspace.Item) (workspace.Result, error) {
+			return workspace.Result{}, live.ErrStarting
+		}},
 	}
 }
 
@@ -150,7 +152,7 @@ func TestToolOfSets(t *testing.T) {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 	}
-	set := workspace.Result{Answer: "a; b", Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .9}, {Label: "b", Confidence: .6}}, Votes: []result.Vote{}}
+	set := workspace.Result{Answer: "a; b", Verdict: result.Verdict{Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .9}, {Label: "b", Confidence: .6}}}, Votes: []result.Vote{}}
 	if got := text(set); got != "a; b\n(Confidences: a (0.900); b (0.600))" {
 		t.Errorf("a model reads %q", got)
 	}

@@ -247,7 +247,7 @@ func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<-
 	send := func(batch []outcome.Result) error {
 		for _, one := range batch {
 			select {
-			case results <- result.Of(one, p.chosen.Cost):
+			case results <- result.Of(one):
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -308,7 +308,7 @@ func (p *Pipeline) Answer(ctx context.Context, item Item) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := result.Of(one, p.chosen.Cost)
+	r := result.Of(one)
 	if r.Error != nil {
 		return r, r.Error
 	}

@@ -42,18 +42,19 @@ type Caller struct {
 // error that ends the build if the stage is to blame: it answered nothing of this batch, for a
 // single row nothing before either, and does not answer Probe. Without Probe, a build of nothing
 // but bad rows, as earlier builds left them out, would blame the stage.
-func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context, at []int) error) ([]error, error) {
+func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context, handle string, at []int) error) ([]error, error) {
 	before, now := c.answered, false
-	bounded := func(ctx context.Context, at []int) error {
-		err := retry.Bounded(ctx, c.Stage.HangTime(), c.Stage.Info.Network, len(at), func(ctx context.Context) error { return call(ctx, at) })
+	bounded := func(ctx context.Context, handle string, at []int) error {
+		err := retry.Bounded(ctx, c.Stage.HangTime(), c.Stage.Info.Network, len(at), func(ctx context.Context) error { return call(ctx, handle, at) })
 		now = now || err == nil || errors.As(err, new(sdk.RowErrors))
 		return err
 	}
+	do := func(ctx context.Context, at []int) error { return bounded(ctx, "", at) }
 	if c.Stage.Info.Pends {
 		c.Later.Call = bounded
-		bounded = c.Later.Do
+		do = c.Later.Do
 	}
-	errs := retry.Work{Retries: c.Stage.Retries, Stage: c.Name, Waits: c.Waits, Call: bounded}.Do(ctx, n)
+	errs := retry.Work{Retries: c.Stage.Retries, Stage: c.Name, Waits: c.Waits, Call: do}.Do(ctx, n)
 	c.answered = before || now
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -19,13 +19,13 @@ import (
 // What people have decided measures nothing: figures are those of the other items.
 func TestDecidedIsNotScored(t *testing.T) {
 	items := []outcome.Result{
-		{Expected: "a", Answer: "a", Agreement: .5, Confidence: .6, Votes: []outcome.Vote{{Voter: "knn", Answer: "a", Weight: 1, Accepted: true}}},
-		{Expected: "a", Answer: "b", Agreement: .7, Confidence: .9, Flagged: true},
+		{Expected: "a", Answer: "a", Verdict: outcome.Verdict{Agreement: .5, Confidence: .6}, Votes: []outcome.Vote{{Voter: "knn", Answer: "a", Weight: 1, Accepted: true}}},
+		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Agreement: .7, Confidence: .9, Flagged: true}},
 	}
 	decided := []outcome.Result{
-		{Expected: "a", Answer: "c", Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}},
-		{Expected: "b", Answer: "b", Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}},
-		{Answer: "b", Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}},
+		{Expected: "a", Answer: "c", Verdict: outcome.Verdict{Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}}},
+		{Expected: "b", Answer: "b", Verdict: outcome.Verdict{Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}}},
+		{Answer: "b", Verdict: outcome.Verdict{Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}}},
 	}
 	figures := func(all []outcome.Result) Report {
 		c, confidences, promised, mistakes := NewCounter("a", "b"), NewConfidences("a", "b"), NewPromised(.9, .9, .9, 0, "a", "b"), NewMistakes(9, "a", "b")
@@ -56,14 +56,14 @@ func TestReport(t *testing.T) {
 	// knn is asked about every item, also where it has nothing to say; llm about some.
 	c := NewCounter().Of(&pipeline.Pipeline{Stages: []*pipeline.Stage{{Block: "sample", Name: "knn"}, {Block: "sample", Name: "llm", Info: sdk.Stage{Network: true}}}})
 	for i, r := range []outcome.Result{
-		{Expected: "a", Answer: "a", Agreement: 1, Votes: []outcome.Vote{
+		{Expected: "a", Answer: "a", Verdict: outcome.Verdict{Agreement: 1}, Votes: []outcome.Vote{
 			vote("knn", "a", .4, true), vote("knn", "b", .6, false),
 			vote("llm", "b", 1, true), vote("llm", "a", 1, true), vote("llm", "a", 1, true)}},
-		{Expected: "a", Answer: "b", Agreement: .5, Votes: []outcome.Vote{vote("knn", "b", 1, true)}},
-		{Expected: "b", Answer: "b", Agreement: .6},
+		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Agreement: .5}, Votes: []outcome.Vote{vote("knn", "b", 1, true)}},
+		{Expected: "b", Answer: "b", Verdict: outcome.Verdict{Agreement: .6}},
 		{Expected: "b"}, // undecided
 		{Expected: "c", Failure: &outcome.Failure{Stage: "sample.llm", Err: errors.New("down")}},
-		{Answer: "z", Agreement: .9}, // nothing expected
+		{Answer: "z", Verdict: outcome.Verdict{Agreement: .9}}, // nothing expected
 	} {
 		r.Latency = time.Duration(i+1) * time.Millisecond
 		c.Add(r)
@@ -112,7 +112,7 @@ func TestScope(t *testing.T) {
 		{Expected: "b", Failure: &outcome.Failure{Err: errors.New("down")}},
 		{Expected: "oos", Votes: []outcome.Vote{none}},
 		{Expected: "oos", Answer: "a"},
-		{Expected: "oos", Answer: "a", Flagged: true},
+		{Expected: "oos", Answer: "a", Verdict: outcome.Verdict{Flagged: true}},
 		{Expected: "elsewhere", Failure: &outcome.Failure{Err: errors.New("down")}},
 		{Answer: "a"},
 	} {
@@ -145,14 +145,14 @@ func TestFlags(t *testing.T) {
 	c := NewCounter("a", "b")
 	for _, r := range []outcome.Result{
 		{Expected: "a", Answer: "a"},
-		{Expected: "a", Answer: "a", Flagged: true},
-		{Expected: "a", Answer: "b", Flagged: true},
+		{Expected: "a", Answer: "a", Verdict: outcome.Verdict{Flagged: true}},
+		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Flagged: true}},
 		{Expected: "a", Answer: "b"},
-		{Expected: "b", Flagged: true},   // no answer, but there is one
-		{Expected: "oos", Flagged: true}, // rightly none
-		{Expected: "oos", Answer: "b", Flagged: true},
+		{Expected: "b", Verdict: outcome.Verdict{Flagged: true}},   // no answer, but there is one
+		{Expected: "oos", Verdict: outcome.Verdict{Flagged: true}}, // rightly none
+		{Expected: "oos", Answer: "b", Verdict: outcome.Verdict{Flagged: true}},
 		{Expected: "a", Failure: &outcome.Failure{Err: errors.New("down")}},
-		{Answer: "a", Flagged: true}, // nothing expected
+		{Answer: "a", Verdict: outcome.Verdict{Flagged: true}}, // nothing expected
 	} {
 		c.Add(r)
 	}

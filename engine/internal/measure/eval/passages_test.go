@@ -120,10 +120,10 @@ func TestPromised(t *testing.T) {
 	for _, r := range []outcome.Result{
 		{Expected: "a", Answer: "a"},
 		{Expected: "a", Answer: "b"},
-		{Expected: "a", Answer: "b", Flagged: true},
+		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Flagged: true}},
 		{Expected: "a"},
 		{Expected: "z", Answer: "a"},
-		{Expected: "z", Answer: "a", Flagged: true},
+		{Expected: "z", Answer: "a", Verdict: outcome.Verdict{Flagged: true}},
 		{Expected: "z"},
 		{Answer: "a"},
 		{Expected: "a", Failure: &outcome.Failure{Err: errors.New("no")}},

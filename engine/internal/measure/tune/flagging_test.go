@@ -18,7 +18,7 @@ import (
 func results(n, wrong int) []outcome.Result {
 	all := make([]outcome.Result, n)
 	for i := range all {
-		all[i] = outcome.Result{Text: fmt.Sprint(i), Expected: "a", Answer: "a", Agreement: 1 - float64(i)/float64(n)}
+		all[i] = outcome.Result{Text: fmt.Sprint(i), Expected: "a", Answer: "a", Verdict: outcome.Verdict{Agreement: 1 - float64(i)/float64(n)}}
 		if i >= n-wrong {
 			all[i].Answer = "b"
 		}
@@ -35,8 +35,8 @@ func TestPromise(t *testing.T) {
 		surer[i].Confidence, surer[i].Agreement = surer[i].Agreement, .5
 	}
 	failed := append(results(100, 30), outcome.Result{Text: "failed", Expected: "a", Failure: &outcome.Failure{Err: errors.New("no")}},
-		outcome.Result{Text: "provisional", Expected: "a", Answer: "b", Agreement: 1, Missing: []*outcome.Failure{{Stage: "sample.llm"}}})
-	outside := append(results(100, 30), outcome.Result{Text: "x", Expected: "z", Agreement: .9}, outcome.Result{Text: "y", Expected: "z", Answer: "a", Agreement: .305})
+		outcome.Result{Text: "provisional", Expected: "a", Answer: "b", Verdict: outcome.Verdict{Agreement: 1}, Missing: []*outcome.Failure{{Stage: "sample.llm"}}})
+	outside := append(results(100, 30), outcome.Result{Text: "x", Expected: "z", Verdict: outcome.Verdict{Agreement: .9}}, outcome.Result{Text: "y", Expected: "z", Answer: "a", Verdict: outcome.Verdict{Agreement: .305}})
 	tests := map[string]struct {
 		rule    FlagRule
 		results []outcome.Result

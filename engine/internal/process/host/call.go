@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/engine/internal/process/redact"
+	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/proto/stagepb"
@@ -28,48 +29,60 @@ import (
 // caller adapts a Process to the calls of its Stage.
 type caller struct{ *Process }
 
-// Invoke sends a request to the current process. If that process ends before it answers, Invoke
-// sends the request to the next process, alone, so that a batch that crashes the plugin fails no
-// other request. It does not repeat a request that changes something, nor one that was sent alone
-// from the start, because such a request comes from a batch that has already ended a process. It
-// blames a single row only if the process had answered nothing else; after many attempts without
-// such a process, it blames the row anyway.
-func (p caller) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) (err error) {
+// Invoke sends a request to the current process, and again as retry.Resend decides. It does not repeat a
+// request that changes something.
+func (p caller) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+	answer := reply.(proto.Message)
+	_, changes := changeOf(request)
+	return p.send(ctx, changes, func(ctx context.Context, now instance, sent func()) error {
+		if err := p.replay.before(request); err != nil {
+			return sdk.Transient(p.about(err), 0) // a caller that starts over can succeed
+		}
+		proto.Reset(answer)
+		err := now.conn.Send(ctx, sent, method, request, reply, options...)
+		if err != nil {
+			return err
+		}
+		p.hide(answer)
+		p.sign(answer)
+		if answer.(failing).GetFailure() == nil {
+			p.replay.after(request, reply)
+		}
+		return nil
+	})
+}
+
+// Fit streams rows to the current process. The rows can be read only once, so if the process ends
+// before it answers, the caller has to start over.
+func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, error]) (reply *stagepb.FitReply, err error) {
+	err = p.send(ctx, true, func(ctx context.Context, now instance, sent func()) error {
+		sent()
+		if reply, err = now.conn.Fit(ctx, rows); err == nil {
+			p.hide(reply)
+			p.sign(reply)
+		}
+		return err
+	})
+	return reply, err
+}
+
+// send makes a call of the current process. changes says that the end of the process undoes it.
+func (p caller) send(ctx context.Context, changes bool, call func(ctx context.Context, now instance, sent func()) error) (err error) {
 	p.waits.begin()
 	defer func() { p.waits.end(err == nil) }()
-	attempts, most := p.host.limits.attempts, 2*p.host.limits.attempts
-	if wire.IsAlone(ctx) {
-		attempts = 1
-	}
+	of := ""
 	if p.plugin.name != "" {
-		wire.Ask(ctx, p.title)
+		of = p.title
 	}
-	answer := reply.(proto.Message)
-	for attempt := 0; ; {
-		wire.Await(ctx, true)
+	return retry.Resend(ctx, of, func(ctx context.Context, sent func()) error {
 		now, err := p.live(ctx)
 		if err != nil {
 			return err
 		}
-		if err := p.replay.before(request); err != nil {
-			return sdk.Transient(p.about(err), 0) // a caller that starts over can succeed
-		}
-		sending := ctx
-		if attempt > 0 {
-			sending = wire.Alone(ctx)
-			proto.Reset(answer)
-		}
-		err = now.conn.Invoke(sending, method, request, reply, options...)
+		err = call(ctx, now, sent)
 		switch {
-		case err == nil:
-			p.hide(answer)
-			p.sign(answer)
-			if answer.(failing).GetFailure() == nil {
-				p.replay.after(request, reply)
-			}
-			return nil
-		case errors.Is(err, wire.ErrUnsent):
-			continue
+		case err == nil, errors.Is(err, wire.ErrUnsent):
+			return err
 		case !errors.Is(err, wire.ErrLost):
 			if sdk.CodeOf(err) == sdk.CodeDeadline {
 				p.settle(now)
@@ -79,47 +92,12 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 		if err := p.await(now); err != nil {
 			return err
 		}
-		if _, changes := changeOf(request); changes {
+		if changes {
 			return sdk.Transient(p.lost(now), 0)
 		}
-		if now.ended.deaf.Load() {
-			continue // another request is to blame
-		}
-		worn := wire.IsBlamed(ctx) && !(wire.IsAlone(sending) && now.conn.Answered() == now.opened)
-		if attempt++; attempt >= attempts && (!worn || attempt >= most) {
-			return p.crashed(attempt, now.ended)
-		}
-	}
-}
-
-// Fit streams rows to the current process. The rows can be read only once, so if the process ends
-// before it answers, the caller has to start over.
-func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, error]) (reply *stagepb.FitReply, err error) {
-	p.waits.begin()
-	defer func() { p.waits.end(err == nil) }()
-	for {
-		now, err := p.live(ctx)
-		if err != nil {
-			return nil, err
-		}
-		reply, err := now.conn.Fit(ctx, rows)
-		switch {
-		case err == nil:
-			p.hide(reply)
-			p.sign(reply)
-			return reply, nil
-		case errors.Is(err, wire.ErrUnsent):
-			continue
-		case errors.Is(err, wire.ErrLost):
-			if err := p.await(now); err != nil {
-				return nil, err
-			}
-			return nil, sdk.Transient(p.lost(now), 0)
-		case sdk.CodeOf(err) == sdk.CodeDeadline:
-			p.settle(now)
-		}
-		return nil, p.explain(err)
-	}
+		worn := !wire.IsAlone(ctx) || now.conn.Answered() > now.opened
+		return &retry.LostError{By: p.title, Why: now.ended.why, Innocent: now.ended.deaf.Load(), Worn: worn, Silent: now.ended.silent}
+	})
 }
 
 // await waits until it is known how a process ended.
@@ -161,19 +139,6 @@ func (p *Process) explain(err error) error {
 		return fmt.Errorf("%s: %w", p.by(), err)
 	}
 	return err
-}
-
-// crashed returns the error for a request that has ended the process the given number of times.
-func (p *Process) crashed(times int, by *ended) error {
-	how := fmt.Sprintf("%d times", times)
-	if times == 1 {
-		how = "again"
-	}
-	err := fmt.Errorf("%s: %w while it worked on this, %s: %s", p.title, sdk.ErrCrashed, how, by.why)
-	if by.silent {
-		err = wire.SilentError{Err: err}
-	}
-	return &sdk.Error{Code: sdk.CodeInternal, Err: err}
 }
 
 // lost returns the error for a change during which the process ended.

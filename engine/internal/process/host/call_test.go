@@ -80,7 +80,7 @@ func TestServices(t *testing.T) {
 	if _, err := ask(t, p, "lease"); err == nil {
 		t.Error("a process that was killed has answered")
 	}
-	for range h.limits.attempts {
+	for range 3 {
 		if got := <-s.ends; got != (sdk.Result{Status: sdk.StatusLeft, Lost: true}) {
 			t.Errorf("a call ended with %+v", got)
 		}

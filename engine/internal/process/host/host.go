@@ -166,7 +166,6 @@ type limits struct {
 	backoff      support.Backoff // before a restart
 	restarts     int             // attempts to restart a process
 	ends         int             // ends in a row, without an answer between them
-	attempts     int             // attempts for one request; all but the first send it alone
 	deaf         time.Duration   // until a process that ignores the end of a request is replaced
 	threads      int             // how many processes and threads a confined plugin may have
 }
@@ -195,7 +194,7 @@ func New(o Options) (*Host, error) {
 		limits: limits{
 			start: 30 * time.Second, describe: 10 * time.Second, stop: o.StopTimeout,
 			healthEvery: 5 * time.Second, healthWithin: 10 * time.Second,
-			backoff: support.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}, restarts: 5, attempts: 3,
+			backoff: support.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}, restarts: 5,
 			// If the first row of a batch of 256 ends the process, the process ends 11 times until
 			// that row is alone, and four batches may do so at once: 44 ends may come from a
 			// few rows. 64 ends in a row are the fault of the stage.

@@ -262,9 +262,9 @@ type PendingWork struct {
 	Stage   string   // as "sample.mine"
 	// Key identifies a row of the batch; see HandleKey.
 	Key func(row int) string
-	// Call asks the stage about some rows of the batch, or collects with the handle that Handle
-	// returns. It returns errors like Work.Call.
-	Call func(ctx context.Context, rows []int) error
+	// Call asks the stage about some rows of the batch or, with a handle, collects their results. It
+	// returns errors like Work.Call.
+	Call func(ctx context.Context, handle string, rows []int) error
 	// Collected gets each stored row whose results are there, and what to Settle once they are stored.
 	Collected func(row int, what string)
 	// Ended is closed when all waits must end; Cause says why. Both may be nil.
@@ -272,18 +272,10 @@ type PendingWork struct {
 	Cause func() error
 }
 
-type handleKey struct{}
-
-// Handle returns the handle with which PendingWork.Call collects results; empty: Call asks for them.
-func Handle(ctx context.Context) string {
-	handle, _ := ctx.Value(handleKey{}).(string)
-	return handle
-}
-
 // Do returns when the results for these rows of the batch are there, or with an error as Call does.
 func (w PendingWork) Do(ctx context.Context, rows []int) error {
 	if w.Handles == nil {
-		err := w.Call(ctx, rows)
+		err := w.Call(ctx, "", rows)
 		if later := new(sdk.Pending); errors.As(err, &later) {
 			err = &sdk.Error{Code: sdk.CodeUnavailable, Err: fmt.Errorf("%w, and they are not waited for here", err)}
 		}
@@ -365,7 +357,7 @@ var pendingPauses = support.Backoff{First: 2 * time.Second, Max: time.Minute}
 // do asks or collects, and then waits and collects until the results are there.
 func (g *group) do(ctx context.Context) error {
 	for polls := 1; ; polls++ {
-		err := g.Call(context.WithValue(ctx, handleKey{}, g.handle), g.rows)
+		err := g.Call(ctx, g.handle, g.rows)
 		later := new(sdk.Pending)
 		if !errors.As(err, &later) {
 			return g.collected(err)

@@ -34,10 +34,9 @@ type service struct {
 
 func (s *service) note(polls int) string { return s.notes[polls] }
 
-func (s *service) call(ctx context.Context, rows []int) error {
+func (s *service) call(_ context.Context, handle string, rows []int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	handle := retry.Handle(ctx)
 	if handle == "" {
 		s.asks++
 		s.calls = append(s.calls, fmt.Sprint("ask ", rows))

@@ -26,6 +26,7 @@ type isolation struct {
 	call     func(context.Context, []int) error
 	answered bool  // some call was answered
 	hung     int   // rows that hung alone
+	worn     int   // processes in a row that a single row ended after they had answered others
 	held     int   // calls in a row that others held up
 	last     error // error of the last row that hung
 }
@@ -37,26 +38,25 @@ type isolation struct {
 // each row is sent alone: a hanging row then costs the time of one more call, where each half that
 // holds it would cost as much. A single
 // row is blamed for a timeout only if nothing else ran in the stage meanwhile: another row may have
-// held up its process. (A stage that asks other machines waits for them, not for its process.)
+// held up its process. (A stage that asks other machines waits for them, not for its process.) Nor is it
+// blamed for the end of a process that had answered others, such as one that ends after every hundred:
+// it is sent alone again, a few times.
 func (i *isolation) apart(ctx context.Context, at []int) []error {
 	if !i.answered && i.hung == maxHung {
 		return same(fmt.Errorf("%w; no other row of its batch was answered, so the stage is the cause", i.last), len(at))
 	}
-	calling := ctx
-	if len(at) == 1 {
-		calling = wire.Blamed(ctx)
-	}
-	err := i.call(calling, at)
+	err := i.call(ctx, at)
 	var rows sdk.RowErrors
 	if err == nil || errors.As(err, &rows) {
-		i.answered, i.held = true, 0
+		i.answered, i.held, i.worn = true, 0, 0
 		errs := make([]error, len(at))
 		for n := range errs {
 			errs[n] = rows[n]
 		}
 		return errs
 	}
-	halves, late := ctx, new(lateError)
+	halves, late, lost := ctx, new(lateError), new(LostError)
+	errors.As(err, &lost)
 	switch code := sdk.CodeOf(err); {
 	case ctx.Err() != nil:
 		return same(err, len(at))
@@ -66,7 +66,10 @@ func (i *isolation) apart(ctx context.Context, at []int) []error {
 	case TimedOut(err) && len(at) == 1 && (late.network || wire.IsAlone(ctx)):
 		i.hung, i.last = i.hung+1, err
 		return []error{err}
-	case TimedOut(err), len(at) > 1 && errors.As(err, new(wire.SilentError)):
+	case lost.Worn && len(at) == 1 && i.worn < maxWorn:
+		i.worn++
+		return i.apart(wire.Alone(ctx), at)
+	case TimedOut(err), len(at) > 1 && lost.Silent:
 		if !late.network {
 			ctx = wire.Alone(ctx)
 		}
@@ -81,6 +84,7 @@ func (i *isolation) apart(ctx context.Context, at []int) []error {
 		return same(err, len(at))
 	}
 	if len(at) == 1 {
+		i.worn = 0
 		return []error{err}
 	}
 	half := len(at) / 2
@@ -251,16 +255,17 @@ func Bounded(ctx context.Context, timeout time.Duration, network bool, rows int,
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	within, turn := wire.WithTurn(within)
-	err := call(within)
+	t := new(turn)
+	err := call(context.WithValue(within, turnKey{}, t))
 	// The stage has the same deadline, and may report it before within does.
 	if at, _ := within.Deadline(); err != nil && ctx.Err() == nil && !time.Now().Before(at) {
 		why := fmt.Errorf("%w within %s, its share of timeout = %q", errNoAnswer, limit, timeout)
-		if of := turn.Of(); of != "" {
+		waited, of := t.result()
+		if of != "" {
 			why = fmt.Errorf("%s: %w", of, why)
 		}
 		// A call that others held up for more than a moment did not have its time.
-		err = &sdk.Error{Code: sdk.CodeDeadline, Err: &lateError{why, network, turn.Waited() > limit/10}}
+		err = &sdk.Error{Code: sdk.CodeDeadline, Err: &lateError{why, network, waited > limit/10}}
 	}
 	return err
 }

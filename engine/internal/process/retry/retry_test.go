@@ -79,7 +79,7 @@ func TestSilenceIsIsolated(t *testing.T) {
 	w := Work{Call: func(ctx context.Context, rows []int) error {
 		if calls++; slices.Contains(rows, 137) {
 			silent++
-			return &sdk.Error{Code: sdk.CodeInternal, Err: wire.SilentError{Err: errCrash}}
+			return &sdk.Error{Code: sdk.CodeInternal, Err: &LostError{Silent: true}}
 		}
 		if !wire.IsAlone(ctx) || len(rows) > 1 {
 			t.Errorf("%d rows are sent, alone: %v", len(rows), wire.IsAlone(ctx))
@@ -124,19 +124,19 @@ func TestAHeldUpRowIsNotBlamed(t *testing.T) {
 				calls := 0
 				w := Work{Call: func(ctx context.Context, rows []int) error {
 					return Bounded(ctx, time.Minute, c.network, 1, func(ctx context.Context) error {
-						calls++
-						wire.Await(ctx, calls <= max(c.waits, c.late))
-						if calls <= c.late { // it is sent when half of its time is over
-							time.Sleep(7 * time.Second)
-							wire.Await(ctx, false)
+						return Resend(ctx, "", func(ctx context.Context, sent func()) error {
+							if calls++; calls <= c.late { // it is sent when half of its time is over
+								time.Sleep(7 * time.Second)
+							}
+							if calls > c.waits {
+								sent()
+							}
+							if calls > max(c.waits, c.late) && (c.waits+c.late > 0 || wire.IsAlone(ctx)) {
+								return nil
+							}
 							<-ctx.Done()
 							return ctx.Err()
-						}
-						if calls > c.waits && (c.waits+c.late > 0 || wire.IsAlone(ctx)) {
-							return nil
-						}
-						<-ctx.Done()
-						return ctx.Err()
+						})
 					})
 				}}
 				if err := w.Do(t.Context(), 1)[0]; (err == nil) != c.answered || err != nil && !TimedOut(err) || calls != c.calls {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,31 +14,25 @@ import (
 
 // entry is a line of the journal.
 type entry struct {
-	Line       int                   `json:"line"`
-	ID         string                `json:"id"`
-	Answer     *string               `json:"answer,omitempty"` // nil: the item failed
-	Agreement  float64               `json:"agreement,omitempty"`
-	Confidence float64               `json:"confidence,omitempty"`
-	Unknown    float64               `json:"unknown,omitempty"`
-	Labels     []sdk.LabelConfidence `json:"labels,omitempty"`
-	Flagged    bool                  `json:"flagged,omitempty"`
-	Reason     string                `json:"reason,omitempty"`
-	Votes      []outcome.Vote        `json:"votes,omitzero"`
-	Citations  []citation            `json:"citations,omitempty"`
-	Tokens     [3]uint64             `json:"tokens,omitzero"` // input tokens, cached ones among them, output tokens
-	Cost       float64               `json:"cost,omitempty"`
+	Line             int            `json:"line"`
+	ID               string         `json:"id"`
+	Answer           *string        `json:"answer,omitempty"` // nil: the item failed
+	*outcome.Verdict                // nil: the item failed, or its answer has none of this
+	Votes            []outcome.Vote `json:"votes,omitzero"`
+	Citations        []citation     `json:"citations,omitempty"`
+	Tokens           [3]uint64      `json:"tokens,omitzero"` // input tokens, cached ones among them, output tokens
+	Cost             float64        `json:"cost,omitempty"`
 	// Spent is the usage and cost of each voter. Tokens and Cost are omitted if they are its sum.
-	Spent      map[string]spent  `json:"spent,omitempty"`
-	Candidates []candidate       `json:"candidates,omitempty"`
-	Missing    []string          `json:"missing,omitempty"` // voters that the answer lacks
-	Decided    *outcome.Decision `json:"decided,omitempty"` // set if a person decided
-	Unasked    *outcome.Bill     `json:"unasked,omitempty"`
-	Asked      *outcome.Bill     `json:"asked,omitempty"`
-	Stage      string            `json:"stage,omitempty"`
-	Error      string            `json:"error,omitempty"`
-	Expected   string            `json:"expected,omitempty"` // label in the input
-	Seen       *Seen             `json:"seen,omitempty"`
-	Collected  []string          `json:"collected,omitempty"` // of outcome.Result: a kill may come before its handles are removed
+	Spent      map[string]spent `json:"spent,omitempty"`
+	Candidates []candidate      `json:"candidates,omitempty"`
+	Missing    []string         `json:"missing,omitempty"` // voters that the answer lacks
+	Unasked    *outcome.Bill    `json:"unasked,omitempty"`
+	Asked      *outcome.Bill    `json:"asked,omitempty"`
+	Stage      string           `json:"stage,omitempty"`
+	Error      string           `json:"error,omitempty"`
+	Expected   string           `json:"expected,omitempty"` // label in the input
+	Seen       *Seen            `json:"seen,omitempty"`
+	Collected  []string         `json:"collected,omitempty"` // of outcome.Result: a kill may come before its handles are removed
 }
 
 type citation struct {
@@ -112,13 +107,13 @@ func (j *Journal) line(status Status, line int) *entry {
 
 // answer sets what the stages made of an item.
 func (e *entry) answer(r *outcome.Result) {
-	e.Answer, e.Agreement, e.Confidence, e.Unknown, e.Labels, e.Flagged, e.Reason = &r.Answer, r.Agreement, r.Confidence, r.Unknown, r.Labels, r.Flagged, r.Reason
+	e.Answer, e.Verdict = &r.Answer, &r.Verdict
 	e.Votes = outcome.Heaviest(r.Votes)
 	e.Citations = citationsOf(r.Citations)
 	if usage, cost := e.took(); usage != r.Usage || cost != r.Cost {
 		e.Tokens, e.Cost = [3]uint64{r.Usage.InputTokens, r.Usage.CachedTokens, r.Usage.OutputTokens}, r.Cost
 	}
-	e.Unasked, e.Asked, e.Decided = r.Unasked, r.Asked, r.Decided
+	e.Unasked, e.Asked = r.Unasked, r.Asked
 	if r.RetrievalOnly {
 		for _, c := range r.Candidates {
 			e.Candidates = append(e.Candidates, candidate{c.ID, c.Text, c.Label, c.Context, c.Meta, c.Score, scored(&c.Dense), scored(&c.Lexical)})
@@ -165,8 +160,8 @@ func (e *entry) result() outcome.Result {
 		usage, cost = sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]}, e.Cost
 	}
 	r := outcome.Result{
-		Answer: *e.Answer, Agreement: e.Agreement, Confidence: e.Confidence, Unknown: e.Unknown, Labels: e.Labels, Flagged: e.Flagged, Reason: e.Reason,
-		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Decided: e.Decided, Votes: e.Votes, Collected: e.Collected,
+		Answer: *e.Answer, Verdict: *cmp.Or(e.Verdict, &outcome.Verdict{}),
+		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Votes: e.Votes, Collected: e.Collected,
 	}
 	for _, stage := range e.Missing {
 		r.Missing = append(r.Missing, &outcome.Failure{Stage: stage, Err: errMissing})

@@ -46,13 +46,13 @@ func journalResults() []outcome.Result {
 		long = append(long, outcome.Vote{Voter: "knn", Answer: fmt.Sprint(i), Weight: 1 / float64(3+i), Accepted: true})
 	}
 	return []outcome.Result{
-		{Line: 2, ID: "a", Text: "one", Expected: "x", Answer: `quo"ted\ \t` + "\n\u2028é<&>\x7f", Agreement: 1.0 / 3, Confidence: 2.0 / 3, Flagged: true, Votes: long, Usage: sdk.Usage{InputTokens: 1 << 60, CachedTokens: 2, OutputTokens: 3}},
-		{Line: 3, ID: "b\xff", Text: "two", Reason: "no answer\tfits"},
+		{Line: 2, ID: "a", Text: "one", Expected: "x", Answer: `quo"ted\ \t` + "\n\u2028é<&>\x7f", Verdict: outcome.Verdict{Agreement: 1.0 / 3, Confidence: 2.0 / 3, Flagged: true}, Votes: long, Usage: sdk.Usage{InputTokens: 1 << 60, CachedTokens: 2, OutputTokens: 3}},
+		{Line: 3, ID: "b\xff", Text: "two", Verdict: outcome.Verdict{Reason: "no answer\tfits", Decided: &outcome.Decision{By: "Ada", At: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)}}},
 		{Line: 5, ID: "a", Text: "three", RetrievalOnly: true, Candidates: []sdk.Candidate{
 			{ID: "c", Text: "t", Label: "l", Context: "x", Meta: sdk.Meta{"a": 0.1, "b": "2", "c": true}, Score: 0.1, Dense: sdk.Unscored, Lexical: 1e-7},
 			{ID: "d", Score: 3, Dense: -0.25, Lexical: sdk.Unscored},
 		}},
-		{Line: 6, ID: "e", Text: "which?", Answer: "It is\n\tso [2].", Agreement: 1, Citations: []outcome.Citation{
+		{Line: 6, ID: "e", Text: "which?", Answer: "It is\n\tso [2].", Verdict: outcome.Verdict{Agreement: 1}, Citations: []outcome.Citation{
 			{Number: 2, Passage: sdk.Candidate{ID: "g#1", Meta: sdk.Meta{"path": "g.md", "first_line": 3.0, "last_line": 5.0}, Dense: sdk.Unscored, Lexical: sdk.Unscored}},
 			{Number: 4, Passage: sdk.Candidate{ID: "7", Dense: sdk.Unscored, Lexical: sdk.Unscored}},
 		}},
@@ -88,19 +88,6 @@ func again(j *journal.Journal, all []outcome.Result) (found []outcome.Result) {
 	return found
 }
 
-// Who decided an answer, and when, is kept with it.
-func TestDecidedIsKept(t *testing.T) {
-	state := t.TempDir()
-	all := []outcome.Result{{Line: 2, ID: "a", Text: "one", Answer: "x", Agreement: 1, Confidence: 1, Reason: "decided by Ada on 2026-11-23",
-		Decided: &outcome.Decision{By: "Ada", At: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)}}}
-	j := journalBegin(t, state, journal.Manifest{})
-	must.Do(t, errors.Join(j.Keep(all), j.Close(nil)))
-	again := again(journalResume(t, state, j.ID()), all)
-	if d := cmp.Diff(all, again, cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-}
-
 // TestFailuresDoNotAddUp resumes a run whose item fails every time.
 func TestFailuresDoNotAddUp(t *testing.T) {
 	state, all := t.TempDir(), journalResults()
@@ -131,13 +118,13 @@ func TestFailuresDoNotAddUp(t *testing.T) {
 func TestProvisional(t *testing.T) {
 	state, m := t.TempDir(), journal.Manifest{File: "/p.hcl", Pipeline: "p"}
 	stop := errors.New("the budget is spent")
-	lacks := outcome.Result{Line: 9, ID: "g", Text: "x", Answer: "a", Agreement: 1, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}}}
+	lacks := outcome.Result{Line: 9, ID: "g", Text: "x", Answer: "a", Verdict: outcome.Verdict{Agreement: 1}, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}}}
 	j := journalBegin(t, state, m)
 	for range 3 {
 		totals := outcome.Totals{Items: 2, Provisional: 1, Missing: []outcome.Skipped{{Stage: "sample.llm", Items: 1, First: stop}}}
 		must.Do(t, errors.Join(j.Keep([]outcome.Result{journalResults()[0], lacks}), j.Close(journal.NewTotals(totals, nil))))
 		kept, err := os.ReadFile(filepath.Join(state, "runs", j.ID(), "provisional.jsonl"))
-		if want := `{"line":9,"id":"g","answer":"a","agreement":1,"votes":[],"missing":["sample.llm"],"sum":"b5d4c995"}` + "\n"; err != nil || string(kept) != want {
+		if want := `{"line":9,"id":"g","answer":"a","agreement":1,"flagged":false,"votes":[],"missing":["sample.llm"],"sum":"3c5f3b8c"}` + "\n"; err != nil || string(kept) != want {
 			t.Errorf("provisional answers %q, %v", kept, err)
 		}
 		if end := journal.RunsOf(state).End(j.ID()); !end.Complete || end.Provisional != 1 || end.Reason != "the budget is spent" {
@@ -163,7 +150,7 @@ func TestLinesWithoutANumber(t *testing.T) {
 	state := t.TempDir()
 	j := journalBegin(t, state, journal.Manifest{})
 	answer := func(line int, weight, agreement float64) outcome.Result {
-		return outcome.Result{Line: line, ID: "i", Answer: "a", Agreement: agreement, Votes: []outcome.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
+		return outcome.Result{Line: line, ID: "i", Answer: "a", Verdict: outcome.Verdict{Agreement: agreement}, Votes: []outcome.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
 	}
 	must.Do(t, j.Keep([]outcome.Result{answer(2, 1, 1), answer(3, math.Inf(1), 1), answer(4, 1, math.NaN())}))
 	id := j.ID()
@@ -187,7 +174,7 @@ func TestLinesWithoutANumber(t *testing.T) {
 // item counts, and so it does for a resumed run.
 func TestIndex(t *testing.T) {
 	state := t.TempDir()
-	first := outcome.Result{Line: 2, ID: "a", Answer: "x", Confidence: 0.25, Unasked: &outcome.Bill{Calls: 2, Cost: 0.5, Most: 0.75, Gain: 0.75}}
+	first := outcome.Result{Line: 2, ID: "a", Answer: "x", Verdict: outcome.Verdict{Confidence: 0.25}, Unasked: &outcome.Bill{Calls: 2, Cost: 0.5, Most: 0.75, Gain: 0.75}}
 	second := outcome.Result{Line: 2, ID: "a", Answer: "y", Asked: &outcome.Bill{Calls: 2, Cost: 0.125}}
 	other := outcome.Result{Line: 3, ID: "b", Answer: "z", Unasked: &outcome.Bill{Calls: 1, Unbounded: true, Gain: 1}}
 	row := func(r outcome.Result) source.Row { return source.Row{Line: r.Line, ID: r.ID} }

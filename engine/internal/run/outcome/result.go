@@ -55,6 +55,28 @@ func (t *Totals) countReasons(r Result) {
 	}
 }
 
+// Verdict is what is known of an answer, in the form of results, journals and pages, which embed it: a
+// field that is added here is in all of them.
+type Verdict struct {
+	Agreement float64 `json:"agreement"` // share of the votes, from 0 to 1
+	// Confidence is the probability that the answer is right, from 0 to 1; 0: the election does not
+	// estimate it.
+	Confidence float64 `json:"confidence,omitempty"`
+	// Unknown is the probability that no label of the knowledge fits; 0: the election does not
+	// estimate it.
+	Unknown float64 `json:"unknown,omitempty"`
+	// Labels are those of an answer that is a set, the surest first, or the levels of a tree down to the
+	// likeliest label, however far the answer goes. If the election was asked for likely labels, those
+	// follow. nil: the election does not estimate them.
+	Labels []sdk.LabelConfidence `json:"labels,omitempty"`
+	// RunnerUp is the label after the answer, with all voters counting alike; empty: nobody voted
+	// for another, or answers are sets or no labels. Package result finds it.
+	RunnerUp string    `json:"runner_up,omitempty"`
+	Flagged  bool      `json:"flagged"`
+	Reason   string    `json:"reason,omitempty"`  // why there is no answer, or who decided it
+	Decided  *Decision `json:"decided,omitempty"` // set if a person decided the answer; nil: the stages answered
+}
+
 // Result is the outcome of one item.
 type Result struct {
 	Line     int    // in the input; for a glob, counted through all its files
@@ -64,18 +86,10 @@ type Result struct {
 	Expected string        // label in the input, if it has one
 	Gold     []source.Gold // passages that should be found; nil: unknown
 	// Fields are the input's other columns, in its order, if the run reads them.
-	Fields     []source.Field
-	Answer     string  // empty: no acceptable answer; Reason says why
-	Agreement  float64 // from 0 to 1
-	Confidence float64 // from 0 to 1; 0: the election does not estimate it
-	Unknown    float64 // the probability that no label of the knowledge fits; 0: not estimated
-	// Labels are those of an answer that is a set, or the levels down to the likeliest label, with
-	// their confidences (sdk.Verdict); nil: not estimated.
-	Labels     []sdk.LabelConfidence
+	Fields []source.Field
+	Answer string // empty: no acceptable answer; Reason says why
+	Verdict
 	Form       sdk.LabelForm // of Expected and Answer
-	Flagged    bool
-	Reason     string    // why there is no answer, or who decided it
-	Decided    *Decision // set if a person decided the answer; nil: the stages answered
 	Votes      []Vote
 	Citations  []Citation      // passages that the answer cites; nil: it is not a text with citations
 	Candidates []sdk.Candidate // left by the last retrieve or rerank stage

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -47,87 +48,87 @@ func (c column) cell(r *row) any {
 	return c.flat(r)
 }
 
-// own are racflow's own columns, in order.
-var own = []column{
-	{Column: Column{Name: "id"}, value: func(r *row) any { return r.result.ID }},
-	{Column: Column{Name: "text"}, value: func(r *row) any { return r.result.Text }},
-	optional("expected", func(r *row) any { return filled(r.result.Expected) }),
-	optional("answer", func(r *row) any { return filled(string(r.result.Answer)) }),
-	{Column: Column{Name: "agreement", Kind: FloatColumn}, value: func(r *row) any { return r.result.Agreement }},
-	estimate("confidence", func(r *row) float64 { return r.result.Confidence }),
-	estimate("unknown", func(r *row) float64 { return r.result.Unknown }),
-	labels,
-	optional("runner_up", func(r *row) any { return filled(r.result.RunnerUp) }),
-	{Column: Column{Name: "flagged", Kind: BoolColumn}, value: func(r *row) any { return r.result.Flagged }},
-	optional("reason", func(r *row) any { return filled(r.result.Reason) }),
-	nested("error", func(r *row) any { return set(r.result.Error, r.result.Error != nil) }, func(r *row) any {
+// usual are the columns of tables unless columns are named. A place that a table gave to one stays its place.
+var usual = []string{
+	"id", "text", "expected", "answer", "agreement", "confidence", "unknown", "labels", "runner_up", "flagged", "reason",
+	"error", "citations", "candidates", "missing",
+}
+
+// plains are columns of nested values in formats without nesting; others are JSON there, too.
+var plains = map[string]func(r *row) any{
+	"labels": func(r *row) any { return filled(LabelsText(r.result.Labels)) },
+	"error": func(r *row) any {
 		if r.item.Failure == nil {
 			return nil
 		}
 		return fmt.Sprintf("%s: %v", r.item.Place(), r.item.Failure)
-	}),
-	nested("citations", func(r *row) any { return set(r.result.Citations, r.result.Citations != nil) },
-		func(r *row) any { return filled(cited(r.item.Citations)) }),
-	nested("candidates", func(r *row) any { return set(r.result.Candidates, r.result.Candidates != nil) }, func(r *row) any {
+	},
+	"citations": func(r *row) any { return filled(cited(r.item.Citations)) },
+	"candidates": func(r *row) any {
 		var ids []string
 		for _, c := range r.result.Candidates {
 			ids = append(ids, c.ID)
 		}
 		return filled(strings.Join(ids, "; "))
-	}),
-	nested("missing", func(r *row) any { return set(r.result.Missing, r.result.Missing != nil) },
-		func(r *row) any { return filled(strings.Join(r.result.Missing, "; ")) }),
-	decided(),
-	encoded("votes", func(r *row) any { return r.result.Votes }),
-	encoded("fields", func(r *row) any { return set(r.result.Fields, r.result.Fields != nil) }),
-}
-
-func optional(name string, value func(*row) any) column {
-	return column{Column: Column{Name: name, Optional: true}, value: value}
-}
-
-// estimate returns a column of a probability, which is absent where the election does not estimate it.
-func estimate(name string, value func(*row) float64) column {
-	return column{Column: Column{Name: name, Kind: FloatColumn, Optional: true}, value: func(r *row) any {
-		return set(value(r), value(r) != 0)
-	}}
-}
-
-func nested(name string, value, plain func(*row) any) column {
-	return column{Column: Column{Name: name, Optional: true}, value: value, plain: plain}
-}
-
-// encoded returns a column that is JSON also in formats without nesting.
-func encoded(name string, value func(*row) any) column {
-	return column{Column: Column{Name: name, Optional: true}, chosen: true, value: value, plain: func(r *row) any {
-		v := value(r)
-		if v == nil {
-			return nil
-		}
-		o := newObject()
-		if err := o.enc.Encode(v); err != nil {
-			return err.Error() // results hold nothing that cannot be encoded
-		}
-		return strings.TrimSuffix(o.buffer.String(), "\n")
-	}}
-}
-
-// decided returns the column that says who decided an answer; few runs need it.
-func decided() column {
-	c := nested("decided", func(r *row) any { return set(r.result.Decided, r.result.Decided != nil) }, func(r *row) any {
+	},
+	"missing": func(r *row) any { return filled(strings.Join(r.result.Missing, "; ")) },
+	"decided": func(r *row) any {
 		if r.result.Decided == nil {
 			return nil
 		}
 		return r.result.Decided.String()
-	})
-	c.chosen = true
-	return c
+	},
 }
 
-// labels is the column of a set's labels, or of a tree's levels, which only such pipelines have.
-var labels = nested("labels", func(r *row) any { return set(r.result.Labels, r.result.Labels != nil) }, func(r *row) any {
-	return filled(LabelsText(r.result.Labels))
-})
+// own are racflow's own columns: the fields of a Result, the usual ones first.
+var own = ownColumns()
+
+func ownColumns() (all []column) {
+	kinds := map[reflect.Kind]ColumnKind{reflect.String: TextColumn, reflect.Float64: FloatColumn, reflect.Bool: BoolColumn}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Result]()) {
+		name, omit, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		kind, single := kinds[f.Type.Kind()]
+		c := column{Column: Column{Name: name, Kind: kind, Optional: !single || omit != "" || f.Type == reflect.TypeFor[Answer]()}}
+		c.chosen, c.plain = !slices.Contains(usual, name), plains[name]
+		c.value = func(r *row) any {
+			v := reflect.ValueOf(&r.result).Elem().FieldByIndex(f.Index)
+			switch {
+			case c.Optional && v.IsZero():
+				return nil
+			case v.Kind() == reflect.String:
+				return v.String() // an Answer is text, too
+			}
+			return v.Interface()
+		}
+		if !single && c.plain == nil {
+			c.plain = func(r *row) any { return encoded(c.value(r)) }
+		}
+		all = append(all, c)
+	}
+	place := func(c column) int {
+		if c.chosen {
+			return len(usual)
+		}
+		return slices.Index(usual, c.Name)
+	}
+	slices.SortStableFunc(all, func(a, b column) int { return place(a) - place(b) })
+	return all
+}
+
+// encoded is a value as JSON, for formats without nesting.
+func encoded(value any) any {
+	if value == nil {
+		return nil
+	}
+	o := newObject()
+	if err := o.enc.Encode(value); err != nil {
+		return err.Error() // results hold nothing that cannot be encoded
+	}
+	return strings.TrimSuffix(o.buffer.String(), "\n")
+}
 
 // LabelsText writes labels with their confidences for people.
 func LabelsText(labels []sdk.LabelConfidence) string {
@@ -138,13 +139,11 @@ func LabelsText(labels []sdk.LabelConfidence) string {
 	return strings.Join(all, sdk.LabelSeparator)
 }
 
-func filled(text string) any { return set(text, text != "") }
-
-func set(value any, is bool) any {
-	if !is {
+func filled(text string) any {
+	if text == "" {
 		return nil
 	}
-	return value
+	return text
 }
 
 // prefix precedes the name of an input's column if racflow has a column of that name.
@@ -171,7 +170,7 @@ func (in InputColumn) of(name string, place int) column {
 // columns returns the columns to write.
 func (o Options) columns() ([]column, error) {
 	taken := map[string]bool{"": true}
-	all := slices.DeleteFunc(slices.Clone(own), func(c column) bool { return c.Name == labels.Name && o.Input.Form == sdk.LabelForm{} })
+	all := slices.DeleteFunc(slices.Clone(own), func(c column) bool { return c.Name == "labels" && o.Input.Form == sdk.LabelForm{} })
 	for _, c := range all {
 		taken[c.Name] = true
 	}

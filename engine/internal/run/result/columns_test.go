@@ -23,11 +23,11 @@ import (
 // racflow's have.
 func customers() []outcome.Result {
 	return []outcome.Result{
-		{Line: 2, ID: "1", Text: "a", Expected: "x", Answer: "x", Agreement: 1, Confidence: .12345678, Fields: []source.Field{
+		{Line: 2, ID: "1", Text: "a", Expected: "x", Answer: "x", Verdict: outcome.Verdict{Agreement: 1, Confidence: .12345678}, Fields: []source.Field{
 			{Name: "customer, id", Value: json.Number("7")}, {Name: "Answer", Value: "=1+1"}, {Name: "paid", Value: true},
 			{Name: "price", Value: json.Number("1.50")}, {Name: "address", Value: json.RawMessage("{\n \"city\": \"<B>\"}")},
 		}},
-		{Line: 3, ID: "2", Text: "b", Answer: "y", Agreement: .5, Fields: []source.Field{
+		{Line: 3, ID: "2", Text: "b", Answer: "y", Verdict: outcome.Verdict{Agreement: .5}, Fields: []source.Field{
 			{Name: "paid", Value: nil}, {Name: "customer, id", Value: json.Number("8")}, {Name: "price", Value: json.Number("2")},
 		}},
 		{Line: 4, Text: "bad", Failure: &outcome.Failure{Err: errors.New("it has no text")}},

@@ -3,8 +3,8 @@
 // Parquet for programs, compressed or not, and as a shorter table for people.
 //
 // JSON has a whole result, with the input's columns under the key fields. Formats without nesting
-// have a column for each value that is not a list, then the input's columns; if one has the name of
-// a racflow column, it gets the prefix input_. Input knows the columns, and so the beginning of a
+// have the usual columns, then the input's; if one has the name of a racflow column, it gets the prefix
+// input_. Each field of a result is a column that can be named. Input knows the columns, and so the beginning of a
 // file, before the first result. Rows that can be read only once, and do not begin with their
 // columns, have one column fields, with JSON.
 //

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
@@ -19,27 +20,11 @@ const Version = 1
 
 // Result is the result of one item.
 type Result struct {
-	ID        string  `json:"id"`
-	Text      string  `json:"text"`
-	Expected  string  `json:"expected,omitempty"` // the input's label, if any
-	Answer    Answer  `json:"answer"`
-	Agreement float64 `json:"agreement"` // share of the votes, from 0 to 1
-	// Confidence is the probability that the answer is right, from 0 to 1; 0: the election does not
-	// estimate it.
-	Confidence float64 `json:"confidence,omitempty"`
-	// Unknown is the probability that no label of the knowledge fits; 0: the election does not
-	// estimate it.
-	Unknown float64 `json:"unknown,omitempty"`
-	// Labels are those of an answer that is a set, the surest first, or the levels of a tree down to the
-	// likeliest label, however far the answer goes. If the election was asked for likely labels, those
-	// follow. nil: the election does not estimate them.
-	Labels []sdk.LabelConfidence `json:"labels,omitempty"`
-	// RunnerUp is the label after the answer, with all voters counting alike; empty: nobody voted
-	// for another, or answers are sets or no labels.
-	RunnerUp   string      `json:"runner_up,omitempty"`
-	Flagged    bool        `json:"flagged"`
-	Reason     string      `json:"reason,omitempty"`  // why there is no answer, or who decided it
-	Decided    *Decision   `json:"decided,omitempty"` // set if a person decided the answer; nil: the stages answered
+	ID       string `json:"id"`
+	Text     string `json:"text"`
+	Expected string `json:"expected,omitempty"` // the input's label, if any
+	Answer   Answer `json:"answer"`
+	Verdict
 	Missing    []string    `json:"missing,omitempty"` // voters that had to stop: the others gave the answer
 	Citations  []Citation  `json:"citations,omitempty"`
 	Votes      []Vote      `json:"votes"`
@@ -69,8 +54,8 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Decision records that a person decided an answer.
-type Decision = outcome.Decision
+// Verdict is what is known of an answer. Its shares and probabilities are rounded.
+type Verdict = outcome.Verdict
 
 // Vote is one answer of one voter.
 type Vote = outcome.Vote
@@ -114,26 +99,21 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %s", f.Stage, f.Message)
 }
 
-// Of returns the result of an item. price returns the cost of a voter's usage; nil: Cost stays 0.
-func Of(r outcome.Result, price func(voter string, u sdk.Usage) float64) Result {
-	votes := outcome.Heaviest(r.Votes)
+// Of returns the result of an item.
+func Of(r outcome.Result) Result {
 	out := Result{
-		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected,
-		Agreement: round(r.Agreement), Confidence: round(r.Confidence), Unknown: round(r.Unknown), Flagged: r.Flagged, Reason: r.Reason, Decided: r.Decided, Missing: r.Without(), Fields: r.Fields, Usage: r.Usage,
+		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected, Verdict: r.Verdict, Missing: r.Without(),
+		Votes: Votes(r.Votes), Fields: r.Fields, Usage: r.Usage, Cost: r.Cost,
 	}
-	out.Votes = Votes(r.Votes)
-	for _, l := range r.Labels {
-		out.Labels = append(out.Labels, sdk.LabelConfidence{Label: l.Label, Confidence: round(l.Confidence)})
-	}
-	if price != nil {
-		for voter, usage := range r.Usages {
-			out.Cost += price(voter, usage)
-		}
+	out.Agreement, out.Confidence, out.Unknown = round(r.Agreement), round(r.Confidence), round(r.Unknown)
+	out.Labels = slices.Clone(r.Labels)
+	for i := range out.Labels {
+		out.Labels[i].Confidence = round(out.Labels[i].Confidence)
 	}
 	if r.Failure != nil {
 		out.Error = &Failure{r.File, cmp.Or(r.FileLine, r.Line), r.Failure.Stage, r.Failure.Err.Error()}
 	} else if out.Answer = Answer(r.Answer); r.Answer != "" && !r.FreeText && !r.Form.Many {
-		out.RunnerUp = runnerUp(votes, r.Answer)
+		out.RunnerUp = runnerUp(outcome.Heaviest(r.Votes), r.Answer)
 	}
 	for _, c := range r.Citations {
 		m := c.Passage.Meta

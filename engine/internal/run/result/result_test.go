@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/sdk"
 )
 
 func TestAnswerJSON(t *testing.T) {
@@ -41,21 +40,8 @@ func TestRunnerUp(t *testing.T) {
 		"answers that are no label": {outcome.Result{Answer: "a", FreeText: true, Votes: spread}, ""},
 		"a failure":                 {outcome.Result{Answer: "a", Votes: spread, Failure: &outcome.Failure{Err: errors.New("x")}}, ""},
 	} {
-		if got := Of(c.result, nil); got.RunnerUp != c.want {
+		if got := Of(c.result); got.RunnerUp != c.want {
 			t.Errorf("%s: %q, want %q", name, got.RunnerUp, c.want)
 		}
-	}
-}
-
-func TestCost(t *testing.T) {
-	usage := sdk.Usage{InputTokens: 3, OutputTokens: 1}
-	r := Of(outcome.Result{Usage: usage, Usages: map[string]sdk.Usage{"a": usage, "b": {}}}, func(voter string, u sdk.Usage) float64 {
-		if voter == "a" {
-			return float64(u.InputTokens) + 10*float64(u.OutputTokens)
-		}
-		return 0.5
-	})
-	if r.Usage != usage || r.Cost != 13.5 {
-		t.Errorf("%+v, %v", r.Usage, r.Cost)
 	}
 }

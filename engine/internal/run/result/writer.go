@@ -171,7 +171,7 @@ func (s *stream) Write(r outcome.Result) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	return s.write(&row{r, Of(r, nil)})
+	return s.write(&row{r, Of(r)})
 }
 
 func (s *stream) begin() error {

@@ -265,7 +265,7 @@ func (s *stage) fold(ctx context.Context, job fitted.Job) (err error) {
 			return err
 		}
 	}
-	s.method = func(ctx context.Context, records []*Record) error {
+	s.method = func(ctx context.Context, handle string, records []*Record) error {
 		failed := sdk.RowErrors{}
 		for fold, method := range methods {
 			var some []*Record
@@ -279,7 +279,7 @@ func (s *stage) fold(ctx context.Context, job fitted.Job) (err error) {
 				continue
 			}
 			rows := sdk.RowErrors{}
-			if err := method(ctx, some); err != nil && !errors.As(err, &rows) {
+			if err := method(ctx, handle, some); err != nil && !errors.As(err, &rows) {
 				return err
 			}
 			for n, err := range rows {

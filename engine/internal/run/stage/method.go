@@ -93,16 +93,17 @@ func (s *stage) heavy(records []*Record, n int) int {
 
 // callWithRetries calls the stage, and again for records whose failure may pass.
 func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []error) {
-	call := func(ctx context.Context, at []int) error {
+	ask := func(ctx context.Context, handle string, at []int) error {
 		some := make([]*Record, len(at))
 		for i, n := range at {
 			some[i] = records[n]
 		}
-		return s.invoke(ctx, some)
+		return s.invoke(ctx, handle, some)
 	}
+	call := func(ctx context.Context, at []int) error { return ask(ctx, "", at) }
 	if s.Info.Pends {
 		call = retry.PendingWork{
-			Handles: s.graph.options.Pending, Stage: s.String(), Call: call, Ended: s.ending.begun, Cause: s.ending.err,
+			Handles: s.graph.options.Pending, Stage: s.String(), Call: ask, Ended: s.ending.begun, Cause: s.ending.err,
 			Key: func(i int) string { return s.key(records[i]) },
 			Collected: func(i int, what string) {
 				out := &records[i].outputs[s.index]
@@ -146,7 +147,7 @@ func (g *Graph) Settle(results []outcome.Result) error {
 	return g.options.Pending.Settle(collected)
 }
 
-func (s *stage) invoke(ctx context.Context, records []*Record) error {
+func (s *stage) invoke(ctx context.Context, handle string, records []*Record) error {
 	if s.slots != nil { // before the call's time begins
 		select {
 		case s.slots <- struct{}{}:
@@ -162,7 +163,7 @@ func (s *stage) invoke(ctx context.Context, records []*Record) error {
 	ctx, done := s.graph.options.Observe.Call(ctx, progress.StageCall{
 		Pipeline: s.graph.pipeline.Name, Stage: s.String(), Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: len(records),
 	})
-	err := retry.Bounded(ctx, s.Stage.HangTime(), s.Stage.Info.Network, len(records), func(ctx context.Context) error { return s.method(ctx, records) })
+	err := retry.Bounded(ctx, s.Stage.HangTime(), s.Stage.Info.Network, len(records), func(ctx context.Context) error { return s.method(ctx, handle, records) })
 	done(progress.CallEnded(err))
 	if cause := stopOf(err); cause != nil {
 		s.graph.stop(s, cause)
@@ -232,9 +233,9 @@ func (g *Graph) slotsOf(s *pipeline.Stage) chan struct{} {
 	return make(chan struct{}, min(2*s.Concurrency(), wire.Window))
 }
 
-// method does a stage's work on records and writes their outputs. It returns sdk.RowErrors if
-// single rows failed.
-type method func(ctx context.Context, records []*Record) error
+// method does a stage's work on records and writes their outputs or, with a handle, collects results that
+// came later. It returns sdk.RowErrors if single rows failed.
+type method func(ctx context.Context, handle string, records []*Record) error
 
 // methodOf returns the method of a stage with this process.
 func (s *stage) methodOf(process any) (method, error) {
@@ -243,42 +244,39 @@ func (s *stage) methodOf(process any) (method, error) {
 		return s.searcher(), nil
 	case sdk.KindRerank:
 		if p, ok := process.(sdk.Reranker); ok {
-			return methodBy(s, process, p.Rerank, s.rerank), nil
+			return methodBy(s, process, p.Rerank, nil, s.rerank), nil
 		}
 	case sdk.KindPrompt:
 		if p, ok := process.(sdk.Prompter); ok {
-			return methodBy(s, process, p.Prompt, func(rec *Record, v []sdk.Prompt) {
+			return methodBy(s, process, p.Prompt, nil, func(rec *Record, v []sdk.Prompt) {
 				s.whole.share(v)
 				rec.outputs[s.index].prompts = v
 			}), nil
 		}
 	case sdk.KindSample:
 		if p, ok := process.(sdk.Sampler); ok {
-			sample := p.Sample
-			if c, ok := process.(sdk.SampleCollector); ok && s.Info.Pends {
-				sample = func(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
-					if handle := retry.Handle(ctx); handle != "" {
-						return c.CollectSamples(ctx, handle, b)
-					}
-					return p.Sample(ctx, b)
-				}
+			var collect func(context.Context, string, sdk.Batch) ([][]sdk.Sample, error)
+			if c, ok := process.(sdk.SampleCollector); ok {
+				collect = c.CollectSamples
 			}
-			return methodBy(s, process, sample, s.sample), nil
+			return methodBy(s, process, p.Sample, collect, s.sample), nil
 		}
 	case sdk.KindElect:
 		if p, ok := process.(sdk.Elector); ok {
-			return methodBy(s, process, p.Elect, s.decide), nil
+			return methodBy(s, process, p.Elect, nil, s.decide), nil
 		}
 	}
 	return nil, fmt.Errorf("%s: %q does not do the work of its kind", s, s.Use)
 }
 
 // methodBy returns a method that calls a plugin's stage with items and sets the value for each.
-func methodBy[T any](s *stage, process any, call func(context.Context, sdk.Batch) ([]T, error), set func(*Record, T)) method {
+func methodBy[T any](
+	s *stage, process any, call func(context.Context, sdk.Batch) ([]T, error), collect func(context.Context, string, sdk.Batch) ([]T, error), set func(*Record, T),
+) method {
 	if d, ok := process.(sdk.Drawer); ok && s.Info.Reads.Has(sdk.ColumnRandom) {
 		s.random = d.Random()
 	}
-	return func(ctx context.Context, records []*Record) error {
+	return func(ctx context.Context, handle string, records []*Record) error {
 		b := sdk.Batch{Items: make([]sdk.Item, len(records))}
 		for i, rec := range records {
 			b.Items[i] = s.item(rec)
@@ -293,7 +291,12 @@ func methodBy[T any](s *stage, process any, call func(context.Context, sdk.Batch
 		for i := range draws {
 			b.Items[i].Random = draws[i]
 		}
-		values, err := call(ctx, b)
+		var values []T
+		if collect != nil && handle != "" {
+			values, err = collect(ctx, handle, b)
+		} else {
+			values, err = call(ctx, b)
+		}
 		var rows sdk.RowErrors
 		if err != nil && !errors.As(err, &rows) {
 			return err
@@ -429,7 +432,7 @@ func (s *stage) searcher() method {
 }
 
 // find searches the knowledge for records, without the entries that Options.Holdout excludes.
-func (c search) find(ctx context.Context, records []*Record) error {
+func (c search) find(ctx context.Context, _ string, records []*Record) error {
 	held := c.graph.options.Holdout
 	heldOut := held.Of(c.knowledge)
 	queries := make([]sdk.Query, len(records))

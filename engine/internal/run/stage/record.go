@@ -46,16 +46,6 @@ const (
 	Person                // a person's decision about the text
 )
 
-// Kept returns an answer that a journal kept, with those parts of the result that stages made.
-func Kept(from Origin, r outcome.Result) *Given {
-	return &Given{From: from, Result: outcome.Result{
-		Answer: r.Answer, Agreement: r.Agreement, Confidence: r.Confidence, Unknown: r.Unknown, Labels: r.Labels, Reason: r.Reason, Flagged: r.Flagged,
-		Votes: r.Votes, Citations: r.Citations, Candidates: r.Candidates, Usage: r.Usage, Cost: r.Cost,
-		Unasked: r.Unasked, Asked: r.Asked, Missing: r.Missing, Failure: r.Failure, Decided: r.Decided,
-		Collected: r.Collected,
-	}}
-}
-
 // From reports whether the item's answer has this origin.
 func (r *Record) From(o Origin) bool { return r.Given != nil && r.Given.From == o }
 
@@ -184,7 +174,10 @@ func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
 	row := rec.Row
 	result = outcome.Result{
 		Line: row.Line, ID: rec.id, Text: row.Text, Expected: g.Renames().In(g.form, row.Label), Gold: row.Gold, Fields: row.Fields,
-		Answer: rec.verdict.Answer, Agreement: rec.verdict.Agreement, Confidence: rec.verdict.Confidence, Unknown: rec.verdict.Unknown, Labels: rec.verdict.Labels, Form: g.form, Reason: rec.verdict.Reason, Flagged: rec.flagged,
+		Answer: rec.verdict.Answer, Form: g.form, Verdict: outcome.Verdict{
+			Agreement: rec.verdict.Agreement, Confidence: rec.verdict.Confidence, Unknown: rec.verdict.Unknown, Labels: rec.verdict.Labels,
+			Reason: rec.verdict.Reason, Flagged: rec.flagged,
+		},
 		RetrievalOnly: g.elect < 0, FreeText: g.elect >= 0 && g.retrieve >= 0 && len(g.Labels()) == 0,
 	}
 	if file, line := row.Place(); file != "" {

@@ -500,7 +500,7 @@ func (s *stage) readWhole(ctx context.Context) (*whole, error) {
 // give returns the method of a retrieve stage that gives its whole knowledge, or (others) all but
 // the item's own row.
 func (w *whole) give(stage int, others bool) method {
-	return func(_ context.Context, records []*Record) error {
+	return func(_ context.Context, _ string, records []*Record) error {
 		for _, rec := range records {
 			all := w.candidates
 			if others {

@@ -5,11 +5,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -218,7 +218,7 @@ func (p *Pipeline) Answer(ctx context.Context, item workspace.Item) (workspace.R
 	if err := p.queue.do(r); err != nil {
 		return workspace.Result{}, err
 	}
-	return p.resultOf(r.result), nil
+	return result.Of(r.result), nil
 }
 
 // Retrieve returns the candidates that the last retrieve or rerank stage leaves for an item, best
@@ -233,11 +233,11 @@ func (p *Pipeline) Retrieve(ctx context.Context, item workspace.Item) ([]workspa
 
 // Event is the result of one stage for an item.
 type Event struct {
-	Stage      string             // such as "sample.knn"
-	Took       time.Duration      // time of the stage
+	Stage      string                // such as "sample.knn"
+	Took       time.Duration         // time of the stage
 	Candidates []workspace.Candidate // of a retrieve or rerank stage, best first
-	Votes      []result.Vote      // of a voter
-	Skipped    string             // why the stage skipped the item; empty: it did not
+	Votes      []result.Vote         // of a voter
+	Skipped    string                // why the stage skipped the item; empty: it did not
 }
 
 // Follow is like Answer. Before it returns, it calls each with the results of the stages for the
@@ -259,10 +259,5 @@ func (p *Pipeline) Follow(ctx context.Context, item workspace.Item, each func(Ev
 	if over = true; err != nil {
 		return workspace.Result{}, err
 	}
-	return p.resultOf(r.result), nil
-}
-
-// resultOf converts a result to its public form.
-func (p *Pipeline) resultOf(r outcome.Result) workspace.Result {
-	return result.Of(r, p.Definition().Cost)
+	return result.Of(r.result), nil
 }

@@ -203,7 +203,7 @@ func TestItem(t *testing.T) {
 		keep, {Stage: "sample.llm", Rule: "accept", Text: "answer in labels", What: "it refused 2 of 4 answers"},
 		{Stage: "elect.e", Rule: "flag", Text: "item.text contains 'odd'", What: "it holds, so a person should look at the item"},
 	}
-	if d := cmp.Diff(want, odd.Rules) + cmp.Diff([]explain.Retry{{Stage: "sample.llm", Why: "none of its answers was accepted", Times: 1}}, odd.Retries); d != "" || !odd.Flagged || odd.ID != "4" {
+	if d := cmp.Diff(want, odd.Rules) + cmp.Diff([]outcome.Retry{{Stage: "sample.llm", Why: "none of its answers was accepted", Times: 1}}, odd.Retries); d != "" || !odd.Flagged || odd.ID != "4" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if _, err := r.Item(t.Context(), "nobody"); err == nil || !strings.Contains(err.Error(), `no item "nobody"`) {

@@ -132,7 +132,7 @@ type Item struct {
 	Prompts []Prompted         `json:"prompts,omitempty"` // by stage
 	Replies []Reply            `json:"replies,omitempty"` // by voter, in the order of the voter's samples
 	Rules   []Rule             `json:"rules,omitempty"`   // those that decided something, in file order
-	Retries []Retry            `json:"retries,omitempty"`
+	Retries []outcome.Retry    `json:"retries,omitempty"`
 	Gone    []string           `json:"gone,omitempty"` // sentences: what is no longer there, and why
 }
 
@@ -188,13 +188,6 @@ type Rule struct {
 
 // RuleSpend says that what the run may spend goes to other items. It belongs to no stage.
 const RuleSpend = "spend"
-
-// Retry says that a stage was called again about an item.
-type Retry struct {
-	Stage string `json:"stage"`
-	Why   string `json:"why"`
-	Times int    `json:"times"`
-}
 
 // reply adds the services' replies about an item.
 func (r *Run) reply(k *kept) {
@@ -255,9 +248,7 @@ func (r *Run) decide(k *kept) {
 	for _, one := range k.seen.Rules {
 		k.Rules = append(k.Rules, Rule{Stage: one.Stage, Rule: one.Rule, Text: r.textOf(one), What: whatOf(one)})
 	}
-	for _, one := range k.seen.Retries {
-		k.Retries = append(k.Retries, Retry(one))
-	}
+	k.Retries = k.seen.Retries
 }
 
 // textOf returns a rule as it was written; empty: it is on_error, which is no rule of the file.

@@ -132,7 +132,7 @@ func (r *Run) rows() (reader, error) {
 }
 
 func briefOf(item *journal.Item) *Brief {
-	b := &Brief{Result: result.Of(item.Result, nil), Line: item.Row.Line, Status: item.Status, Cost: item.Result.Costs, Seen: item.Seen != nil}
+	b := &Brief{Result: result.Of(item.Result), Line: item.Row.Line, Status: item.Status, Cost: item.Result.Costs, Seen: item.Seen != nil}
 	for voter, u := range item.Result.Usages {
 		if b.Usages == nil {
 			b.Usages = map[string]Usage{}

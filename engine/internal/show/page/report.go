@@ -98,11 +98,8 @@ func (f *figures) spend(b *explain.Brief) {
 // outcomeOf converts an item to a result for package eval.
 func outcomeOf(b *explain.Brief, answers journal.AnswerKind, form sdk.LabelForm) outcome.Result {
 	r := outcome.Result{
-		Line: b.Line, ID: b.ID, Expected: b.Expected, Answer: string(b.Answer), Agreement: b.Agreement, Confidence: b.Confidence, Unknown: b.Unknown, Flagged: b.Flagged, Reason: b.Reason, Decided: b.Decided,
-		Labels: b.Labels, Form: form, RetrievalOnly: answers == journal.PassageAnswers, FreeText: answers == journal.TextAnswers,
-	}
-	for _, v := range b.Votes {
-		r.Votes = append(r.Votes, outcome.Vote{Voter: v.Voter, Answer: v.Answer, Weight: v.Weight, Accepted: v.Accepted, Reason: v.Reason})
+		Line: b.Line, ID: b.ID, Expected: b.Expected, Answer: string(b.Answer), Verdict: b.Verdict, Votes: b.Votes,
+		Form: form, RetrievalOnly: answers == journal.PassageAnswers, FreeText: answers == journal.TextAnswers,
 	}
 	if b.Error != nil {
 		r.Failure = &outcome.Failure{Stage: b.Error.Stage, Err: errors.New(b.Error.Message)}

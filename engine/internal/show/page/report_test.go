@@ -69,7 +69,7 @@ func (r run) Items(_ context.Context, want func(*explain.Brief) bool) iter.Seq2[
 
 func item(line int, expected, answer string, confidence float64, flagged bool) explain.Item {
 	return explain.Item{
-		Brief: explain.Brief{Line: line, Result: result.Result{ID: fmt.Sprint("i", line), Text: fmt.Sprint("text ", line), Expected: expected, Answer: result.Answer(answer), Confidence: confidence, Flagged: flagged, Votes: []result.Vote{{Voter: "llm", Answer: answer, Weight: 1, Accepted: true}}}},
+		Brief: explain.Brief{Line: line, Result: result.Result{ID: fmt.Sprint("i", line), Text: fmt.Sprint("text ", line), Expected: expected, Answer: result.Answer(answer), Verdict: result.Verdict{Confidence: confidence, Flagged: flagged}, Votes: []result.Vote{{Voter: "llm", Answer: answer, Weight: 1, Accepted: true}}}},
 		Lists: []explain.List{{Stage: "retrieve.near", Candidates: []result.Candidate{{ID: "r1", Label: "a", Text: "shared", Score: .5}, {ID: fmt.Sprint("r", line+1), Label: "b", Text: "own", Score: .25}}}},
 	}
 }

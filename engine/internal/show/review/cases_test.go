@@ -25,12 +25,12 @@ func TestCasesOfItems(t *testing.T) {
 		return result.Vote{Answer: answer, Weight: weight, Accepted: accepted}
 	}
 	items := []*explain.Item{
-		item(1, result.Result{Answer: "x", Confidence: .9, Agreement: .1, Flagged: true}),
-		item(2, result.Result{Answer: "x", Agreement: .5, Flagged: true}),
-		item(3, result.Result{Reason: "no vote was accepted"}),
+		item(1, result.Result{Answer: "x", Verdict: result.Verdict{Confidence: .9, Agreement: .1, Flagged: true}}),
+		item(2, result.Result{Answer: "x", Verdict: result.Verdict{Agreement: .5, Flagged: true}}),
+		item(3, result.Result{Verdict: result.Verdict{Reason: "no vote was accepted"}}),
 		item(4, result.Result{Error: &result.Failure{Stage: "sample.llm", Message: "it hangs"}}),
 		item(5, result.Result{
-			Answer: "x", Confidence: .2, RunnerUp: "y", Expected: "e", Flagged: true,
+			Answer: "x", Verdict: result.Verdict{Confidence: .2, RunnerUp: "y", Flagged: true}, Expected: "e",
 			Votes: []result.Vote{vote("z", .3, true), vote("no", 1, false), vote("w", .2, true), vote("w", .2, true)},
 		}),
 	}
@@ -106,11 +106,11 @@ func TestSuggestions(t *testing.T) {
 		want   []string
 	}{
 		"a set": {many, result.Result{
-			Answer: "a; b", Labels: []sdk.LabelConfidence{{Label: "b", Confidence: .9}, {Label: "a", Confidence: .6}}, Expected: "b; e",
+			Answer: "a; b", Verdict: result.Verdict{Labels: []sdk.LabelConfidence{{Label: "b", Confidence: .9}, {Label: "a", Confidence: .6}}}, Expected: "b; e",
 			Votes: []result.Vote{{Answer: "c", Weight: .3, Accepted: true}, {Answer: "b", Weight: .9, Accepted: true}},
 		}, []string{"b", "a", "c", "e"}},
 		"a tree": {tree, result.Result{
-			Answer: "x/y", Labels: []sdk.LabelConfidence{{Label: "x", Confidence: .99}, {Label: "x/y", Confidence: .96}, {Label: "x/y/z", Confidence: .5}},
+			Answer: "x/y", Verdict: result.Verdict{Labels: []sdk.LabelConfidence{{Label: "x", Confidence: .99}, {Label: "x/y", Confidence: .96}, {Label: "x/y/z", Confidence: .5}}},
 			Votes: []result.Vote{{Answer: "x/y/w", Weight: .4, Accepted: true}},
 		}, []string{"x/y", "x/y/z", "x", "x/y/w"}},
 	} {

@@ -69,11 +69,11 @@ func TestRows(t *testing.T) {
 {"text":"two"}
 {"id":"a","text":"three"}
 `,
-		outcome.Result{Line: 1, ID: "a", Answer: "yes", Agreement: .5, Confidence: .95, Votes: []outcome.Vote{
+		outcome.Result{Line: 1, ID: "a", Answer: "yes", Verdict: outcome.Verdict{Agreement: .5, Confidence: .95}, Votes: []outcome.Vote{
 			vote("knn", "yes", .6), vote("knn", "no", .4), vote("llm", "no", 1), vote("llm", "yes", 1), vote("llm", "yes", 1), off, vote("spare", "yes", 1),
 		}},
-		outcome.Result{Line: 2, ID: "2", Answer: "no", Agreement: 1, Confidence: .9, Votes: []outcome.Vote{vote("knn", "yes", 1), vote("llm", "no", 1), vote("judge", "no", 1)}},
-		outcome.Result{Line: 3, ID: "a", Answer: "yes", Agreement: 0.8999999999},
+		outcome.Result{Line: 2, ID: "2", Answer: "no", Verdict: outcome.Verdict{Agreement: 1, Confidence: .9}, Votes: []outcome.Vote{vote("knn", "yes", 1), vote("llm", "no", 1), vote("judge", "no", 1)}},
+		outcome.Result{Line: 3, ID: "a", Answer: "yes", Verdict: outcome.Verdict{Agreement: 0.8999999999}},
 	)
 	e := read(t, runs, m, .9)
 	started := m.Started.Format(time.RFC3339)
@@ -126,11 +126,11 @@ func TestLeftOut(t *testing.T) {
 		fmt.Fprintf(&input, "{\"text\":%q}\n", text)
 	}
 	answers := []outcome.Result{
-		{Answer: "x", Confidence: .9}, {Answer: "x", Confidence: .8999, Agreement: 1}, {Answer: "x", Confidence: 1, Flagged: true}, {Reason: "none fits"},
-		{Failure: away}, {Answer: "x", Confidence: 1, Missing: []*outcome.Failure{away}},
-		{Answer: "x", Confidence: .91}, {Answer: "x", Confidence: .99}, {Answer: "x", Confidence: .2},
-		{Answer: "x", Confidence: .99}, {Answer: "y", Confidence: .95},
-		{Answer: "x", Confidence: .97}, {Answer: "y", Confidence: .1, Flagged: true},
+		{Answer: "x", Verdict: outcome.Verdict{Confidence: .9}}, {Answer: "x", Verdict: outcome.Verdict{Confidence: .8999, Agreement: 1}}, {Answer: "x", Verdict: outcome.Verdict{Confidence: 1, Flagged: true}}, {Verdict: outcome.Verdict{Reason: "none fits"}},
+		{Failure: away}, {Answer: "x", Verdict: outcome.Verdict{Confidence: 1}, Missing: []*outcome.Failure{away}},
+		{Answer: "x", Verdict: outcome.Verdict{Confidence: .91}}, {Answer: "x", Verdict: outcome.Verdict{Confidence: .99}}, {Answer: "x", Verdict: outcome.Verdict{Confidence: .2}},
+		{Answer: "x", Verdict: outcome.Verdict{Confidence: .99}}, {Answer: "y", Verdict: outcome.Verdict{Confidence: .95}},
+		{Answer: "x", Verdict: outcome.Verdict{Confidence: .97}}, {Answer: "y", Verdict: outcome.Verdict{Confidence: .1, Flagged: true}},
 	}
 	for i := range answers {
 		answers[i].Line, answers[i].ID = i+1, fmt.Sprint(i+1)
@@ -153,7 +153,7 @@ func TestLeftOut(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	kept, m := run(t, journal.Manifest{}, `{"text":"one"}`+"\n", outcome.Result{Line: 1, ID: "1", Answer: "x", Confidence: 1})
+	kept, m := run(t, journal.Manifest{}, `{"text":"one"}`+"\n", outcome.Result{Line: 1, ID: "1", Answer: "x", Verdict: outcome.Verdict{Confidence: 1}})
 	manifest := filepath.Join(filepath.Dir(m.Input.Path), "runs", m.ID, "manifest.json")
 	whole, err := os.ReadFile(manifest)
 	if err != nil {
@@ -197,7 +197,7 @@ func TestRefusals(t *testing.T) {
 func TestDecidedRows(t *testing.T) {
 	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
 	kept, m := run(t, journal.Manifest{Pipeline: "p"}, `{"id":"a","text":"one"}`+"\n",
-		outcome.Result{Line: 1, ID: "a", Answer: "yes", Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada", At: at}})
+		outcome.Result{Line: 1, ID: "a", Answer: "yes", Verdict: outcome.Verdict{Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada", At: at}}})
 	if rows := read(t, kept, m, .9).Rows; len(rows) != 1 || rows[0].Label != "yes" || rows[0].Voters != "decided by Ada on 2026-11-23" {
 		t.Errorf("%+v", rows)
 	}
