@@ -212,7 +212,7 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 	inGroup(root, improveGroup, newEval(), newTest(), newTune(), newDoctor(), newExplain(), newReport(), newReview(), newExport())
 	inGroup(root, operateGroup, newRuns(), newPack(), newKnowledge(), newCache())
 	inGroup(root, operateGroup, more...)
-	inGroup(root, extendGroup, newStages(), newModel(), newPlugin(), newValidate(), newFormat(), newGraph(), newLSP(), newVersion(), newHelp())
+	inGroup(root, extendGroup, newStages(), newModel(), newPlugin(), newValidate(), newFormat(), newLSP(), newVersion(), newHelp())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		completion.GroupID = extendGroup
