@@ -120,7 +120,7 @@ func TestStrangersRun(t *testing.T) {
 			if code, text := racflow("runs", "resume", "run-000001", "--", "--plugins=evil", "--trust"); code != exitFailed || !strings.Contains(text, "not marked as yours") {
 				t.Errorf("it is resumed with plugins: %d, %s", code, text)
 			}
-			for _, args := range [][]string{{"runs", "list"}, {"runs", "show", "run-000001"}, {"explain", "run-000001", "1"}, {"report", "run-000001", "--output", "r.html"}, {"export", "run-000001"}} {
+			for _, args := range [][]string{{"runs", "list"}, {"runs", "show", "run-000001"}, {"explain", "run-000001", "1"}, {"report", "run-000001", "--output", "r.html"}} {
 				if code, text := racflow(args...); code != 0 {
 					t.Errorf("%q: %d, %s", args, code, text)
 				}
