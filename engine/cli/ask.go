@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -18,7 +17,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	texts "github.com/racflow/racflow/engine/internal/knowledge/rows"
 	"github.com/racflow/racflow/engine/internal/knowledge/source"
-	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/report"
@@ -29,12 +27,7 @@ const askLong = `The question goes through the pipeline, and the answer comes wi
 language model, the passages that were found are shown, the best first, with those lines that match the
 question best; --whole and --around 1 show more of them.
 
-Where no model reads the passages, and minilm embeds them, a line says if it is likely that none of them answers
-the question. It goes by how near they are and by shared words, so it catches questions about something else
-altogether.
-
-- reads the question from standard input. --format json writes the result as run does, and whether an answer
-is unlikely.
+- reads the question from standard input. --format json writes the result as run does.
 
 Exit code 0: the question went through, answered or not; 1: it could not; 3: it failed, or a voter had to stop.`
 
@@ -119,19 +112,20 @@ func (q *questioning) run(c *cobra.Command, args []string) error {
 
 // write shows the result, with the passages around those that were found.
 func (q *questioning) write(c *cobra.Command, a *app, p *engine.Pipeline, r outcome.Result) error {
-	terms, judgement := p.Judge(r)
+	terms := p.Terms(r)
 	if err := widen(c.Context(), p, &r, q.around, q.passages); err != nil {
 		a.print("warning: %v", err)
 	}
 	a.progress.Clear()
 	out := c.OutOrStdout()
 	if q.format == "json" {
-		return writeAsked(out, p, r, judgement)
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(result.Of(r, p.Definition().Cost))
 	}
 	return report.Ask(out, r, report.Asking{
 		Width: int(terminalWidth(out)), Passages: q.passages, More: "--passages %d shows them",
 		Whole: q.whole || q.around > 0, Bold: obeysEscapes(out), Terms: terms,
-		Judgement: judgement,
 	})
 }
 
@@ -179,24 +173,6 @@ func widen(ctx context.Context, p *engine.Pipeline, r *outcome.Result, around, p
 		wide(&r.Candidates[i])
 	}
 	return failed
-}
-
-// asked is a result as run writes it, with what ask adds.
-type asked struct {
-	result.Result
-	Unlikely bool `json:"unlikely"` // probably none of the candidates answers the question
-	// Relevance is the probability that one of them does; absent where it is not known well.
-	Relevance *float64 `json:"relevance,omitempty"`
-}
-
-func writeAsked(w io.Writer, p *engine.Pipeline, r outcome.Result, j eval.Judgement) error {
-	one := asked{Result: result.Of(r, p.Definition().Cost), Unlikely: j.Unlikely}
-	if !math.IsNaN(j.Probability) {
-		one.Relevance = &j.Probability
-	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(one)
 }
 
 // missing says what a language model would add, and how to give one; nothing where one answers.
