@@ -355,16 +355,6 @@ func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error)
 	return result.Candidates(found), nil
 }
 
-// Around returns a found candidate with the text of up to n chunks before and after it in its
-// document; it returns a row unchanged.
-func (p *Pipeline) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
-	r, err := p.Start(ctx)
-	if err != nil {
-		return c, err
-	}
-	return r.Around(ctx, c, n)
-}
-
 // Terms returns the words of an item that distinguish what was found for it (package eval). It needs a
 // result with its lists (Options.Lists).
 func (p *Pipeline) Terms(r outcome.Result) *eval.QuestionTerms {
