@@ -72,7 +72,7 @@ generated: build ## Check that what is generated is current, and that the wire b
 reference = for kind in chunk enrich embed store rerank prompt sample elect; do $(BIN) stages --markdown $$kind >$(1)/$$kind.md || exit 1; done
 
 # What is skipped compares numbers or texts, goes through schedules in one goroutine, or checks stores of tests.
-RACE = go test -race -short -p 4 -timeout 20m -skip '^Test(KernelsAgree|Parity|Model|SameBytes|Full|Schedules|Ideal|SpentIsKnown|PruningFindsTheSame|(Good|Dense)StorePasses|GoodAttacherPasses|LongTexts|DamagedSegment|BatchesGiveTheSame|LevelsTakeLess)$$'
+RACE = go test -race -short -p 4 -timeout 20m -skip '^Test(KernelsAgree|Parity|Model|SameBytes|Full|Schedules|Ideal|SpentIsKnown|PruningFindsTheSame|(Good|Dense)StorePasses|GoodAttacherPasses|LongTexts|DamagedSegment|BatchesGiveTheSame)$$'
 
 .PHONY: race
 race: ## Run the tests of packages that start goroutines, but those over real processes, with the race detector (needs a C compiler)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -15,35 +14,28 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/source"
 	texts "github.com/racflow/racflow/engine/internal/source/rows"
 	"github.com/racflow/racflow/engine/internal/workspace"
-	"github.com/racflow/racflow/sdk"
 )
 
 const askLong = `The question goes through the pipeline, and the answer comes with the passages that it cites. Without a
 language model, the passages that were found are shown, the best first, with those lines that match the
-question best; --whole and --around 1 show more of them.
+question best; --whole shows all of them.
 
-Where no model reads the passages, and minilm embeds them, a line says if it is likely that none of them answers
-the question. It goes by how near they are and by shared words, so it catches questions about something else
-altogether.
-
-- reads the question from standard input. --format json writes the result as run does, and whether an answer
-is unlikely.
+- reads the question from standard input. --format json writes the result as run does.
 
 Exit code 0: the question went through, answered or not; 1: it could not; 3: it failed, or a voter had to stop.`
 
 // questioning is racflow ask.
 type questioning struct {
-	flags            fileFlags
-	format           string
-	passages, around int
-	whole            bool
+	flags    fileFlags
+	format   string
+	passages int
+	whole    bool
 }
 
 func newAsk() *cobra.Command {
@@ -70,7 +62,6 @@ func newAsk() *cobra.Command {
 	c.Flags().StringVar(&a.format, "format", "", "write text or json: `FORMAT` (default text)")
 	c.Flags().IntVar(&a.passages, "passages", 5, "show `N` passages where there is no answer")
 	c.Flags().BoolVar(&a.whole, "whole", false, "show the whole text of passages")
-	c.Flags().IntVar(&a.around, "around", 0, "show whole passages with `N` passages before and after each in its document")
 	a.flags.register(c)
 	a.flags.registerCalls(c)
 	a.flags.registerTelemetry(c)
@@ -83,8 +74,6 @@ func (q *questioning) run(c *cobra.Command, args []string) error {
 		return fmt.Errorf("unknown format %q: use text or json", q.format)
 	case q.passages < 1:
 		return fmt.Errorf("--passages: %d is no number of passages; it is at least 1", q.passages)
-	case q.around < 0:
-		return fmt.Errorf("--around: %d is no number of passages; 0 shows none around", q.around)
 	}
 	question, stdin, err := readQuestion(c.Context(), args[1], c.InOrStdin())
 	if err != nil {
@@ -117,21 +106,18 @@ func (q *questioning) run(c *cobra.Command, args []string) error {
 	})
 }
 
-// write shows the result, with the passages around those that were found.
+// write shows the result.
 func (q *questioning) write(c *cobra.Command, a *app, p *workspace.Pipeline, r outcome.Result) error {
-	terms, judgement := p.Judge(r)
-	if err := widen(c.Context(), p, &r, q.around, q.passages); err != nil {
-		a.print("warning: %v", err)
-	}
 	a.progress.Clear()
 	out := c.OutOrStdout()
 	if q.format == "json" {
-		return writeAsked(out, r, judgement)
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(result.Of(r))
 	}
 	return report.Ask(out, r, report.Asking{
 		Width: int(terminalWidth(out)), Passages: q.passages, More: "--passages %d shows them",
-		Whole: q.whole || q.around > 0, Bold: obeysEscapes(out), Terms: terms,
-		Judgement: judgement,
+		Whole: q.whole, Bold: obeysEscapes(out), Terms: p.Terms(r),
 	})
 }
 
@@ -157,46 +143,6 @@ func readQuestion(ctx context.Context, given string, stdin io.Reader) (string, i
 		return "", nil, errors.New("the question is not UTF-8")
 	}
 	return question, stdin, nil
-}
-
-// widen replaces the text of what is shown by that of more of its document.
-func widen(ctx context.Context, p *workspace.Pipeline, r *outcome.Result, around, passages int) error {
-	if around == 0 {
-		return nil
-	}
-	var failed error
-	wide := func(c *sdk.Candidate) {
-		more, err := p.Around(ctx, *c, around)
-		if *c = more; err != nil {
-			failed = err
-		}
-	}
-	for i := range r.Citations {
-		wide(&r.Citations[i].Passage)
-	}
-	r.Candidates = slices.Clone(r.Candidates)
-	for i := range r.Candidates[:min(passages, len(r.Candidates))] {
-		wide(&r.Candidates[i])
-	}
-	return failed
-}
-
-// asked is a result as run writes it, with what ask adds.
-type asked struct {
-	result.Result
-	Unlikely bool `json:"unlikely"` // probably none of the candidates answers the question
-	// Relevance is the probability that one of them does; absent where it is not known well.
-	Relevance *float64 `json:"relevance,omitempty"`
-}
-
-func writeAsked(w io.Writer, r outcome.Result, j eval.Judgement) error {
-	one := asked{Result: result.Of(r), Unlikely: j.Unlikely}
-	if !math.IsNaN(j.Probability) {
-		one.Relevance = &j.Probability
-	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(one)
 }
 
 // missing says what a language model would add, and how to give one; nothing where one answers.

@@ -194,9 +194,8 @@ Exit codes:
   4    what a file expects does not hold
   130  it was interrupted
 
-RACFLOW_LOG chooses the level of the log on standard error (debug, info, warn, error), for
-all stages or some: RACFLOW_LOG=info,sample.mine=debug,embed=error. What a plugin prints to
-standard error has the level info.
+RACFLOW_LOG chooses the level of the log on standard error (debug, info, warn, error); lines of a
+stage have its name. What a plugin prints to standard error has the level info.
 
 Where a file system does not lock files, as some network and FUSE mounts, racflow does not write. RACFLOW_NOLOCK=1
 lets it: then only one racflow command at a time may use a state folder or an output, on all machines together.`
@@ -213,10 +212,10 @@ func newRoot(more ...*cobra.Command) *cobra.Command {
 	root.PersistentPreRunE = prepare
 	root.AddGroup(groups()...)
 	inGroup(root, startGroup, newInit(), newRun(), newAsk(), newPlan(), newServe())
-	inGroup(root, improveGroup, newEval(), newTest(), newTune(), newDoctor(), newExplain(), newReport(), newReview(), newExport())
+	inGroup(root, improveGroup, newEval(), newTest(), newTune(), newDoctor(), newExplain(), newReport(), newReview())
 	inGroup(root, operateGroup, newRuns(), newPack(), newKnowledge(), newCache())
 	inGroup(root, operateGroup, more...)
-	inGroup(root, extendGroup, newStages(), newModel(), newPlugin(), newValidate(), newFormat(), newGraph(), newLSP(), newVersion(), newHelp())
+	inGroup(root, extendGroup, newStages(), newModel(), newPlugin(), newValidate(), newFormat(), newLSP(), newVersion(), newHelp())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		completion.GroupID = extendGroup

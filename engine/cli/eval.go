@@ -31,28 +31,22 @@ severe first:
   unknown        error    no row of the input has a label that the knowledge has; info: some
   suspect        warning  voters contradict the label
   lookalike      warning  labels differ only by quotes, a final full stop, or letters of another script that look alike
-  merge          warning  voters confuse two labels by chance, which may mean the same
   near           warning  texts are nearly the same, and their labels differ
   near_leak      warning  rows of the input are nearly the same as rows of the knowledge; info below 1 %
   few            warning  labels with fewer than 5 rows
   cut            warning  texts whose ends the embedder does not see
   invalid        warning  rows that cannot be used, such as those without a text
   copies         info     several rows have one text and one label
-  languages      info     the texts are in several languages
   written        info     labels are read without blanks and invisible characters at their ends, and in Unicode NFC
 
 Nearly the same are texts whose runs of four characters agree to 80 %. Of documents it looks for copies, near
-copies, languages and cut texts.
+copies and cut texts.
 
 For suspect, the voters neighbours, prototype and linear vote on rows that they have not seen. A row is named
 where its label is rather wrong than right, and the share of these that is expected to be wrong is printed.
 With 5 % of the labels of public sets swapped at random, 81 to 96 % of the rows that it named had been swapped
 (it expected 73 to 98 %), and it named 40 to 100 % of those. Of more than ` + fmt.Sprint(votedRows) + ` rows it takes a sample.
 Rows with several labels are not voted on.
-
-For merge, the same votes are counted for each two labels. A pair is named where the votes choose between the two no
-better than a coin, and surely worse than 3 times in 4: at 0.05, divided by the number of pairs. So it takes some 15
-rows of each of 5 labels, and 40 of each of 150. The advice says what to write into a table of labels.
 
 All labelled rows of the knowledge's files are looked at, also those that the file holds out.
 

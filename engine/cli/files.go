@@ -19,7 +19,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/serve/lsp"
-	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
@@ -142,29 +141,6 @@ func replaceFile(path string, content []byte) error {
 		err = f.Commit()
 	}
 	return errors.Join(err, f.Close())
-}
-
-func newGraph() *cobra.Command {
-	var flags fileFlags
-	c := &cobra.Command{
-		Use:   "graph [FILE]",
-		Short: "Draw the stages of a file as a Mermaid flowchart",
-		Example: `  racflow graph pipelines/intent.hcl
-  racflow graph pipelines/intent.hcl > intent.mmd
-  racflow graph -var model=gpt-4o-mini pipelines/intent.hcl`,
-		Args: oneFile,
-		RunE: func(c *cobra.Command, args []string) error {
-			return flags.files(c, func(a *app) error {
-				file, err := a.Check(args[0])
-				if err != nil {
-					return err
-				}
-				return report.Graph(c.OutOrStdout(), file)
-			})
-		},
-	}
-	flags.register(c)
-	return c
 }
 
 const lSPLong = `Serve an editor over the Language Server Protocol, on standard input and output;

@@ -298,7 +298,7 @@ func TestMilvusCredentialsOfARun(t *testing.T) {
 			dir := leakedFolder(t)
 			for _, args := range [][]string{
 				{"plan", "p.hcl"}, {"run", "p.hcl"}, {"run", "--format", "tsv", "p.hcl"}, {"run", "--format", "table", "p.hcl"}, {"run", "--output", "out.jsonl", "p.hcl"},
-				{"eval", "p.hcl"}, {"eval", "--json", "p.hcl"}, {"graph", "p.hcl"}, {"validate", "p.hcl"}, {"fmt", "--check", "p.hcl"},
+				{"eval", "p.hcl"}, {"eval", "--json", "p.hcl"}, {"validate", "p.hcl"}, {"fmt", "--check", "p.hcl"},
 				{"knowledge", "list", "--json", "p.hcl"}, {"knowledge", "gc", "p.hcl"}, {"plan", "p.hcl"},
 			} {
 				c, said := credentialRun(t, dir, e.address(), login, args...)

@@ -10,7 +10,7 @@ import (
 
 // TestAnswersWithMarkup runs a model that writes its labels in bold: they count, and the
 // votes say how they were read. Where they have to be written exactly so, none counts, and a run
-// and an evaluation warn of that and say what would read them.
+// and an evaluation warn of that.
 func TestAnswersWithMarkup(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "**card_lost**" }})
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestAnswersWithMarkup(t *testing.T) {
 	if vote := `{"voter":"llm","answer":"card_lost","weight":1,"accepted":true,"reading":"without markup"}`; strings.Count(results, vote) != 6 || strings.Contains(stderr, "do not count") {
 		t.Errorf("read as people would:\n%s%s", results, stderr)
 	}
-	const warning = `sample.llm: 6 of 6 answers do not count (100 %), such as "**card_lost**" (6); read = "plain" would read 6 of them as labels`
+	const warning = `sample.llm: 6 of 6 answers do not count (100 %), such as "**card_lost**" (6)`
 	if _, stderr := run("run", "-var", "read=exact"); !strings.Contains(stderr, "warning: "+warning+"\n") {
 		t.Errorf("letter by letter: no warning\n%s", stderr)
 	}
@@ -55,10 +55,9 @@ func TestAnswersWithMarkup(t *testing.T) {
 		Dropped []struct {
 			Voter            string
 			Answers, Dropped int
-			Advice           []string
 		}
 	}](t, figures)[0]
-	if d := report.Dropped; len(d) != 1 || d[0].Dropped != 6 || len(d[0].Advice) != 1 || !strings.Contains(stderr, warning) {
+	if d := report.Dropped; len(d) != 1 || d[0].Dropped != 6 || !strings.Contains(stderr, warning) {
 		t.Errorf("evaluation: %+v\n%s", report, stderr)
 	}
 	if n := len(server.Asks()); n > 2 {

@@ -155,19 +155,20 @@ func newDisplay(c *cobra.Command) *display {
 	return d
 }
 
-// logVariable is an environment variable that says what of the log is shown.
+// logVariable is an environment variable that says from which level on the log is shown.
 const logVariable = "RACFLOW_LOG"
 
 func newLog(c *cobra.Command) (*slog.Logger, error) {
-	text := os.Getenv(logVariable)
+	level := slog.LevelWarn
+	if text := os.Getenv(logVariable); text != "" {
+		if err := level.UnmarshalText([]byte(text)); err != nil {
+			return nil, fmt.Errorf("%s: %q: a level is debug, info, warn or error", logVariable, text)
+		}
+	}
 	if isSet(c, "verbose") {
-		text += ",debug" // of two that name the same, the later counts
+		level = slog.LevelDebug
 	}
-	levels, err := Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", logVariable, err)
-	}
-	return slog.New(levels.Handler(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: levels.Lowest()}))), nil
+	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})), nil
 }
 
 // isSet reports whether a command has a flag of this name and it is given.

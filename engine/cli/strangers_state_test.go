@@ -120,7 +120,7 @@ func TestStrangersRun(t *testing.T) {
 			if code, text := racflow("runs", "resume", "run-000001", "--", "--plugins=evil", "--trust"); code != exitFailed || !strings.Contains(text, "not marked as yours") {
 				t.Errorf("it is resumed with plugins: %d, %s", code, text)
 			}
-			for _, args := range [][]string{{"runs", "list"}, {"runs", "show", "run-000001"}, {"explain", "run-000001", "1"}, {"report", "run-000001", "--output", "r.html"}, {"export", "run-000001"}} {
+			for _, args := range [][]string{{"runs", "list"}, {"runs", "show", "run-000001"}, {"explain", "run-000001", "1"}, {"report", "run-000001", "--output", "r.html"}} {
 				if code, text := racflow(args...); code != 0 {
 					t.Errorf("%q: %d, %s", args, code, text)
 				}
@@ -170,7 +170,7 @@ func TestUngrantedPlugin(t *testing.T) {
 		t.Skip("this system confines nothing")
 	}
 	_, mark, racflow := checkout(t)
-	for _, verb := range []string{"validate", "plan", "run", "graph", "eval", "test", "doctor", "tune", "knowledge list"} {
+	for _, verb := range []string{"validate", "plan", "run", "eval", "test", "doctor", "tune", "knowledge list"} {
 		if _, text := racflow(append(strings.Fields(verb), "--plugins", "evil", "q.hcl")...); !strings.Contains(text, "exit status") {
 			t.Errorf("%s does not start it: %s", verb, text)
 		}

@@ -245,8 +245,6 @@ were not found on. It finds
     chance, or where not certainly fewer are right and rows out of scope are found better by more than chance
   z in flag = "confidence < var.z", with --accuracy 0.98: at least 98 % of what is not flagged is right, with the
     confidence of --confidence. Half of the rows serve this promise, all of them with --variable z
-  the best of the values that --over names: --over neighbours.top_k=15,30,120, or var.k=5,10. Targets are those of
-    eval --sweep. Rows with gold passages and without labels choose by nDCG@10, or by --metric
 
 An answer to a row out of scope is wrong, and flagging it is right: the knowledge does not have its label, such as
 none. The election learned learns from such rows, and a promise says up to which share of them it holds. Without
@@ -257,8 +255,7 @@ run and eval take what was found by -var-file, and eval warns where it is given 
 type tuning struct {
 	flags                 fileFlags
 	options               tune.Options
-	to, metric            string
-	over                  []string
+	to                    string
 	asJSON                bool
 	accuracy, share, cost float64
 	promised              eval.PromiseGoal
@@ -268,11 +265,10 @@ func newTune() *cobra.Command {
 	var t tuning
 	c := &cobra.Command{
 		Use:   "tune [FILE] --input VALIDATION",
-		Short: "Find values of arguments, thresholds and weights of voters, and promise an accuracy",
+		Short: "Find thresholds and weights of voters, and promise an accuracy",
 		Long:  tuneLong,
 		Example: `  racflow tune --accuracy 0.95 --variable flag_below --input validation.tsv --output tuned.hclvars pipelines/intent.hcl
-  racflow tune -var model=gpt-4o-mini --input validation.tsv --share 0.3 pipelines/intent.hcl
-  racflow tune --over neighbours.top_k=15,30,120 --input validation.tsv pipelines/intent.hcl`,
+  racflow tune -var model=gpt-4o-mini --input validation.tsv --share 0.3 pipelines/intent.hcl`,
 		Args: oneFile,
 		RunE: t.run,
 	}
@@ -280,7 +276,7 @@ func newTune() *cobra.Command {
 	t.flags.register(c)
 	t.flags.registerInput(c)
 	t.flags.registerCalls(c)
-	for _, other := range []string{"input", "over", "metric", "accuracy"} {
+	for _, other := range []string{"input", "accuracy"} {
 		c.MarkFlagsMutuallyExclusive("rows", other)
 	}
 	return c
@@ -295,8 +291,6 @@ func (t *tuning) register(c *cobra.Command) {
 	c.Flags().Float64Var(&t.cost, "cost", 0, "the best accuracy at no more than this for a thousand items, by the prices in the file")
 	c.MarkFlagsMutuallyExclusive("overall-accuracy", "share", "cost")
 	c.Flags().IntVar(&o.Folds, "folds", 5, "parts of the rows, each of which is held out once")
-	c.Flags().StringArrayVar(&t.over, "over", nil, "try these values of an argument: `TARGET=VALUE,VALUE` (may be repeated)")
-	c.Flags().StringVar(&t.metric, "metric", "", "choose values by accuracy, ndcg@10 or recall@`K`; by default accuracy, or ndcg@10 where there are no labels")
 	c.Flags().IntVar(&o.Rows, "rows", 0, "tune on `N` rows of the knowledge in place of an input")
 	c.Flags().StringVar(&o.Threshold, "variable", "", "find the threshold `NAME` alone, where the file has several; with that of the flag rule, nothing else")
 	c.Flags().StringVarP(&t.to, "output", "o", "", "write the variables to `FILE`.hclvars (- or default: print them)")
@@ -328,12 +322,6 @@ func (t *tuning) check(given func(flag string) bool, stdout io.Writer) (err erro
 		return fmt.Errorf("--rows %d: at least one row for each of %d folds is needed", o.Rows, o.Folds)
 	case t.asJSON && disk.IsStdout(t.to, stdout):
 		return errors.New("--json and --output - both write to standard output: name a file with --output, or leave it out, since the JSON has the variables, too")
-	}
-	if o.Over, err = parseTargets("--over", t.over); err != nil {
-		return err
-	}
-	if o.Metric, err = tune.ReadMetric(t.metric); err != nil {
-		return fmt.Errorf("--metric: %w", err)
 	}
 	return nil
 }
@@ -377,8 +365,8 @@ func (t *tuning) run(c *cobra.Command, args []string) error {
 func (t *tuning) write(c *cobra.Command, file *disk.Output, found *workspace.Tuned) (err error) {
 	out, variables := c.OutOrStdout(), found.Variables
 	if t.asJSON {
-		err = writeJSON(out, report.TunedJSON(found.Metric, found.Values, found.Subject, found.Outcome, found.Flag, variables))
-	} else if err = report.Tried(out, found.Metric, found.Values); err == nil {
+		err = writeJSON(out, report.TunedJSON(found.Subject, found.Outcome, found.Flag, variables))
+	} else {
 		err = report.Tune(out, found.Subject, found.Outcome, found.Flag)
 	}
 	if err != nil {

@@ -89,7 +89,7 @@ func TestStrangersFile(t *testing.T) {
 		"model probe": {"p.hcl"}, "knowledge list": {"p.hcl"}, "knowledge gc": {"p.hcl"}, "knowledge refresh": {"p.hcl"},
 		"serve": {"p.hcl", "--listen", "127.0.0.1:0"},
 	}
-	harmless := []string{"validate", "graph", "lsp"} // use nothing of the file
+	harmless := []string{"validate", "lsp"} // use nothing of the file
 	tried := 0
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {
@@ -304,7 +304,7 @@ pipeline "p" {
 		t.Errorf("what is granted does not hold: %d, %s", code, text)
 	}
 	seen := s.seen.Load()
-	for _, args := range [][]string{{"eval", "--sweep", "var.which=a,b", "p.hcl"}, {"tune", "--input", "rows.tsv", "--over", "var.which=a,b", "p.hcl"}} {
+	for _, args := range [][]string{{"eval", "--sweep", "var.which=a,b", "p.hcl"}} {
 		if code, text := s.run(t, args...); code != exitFailed || !strings.Contains(text, "sends to swept.example") || s.seen.Load() != seen {
 			t.Errorf("%s ends with %d: %s", args, code, text)
 		}
@@ -324,7 +324,7 @@ func TestShown(t *testing.T) {
 	granted := map[string]string{}
 	for _, trust := range [][]string{nil, {"--trust"}} {
 		for _, name := range []string{"path.hcl", "name.hcl", "on.hcl"} {
-			for _, verb := range [][]string{{"validate"}, {"validate", "--json"}, {"graph"}, {"plan"}, {"plan", "--json"}, {"run"}} {
+			for _, verb := range [][]string{{"validate"}, {"validate", "--json"}, {"plan"}, {"plan", "--json"}, {"run"}} {
 				args := append(slices.Concat(verb, trust), name)
 				_, text := s.run(t, args...)
 				for _, value := range []string{"a city", "c/i/t/y", "C/I/T/Y", "dear"} {

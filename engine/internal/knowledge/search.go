@@ -17,33 +17,6 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Around returns a candidate widened by the text of up to n chunks before and after it in its
-// document. It returns a row, or a chunk that is no longer there, as it is.
-func (k *Knowledge) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
-	ids := generation.Around(c, n)
-	at := slices.Index(ids, c.ID)
-	if at < 0 {
-		return c, nil
-	}
-	entries, err := k.store.Get(ctx, k.entries, ids)
-	if err != nil {
-		return c, fmt.Errorf("read what stands around %s: %w", c.ID, err)
-	}
-	missing := func(e sdk.Entry) bool { return e.ID == "" }
-	last := slices.IndexFunc(entries[at:], missing)
-	if last < 0 {
-		last = len(entries) - at
-	}
-	if last == 0 {
-		return c, nil
-	}
-	first := at
-	for first > 0 && !missing(entries[first-1]) {
-		first--
-	}
-	return generation.Widen(c, entries[first:at+last]), nil
-}
-
 // together is how many entries one call reads. Even with the longest texts that a store takes they
 // fit in a message.
 const together = 256

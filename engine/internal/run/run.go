@@ -260,12 +260,6 @@ func (r *Run) Found(ctx context.Context, row source.Row) ([]sdk.Candidate, error
 	return found[0], errs[0]
 }
 
-// Around returns a candidate with the text of up to n chunks before and after it in its
-// document.
-func (r *Run) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
-	return r.graph.Around(ctx, c, n)
-}
-
 // Graph returns the stages of the run.
 func (r *Run) Graph() *stage.Graph { return r.graph }
 

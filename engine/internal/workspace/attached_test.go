@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge"
@@ -20,6 +19,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/show/explain"
 	"github.com/racflow/racflow/engine/internal/show/report"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )

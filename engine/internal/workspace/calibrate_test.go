@@ -16,13 +16,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/measure/tune"
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/spend"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )

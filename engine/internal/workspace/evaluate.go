@@ -318,7 +318,7 @@ func (p *Pipeline) subject(o tune.Options) (tune.Subject, tune.FlagRule, hcl.Dia
 
 // checkRows splits rows with these texts into folds, without those reserved for a promise. It
 // returns an error if the rows are too few.
-func checkRows(texts []string, o tune.Options, split bool) (tune.Folds, error) {
+func checkRows(texts []string, o tune.Options, split bool) error {
 	var tuned []string
 	reserved := map[string]bool{}
 	for _, text := range texts {
@@ -330,13 +330,14 @@ func checkRows(texts []string, o tune.Options, split bool) (tune.Folds, error) {
 	}
 	if o.Promise != nil {
 		if err := o.Promise.Check(len(reserved)); err != nil {
-			return tune.Folds{}, err
+			return err
 		}
 	}
 	if o.Promise != nil && !split {
-		return tune.Folds{}, nil
+		return nil
 	}
-	return tune.SplitFolds(tuned, o.Folds)
+	_, err := tune.SplitFolds(tuned, o.Folds)
+	return err
 }
 
 // promise finds the threshold of the flag rule on rows that are used for nothing else. A missing

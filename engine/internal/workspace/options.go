@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +17,6 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
-	"github.com/racflow/racflow/engine/internal/measure/eval"
-	"github.com/racflow/racflow/engine/internal/measure/tune"
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/process/host"
@@ -462,157 +458,4 @@ func (e *OptionError) Error() string { return e.Text }
 // optionError makes an OptionError; %[1]s in format stands for the option's name.
 func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Sprintf(format, append([]any{"Options." + option}, args...)...)}
-}
-
-// trial tries values of arguments on the items of the input, one target after the other.
-type trial struct {
-	*Pipeline
-	subject    tune.Subject
-	metric     tune.Metric
-	split      bool // some rows are reserved for the promise
-	folds      tune.Folds
-	set        []pipeline.Override // has every voter asked; also has the kept values of variables
-	incomplete bool
-}
-
-// try tries the values of each target. A better value of a variable stays set for later targets, and
-// is written. A better value of an argument is not kept, because the file would still say otherwise.
-func (t *trial) try(ctx context.Context, targets []eval.Target) (all []tune.ValueTried, err error) {
-	now := map[bool][]float64{} // scores with t.set, by whether some stages are off
-	for _, target := range targets {
-		tried := tune.ValueTried{ValueTarget: tune.ValueTarget{Target: target}}
-		if variable := tried.Variable(); variable != "" {
-			tried.Now = tune.ValueOf(t.file, variable)
-		}
-		values, off, err := t.changing(target)
-		if err != nil {
-			return nil, err
-		}
-		if now[off != nil] == nil {
-			if now[off != nil], err = t.scores(ctx, "as it is", off); err != nil {
-				return nil, err
-			}
-		}
-		tried.Values = []string{tried.Now}
-		scores := [][]float64{now[off != nil]}
-		for _, value := range values {
-			set := pipeline.Override{Target: target.Name, Value: value}
-			of, err := t.scores(ctx, set.String(), append(slices.Clip(off), set))
-			if err != nil {
-				return nil, err
-			}
-			tried.Values, scores = append(tried.Values, value), append(scores, of)
-		}
-		tried.Choice = t.folds.Choose(scores)
-		all = append(all, tried)
-		if best, ok := tried.Best(); ok && tried.Variable() != "" {
-			t.set = overridden(t.set, []pipeline.Override{{Target: target.Name, Value: best}})
-			now = map[bool][]float64{off != nil: scores[tried.Choice.Best]}
-		}
-	}
-	return all, nil
-}
-
-// changing returns the values of a target that change the pipeline, and what turns off the stages that are
-// not needed meanwhile. If lists are scored, these are all voters. Otherwise these are voters that ask
-// services or get only the doubtful items, if only other voters, searches and rerankers change; nil: none.
-func (t *trial) changing(target eval.Target) (values []string, off []pipeline.Override, err error) {
-	before, err := t.parts(nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	paid, needed, others := map[string]bool{}, false, false
-	for _, s := range t.chosen.Stages {
-		name := s.Block + "." + s.Name
-		votes := slices.Contains([]string{"prompt", "sample", "elect"}, s.Block)
-		switch {
-		case !s.Enabled:
-		case votes && t.metric.Searches() || s.Block == "sample" && (s.Info.Network || t.subject.Sends(s.Name)):
-			paid[name] = true
-			off = append(off, pipeline.Override{Target: name + ".enabled", Value: "false"})
-		case s.Block == "sample":
-			others = true
-		}
-	}
-	for _, value := range target.Values {
-		after, err := t.parts([]pipeline.Override{{Target: target.Name, Value: value}})
-		if err != nil {
-			return nil, nil, err
-		}
-		if maps.Equal(before, after) {
-			continue
-		}
-		values = append(values, value)
-		for part := range after {
-			block, _, _ := strings.Cut(part, ".")
-			votes := paid[part] || !slices.Contains([]string{"retrieve", "rerank", "sample"}, block)
-			needed = needed || before[part] != after[part] && votes
-		}
-	}
-	if !t.metric.Searches() && (needed || !others) {
-		off = nil
-	}
-	return values, off, nil
-}
-
-// parts identifies the parts of the pipeline with arguments set.
-func (t *trial) parts(set []pipeline.Override) (map[string]string, error) {
-	file, diags, err := t.workspace.read(t.file.Path, func(o *pipeline.Options) { o.Set = overridden(o.Set, slices.Concat(t.set, set)) })
-	if err != nil {
-		return nil, err
-	}
-	if diags.HasErrors() {
-		return nil, &DiagnosticsError{diags, file.Sources}
-	}
-	chosen, err := t.workspace.Choose(file)
-	if err != nil {
-		return nil, err
-	}
-	return pipeline.PartDigests(chosen), nil
-}
-
-// scores runs the pipeline with arguments set, and returns the scores of its items.
-func (t *trial) scores(ctx context.Context, name string, set []pipeline.Override) ([]float64, error) {
-	if events := t.workspace.options.Events; events.Measuring != nil {
-		events.Measuring(name)
-	}
-	v, err := t.variant(ctx, slices.Concat(t.set, set), func(o *Options) {
-		o.Lists, o.uncalibrated = t.metric.Searches(), true
-		report := o.Events.Progress
-		o.Events.Begun, o.Events.Ended, o.Events.Knowledge = nil, nil, nil // these reports are the same for every value
-		o.Events.Answered = nil
-		if report != nil {
-			o.Events.Progress = func(s Progress) {
-				if s.Doing == "answering" {
-					s.Doing += " with " + name
-				}
-				report(s)
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer v.Close()
-	var results []outcome.Result
-	out, err := v.Work(ctx, func(batch []outcome.Result) error {
-		for _, r := range batch {
-			if r.Decided == nil && t.metric.Row(source.Row{Label: r.Expected, Gold: r.Gold}) && !(t.split && tune.ReservedForPromise(r.Text)) {
-				results = append(results, r)
-			}
-		}
-		return nil
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	t.incomplete = t.incomplete || out.Incomplete()
-	counter, scores := eval.NewCounter(out.Labels...), make([]float64, len(results))
-	for i, r := range results {
-		scores[i] = t.metric.Score(counter, r)
-	}
-	if n := len(t.folds.All()); len(scores) != n {
-		return nil, fmt.Errorf("%d items were scored, and %d before: the input has changed meanwhile", len(scores), n)
-	}
-	return scores, nil
 }

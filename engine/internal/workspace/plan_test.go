@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 // TestProgress: how many items a file has is estimated while it is read, and known at its end,

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -356,24 +355,12 @@ func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error)
 	return result.Candidates(found), nil
 }
 
-// Around returns a found candidate with the text of up to n chunks before and after it in its
-// document; it returns a row unchanged.
-func (p *Pipeline) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
-	r, err := p.Start(ctx)
-	if err != nil {
-		return c, err
-	}
-	return r.Around(ctx, c, n)
-}
-
-// Judge returns the words of an item that distinguish what was found for it and, for a pure search,
-// whether that is likely to answer the item (package eval). It needs a result with its lists
-// (Options.Lists).
-func (p *Pipeline) Judge(r outcome.Result) (*eval.QuestionTerms, eval.Judgement) {
-	unknown := eval.Judgement{Probability: math.NaN()}
+// Terms returns the words of an item that distinguish what was found for it (package eval). It needs a
+// result with its lists (Options.Lists).
+func (p *Pipeline) Terms(r outcome.Result) *eval.QuestionTerms {
 	block := p.searched()
 	if block == nil {
-		return eval.QuestionTermsOf(r.Text, "", nil), unknown
+		return eval.QuestionTermsOf(r.Text, "", nil)
 	}
 	widest := r.Candidates
 	for _, l := range r.Lists {
@@ -381,9 +368,5 @@ func (p *Pipeline) Judge(r outcome.Result) (*eval.QuestionTerms, eval.Judgement)
 			widest = l.Candidates
 		}
 	}
-	terms := eval.QuestionTermsOf(r.Text+" "+r.Answer, block.Analyzer, widest)
-	if !r.RetrievalOnly {
-		return terms, unknown
-	}
-	return terms, terms.Judge(block.Embed.Use, r.Candidates)
+	return eval.QuestionTermsOf(r.Text+" "+r.Answer, block.Analyzer, widest)
 }

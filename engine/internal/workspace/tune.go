@@ -22,8 +22,6 @@ import (
 
 // Tuned is the result of Tune.
 type Tuned struct {
-	Metric     tune.Metric
-	Values     []tune.ValueTried // the tried arguments and variables
 	Subject    tune.Subject
 	Outcome    tune.Outcome
 	Flag       *tune.FlagPromise // nil: no promise was wanted, or none can be made
@@ -32,8 +30,8 @@ type Tuned struct {
 	Incomplete bool              // items or rows failed
 }
 
-// Tune finds values of the pipeline's variables on Options.Input, whose items need labels, or gold
-// passages if only searches are tuned; or on rows of the knowledge (tune.Options.Rows). It asks
+// Tune finds values of the pipeline's variables on Options.Input, whose items need labels, or on rows
+// of the knowledge (tune.Options.Rows). It asks
 // every voter about every item once, in a pipeline of its own: this one starts no stage. Its errors
 // are like those of Evaluate.
 func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
@@ -41,17 +39,8 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 		return nil, optionError("Goal.Cost", "%[1]s needs to know what is paid: %[2]s has no price; %[3]s", unpriced[0], pipeline.PriceAdvice)
 	}
 	subject, flag, diags := p.subject(o)
-	if diags.HasErrors() && (len(o.Over) == 0 || o.Rows > 0 || o.Promise != nil || !subject.Nothing()) {
+	if diags.HasErrors() {
 		return nil, &DiagnosticsError{diags, p.file.Sources}
-	}
-	var sets [][]pipeline.Override
-	for _, target := range o.Over {
-		for _, value := range target.Values {
-			sets = append(sets, []pipeline.Override{{Target: target.Name, Value: value}})
-		}
-	}
-	if err := p.workspace.trust(p.file, sets...); err != nil {
-		return nil, err
 	}
 	if o.Rows > 0 {
 		return p.tuneHeldOut(ctx, o, subject)
@@ -59,8 +48,8 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	if p.workspace.options.Input == "" {
 		return nil, optionError("Input", "name the rows to tune on with %[1]s: others than those that you will report on")
 	}
-	split := o.Promise != nil && (!subject.Nothing() || len(o.Over) > 0)
-	metric, digest, folds, err := p.tunable(o, split)
+	split := o.Promise != nil && !subject.Nothing()
+	digest, err := p.tunable(o, split)
 	if err != nil {
 		return nil, err
 	}
@@ -69,52 +58,38 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 			return nil, err
 		}
 	}
-	if metric.Searches() {
-		subject = tune.Subject{} // weights and thresholds are about votes
-	}
-	t := trial{Pipeline: p, subject: subject, metric: metric, split: split, folds: folds, set: subject.Everything()}
-	found := &Tuned{Subject: subject, Metric: metric}
-	if found.Values, err = t.try(ctx, o.Over); err != nil {
+	v, err := p.variant(ctx, subject.Everything(), func(o *Options) { o.ballots, o.uncalibrated = !subject.Nothing(), true })
+	if err != nil {
 		return nil, err
 	}
-	items := len(folds.All())
-	var reserved []outcome.Result // for the promise
-	var labels []string
-	if !subject.Nothing() || o.Promise != nil {
-		v, err := p.variant(ctx, t.set, func(o *Options) { o.ballots, o.uncalibrated = !subject.Nothing(), true })
-		if err != nil {
-			return nil, err
-		}
-		defer v.Close()
-		var results []outcome.Result
-		out, err := v.Work(ctx, func(batch []outcome.Result) error {
-			for _, r := range batch {
-				switch {
-				case r.Expected == "" || r.Decided != nil:
-				case o.Promise != nil && (!split || tune.ReservedForPromise(r.Text)):
-					reserved = append(reserved, r)
-				default:
-					results = append(results, r)
-				}
+	defer v.Close()
+	var results, reserved []outcome.Result // reserved: for the promise
+	out, err := v.Work(ctx, func(batch []outcome.Result) error {
+		for _, r := range batch {
+			switch {
+			case r.Expected == "" || r.Decided != nil:
+			case o.Promise != nil && (!split || tune.ReservedForPromise(r.Text)):
+				reserved = append(reserved, r)
+			default:
+				results = append(results, r)
 			}
-			return nil
-		}, nil)
-		if err != nil {
-			return nil, err
 		}
-		items, labels, t.incomplete = len(results)+len(reserved), out.Labels, t.incomplete || out.Incomplete()
-		if !subject.Nothing() {
-			if reserved, err = found.run(ctx, v, v.ready, o, results, reserved); err != nil {
-				return nil, err
-			}
+		return nil
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	items, found := len(results)+len(reserved), &Tuned{Subject: subject, Incomplete: out.Incomplete()}
+	if !subject.Nothing() {
+		if reserved, err = found.run(ctx, v, v.ready, o, results, reserved); err != nil {
+			return nil, err
 		}
 	}
-	found.Incomplete = t.incomplete
 	found.Variables = found.write(items, p.InputPath(), digest)
 	if o.Promise == nil {
 		return found, nil
 	}
-	return found, found.promise(flag, reserved, labels, *o.Promise, split)
+	return found, found.promise(flag, reserved, out.Labels, *o.Promise, split)
 }
 
 // unseen refuses a promise on rows of which the knowledge has more than 1 %: it would not hold for others.
@@ -161,7 +136,7 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 		return nil, err
 	}
 	defer done()
-	found := &Tuned{Subject: subject, Metric: tune.Accuracy, Incomplete: totals.Failed > 0 || totals.Left > 0}
+	found := &Tuned{Subject: subject, Incomplete: totals.Failed > 0 || totals.Left > 0}
 	if _, err := found.run(ctx, v, held, o, results, nil); err != nil {
 		return nil, err
 	}
@@ -195,26 +170,20 @@ func (t *Tuned) run(ctx context.Context, v *Pipeline, held *run.Run, o tune.Opti
 
 // write returns a file of variables with what was found on items of a file.
 func (t *Tuned) write(items int, input, digest string) string {
-	var kept []tune.Assignment
-	for _, tried := range t.Values {
-		if value, ok := tried.Best(); ok && tried.Variable() != "" {
-			kept = append(kept, tune.Assignment{Variable: tried.Variable(), Value: value})
-		}
-	}
-	return t.Subject.Variables(t.Outcome, kept, items, filepath.Base(input), digest)
+	return t.Subject.Variables(t.Outcome, items, filepath.Base(input), digest)
 }
 
 // tunable rejects rows that cannot be tuned on, before any voter is asked, which may cost money. It
-// returns the metric that scores the rows, their digest, and their split.
-func (p *Pipeline) tunable(o tune.Options, split bool) (metric tune.Metric, digest string, folds tune.Folds, err error) {
+// returns the digest of the others.
+func (p *Pipeline) tunable(o tune.Options, split bool) (digest string, err error) {
 	if !p.rereadable() {
-		return metric, "", folds, errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
+		return "", errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
 	}
 	if err := p.adviseTuned(); err != nil {
-		return metric, "", folds, err
+		return "", err
 	}
 	if digest, err = source.Digest(p.InputPath()); err != nil {
-		return metric, "", folds, err
+		return "", err
 	}
 	for _, k := range p.chosen.Knowledge() {
 		for _, s := range k.Sources {
@@ -223,38 +192,21 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (metric tune.Metric, dige
 			}
 		}
 	}
-	var rows []source.Row
-	labels, gold, decided := false, false, p.decided()
+	var texts []string
+	decided := p.decided()
 	err = p.look(func(row source.Row) bool {
-		if _, is := decided.Find(row.Text); is {
-			return true // a decided row measures nothing
+		if _, is := decided.Find(row.Text); !is && row.Label != "" { // a decided row measures nothing
+			texts = append(texts, row.Text)
 		}
-		rows = append(rows, source.Row{Text: row.Text, Label: row.Label, Gold: row.Gold})
-		labels, gold = labels || tune.Accuracy.Row(row), gold || tune.NDCG.Row(row)
 		return true
 	})
 	if err != nil {
-		return metric, "", folds, err
+		return "", err
 	}
-	_, none := p.elects()
-	metric = o.Metric.For(labels && none == nil || !gold)
-	var texts []string
-	for _, row := range rows {
-		if metric.Row(row) {
-			texts = append(texts, row.Text)
-		}
+	if len(texts) == 0 {
+		return "", fmt.Errorf("no item of %s has a label: name the column that holds it with label = \"...\" in the input block", p.InputPath())
 	}
-	lacks, column := "a label", "label"
-	if metric.Searches() {
-		lacks, column = "gold passages", "gold"
-	}
-	if metric.Searches() && o.Promise != nil {
-		return metric, "", folds, optionError("Promise", "%[1]s needs items with labels, and values are chosen by %[2]s", metric)
-	}
-	if folds, err = checkRows(texts, o, split); len(texts) == 0 {
-		err = fmt.Errorf("no item of %s has %s: name the column that holds it with %s = \"...\" in the input block", p.InputPath(), lacks, column)
-	}
-	return metric, digest, folds, err
+	return digest, checkRows(texts, o, split)
 }
 
 // election returns a function that starts the pipeline's election with given weights, to hold

@@ -434,7 +434,7 @@ func (w *work) report() {
 	}
 	out.Evaluation = w.counter.Report(totals)
 	out.Evaluation.Cost = w.cost
-	out.Evaluation.Dropped = eval.DroppedAnswers(totals, w.chosen, out.Labels)
+	out.Evaluation.Dropped = eval.DroppedAnswers(totals)
 	for _, s := range w.chosen.Stages {
 		if s.Block == "sample" && s.Info.Network {
 			askedOver(&out.Evaluation, totals, s.Name)

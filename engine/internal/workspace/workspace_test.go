@@ -24,7 +24,7 @@ import (
 // builtin is what main keeps of its first statement, for a program
 // Serve(plugins.All()). A test has no main of its own, so it is done before
 // that, with small stages.
-var builtin = workspace.Serve(append(enginetest.Stages(), enginetest.Alphabet(), enginetest.TheirsFile(), paid(), asker(), moody(), picky()))
+var builtin = workspace.Serve(append(enginetest.Stages(), enginetest.Alphabet(), enginetest.TheirsFile(), paid(), asker(), moody()))
 
 const knowledgeBlock = `
 knowledge "k" {

@@ -3,7 +3,6 @@ package sample
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,14 +49,8 @@ import (
 // the same time take turns, so that the second finds the first one's answers. The usage
 // of a request is that of the first of its samples.
 //
-// A voter may have several services (backends.go): other keys, addresses and models. Each
-// answer has the key of the model that it is to come from. One that another model gave in its place says
-// so in the cache and in its sample, and counts as one of that model as well; services of one model share
-// its answers.
-//
 // Forecast estimates the calls of an item without asking: their likely cost, and the
-// most, where each answer has a limit. A prompt that is asked level by level (openai_levels.go) takes as
-// many requests as the way down has questions.
+// most, where each answer has a limit.
 //
 // An item fails alone. Retries, limits and budgets are the engine's. The stage does not
 // turn a chat into a text for the completions endpoint.
@@ -67,49 +60,22 @@ func (v *openAIVoter) Forecast(item sdk.Item) (f sdk.Forecast, err error) {
 	if item.Drawn > 0 && item.Rejected == nil {
 		item.Rejected = longest()
 	}
-	left, err := v.slots(item)
+	all, err := v.slots(item)
 	if err != nil {
 		return f, err
 	}
-	for last := item.Drawn + len(left) - 1; len(left) > 0; {
-		missing, err := v.fill(context.Background(), left)
-		if err != nil {
-			return f, err
-		}
-		f.Cached += len(left)
-		for of, slots := range missing {
-			f.Cached -= len(slots)
-			one, err := v.way(of.question, of.backend, len(slots), last)
-			if err != nil {
-				return f, err
-			}
-			f.Add(one)
-		}
-		left = slices.DeleteFunc(left, func(s *slot) bool { return !s.given })
-		if left, err = v.next(left); err != nil {
-			return f, err
-		}
+	missing, err := v.fill(context.Background(), all)
+	if err != nil {
+		return f, err
 	}
-	return f, nil
-}
-
-// answers is what answers to a question take that are to come from a backend. Another one
-// may take its place, and take more.
-func (v *openAIVoter) answers(q *question, from *Backend, n, number int) (f sdk.Forecast, err error) {
-	for _, b := range v.set.All {
-		one, err := b.Forecast(v.numbered(b, q, number, 1), n, v.config.MaxN, q.written)
+	f.Cached = len(all)
+	for q, slots := range missing {
+		f.Cached -= len(slots)
+		one, err := v.Model.Forecast(v.numbered(q, item.Drawn+len(all)-1, 1), len(slots), v.config.MaxN, q.written)
 		if err != nil {
 			return f, err
 		}
-		most := sdk.Usage{InputTokens: max(f.Most.InputTokens, one.Most.InputTokens), OutputTokens: max(f.Most.OutputTokens, one.Most.OutputTokens)}
-		unknown := f.Unknown
-		if b == from {
-			f = one
-		}
-		if f.Most = most; one.Unknown != "" {
-			unknown = one.Unknown
-		}
-		f.Unknown = unknown
+		f.Add(one)
 	}
 	return f, nil
 }
@@ -156,7 +122,6 @@ var _ sdk.Forecaster = (*openAIVoter)(nil)
 
 type openAIConfig struct {
 	chatmodel.Config
-	BackendArguments
 	Endpoint    string   `config:"endpoint" default:"chat" one_of:"chat,completions" doc:"chat sends the prompt as a chat, completions as a text to continue."`
 	Temperature float64  `config:"temperature" default:"0.7" min:"0" max:"100" doc:"How varied the samples are; 0 gives the likeliest text."`
 	TopP        float64  `config:"top_p" default:"1" above:"0" max:"1" doc:"Share of the likeliest tokens to draw from; 1 sends none."`
@@ -174,7 +139,7 @@ type openAIConfig struct {
 // OpenAI describes the voter.
 func OpenAI() sdk.Stage {
 	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times for the label.",
-		openOpenAI, sdk.Revision("3"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.Addresses(openAIConfig.addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(openAIConfig.check))
+		openOpenAI, sdk.Revision("3"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.Addresses(openAIConfig.Addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(openAIConfig.check))
 }
 
 // model is the config of the model.
@@ -183,27 +148,21 @@ func (c openAIConfig) model() chatmodel.Config {
 	return c.Config
 }
 
-func (c openAIConfig) addresses() map[string]string { return c.BackendArguments.addresses(c.model()) }
-
 func (c openAIConfig) check() error {
-	errs := api.Errors{c.BackendArguments.Check(c.model())}
-	apis := append(slices.Collect(maps.Values(c.APIs)), c.API)
-	errs.Require(c.Structured != "choice" || !slices.Contains(apis, "anthropic"), "structured", "choice is vLLM's: write \"json_schema\" for Anthropic's API")
-	errs.Require(!c.Batch || c.Backends == nil, "batch", "a batch goes to one service: leave out backends")
+	errs := api.Errors{c.model().Check()}
+	errs.Require(c.Structured != "choice" || c.API != "anthropic", "structured", "choice is vLLM's: write \"json_schema\" for Anthropic's API")
 	return errs.Err()
 }
 
 func openOpenAI(_ context.Context, setup sdk.Setup, c openAIConfig) (sdk.Sampler, error) {
 	model, samples := c.model(), max(1, setup.Samples)
 	model.Choices = min(samples, c.MaxN)
-	v := &openAIVoter{
+	return &openAIVoter{
+		Model:   chatmodel.New(model, setup),
 		config:  c,
-		set:     NewBackends(model, c.BackendArguments, setup),
 		samples: samples,
 		reading: support.AnswerOptions{Exact: c.Read == "exact", Nearest: c.Nearest, Reasons: c.Reasons, Many: setup.Labels.Many},
-	}
-	v.Backend = v.set.All[0]
-	return v, nil
+	}, nil
 }
 
 // question is a prompt with the request for answers to it, but for their number and the
@@ -211,19 +170,12 @@ func openOpenAI(_ context.Context, setup sdk.Setup, c openAIConfig) (sdk.Sampler
 type question struct {
 	prompt  sdk.Prompt // as its answers are read
 	many    bool       // they are sets of labels
-	tree    *tree      // nil: it is not asked level by level
-	node    string     // of the tree, below which this asks; empty: it asks for one of the first level
 	request dialect.Request
-	bases   []sdk.Key // of what is asked, and of how it is read: by backend
+	base    sdk.Key // of what is asked, and of how it is read
 }
 
 func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question, error) {
 	c, q := v.config, question{prompt: p, many: v.reading.Many && p.Passages == nil}
-	if p.Levels != "" && c.Endpoint != "completions" && !slices.Contains(p.Fields, sdk.LabelsProperty) {
-		if q.tree = newTree(p); q.tree != nil {
-			q.prompt.Labels = q.tree.below[""]
-		}
-	}
 	if err := v.structure(&q); err != nil {
 		return q, err
 	}
@@ -242,10 +194,6 @@ func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question
 	if r.Messages != nil {
 		r.Messages = append(slices.Clip(r.Messages), again(&q, rejected)...)
 	}
-	if q.tree != nil { // the questions below begin with it
-		r.Messages = slices.Clone(r.Messages)
-		r.Messages[len(r.Messages)-1].Shared = true
-	}
 	r.Temperature = &c.Temperature
 	if c.TopP < 1 {
 		r.TopP = &c.TopP
@@ -258,7 +206,7 @@ func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question
 	}
 	r.About += ", " + q.answer()
 	q.request = r
-	q.bases = v.bases(&q)
+	q.base = v.base(&q)
 	return q, nil
 }
 
@@ -302,12 +250,10 @@ func (q *question) usual() int {
 	return labelTokens
 }
 
-// bases are the keys of a question's answers without their number, by the backend that they are to
-// come from: that of the request for
+// base is the key of a question's answers without their number: that of the request for
 // the first of them, and of how a reply is read before it is cached. What is derived from a
-// cached reply, such as the nearest label, is derived again each time. Backends with the same model have the
-// same key.
-func (v *openAIVoter) bases(q *question) (all []sdk.Key) {
+// cached reply, such as the nearest label, is derived again each time.
+func (v *openAIVoter) base(q *question) sdk.Key {
 	read := "line"
 	if q.prompt.Fields != nil {
 		read = "object"
@@ -316,21 +262,13 @@ func (v *openAIVoter) bases(q *question) (all []sdk.Key) {
 	if q.request.Logprobs { // the probability of the label is cached, wherever it stands
 		parts = append(append(parts, v.config.Read, q.prompt.None), q.prompt.Labels...)
 	}
-	for _, b := range v.set.All {
-		if b.Same < b.Index {
-			all = append(all, all[b.Same])
-		} else {
-			all = append(all, b.Key(v.numbered(b, q, 0, 1), parts...))
-		}
-	}
-	return all
+	return v.Key(v.numbered(q, 0, 1), parts...)
 }
 
-// numbered is the request to a backend for n answers from a number on. Each request has
-// another seed.
-func (v *openAIVoter) numbered(b *Backend, q *question, number, n int) dialect.Request {
+// numbered is the request for n answers from a number on. Each request has another seed.
+func (v *openAIVoter) numbered(q *question, number, n int) dialect.Request {
 	r := q.request
-	r.Model, r.N = b.Name(), n
+	r.N = n
 	if v.config.Seed >= 0 {
 		seed := v.config.Seed + number
 		r.Seed = &seed
@@ -338,24 +276,17 @@ func (v *openAIVoter) numbered(b *Backend, q *question, number, n int) dialect.R
 	return r
 }
 
-// key is that of the answer with a number that is to come from a backend.
-func (q *question) key(b *Backend, number int) sdk.Key {
-	return sdk.KeyOf(string(q.bases[b.Index][:]), strconv.Itoa(number))
+// key is that of the answer with a number.
+func (q *question) key(number int) sdk.Key {
+	return sdk.KeyOf(string(q.base[:]), strconv.Itoa(number))
 }
 
 type openAIVoter struct {
-	*Backend // main
-	set      *Backends
-	config   openAIConfig
-	samples  int // per item
-	reading  support.AnswerOptions
+	*chatmodel.Model
+	config  openAIConfig
+	samples int // per item
+	reading support.AnswerOptions
 }
-
-// Close closes idle connections.
-func (v *openAIVoter) Close() error { return v.set.Close() }
-
-// Models implements sdk.Prober.
-func (v *openAIVoter) Models() []sdk.Model { return v.set.Models() }
 
 // Sample implements sdk.Sampler.
 func (v *openAIVoter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
@@ -373,35 +304,24 @@ func (v *openAIVoter) CollectSamples(ctx context.Context, handle string, b sdk.B
 // server answers.
 func (v *openAIVoter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 	all, err := v.slots(item)
-	if err != nil {
+	if err != nil || len(all) == 0 { // without a prompt the model abstains
 		return nil, err
 	}
-	for left := all; len(left) > 0; {
-		if err := v.answer(ctx, left); err != nil {
-			return nil, err
-		}
-		if left, err = v.next(left); err != nil {
-			return nil, err
-		}
+	if err := v.answer(ctx, all); err != nil {
+		return nil, err
 	}
-	var samples []sdk.Sample // without a prompt the model abstains
+	var samples []sdk.Sample
 	for _, s := range all {
-		samples = append(samples, s.sample)
+		samples = append(samples, v.read(s))
 	}
 	return samples, nil
-}
-
-// group is those slots that one service is asked one question for.
-type group struct {
-	question *question
-	backend  *Backend
 }
 
 // answer fills slots.
 func (v *openAIVoter) answer(ctx context.Context, all []*slot) error {
 	var bases []sdk.Key
 	for _, s := range all {
-		bases = append(bases, s.question.bases[0])
+		bases = append(bases, s.question.base)
 	}
 	leave, err := v.Turn(ctx, bases...)
 	if err != nil {
@@ -420,7 +340,7 @@ func (v *openAIVoter) answer(ctx context.Context, all []*slot) error {
 }
 
 // fill fills slots with what is cached, and returns the others.
-func (v *openAIVoter) fill(ctx context.Context, all []*slot) (missing map[group][]*slot, err error) {
+func (v *openAIVoter) fill(ctx context.Context, all []*slot) (missing map[*question][]*slot, err error) {
 	keys := make([]sdk.Key, len(all))
 	for i, s := range all {
 		keys[i] = s.key
@@ -429,11 +349,10 @@ func (v *openAIVoter) fill(ctx context.Context, all []*slot) (missing map[group]
 	if err != nil {
 		return nil, err
 	}
-	missing = map[group][]*slot{}
+	missing = map[*question][]*slot{}
 	for i, s := range all {
 		if !v.take(s, found[i]) {
-			of := group{s.question, s.backend}
-			missing[of] = append(missing[of], s)
+			missing[s.question] = append(missing[s.question], s)
 		}
 	}
 	return missing, nil
@@ -456,8 +375,7 @@ func (v *openAIVoter) slots(item sdk.Item) ([]*slot, error) {
 	all := make([]*slot, v.samples)
 	for i := range all {
 		q, number := questions[i%len(questions)], item.Drawn+i
-		b := v.set.Choose(q.bases[0], number)
-		all[i] = &slot{question: q, number: number, backend: b, key: q.key(b, number)}
+		all[i] = &slot{question: q, number: number, key: q.key(number)}
 	}
 	return all, nil
 }
@@ -465,10 +383,8 @@ func (v *openAIVoter) slots(item sdk.Item) ([]*slot, error) {
 // slot holds one sample's answer.
 type slot struct {
 	question *question
-	number   int      // among all samples of the item
-	backend  *Backend // that it is to come from
+	number   int // among all samples of the item
 	key      sdk.Key
 	given    bool
 	reply    reply
-	sample   sdk.Sample // what the replies so far give
 }

@@ -140,8 +140,8 @@ type Documents struct {
 	Unusable []document.File
 	Characters,
 	Read int // of a sample of documents, evenly spread
-	Code      int // documents of the sample with source code
-	Languages []source.LanguageShare
+	Code     int // documents of the sample with source code
+	Language string
 }
 
 // readDocuments is how many documents are read to find out what they contain.
@@ -196,7 +196,7 @@ func documentsAt(ctx context.Context, place string) (*Documents, error) {
 		}
 		return nil, fmt.Errorf("look at %s: %s", place, why)
 	}
-	d.Languages = source.Languages(slices.Values(texts))
+	d.Language = languageOf(texts)
 	return d, nil
 }
 

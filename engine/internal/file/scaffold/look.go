@@ -253,7 +253,7 @@ type Rows struct {
 	Labels          []Label    // the most frequent first
 	Unlabelled      int        // rows without a label
 	SameIDs         int        // rows whose id another row has
-	Languages       []source.LanguageShare
+	Language        string
 }
 
 // Label is a label with the number of rows that have it.
@@ -303,7 +303,7 @@ func (r *Rows) Read() error {
 	if len(labels) > maxLabels {
 		return fmt.Errorf("column %q has more than %d different values: it holds no labels; name another one with --column label=NAME, or none with --column label=", r.Mapping.Label, maxLabels)
 	}
-	r.Languages = source.Languages(slices.Values(texts))
+	r.Language = languageOf(texts)
 	slices.Sort(lengths)
 	if len(lengths) > 0 {
 		r.Median, r.Longest = lengths[len(lengths)/2], lengths[len(lengths)-1]

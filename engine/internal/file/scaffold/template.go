@@ -80,7 +80,7 @@ func (r *Rows) seen(w io.Writer) {
 	if r.Count == 0 {
 		return
 	}
-	line(w, "  texts: a median of %d characters, the longest %d%s", r.Median, r.Longest, spoken(r.Languages))
+	line(w, "  texts: a median of %d characters, the longest %d%s", r.Median, r.Longest, spoken(r.Language))
 	if len(r.Labels) > 0 {
 		first, last := r.Labels[0], r.Labels[len(r.Labels)-1]
 		line(w, "  labels: %d, from %q in %s to %q in %s", len(r.Labels), clean(first.Name), terminal.Plural(first.Rows, "row"), clean(last.Name), terminal.Plural(last.Rows, "row"))
@@ -146,7 +146,7 @@ func (d *Documents) describe(w io.Writer) {
 		kinds = append(kinds, fmt.Sprintf("%d %s", d.Suffixes[suffix], clean(name)))
 	}
 	line(w, "%s: %s (%s)", d.Path, terminal.Plural(d.Files, "document"), list(kinds))
-	line(w, "  texts: a mean of %d characters%s", d.Characters/d.Read, spoken(d.Languages))
+	line(w, "  texts: a mean of %d characters%s", d.Characters/d.Read, spoken(d.Language))
 	for i, f := range d.Unusable {
 		if i == 3 {
 			line(w, "  ... and %d more that cannot be used", len(d.Unusable)-i)
@@ -156,16 +156,12 @@ func (d *Documents) describe(w io.Writer) {
 	}
 }
 
-// spoken formats the languages of texts.
-func spoken(of []source.LanguageShare) string {
-	var all []string
-	for _, l := range of {
-		all = append(all, fmt.Sprintf("%s %.0f %%", named(l.Language), 100*l.Share))
-	}
-	if len(all) == 0 {
+// spoken says in which language texts are.
+func spoken(language string) string {
+	if language == "" {
 		return ""
 	}
-	return "; " + strings.Join(all, ", ")
+	return ", in " + named(language)
 }
 
 // list joins the first few of several names.

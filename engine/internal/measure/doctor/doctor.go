@@ -127,7 +127,7 @@ func (k Source) look(ctx context.Context, o Options, labels map[string]int, r *R
 	return nil
 }
 
-// texts finds unusable rows, and a mix of languages.
+// texts finds unusable rows, and labels that are read in another way than they are written.
 func (s *Set) texts(r *Report) {
 	for _, note := range s.Respelt {
 		r.add(Finding{Check: "written", Severity: Info, Count: 1, Message: s.Name + ": " + note, Advice: "nothing has to be done; --fix writes them as they are read"})
@@ -139,41 +139,6 @@ func (s *Set) texts(r *Report) {
 			Advice:  "correct or remove them: they are left out",
 		})
 	}
-	var texts iter.Seq[string] = func(yield func(string) bool) {
-		for _, row := range s.Rows {
-			if !yield(row.Text) {
-				return
-			}
-		}
-	}
-	mix := source.Languages(texts)
-	if len(mix) < 2 {
-		return
-	}
-	f := Finding{
-		Check: "languages", Severity: Info, Message: s.Name + ": the texts are in several languages:",
-		Advice: "an embedder for one language finds little in others: minilm knows English alone",
-	}
-	for i, share := range mix {
-		if i > 0 {
-			f.Message += ","
-		}
-		f.Message += fmt.Sprintf(" %.0f %% %s", 100*share.Share, share.Language)
-	}
-	wanted := map[string]bool{}
-	for _, share := range mix[1:] {
-		wanted[share.Language] = true
-	}
-	for _, row := range s.Rows[:min(len(s.Rows), 5000)] {
-		if len(f.Rows) == maxPlaces {
-			break
-		}
-		if l := source.Language(row.Text); wanted[l] {
-			f.Rows = append(f.Rows, row.place(l))
-		}
-	}
-	f.Count = len(s.Rows)
-	r.add(f)
 }
 
 // Severity says how bad a finding is.

@@ -138,14 +138,6 @@ func TestLook(t *testing.T) {
 			want: []string{"error unknown 2: 2 3"}, quick: []string{"error unknown 2:"},
 		},
 		{name: "rows that cannot be used", knowledge: plenty("", "order"), want: []string{"warning invalid 1: 22"}},
-		{
-			name: "languages", knowledge: []string{
-				"where is the parcel that I ordered last week", "order", "I have lost my card and need a new one now", "card",
-				"please cancel my subscription at once, thank you", "order", "wo ist das Paket, das ich letzte Woche bestellt habe", "order",
-				"ich habe meine Karte verloren und brauche eine neue", "card", "bitte kündigen Sie sofort meinen Vertrag", "card",
-			},
-			want: []string{"info languages 6: 2 3", "warning few 2: 2 3"},
-		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, quick := range []bool{false, true} {

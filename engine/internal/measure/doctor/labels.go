@@ -383,7 +383,6 @@ func (k *Source) suspects(ctx context.Context, r *Report) {
 	if len(votes) < fewVotes {
 		return // shares of so few say nothing
 	}
-	k.merges(votes, r)
 	found := k.join(votes)
 	if len(found) == 0 {
 		return

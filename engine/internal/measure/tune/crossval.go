@@ -11,63 +11,11 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 )
 
-// This file chooses among values by cross-validation, and tests whether the choice is better than
-// the present value by more than chance.
-//
-// Items are split into folds; items with the same text share one. For each fold in turn, a value is
+// This file splits items into folds, and tests whether what was chosen by cross-validation is better
+// by more than chance. Items with the same text share a fold. For each fold in turn, a value is
 // chosen on all other folds and scored on this one, so that no item is scored under a choice that
 // it took part in (Stone, "Cross-validatory choice and assessment of statistical predictions",
 // Journal of the Royal Statistical Society B 36:111-147, 1974).
-//
-// It does not know what a value is, or what a score measures.
-
-// Choice is the value chosen on all items, with the worth of choosing on items that took no part in
-// it.
-type Choice struct {
-	Best int // on all items; if the gain is not better than chance, the first value counts
-	// Means are the mean scores of the values over all items.
-	Means []float64
-	// Chosen has, for each item, the score of the value chosen without its fold.
-	Chosen []float64
-	Gain   Difference // of Chosen over the first value's scores
-}
-
-// Choose chooses among values by their scores for each item, all between 0 and 1. The first value
-// is the present one; among equals the first wins.
-func (f Folds) Choose(scores [][]float64) Choice {
-	all := f.All()
-	c := Choice{Chosen: make([]float64, len(all))}
-	for fold := range f.Count {
-		train, test := f.Of(fold)
-		best := highest(scores, train)
-		for _, i := range test {
-			c.Chosen[i] = scores[best][i]
-		}
-	}
-	for _, of := range scores {
-		c.Means = append(c.Means, mean(of, all))
-	}
-	c.Best, c.Gain = highest(scores, all), f.Compare(scores[0], c.Chosen)
-	return c
-}
-
-func highest(scores [][]float64, items []int) int {
-	best := 0
-	for v := range scores {
-		if mean(scores[v], items) > mean(scores[best], items) {
-			best = v
-		}
-	}
-	return best
-}
-
-func mean(scores []float64, items []int) float64 {
-	sum := 0.0
-	for _, i := range items {
-		sum += scores[i]
-	}
-	return sum / float64(len(items))
-}
 
 // confidence is that of each bound of a Difference alone. Both bounds hold in nine of ten cases.
 const confidence = .95

@@ -3,7 +3,6 @@ package tune
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -78,50 +77,5 @@ func TestCompare(t *testing.T) {
 		if got := student(freedom); math.Abs(got-want) > 1e-7 {
 			t.Errorf("%d degrees of freedom: %v, want %v", freedom, got, want)
 		}
-	}
-}
-
-// TestChoose: of values that are equally good none is better by more than chance, though
-// the best of many looks so where it was chosen; one that is better is chosen.
-func TestCrossvalChoose(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	var texts []string
-	for i := range 300 {
-		texts = append(texts, fmt.Sprint(i))
-	}
-	f, err := SplitFolds(texts, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	draw := func(shares ...float64) [][]float64 {
-		var scores [][]float64
-		for _, share := range shares {
-			of := make([]float64, len(texts))
-			for i := range of {
-				if random.Float64() < share {
-					of[i] = 1
-				}
-			}
-			scores = append(scores, of)
-		}
-		return scores
-	}
-	kept, looked, found := 0, 0, 0
-	const draws = 400
-	for range draws {
-		c := f.Choose(draw(.7, .7, .7, .7, .7, .7, .7, .7))
-		if c.Best != 0 && c.Means[c.Best] > c.Means[0] {
-			looked++
-		}
-		if c.Best != 0 && c.Gain.Better() {
-			kept++
-		}
-		if c := f.Choose(draw(.7, .7, .85)); c.Best == 2 && c.Gain.Better() {
-			found++
-		}
-	}
-	// One in twenty and two standard errors.
-	if most := int(draws*.05 + 2*math.Sqrt(draws*.05*.95)); kept > most || looked < draws/2 || found < draws*9/10 {
-		t.Errorf("of %d: kept by chance %d, looked better %d, found the better one %d", draws, kept, looked, found)
 	}
 }

@@ -2,6 +2,7 @@ package tune
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -77,8 +78,8 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 	case len(names) == 1:
 		s.Variable = names[0]
 	case s.Weights == "":
-		return s, append(missed, bounded.ErrorAt(p.Range, "Nothing to tune",
-			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in accuracy = var.y in the config of the election, or in weights = var.y where the election learns them. This pipeline has neither. It tries other values only of arguments that are named.`)...)
+		return s, append(missed, diagnostic(p.Range, "Nothing to tune",
+			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in accuracy = var.y in the config of the election, or in weights = var.y where the election learns them. This pipeline has neither. racflow eval --sweep tries values of any argument.`)...)
 	}
 	return s, nil
 }
@@ -180,13 +181,25 @@ func (d doubt) of(margin, agreement float64) float64 {
 	return margin
 }
 
+// ValueOf returns the value of a variable of a file.
+func ValueOf(f *pipeline.File, name string) string {
+	for _, v := range f.Variables {
+		if v.Name == name {
+			return v.Value
+		}
+	}
+	return ""
+}
+
+func diagnostic(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
+}
+
 // Options say what to tune for.
 type Options struct {
 	Goal      Goal
-	Folds     int           // parts of the items, each held out once; at least 2
-	Threshold string        // the variable to find, if the file has several thresholds
-	Over      []eval.Target // arguments and variables whose values are tried
-	Metric    Metric        // by which values are chosen
+	Folds     int    // parts of the items, each held out once; at least 2
+	Threshold string // the variable to find, if the file has several thresholds
 	// Promise is the goal for the flag rule's threshold (flagging.go); nil: it stays.
 	Promise *eval.PromiseGoal
 	Rows    int // how many rows of the knowledge replace the input; 0: none

@@ -263,7 +263,7 @@ func TestRun(t *testing.T) {
 			}
 			// What was found is a file of variables that the pipeline takes.
 			name := filepath.Join(b.dir, election+".hclvars")
-			if err := os.WriteFile(name, []byte(s.Variables(o, nil, o.Items, "rows.tsv", "00")), 0o600); err != nil {
+			if err := os.WriteFile(name, []byte(s.Variables(o, o.Items, "rows.tsv", "00")), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			_, faults := pipeline.Load(context.Background(), runtest.File, pipeline.Options{Getenv: os.LookupEnv, Dir: b.dir, Catalog: b.catalog, VarFiles: []string{name}})

@@ -198,18 +198,12 @@ func (s *Subject) arguments() map[string]string {
 	return all
 }
 
-// Assignment is a variable and its value, as HCL or bare text.
-type Assignment struct{ Variable, Value string }
-
-// Variables returns a file of variables for -var-file, with the kept values and those of the
+// Variables returns a file of variables for -var-file with the
 // outcome. input is the name of the file that they were found on, digest its SHA-256, and items its
 // number of scored rows.
-func (s *Subject) Variables(o Outcome, kept []Assignment, items int, input, digest string) string {
+func (s *Subject) Variables(o Outcome, items int, input, digest string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Written by racflow tune, for -var-file. Measure on other rows than these:\n%s%s, %d items of %q\n", mark, digest, items, input)
-	for _, a := range kept {
-		fmt.Fprintf(&b, "%s = %s\n", a.Variable, a.hcl())
-	}
 	if s.Variable != "" && !o.Stays {
 		fmt.Fprintf(&b, "%s = %s\n", s.Variable, format(o.Threshold))
 	}
@@ -227,15 +221,6 @@ func (s *Subject) writeFound(b *strings.Builder, found Found) {
 			fmt.Fprintf(b, "%s = %s\n", s.More[name], hclOf(value))
 		}
 	}
-}
-
-// hcl returns the value as an expression; if it is not one, as a text.
-func (a Assignment) hcl() string {
-	e, diags := bounded.ParseExpression([]byte(a.Value), a.Variable)
-	if diags.HasErrors() || len(e.Variables()) > 0 {
-		return hclOf(a.Value)
-	}
-	return a.Value
 }
 
 func format(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }

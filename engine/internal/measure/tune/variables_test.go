@@ -69,12 +69,10 @@ func TestTuneNote(t *testing.T) {
 		t.Fatalf("digest %s, error %v", digest, err)
 	}
 	s := Subject{Variable: "doubt", Weights: "weights", Argument: "weights", More: map[string]string{"leader": "leads", "scale": "scale"}}
-	text := s.Variables(Outcome{Threshold: .123456789, Found: Found{"weights": map[string]float64{"knn": 2, "llm": .5}, "leader": "the \"${best}\""}}, []Assignment{{"k", "15"}, {"fusion", "rrf"}}, 3, "rows.tsv", digest)
+	text := s.Variables(Outcome{Threshold: .123456789, Found: Found{"weights": map[string]float64{"knn": 2, "llm": .5}, "leader": "the \"${best}\""}}, 3, "rows.tsv", digest)
 	want := `# Written by racflow tune, for -var-file. Measure on other rows than these:
 # tuned on sha256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad, 3 items of "rows.tsv"
-k      = 15
-fusion = "rrf"
-doubt  = 0.123457
+doubt = 0.123457
 weights = {
   knn = 2
   llm = 0.5

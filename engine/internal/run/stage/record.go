@@ -287,15 +287,6 @@ func (g *Graph) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.
 	return found, errs
 }
 
-// Around returns a candidate of the last retrieve or rerank stage with the text of up to n
-// chunks before and after it in its document.
-func (g *Graph) Around(ctx context.Context, c sdk.Candidate, n int) (sdk.Candidate, error) {
-	if g.found < 0 {
-		return c, nil
-	}
-	return g.stages[g.found].knowledge.Around(ctx, c, n)
-}
-
 // citations returns the passages that the elected answer cites, in its order; nil if no voter gave
 // it to a prompt with passages.
 func (g *Graph) citations(rec *Record) []outcome.Citation {

@@ -189,8 +189,6 @@ type Asking struct {
 	Bold     bool   // make matches bold with escape sequences
 	// Terms finds the matching words; nil: it marks none.
 	Terms *eval.QuestionTerms
-	// Judgement says whether the passages are likely to answer the question.
-	Judgement eval.Judgement
 }
 
 // Ask writes the outcome of one question: the answer with the passages that it cites, or why there
@@ -215,12 +213,6 @@ func Ask(w io.Writer, r outcome.Result, a Asking) error {
 		}
 	case len(r.Candidates) == 0:
 		fmt.Fprintln(out, "No passage was found.")
-	case a.Judgement.Unlikely:
-		warning := fmt.Sprintf("Probably nothing here answers this (the probability that something does is %.0f %%). The nearest passages:", 100*a.Judgement.Probability)
-		for _, line := range terminal.Wrap(warning, a.Width) {
-			fmt.Fprintln(out, line)
-		}
-		fmt.Fprintln(out)
 	}
 	if r.Answer == "" || r.Failure != nil {
 		a.passages(out, r)

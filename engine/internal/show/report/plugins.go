@@ -189,37 +189,6 @@ func Models(w io.Writer, all []plan.Model) error {
 // bounds explains the brackets after a difference.
 const bounds = "[bounds that hold with 95 % confidence each]"
 
-// Tried writes for people the results of trying values, and what to do.
-func Tried(w io.Writer, m tune.Metric, all []tune.ValueTried) error {
-	for _, t := range all {
-		tw := terminal.NewTable(w)
-		fmt.Fprintf(tw, "%s\t%s\t\n", t.Name, strings.ToUpper(m.String()))
-		for i, mean := range t.Choice.Means {
-			value, note := t.Values[i], ""
-			if i == 0 {
-				value, note = cmp.Or(value, "as it is"), "the file's"
-			}
-			fmt.Fprintf(tw, "%s\t%.4f\t%s\n", value, mean, note)
-		}
-		if err := tw.Flush(); err != nil {
-			return err
-		}
-		best, better := t.Best()
-		what := t.Name
-		if better {
-			what = t.Setting(best)
-		}
-		if _, err := fmt.Fprintf(w, "%s\n\n", kept(what, better, t.Choice.Gain)); err != nil {
-			return err
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "%s\n\n", bounds)
-	return err
-}
-
 // Tune writes the results of tuning for people: the trade-off curve and the value of the choice,
 // all measured on rows that they were not found on, and the promise, if it is not nil.
 func Tune(w io.Writer, s tune.Subject, o tune.Outcome, promised *tune.FlagPromise) error {
@@ -306,8 +275,6 @@ func kept(what string, kept bool, gain tune.Difference) string {
 
 // tunedJSON is the JSON form of the results of tuning.
 type tunedJSON struct {
-	Metric    string       `json:"metric"`
-	Values    []triedJSON  `json:"values,omitempty"`    // arguments that were tried
 	Items     int          `json:"items,omitempty"`     // rows that tuning used for thresholds and weights
 	Folds     int          `json:"folds,omitempty"`     //
 	Variable  string       `json:"variable,omitempty"`  // of the threshold
@@ -319,15 +286,6 @@ type tunedJSON struct {
 	Tuned     float64      `json:"tuned,omitempty"`     // with everything sent and weights tuned on other rows
 	Promise   *promiseJSON `json:"promise,omitempty"`   //
 	Variables string       `json:"variables,omitempty"` // the file of variables with these values
-}
-
-type triedJSON struct {
-	Target string          `json:"target"`
-	Values []string        `json:"values"` // the first is the file's
-	Means  []float64       `json:"means"`
-	Best   string          `json:"best"`
-	Kept   bool            `json:"kept"` // the best is better than the file's by more than chance
-	Gain   tune.Difference `json:"gain"`
 }
 
 type promiseJSON struct {
@@ -342,12 +300,8 @@ type promiseJSON struct {
 }
 
 // TunedJSON returns the results of tuning in their JSON form.
-func TunedJSON(m tune.Metric, tried []tune.ValueTried, s tune.Subject, o tune.Outcome, promised *tune.FlagPromise, variables string) any {
-	t := tunedJSON{Metric: m.String(), Variables: variables}
-	for _, v := range tried {
-		best, kept := v.Best()
-		t.Values = append(t.Values, triedJSON{v.Name, v.Values, v.Choice.Means, best, kept, v.Choice.Gain})
-	}
+func TunedJSON(s tune.Subject, o tune.Outcome, promised *tune.FlagPromise, variables string) any {
+	t := tunedJSON{Variables: variables}
 	if !s.Nothing() {
 		t.Items, t.Folds, t.Variable, t.Weighted, t.Accuracy, t.Tuned = o.Items, o.Folds, s.Variable, s.Weights, o.Plain, o.Fitted
 		if o.Found != nil {

@@ -10,81 +10,10 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file judges the result of a search without reading it as a language model does: which words
-// of the question matched, and whether any passage found is likely to answer it.
-//
-// A search always finds something. Its scores do not say whether that answers the question: they
-// are comparable only within one question. Judge uses two features that mean the same for each
-// question: the cosine of the nearest candidate, and the share of the question's words, weighted by
-// idf among the candidates, that one of the first five has. A logistic regression turns them into a
-// probability. It is fitted on four collections with equal weight, where half of the questions have
-// an answer: the example documentation (54 questions), Anthropic's nine codebases (124), SciFact
-// (300 claims) and CLINC150 as a list of frequent questions (300 utterances, and 300 that are out
-// of its scope). Questions without an answer are those about another of these collections
-// ("foreign"), and the collection's own with all documents left out that answer them ("near").
-//
-// The table shows, for each collection and a model fitted on the other three, the area under the
-// ROC curve over all, foreign and near questions; then the percentage of questions that Judge calls
-// unlikely.
-//
-//	                     AUC all  foreign  near   has answer  foreign  near
-//	minilm
-//	  documentation          .83      .98   .68           13       96    22
-//	  nine codebases         .96     1.00   .91            0       93    19
-//	  CLINC150               .92     1.00   .83            0       73     2   out of scope: .92, 7
-//	  SciFact                .83      .96   .70            0       44     0
-//
-// So Judge recognises a question about something else, but mostly not one that the documents come
-// close to. It judges by minilm's cosines alone: those of another embedder have another distribution, and
-// words alone do not carry over well enough (an AUC of .76). All collections are English: in another
-// language only its analyzer's own stop words are left out.
-//
-// The judgement changes nothing: passages are shown all the same.
-
-// inspected is the number of best candidates whose coverage counts.
-const inspected = 5
-
-// The logistic regression (Platt, "Probabilistic outputs for support vector machines", 1999) as fitted to
-// the collections that the comment above names, by the cosines of minilm.
-const (
-	offset        = -4.16
-	cosineWeight  = 5.29
-	coveredWeight = 3.66
-	unlikely      = .15 // a person is warned below this probability
-)
-
-// Judgement says whether any candidate is likely to answer the question.
-type Judgement struct {
-	Unlikely bool // probably none answers it
-	// Probability that one answers it, if half of all questions have an answer; NaN: nothing was judged.
-	Probability float64
-}
-
-// Judge judges a question's best candidates, best first as a pipeline left them. embedder is its name in
-// the file. It judges nothing if no vectors of minilm were compared, or no word of the question tells
-// passages apart.
-func (t *QuestionTerms) Judge(embedder string, best []sdk.Candidate) Judgement {
-	cosine, covered := math.NaN(), 0.
-	for i, c := range best {
-		if dense := float64(c.Dense); !math.IsNaN(dense) && !(cosine >= dense) {
-			cosine = dense
-		}
-		if i < inspected && t.total > 0 {
-			covered = max(covered, t.covered(searched(c)))
-		}
-	}
-	if embedder != "minilm" || math.IsNaN(cosine) || t.total == 0 {
-		return Judgement{Probability: math.NaN()}
-	}
-	p := 1 / (1 + math.Exp(-(offset + cosineWeight*cosine + coveredWeight*covered)))
-	return Judgement{Unlikely: p < unlikely, Probability: p}
-}
-
 // QuestionTerms are the words of a question that tell passages apart, each with a weight.
 type QuestionTerms struct {
 	analyzer support.Analyzer
 	weights  map[string]float64
-	total    float64
 }
 
 // asking are words that turn a sentence into a question and that its answer seldom has. The
@@ -121,9 +50,7 @@ func QuestionTermsOf(question, analyzer string, among []sdk.Candidate) *Question
 	}
 	n := float64(len(among))
 	for word := range t.weights {
-		weight := math.Log(1 + (n-float64(in[word])+.5)/(float64(in[word])+.5))
-		t.weights[word] = weight
-		t.total += weight
+		t.weights[word] = math.Log(1 + (n-float64(in[word])+.5)/(float64(in[word])+.5))
 	}
 	return t
 }
@@ -163,15 +90,6 @@ func (t *QuestionTerms) in(text string) map[string]bool {
 		}
 	}
 	return found
-}
-
-// covered returns the share of the terms, by weight, that a text has, from 0 to 1.
-func (t *QuestionTerms) covered(text string) float64 {
-	sum := 0.0
-	for word := range t.in(text) {
-		sum += t.weights[word]
-	}
-	return min(1, sum/t.total)
 }
 
 // Densest returns the position of the first of the n successive texts, such as lines, that together

@@ -1,140 +1,20 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/result"
-	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/engine/internal/workspace"
-	"github.com/racflow/racflow/engine/internal/workspace/expect"
 )
-
-const exportLong = `The rows are a source for a knowledge: a voter such as linear learns from them, and then answers without the run's
-language models. RUN is the id of a run that is kept (racflow runs list shows them), or newest.
-
-  racflow run -var model=gpt-4o-mini --input unlabelled.tsv pipelines/intent.hcl
-  racflow export newest --confidence 0.9 --output distilled.jsonl
-  racflow run -var train=distilled.jsonl pipelines/intent.hcl
-
-Left out are items that are flagged, failed, lack a voter or have no answer, and texts that were answered in
-different ways. Where the election estimates no confidence, agreement counts, which is no probability. Each
-row says where its label is from: confidence, voters, models, who decided it, run and time; meta = [] leaves
-that out. The input is read again, and has to be as it was.`
-
-// exporting is racflow export.
-type exporting struct {
-	state, to, format string
-	sure              float64
-}
-
-func newExport() *cobra.Command {
-	var x exporting
-	c := &cobra.Command{
-		Use:   "export RUN",
-		Short: "Write the sure answers of a run as labelled rows, for use as examples",
-		Long:  exportLong,
-		Example: `  racflow export newest --confidence 0.9
-  racflow export newest --confidence 0.9 --output distilled.jsonl
-  racflow export run-000001 --output rows.tsv`,
-		Args: words(1, "name one run, or newest; racflow runs list shows them"),
-		RunE: x.run,
-	}
-	c.Flags().Float64Var(&x.sure, "confidence", 0.9, "export answers of at least this `CONFIDENCE`, above 0 and at most 1")
-	c.Flags().StringVarP(&x.to, "output", "o", "", "write rows to `FILE` (- is standard output)")
-	c.Flags().StringVar(&x.format, "format", "", "write jsonl or tsv: `FORMAT` (default: by the output's name, else jsonl)")
-	c.Flags().StringVar(&x.state, "state", stateDir, "`DIR` that keeps runs")
-	return c
-}
-
-// check finds the format, and refuses what is not possible.
-func (x *exporting) check() error {
-	if !(x.sure > 0 && x.sure <= 1) {
-		return fmt.Errorf("--confidence %v: it is a share above 0, and at most 1", x.sure)
-	}
-	if x.format == "" {
-		x.format = string(source.JSONL)
-		if x.to != "-" && source.Is(x.to) {
-			x.format = string(source.FormatOf(x.to))
-		}
-	}
-	if x.format != string(source.JSONL) && x.format != string(source.TSV) {
-		return fmt.Errorf("unknown format %q: use jsonl or tsv", x.format)
-	}
-	return nil
-}
-
-func (x *exporting) run(c *cobra.Command, args []string) (err error) {
-	if err := x.check(); err != nil {
-		return err
-	}
-	runs, id, err := runOf(x.state, args[0])
-	if err != nil {
-		return err
-	}
-	e, err := expect.ReadAnswers(runs, id, x.sure)
-	if err != nil {
-		return err
-	}
-	if len(e.Rows) == 0 {
-		reportExport(c.ErrOrStderr(), e)
-		if e.Surest > 0 {
-			return fmt.Errorf("run %s has no answer as sure as %v; the surest has %.3f: lower --confidence", e.Run.ID, x.sure, e.Surest)
-		}
-		return fmt.Errorf("run %s has no answer to export", e.Run.ID)
-	}
-	file, err := disk.OpenOutput(x.to, terminal.Data(c.OutOrStdout()), e.Run.Input.Path, e.Run.File)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	out := bufio.NewWriter(file)
-	if err = expect.WriteAnswers(out, source.Format(x.format), e.Rows); err == nil {
-		err = out.Flush()
-	}
-	if err == nil {
-		err = file.Commit()
-	}
-	if err != nil {
-		return fmt.Errorf("write rows: %w", err)
-	}
-	reportExport(c.ErrOrStderr(), e)
-	return nil
-}
-
-// reportExport says how many items have become rows, and why others have not.
-func reportExport(w io.Writer, e *expect.AnswerExport) {
-	fmt.Fprintf(w, "run %s: %s from %s", e.Run.ID, terminal.Plural(len(e.Rows), "row"), terminal.Plural(e.Items, "item"))
-	var left []string
-	for _, part := range []struct {
-		n   int
-		why string
-	}{
-		{e.Unsure, "not sure enough"}, {e.Flagged, "flagged"}, {e.Undecided, undecided}, {e.Failed, "failed"}, {e.Provisional, "provisional"},
-		{e.Unreached, "not reached"}, {e.Contradicted, "with a text that was answered in another way, too"}, {e.Repeated, "with a text that has a row"},
-	} {
-		if part.n > 0 {
-			left = append(left, fmt.Sprintf("%d %s", part.n, part.why))
-		}
-	}
-	if len(left) > 0 {
-		fmt.Fprintf(w, "; left out: %s", strings.Join(left, ", "))
-	}
-	fmt.Fprintln(w)
-	if e.ByAgreement > 0 {
-		fmt.Fprintf(w, "note: of %s the election estimates no confidence: their agreement counts, which is the share of the votes and no probability\n", terminal.Plural(e.ByAgreement, "row"))
-	}
-}
 
 // resultFlags are the flags of verbs that write results.
 type resultFlags struct {
