@@ -43,7 +43,7 @@ knowledge "docs" {
     config { size = 200 }
   }
 
-  # How many of them: -set questions.n=5.
+  # How many of them, and how many chunks share a request: -set questions.n=5 -set questions.pack=4.
   enrich "keywords" {
     use   = "keywords"
     model = model.llm

@@ -23,19 +23,23 @@ import (
 // enrichers keywords and questions: words or sentences that people may search for who
 // want the passage (document expansion).
 //
-// A request holds a passage and the document's title, never the document. Of a document
-// batch_size passages are worked on at a time.
+// A request holds a passage, or with pack several of one document, numbered, and the
+// document's title, never the document. Of a document batch_size passages are worked on
+// at a time. Passages of a pack are of one batch; one that the answer lacks is asked
+// about alone.
 //
 // Models answer about a passage in many forms, whatever the prompt asks for, and all of these
 // are read: lists with numbers or bullets, lines, commas, JSON; inside a code fence, behind a
-// sentence, or truncated. Terms lose quotes and emphasis. Of those that differ only in
+// sentence, or truncated. About several, they answer with the object that they are asked for. Terms lose quotes and emphasis. Of those that differ only in
 // case one is taken, at most n in all, and none that is longer than its kind allows.
 //
-// The terms of each passage are cached by the request that asks about it, so that a change
-// in a document asks about what has changed.
+// The terms of each passage are cached by the request that would ask about it alone,
+// and pack. With which passages it was packed does not count, so that a change in a
+// document asks about what has changed.
 //
 // Titles and passages stand between delimiters that they cannot close. A passage that
-// misleads the model all the same spoils its own terms. A passage fails alone; retries, limits and budgets are the engine's.
+// misleads the model all the same spoils its own terms, and with pack those of the
+// passages beside it. A passage fails alone; retries, limits and budgets are the engine's.
 
 // ExpandConfig is embedded in the configs of the enrichers.
 type ExpandConfig struct {
@@ -43,8 +47,9 @@ type ExpandConfig struct {
 	Temperature float64  `config:"temperature" default:"0" min:"0" max:"100" doc:"How varied the answers are; 0 gives the likeliest text."`
 	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of the answer for one passage, without what a model thinks before it; 0: enough for n; -1: no limit."`
 	BatchSize   int      `config:"batch_size" affects_output:"false" default:"8" min:"1" doc:"How many passages of a document are asked about at a time."`
+	Pack        int      `config:"pack" default:"1" min:"1" max:"100" doc:"How many passages of a batch are asked about in one request."`
 	System      sdk.Path `config:"system" doc:"A Go template to write the system message with, in place of the built-in one; it may use .N and join."`
-	Prompt      sdk.Path `config:"prompt" doc:"A Go template to write the user's message with, in place of the built-in one; it may use .N, .Title, .Texts and join."`
+	Prompt      sdk.Path `config:"prompt" doc:"A Go template to write the user's message with, in place of the built-in one; it may use .N, .Title, .Texts, .Packed and join."`
 }
 
 // Expansion is what distinguishes one enricher from another.
@@ -58,9 +63,10 @@ type Expansion struct {
 
 // ExpandData is what the templates see.
 type ExpandData struct {
-	N     int      // how many terms a passage gets
-	Title string   // of the document, between <title> and </title>; empty: it has none. Always empty in the system message
-	Texts []string // the passage, between <chunk> and </chunk>. None in the system message
+	N      int      // how many terms a passage gets
+	Title  string   // of the document, between <title> and </title>; empty: it has none. Always empty in the system message
+	Texts  []string // the passages: one between <chunk> and </chunk>, or several between <chunk 1> and </chunk 1> and so on. None in the system message
+	Packed bool     // the answer is to be a JSON object: number of the passage to a list of its terms
 }
 
 const (
@@ -82,13 +88,15 @@ func New(k Expansion, c ExpandConfig, n int, setup sdk.Setup) (sdk.Enricher, err
 
 // CheckExpansion reports the errors that tags cannot find: sdk.ArgumentErrors.
 func CheckExpansion(k Expansion, c ExpandConfig, n int) error {
+	var errs api.Errors
+	errs.Require(c.Pack <= c.BatchSize, "pack", "it must be at most batch_size: the passages of a request are of one batch")
 	_, err := load(k, c, n)
-	return errors.Join(err, c.Config.Check())
+	return errors.Join(errs.Err(), err, c.Config.Check())
 }
 
 func load(k Expansion, c ExpandConfig, n int) (fewshot.Pair, error) {
 	return fewshot.LoadPair(c.System, c.Prompt, [2]string{k.System, k.Prompt}, ".Texts", `join .Texts "\n"`,
-		ExpandData{N: n, Texts: []string{fewshot.Passage}}, ExpandData{}, ExpandData{N: n, Title: "title", Texts: []string{"text"}})
+		ExpandData{N: n, Texts: []string{fewshot.Passage}}, ExpandData{}, ExpandData{N: n, Title: "title", Texts: []string{"text", "text"}, Packed: true})
 }
 
 type expandEnricher struct {
@@ -103,9 +111,9 @@ type expandEnricher struct {
 // an answer, in another way. Templates count by themselves.
 const ExpandRevision = "1"
 
-// question asks for the terms of a text.
-func (e *expandEnricher) question(title, text string) (dialect.Request, error) {
-	d := ExpandData{N: e.n}
+// question asks for the terms of texts; packed asks for those of each text apart.
+func (e *expandEnricher) question(title string, texts []string, packed bool) (dialect.Request, error) {
+	d := ExpandData{N: e.n, Packed: packed}
 	system, err := e.System.Write(d)
 	if err != nil {
 		return dialect.Request{}, err
@@ -113,9 +121,16 @@ func (e *expandEnricher) question(title, text string) (dialect.Request, error) {
 	if title != "" {
 		d.Title = expandDelimiters.Wrap(titleTag, title)
 	}
-	d.Texts = []string{expandDelimiters.Wrap(chunkTag, text)}
+	for i, text := range texts {
+		tag := chunkTag
+		if packed {
+			tag = fmt.Sprint(chunkTag, " ", i+1)
+		}
+		d.Texts = append(d.Texts, expandDelimiters.Wrap(tag, text))
+	}
 	user, err := e.Prompt.Write(d)
 	r := e.Request(e.config.MaxTokens, e.n*e.kind.Tokens+40)
+	r.MaxTokens *= len(texts)
 	r.Temperature, r.Messages = &e.config.Temperature, []sdk.Message{
 		{Role: sdk.MessageSystem, Text: system, Shared: true},
 		{Role: sdk.MessageUser, Text: user},
@@ -177,18 +192,18 @@ func (w *expandWork) document(ctx context.Context, passages []sdk.Passage, from,
 		return
 	}
 	var calls errgroup.Group // without a context: answers to other requests are still cached
-	calls.SetLimit(w.config.BatchSize)
-	for _, p := range missing {
-		calls.Go(func() error {
-			err := w.failed.Over()
-			if err == nil {
-				err = w.ask(ctx, p)
-			}
-			if err != nil {
-				w.fail(err, p)
-			}
-			return nil
-		})
+	calls.SetLimit((w.config.BatchSize + w.config.Pack - 1) / w.config.Pack)
+	for batch := range slices.Chunk(missing, w.config.BatchSize) {
+		for pack := range slices.Chunk(batch, w.config.Pack) {
+			calls.Go(func() error {
+				if err := w.failed.Over(); err != nil {
+					w.fail(err, pack...)
+				} else {
+					w.ask(ctx, pack)
+				}
+				return nil
+			})
+		}
 	}
 	_ = calls.Wait()
 }
@@ -208,12 +223,12 @@ func (w *expandWork) distinct(passages []sdk.Passage, from, to int) (distinct []
 			continue
 		}
 		p := &passage{title: title, text: text, rows: []int{row}}
-		question, err := w.question(title, text) // not stored: a document may have many
+		question, err := w.question(title, []string{text}, false) // not stored: a document may have many
 		if err != nil {
 			w.fail(err, p)
 			continue
 		}
-		p.key = w.Key(question, "terms "+ExpandRevision, "1")
+		p.key = w.Key(question, "terms "+ExpandRevision, fmt.Sprint(w.config.Pack))
 		known[text], distinct = p, append(distinct, p)
 	}
 	return distinct
@@ -234,11 +249,7 @@ func (w *expandWork) take(p *passage, terms []string) {
 
 // recall takes cached terms and returns the other passages.
 func (w *expandWork) recall(ctx context.Context, passages []*passage) (missing []*passage, err error) {
-	keys := make([]sdk.Key, len(passages))
-	for i, p := range passages {
-		keys[i] = p.key
-	}
-	found, err := w.CacheGet(ctx, keys)
+	found, err := w.CacheGet(ctx, keys(passages))
 	if err != nil {
 		return nil, err
 	}
@@ -253,18 +264,89 @@ func (w *expandWork) recall(ctx context.Context, passages []*passage) (missing [
 	return missing, nil
 }
 
-// ask gets the terms of a passage with one request.
-func (w *expandWork) ask(ctx context.Context, p *passage) error {
-	leave, err := w.Turn(ctx, p.key)
+func keys(passages []*passage) []sdk.Key {
+	all := make([]sdk.Key, len(passages))
+	for i, p := range passages {
+		all[i] = p.key
+	}
+	return all
+}
+
+// together names the answer to a question about several passages.
+func together(passages []*passage) sdk.Key {
+	parts := []string{"together"}
+	for _, p := range passages {
+		parts = append(parts, string(p.key[:]))
+	}
+	return sdk.KeyOf(parts...)
+}
+
+// ask gets the terms of passages with one request, and those that its answer lacks with
+// a request each.
+func (w *expandWork) ask(ctx context.Context, passages []*passage) {
+	leave, err := w.Turn(ctx, keys(passages)...)
 	if err != nil {
-		return err
+		w.fail(err, passages...)
+		return
 	}
 	defer leave()
-	missing, err := w.recall(ctx, []*passage{p}) // an equal passage may have been asked about
-	if err != nil || len(missing) == 0 {
-		return err
+	missing, err := w.recall(ctx, passages) // an equal passage may have been asked about
+	if err != nil {
+		w.fail(err, passages...)
+		return
 	}
-	q, err := w.question(p.title, p.text)
+	if len(missing) > 1 {
+		var again []*passage
+		if again, err = w.askTogether(ctx, missing); err != nil {
+			w.fail(err, missing...)
+			return
+		}
+		missing = again
+	}
+	for _, p := range missing {
+		if err := w.askAlone(ctx, p); err != nil {
+			w.fail(err, p)
+		}
+	}
+}
+
+// askTogether returns the passages whose terms the answer lacks.
+func (w *expandWork) askTogether(ctx context.Context, passages []*passage) (again []*passage, err error) {
+	texts := make([]string, len(passages))
+	for i, p := range passages {
+		texts[i] = p.text
+	}
+	q, err := w.question(passages[0].title, texts, true)
+	if err != nil {
+		return nil, err
+	}
+	answered := false
+	err = w.Send(api.For(ctx, together(passages)), q, func(reply dialect.Reply, _ dialect.Request) error {
+		answered = true
+		text, err := reply.Choices[0].Written()
+		if err != nil {
+			return err
+		}
+		var found []*passage
+		var terms [][]string
+		for i, part := range w.kind.packed(text, len(passages)) {
+			if part = w.kind.clean(part, w.n); len(part) == 0 {
+				again = append(again, passages[i])
+				continue
+			}
+			found, terms = append(found, passages[i]), append(terms, part)
+		}
+		w.store(ctx, found, terms)
+		return nil
+	})
+	if err != nil && (answered && sdk.CodeOf(err) == sdk.CodeInvalid || api.BadRequest(err)) {
+		return passages, nil // one of them may be to blame, or they are too many
+	}
+	return again, err
+}
+
+func (w *expandWork) askAlone(ctx context.Context, p *passage) error {
+	q, err := w.question(p.title, []string{p.text}, false)
 	if err != nil {
 		return err
 	}
@@ -281,10 +363,19 @@ func (w *expandWork) ask(ctx context.Context, p *passage) error {
 		case len(terms) == 0:
 			return sdk.Invalid(fmt.Errorf("the model's answer holds no %s", w.kind.Name))
 		}
-		w.take(p, terms)
-		w.CachePut(ctx, []sdk.Key{p.key}, [][]byte{api.Value(terms)})
+		w.store(ctx, []*passage{p}, [][]string{terms})
 		return nil
 	})
+}
+
+// store gives passages their terms and caches them.
+func (w *expandWork) store(ctx context.Context, passages []*passage, terms [][]string) {
+	values := make([][]byte, len(passages))
+	for i, p := range passages {
+		w.take(p, terms[i])
+		values[i] = api.Value(terms[i])
+	}
+	w.CachePut(ctx, keys(passages), values)
 }
 
 // generous is how many times the tokens that a term usually has Kind.Tokens is.
@@ -300,18 +391,51 @@ func (e *expandEnricher) ForecastPassages(passages []sdk.Passage) (f sdk.Forecas
 			return f, err
 		}
 		f.Cached += len(distinct) - len(missing)
-		for _, p := range missing {
-			q, err := e.question(p.title, p.text)
-			if err != nil {
-				return f, err
+		for batch := range slices.Chunk(missing, e.config.BatchSize) {
+			for pack := range slices.Chunk(batch, e.config.Pack) {
+				one, err := e.forecast(pack)
+				if err != nil {
+					return f, err
+				}
+				f.Add(one)
 			}
-			one, err := e.Forecast(q, 1, 1, func(profile.Profile) int { return e.n * e.kind.Tokens / generous })
-			if err != nil {
-				return f, err
-			}
-			f.Add(one)
 		}
 	}
+	return f, nil
+}
+
+// forecast is what passages take that are asked about in one request: at most, each is asked
+// about alone as well, since the answer lacks its terms.
+func (e *expandEnricher) forecast(pack []*passage) (f sdk.Forecast, err error) {
+	each := e.n * e.kind.Tokens / generous
+	if len(pack) > 1 {
+		texts := make([]string, len(pack))
+		for i, p := range pack {
+			texts[i] = p.text
+		}
+		q, err := e.question(pack[0].title, texts, true)
+		if err == nil {
+			f, err = e.Forecast(q, 1, 1, func(profile.Profile) int { return each * len(pack) })
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	for _, p := range pack {
+		q, err := e.question(p.title, []string{p.text}, false)
+		if err != nil {
+			return f, err
+		}
+		one, err := e.Forecast(q, 1, 1, func(profile.Profile) int { return each })
+		if err != nil {
+			return f, err
+		}
+		if len(pack) > 1 {
+			one.Requests, one.Likely, one.Answers = 0, sdk.Usage{}, 0
+		}
+		f.Add(one)
+	}
+	f.Answers = len(pack)
 	return f, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -59,6 +60,16 @@ func texts(value gjson.Result, depth int) (all []string) {
 	return all
 }
 
+// numbers fills in the parts that an object numbers, {"1": [...]}. Truncated values are left out.
+func (k Expansion) numbers(value gjson.Result, parts [][]string) {
+	value.ForEach(func(name, v gjson.Result) bool {
+		if i := index(digits(name.Str), len(parts)); i >= 0 && gjson.Valid(v.Raw) {
+			parts[i] = k.part(v)
+		}
+		return true
+	})
+}
+
 // part returns the terms in a value. A single text may hold them all.
 func (k Expansion) part(value gjson.Result) []string {
 	all := texts(value, 0)
@@ -66,6 +77,11 @@ func (k Expansion) part(value gjson.Result) []string {
 		return k.lines(all[0])
 	}
 	return all
+}
+
+// digits is the number in a name such as "chunk 2".
+func digits(name string) string {
+	return strings.TrimFunc(name, func(r rune) bool { return r < '0' || r > '9' })
 }
 
 var (
@@ -124,6 +140,32 @@ func (k Expansion) lines(text string) []string {
 		all = append(all, strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(",;|、，；", r) })...)
 	}
 	return all
+}
+
+// packed reads the terms of n passages from the object that was asked for; empty for a passage
+// that the answer lacks.
+func (k Expansion) packed(text string, n int) [][]string {
+	parts := make([][]string, n)
+	text = codeFence.ReplaceAllString(fewshot.Clip(text, maxAnswer), "")
+	if value, ok := object(text); ok && value.IsObject() {
+		k.numbers(value, parts)
+		value.ForEach(func(_, inside gjson.Result) bool { // it may be the value of the only property
+			if inside.IsObject() {
+				k.numbers(inside, parts)
+			}
+			return false
+		})
+	}
+	return parts
+}
+
+// index is that of the passage with a number, or -1.
+func index(number string, n int) int {
+	i, err := strconv.Atoi(number)
+	if err != nil || i < 1 || i > n {
+		return -1
+	}
+	return i - 1
 }
 
 // clean makes terms of what was read, at most n.

@@ -56,6 +56,37 @@ func TestList(t *testing.T) {
 	}
 }
 
+func TestPacked(t *testing.T) {
+	all := [][]string{{"lost card", "blocking"}, {"fee"}}
+	tests := []struct {
+		name string
+		text string
+		want [][]string
+	}{
+		{"an object", `{"1": ["lost card", "blocking"], "2": ["fee"]}`, all},
+		{"with names, texts for lists", "```\n{\"chunk 2\": \"fee\", \"chunk 1\": \"lost card, blocking\"}\n```", all},
+		{"inside another", `{"keywords": {"1": ["lost card", "blocking"], "2": ["fee"]}}`, all},
+		{"lists without numbers", `[["lost card", "blocking"], ["fee"]]`, [][]string{nil, nil}},
+		{"one is missing", `{"2": ["fee"]}`, [][]string{nil, {"fee"}}},
+		{"one is empty", `{"1": [], "2": ["fee"]}`, [][]string{nil, {"fee"}}},
+		{"numbers that nobody gave", `{"0": ["x"], "2": ["fee"], "3": ["y"]}`, [][]string{nil, {"fee"}}},
+		{"cut", `{"1": ["lost card", "blocking"], "2": ["fee", "fr`, [][]string{{"lost card", "blocking"}, nil}},
+		{"a list that belongs to nobody", "1. lost card\n2. blocking\n3. fee", [][]string{nil, nil}},
+		{"nothing", "I cannot.", [][]string{nil, nil}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := keywords.packed(test.text, 2)
+			for i := range got {
+				got[i] = keywords.clean(got[i], 4)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestDeepAnswers(t *testing.T) {
 	size := 1 << 20
 	if testing.Short() {
@@ -64,6 +95,7 @@ func TestDeepAnswers(t *testing.T) {
 	start := time.Now()
 	for _, deep := range []string{strings.Repeat(`[`, size), strings.Repeat("[\n", size/2), strings.Repeat(`{"a":`, size/4), strings.Repeat("1: a ", size/4)} {
 		keywords.list(deep, false)
+		keywords.packed(deep, 3)
 	}
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("it took %s", took)
@@ -75,13 +107,19 @@ func FuzzRead(f *testing.F) {
 	f.Add("Passage 1:\n- a\n[2]: b", false)
 	f.Fuzz(func(t *testing.T, text string, cut bool) {
 		for _, k := range []Expansion{keywords, questions} {
-			terms := k.clean(k.list(text, cut), 4)
-			if len(terms) > 4 {
-				t.Errorf("%q", terms)
+			lists := append(k.packed(text, 3), k.list(text, cut))
+			if len(lists) != 4 {
+				t.Errorf("%d parts", len(lists))
 			}
-			for _, term := range terms {
-				if term == "" || strings.ContainsAny(term, "\n\r\x00") || len([]rune(term)) > k.Characters {
-					t.Errorf("%q of %q", term, text)
+			for _, list := range lists {
+				terms := k.clean(list, 4)
+				if len(terms) > 4 {
+					t.Errorf("%q", terms)
+				}
+				for _, term := range terms {
+					if term == "" || strings.ContainsAny(term, "\n\r\x00") || len([]rune(term)) > k.Characters {
+						t.Errorf("%q of %q", term, text)
+					}
 				}
 			}
 		}

@@ -15,7 +15,10 @@ import (
 )
 
 func TestQuestions(t *testing.T) {
-	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string {
+	server := modelserver.Serve(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
+		if strings.Contains(a.Text(), "<chunk 1>") {
+			return `{"1": ["How is a lost card blocked?", "Who blocks it?"], "2": ["What does it cost, and when?"]}`
+		}
 		return "Here you are:\n1. How is a lost card blocked?\n2. Who blocks it, and when?\n3. Who blocks it, and when?"
 	}})
 	d := &sdk.Document{ID: "d", Text: "A lost card is blocked.\nIt is free."}
@@ -25,7 +28,7 @@ func TestQuestions(t *testing.T) {
 			{Terms: []string{"How is a lost card blocked?", "Who blocks it, and when?"}},
 			{Terms: []string{"How is a lost card blocked?", "Who blocks it, and when?"}},
 		},
-		`, "n": 1`: {{Terms: []string{"How is a lost card blocked?"}}, {Terms: []string{"How is a lost card blocked?"}}},
+		`, "pack": 2, "n": 1`: {{Terms: []string{"How is a lost card blocked?"}}, {Terms: []string{"What does it cost, and when?"}}},
 	} {
 		config := fmt.Sprintf(`{"base_url": %q, "model": "tiny"%s}`, server.URL, arguments)
 		stage, err := Questions().Open(t.Context(), sdk.Setup{Host: &apitest.Host{}}, []byte(config))
