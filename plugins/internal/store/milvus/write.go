@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/racflow/racflow/plugins/internal/store/milvus/entries"
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
@@ -70,7 +71,7 @@ func (w *writer) open(ctx context.Context, t *table.Table) (c sdk.Collection, er
 	if err != nil {
 		return c, err
 	}
-	k := &known{Table: t, onServer: exists, empty: !exists}
+	k := &known{Table: t}
 	if k.record, k.note, err = (book{books, w.collection}).look(ctx); err != nil {
 		return c, err
 	}
@@ -82,11 +83,14 @@ func (w *writer) open(ctx context.Context, t *table.Table) (c sdk.Collection, er
 		c.Entries, c.Note = k.record.Entries, slices.Clone(k.note)
 		if k.record.Changing || k.record.Number == 0 {
 			c.Note = nil
-			if c.Entries, err = k.Count(ctx, ""); err != nil {
+			if c.Entries, err = k.Count(ctx); err != nil {
 				return c, err
 			}
 		}
-		k.empty = c.Entries == 0
+	}
+	k.empty = c.Entries == 0
+	if k.reads, err = entries.Own(t); err != nil {
+		return c, err
 	}
 	w.dropped, w.written = false, nil
 	w.latest.Store(k)
@@ -109,15 +113,14 @@ func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 	if w.dropped {
 		return nil, fmt.Errorf("collection %q lost its uncommitted changes to an earlier error: open it again and make them anew", w.collection)
 	}
-	if !base.onServer {
-		t := *base.Table
+	t := *base.Table
+	if !t.OnServer {
 		if err := t.Create(ctx); err != nil {
 			return nil, err
 		}
 		if err := t.Prepare(ctx); err != nil {
 			return nil, err
 		}
-		base = &known{Table: &t, record: base.record, note: base.note, onServer: true, empty: base.empty}
 		w.latest.Store(base)
 	}
 	books, err := w.books(ctx, true)
@@ -147,7 +150,7 @@ func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 	if base.empty {
 		w.written = map[uint64]bool{}
 	}
-	c := &change{Table: base.Table, book: b, record: last, claim: mine, written: w.written, puts: map[string]table.Row{}, gone: map[string]bool{}}
+	c := &change{Table: &t, book: b, record: last, claim: mine, written: w.written, puts: map[string]table.Row{}, gone: map[string]bool{}}
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.renewing.Go(c.renew)
 	w.change = c
@@ -155,14 +158,14 @@ func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 }
 
 // put changes entries. Those that are too long for Milvus fail alone.
-func (w *writer) put(ctx context.Context, entries []sdk.Entry) error {
+func (w *writer) put(ctx context.Context, given []sdk.Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k, err := w.opened()
 	if err != nil {
 		return err
 	}
-	rows, long, err := k.CheckRows(entries)
+	rows, long, err := k.CheckRows(given)
 	if err != nil {
 		return err
 	}
@@ -209,7 +212,7 @@ const flushRows = 10_000
 func (w *writer) commit(ctx context.Context, note []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if k := w.latest.Load(); w.change == nil && k != nil && !w.dropped && k.onServer && k.record.Number > 0 && !k.record.Changing && bytes.Equal(note, k.note) {
+	if k := w.latest.Load(); w.change == nil && k != nil && !w.dropped && k.OnServer && k.record.Number > 0 && !k.record.Changing && bytes.Equal(note, k.note) {
 		return nil
 	}
 	c, err := w.begin(ctx)
@@ -219,7 +222,11 @@ func (w *writer) commit(ctx context.Context, note []byte) error {
 	if err := c.commit(ctx, note); err != nil {
 		return w.undo(ctx, err)
 	}
-	w.latest.Store(&known{Table: c.Table, record: c.record, note: slices.Clone(note), onServer: true, empty: c.record.Entries == 0})
+	reads, err := entries.Own(c.Table)
+	if err != nil {
+		return err
+	}
+	w.latest.Store(&known{Table: c.Table, reads: reads, record: c.record, note: slices.Clone(note), empty: c.record.Entries == 0})
 	w.end(ctx)
 	if c.rows >= flushRows {
 		if err := c.Flush(ctx); err != nil {
@@ -423,7 +430,7 @@ func (c *change) commit(ctx context.Context, note []byte) (err error) {
 	if err := c.apply(ctx); err != nil {
 		return err
 	}
-	if c.record.Entries, err = c.Count(ctx, ""); err != nil {
+	if c.record.Entries, err = c.Count(ctx); err != nil {
 		return err
 	}
 	if n := len(c.written); c.record.Entries < n { // as one that was killed may

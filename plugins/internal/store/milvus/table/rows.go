@@ -16,6 +16,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// The metrics that are known.
+const (
+	MetricCosine = "COSINE"
+	MetricIP     = "IP"
+	MetricL2     = "L2"
+	MetricBM25   = "BM25"
+)
+
 // Reads are the calls that read rows and say how they can be searched.
 type Reads interface {
 	DescribeIndex(context.Context, *milvuspb.DescribeIndexRequest, ...grpc.CallOption) (*milvuspb.DescribeIndexResponse, error)
@@ -109,6 +117,7 @@ func (r Rows) Search(ctx context.Context, search SearchRequest) (lists [][]Score
 	}
 	request.CollectionName, request.PartitionNames = r.Collection, r.Partitions
 	request.ConsistencyLevel, request.GuaranteeTimestamp, request.UseDefaultConsistency = r.Level, r.Timestamp, r.Default
+	lists = make([][]Scored, request.GetNq())
 	err = r.Call(ctx, "search "+r.Collection, func(ctx context.Context, s Reads) error {
 		reply, err := s.Search(ctx, request)
 		if err != nil {
@@ -117,6 +126,9 @@ func (r Rows) Search(ctx context.Context, search SearchRequest) (lists [][]Score
 		lists, err = searched(reply.GetResults(), r.Key, int(request.GetNq()))
 		return err
 	})
+	if noWords.is(err) {
+		err = nil
+	}
 	return lists, err
 }
 

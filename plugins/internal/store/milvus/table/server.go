@@ -40,7 +40,7 @@ import (
 //	Lite 2    an error is only in Status.Code       every reply is checked (checkStatus)
 //	Lite 2    errors are words, not codes           a table of them (server_errors.go)
 //	Lite 2    no databases, and ignores their name  ListDatabases at connect; the argument is refused
-//	Lite 2    no aliases, partitions                the call is Unimplemented (package attached)
+//	Lite 2    no aliases, partitions                the call is Unimplemented (package entries)
 //	Lite 2    no HNSW                               made with the first index that it takes (package table)
 //	Lite 3    an index cannot be made twice         asked for before (package table)
 //	Lite 3,   a restart unloads collections         the refusal; loaded, and asked again (package table)

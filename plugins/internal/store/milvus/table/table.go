@@ -116,11 +116,14 @@ func (t *Table) schema() *entity.Schema {
 	return schema
 }
 
+// Fields are those of a row, as the server has them.
+func (t *Table) Fields() []*schemapb.FieldSchema { return t.schema().ProtoMessage().GetFields() }
+
 // Exists reports whether the table is on the server, and refuses one that is not
-// this. It changes nothing there.
+// this. It changes nothing there, and sets OnServer.
 func (t *Table) Exists(ctx context.Context) (bool, error) {
 	have, err := describe(ctx, t.Server, t.Name)
-	if err != nil || have == nil {
+	if t.OnServer = have != nil; err != nil || have == nil {
 		return false, err
 	}
 	return true, t.recognize(have)
@@ -243,6 +246,7 @@ type Table struct {
 	Schema     sdk.Schema        // of the entries
 	Analyzer   *support.Analyzer // nil: no lexical leg
 	IndexType  string            // of the vectors; empty: not known
+	OnServer   bool              // as Exists and Create have seen it; else reads find nothing
 }
 
 // New makes no call. The error is about the schema.

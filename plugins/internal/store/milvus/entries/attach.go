@@ -1,4 +1,4 @@
-package attached
+package entries
 
 import (
 	"cmp"
@@ -30,19 +30,6 @@ type Arguments struct {
 	Load       bool     `config:"load" requires:"collection" affects_output:"false" doc:"Have the server load that collection into its memory if it is not there; else that is left to its owner."`
 }
 
-// Collection is an attached collection as it was found. Nothing in it changes: it is
-// safe for concurrent use.
-type Collection struct {
-	call      Caller
-	arguments Arguments
-	params    map[string]string // of a search in the vectors' index, from the file
-	log       *slog.Logger
-	*Schema
-	*Mapping
-	dimension int
-	entries   int
-}
-
 // sampleRows is how many rows are read to see what they hold.
 const sampleRows = 20
 
@@ -54,6 +41,14 @@ func Attach(ctx context.Context, call Caller, a Arguments, params map[string]str
 		return nil, err
 	}
 	c := &Collection{call: call, arguments: a, params: params, log: log, Schema: d, Mapping: &Mapping{}}
+	c.rows = func() table.Rows {
+		return table.Rows{
+			Collection: c.Name, Partitions: a.Partitions, Key: c.Key.GetName(), WholeKeys: Place{Field: c.Key}.Is(Whole...), Default: true,
+			Call: func(ctx context.Context, what string, do func(context.Context, table.Reads) error) error {
+				return c.explainError(call(ctx, what, func(ctx context.Context, s Service) error { return do(ctx, s) }))
+			},
+		}
+	}
 	if d.Indexes, err = c.rows().Indexes(ctx); err != nil {
 		return nil, err
 	}
@@ -86,6 +81,21 @@ func (c *Collection) Describe() sdk.Attached {
 		Name: c.Name, ID: c.Identity, Entries: c.entries, Dimension: c.dimension, Lexical: c.Words != "", Labels: c.Label != nil,
 		Fields: slices.Clone(c.Found), Notes: slices.Concat([]string{c.scores(0).note()}, c.Notes),
 	}
+}
+
+// sample reads the first rows, with the JSON fields, whose members only rows show.
+func (c *Collection) sample(ctx context.Context) ([]*table.ReplyRow, error) {
+	names := []string{c.Key.GetName()}
+	for _, f := range c.Fields {
+		if f.GetDataType() == schemapb.DataType_JSON {
+			names = append(names, f.GetName())
+		}
+	}
+	if len(names) == 1 {
+		return nil, nil
+	}
+	rows, _, err := c.rows().Query(ctx, "", names, sampleRows)
+	return rows, err
 }
 
 // checkPartitions refuses partitions that are not there.
