@@ -9,8 +9,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/milvus-io/milvus-sdk-go/v2/client"
-
 	"github.com/racflow/racflow/plugins/internal/store/milvus/entries"
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
@@ -31,7 +29,7 @@ type reader struct {
 
 // Attach implements sdk.Attacher.
 func (r *reader) Attach(ctx context.Context) (sdk.Attached, error) {
-	found, err := entries.Attach(ctx, r.call, r.arguments, r.params, r.log)
+	found, err := entries.Attach(ctx, r.server, r.arguments, r.params, r.log)
 	if err != nil {
 		return sdk.Attached{}, err
 	}
@@ -42,12 +40,6 @@ func (r *reader) Attach(ctx context.Context) (sdk.Attached, error) {
 	}
 	r.found[found.Name] = found
 	return found.Describe(), nil
-}
-
-// call gives package attached the raw service: the SDK knows neither functions nor
-// searches with a text.
-func (r *reader) call(ctx context.Context, what string, do func(context.Context, entries.Service) error) error {
-	return r.server.Call(ctx, what, func(ctx context.Context, c *client.GrpcClient, _ int) error { return do(ctx, c.Service) })
 }
 
 func (r *reader) collection(name string) (*entries.Collection, error) {
@@ -225,12 +217,15 @@ func (s *store) Commit(ctx context.Context, name string, note []byte) error {
 
 // List implements sdk.Store.
 func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
-	names, err := table.Names(ctx, s.server, s.options)
+	names, err := s.server.Collections(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []sdk.Collection
 	for _, name := range names {
+		if !s.options.IsName(name) {
+			continue
+		}
 		found, err := s.describe(ctx, name)
 		switch {
 		case ctx.Err() != nil:

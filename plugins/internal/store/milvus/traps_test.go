@@ -60,7 +60,7 @@ func TestSilentErrors(t *testing.T) {
 	putAll(t, s, entry("a", "one"))
 	c := knownOf(s)
 	var answered *table.ServerError
-	if _, _, err := c.Rows(table.NewestTable).Query(t.Context(), "key == 5 or )", []string{table.FieldKey}, 5); !errors.As(err, &answered) {
+	if _, _, err := c.Rows(true).Query(t.Context(), "key == 5 or )", []string{table.FieldKey}, 5); !errors.As(err, &answered) {
 		t.Errorf("a wrong expression gives %v", err)
 	}
 	start := time.Now()
@@ -85,7 +85,7 @@ func TestNoMatch(t *testing.T) {
 	s := small(t, e.config())
 	putAll(t, s, entry("a", "one"))
 	c := knownOf(s)
-	rows := c.Rows(table.NewestTable)
+	rows := c.Rows(true)
 	if rows, _, err := rows.Query(t.Context(), "key == \"77\"", []string{table.FieldKey, table.FieldMeta, table.FieldVector}, 5); err != nil || len(rows) != 0 {
 		t.Errorf("query: %d rows, %v", len(rows), err)
 	}

@@ -14,7 +14,9 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
-	"google.golang.org/grpc"
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
@@ -35,17 +37,17 @@ const sampleRows = 20
 
 // Attach finds the collection that the arguments name. params are parameters of a
 // search in its index, such as ef of HNSW.
-func Attach(ctx context.Context, call Caller, a Arguments, params map[string]string, log *slog.Logger) (*Collection, error) {
-	d, err := describe(ctx, call, a)
+func Attach(ctx context.Context, server *table.Server, a Arguments, params map[string]string, log *slog.Logger) (*Collection, error) {
+	d, err := describe(ctx, server, a)
 	if err != nil {
 		return nil, err
 	}
-	c := &Collection{call: call, arguments: a, params: params, log: log, Schema: d, Mapping: &Mapping{}}
+	c := &Collection{server: server, arguments: a, params: params, log: log, Schema: d, Mapping: &Mapping{}}
 	c.rows = func() table.Rows {
 		return table.Rows{
 			Collection: c.Name, Partitions: a.Partitions, Key: c.Key.GetName(), WholeKeys: Place{Field: c.Key}.Is(Whole...), Default: true,
-			Call: func(ctx context.Context, what string, do func(context.Context, table.Reads) error) error {
-				return c.explainError(call(ctx, what, func(ctx context.Context, s Service) error { return do(ctx, s) }))
+			Call: func(ctx context.Context, what string, do table.Call) error {
+				return c.explainError(server.Call(ctx, what, do))
 			},
 		}
 	}
@@ -104,12 +106,12 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 		return nil
 	}
 	var names []string
-	err := c.call(ctx, "list the partitions of "+c.Name, func(ctx context.Context, s Service) error {
-		reply, err := s.ShowPartitions(ctx, &milvuspb.ShowPartitionsRequest{CollectionName: c.Name})
+	err := c.server.Call(ctx, "list the partitions of "+c.Name, func(ctx context.Context, s *client.GrpcClient, _ int) error {
+		reply, err := s.Service.ShowPartitions(ctx, &milvuspb.ShowPartitionsRequest{CollectionName: c.Name})
 		names = reply.GetPartitionNames()
 		return err
 	})
-	if table.IsUnimplemented(err) {
+	if status.Code(err) == codes.Unimplemented {
 		return Wrong("partitions", "the server has no partitions")
 	}
 	for _, name := range c.arguments.Partitions {
@@ -125,8 +127,8 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 func (c *Collection) load(ctx context.Context) error {
 	for {
 		var state commonpb.LoadState
-		err := c.call(ctx, "ask for the load state", func(ctx context.Context, s Service) error {
-			reply, err := s.GetLoadState(ctx, &milvuspb.GetLoadStateRequest{CollectionName: c.Name, PartitionNames: c.arguments.Partitions})
+		err := c.server.Call(ctx, "ask for the load state", func(ctx context.Context, s *client.GrpcClient, _ int) error {
+			reply, err := s.Service.GetLoadState(ctx, &milvuspb.GetLoadStateRequest{CollectionName: c.Name, PartitionNames: c.arguments.Partitions})
 			state = reply.GetState()
 			return err
 		})
@@ -140,8 +142,8 @@ func (c *Collection) load(ctx context.Context) error {
 			return Wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.Name)
 		default:
 			c.log.Info("waiting until the server has loaded the collection into its memory", "collection", c.Name)
-			err := c.call(ctx, "load collection "+c.Name, func(ctx context.Context, s Service) error {
-				_, err := s.LoadCollection(ctx, &milvuspb.LoadCollectionRequest{CollectionName: c.Name})
+			err := c.server.Call(ctx, "load collection "+c.Name, func(ctx context.Context, s *client.GrpcClient, _ int) error {
+				_, err := s.Service.LoadCollection(ctx, &milvuspb.LoadCollectionRequest{CollectionName: c.Name})
 				return err
 			})
 			if err != nil {
@@ -155,14 +157,14 @@ func (c *Collection) load(ctx context.Context) error {
 }
 
 // describe asks the server. It refuses a name that the server does not know.
-func describe(ctx context.Context, call Caller, a Arguments) (*Schema, error) {
+func describe(ctx context.Context, server *table.Server, a Arguments) (*Schema, error) {
 	var reply *milvuspb.DescribeCollectionResponse
-	err := call(ctx, "describe collection "+a.Collection, func(ctx context.Context, s Service) (err error) {
-		reply, err = s.DescribeCollection(ctx, &milvuspb.DescribeCollectionRequest{CollectionName: a.Collection})
+	err := server.Call(ctx, "describe collection "+a.Collection, func(ctx context.Context, s *client.GrpcClient, _ int) (err error) {
+		reply, err = s.Service.DescribeCollection(ctx, &milvuspb.DescribeCollectionRequest{CollectionName: a.Collection})
 		return err
 	})
 	if table.IsMissing(err) {
-		return nil, noCollection(ctx, call, a.Collection)
+		return nil, noCollection(ctx, server, a.Collection)
 	}
 	if err != nil {
 		return nil, err
@@ -193,13 +195,8 @@ func identify(d *Schema, reply *milvuspb.DescribeCollectionResponse) {
 }
 
 // noCollection names the collections that there are.
-func noCollection(ctx context.Context, call Caller, name string) error {
-	var names []string
-	_ = call(ctx, "list the collections", func(ctx context.Context, s Service) error {
-		reply, err := s.ShowCollections(ctx, &milvuspb.ShowCollectionsRequest{})
-		names = reply.GetCollectionNames()
-		return err
-	})
+func noCollection(ctx context.Context, server *table.Server, name string) error {
+	names, _ := server.Collections(ctx)
 	there := "the server shows none; look at address and database"
 	if slices.Sort(names); len(names) > 0 {
 		there = "the server has " + List(names)
@@ -217,18 +214,3 @@ func (c *Collection) explainError(err error) error {
 	}
 	return err
 }
-
-// Service is what this package calls of a server. All of it reads; LoadCollection,
-// which writes nothing either, is called only where Arguments.Load is set.
-type Service interface {
-	table.Reads
-	ShowCollections(context.Context, *milvuspb.ShowCollectionsRequest, ...grpc.CallOption) (*milvuspb.ShowCollectionsResponse, error)
-	ShowPartitions(context.Context, *milvuspb.ShowPartitionsRequest, ...grpc.CallOption) (*milvuspb.ShowPartitionsResponse, error)
-	DescribeCollection(context.Context, *milvuspb.DescribeCollectionRequest, ...grpc.CallOption) (*milvuspb.DescribeCollectionResponse, error)
-	GetLoadState(context.Context, *milvuspb.GetLoadStateRequest, ...grpc.CallOption) (*milvuspb.GetLoadStateResponse, error)
-	LoadCollection(context.Context, *milvuspb.LoadCollectionRequest, ...grpc.CallOption) (*commonpb.Status, error)
-}
-
-// Caller makes a call to a server, and makes it again after failures that pass.
-// what is for errors: "search". A reply that reports a failure is an error.
-type Caller func(ctx context.Context, what string, do func(context.Context, Service) error) error

@@ -13,7 +13,7 @@ type Collection struct {
 	*Mapping
 	own       *table.Table      // nil: another program makes it
 	rows      func() table.Rows // as new as they have to be for a call
-	call      Caller            // of an attached collection
+	server    *table.Server     // of an attached collection
 	arguments Arguments
 	params    map[string]string // of a search in the vectors' index, from the file
 	log       *slog.Logger
@@ -36,7 +36,7 @@ func Own(t *table.Table) (*Collection, error) {
 	}
 	m.own = true
 	return &Collection{
-		Schema: d, Mapping: m, own: t, rows: func() table.Rows { return t.Rows(table.AsConfigured) },
+		Schema: d, Mapping: m, own: t, rows: func() table.Rows { return t.Rows(false) },
 		arguments: Arguments{Normalized: true}, params: t.Options.SearchParams, dimension: t.Schema.Dimension,
 	}, nil
 }

@@ -1,7 +1,7 @@
 // Package entries reads the rows of a collection as entries: racflow's own (Own), and those
 // that another program makes, which are attached (Attach). A mapping says which field holds which part
 // of an entry. That of an attached collection takes what the file says of the fields, and finds the others by
-// their types and usual names. Package entries searches, gets and scans; it writes nothing: Service has no method for that.
+// their types and usual names. Package entries searches, gets and scans; it writes nothing.
 //
 // # Scores of attached collections
 //

@@ -18,17 +18,25 @@ import (
 // tie with the last one of a list count by their ids, as in the embedded store.
 type leg struct {
 	*Collection
-	scores  scores
-	lexical bool
-	field   string
-	wanted  int // hits of each query
-	first   int // rows that are read of each query at first
+	scores scores
+	kind   kind
+	field  string
+	wanted int // hits of each query
+	first  int // rows that are read of each query at first
 }
 
-func (c *Collection) leg(lexical bool, search sdk.Search) leg {
-	l := leg{Collection: c, scores: c.scores(search.Norm), lexical: lexical, field: c.Vector.GetName(), wanted: search.NumCandidates, first: search.NumCandidates}
+// kind says which leg of a search something is of.
+type kind int
+
+const (
+	dense   kind = iota // by vectors
+	lexical             // by words
+)
+
+func (c *Collection) leg(k kind, search sdk.Search) leg {
+	l := leg{Collection: c, scores: c.scores(search.Norm), kind: k, field: c.Vector.GetName(), wanted: search.NumCandidates, first: search.NumCandidates}
 	switch {
-	case lexical:
+	case k == lexical:
 		l.field = c.Words
 	case !l.scores.exact:
 		l.first *= 2
@@ -42,7 +50,7 @@ func (c *Collection) leg(lexical bool, search sdk.Search) leg {
 // score makes that of a server the leg's.
 func (l leg) score(server float32) float32 {
 	switch words := max(server, -server); { // Milvus Lite 3 gives BM25 as a distance, below 0
-	case !l.lexical:
+	case l.kind == dense:
 		return l.scores.toCosine(server)
 	case l.own != nil:
 		return words / float32(l.own.Options.K1+1) // servers multiply by that
@@ -53,50 +61,21 @@ func (l leg) score(server float32) float32 {
 
 // hit makes a hit of a row; false: it is no entry, or the filter does not select it.
 func (l leg) hit(q *query, r table.Scored) (hit, bool) {
-	h := hit{Entry: l.Entry(r.ReplyRow, false), key: l.KeyOf(r.ReplyRow), dense: sdk.Unscored, lexical: sdk.Unscored}
-	switch {
-	case l.lexical:
-		h.lexical = l.score(r.Score)
-	case l.scores.exact:
-		h.dense = l.score(r.Score)
+	h, ok := l.unscored(q, r.ReplyRow)
+	if h.scores[l.kind] = l.score(r.Score); !l.scores.exact && q.vector != nil {
+		h.scores[dense] = cosine(q.vector, l.vectorOf(r.ReplyRow))
 	}
-	if !l.scores.exact && q.vector != nil {
-		h.dense = cosine(q.vector, l.vectorOf(r.ReplyRow))
-	}
-	return h, h.ID != "" && l.selects(q, r.ReplyRow)
+	return h, ok
 }
 
-// selects reports whether a query's filter selects a row.
-func (m *Mapping) selects(q *query, r *table.ReplyRow) bool {
-	return q.filter == nil || q.filter.Match(m.IDOf(r), m.LabelOf(r), m.ReadMeta(r))
-}
-
-// scoreOf is where a hit has the leg's score.
-func (l leg) scoreOf(h *hit) *float32 {
-	if l.lexical {
-		return &h.lexical
-	}
-	return &h.dense
-}
-
-// found is where a query has the leg's hits.
-func (l leg) found(q *query) *[]hit {
-	if l.lexical {
-		return &q.lexical
-	}
-	return &q.dense
-}
-
-func (l leg) listOf(hits *sdk.Hits) *[]sdk.Hit {
-	if l.lexical {
-		return &hits.Lexical
-	}
-	return &hits.Dense
+func (l leg) unscored(q *query, r *table.ReplyRow) (hit, bool) {
+	h := hit{Entry: l.Entry(r, false), key: l.KeyOf(r), scores: [2]float32{sdk.Unscored, sdk.Unscored}}
+	return h, h.ID != "" && (q.filter == nil || q.filter.Match(h.ID, h.Label, l.ReadMeta(r)))
 }
 
 // canMatch reports whether a query has what the leg searches by.
 func (l leg) canMatch(q *query) bool {
-	if l.lexical {
+	if l.kind == lexical {
 		return q.text != ""
 	}
 	return q.vector != nil
@@ -151,7 +130,7 @@ func (l leg) ask(ctx context.Context, queries []*query, expr string, limit int) 
 	// A filter that the server cannot check gives the same expression as none.
 	filtered := slices.ContainsFunc(queries, func(q *query) bool { return q.filter != nil })
 	r := table.SearchRequest{Field: l.field, Metric: l.scores.metric, Expr: expr, Fields: l.Outputs(false, filtered, !l.scores.exact), Limit: limit, Params: map[string]any{}}
-	if l.lexical {
+	if l.kind == lexical {
 		r.Metric, r.Queries = table.MetricBM25, &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_VarChar}
 		for _, q := range queries {
 			// Milvus Lite 2 ends at a text that is not UTF-8.
@@ -187,7 +166,7 @@ func (l leg) settle(q *query, rows []table.Scored, limit int) bool {
 		}
 	}
 	hits = l.best(hits)
-	*l.found(q) = hits
+	q.hits[l.kind] = hits
 	switch {
 	case len(rows) < limit:
 		return true // there are no others
@@ -200,13 +179,13 @@ func (l leg) settle(q *query, rows []table.Scored, limit int) bool {
 	for _, r := range rows {
 		lowest = min(lowest, l.score(r.Score))
 	}
-	return *l.scoreOf(&hits[l.wanted-1]) > lowest+tolerance*max(1, lowest)
+	return hits[l.wanted-1].scores[l.kind] > lowest+tolerance*max(1, lowest)
 }
 
 // best sorts hits and returns the first ones. Equal scores stand in the order of the ids.
 func (l leg) best(hits []hit) []hit {
 	slices.SortFunc(hits, func(a, b hit) int {
-		return cmp.Or(cmp.Compare(*l.scoreOf(&b), *l.scoreOf(&a)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(b.scores[l.kind], a.scores[l.kind]), cmp.Compare(a.ID, b.ID))
 	})
 	return hits[:min(l.wanted, len(hits))]
 }
@@ -222,7 +201,7 @@ func (l leg) exhausted(ctx context.Context, q *query) error {
 	score := func() error {
 		err := l.fill(ctx, q, some)
 		for _, h := range some {
-			if h.lexical > 0 || !l.lexical {
+			if h.scores[lexical] > 0 || l.kind == dense {
 				best = append(best, h)
 			}
 		}
@@ -230,10 +209,9 @@ func (l leg) exhausted(ctx context.Context, q *query) error {
 		return err
 	}
 	err := l.rows().Walk(ctx, nil, q.condition.Expr, l.Outputs(false, true, false), false, func(r *table.ReplyRow) (bool, error) {
-		if !l.selects(q, r) {
-			return true, nil
+		if h, ok := l.unscored(q, r); ok {
+			some = append(some, h)
 		}
-		some = append(some, hit{Entry: l.Entry(r, false), key: l.KeyOf(r), dense: sdk.Unscored, lexical: sdk.Unscored})
 		if len(some) < table.LookUp {
 			return true, nil
 		}
@@ -242,7 +220,7 @@ func (l leg) exhausted(ctx context.Context, q *query) error {
 	if err == nil {
 		err = score()
 	}
-	*l.found(q) = best
+	q.hits[l.kind] = best
 	return err
 }
 
@@ -256,9 +234,9 @@ func (l leg) fill(ctx context.Context, q *query, hits []hit) error {
 	for i := range hits {
 		h := &hits[i]
 		_, named := table.OneOf(rows.Key, rows.WholeKeys, []string{h.key})
-		if score := l.scoreOf(h); named > 0 && *score != *score {
+		if score := &h.scores[l.kind]; named > 0 && *score != *score {
 			keys, lacking[h.key] = append(keys, h.key), score
-			if l.lexical {
+			if l.kind == lexical {
 				*score = 0
 			}
 		}
@@ -274,7 +252,7 @@ func (l leg) fill(ctx context.Context, q *query, hits []hit) error {
 	}
 	for _, r := range lists[0] {
 		if h, ok := l.hit(q, r); ok && lacking[h.key] != nil {
-			*lacking[h.key] = *l.scoreOf(&h)
+			*lacking[h.key] = h.scores[l.kind]
 		}
 	}
 	return nil

@@ -49,10 +49,10 @@ func TestSettle(t *testing.T) {
 		"in a long list the server may choose":    {200, 300, rowsWith(t, 0, many...), 200, true},
 		"at the end of a list that is not longer": {100, 300, rowsWith(t, 0, many...), 100, false},
 	} {
-		l := own(t).leg(false, sdk.Search{NumCandidates: test.wanted})
+		l := own(t).leg(dense, sdk.Search{NumCandidates: test.wanted})
 		var q query
-		if sure := l.settle(&q, test.rows, test.limit); len(q.dense) != test.hits || sure != test.sure {
-			t.Errorf("%s: %d hits, sure %v; want %d, %v", name, len(q.dense), sure, test.hits, test.sure)
+		if sure := l.settle(&q, test.rows, test.limit); len(q.hits[dense]) != test.hits || sure != test.sure {
+			t.Errorf("%s: %d hits, sure %v; want %d, %v", name, len(q.hits[dense]), sure, test.hits, test.sure)
 		}
 	}
 }

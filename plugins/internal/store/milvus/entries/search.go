@@ -19,14 +19,14 @@ type query struct {
 	filter    *sdk.Filter
 	condition table.Condition // what becomes of the filter
 
-	dense, lexical []hit
+	hits [2][]hit // of each leg
 }
 
 // hit is a row that a leg found, with the scores of both.
 type hit struct {
 	sdk.Entry
-	key            string
-	dense, lexical float32
+	key    string
+	scores [2]float32
 }
 
 // Search finds the best entries of each leg. In a hybrid search hits of both legs carry both scores.
@@ -40,7 +40,7 @@ func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.
 	var at []int
 	invalid := sdk.RowErrors{}
 	for i, q := range given {
-		if err := c.check(q, !legs[0].lexical); err != nil {
+		if err := c.check(q, legs[0].kind == dense); err != nil {
 			invalid[i] = sdk.Invalid(err)
 			continue
 		}
@@ -63,7 +63,11 @@ func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.
 	hits := make([]sdk.Hits, len(given))
 	for i, q := range queries {
 		for _, l := range legs {
-			*l.listOf(&hits[at[i]]) = convert(*l.found(q), !search.Texts)
+			if list := convert(q.hits[l.kind], !search.Texts); l.kind == dense {
+				hits[at[i]].Dense = list
+			} else {
+				hits[at[i]].Lexical = list
+			}
 		}
 	}
 	if len(invalid) > 0 {
@@ -74,22 +78,22 @@ func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.
 
 // legs are those of a mode, the dense one first. One that an attached collection lacks is left out of a hybrid search.
 func (c *Collection) legs(search sdk.Search) (legs []leg, err error) {
-	dense, lexical := search.Mode != sdk.ModeLexical, search.Mode != sdk.ModeDense
+	byVector, byWords := search.Mode != sdk.ModeLexical, search.Mode != sdk.ModeDense
 	switch {
 	case !slices.Contains([]sdk.Mode{sdk.ModeHybrid, sdk.ModeDense, sdk.ModeLexical}, search.Mode):
 		return nil, sdk.Invalid(fmt.Errorf("unknown search mode %q", search.Mode))
-	case dense && c.dimension == 0:
+	case byVector && c.dimension == 0:
 		return nil, sdk.Invalid(fmt.Errorf("a %s search needs vectors and collection %q has none: use mode %q", search.Mode, c.Name, sdk.ModeLexical))
-	case lexical && c.Words == "" && c.own != nil:
+	case byWords && c.Words == "" && c.own != nil:
 		return nil, sdk.Invalid(fmt.Errorf("a %s search needs an analyzer and collection %q was built without: use mode %q", search.Mode, c.Name, sdk.ModeDense))
-	case lexical && c.Words == "" && !dense:
+	case byWords && c.Words == "" && !byVector:
 		return nil, sdk.Invalid(fmt.Errorf("no BM25 function fills a field of collection %q, so it cannot be searched by words: use mode %q", c.Name, sdk.ModeDense))
 	}
-	if dense {
-		legs = append(legs, c.leg(false, search))
+	if byVector {
+		legs = append(legs, c.leg(dense, search))
 	}
-	if lexical && c.Words != "" {
-		legs = append(legs, c.leg(true, search))
+	if byWords && c.Words != "" {
+		legs = append(legs, c.leg(lexical, search))
 	}
 	return legs, nil
 }
@@ -125,18 +129,18 @@ func (c *Collection) query(given sdk.Query, s scores) *query {
 // complete gives the hits of each leg the score of the other one.
 func (q *query) complete(ctx context.Context, legs []leg) error {
 	byKey := map[string]*hit{}
-	for i := range q.dense {
-		byKey[q.dense[i].key] = &q.dense[i]
+	for i, h := range q.hits[dense] {
+		byKey[h.key] = &q.hits[dense][i]
 	}
-	for i := range q.lexical {
-		h := &q.lexical[i]
+	for i, h := range q.hits[lexical] {
 		if other := byKey[h.key]; other != nil {
-			h.dense, other.lexical = other.dense, h.lexical
+			q.hits[lexical][i].scores[dense], other.scores[lexical] = other.scores[dense], h.scores[lexical]
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return legs[0].fill(ctx, q, q.lexical) })
-	g.Go(func() error { return legs[1].fill(ctx, q, q.dense) })
+	for _, l := range legs {
+		g.Go(func() error { return l.fill(ctx, q, q.hits[1-l.kind]) })
+	}
 	return g.Wait()
 }
 
@@ -145,7 +149,7 @@ func convert(from []hit, entries bool) []sdk.Hit {
 	to := make([]sdk.Hit, len(from))
 	for i := range from {
 		h := &from[i]
-		to[i] = sdk.Hit{ID: h.ID, Dense: h.dense, Lexical: h.lexical}
+		to[i] = sdk.Hit{ID: h.ID, Dense: h.scores[dense], Lexical: h.scores[lexical]}
 		if entries {
 			to[i].Entry = &h.Entry
 		}

@@ -17,31 +17,19 @@ const (
 	LookUp = 500
 )
 
-// ReadLevel says how new the rows are that a call sees.
-type ReadLevel bool
-
-// The levels: what the config says, and everything that any process has written.
-const (
-	AsConfigured ReadLevel = false
-	NewestTable  ReadLevel = true
-)
-
-// Rows are the rows of the table, as new as the level says.
-func (t *Table) Rows(l ReadLevel) Rows {
-	r := Rows{Collection: t.Name, Key: FieldKey, Level: commonpb.ConsistencyLevel_Eventually, Timestamp: client.EventuallyTimestamp}
+// Rows are the rows of the table, as new as the config says; newest: all that any process has written.
+func (t *Table) Rows(newest bool) Rows {
+	r := Rows{Collection: t.Name, Key: FieldKey, Level: commonpb.ConsistencyLevel_Eventually, Timestamp: client.EventuallyTimestamp, Call: t.call}
 	switch {
-	case l == NewestTable || t.Options.Consistency == "strong":
+	case newest || t.Options.Consistency == "strong":
 		r.Level, r.Timestamp = commonpb.ConsistencyLevel_Strong, client.StrongTimestamp
 	case t.Options.Consistency == "bounded":
 		r.Level, r.Timestamp = commonpb.ConsistencyLevel_Bounded, client.BoundedTimestamp
 	case t.Options.Consistency == "session":
 		r.Level, r.Timestamp = commonpb.ConsistencyLevel_Session, max(t.Server.written.Load(), client.EventuallyTimestamp)
 	}
-	r.Call = func(ctx context.Context, what string, do func(context.Context, Reads) error) error {
-		if !t.OnServer {
-			return nil
-		}
-		return t.call(ctx, what, func(ctx context.Context, c *client.GrpcClient, _ int) error { return do(ctx, c.Service) })
+	if !t.OnServer {
+		r.Call = func(context.Context, string, Call) error { return nil }
 	}
 	return r
 }
@@ -50,7 +38,7 @@ func (t *Table) Rows(l ReadLevel) Rows {
 func (t *Table) Notes(ctx context.Context, prefix string) (map[string]string, error) {
 	end := strings.TrimSuffix(prefix, "-") + "." // the character behind
 	between := fmt.Sprintf("%s >= %q and %s < %q", FieldKey, prefix, FieldKey, end)
-	rows, _, err := t.Rows(NewestTable).Query(ctx, between, []string{FieldKey, FieldText}, MaxRows)
+	rows, _, err := t.Rows(true).Query(ctx, between, []string{FieldKey, FieldText}, MaxRows)
 	texts := map[string]string{}
 	for _, r := range rows {
 		key, _ := r.Value(FieldKey).(string)
@@ -60,7 +48,7 @@ func (t *Table) Notes(ctx context.Context, prefix string) (map[string]string, er
 }
 
 // Count returns how many rows there are.
-func (t *Table) Count(ctx context.Context) (int, error) { return t.Rows(NewestTable).Count(ctx, "") }
+func (t *Table) Count(ctx context.Context) (int, error) { return t.Rows(true).Count(ctx, "") }
 
 // SearchParams are the parameters of a search in an index for the best limit rows: those
 // that are given, and what finds so many.

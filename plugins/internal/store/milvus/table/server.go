@@ -55,12 +55,15 @@ import (
 // pauses are the delays between attempts.
 var pauses = support.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
+// Call is an attempt of a call. From the second on (attempt is 1 or more), an earlier one may have reached the server.
+// Its service has what the SDK does not know: functions, and searches with a text.
+type Call func(ctx context.Context, c *client.GrpcClient, attempt int) error
+
 // Call makes a call, and makes it again after transient failures for as long as
 // the config says. While the server answers nothing at all, that time counts from
 // the first call that it did not answer: callers wait once for a server that stays
-// away, not each anew. From the second attempt on (attempt is 1 or more), an
-// earlier one may have reached the server.
-func (s *Server) Call(ctx context.Context, what string, do func(ctx context.Context, c *client.GrpcClient, attempt int) error) error {
+// away, not each anew.
+func (s *Server) Call(ctx context.Context, what string, do Call) error {
 	giveUp := time.Now().Add(s.Config.RetryTime)
 	for attempt := 0; ; attempt++ {
 		if _, err := s.Client(ctx); err != nil {

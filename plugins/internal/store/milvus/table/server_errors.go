@@ -26,19 +26,6 @@ type ServerError struct {
 
 func (e *ServerError) Error() string { return cmp.Or(e.reason, fmt.Sprintf("milvus error %d", e.code)) }
 
-// The codes of Milvus that matter here; pkg/util/merr of its sources lists all.
-const (
-	codeNoCollection    = 100
-	codeNotLoaded       = 101
-	codeNoIndex         = 700
-	codeUnauthenticated = 1400
-	codePrivilege       = 1401
-	// The hundreds of what may be on its way from one node to another.
-	codesOfChannels = 5
-	codesOfSegments = 6
-	codesOfNodes    = 9
-)
-
 // check makes an error of every reply that reports a failure. The SDK reads
 // only the older of two fields; Milvus Lite 2 fills only the newer one, and
 // rejected rows, bad expressions and missing collections would pass for success. It
@@ -66,9 +53,6 @@ func (s *Server) check(ctx context.Context, method string, req, reply any, cc *g
 	return nil
 }
 
-// IsUnimplemented reports that the server has no such call.
-func IsUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
-
 // isTransient reports that the same call may succeed later.
 func isTransient(err error) bool {
 	var e *ServerError
@@ -80,7 +64,7 @@ func isTransient(err error) bool {
 		return errors.Is(err, context.DeadlineExceeded)
 	}
 	switch e.code / 100 {
-	case codesOfChannels, codesOfSegments, codesOfNodes:
+	case 5, 6, 9: // channels, segments and nodes, which may be on their way from one to another
 		return true
 	}
 	return e.retriable && !IsNotLoaded(err) && !IsMissing(err) || closing.is(err)
@@ -107,12 +91,12 @@ type refusal struct {
 	words []string
 }
 
-// The refusals that matter here, and whose words they are.
+// The refusals that matter here, and whose words they are; pkg/util/merr of Milvus lists the codes.
 var (
-	unauthenticated = refusal{[]int32{codeUnauthenticated, codePrivilege}, []string{"auth check failure"}}          // Milvus 2.3
-	notLoaded       = refusal{[]int32{codeNotLoaded}, []string{"not loaded", "not been loaded"}}                    // Milvus Lite 2 and 3
-	missing         = refusal{[]int32{codeNoCollection}, []string{"can't find collection", "collection not found"}} // Milvus 2.3, Milvus Lite 2
-	noIndex         = refusal{[]int32{codeNoIndex}, nil}
+	unauthenticated = refusal{[]int32{1400, 1401}, []string{"auth check failure"}}                     // Milvus 2.3
+	notLoaded       = refusal{[]int32{101}, []string{"not loaded", "not been loaded"}}                 // Milvus Lite 2 and 3
+	missing         = refusal{[]int32{100}, []string{"can't find collection", "collection not found"}} // Milvus 2.3, Milvus Lite 2
+	noIndex         = refusal{[]int32{700}, nil}
 	closing         = refusal{nil, []string{"channel not available"}} // Milvus 2.3, for a channel that the end of another collection closes
 	noWords         = refusal{nil, []string{"NaN or Inf value"}}      // Milvus Lite 2: BM25 divides by the mean length of no texts
 )

@@ -48,7 +48,7 @@ func TestWhatPasses(t *testing.T) {
 		{&ServerError{code: 65535, reason: "delegator closed during wait tsafe: channel not available"}, true},
 		{&ServerError{code: 700}, false}, // no such index
 		{&ServerError{code: 800}, false}, // no such database
-		{&ServerError{code: codeNoCollection, retriable: true}, false},
+		{&ServerError{code: 100, retriable: true}, false},
 		{&ServerError{code: 1100, reason: "invalid parameter"}, false},
 	} {
 		if got := isTransient(fmt.Errorf("search: %w", test.err)); got != test.want {

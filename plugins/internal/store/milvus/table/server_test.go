@@ -106,7 +106,7 @@ func TestSecretsInErrors(t *testing.T) {
 	said := "hunter2, tok-en, eDpodW50ZXIy"
 	for _, failure := range []error{nil, status.Error(codes.Unauthenticated, said)} {
 		invoke := func(_ context.Context, _ string, _, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
-			reply.(*commonpb.Status).Code, reply.(*commonpb.Status).Reason = codeUnauthenticated, said
+			reply.(*commonpb.Status).Code, reply.(*commonpb.Status).Reason = 1400, said
 			return failure
 		}
 		err := s.check(t.Context(), "search", nil, &commonpb.Status{}, nil, invoke)

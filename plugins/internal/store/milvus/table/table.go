@@ -59,21 +59,20 @@ func identityOf(have *entity.Collection) identity {
 	return identity{}
 }
 
-// Names lists the tables on the server that have the prefix.
-func Names(ctx context.Context, s *Server, o Options) ([]string, error) {
-	var names []string
-	err := s.Call(ctx, "list the collections", func(ctx context.Context, c *client.GrpcClient, _ int) error {
+// Collections are the names of all collections on the server.
+func (s *Server) Collections(ctx context.Context) (names []string, err error) {
+	err = s.Call(ctx, "list the collections", func(ctx context.Context, c *client.GrpcClient, _ int) error {
 		// The SDK counts ids, and Milvus Lite 2 gives only names.
 		reply, err := c.Service.ShowCollections(ctx, &milvuspb.ShowCollectionsRequest{})
-		names = nil
-		for _, name := range reply.GetCollectionNames() {
-			if strings.HasPrefix(name, o.Prefix+"_") && strings.HasSuffix(name, versionSuffix()) {
-				names = append(names, name)
-			}
-		}
+		names = reply.GetCollectionNames()
 		return err
 	})
 	return names, err
+}
+
+// IsName reports whether a name on the server may be that of a table with the prefix.
+func (o *Options) IsName(name string) bool {
+	return strings.HasPrefix(name, o.Prefix+"_") && strings.HasSuffix(name, versionSuffix())
 }
 
 // FindTable returns the table with a name on the server; nil: there is none, or not
@@ -282,7 +281,7 @@ func versionSuffix() string { return fmt.Sprintf("_v%d", Version) }
 
 // call is for what needs the collection in the server's memory: it loads it where
 // the server has forgotten that, as some do at a restart.
-func (t *Table) call(ctx context.Context, what string, do func(ctx context.Context, c *client.GrpcClient, attempt int) error) error {
+func (t *Table) call(ctx context.Context, what string, do Call) error {
 	err := t.Server.Call(ctx, what, do)
 	if IsNotLoaded(err) {
 		if err := t.load(ctx); err != nil {
