@@ -204,10 +204,6 @@ func (w *writer) remove(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// flushRows is how many new rows make it worth while that the server indexes its
-// growing segments. It limits how often that may be asked for.
-const flushRows = 10_000
-
 // commit makes the changes.
 func (w *writer) commit(ctx context.Context, note []byte) error {
 	w.mu.Lock()
@@ -228,11 +224,6 @@ func (w *writer) commit(ctx context.Context, note []byte) error {
 	}
 	w.latest.Store(&known{Table: c.Table, reads: reads, record: c.record, note: slices.Clone(note), empty: c.record.Entries == 0})
 	w.end(ctx)
-	if c.rows >= flushRows {
-		if err := c.Flush(ctx); err != nil {
-			w.log.Debug("the server did not flush", "collection", w.collection, "error", err)
-		}
-	}
 	return nil
 }
 
@@ -329,7 +320,6 @@ type change struct {
 	gone  map[string]bool
 	bytes int  // of puts
 	begun bool // something of the collection may have changed
-	rows  int  // written
 
 	ctx      context.Context // ends when another process has claimed the collection
 	cancel   context.CancelCauseFunc
@@ -386,7 +376,6 @@ func (c *change) apply(ctx context.Context) error {
 	for _, part := range batches(upserts, c.Options) {
 		g.Go(func() error { return c.Upsert(ctx, part) })
 	}
-	c.rows += len(c.puts)
 	c.bytes = 0
 	clear(c.puts)
 	clear(c.gone)

@@ -115,9 +115,3 @@ func (t *Table) Remove(ctx context.Context, expr string) error {
 		return c.Delete(ctx, t.Name, "", expr)
 	})
 }
-
-// Flush asks the server to end its growing segments, so that they get their
-// index. Nothing depends on it, so it is tried once.
-func (t *Table) Flush(ctx context.Context) error {
-	return t.Server.Once(ctx, func(ctx context.Context, c *client.GrpcClient) error { return c.Flush(ctx, t.Name, true) })
-}
