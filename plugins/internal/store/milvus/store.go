@@ -110,7 +110,7 @@ func (c config) check() error {
 	return err
 }
 
-// open connects nothing: that waits until a collection is opened or entries.
+// open connects nothing: that waits until a collection is opened or attached.
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
 	s, err := table.NewServer(c.ServerConfig)
 	if err != nil {

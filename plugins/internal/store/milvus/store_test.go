@@ -174,8 +174,6 @@ func readsAttached(t *testing.T, c config) {
 	}{
 		"cosine":       {metric: "COSINE", stretch: 3, words: true},
 		"ip":           {metric: "IP", numbers: true},
-		"l2":           {metric: "L2", words: true},
-		"ip_stretched": {metric: "IP", stretch: .2},
 		"l2_stretched": {metric: "L2", numbers: true, stretch: .2, words: true},
 	} {
 		t.Run(name, func(t *testing.T) {
