@@ -121,7 +121,6 @@ func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 		if err := t.Prepare(ctx); err != nil {
 			return nil, err
 		}
-		w.latest.Store(base)
 	}
 	books, err := w.books(ctx, true)
 	if err != nil {
