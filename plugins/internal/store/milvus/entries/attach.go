@@ -70,7 +70,7 @@ func Attach(ctx context.Context, server *table.Server, a Arguments, params map[s
 	if err := c.FindParts(d, a.Fields, first); err != nil {
 		return nil, err
 	}
-	if c.dimension, err = strconv.Atoi(Param(c.Vector.GetTypeParams(), "dim")); err != nil {
+	if c.dimension, err = strconv.Atoi(table.Param(c.Vector.GetTypeParams(), "dim")); err != nil {
 		return nil, Wrong("collection", "the server gives field %s no dimension: %w", c.Vector.GetName(), err)
 	}
 	c.entries, err = c.rows().Count(ctx, "")
@@ -158,16 +158,12 @@ func (c *Collection) load(ctx context.Context) error {
 
 // describe asks the server. It refuses a name that the server does not know.
 func describe(ctx context.Context, server *table.Server, a Arguments) (*Schema, error) {
-	var reply *milvuspb.DescribeCollectionResponse
-	err := server.Call(ctx, "describe collection "+a.Collection, func(ctx context.Context, s *client.GrpcClient, _ int) (err error) {
-		reply, err = s.Service.DescribeCollection(ctx, &milvuspb.DescribeCollectionRequest{CollectionName: a.Collection})
-		return err
-	})
-	if table.IsMissing(err) {
-		return nil, noCollection(ctx, server, a.Collection)
-	}
-	if err != nil {
+	reply, err := server.Describe(ctx, a.Collection)
+	switch {
+	case err != nil:
 		return nil, err
+	case reply == nil:
+		return nil, noCollection(ctx, server, a.Collection)
 	}
 	schema := reply.GetSchema()
 	// Milvus Lite 2, which has no aliases, gives no name here, and Milvus 2.3 the alias.
@@ -189,7 +185,7 @@ func identify(d *Schema, reply *milvuspb.DescribeCollectionResponse) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %d %d", reply.GetDbName(), d.Name, reply.GetCollectionID(), reply.GetCreatedTimestamp())
 	for _, f := range d.Fields {
-		fmt.Fprintf(h, " %q %v %v %q", f.GetName(), f.GetDataType(), f.GetIsPrimaryKey(), Param(f.GetTypeParams(), "dim"))
+		fmt.Fprintf(h, " %q %v %v %q", f.GetName(), f.GetDataType(), f.GetIsPrimaryKey(), table.Param(f.GetTypeParams(), "dim"))
 	}
 	d.Identity = hex.EncodeToString(h.Sum(nil)[:12])
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
@@ -364,14 +363,4 @@ func (d *Schema) names() string {
 		names = append(names, fmt.Sprintf("%s (%v)", f.GetName(), f.GetDataType()))
 	}
 	return List(names)
-}
-
-// Param is a value among those of a server; empty: it is not there.
-func Param(pairs []*commonpb.KeyValuePair, key string) string {
-	for _, p := range pairs {
-		if p.GetKey() == key {
-			return p.GetValue()
-		}
-	}
-	return ""
 }

@@ -193,6 +193,16 @@ func Pairs(list ...string) (pairs []*commonpb.KeyValuePair) {
 	return pairs
 }
 
+// Param is a value among those of a server; empty: it is not there.
+func Param(pairs []*commonpb.KeyValuePair, key string) string {
+	for _, p := range pairs {
+		if p.GetKey() == key {
+			return p.GetValue()
+		}
+	}
+	return ""
+}
+
 // Placeholders writes vectors as a search takes them.
 func Placeholders(vectors [][]float32) *commonpb.PlaceholderValue {
 	v := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_FloatVector}
