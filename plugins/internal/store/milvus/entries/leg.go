@@ -68,6 +68,7 @@ func (l leg) hit(q *query, r table.Scored) (hit, bool) {
 	return h, ok
 }
 
+// unscored makes a hit that has no scores yet.
 func (l leg) unscored(q *query, r *table.ReplyRow) (hit, bool) {
 	h := hit{Entry: l.Entry(r, false), key: l.KeyOf(r), scores: [2]float32{sdk.Unscored, sdk.Unscored}}
 	return h, h.ID != "" && (q.filter == nil || q.filter.Match(h.ID, h.Label, l.ReadMeta(r)))
