@@ -27,9 +27,18 @@ func startForeignElsewhere(t *testing.T, rows []map[string]any) *foreign {
 	return f
 }
 
-// TestMilvusAttachedPartitions reads partitions, and fields that some rows have no value in.
-func TestMilvusAttachedPartitions(t *testing.T) {
-	f := startForeignElsewhere(t, every(4, foreignRows(t, "train.tsv")))
+// TestMilvusAttachedElsewhere attaches what only that server has.
+func TestMilvusAttachedElsewhere(t *testing.T) {
+	rows := every(4, foreignRows(t, "train.tsv"))
+	f := startForeignElsewhere(t, rows)
+	t.Run("partitions", func(t *testing.T) { f.of(t).hasPartitions() })
+	t.Run("released", func(t *testing.T) { f.of(t).isReleased() })
+	t.Run("alias", func(t *testing.T) { f.of(t).isSwapped(rows) })
+}
+
+// hasPartitions reads partitions, and fields that some rows have no value in.
+func (f *foreign) hasPartitions() {
+	t := f.t
 	items := slices.DeleteFunc(every(4, foreignRows(t, "test.tsv")), func(row map[string]any) bool { return row["lang"] != "en" })
 	f.write("items.jsonl", items)
 	f.make("cosine", "nullable")
@@ -45,9 +54,9 @@ func TestMilvusAttachedPartitions(t *testing.T) {
 	}
 }
 
-// TestMilvusAttachedReleased attaches a collection that is not loaded: its owner decides that.
-func TestMilvusAttachedReleased(t *testing.T) {
-	f := startForeignElsewhere(t, every(16, foreignRows(t, "train.tsv")))
+// isReleased attaches a collection that is not loaded: its owner decides that.
+func (f *foreign) isReleased() {
+	t := f.t
 	f.make("ip")
 	f.python("call", "release_collection", `{"collection_name": "ip"}`)
 	c, said := f.command("run", f.attach("ip", ""), "--pipeline", "found", "--input", "rows.jsonl", "--limit", "1")
@@ -59,11 +68,10 @@ func TestMilvusAttachedReleased(t *testing.T) {
 	}
 }
 
-// TestMilvusAttachedAlias lets the owner of an alias swap what is behind it, between two runs and
+// isSwapped lets the owner of an alias swap what is behind it, between two runs and
 // while it is served: the next run and the next version of the server answer from the new collection.
-func TestMilvusAttachedAlias(t *testing.T) {
-	rows := every(8, foreignRows(t, "train.tsv"))
-	f := startForeignElsewhere(t, rows)
+func (f *foreign) isSwapped(rows []map[string]any) {
+	t := f.t
 	f.write("items.jsonl", rows[:4])
 	f.make("ip=blue")
 	for _, row := range rows {

@@ -133,7 +133,7 @@ knowledge "texts" {
       prefix          = env("MILVUS_PREFIX", "racflow")
       index           = "FLAT"
       connect_timeout = "2s"
-      call_timeout    = "5s"
+      call_timeout    = "20s"
       retry_time      = var.retry
     }
   }

@@ -25,22 +25,22 @@ func TestMilvusInPlace(t *testing.T) {
 		}
 		return out
 	}
-	run("560 entries, 560 embedded", milvusExample(t))
-	run("560 entries, up to date", milvusExample(t))
-	first := run("560 entries, 560 embedded", "-var", "store=milvus", intent(t))
-	again := run("560 entries, up to date", "-var", "store=milvus", intent(t))
-	local := run("560 entries, 560 embedded", "-var", "store=local", intent(t))
-	for name, other := range map[string]string{"the second run": again, "the embedded store": local} {
-		differ := 0
-		lines, others := strings.Split(first, "\n"), strings.Split(other, "\n")
-		for i := range min(len(lines), len(others)) {
-			if answerOf(lines[i]) != answerOf(others[i]) {
-				differ++
-			}
+	// The server takes much memory for long vectors.
+	shop := []string{"--limit", "5", "-set", "embed.shop.dimension=256", milvusExample(t)}
+	run("560 entries, 560 embedded", shop...)
+	run("560 entries, up to date", shop...)
+	// What voters learn is compared in TestMilvusFitted.
+	intents := []string{"--limit", "80", "-var", "election=soft", "-set", "linear.enabled=false", "-set", "embed.utterances.dimension=256", intent(t)}
+	lines := strings.Split(run("560 entries, 560 embedded", append(intents, "-var", "store=milvus")...), "\n")
+	others := strings.Split(run("560 entries, 560 embedded", append(intents, "-var", "store=local")...), "\n")
+	differ := 0
+	for i := range min(len(lines), len(others)) {
+		if answerOf(lines[i]) != answerOf(others[i]) {
+			differ++
 		}
-		if len(lines) != 282 || len(lines) != len(others) || differ > 2 { // of 280, by ties
-			t.Errorf("%s: %d and %d lines, %d answers differ", name, len(lines), len(others), differ)
-		}
+	}
+	if len(lines) != 82 || len(lines) != len(others) || differ > 1 { // by ties
+		t.Errorf("%d lines, with the embedded store %d; %d answers differ", len(lines), len(others), differ)
 	}
 }
 

@@ -51,13 +51,14 @@ pipeline "p" {
 // learns again.
 func TestMilvusFitted(t *testing.T) {
 	e := startEngine(t)
-	examples := [2]string{readFile(t, "../../examples/intent", "train.tsv"), readFile(t, "../../examples/intent", "test.tsv")}
+	examples := [2]string{firstRows(readFile(t, "../../examples/intent", "train.tsv"), 12*14), firstRows(readFile(t, "../../examples/intent", "test.tsv"), 12*7)}
+	items := examples[1] + "new\tmoo like a cow, please\t\n"
 	for _, election := range []string{"soft", "learned"} {
 		t.Run(election, func(t *testing.T) {
 			if testing.Short() && election == "soft" {
 				t.Skip("a learned election has the stages of the other one, and more")
 			}
-			dir := folder(t, map[string]string{"p.hcl": fittedFile, "items.tsv": examples[1] + "new\tmoo like a cow, please\t\n"})
+			dir := folder(t, map[string]string{"p.hcl": fittedFile, "items.tsv": items})
 			run := func(store string) (results string, learnt map[string]string) {
 				t.Helper()
 				c := racflow(t, dir, "run", "--state", store, "-var", "store="+store, "-var", "election="+election, "--input", "items.tsv", "p.hcl")
@@ -82,7 +83,7 @@ func TestMilvusFitted(t *testing.T) {
 			}
 			write(t, dir, "rows.tsv", examples[0])
 			results, learnt := both()
-			if len(learnt) == 0 || strings.Count(results, "\n") != 281 || strings.Contains(results, `"answer":"moo"`) {
+			if len(learnt) == 0 || strings.Count(results, "\n") != strings.Count(items, "\n")-1 || strings.Contains(results, `"answer":"moo"`) {
 				t.Errorf("%d files are learnt, results:\n%s", len(learnt), results)
 			}
 			write(t, dir, "rows.tsv", examples[0]+"m1\tmoo like a cow\tmoo\nm2\tplease moo\tmoo\n")
@@ -92,6 +93,11 @@ func TestMilvusFitted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// firstRows are the header and the first rows of a file: of the examples, those of the first labels.
+func firstRows(file string, n int) string {
+	return strings.Join(strings.SplitAfter(file, "\n")[:n+1], "")
 }
 
 // fittedFiles are the files that stages have learnt into a state folder, by their paths.

@@ -21,7 +21,7 @@ import (
 func TestMilvusRights(t *testing.T) {
 	e := startEngine(t)
 	r := startProxy(t, e)
-	dir := milvusFolder(t, 10_500, 5) // a commit of so many ends with a flush
+	dir := milvusFolder(t, 100, 5)
 	try := func(args ...string) {
 		t.Helper()
 		c := racflow(t, dir, args...)

@@ -14,7 +14,7 @@ import sys
 READER = ["DescribeCollection", "GetLoadState", "IndexDetail", "Query", "Search"]
 
 # What a build calls beside that, and `racflow knowledge list` and `gc`.
-WRITER = ["CreateIndex", "Delete", "Flush", "Insert", "Load", "Upsert"]
+WRITER = ["CreateIndex", "Delete", "Insert", "Load", "Upsert"]
 
 # The same, of the database and not of a collection.
 WRITER_OF_DATABASE = ["CreateCollection", "DropCollection"]

@@ -15,9 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestAttachedConformance runs the suite on collections of every metric, with keys of
-// both types, metadata in fields, in JSON and in the dynamic field, with words and
-// without.
+// TestAttachedConformance runs the suite on collections with keys of both types, metadata in fields and in JSON, with
+// words and without. TestAttached has every metric, and the dynamic field.
 func TestAttachedConformance(t *testing.T) {
 	e := startEngine(t)
 	conformsAttached(t, e.config(), fmt.Sprintf(`{"address": %q}`, e.address))
@@ -32,7 +31,7 @@ func TestAttachedConformanceElsewhere(t *testing.T) {
 type plan struct {
 	metric  string
 	numbers bool   // its keys are whole numbers
-	meta    string // "fields", "json" or "dynamic"
+	meta    string // "fields" or "json"
 	words   bool
 }
 
@@ -41,7 +40,6 @@ func conformsAttached(t *testing.T, c config, server string) {
 	for name, p := range map[string]plan{
 		"cosine": {"COSINE", true, "fields", true},
 		"ip":     {"IP", false, "json", false},
-		"l2":     {"L2", true, "dynamic", true},
 	} {
 		p.words = p.words && hasWords()
 		t.Run(name, func(t *testing.T) {
@@ -65,6 +63,7 @@ var madeCollections atomic.Int64
 func (o *owner) make(name string, p plan, rows []sdk.Entry, server string) string {
 	name = fmt.Sprintf("%s_%d", name, madeCollections.Add(1))
 	m := docsSchema(p.numbers, p.metric, p.words)
+	m.dynamic = false
 	m.fields = slices.DeleteFunc(m.fields, func(f *schemapb.FieldSchema) bool {
 		return slices.Contains([]string{"lang", "year", "rate", "public", "origin"}, f.Name)
 	})
@@ -85,10 +84,7 @@ func (o *owner) make(name string, p plan, rows []sdk.Entry, server string) strin
 	if p.numbers {
 		columns[0] = int64s("pk", keys)
 	}
-	m.dynamic = p.meta == "dynamic"
 	switch p.meta {
-	case "dynamic":
-		columns = append(columns, objects(o.t, "", metas))
 	case "json":
 		m.fields = append(m.fields, field("metadata", schemapb.DataType_JSON))
 		columns = append(columns, objects(o.t, "metadata", metas))

@@ -18,7 +18,7 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"google.golang.org/grpc"
 
-	"github.com/racflow/racflow/plugins/internal/store/milvus/attached"
+	"github.com/racflow/racflow/plugins/internal/store/milvus/entries"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
@@ -186,7 +186,7 @@ func TestAttachedNorms(t *testing.T) {
 	} {
 		s := newScripted()
 		s.metrics["vector"], s.rows = test.metric, 1
-		r, _ := attach(t, s.start(t), attached.Arguments{Collection: "docs", Normalized: test.normalized})
+		r, _ := attach(t, s.start(t), entries.Arguments{Collection: "docs", Normalized: test.normalized})
 		for _, norm := range []float64{test.norm, 0, test.norm} {
 			hits, err := r.Search(t.Context(), "docs", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3, Norm: norm}, []sdk.Query{{Vector: []float32{1, 0}}})
 			must.Do(t, err)
@@ -200,7 +200,7 @@ func TestAttachedNorms(t *testing.T) {
 // Searches of a collection go on when its alias leads to another one, and Attach has seen it.
 func TestAttachedAliasMoves(t *testing.T) {
 	s := newScripted()
-	r, before := attach(t, s.start(t), attached.Arguments{Collection: "alias"})
+	r, before := attach(t, s.start(t), entries.Arguments{Collection: "alias"})
 	s.mu.Lock()
 	s.target = "docs2"
 	s.mu.Unlock()
@@ -219,7 +219,7 @@ func TestAttachedAliasMoves(t *testing.T) {
 func TestAttachedCallsNothingThatWrites(t *testing.T) {
 	s := newScripted()
 	c := s.start(t)
-	r, found := attach(t, c, attached.Arguments{Collection: "alias"})
+	r, found := attach(t, c, entries.Arguments{Collection: "alias"})
 	if found.Name != "docs" || found.Entries != 2500 || found.Labels || found.Lexical {
 		t.Errorf("found %+v", found)
 	}
@@ -263,40 +263,40 @@ func TestAttachedRefused(t *testing.T) {
 	vector := func(name string, typ schemapb.DataType) *schemapb.FieldSchema { return field(name, typ, "dim", "2") }
 	for name, test := range map[string]struct {
 		change   func(*scripted)
-		give     attached.Arguments
+		give     entries.Arguments
 		argument string
 		wants    []string
 	}{
-		"no such collection":      {give: attached.Arguments{Collection: "doc"}, argument: "collection", wants: []string{`"doc"`, "docs, faq"}},
-		"a partition":             {give: attached.Arguments{Partitions: []string{"en"}}, argument: "partitions", wants: []string{"no partitions"}},
-		"a field that is missing": {give: attached.Arguments{Fields: attached.Fields{Label: "intent"}}, argument: "fields", wants: []string{`"intent"`, "pk (Int64), text (VarChar), vector (FloatVector)"}},
-		"a text that is none":     {give: attached.Arguments{Fields: attached.Fields{Text: "pk"}}, argument: "fields", wants: []string{"Int64"}},
-		"members of no JSON":      {give: attached.Arguments{Fields: attached.Fields{Meta: []string{`text["a"]`}}}, argument: "fields", wants: []string{"JSON"}},
-		"a vector that is none":   {give: attached.Arguments{Fields: attached.Fields{Vector: "text"}}, argument: "fields", wants: []string{"VarChar", "FloatVector"}},
-		"a sparse field":          {give: attached.Arguments{Fields: attached.Fields{Sparse: "words"}}, argument: "fields", wants: []string{"words"}},
-		"several vectors": {func(s *scripted) { s.fields = append(s.fields, vector("image", schemapb.DataType_Float16Vector)) }, attached.Arguments{}, "fields",
+		"no such collection":      {give: entries.Arguments{Collection: "doc"}, argument: "collection", wants: []string{`"doc"`, "docs, faq"}},
+		"a partition":             {give: entries.Arguments{Partitions: []string{"en"}}, argument: "partitions", wants: []string{"no partitions"}},
+		"a field that is missing": {give: entries.Arguments{Fields: entries.Fields{Label: "intent"}}, argument: "fields", wants: []string{`"intent"`, "pk (Int64), text (VarChar), vector (FloatVector)"}},
+		"a text that is none":     {give: entries.Arguments{Fields: entries.Fields{Text: "pk"}}, argument: "fields", wants: []string{"Int64"}},
+		"members of no JSON":      {give: entries.Arguments{Fields: entries.Fields{Meta: []string{`text["a"]`}}}, argument: "fields", wants: []string{"JSON"}},
+		"a vector that is none":   {give: entries.Arguments{Fields: entries.Fields{Vector: "text"}}, argument: "fields", wants: []string{"VarChar", "FloatVector"}},
+		"a sparse field":          {give: entries.Arguments{Fields: entries.Fields{Sparse: "words"}}, argument: "fields", wants: []string{"words"}},
+		"several vectors": {func(s *scripted) { s.fields = append(s.fields, vector("image", schemapb.DataType_FloatVector)) }, entries.Arguments{}, "fields",
 			[]string{"vector, image", `fields { vector = "vector" }`}},
-		"no vector": {func(s *scripted) { s.fields = s.fields[:2] }, attached.Arguments{}, "collection", []string{"no field of vectors"}},
+		"no vector": {func(s *scripted) { s.fields = s.fields[:2] }, entries.Arguments{}, "collection", []string{"no field of vectors"}},
 		"bits": {func(s *scripted) {
 			s.fields[2], s.metrics["vector"] = vector("vector", schemapb.DataType_BinaryVector), "HAMMING"
-		}, attached.Arguments{}, "collection", []string{"no field of vectors of floats", "vector (BinaryVector)"}},
-		"an unknown metric": {func(s *scripted) { s.metrics["vector"] = "MHJACCARD" }, attached.Arguments{}, "collection", []string{"MHJACCARD", "COSINE, IP and L2"}},
-		"no index":          {func(s *scripted) { s.metrics = nil }, attached.Arguments{}, "collection", []string{"no index", "COSINE"}},
+		}, entries.Arguments{}, "collection", []string{"no field of vectors of floats", "vector (BinaryVector)"}},
+		"an unknown metric": {func(s *scripted) { s.metrics["vector"] = "MHJACCARD" }, entries.Arguments{}, "collection", []string{"MHJACCARD", "COSINE, IP and L2"}},
+		"no index":          {func(s *scripted) { s.metrics = nil }, entries.Arguments{}, "collection", []string{"no index", "COSINE"}},
 		"no index, as servers say it": {func(s *scripted) {
 			s.fails = map[string]*commonpb.Status{"DescribeIndex": {Code: 700, Reason: "index not found"}}
-		}, attached.Arguments{}, "collection",
+		}, entries.Arguments{}, "collection",
 			[]string{"no index"}},
 		"neither text nor label": {func(s *scripted) {
 			s.fields = append(s.fields, field("a", schemapb.DataType_VarChar))
 			s.fields[1] = field("b", schemapb.DataType_VarChar)
-		}, attached.Arguments{}, "fields", []string{"fields { text ="}},
-		"not loaded": {func(s *scripted) { s.states = []commonpb.LoadState{commonpb.LoadState_LoadStateNotLoad} }, attached.Arguments{}, "load", []string{"load = true"}},
+		}, entries.Arguments{}, "fields", []string{"fields { text ="}},
+		"not loaded": {func(s *scripted) { s.states = []commonpb.LoadState{commonpb.LoadState_LoadStateNotLoad} }, entries.Arguments{}, "load", []string{"load = true"}},
 		"no right to read": {func(s *scripted) {
 			s.fails = map[string]*commonpb.Status{"Query": {Code: 1401, Reason: "privilege not permitted"}}
-		}, attached.Arguments{}, "", []string{"rights", "privilege not permitted"}},
+		}, entries.Arguments{}, "", []string{"rights", "privilege not permitted"}},
 		"no right to describe": {func(s *scripted) {
 			s.fails = map[string]*commonpb.Status{"DescribeCollection": {Code: 1401, Reason: "privilege not permitted"}}
-		}, attached.Arguments{}, "", []string{"rights"}},
+		}, entries.Arguments{}, "", []string{"rights"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScripted()
@@ -330,9 +330,9 @@ func TestAttachedIsLoaded(t *testing.T) {
 	loading := []commonpb.LoadState{commonpb.LoadState_LoadStateLoading, commonpb.LoadState_LoadStateLoaded}
 	s.states = append([]commonpb.LoadState{commonpb.LoadState_LoadStateNotLoad}, loading...)
 	c := s.start(t)
-	_, found := attach(t, c, attached.Arguments{Collection: "docs", Load: true})
+	_, found := attach(t, c, entries.Arguments{Collection: "docs", Load: true})
 	s.states = loading // by somebody else
-	attach(t, c, attached.Arguments{Collection: "docs"})
+	attach(t, c, entries.Arguments{Collection: "docs"})
 	loads := 0
 	for _, call := range s.calls {
 		if call == "LoadCollection" {
@@ -354,7 +354,7 @@ func TestAttachedIsGone(t *testing.T) {
 		"released": {&commonpb.Status{Code: 101, Reason: "collection not loaded"}, "load = true"},
 	} {
 		s := newScripted()
-		r, _ := attach(t, s.start(t), attached.Arguments{Collection: "docs"})
+		r, _ := attach(t, s.start(t), entries.Arguments{Collection: "docs"})
 		s.mu.Lock()
 		s.fails = map[string]*commonpb.Status{"Search": test.status, "Query": test.status}
 		s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
-	"github.com/racflow/racflow/plugins/internal/store/milvus/attached"
+	"github.com/racflow/racflow/plugins/internal/store/milvus/entries"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -22,7 +22,7 @@ func TestAttachedMixedFilters(t *testing.T) {
 	d := makeDocs(t, 100, true, 0)
 	o.create("mixed", docsSchema(true, "COSINE", true))
 	o.insert("mixed", "", 100, d.columns...)
-	r, _ := attach(t, c, attached.Arguments{Collection: "mixed"})
+	r, _ := attach(t, c, entries.Arguments{Collection: "mixed"})
 	red := sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldMeta, Key: "color", Values: []any{"red"}}
 	queries := []sdk.Query{{Vector: d.entries[0].Vector}, {Vector: d.entries[0].Vector, Filter: &sdk.Filter{Op: sdk.FilterNot, Parts: []sdk.Filter{red}}}}
 	hits, err := r.Search(t.Context(), "mixed", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 100}, queries)
@@ -55,7 +55,7 @@ func TestAttachedOddKeys(t *testing.T) {
 		m.fields[2].TypeParams = keyValues("dim", "2")
 		o.create(metric, m)
 		o.insert(metric, "", 3, strs("pk", []string{"a\nb", "a\nc", "\ta"}), strs("content", []string{"tea tea", "tea milk", "milk"}), milvusVectors("embedding", [][]float32{{1, 0}, {0, 1}, {.8, .6}}))
-		r, _ := attach(t, c, attached.Arguments{Collection: metric})
+		r, _ := attach(t, c, entries.Arguments{Collection: metric})
 		hits, err := r.Search(t.Context(), metric, sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 1}, []sdk.Query{{Text: "milk", Vector: []float32{0, 1}}})
 		must.Do(t, err)
 		if h := hits[0].Dense; len(h) != 1 || h[0].ID != "a\nc" || h[0].Dense != 1 || h[0].Lexical == 0 {
@@ -90,7 +90,7 @@ func TestAttachedZeroVectors(t *testing.T) {
 				keys, texts, all = append(keys, int64(i)), append(texts, fmt.Sprint(i)), append(all, x)
 			}
 			o.insert(name, "", 30, int64s("id", keys), strs("text", texts), milvusVectors("vector", all))
-			r, info := attach(t, c, attached.Arguments{Collection: name})
+			r, info := attach(t, c, entries.Arguments{Collection: name})
 			hits, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeDense, NumCandidates: 30}, []sdk.Query{{Vector: []float32{1, 0}}})
 			must.Do(t, err)
 			for _, h := range hits[0].Dense {
@@ -118,7 +118,7 @@ func TestAttachedLargestKeys(t *testing.T) {
 		all[i] = []float32{1, float32(i)}
 	}
 	o.insert("largest", "", len(keys), int64s("id", keys), strs("text", texts), milvusVectors("vector", all))
-	r, _ := attach(t, c, attached.Arguments{Collection: "largest"})
+	r, _ := attach(t, c, entries.Arguments{Collection: "largest"})
 	after := ""
 	for _, key := range keys {
 		page, err := r.Scan(t.Context(), "largest", sdk.Scan{Limit: 1, After: after})
@@ -151,7 +151,7 @@ func TestAttachedFarMatches(t *testing.T) {
 		}
 		o.insert("far", "", n/4, int64s("id", keys), strs("text", texts), strs("lang", langs), milvusVectors("vector", all), objects(t, "", make([]map[string]any, n/4)))
 	}
-	r, _ := attach(t, c, attached.Arguments{Collection: "far"})
+	r, _ := attach(t, c, entries.Arguments{Collection: "far"})
 	english := sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldMeta, Key: "lang", Values: []any{"en", "fr"}}
 	hits, err := r.Search(t.Context(), "far", sdk.Search{Mode: sdk.ModeDense, NumCandidates: 3}, []sdk.Query{{Vector: []float32{1, 0}, Filter: &sdk.Filter{Op: sdk.FilterNot, Parts: []sdk.Filter{english}}}})
 	if err != nil || len(hits[0].Dense) != 1 || hits[0].Dense[0].ID != fmt.Sprint(n-1) {
@@ -164,7 +164,7 @@ func TestAttachedFarMatches(t *testing.T) {
 func TestAttachedLargeRows(t *testing.T) {
 	s := newScripted()
 	s.metrics["vector"] = "IP"
-	r, _ := attach(t, s.start(t), attached.Arguments{Collection: "docs"})
+	r, _ := attach(t, s.start(t), entries.Arguments{Collection: "docs"})
 	var queries []sdk.Query
 	for range 64 {
 		queries = append(queries, sdk.Query{Vector: []float32{1, 1}})

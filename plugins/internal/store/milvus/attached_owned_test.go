@@ -9,7 +9,7 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
-	"github.com/racflow/racflow/plugins/internal/store/milvus/attached"
+	"github.com/racflow/racflow/plugins/internal/store/milvus/entries"
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
@@ -63,7 +63,7 @@ func TestAttachedID(t *testing.T) {
 		names = append(names, "doc "+d.columns[1].GetScalars().GetStringData().Data[i]+" "+string(rune('A'+i)))
 	}
 	o.insert("docs", "", 60, append(d.columns, strs("doc", names))...)
-	r, info := attach(t, c, attached.Arguments{Collection: "docs", Fields: attached.Fields{ID: "doc"}})
+	r, info := attach(t, c, entries.Arguments{Collection: "docs", Fields: entries.Fields{ID: "doc"}})
 	if !slices.ContainsFunc(info.Notes, func(note string) bool { return strings.Contains(note, "not the primary key") }) {
 		t.Errorf("notes %q", info.Notes)
 	}
@@ -102,7 +102,7 @@ func TestAttachedDroppedElsewhere(t *testing.T) { readsDropped(t, elsewhere(t)) 
 func readsDropped(t *testing.T, c config) {
 	o := newOwner(t, c)
 	o.simple("short", "", "a", "b")
-	r, _ := attach(t, c, attached.Arguments{Collection: "short"})
+	r, _ := attach(t, c, entries.Arguments{Collection: "short"})
 	if got := found(t, r, "short"); got != "a b" {
 		t.Errorf("found %s", got)
 	}
@@ -127,7 +127,7 @@ func TestAttachedAliasElsewhere(t *testing.T) {
 	o.simple("second", "", "b", "c")
 	_, err := o.CreateAlias(t.Context(), &milvuspb.CreateAliasRequest{CollectionName: "first", Alias: "current"})
 	must.Do(t, err)
-	r, before := attach(t, c, attached.Arguments{Collection: "current"})
+	r, before := attach(t, c, entries.Arguments{Collection: "current"})
 	said := !slices.ContainsFunc(before.Notes, func(note string) bool { return strings.Contains(note, "does not say which collection the alias") })
 	if said && before.Name != "first" || found(t, r, before.Name) != "a" {
 		t.Errorf("attached %+v", before)
@@ -157,7 +157,7 @@ func TestAttachedPartitionsElsewhere(t *testing.T) {
 		o.simple("parted", name, name+"1", name+"2")
 	}
 	o.load("parted")
-	r, info := attach(t, c, attached.Arguments{Collection: "parted", Partitions: []string{"en"}})
+	r, info := attach(t, c, entries.Arguments{Collection: "parted", Partitions: []string{"en"}})
 	if got := found(t, r, "parted"); got != "en1 en2" || info.Entries < 2 { // Milvus Lite 3 counts all
 		t.Errorf("found %s, %+v", got, info)
 	}
@@ -165,7 +165,7 @@ func TestAttachedPartitionsElsewhere(t *testing.T) {
 	if err != nil || got[0].ID != "" || got[1].ID != "en1" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	_, err = openReader(t, c, attached.Arguments{Collection: "parted", Partitions: []string{"fr"}}).Attach(t.Context())
+	_, err = openReader(t, c, entries.Arguments{Collection: "parted", Partitions: []string{"fr"}}).Attach(t.Context())
 	if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), `no partition "fr"`) {
 		t.Errorf("a partition that is not there gives %v", err)
 	}
@@ -176,7 +176,7 @@ func TestAttachedReleasedElsewhere(t *testing.T) {
 	c := elsewhere(t)
 	o := newOwner(t, c)
 	o.simple("released", "", "a")
-	r, _ := attach(t, c, attached.Arguments{Collection: "released"})
+	r, _ := attach(t, c, entries.Arguments{Collection: "released"})
 	_, err := o.ReleaseCollection(t.Context(), &milvuspb.ReleaseCollectionRequest{CollectionName: "released"})
 	must.Do(t, err)
 	if _, err := r.Scan(t.Context(), "released", sdk.Scan{}); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "load = true") {
@@ -185,7 +185,7 @@ func TestAttachedReleasedElsewhere(t *testing.T) {
 	if _, err := r.Attach(t.Context()); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "load = true") {
 		t.Errorf("attached again with %v", err)
 	}
-	r, _ = attach(t, c, attached.Arguments{Collection: "released", Load: true})
+	r, _ = attach(t, c, entries.Arguments{Collection: "released", Load: true})
 	if got := found(t, r, "released"); got != "a" {
 		t.Errorf("found %s", got)
 	}
@@ -206,7 +206,7 @@ func TestAttachedNullElsewhere(t *testing.T) {
 	null := func(f *schemapb.FieldData, valid ...bool) *schemapb.FieldData { f.ValidData = valid; return f }
 	o.insert("nulls", "", 3, strs("id", []string{"a", "b", "c"}), strs("text", []string{"1", "2", "3"}), milvusVectors("vector", [][]float32{{1, 0}, {1, 0}, {1, 0}}),
 		null(strs("label", []string{"x", "y"}), true, false, true), null(strs("lang", []string{"en"}), true, false, false), null(int64s("year", []int64{2000, 2001}), false, true, true))
-	r, _ := attach(t, c, attached.Arguments{Collection: "nulls"})
+	r, _ := attach(t, c, entries.Arguments{Collection: "nulls"})
 	entries := []sdk.Entry{
 		{ID: "a", Text: "1", Label: "x", Meta: sdk.Meta{"lang": "en"}}, {ID: "b", Text: "2", Meta: sdk.Meta{"year": 2000.0}}, {ID: "c", Text: "3", Label: "y", Meta: sdk.Meta{"year": 2001.0}},
 	}
@@ -237,35 +237,6 @@ func TestAttachedNullElsewhere(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%s selects %q, want %q", f.String(), got, want)
 			}
-		}
-	}
-}
-
-// Vectors of 16 bits are read as those of 32.
-func TestAttachedHalfVectors(t *testing.T) {
-	c := startEngine(t).config()
-	o := newOwner(t, c)
-	for name, typ := range map[string]schemapb.DataType{"float16": schemapb.DataType_Float16Vector, "bfloat16": schemapb.DataType_BFloat16Vector} {
-		o.create(name, made{metrics: map[string]string{"vector": "COSINE"}, fields: []*schemapb.FieldSchema{
-			primary(field("id", schemapb.DataType_VarChar)), field("text", schemapb.DataType_VarChar), field("vector", typ, "dim", "2"),
-		}})
-		// In both formats these are 1, 0 and 0, -2.
-		halves := map[string][]byte{"float16": {0, 0x3c, 0, 0, 0, 0, 0, 0xc0}, "bfloat16": {0x80, 0x3f, 0, 0, 0, 0, 0, 0xc0}}[name]
-		data := &schemapb.VectorField{Dim: 2, Data: &schemapb.VectorField_Float16Vector{Float16Vector: halves}}
-		if name == "bfloat16" {
-			data.Data = &schemapb.VectorField_Bfloat16Vector{Bfloat16Vector: halves}
-		}
-		o.insert(name, "", 2, strs("id", []string{"a", "b"}), strs("text", []string{"1", "2"}), &schemapb.FieldData{FieldName: "vector", Type: typ, Field: &schemapb.FieldData_Vectors{Vectors: data}})
-		r, info := attach(t, c, attached.Arguments{Collection: name})
-		hits, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeDense, NumCandidates: 2}, []sdk.Query{{Vector: []float32{0.1, -0.1}}, {Vector: []float32{1, 1}}})
-		must.Do(t, err)
-		page, err := r.Scan(t.Context(), name, sdk.Scan{Vectors: true})
-		must.Do(t, err)
-		if diff := gocmp.Diff([][]float32{{1, 0}, {0, -2}}, [][]float32{page.Entries[0].Vector, page.Entries[1].Vector}); diff != "" || info.Dimension != 2 {
-			t.Errorf("%s: %+v (-want +got):\n%s", name, info, diff)
-		}
-		if h := hits[1].Dense; len(h) != 2 || h[0].ID != "a" || h[0].Dense < .7 || h[0].Dense > .71 || h[1].Dense > -.7 || len(hits[0].Dense) != 2 {
-			t.Errorf("%s: %+v", name, hits)
 		}
 	}
 }

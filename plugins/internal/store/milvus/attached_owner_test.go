@@ -14,7 +14,7 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/racflow/racflow/plugins/internal/store/milvus/attached"
+	"github.com/racflow/racflow/plugins/internal/store/milvus/entries"
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
@@ -168,7 +168,7 @@ func milvusVectors(name string, values [][]float32) *schemapb.FieldData {
 }
 
 // attach opens a collection that another program makes.
-func attach(t testing.TB, c config, a attached.Arguments) (*reader, sdk.Attached) {
+func attach(t testing.TB, c config, a entries.Arguments) (*reader, sdk.Attached) {
 	t.Helper()
 	r := openReader(t, c, a)
 	found, err := r.Attach(t.Context())
@@ -176,7 +176,7 @@ func attach(t testing.TB, c config, a attached.Arguments) (*reader, sdk.Attached
 	return r, found
 }
 
-func openReader(t testing.TB, c config, a attached.Arguments) *reader {
+func openReader(t testing.TB, c config, a entries.Arguments) *reader {
 	t.Helper()
 	c.Arguments = a
 	s, err := open(context.Background(), sdk.Setup{}, c)

@@ -14,14 +14,13 @@
 //
 // From the bottom up:
 //
-//	table      collections of a server: the connection, retries, schema, indexes, rows, the
-//	           expressions that select rows, and the legs of a search
+//	table      collections of a server: the connection, retries, schema, indexes, rows, and
+//	           the expressions that select rows
+//	entries    rows as entries: searched, got and scanned, in collections of racflow's own and in those
+//	           that another program makes
 //	record     the books: what is kept of a collection beside its entries
 //	claim      which process writes
 //	write      changes, and the commit
-//	search     both legs of a search
-//	scan       entries by their ids, and all of them
-//	attached   a collection that another program makes: searched, got and scanned
 //
 // This package puts them together as a stage. It does not embed. The SDK fuses the legs: the scores of a server's own
 // hybrid search differ between engines.

@@ -9,8 +9,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 
+	"github.com/racflow/racflow/plugins/internal/store/milvus/entries"
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
@@ -140,11 +140,10 @@ func (r *record) readNote(ctx context.Context, b book) (note []byte, err error) 
 // known is what this process knows of a collection. It is never changed.
 type known struct {
 	*table.Table
-	record   record
-	note     []byte
-	onServer bool        // else the table is yet to be created
-	empty    bool        // it has no rows
-	hasWords atomic.Bool // seen since: some row has a word
+	reads  *entries.Collection
+	record record
+	note   []byte
+	empty  bool // it has no rows
 }
 
 // look reads the last commit and its note.

@@ -27,7 +27,7 @@ func TestSameAsLocal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			entries, texts := load(t)
 			if testing.Short() {
-				entries, texts = entries[:min(3000, len(entries))], texts[:min(150, len(texts))]
+				entries, texts = entries[:min(2000, len(entries))], texts[:min(75, len(texts))]
 			}
 			e := startEngine(t)
 			queries := embedHashed(t, entries, texts)

@@ -9,9 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/milvus-io/milvus-sdk-go/v2/client"
-
-	"github.com/racflow/racflow/plugins/internal/store/milvus/attached"
+	"github.com/racflow/racflow/plugins/internal/store/milvus/entries"
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
@@ -19,37 +17,32 @@ import (
 // reader implements sdk.Attacher: it serves one collection that another program makes.
 // It is safe for concurrent use.
 type reader struct {
+	reads
 	server    *table.Server
-	arguments attached.Arguments
+	arguments entries.Arguments
 	params    map[string]string
 	log       *slog.Logger
 
 	mu    sync.Mutex
-	found map[string]*attached.Collection // by name: searches of one go on when an alias leads to another
+	found map[string]*entries.Collection // by name: searches of one go on when an alias leads to another
 }
 
 // Attach implements sdk.Attacher.
 func (r *reader) Attach(ctx context.Context) (sdk.Attached, error) {
-	found, err := attached.Attach(ctx, r.call, r.arguments, r.params, r.log)
+	found, err := entries.Attach(ctx, r.server, r.arguments, r.params, r.log)
 	if err != nil {
 		return sdk.Attached{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.found == nil {
-		r.found = map[string]*attached.Collection{}
+		r.found = map[string]*entries.Collection{}
 	}
 	r.found[found.Name] = found
 	return found.Describe(), nil
 }
 
-// call gives package attached the raw service: the SDK knows neither functions nor
-// searches with a text.
-func (r *reader) call(ctx context.Context, what string, do func(context.Context, attached.Service) error) error {
-	return r.server.Call(ctx, what, func(ctx context.Context, c *client.GrpcClient, _ int) error { return do(ctx, c.Service) })
-}
-
-func (r *reader) collection(name string) (*attached.Collection, error) {
+func (r *reader) collection(name string) (*entries.Collection, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if found := r.found[name]; found != nil {
@@ -58,24 +51,27 @@ func (r *reader) collection(name string) (*attached.Collection, error) {
 	return nil, sdk.Invalid(fmt.Errorf("collection %q is not attached", name))
 }
 
-func (r *reader) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
-	c, err := r.collection(name)
+// reads are the methods that read collections, which it finds by their names.
+type reads func(name string) (*entries.Collection, error)
+
+func (find reads) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
+	c, err := find(name)
 	if err != nil {
 		return nil, err
 	}
 	return c.Search(ctx, search, queries)
 }
 
-func (r *reader) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {
-	c, err := r.collection(name)
+func (find reads) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {
+	c, err := find(name)
 	if err != nil {
 		return nil, err
 	}
 	return c.Get(ctx, ids)
 }
 
-func (r *reader) Scan(ctx context.Context, name string, scan sdk.Scan) (sdk.Page, error) {
-	c, err := r.collection(name)
+func (find reads) Scan(ctx context.Context, name string, scan sdk.Scan) (sdk.Page, error) {
+	c, err := find(name)
 	if err != nil {
 		return sdk.Page{}, err
 	}
@@ -98,7 +94,7 @@ func (r *reader) Close() error                                   { return r.serv
 type config struct {
 	table.ServerConfig
 	table.Options
-	attached.Arguments
+	entries.Arguments
 }
 
 // Stage describes the store.
@@ -125,13 +121,24 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	if c.Collection != "" {
-		return &reader{server: s, arguments: c.Arguments, params: c.SearchParams, log: log}, nil
+		r := &reader{server: s, arguments: c.Arguments, params: c.SearchParams, log: log}
+		r.reads = r.collection
+		return r, nil
 	}
-	return &store{server: s, options: c.Options, log: log, collections: map[string]*writer{}}, nil
+	w := &store{server: s, options: c.Options, log: log, collections: map[string]*writer{}}
+	w.reads = func(name string) (*entries.Collection, error) {
+		k, err := w.collection(name).opened()
+		if err != nil {
+			return nil, err
+		}
+		return k.reads, nil
+	}
+	return w, nil
 }
 
 // store implements sdk.Store. It is safe for concurrent use.
 type store struct {
+	reads
 	server  *table.Server
 	options table.Options
 	log     *slog.Logger
@@ -208,26 +215,17 @@ func (s *store) Commit(ctx context.Context, name string, note []byte) error {
 	return s.collection(name).commit(ctx, note)
 }
 
-func (s *store) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
-	return s.collection(name).search(ctx, search, queries)
-}
-
-func (s *store) Get(ctx context.Context, name string, ids []string) ([]sdk.Entry, error) {
-	return s.collection(name).get(ctx, ids)
-}
-
-func (s *store) Scan(ctx context.Context, name string, scan sdk.Scan) (sdk.Page, error) {
-	return s.collection(name).scan(ctx, scan)
-}
-
 // List implements sdk.Store.
 func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
-	names, err := table.Names(ctx, s.server, s.options)
+	names, err := s.server.Collections(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []sdk.Collection
 	for _, name := range names {
+		if !s.options.IsName(name) {
+			continue
+		}
 		found, err := s.describe(ctx, name)
 		switch {
 		case ctx.Err() != nil:

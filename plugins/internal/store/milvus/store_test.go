@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
-	"github.com/racflow/racflow/plugins/internal/store/milvus/attached"
+	"github.com/racflow/racflow/plugins/internal/store/milvus/entries"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -174,8 +174,6 @@ func readsAttached(t *testing.T, c config) {
 	}{
 		"cosine":       {metric: "COSINE", stretch: 3, words: true},
 		"ip":           {metric: "IP", numbers: true},
-		"l2":           {metric: "L2", words: true},
-		"ip_stretched": {metric: "IP", stretch: .2},
 		"l2_stretched": {metric: "L2", numbers: true, stretch: .2, words: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +182,7 @@ func readsAttached(t *testing.T, c config) {
 			o.create(name, docsSchema(test.numbers, test.metric, test.words))
 			o.insert(name, "", len(d.entries), d.columns...)
 			before := o.rowsAndSchema(name)
-			r, found := attach(t, c, attached.Arguments{Collection: name})
+			r, found := attach(t, c, entries.Arguments{Collection: name})
 			if found.Name != name || found.Entries != 400 || found.Dimension != docsDimension || found.Lexical != test.words || !found.Labels {
 				t.Errorf("found %+v", found)
 			}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 
@@ -61,7 +60,7 @@ func TestSilentErrors(t *testing.T) {
 	putAll(t, s, entry("a", "one"))
 	c := knownOf(s)
 	var answered *table.ServerError
-	if _, err := c.Query(t.Context(), table.NewestTable, "key == 5 or )", table.FieldKey); !errors.As(err, &answered) {
+	if _, _, err := c.Rows(true).Query(t.Context(), "key == 5 or )", []string{table.FieldKey}, 5); !errors.As(err, &answered) {
 		t.Errorf("a wrong expression gives %v", err)
 	}
 	start := time.Now()
@@ -75,7 +74,7 @@ func TestSilentErrors(t *testing.T) {
 		t.Errorf("a deletion that is refused gives %v", err)
 	}
 	must.Do(t, bareSDK(t, s).DropCollection(t.Context(), c.Name))
-	if _, err := c.Query(t.Context(), table.NewestTable, "key < \"5\"", table.FieldKey); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "open it again") {
+	if _, err := c.Count(t.Context()); sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "open it again") {
 		t.Errorf("a collection that is gone gives %v", err)
 	}
 }
@@ -86,12 +85,13 @@ func TestNoMatch(t *testing.T) {
 	s := small(t, e.config())
 	putAll(t, s, entry("a", "one"))
 	c := knownOf(s)
-	if rows, err := c.Query(t.Context(), table.NewestTable, "key == \"77\"", table.FieldKey, table.FieldMeta, table.FieldVector); err != nil || len(rows) != 0 {
+	rows := c.Rows(true)
+	if rows, _, err := rows.Query(t.Context(), "key == \"77\"", []string{table.FieldKey, table.FieldMeta, table.FieldVector}, 5); err != nil || len(rows) != 0 {
 		t.Errorf("query: %d rows, %v", len(rows), err)
 	}
-	lists, err := c.Rows(table.AsConfigured).Search(t.Context(), table.SearchRequest{
+	lists, err := rows.Search(t.Context(), table.SearchRequest{
 		Field: table.FieldVector, Metric: table.MetricIP, Expr: "key == \"77\"", Fields: []string{table.FieldID}, Limit: 5, Params: map[string]any{},
-		Queries: table.Placeholders(schemapb.DataType_FloatVector, [][]float32{{1, 0}, {0, 1}}),
+		Queries: table.Placeholders([][]float32{{1, 0}, {0, 1}}),
 	})
 	if err != nil || len(lists) != 2 || len(lists[0])+len(lists[1]) != 0 {
 		t.Errorf("search: %v, %v", lists, err)

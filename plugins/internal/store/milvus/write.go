@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/racflow/racflow/plugins/internal/store/milvus/entries"
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
@@ -70,7 +71,7 @@ func (w *writer) open(ctx context.Context, t *table.Table) (c sdk.Collection, er
 	if err != nil {
 		return c, err
 	}
-	k := &known{Table: t, onServer: exists, empty: !exists}
+	k := &known{Table: t}
 	if k.record, k.note, err = (book{books, w.collection}).look(ctx); err != nil {
 		return c, err
 	}
@@ -82,11 +83,14 @@ func (w *writer) open(ctx context.Context, t *table.Table) (c sdk.Collection, er
 		c.Entries, c.Note = k.record.Entries, slices.Clone(k.note)
 		if k.record.Changing || k.record.Number == 0 {
 			c.Note = nil
-			if c.Entries, err = k.Count(ctx, ""); err != nil {
+			if c.Entries, err = k.Count(ctx); err != nil {
 				return c, err
 			}
 		}
-		k.empty = c.Entries == 0
+	}
+	k.empty = c.Entries == 0
+	if k.reads, err = entries.Own(t); err != nil {
+		return c, err
 	}
 	w.dropped, w.written = false, nil
 	w.latest.Store(k)
@@ -109,16 +113,14 @@ func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 	if w.dropped {
 		return nil, fmt.Errorf("collection %q lost its uncommitted changes to an earlier error: open it again and make them anew", w.collection)
 	}
-	if !base.onServer {
-		t := *base.Table
+	t := *base.Table
+	if !t.OnServer {
 		if err := t.Create(ctx); err != nil {
 			return nil, err
 		}
 		if err := t.Prepare(ctx); err != nil {
 			return nil, err
 		}
-		base = &known{Table: &t, record: base.record, note: base.note, onServer: true, empty: base.empty}
-		w.latest.Store(base)
 	}
 	books, err := w.books(ctx, true)
 	if err != nil {
@@ -147,7 +149,7 @@ func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 	if base.empty {
 		w.written = map[uint64]bool{}
 	}
-	c := &change{Table: base.Table, book: b, record: last, claim: mine, written: w.written, puts: map[string]table.Row{}, gone: map[string]bool{}}
+	c := &change{Table: &t, book: b, record: last, claim: mine, written: w.written, puts: map[string]table.Row{}, gone: map[string]bool{}}
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.renewing.Go(c.renew)
 	w.change = c
@@ -155,14 +157,14 @@ func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 }
 
 // put changes entries. Those that are too long for Milvus fail alone.
-func (w *writer) put(ctx context.Context, entries []sdk.Entry) error {
+func (w *writer) put(ctx context.Context, given []sdk.Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k, err := w.opened()
 	if err != nil {
 		return err
 	}
-	rows, long, err := k.CheckRows(entries)
+	rows, long, err := k.CheckRows(given)
 	if err != nil {
 		return err
 	}
@@ -201,15 +203,11 @@ func (w *writer) remove(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// flushRows is how many new rows make it worth while that the server indexes its
-// growing segments. It limits how often that may be asked for.
-const flushRows = 10_000
-
 // commit makes the changes.
 func (w *writer) commit(ctx context.Context, note []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if k := w.latest.Load(); w.change == nil && k != nil && !w.dropped && k.onServer && k.record.Number > 0 && !k.record.Changing && bytes.Equal(note, k.note) {
+	if k := w.latest.Load(); w.change == nil && k != nil && !w.dropped && k.OnServer && k.record.Number > 0 && !k.record.Changing && bytes.Equal(note, k.note) {
 		return nil
 	}
 	c, err := w.begin(ctx)
@@ -219,13 +217,12 @@ func (w *writer) commit(ctx context.Context, note []byte) error {
 	if err := c.commit(ctx, note); err != nil {
 		return w.undo(ctx, err)
 	}
-	w.latest.Store(&known{Table: c.Table, record: c.record, note: slices.Clone(note), onServer: true, empty: c.record.Entries == 0})
-	w.end(ctx)
-	if c.rows >= flushRows {
-		if err := c.Flush(ctx); err != nil {
-			w.log.Debug("the server did not flush", "collection", w.collection, "error", err)
-		}
+	reads, err := entries.Own(c.Table)
+	if err != nil {
+		return err
 	}
+	w.latest.Store(&known{Table: c.Table, reads: reads, record: c.record, note: slices.Clone(note), empty: c.record.Entries == 0})
+	w.end(ctx)
 	return nil
 }
 
@@ -322,7 +319,6 @@ type change struct {
 	gone  map[string]bool
 	bytes int  // of puts
 	begun bool // something of the collection may have changed
-	rows  int  // written
 
 	ctx      context.Context // ends when another process has claimed the collection
 	cancel   context.CancelCauseFunc
@@ -379,7 +375,6 @@ func (c *change) apply(ctx context.Context) error {
 	for _, part := range batches(upserts, c.Options) {
 		g.Go(func() error { return c.Upsert(ctx, part) })
 	}
-	c.rows += len(c.puts)
 	c.bytes = 0
 	clear(c.puts)
 	clear(c.gone)
@@ -423,7 +418,7 @@ func (c *change) commit(ctx context.Context, note []byte) (err error) {
 	if err := c.apply(ctx); err != nil {
 		return err
 	}
-	if c.record.Entries, err = c.Count(ctx, ""); err != nil {
+	if c.record.Entries, err = c.Count(ctx); err != nil {
 		return err
 	}
 	if n := len(c.written); c.record.Entries < n { // as one that was killed may

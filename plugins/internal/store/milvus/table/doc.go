@@ -3,6 +3,6 @@
 // read and write its rows. It hides where servers differ. What rows mean, which of
 // them count and when they may go, others know (package milvus).
 //
-// Rows and legs.go read and search the rows of any collection, also of those that other
-// programs make (package attached).
+// Rows reads and searches the rows of any collection, also of those that other
+// programs make (package entries).
 package table

@@ -13,11 +13,8 @@ import (
 // those of filters among them. A filter is translated where every engine agrees on
 // its meaning, else to something weaker: whoever asks has to check what comes back.
 
-var comparisons = map[sdk.FilterOp][2]string{ // as it is, negated
-	sdk.FilterLess:         {"<", ">="},
-	sdk.FilterLessEqual:    {"<=", ">"},
-	sdk.FilterGreater:      {">", "<="},
-	sdk.FilterGreaterEqual: {">=", "<"},
+var comparisons = map[sdk.FilterOp]string{
+	sdk.FilterLess: "<", sdk.FilterLessEqual: "<=", sdk.FilterGreater: ">", sdk.FilterGreaterEqual: ">=",
 }
 
 // Kind says what an operand holds, and which values of a comparison it can have.
@@ -35,17 +32,15 @@ const (
 
 // Operand is what a comparison asks a server about.
 type Operand struct {
-	Name    string // in an expression
-	Kind    Kind
-	Missing bool // some rows may have none, which match no comparison
+	Name string // in an expression
+	Kind Kind
 }
 
 var plainPrefix = regexp.MustCompile(`^[A-Za-z0-9 .:/-]+$`)
 
-// Compare translates a comparison. One that is negated is translated for texts that every row has: engines
-// disagree whether a row without a member differs from a value.
-func Compare(o Operand, f *sdk.Filter, negated bool) Condition {
-	if negated && (o.Missing || o.Kind != Text) || o.Kind == WholeIDs && f.Op != sdk.FilterIn {
+// Compare translates a comparison.
+func Compare(o Operand, f *sdk.Filter) Condition {
+	if o.Kind == WholeIDs && f.Op != sdk.FilterIn {
 		return all
 	}
 	var literals []string
@@ -59,38 +54,33 @@ func Compare(o Operand, f *sdk.Filter, negated bool) Condition {
 			literals = append(literals, literal)
 		}
 	}
-	sign := 0
-	if negated {
-		sign = 1
-	}
-	var expr string
+	var c Condition
 	switch {
-	case len(literals) == 0 && negated:
-		return all
 	case len(literals) == 0:
 		return none
 	case f.Op == sdk.FilterPrefix:
-		// A character of the prefix may mean something else in a pattern.
-		if prefix := f.Values[0].(string); !negated && plainPrefix.MatchString(prefix) {
-			return Condition{Expr: o.Name + ` like "` + prefix + `%"`}
+		prefix := f.Values[0].(string)
+		if !plainPrefix.MatchString(prefix) { // a character of it may mean something else in a pattern
+			return all
 		}
-		return all
+		c.Expr = o.Name + ` like "` + prefix + `%"`
 	case f.Op != sdk.FilterIn:
-		expr = o.Name + " " + comparisons[f.Op][sign] + " " + literals[0]
-	case len(literals) == 1:
-		expr = o.Name + [2]string{" == ", " != "}[sign] + literals[0]
-	case o.Kind == Text || o.Kind == Whole || o.Kind == WholeIDs:
-		expr = o.Name + [2]string{" in [", " not in ["}[sign] + strings.Join(literals, ",") + "]"
+		c.Expr = o.Name + " " + comparisons[f.Op] + " " + literals[0]
+	case o.Kind <= WholeIDs:
+		list := "[" + strings.Join(literals, ",") + "]"
+		if c.Expr = o.Name + " in " + list; o.Kind == Text {
+			c.Not = o.Name + " not in " + list
+		}
 	default: // not every engine takes a list here, or one of numbers and strings
 		for i, literal := range literals {
 			literals[i] = o.Name + " == " + literal
 		}
 		return join(literals, " or ", none)
 	}
-	if len(expr) > maxLength {
+	if len(c.Not) > maxLength || len(c.Expr) > maxLength {
 		return all
 	}
-	return Condition{Expr: expr}
+	return c
 }
 
 // literal writes a value, if every engine reads it alike; never: no row has such a value.
@@ -128,6 +118,7 @@ func WholeNumber(text string) (int64, bool) {
 type Condition struct {
 	Expr string // empty: all
 	None bool   // no entry at all: there is nothing to ask
+	Not  string // selects all other rows; empty: not known
 }
 
 var (
@@ -139,40 +130,24 @@ var (
 // longer filter the caller does the work.
 const maxLength = 128 << 10
 
-// ConditionOf translates a checked filter of racflow's own rows; nil selects all.
-func ConditionOf(f *sdk.Filter) Condition {
-	return Translate(f, false, func(f *sdk.Filter, negated bool) Condition {
-		switch f.Field {
-		case sdk.FieldID:
-			return Compare(Operand{Name: FieldID}, f, negated)
-		case sdk.FieldLabel:
-			return Compare(Operand{Name: FieldLabel}, f, negated)
-		}
-		return CompareMember(FieldMeta, []string{f.Key}, f, negated)
-	})
-}
-
-// Translate translates a checked filter, or its negation, whose comparisons compare translates, as
-// they are or negated; nil selects all.
-//
-// Milvus Lite 2 has no `not`, and engines disagree whether missing metadata differs
-// from a value, so negations move down to the comparisons, where they are exact or
-// dropped. Operators are in lower case: Milvus Lite 2 reads an upper-case OR as
-// something else.
-func Translate(f *sdk.Filter, negated bool, compare func(f *sdk.Filter, negated bool) Condition) Condition {
+// Translate translates a checked filter, whose comparisons compare translates; nil selects all. Of
+// negations only those of texts that every row has are translated: engines disagree whether missing metadata differs from
+// a value, and Milvus Lite 2 has no `not`. Operators are in lower case: Milvus Lite 2 reads an upper-case OR as something
+// else.
+func Translate(f *sdk.Filter, compare func(*sdk.Filter) Condition) Condition {
 	switch {
 	case f == nil:
 		return all
 	case f.Op == sdk.FilterNot:
-		return Translate(&f.Parts[0], !negated, compare)
+		return Condition{Expr: Translate(&f.Parts[0], compare).Not}
 	case f.Op == sdk.FilterAnd || f.Op == sdk.FilterOr:
 		parts := make([]Condition, len(f.Parts))
 		for i := range f.Parts {
-			parts[i] = Translate(&f.Parts[i], negated, compare)
+			parts[i] = Translate(&f.Parts[i], compare)
 		}
-		return Combine(parts, (f.Op == sdk.FilterAnd) != negated)
+		return Combine(parts, f.Op == sdk.FilterAnd)
 	}
-	return compare(f, negated)
+	return compare(f)
 }
 
 // Combine selects what all of the conditions select, or any of them.
@@ -217,14 +192,14 @@ func balanced(exprs []string, operator string) string {
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
 // CompareMember translates a comparison with a member of a JSON field, if every engine reads its keys alike.
-func CompareMember(field string, keys []string, f *sdk.Filter, negated bool) Condition {
+func CompareMember(field string, keys []string, f *sdk.Filter) Condition {
 	for _, key := range keys {
 		if !plainKey.MatchString(key) {
 			return all
 		}
 		field += `["` + key + `"]`
 	}
-	return Compare(Operand{Name: field, Kind: Member, Missing: true}, f, negated)
+	return Compare(Operand{field, Member}, f)
 }
 
 // Literal writes a string, a number or a bool, if every engine reads it alike.

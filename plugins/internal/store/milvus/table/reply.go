@@ -11,12 +11,11 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
-	"github.com/x448/float16"
 	"google.golang.org/protobuf/proto"
 )
 
 // This file makes searches and decodes replies, which have a column for each field, as
-// rows; and vectors, of 32 or 16 bits, both ways. It knows of no collection what its fields
+// rows. It knows of no collection what its fields
 // mean: those of racflow and those that other programs make are read by it.
 
 // ReplyRow is one row of a reply.
@@ -105,28 +104,11 @@ func valuesOf(f *schemapb.FieldData) []any {
 			return v
 		})
 	}
-	dim := int(f.GetVectors().GetDim())
-	if dim == 0 {
+	dim, numbers := int(f.GetVectors().GetDim()), f.GetVectors().GetFloatVector().GetData()
+	if dim == 0 || numbers == nil {
 		return nil
 	}
-	halves := func(data []byte, decode func(uint16) float32) []any {
-		return each(slices.Collect(slices.Chunk(data, 2*dim)), func(b []byte) any {
-			x := make([]float32, dim)
-			for j := range x {
-				x[j] = decode(binary.LittleEndian.Uint16(b[2*j:]))
-			}
-			return x
-		})
-	}
-	switch data := f.GetVectors().GetData().(type) {
-	case *schemapb.VectorField_FloatVector:
-		return each(slices.Collect(slices.Chunk(data.FloatVector.GetData(), dim)), func(x []float32) any { return x })
-	case *schemapb.VectorField_Float16Vector:
-		return halves(data.Float16Vector, fromFloat16)
-	case *schemapb.VectorField_Bfloat16Vector:
-		return halves(data.Bfloat16Vector, fromBFloat16)
-	}
-	return nil
+	return each(slices.Collect(slices.Chunk(numbers, dim)), func(x []float32) any { return x })
 }
 
 func each[From, To any](from []From, convert func(From) To) []To {
@@ -211,29 +193,23 @@ func Pairs(list ...string) (pairs []*commonpb.KeyValuePair) {
 	return pairs
 }
 
-func fromFloat16(h uint16) float32  { return float16.Frombits(h).Float32() }
-func toFloat16(x float32) uint16    { return float16.Fromfloat32(x).Bits() }
-func fromBFloat16(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
-
-func toBFloat16(x float32) uint16 {
-	b := math.Float32bits(x)
-	return uint16((b + 0x7fff + b>>16&1) >> 16)
+// Param is a value among those of a server; empty: it is not there.
+func Param(pairs []*commonpb.KeyValuePair, key string) string {
+	for _, p := range pairs {
+		if p.GetKey() == key {
+			return p.GetValue()
+		}
+	}
+	return ""
 }
 
-// Placeholders writes vectors as a search of a field of this type takes them.
-func Placeholders(typ schemapb.DataType, vectors [][]float32) *commonpb.PlaceholderValue {
-	v := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType(typ)}
+// Placeholders writes vectors as a search takes them.
+func Placeholders(vectors [][]float32) *commonpb.PlaceholderValue {
+	v := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_FloatVector}
 	for _, x := range vectors {
 		var b []byte
 		for _, part := range x {
-			switch typ {
-			case schemapb.DataType_Float16Vector:
-				b = binary.LittleEndian.AppendUint16(b, toFloat16(part))
-			case schemapb.DataType_BFloat16Vector:
-				b = binary.LittleEndian.AppendUint16(b, toBFloat16(part))
-			default:
-				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(part))
-			}
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(part))
 		}
 		v.Values = append(v.Values, b)
 	}

@@ -1,13 +1,17 @@
 package table
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"github.com/milvus-io/milvus-sdk-go/v2/entity"
@@ -196,4 +200,44 @@ func Columns(rows []Row, s sdk.Schema) []*schemapb.FieldData {
 		columns = append(columns, text(FieldWords, func(r Row) string { return r.Words }))
 	}
 	return each(columns, entity.Column.FieldData)
+}
+
+// EncodeMeta writes metadata as JSON in which every number has a point or an
+// exponent: servers tell whole numbers from others.
+func EncodeMeta(m sdk.Meta) ([]byte, error) {
+	values := make(map[string]any, len(m))
+	for key, value := range m {
+		switch v := value.(type) {
+		case string:
+			if !utf8.ValidString(v) {
+				return nil, fmt.Errorf("metadata %q that is not UTF-8", key)
+			}
+			values[key] = v
+		case bool:
+			values[key] = v
+		case float64:
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, fmt.Errorf("metadata %q of %v, which Milvus cannot keep", key, v)
+			}
+			values[key] = json.RawMessage(FloatText(v))
+		default:
+			return nil, fmt.Errorf("metadata %q that is neither string, float64 nor bool", key)
+		}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(values); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// FloatText writes a number so that it is not taken for a whole one.
+func FloatText(x float64) string {
+	text := strconv.FormatFloat(x, 'g', -1, 64)
+	if !strings.ContainsAny(text, ".e") {
+		text += ".0"
+	}
+	return text
 }

@@ -26,9 +26,15 @@ func TestColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Decode(read[0])
-	if got := f.Entry; err != nil || got.ID != e.ID || got.Text != e.Text || !slices.Equal(got.Hash, e.Hash) || got.Vector[0] != -1 || len(got.Vector) != 2 || f.Key != RowKey(e.ID) {
-		t.Errorf("%+v, %v", f, err)
+	for field, want := range map[string]any{
+		FieldKey: RowKey(e.ID), FieldID: e.ID, FieldLabel: "l", FieldContext: "Green", FieldText: e.Text, FieldHash: "00ff",
+	} {
+		if got := read[0].Value(field); got != want {
+			t.Errorf("%s: %v, want %v", field, got, want)
+		}
+	}
+	if got := read[0].Value(FieldVector); !slices.Equal(got.([]float32), []float32{-1, 0}) {
+		t.Errorf("vector %v", got)
 	}
 	words := func(f *schemapb.FieldData) bool { return f.GetFieldName() == FieldWords }
 	if got := fields[slices.IndexFunc(fields, words)].GetScalars().GetStringData().GetData(); got[0] != "green green tea and xfe263064ba" || got[1] != "" {

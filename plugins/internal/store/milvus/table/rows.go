@@ -10,18 +10,19 @@ import (
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
-	"google.golang.org/grpc"
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/sdk"
 )
 
-// Reads are the calls that read rows and say how they can be searched.
-type Reads interface {
-	DescribeIndex(context.Context, *milvuspb.DescribeIndexRequest, ...grpc.CallOption) (*milvuspb.DescribeIndexResponse, error)
-	Query(context.Context, *milvuspb.QueryRequest, ...grpc.CallOption) (*milvuspb.QueryResults, error)
-	Search(context.Context, *milvuspb.SearchRequest, ...grpc.CallOption) (*milvuspb.SearchResults, error)
-}
+// The metrics that are known.
+const (
+	MetricCosine = "COSINE"
+	MetricIP     = "IP"
+	MetricL2     = "L2"
+	MetricBM25   = "BM25"
+)
 
 // Rows are the rows of a collection, whoever makes it.
 type Rows struct {
@@ -34,14 +35,14 @@ type Rows struct {
 	Timestamp uint64
 	Default   bool
 	// Call makes a call, makes it again after failures that pass, and explains others.
-	Call func(ctx context.Context, what string, do func(context.Context, Reads) error) error
+	Call func(ctx context.Context, what string, do Call) error
 }
 
 // Indexes returns the parameters of the indexes by their fields, index_type and metric_type among them.
 func (r Rows) Indexes(ctx context.Context) (map[string]map[string]string, error) {
 	indexes := map[string]map[string]string{}
-	err := r.Call(ctx, "describe the indexes of "+r.Collection, func(ctx context.Context, s Reads) error {
-		reply, err := s.DescribeIndex(ctx, &milvuspb.DescribeIndexRequest{CollectionName: r.Collection})
+	err := r.Call(ctx, "describe the indexes of "+r.Collection, func(ctx context.Context, s *client.GrpcClient, _ int) error {
+		reply, err := s.Service.DescribeIndex(ctx, &milvuspb.DescribeIndexRequest{CollectionName: r.Collection})
 		for _, i := range reply.GetIndexDescriptions() {
 			params := map[string]string{}
 			for _, p := range i.GetParams() {
@@ -92,8 +93,8 @@ func (r Rows) Count(ctx context.Context, expr string) (n int, err error) {
 func (r Rows) query(ctx context.Context, request *milvuspb.QueryRequest, read func(*milvuspb.QueryResults) error) error {
 	request.CollectionName, request.PartitionNames = r.Collection, r.Partitions
 	request.ConsistencyLevel, request.GuaranteeTimestamp, request.UseDefaultConsistency = r.Level, r.Timestamp, r.Default
-	return r.Call(ctx, "read rows of "+r.Collection, func(ctx context.Context, s Reads) error {
-		reply, err := s.Query(ctx, request)
+	return r.Call(ctx, "read rows of "+r.Collection, func(ctx context.Context, s *client.GrpcClient, _ int) error {
+		reply, err := s.Service.Query(ctx, request)
 		if err != nil {
 			return err
 		}
@@ -109,14 +110,18 @@ func (r Rows) Search(ctx context.Context, search SearchRequest) (lists [][]Score
 	}
 	request.CollectionName, request.PartitionNames = r.Collection, r.Partitions
 	request.ConsistencyLevel, request.GuaranteeTimestamp, request.UseDefaultConsistency = r.Level, r.Timestamp, r.Default
-	err = r.Call(ctx, "search "+r.Collection, func(ctx context.Context, s Reads) error {
-		reply, err := s.Search(ctx, request)
+	lists = make([][]Scored, request.GetNq())
+	err = r.Call(ctx, "search "+r.Collection, func(ctx context.Context, s *client.GrpcClient, _ int) error {
+		reply, err := s.Service.Search(ctx, request)
 		if err != nil {
 			return err
 		}
 		lists, err = searched(reply.GetResults(), r.Key, int(request.GetNq()))
 		return err
 	})
+	if noWords.is(err) {
+		err = nil
+	}
 	return lists, err
 }
 

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -37,10 +36,10 @@ import (
 // 3" Milvus Lite 3.2, "2.3" Milvus 2.3:
 //
 //	engine    what is different                     found, and what is done
-//	Lite 2    an error is only in Status.Code       every reply is checked (checkStatus)
+//	Lite 2    an error is only in Status.Code       every reply is checked (check)
 //	Lite 2    errors are words, not codes           a table of them (server_errors.go)
 //	Lite 2    no databases, and ignores their name  ListDatabases at connect; the argument is refused
-//	Lite 2    no aliases, partitions                the call is Unimplemented (package attached)
+//	Lite 2    no aliases, partitions                the call is Unimplemented (package entries)
 //	Lite 2    no HNSW                               made with the first index that it takes (package table)
 //	Lite 3    an index cannot be made twice         asked for before (package table)
 //	Lite 3,   a restart unloads collections         the refusal; loaded, and asked again (package table)
@@ -56,12 +55,15 @@ import (
 // pauses are the delays between attempts.
 var pauses = support.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
+// Call is an attempt of a call. From the second on (attempt is 1 or more), an earlier one may have reached the server.
+// Its service has what the SDK does not know: functions, and searches with a text.
+type Call func(ctx context.Context, c *client.GrpcClient, attempt int) error
+
 // Call makes a call, and makes it again after transient failures for as long as
 // the config says. While the server answers nothing at all, that time counts from
 // the first call that it did not answer: callers wait once for a server that stays
-// away, not each anew. From the second attempt on (attempt is 1 or more), an
-// earlier one may have reached the server.
-func (s *Server) Call(ctx context.Context, what string, do func(ctx context.Context, c *client.GrpcClient, attempt int) error) error {
+// away, not each anew.
+func (s *Server) Call(ctx context.Context, what string, do Call) error {
 	giveUp := time.Now().Add(s.Config.RetryTime)
 	for attempt := 0; ; attempt++ {
 		if _, err := s.Client(ctx); err != nil {
@@ -100,7 +102,7 @@ func (s *Server) Once(ctx context.Context, do func(context.Context, *client.Grpc
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Config.CallTimeout)
 	defer cancel()
-	return s.mask(do(ctx, c))
+	return do(ctx, c)
 }
 
 // silence is how long a server has answered nothing.
@@ -268,7 +270,7 @@ func (s *Server) DialOptions() []grpc.DialOption {
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 3 * time.Second,
 		}),
-		grpc.WithChainUnaryInterceptor(checkStatus, s.noteWrite),
+		grpc.WithChainUnaryInterceptor(s.check),
 	)
 	if s.tls != nil {
 		options = append(options, grpc.WithTransportCredentials(credentials.NewTLS(s.tls)))
@@ -276,20 +278,8 @@ func (s *Server) DialOptions() []grpc.DialOption {
 	return options
 }
 
-// noteWrite keeps the time of a write, from which on reads of this process see it.
-func (s *Server) noteWrite(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
-	err := invoke(ctx, method, req, reply, cc, o...)
-	if r, ok := reply.(*milvuspb.MutationResult); ok && err == nil {
-		for last := s.written.Load(); r.GetTimestamp() > last && !s.written.CompareAndSwap(last, r.GetTimestamp()); {
-			last = s.written.Load()
-		}
-	}
-	return err
-}
-
 // connectError explains why there is no connection.
 func (s *Server) connectError(err error) error {
-	err = s.mask(err)
 	switch {
 	case isUnauthenticated(err):
 		return sdk.Invalid(fmt.Errorf("the Milvus server at %s refuses the user name, password or token: %w", s.address, err))

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -10,6 +11,7 @@ import (
 
 	grpc_retry "github.com/grpc-ecosystem/go-grpc-middleware/retry"
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -17,62 +19,39 @@ import (
 
 // ServerError is a failure that a server answered with.
 type ServerError struct {
-	code      int32              // of Milvus 2.3 and newer; 0: not given
-	legacy    commonpb.ErrorCode //nolint:staticcheck // of before
+	code      int32
 	reason    string
 	retriable bool
 }
 
-func (e *ServerError) Error() string {
-	if e.reason == "" {
-		return fmt.Sprintf("milvus error %d (%v)", e.code, e.legacy)
-	}
-	return e.reason
-}
+func (e *ServerError) Error() string { return cmp.Or(e.reason, fmt.Sprintf("milvus error %d", e.code)) }
 
-// The codes of Milvus that matter here; pkg/util/merr of its sources lists all.
-const (
-	codeNotReady        = 1
-	codeUnavailable     = 2
-	codeTooManyRequests = 4
-	codeRateLimit       = 8
-	codeNoCollection    = 100
-	codeNotLoaded       = 101
-	codeNotFullyLoaded  = 103
-	codeNoIndex         = 700
-	codeUnauthenticated = 1400
-	codePrivilege       = 1401
-	// The hundreds of what may be on its way from one node to another.
-	codesOfChannels = 5
-	codesOfSegments = 6
-	codesOfNodes    = 9
-)
-
-// checkStatus makes an error of every reply that reports a failure. The SDK reads
+// check makes an error of every reply that reports a failure. The SDK reads
 // only the older of two fields; Milvus Lite 2 fills only the newer one, and
 // rejected rows, bad expressions and missing collections would pass for success. It
 // also keeps the SDK from retrying: that takes 22 seconds after the server has
-// gone, whatever the deadline.
-func checkStatus(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+// gone, whatever the deadline. Of a write it keeps the time, from which on reads of this process see it.
+func (s *Server) check(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
 	if err := invoke(ctx, method, req, reply, cc, append(o, grpc_retry.Disable())...); err != nil {
-		return err
+		return status.Error(status.Code(err), s.mask(status.Convert(err).Message()))
 	}
-	var s *commonpb.Status
+	var answer *commonpb.Status
 	switch r := reply.(type) {
 	case *commonpb.Status:
-		s = r
+		answer = r
 	case interface{ GetStatus() *commonpb.Status }:
-		s = r.GetStatus()
+		answer = r.GetStatus()
 	}
-	legacy := s.GetErrorCode() //nolint:staticcheck // all that Milvus before 2.3 sets
-	if s.GetCode() == 0 && legacy == commonpb.ErrorCode_Success {
-		return nil
+	if answer.GetCode() != 0 {
+		return &ServerError{answer.GetCode(), s.mask(strings.TrimSpace(answer.GetReason())), answer.GetRetriable()}
 	}
-	return &ServerError{s.GetCode(), legacy, strings.TrimSpace(s.GetReason()), s.GetRetriable()}
+	if r, ok := reply.(*milvuspb.MutationResult); ok {
+		for last := s.written.Load(); r.GetTimestamp() > last && !s.written.CompareAndSwap(last, r.GetTimestamp()); {
+			last = s.written.Load()
+		}
+	}
+	return nil
 }
-
-// IsUnimplemented reports that the server has no such call.
-func IsUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
 // isTransient reports that the same call may succeed later.
 func isTransient(err error) bool {
@@ -84,53 +63,27 @@ func isTransient(err error) bool {
 		}
 		return errors.Is(err, context.DeadlineExceeded)
 	}
-	switch e.code {
-	case codeNotReady, codeUnavailable, codeTooManyRequests, codeRateLimit, codeNotFullyLoaded:
-		return true
-	}
 	switch e.code / 100 {
-	case codesOfChannels, codesOfSegments, codesOfNodes:
+	case 5, 6, 9: // channels, segments and nodes, which may be on their way from one to another
 		return true
 	}
-	if strings.Contains(e.reason, "channel not available") { // 2.3 gives no code for a channel that the end of another collection closes
-		return true
-	}
-	return e.retriable && e.code != codeNotLoaded && e.code != codeNoCollection || e.legacy == commonpb.ErrorCode_RateLimit
+	return e.retriable && !IsNotLoaded(err) && !IsMissing(err) || closing.is(err)
 }
 
-// mask replaces the secrets in an error's text, in case a server or a library
-// quotes them.
-func (s *Server) mask(err error) error {
-	if err == nil {
-		return nil
-	}
-	masked := err.Error()
+// mask replaces the secrets in what a server or a proxy says, which may quote them.
+func (s *Server) mask(text string) string {
 	for _, secret := range []string{s.Config.Password, s.Config.Token} {
-		if secret != "" {
-			// They travel as a header in base64, a password behind its user.
-			for _, header := range []string{secret, s.Config.User + ":" + secret} {
-				masked = strings.ReplaceAll(masked, base64.StdEncoding.EncodeToString([]byte(header)), "***")
-			}
-			masked = strings.ReplaceAll(masked, secret, "***")
+		if secret == "" {
+			continue
 		}
+		// They travel as a header in base64, a password behind its user.
+		for _, form := range []string{s.Config.User + ":" + secret, secret} {
+			text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(form)), "***")
+		}
+		text = strings.ReplaceAll(text, secret, "***")
 	}
-	if masked == err.Error() {
-		return err
-	}
-	return &maskedError{masked, err}
+	return text
 }
-
-// maskedError has another text than its cause.
-type maskedError struct {
-	text  string
-	cause error
-}
-
-func (e *maskedError) Error() string { return e.text }
-
-// Is and As look at the cause; there is no Unwrap, which would give away its text.
-func (e *maskedError) Is(target error) bool { return errors.Is(e.cause, target) }
-func (e *maskedError) As(target any) bool   { return errors.As(e.cause, target) }
 
 // refusal is one thing that servers report, each in its own way: by a code or in words alone.
 type refusal struct {
@@ -138,23 +91,21 @@ type refusal struct {
 	words []string
 }
 
-// The refusals that matter here, and whose words they are.
+// The refusals that matter here, and whose words they are; pkg/util/merr of Milvus lists the codes.
 var (
-	unauthenticated = refusal{[]int32{codeUnauthenticated, codePrivilege}, []string{"auth check failure"}}          // Milvus 2.3
-	notLoaded       = refusal{[]int32{codeNotLoaded}, []string{"not loaded", "not been loaded"}}                    // Milvus Lite 2 and 3
-	missing         = refusal{[]int32{codeNoCollection}, []string{"can't find collection", "collection not found"}} // Milvus 2.3, Milvus Lite 2
-	noIndex         = refusal{[]int32{codeNoIndex}, nil}
-	noWords         = refusal{nil, []string{"NaN or Inf value"}} // Milvus Lite 2: BM25 divides by the mean length of no texts
+	unauthenticated = refusal{[]int32{1400, 1401}, []string{"auth check failure"}}                     // Milvus 2.3
+	notLoaded       = refusal{[]int32{101}, []string{"not loaded", "not been loaded"}}                 // Milvus Lite 2 and 3
+	missing         = refusal{[]int32{100}, []string{"can't find collection", "collection not found"}} // Milvus 2.3, Milvus Lite 2
+	noIndex         = refusal{[]int32{700}, nil}
+	closing         = refusal{nil, []string{"channel not available"}} // Milvus 2.3, for a channel that the end of another collection closes
+	noWords         = refusal{nil, []string{"NaN or Inf value"}}      // Milvus Lite 2: BM25 divides by the mean length of no texts
 )
 
 // is reports whether a server has refused something with an error.
 func (r refusal) is(err error) bool {
 	var e *ServerError
-	return errors.As(err, &e) && (slices.Contains(r.codes, e.code) || contains(e.reason, r.words))
-}
-
-func contains(text string, words []string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+	said := func(words string) bool { return strings.Contains(e.reason, words) }
+	return errors.As(err, &e) && (slices.Contains(r.codes, e.code) || slices.ContainsFunc(r.words, said))
 }
 
 // IsNotLoaded reports that a collection is not in the server's memory, as after

@@ -12,21 +12,20 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Both fields of a reply's status can say that it failed.
+// A reply may say that the call failed.
 func TestCheckStatus(t *testing.T) {
 	for name, test := range map[string]struct {
 		reply  any
 		failed bool
 	}{
 		"success":              {&commonpb.Status{}, false},
-		"the older field":      {&commonpb.Status{ErrorCode: commonpb.ErrorCode_UnexpectedError}, true}, //nolint:staticcheck // older servers set it
-		"the newer field":      {&commonpb.Status{Code: 65535, Reason: "no"}, true},
+		"the status itself":    {&commonpb.Status{Code: 65535, Reason: "no"}, true},
 		"within a reply":       {&milvuspb.SearchResults{Status: &commonpb.Status{Code: 100}}, true},
 		"a reply without":      {&milvuspb.SearchResults{}, false},
 		"something else's own": {struct{}{}, false},
 	} {
 		invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
-		if err := checkStatus(t.Context(), "method", nil, test.reply, nil, invoke); (err != nil) != test.failed {
+		if err := (&Server{}).check(t.Context(), "method", nil, test.reply, nil, invoke); (err != nil) != test.failed {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -43,15 +42,13 @@ func TestWhatPasses(t *testing.T) {
 		{status.Error(codes.Unauthenticated, ""), false},
 		{status.Error(codes.Unimplemented, ""), false},
 		{context.Canceled, false},
-		{&ServerError{code: codeRateLimit}, true},
-		{&ServerError{legacy: commonpb.ErrorCode_RateLimit}, true},
 		{&ServerError{code: 503}, true},
 		{&ServerError{code: 901}, true},
 		{&ServerError{code: 2000, retriable: true}, true},
 		{&ServerError{code: 65535, reason: "delegator closed during wait tsafe: channel not available"}, true},
 		{&ServerError{code: 700}, false}, // no such index
 		{&ServerError{code: 800}, false}, // no such database
-		{&ServerError{code: codeNoCollection, retriable: true}, false},
+		{&ServerError{code: 100, retriable: true}, false},
 		{&ServerError{code: 1100, reason: "invalid parameter"}, false},
 	} {
 		if got := isTransient(fmt.Errorf("search: %w", test.err)); got != test.want {

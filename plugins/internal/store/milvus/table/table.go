@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"github.com/milvus-io/milvus-sdk-go/v2/client"
-	"github.com/milvus-io/milvus-sdk-go/v2/entity"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/racflow/racflow/sdk"
@@ -49,8 +48,8 @@ func (id identity) String() string {
 
 // identityOf reads the identity of what somebody has made. What is not
 // racflow's is of version 0.
-func identityOf(have *entity.Collection) identity {
-	for _, text := range []string{have.Schema.Description, have.Properties[propertyIdentity]} {
+func identityOf(have *milvuspb.DescribeCollectionResponse) identity {
+	for _, text := range []string{have.GetSchema().GetDescription(), Param(have.GetProperties(), propertyIdentity)} {
 		var id identity
 		if json.Unmarshal([]byte(text), &id) == nil && id.Version > 0 {
 			return id
@@ -59,27 +58,26 @@ func identityOf(have *entity.Collection) identity {
 	return identity{}
 }
 
-// Names lists the tables on the server that have the prefix.
-func Names(ctx context.Context, s *Server, o Options) ([]string, error) {
-	var names []string
-	err := s.Call(ctx, "list the collections", func(ctx context.Context, c *client.GrpcClient, _ int) error {
+// Collections are the names of all collections on the server.
+func (s *Server) Collections(ctx context.Context) (names []string, err error) {
+	err = s.Call(ctx, "list the collections", func(ctx context.Context, c *client.GrpcClient, _ int) error {
 		// The SDK counts ids, and Milvus Lite 2 gives only names.
 		reply, err := c.Service.ShowCollections(ctx, &milvuspb.ShowCollectionsRequest{})
-		names = nil
-		for _, name := range reply.GetCollectionNames() {
-			if strings.HasPrefix(name, o.Prefix+"_") && strings.HasSuffix(name, versionSuffix()) {
-				names = append(names, name)
-			}
-		}
+		names = reply.GetCollectionNames()
 		return err
 	})
 	return names, err
 }
 
+// IsName reports whether a name on the server may be that of a table with the prefix.
+func (o *Options) IsName(name string) bool {
+	return strings.HasPrefix(name, o.Prefix+"_") && strings.HasSuffix(name, versionSuffix())
+}
+
 // FindTable returns the table with a name on the server; nil: there is none, or not
 // one of racflow's.
 func FindTable(ctx context.Context, s *Server, o Options, name string) (*Table, error) {
-	have, err := describe(ctx, s, name)
+	have, err := s.Describe(ctx, name)
 	if err != nil || have == nil {
 		return nil, err
 	}
@@ -93,43 +91,48 @@ func FindTable(ctx context.Context, s *Server, o Options, name string) (*Table, 
 // maxDimension is the most that Milvus takes.
 const maxDimension = 32768
 
-func (t *Table) schema() *entity.Schema {
-	field := func(name string, typ entity.FieldType) *entity.Field {
-		return entity.NewField().WithName(name).WithDataType(typ)
+// schema is that of the rows. The SDK's knows no functions.
+func (t *Table) schema() *schemapb.CollectionSchema {
+	field := func(name string, typ schemapb.DataType, params ...string) *schemapb.FieldSchema {
+		return &schemapb.FieldSchema{Name: name, DataType: typ, TypeParams: Pairs(params...)}
 	}
-	varchar := func(name string, length int64) *entity.Field {
-		return field(name, entity.FieldTypeVarChar).WithMaxLength(length)
+	text := func(name string, params ...string) *schemapb.FieldSchema {
+		return field(name, schemapb.DataType_VarChar, append(params, "max_length", strconv.Itoa(MaxBytes))...)
 	}
-	schema := entity.NewSchema().WithName(t.Name).WithDescription(t.identity().String()).
-		WithField(varchar(FieldKey, 64).WithIsPrimaryKey(true)).
-		WithField(varchar(FieldID, MaxBytes)).
-		WithField(varchar(FieldLabel, MaxBytes)).
-		WithField(varchar(FieldContext, MaxBytes)).
-		WithField(varchar(FieldText, MaxBytes)).
-		WithField(field(FieldMeta, entity.FieldTypeJSON)).
-		WithField(varchar(FieldHash, MaxBytes)).
-		WithField(field(FieldVector, entity.FieldTypeFloatVector).WithDim(int64(FieldWidth(t.Schema.Dimension))))
+	schema := &schemapb.CollectionSchema{Name: t.Name, Description: t.identity().String(), Fields: []*schemapb.FieldSchema{
+		field(FieldKey, schemapb.DataType_VarChar, "max_length", "64"), text(FieldID), text(FieldLabel), text(FieldContext), text(FieldText),
+		field(FieldMeta, schemapb.DataType_JSON), text(FieldHash),
+		field(FieldVector, schemapb.DataType_FloatVector, "dim", strconv.Itoa(FieldWidth(t.Schema.Dimension))),
+	}}
+	schema.Fields[0].IsPrimaryKey = true
 	if t.Analyzer != nil {
-		words := varchar(FieldWords, MaxBytes).WithTypeParams("enable_analyzer", "true").WithTypeParams("analyzer_params", `{"tokenizer":"standard"}`)
-		schema.WithField(words).WithField(field(FieldBM25, entity.FieldTypeSparseVector))
+		filled := field(FieldBM25, schemapb.DataType_SparseFloatVector)
+		filled.IsFunctionOutput = true
+		schema.Fields = append(schema.Fields, text(FieldWords, "enable_analyzer", "true", "analyzer_params", `{"tokenizer":"standard"}`), filled)
+		schema.Functions = []*schemapb.FunctionSchema{{
+			Name: FieldBM25, Type: schemapb.FunctionType_BM25, InputFieldNames: []string{FieldWords}, OutputFieldNames: []string{FieldBM25},
+		}}
 	}
 	return schema
 }
 
+// Fields are those of a row, as the server has them.
+func (t *Table) Fields() []*schemapb.FieldSchema { return t.schema().GetFields() }
+
 // Exists reports whether the table is on the server, and refuses one that is not
-// this. It changes nothing there.
+// this. It changes nothing there, and sets OnServer.
 func (t *Table) Exists(ctx context.Context) (bool, error) {
-	have, err := describe(ctx, t.Server, t.Name)
-	if err != nil || have == nil {
+	have, err := t.Server.Describe(ctx, t.Name)
+	if t.OnServer = have != nil; err != nil || have == nil {
 		return false, err
 	}
 	return true, t.recognize(have)
 }
 
-// describe returns what is on the server under a name, or nil.
-func describe(ctx context.Context, s *Server, name string) (have *entity.Collection, err error) {
-	err = s.Call(ctx, "look for collection "+name, func(ctx context.Context, c *client.GrpcClient, _ int) (err error) {
-		have, err = c.DescribeCollection(ctx, name)
+// Describe returns what is on the server under a name, or nil.
+func (s *Server) Describe(ctx context.Context, name string) (have *milvuspb.DescribeCollectionResponse, err error) {
+	err = s.Call(ctx, "describe collection "+name, func(ctx context.Context, c *client.GrpcClient, _ int) (err error) {
+		have, err = c.Service.DescribeCollection(ctx, &milvuspb.DescribeCollectionRequest{CollectionName: name})
 		return err
 	})
 	if IsMissing(err) {
@@ -139,7 +142,7 @@ func describe(ctx context.Context, s *Server, name string) (have *entity.Collect
 }
 
 // recognize refuses what is not this table.
-func (t *Table) recognize(have *entity.Collection) error {
+func (t *Table) recognize(have *milvuspb.DescribeCollectionResponse) error {
 	id, want := identityOf(have), t.identity()
 	refuse := func(format string, args ...any) error { return sdk.Invalid(fmt.Errorf(format, args...)) }
 	switch {
@@ -153,19 +156,8 @@ func (t *Table) recognize(have *entity.Collection) error {
 		return refuse("collection %q was built with analyzer %q, not %q: build it anew, under another name or prefix", t.Collection, id.Analyzer, want.Analyzer)
 	case id.Analyzer != "" && (id.K1 != want.K1 || id.B != want.B):
 		return refuse("collection %q was built with k1 = %v and b = %v: use these, or build it anew under another prefix", t.Collection, id.K1, id.B)
-	case !slices.Equal(fieldsOf(have.Schema), fieldsOf(t.schema())):
-		return refuse("collection %s on the server has other fields than racflow's and is left as it is: use another prefix or database", t.Name)
 	}
 	return nil
-}
-
-// fieldsOf returns what has to be the same in a table's fields.
-func fieldsOf(s *entity.Schema) (all []string) {
-	for _, f := range s.Fields {
-		all = append(all, fmt.Sprint(f.Name, f.DataType, f.PrimaryKey, f.TypeParams[entity.TypeParamDim]))
-	}
-	slices.Sort(all)
-	return all
 }
 
 // Create makes the table on the server, without indexes.
@@ -176,14 +168,7 @@ func (t *Table) Create(ctx context.Context) error {
 	if len(t.Name) > 255 {
 		return sdk.Invalid(fmt.Errorf("the collection's name on the server, %s, is longer than the 255 characters that Milvus takes: use a shorter name", t.Name))
 	}
-	schema := t.schema().ProtoMessage()
-	if t.Analyzer != nil { // the SDK knows no functions
-		schema.Fields[len(schema.Fields)-1].IsFunctionOutput = true
-		schema.Functions = []*schemapb.FunctionSchema{{
-			Name: FieldBM25, Type: schemapb.FunctionType_BM25, InputFieldNames: []string{FieldWords}, OutputFieldNames: []string{FieldBM25},
-		}}
-	}
-	text, err := proto.Marshal(schema)
+	text, err := proto.Marshal(t.schema())
 	if err != nil {
 		return err
 	}
@@ -243,6 +228,7 @@ type Table struct {
 	Schema     sdk.Schema        // of the entries
 	Analyzer   *support.Analyzer // nil: no lexical leg
 	IndexType  string            // of the vectors; empty: not known
+	OnServer   bool              // as Exists and Create have seen it; else reads find nothing
 }
 
 // New makes no call. The error is about the schema.
@@ -278,7 +264,7 @@ func versionSuffix() string { return fmt.Sprintf("_v%d", Version) }
 
 // call is for what needs the collection in the server's memory: it loads it where
 // the server has forgotten that, as some do at a restart.
-func (t *Table) call(ctx context.Context, what string, do func(ctx context.Context, c *client.GrpcClient, attempt int) error) error {
+func (t *Table) call(ctx context.Context, what string, do Call) error {
 	err := t.Server.Call(ctx, what, do)
 	if IsNotLoaded(err) {
 		if err := t.load(ctx); err != nil {

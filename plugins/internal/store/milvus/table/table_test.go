@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/milvus-io/milvus-sdk-go/v2/entity"
-
+	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
+	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -19,7 +19,7 @@ func TestOtherVersion(t *testing.T) {
 	for _, change := range []int{-1, 1} {
 		id := c.identity()
 		id.Version += change
-		err := c.recognize(&entity.Collection{Schema: entity.NewSchema().WithDescription(id.String())})
+		err := c.recognize(&milvuspb.DescribeCollectionResponse{Schema: &schemapb.CollectionSchema{Description: id.String()}})
 		if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "not made by this version of racflow") {
 			t.Errorf("version %d is refused with %v", id.Version, err)
 		}

@@ -27,7 +27,7 @@ var indexDefaults = map[string]map[string]string{
 // Prepare makes sure that every vector field has an index, without which no
 // search works, and that the table is in the server's memory. It sets IndexType.
 func (t *Table) Prepare(ctx context.Context) error {
-	found, _ := t.Rows(NewestTable).Indexes(ctx) // what is not known is made
+	found, _ := t.Rows(true).Indexes(ctx) // what is not known is made
 	names := []string{t.Options.Index}
 	if t.Options.Index == IndexAuto {
 		names = []string{"HNSW", "AUTOINDEX", "FLAT"}
@@ -64,7 +64,7 @@ func (t *Table) index(ctx context.Context, found map[string]map[string]string, f
 			return "", err
 		}
 		// Where it was refused, another process may have been faster.
-		found, _ := t.Rows(NewestTable).Indexes(ctx)
+		found, _ := t.Rows(true).Indexes(ctx)
 		if made := found[field]["index_type"]; err == nil || made != "" {
 			return made, nil
 		}
@@ -114,10 +114,4 @@ func (t *Table) Remove(ctx context.Context, expr string) error {
 	return t.call(ctx, "delete rows", func(ctx context.Context, c *client.GrpcClient, _ int) error {
 		return c.Delete(ctx, t.Name, "", expr)
 	})
-}
-
-// Flush asks the server to end its growing segments, so that they get their
-// index. Nothing depends on it, so it is tried once.
-func (t *Table) Flush(ctx context.Context) error {
-	return t.Server.Once(ctx, func(ctx context.Context, c *client.GrpcClient) error { return c.Flush(ctx, t.Name, true) })
 }

@@ -1,10 +1,11 @@
-package table
+package entries
 
 import (
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -16,6 +17,20 @@ func combine(op sdk.FilterOp, parts ...sdk.Filter) sdk.Filter {
 	return sdk.Filter{Op: op, Parts: parts}
 }
 
+// own is a collection of racflow's own.
+func own(t *testing.T) *Collection {
+	t.Helper()
+	made, err := table.New(nil, table.Options{}, "c", sdk.Schema{Dimension: 1, Analyzer: "standard"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Own(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func TestTranslate(t *testing.T) {
 	label := func(values ...any) sdk.Filter { return compare(sdk.FilterIn, sdk.FieldLabel, "", values...) }
 	meta := func(op sdk.FilterOp, values ...any) sdk.Filter { return compare(op, sdk.FieldMeta, "n", values...) }
@@ -24,31 +39,28 @@ func TestTranslate(t *testing.T) {
 		filter sdk.Filter
 		want   string // "all" and "none" stand for themselves
 	}{
-		"equal":                    {label("a"), `label == "a"`},
-		"not equal":                {not(label("a")), `label != "a"`},
-		"not not":                  {not(not(label("a"))), `label == "a"`},
+		"equal":                    {label("a"), `label in ["a"]`},
 		"in":                       {label("a", "b"), `label in ["a","b"]`},
 		"not in":                   {not(label("a", "b")), `label not in ["a","b"]`},
-		"in nothing":               {label(), "none"},
 		"not in nothing":           {not(label()), "all"},
-		"quotes and backslashes":   {label(`a"\`), `label == "a\"\\"`},
-		"letters and signs":        {label("ü 漢 %_'"), `label == "ü 漢 %_'"`},
+		"not not":                  {not(not(label("a"))), "all"},
+		"metadata that differs":    {not(meta(sdk.FilterIn, "x")), "all"}, // engines do not agree on missing keys
+		"in nothing":               {label(), "none"},
+		"quotes and backslashes":   {label(`a"\`), `label in ["a\"\\"]`},
+		"letters and signs":        {label("ü 漢 %_'"), `label in ["ü 漢 %_'"]`},
 		"line feed":                {label("a\nb"), "all"},
 		"tab among others":         {label("a", "\t"), "all"},
 		"order":                    {compare(sdk.FilterLess, sdk.FieldID, "", "m"), `id < "m"`},
-		"not order":                {not(compare(sdk.FilterLess, sdk.FieldID, "", "m")), `id >= "m"`},
+		"not order":                {not(compare(sdk.FilterLess, sdk.FieldID, "", "m")), "all"},
 		"prefix":                   {compare(sdk.FilterPrefix, sdk.FieldID, "", "doc-1/"), `id like "doc-1/%"`},
 		"prefix of a pattern":      {compare(sdk.FilterPrefix, sdk.FieldID, "", "100%"), "all"},
-		"not prefix":               {not(compare(sdk.FilterPrefix, sdk.FieldID, "", "doc")), "all"},
-		"and":                      {combine(sdk.FilterAnd, label("a"), meta(sdk.FilterGreater, 2.0)), `(label == "a" and meta["n"] > 2.0)`},
-		"or":                       {combine(sdk.FilterOr, label("a"), label("b")), `(label == "a" or label == "b")`},
-		"not and":                  {not(combine(sdk.FilterAnd, label("a"), label("b"))), `(label != "a" or label != "b")`},
-		"not or":                   {not(combine(sdk.FilterOr, label("a"), label("b"))), `(label != "a" and label != "b")`},
-		"and with too hard a part": {combine(sdk.FilterAnd, label("a"), label("\t")), `label == "a"`},
+		"and":                      {combine(sdk.FilterAnd, label("a"), meta(sdk.FilterGreater, 2.0)), `(label in ["a"] and meta["n"] > 2.0)`},
+		"or":                       {combine(sdk.FilterOr, label("a"), label("b")), `(label in ["a"] or label in ["b"])`},
+		"and not":                  {combine(sdk.FilterAnd, label("a"), not(label("b"))), `(label in ["a"] and label not in ["b"])`},
+		"and with too hard a part": {combine(sdk.FilterAnd, label("a"), label("\t")), `label in ["a"]`},
 		"or with too hard a part":  {combine(sdk.FilterOr, label("a"), label("\t")), "all"},
 		"and nothing":              {combine(sdk.FilterAnd), "all"},
 		"or nothing":               {combine(sdk.FilterOr), "none"},
-		"not or nothing":           {not(combine(sdk.FilterOr)), "all"},
 		"and none":                 {combine(sdk.FilterAnd, label("a"), label()), "none"},
 		"whole number":             {meta(sdk.FilterIn, 3.0), `meta["n"] == 3.0`},
 		"negative":                 {meta(sdk.FilterLessEqual, -0.5), `meta["n"] <= -0.5`},
@@ -58,14 +70,13 @@ func TestTranslate(t *testing.T) {
 		"bool":                     {meta(sdk.FilterIn, true), `meta["n"] == true`},
 		"values of all types":      {meta(sdk.FilterIn, "x", 1.0, false), `(meta["n"] == "x" or (meta["n"] == 1.0 or meta["n"] == false))`},
 		"metadata in nothing":      {meta(sdk.FilterIn), "none"},
-		"metadata that differs":    {not(meta(sdk.FilterIn, "x")), "all"}, // engines do not agree on missing keys
 		"a key that is a path":     {compare(sdk.FilterIn, sdk.FieldMeta, "a/b", "x"), "all"},
 		"a key with a quote":       {compare(sdk.FilterIn, sdk.FieldMeta, `a"]`, "x"), "all"},
 	} {
 		if err := test.filter.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		c := ConditionOf(&test.filter)
+		c := own(t).Condition(&test.filter)
 		got := c.Expr
 		switch {
 		case c.None:
@@ -77,7 +88,7 @@ func TestTranslate(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
-	if c := ConditionOf(nil); c != all {
+	if c := own(t).Condition(nil); c != (table.Condition{}) {
 		t.Errorf("no filter: %+v", c)
 	}
 }
@@ -90,7 +101,7 @@ func TestLongChains(t *testing.T) {
 		parts = append(parts, compare(sdk.FilterGreater, sdk.FieldID, "", "m"))
 	}
 	f := combine(sdk.FilterOr, parts...)
-	c := ConditionOf(&f)
+	c := own(t).Condition(&f)
 	depth, deepest := 0, 0
 	for _, r := range c.Expr {
 		switch r {
@@ -108,7 +119,7 @@ func TestLongChains(t *testing.T) {
 		parts = append(parts, parts...)
 	}
 	f = combine(sdk.FilterOr, parts[:100_000]...)
-	if c := ConditionOf(&f); c != all {
+	if c := own(t).Condition(&f); c != (table.Condition{}) {
 		t.Errorf("an expression of %d bytes is sent", len(c.Expr))
 	}
 }

@@ -1,4 +1,4 @@
-package attached
+package entries
 
 import (
 	"encoding/json"
@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
@@ -64,7 +63,7 @@ func List(names []string) string {
 type Fields struct {
 	ID      string   `config:"id" doc:"What tells entries apart: the primary key if not given."`
 	Text    string   `config:"text" doc:"The text."`
-	Vector  string   `config:"vector" doc:"The vector, of floats."`
+	Vector  string   `config:"vector" doc:"The vector, of floats of 32 bits."`
 	Label   string   `config:"label" doc:"The label."`
 	Context string   `config:"context" doc:"What stands before the text, such as a title."`
 	Sparse  string   `config:"sparse" doc:"What the server's BM25 function makes of the text; searches by words use it."`
@@ -78,6 +77,7 @@ type Mapping struct {
 	text, Label, context *Place
 	Words                string              // the sparse field that a BM25 function fills; empty: none
 	meta                 []Place             // one value each, or all members of a JSON field
+	own                  bool                // the rows are racflow's own: they have a hash, and all members are metadata
 	Found                []sdk.AttachedField // for people, as are Notes
 	Notes                []string
 }
@@ -94,8 +94,7 @@ var (
 	Whole   = []schemapb.DataType{schemapb.DataType_Int64, schemapb.DataType_Int32, schemapb.DataType_Int16, schemapb.DataType_Int8}
 	Scalars = slices.Concat(texts, Whole, []schemapb.DataType{schemapb.DataType_Float, schemapb.DataType_Double, schemapb.DataType_Bool})
 
-	texts  = []schemapb.DataType{schemapb.DataType_VarChar, schemapb.DataType_String, schemapb.DataType_Text}
-	floats = []schemapb.DataType{schemapb.DataType_FloatVector, schemapb.DataType_Float16Vector, schemapb.DataType_BFloat16Vector}
+	texts = []schemapb.DataType{schemapb.DataType_VarChar, schemapb.DataType_String, schemapb.DataType_Text}
 )
 
 // NewMapping finds the fields that the schema shows: id, vector and words.
@@ -364,14 +363,4 @@ func (d *Schema) names() string {
 		names = append(names, fmt.Sprintf("%s (%v)", f.GetName(), f.GetDataType()))
 	}
 	return List(names)
-}
-
-// Param is a value among those of a server; empty: it is not there.
-func Param(pairs []*commonpb.KeyValuePair, key string) string {
-	for _, p := range pairs {
-		if p.GetKey() == key {
-			return p.GetValue()
-		}
-	}
-	return ""
 }

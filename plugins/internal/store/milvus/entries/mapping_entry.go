@@ -1,6 +1,7 @@
-package attached
+package entries
 
 import (
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,9 @@ func (m *Mapping) Outputs(withTexts, withMeta, withVector bool) []string {
 			names = append(names, p.Field.GetName())
 		}
 	}
+	if m.own {
+		names = append(names, table.FieldHash)
+	}
 	return names
 }
 
@@ -54,6 +58,9 @@ func (m *Mapping) part(p *Place, r *table.ReplyRow) string {
 // Entry makes an entry of a row.
 func (m *Mapping) Entry(r *table.ReplyRow, withTexts bool) sdk.Entry {
 	e := sdk.Entry{ID: m.IDOf(r), Label: m.LabelOf(r)}
+	if hash, _ := r.Value(table.FieldHash).(string); m.own && hash != "" {
+		e.Hash, _ = hex.DecodeString(hash) // the engine writes an entry anew whose hash is damaged
+	}
 	if withTexts {
 		e.Text, e.Context, e.Meta = m.part(m.text, r), m.part(m.context, r), m.ReadMeta(r)
 	}
@@ -128,8 +135,8 @@ func (m *Mapping) ReadMeta(r *table.ReplyRow) sdk.Meta {
 
 // takes reports whether a member of a JSON field is metadata.
 func (m *Mapping) takes(from Place, key string) bool {
-	if strings.HasPrefix(key, "_") {
-		return false
+	if m.own || strings.HasPrefix(key, "_") {
+		return m.own
 	}
 	for _, p := range []*Place{m.text, m.Label, m.context} {
 		if p != nil && p.Field == from.Field && slices.Equal(p.path, append(slices.Clone(from.path), key)) {
@@ -143,7 +150,7 @@ func (m *Mapping) takes(from Place, key string) bool {
 func (m *Mapping) findVector(d *Schema, given Fields) error {
 	var names []string
 	for _, f := range d.Fields {
-		if slices.Contains(floats, f.GetDataType()) {
+		if f.GetDataType() == schemapb.DataType_FloatVector {
 			names = append(names, f.GetName())
 		}
 	}
@@ -151,7 +158,7 @@ func (m *Mapping) findVector(d *Schema, given Fields) error {
 	case given.Vector != "" && f == nil:
 		return Wrong("fields.vector", "collection %q has no field %q; it has %s", d.Name, given.Vector, d.names())
 	case given.Vector != "" && !slices.Contains(names, given.Vector):
-		return Wrong("fields.vector", "field %s is of type %v: it takes one of FloatVector, Float16Vector or BFloat16Vector to compare with an embedder's vectors", given.Vector, f.GetDataType())
+		return Wrong("fields.vector", "field %s is of type %v: it takes a FloatVector to compare with an embedder's vectors", given.Vector, f.GetDataType())
 	case given.Vector != "":
 		m.Vector = f
 		m.add("vector", given.Vector, named)

@@ -1,9 +1,9 @@
-// Package attached reads a collection that another program makes: an attached
-// collection. It takes what the file says of the fields, finds the others by their types and
-// usual names, and searches, gets and scans the rows as the entries that mapping.go makes of
-// them. It writes nothing: Service has no method for that.
+// Package entries reads the rows of a collection as entries: racflow's own (Own), and those
+// that another program makes, which are attached (Attach). A mapping says which field holds which part
+// of an entry. That of an attached collection takes what the file says of the fields, and finds the others by
+// their types and usual names. Package entries searches, gets and scans; it writes nothing.
 //
-// # Scores
+// # Scores of attached collections
 //
 // Dense scores are cosines. COSINE is the server's own. By IP and L2 the server chooses
 // twice the candidates, by L2 for a query with the norm that the vectors have on
@@ -18,4 +18,4 @@
 //
 // Rows are paged by their keys. A text with control characters, such as a line feed,
 // cannot be written in an expression that every server reads: a scan ends there with an error.
-package attached
+package entries

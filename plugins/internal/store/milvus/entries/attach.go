@@ -1,4 +1,4 @@
-package attached
+package entries
 
 import (
 	"cmp"
@@ -14,7 +14,9 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/commonpb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/milvuspb"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
-	"google.golang.org/grpc"
+	"github.com/milvus-io/milvus-sdk-go/v2/client"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
@@ -30,30 +32,25 @@ type Arguments struct {
 	Load       bool     `config:"load" requires:"collection" affects_output:"false" doc:"Have the server load that collection into its memory if it is not there; else that is left to its owner."`
 }
 
-// Collection is an attached collection as it was found. Nothing in it changes: it is
-// safe for concurrent use.
-type Collection struct {
-	call      Caller
-	arguments Arguments
-	params    map[string]string // of a search in the vectors' index, from the file
-	log       *slog.Logger
-	*Schema
-	*Mapping
-	dimension int
-	entries   int
-}
-
 // sampleRows is how many rows are read to see what they hold.
 const sampleRows = 20
 
 // Attach finds the collection that the arguments name. params are parameters of a
 // search in its index, such as ef of HNSW.
-func Attach(ctx context.Context, call Caller, a Arguments, params map[string]string, log *slog.Logger) (*Collection, error) {
-	d, err := describe(ctx, call, a)
+func Attach(ctx context.Context, server *table.Server, a Arguments, params map[string]string, log *slog.Logger) (*Collection, error) {
+	d, err := describe(ctx, server, a)
 	if err != nil {
 		return nil, err
 	}
-	c := &Collection{call: call, arguments: a, params: params, log: log, Schema: d, Mapping: &Mapping{}}
+	c := &Collection{server: server, arguments: a, params: params, log: log, Schema: d, Mapping: &Mapping{}}
+	c.rows = func() table.Rows {
+		return table.Rows{
+			Collection: c.Name, Partitions: a.Partitions, Key: c.Key.GetName(), WholeKeys: Place{Field: c.Key}.Is(Whole...), Default: true,
+			Call: func(ctx context.Context, what string, do table.Call) error {
+				return c.explainError(server.Call(ctx, what, do))
+			},
+		}
+	}
 	if d.Indexes, err = c.rows().Indexes(ctx); err != nil {
 		return nil, err
 	}
@@ -73,7 +70,7 @@ func Attach(ctx context.Context, call Caller, a Arguments, params map[string]str
 	if err := c.FindParts(d, a.Fields, first); err != nil {
 		return nil, err
 	}
-	if c.dimension, err = strconv.Atoi(Param(c.Vector.GetTypeParams(), "dim")); err != nil {
+	if c.dimension, err = strconv.Atoi(table.Param(c.Vector.GetTypeParams(), "dim")); err != nil {
 		return nil, Wrong("collection", "the server gives field %s no dimension: %w", c.Vector.GetName(), err)
 	}
 	c.entries, err = c.rows().Count(ctx, "")
@@ -88,18 +85,33 @@ func (c *Collection) Describe() sdk.Attached {
 	}
 }
 
+// sample reads the first rows, with the JSON fields, whose members only rows show.
+func (c *Collection) sample(ctx context.Context) ([]*table.ReplyRow, error) {
+	names := []string{c.Key.GetName()}
+	for _, f := range c.Fields {
+		if f.GetDataType() == schemapb.DataType_JSON {
+			names = append(names, f.GetName())
+		}
+	}
+	if len(names) == 1 {
+		return nil, nil
+	}
+	rows, _, err := c.rows().Query(ctx, "", names, sampleRows)
+	return rows, err
+}
+
 // checkPartitions refuses partitions that are not there.
 func (c *Collection) checkPartitions(ctx context.Context) error {
 	if len(c.arguments.Partitions) == 0 {
 		return nil
 	}
 	var names []string
-	err := c.call(ctx, "list the partitions of "+c.Name, func(ctx context.Context, s Service) error {
-		reply, err := s.ShowPartitions(ctx, &milvuspb.ShowPartitionsRequest{CollectionName: c.Name})
+	err := c.server.Call(ctx, "list the partitions of "+c.Name, func(ctx context.Context, s *client.GrpcClient, _ int) error {
+		reply, err := s.Service.ShowPartitions(ctx, &milvuspb.ShowPartitionsRequest{CollectionName: c.Name})
 		names = reply.GetPartitionNames()
 		return err
 	})
-	if table.IsUnimplemented(err) {
+	if status.Code(err) == codes.Unimplemented {
 		return Wrong("partitions", "the server has no partitions")
 	}
 	for _, name := range c.arguments.Partitions {
@@ -115,8 +127,8 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 func (c *Collection) load(ctx context.Context) error {
 	for {
 		var state commonpb.LoadState
-		err := c.call(ctx, "ask for the load state", func(ctx context.Context, s Service) error {
-			reply, err := s.GetLoadState(ctx, &milvuspb.GetLoadStateRequest{CollectionName: c.Name, PartitionNames: c.arguments.Partitions})
+		err := c.server.Call(ctx, "ask for the load state", func(ctx context.Context, s *client.GrpcClient, _ int) error {
+			reply, err := s.Service.GetLoadState(ctx, &milvuspb.GetLoadStateRequest{CollectionName: c.Name, PartitionNames: c.arguments.Partitions})
 			state = reply.GetState()
 			return err
 		})
@@ -130,8 +142,8 @@ func (c *Collection) load(ctx context.Context) error {
 			return Wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.Name)
 		default:
 			c.log.Info("waiting until the server has loaded the collection into its memory", "collection", c.Name)
-			err := c.call(ctx, "load collection "+c.Name, func(ctx context.Context, s Service) error {
-				_, err := s.LoadCollection(ctx, &milvuspb.LoadCollectionRequest{CollectionName: c.Name})
+			err := c.server.Call(ctx, "load collection "+c.Name, func(ctx context.Context, s *client.GrpcClient, _ int) error {
+				_, err := s.Service.LoadCollection(ctx, &milvuspb.LoadCollectionRequest{CollectionName: c.Name})
 				return err
 			})
 			if err != nil {
@@ -145,17 +157,13 @@ func (c *Collection) load(ctx context.Context) error {
 }
 
 // describe asks the server. It refuses a name that the server does not know.
-func describe(ctx context.Context, call Caller, a Arguments) (*Schema, error) {
-	var reply *milvuspb.DescribeCollectionResponse
-	err := call(ctx, "describe collection "+a.Collection, func(ctx context.Context, s Service) (err error) {
-		reply, err = s.DescribeCollection(ctx, &milvuspb.DescribeCollectionRequest{CollectionName: a.Collection})
-		return err
-	})
-	if table.IsMissing(err) {
-		return nil, noCollection(ctx, call, a.Collection)
-	}
-	if err != nil {
+func describe(ctx context.Context, server *table.Server, a Arguments) (*Schema, error) {
+	reply, err := server.Describe(ctx, a.Collection)
+	switch {
+	case err != nil:
 		return nil, err
+	case reply == nil:
+		return nil, noCollection(ctx, server, a.Collection)
 	}
 	schema := reply.GetSchema()
 	// Milvus Lite 2, which has no aliases, gives no name here, and Milvus 2.3 the alias.
@@ -177,19 +185,14 @@ func identify(d *Schema, reply *milvuspb.DescribeCollectionResponse) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %d %d", reply.GetDbName(), d.Name, reply.GetCollectionID(), reply.GetCreatedTimestamp())
 	for _, f := range d.Fields {
-		fmt.Fprintf(h, " %q %v %v %q", f.GetName(), f.GetDataType(), f.GetIsPrimaryKey(), Param(f.GetTypeParams(), "dim"))
+		fmt.Fprintf(h, " %q %v %v %q", f.GetName(), f.GetDataType(), f.GetIsPrimaryKey(), table.Param(f.GetTypeParams(), "dim"))
 	}
 	d.Identity = hex.EncodeToString(h.Sum(nil)[:12])
 }
 
 // noCollection names the collections that there are.
-func noCollection(ctx context.Context, call Caller, name string) error {
-	var names []string
-	_ = call(ctx, "list the collections", func(ctx context.Context, s Service) error {
-		reply, err := s.ShowCollections(ctx, &milvuspb.ShowCollectionsRequest{})
-		names = reply.GetCollectionNames()
-		return err
-	})
+func noCollection(ctx context.Context, server *table.Server, name string) error {
+	names, _ := server.Collections(ctx)
 	there := "the server shows none; look at address and database"
 	if slices.Sort(names); len(names) > 0 {
 		there = "the server has " + List(names)
@@ -207,18 +210,3 @@ func (c *Collection) explainError(err error) error {
 	}
 	return err
 }
-
-// Service is what this package calls of a server. All of it reads; LoadCollection,
-// which writes nothing either, is called only where Arguments.Load is set.
-type Service interface {
-	table.Reads
-	ShowCollections(context.Context, *milvuspb.ShowCollectionsRequest, ...grpc.CallOption) (*milvuspb.ShowCollectionsResponse, error)
-	ShowPartitions(context.Context, *milvuspb.ShowPartitionsRequest, ...grpc.CallOption) (*milvuspb.ShowPartitionsResponse, error)
-	DescribeCollection(context.Context, *milvuspb.DescribeCollectionRequest, ...grpc.CallOption) (*milvuspb.DescribeCollectionResponse, error)
-	GetLoadState(context.Context, *milvuspb.GetLoadStateRequest, ...grpc.CallOption) (*milvuspb.GetLoadStateResponse, error)
-	LoadCollection(context.Context, *milvuspb.LoadCollectionRequest, ...grpc.CallOption) (*commonpb.Status, error)
-}
-
-// Caller makes a call to a server, and makes it again after failures that pass.
-// what is for errors: "search". A reply that reports a failure is an error.
-type Caller func(ctx context.Context, what string, do func(context.Context, Service) error) error

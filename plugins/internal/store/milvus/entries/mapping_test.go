@@ -1,4 +1,4 @@
-package attached
+package entries
 
 import (
 	"slices"

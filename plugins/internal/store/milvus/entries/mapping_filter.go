@@ -1,4 +1,4 @@
-package attached
+package entries
 
 import (
 	"slices"
@@ -10,55 +10,40 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-var (
-	all  = table.Condition{}
-	none = table.Condition{None: true}
-)
-
 // Condition translates a filter of entries into one of rows.
 func (m *Mapping) Condition(f *sdk.Filter) table.Condition {
-	return table.Translate(f, false, func(f *sdk.Filter, negated bool) table.Condition {
+	return table.Translate(f, func(f *sdk.Filter) table.Condition {
 		switch {
 		case f.Field == sdk.FieldID:
-			return compareText(m.ID, f, negated)
+			return compareText(m.ID, f)
 		case f.Field == sdk.FieldLabel && m.Label != nil:
-			return compareText(*m.Label, f, negated)
+			return compareText(*m.Label, f)
 		case f.Field == sdk.FieldLabel:
-			return constant(f.Match("", "", nil) != negated)
+			return table.Condition{None: !f.Match("", "", nil)}
 		}
-		return m.compareMeta(f, negated)
+		return m.compareMeta(f)
 	})
 }
 
-func constant(selected bool) table.Condition {
-	if selected {
-		return all
-	}
-	return none
-}
-
 // compareText compares an id or a label, which is the empty text where it is missing.
-func compareText(p Place, f *sdk.Filter, negated bool) table.Condition {
-	if (p.Field.GetNullable() || len(p.path) > 0) && f.Match("", "", nil) {
-		return all
-	}
-	if p.Is(Whole...) {
-		return table.Compare(table.Operand{Name: p.Field.GetName(), Kind: table.WholeIDs}, f, negated)
-	}
+func compareText(p Place, f *sdk.Filter) table.Condition {
 	// A member that is a number or a bool is a label, too, as text.
 	isScalar := func(v any) bool {
 		_, err := strconv.ParseFloat(v.(string), 64)
 		return err == nil || v == "true" || v == "false"
 	}
-	if len(p.path) > 0 && slices.ContainsFunc(f.Values, isScalar) {
-		return all
+	switch isMember := len(p.path) > 0; {
+	case (p.Field.GetNullable() || isMember) && f.Match("", "", nil), isMember && slices.ContainsFunc(f.Values, isScalar):
+		return table.Condition{}
+	case p.Is(Whole...):
+		return table.Compare(table.Operand{Name: p.Field.GetName(), Kind: table.WholeIDs}, f)
 	}
-	return p.compare(f, negated)
+	return p.compare(f)
 }
 
 // compareMeta asks every place that may have the key. A row where it is missing
 // matches no comparison.
-func (m *Mapping) compareMeta(f *sdk.Filter, negated bool) table.Condition {
+func (m *Mapping) compareMeta(f *sdk.Filter) table.Condition {
 	var parts []table.Condition
 	for _, p := range m.meta {
 		switch {
@@ -67,32 +52,32 @@ func (m *Mapping) compareMeta(f *sdk.Filter, negated bool) table.Condition {
 		case p.Is(schemapb.DataType_JSON) || p.key() != f.Key:
 			continue
 		case len(parts) == 0 && len(p.path) == 0 && !p.Field.GetNullable(): // every row has it, so no other place counts
-			return p.compare(f, negated)
+			return p.compare(f)
 		}
-		parts = append(parts, p.compare(f, false))
-	}
-	if negated {
-		return all
+		parts = append(parts, p.compare(f))
 	}
 	return table.Combine(parts, false)
 }
 
 // compare translates a comparison with what a field or a member holds.
-func (p Place) compare(f *sdk.Filter, negated bool) table.Condition {
-	if len(p.path) > 0 {
-		return table.CompareMember(p.Field.GetName(), p.path, f, negated)
-	}
-	o := table.Operand{Name: p.Field.GetName(), Missing: p.Field.GetNullable()}
+func (p Place) compare(f *sdk.Filter) table.Condition {
+	kind := table.Text
 	switch {
+	case len(p.path) > 0:
+		return table.CompareMember(p.Field.GetName(), p.path, f)
 	case p.Is(texts...):
 	case p.Is(Whole...):
-		o.Kind = table.Whole
+		kind = table.Whole
 	case p.Is(schemapb.DataType_Double):
-		o.Kind = table.Double
+		kind = table.Double
 	case p.Is(schemapb.DataType_Bool):
-		o.Kind = table.Bool
+		kind = table.Bool
 	default:
-		return all // engines disagree whether they compare numbers of 32 bits as such
+		return table.Condition{} // engines disagree whether they compare numbers of 32 bits as such
 	}
-	return table.Compare(o, f, negated)
+	c := table.Compare(table.Operand{Name: p.Field.GetName(), Kind: kind}, f)
+	if p.Field.GetNullable() {
+		c.Not = ""
+	}
+	return c
 }

@@ -1,10 +1,11 @@
-package attached
+package entries
 
 import (
-	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 )
 
 func TestScores(t *testing.T) {
@@ -12,7 +13,7 @@ func TestScores(t *testing.T) {
 		metric      string
 		score, want float32
 	}{{table.MetricCosine, 0.5, 0.5}, {table.MetricIP, 1.0000001, 1}, {table.MetricL2, 0, 1}, {table.MetricL2, 4.0000005, -1}, {table.MetricL2, 2, 0}, {table.MetricCosine, float32(math.NaN()), 0}} {
-		if got := (scores{metric: test.metric}).cosine(test.score); got != test.want {
+		if got := (scores{metric: test.metric}).toCosine(test.score); got != test.want {
 			t.Errorf("%s of %v is %v, want %v", test.metric, test.score, got, test.want)
 		}
 	}
@@ -24,7 +25,7 @@ func TestScores(t *testing.T) {
 			t.Errorf("%+v asks for %v, want %v", test.scores, got, test.want)
 		}
 	}
-	if Cosine([]float32{3, 0}, []float32{0, 0}) != 0 || Cosine([]float32{3, 4}, []float32{6, 8}) != 1 {
+	if cosine([]float32{3, 0}, []float32{0, 0}) != 0 || cosine([]float32{3, 4}, []float32{6, 8}) != 1 {
 		t.Error("cosines of a vector without direction, and of one direction")
 	}
 }

@@ -1,0 +1,48 @@
+package entries
+
+import (
+	"log/slog"
+
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
+)
+
+// Collection is a collection whose rows are read as entries. Nothing in it changes: it is
+// safe for concurrent use.
+type Collection struct {
+	*Schema
+	*Mapping
+	own       *table.Table      // nil: another program makes it
+	rows      func() table.Rows // as new as they have to be for a call
+	server    *table.Server     // of an attached collection
+	arguments Arguments
+	params    map[string]string // of a search in the vectors' index, from the file
+	log       *slog.Logger
+	dimension int
+	entries   int // when it was attached
+}
+
+// Own is a collection of racflow's own, once its table is prepared.
+func Own(t *table.Table) (*Collection, error) {
+	d := &Schema{Name: t.Collection, Fields: t.Fields(), Indexes: map[string]map[string]string{
+		table.FieldVector: {"index_type": t.IndexType, "metric_type": table.MetricIP}, table.FieldBM25: {"metric_type": table.MetricBM25},
+	}}
+	fields := Fields{ID: table.FieldID, Vector: table.FieldVector, Text: table.FieldText, Label: table.FieldLabel, Context: table.FieldContext, Meta: []string{table.FieldMeta}}
+	m, err := NewMapping(d, fields)
+	if err == nil {
+		err = m.FindParts(d, fields, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.own = true
+	return &Collection{
+		Schema: d, Mapping: m, own: t, rows: func() table.Rows { return t.Rows(false) },
+		arguments: Arguments{Normalized: true}, params: t.Options.SearchParams, dimension: t.Schema.Dimension,
+	}, nil
+}
+
+// vectorOf is the vector of a row; nil: it was not asked for, or entries have none.
+func (c *Collection) vectorOf(r *table.ReplyRow) []float32 {
+	x, _ := r.Value(c.Vector.GetName()).([]float32)
+	return x[:min(len(x), c.dimension)]
+}

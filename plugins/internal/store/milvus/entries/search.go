@@ -1,0 +1,171 @@
+package entries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
+	"github.com/racflow/racflow/sdk"
+)
+
+// query is one query of a search, and what the legs found for it.
+type query struct {
+	text      string    // as the server is asked; empty: it has no words
+	vector    []float32 // as the server is asked; nil: none, or one without direction
+	filter    *sdk.Filter
+	condition table.Condition // what becomes of the filter
+
+	hits [2][]hit // of each leg
+}
+
+// hit is a row that a leg found, with the scores of both.
+type hit struct {
+	sdk.Entry
+	key    string
+	scores [2]float32
+}
+
+// Search finds the best entries of each leg. In a hybrid search hits of both legs carry both scores.
+// Texts the SDK gets of what it keeps.
+func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.Query) ([]sdk.Hits, error) {
+	legs, err := c.legs(search)
+	if err != nil {
+		return nil, err
+	}
+	var queries []*query
+	var at []int
+	invalid := sdk.RowErrors{}
+	for i, q := range given {
+		if err := c.check(q, legs[0].kind == dense); err != nil {
+			invalid[i] = sdk.Invalid(err)
+			continue
+		}
+		at, queries = append(at, i), append(queries, c.query(q, legs[0].scores))
+	}
+	if search.NumCandidates > 0 {
+		g, searching := errgroup.WithContext(ctx)
+		for _, l := range legs {
+			g.Go(func() error { return l.search(searching, queries) })
+		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+		if len(legs) > 1 {
+			if err := eachQuery(ctx, queries, func(ctx context.Context, q *query) error { return q.complete(ctx, legs) }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	hits := make([]sdk.Hits, len(given))
+	for i, q := range queries {
+		for _, l := range legs {
+			if list := convert(q.hits[l.kind], !search.Texts); l.kind == dense {
+				hits[at[i]].Dense = list
+			} else {
+				hits[at[i]].Lexical = list
+			}
+		}
+	}
+	if len(invalid) > 0 {
+		return hits, invalid
+	}
+	return hits, nil
+}
+
+// legs are those of a mode, the dense one first. One that an attached collection lacks is left out of a hybrid search.
+func (c *Collection) legs(search sdk.Search) (legs []leg, err error) {
+	byVector, byWords := search.Mode != sdk.ModeLexical, search.Mode != sdk.ModeDense
+	switch {
+	case !slices.Contains([]sdk.Mode{sdk.ModeHybrid, sdk.ModeDense, sdk.ModeLexical}, search.Mode):
+		return nil, sdk.Invalid(fmt.Errorf("unknown search mode %q", search.Mode))
+	case byVector && c.dimension == 0:
+		return nil, sdk.Invalid(fmt.Errorf("a %s search needs vectors and collection %q has none: use mode %q", search.Mode, c.Name, sdk.ModeLexical))
+	case byWords && c.Words == "" && c.own != nil:
+		return nil, sdk.Invalid(fmt.Errorf("a %s search needs an analyzer and collection %q was built without: use mode %q", search.Mode, c.Name, sdk.ModeDense))
+	case byWords && c.Words == "" && !byVector:
+		return nil, sdk.Invalid(fmt.Errorf("no BM25 function fills a field of collection %q, so it cannot be searched by words: use mode %q", c.Name, sdk.ModeDense))
+	}
+	if byVector {
+		legs = append(legs, c.leg(dense, search))
+	}
+	if byWords && c.Words != "" {
+		legs = append(legs, c.leg(lexical, search))
+	}
+	return legs, nil
+}
+
+func (c *Collection) check(q sdk.Query, needsVector bool) error {
+	switch x := q.Vector; {
+	case len(x) == 0 && needsVector:
+		return errors.New("the query has no vector")
+	case len(x) > 0 && len(x) != c.dimension:
+		return fmt.Errorf("the query's vector has %d dimensions and the collection's have %d", len(x), c.dimension)
+	case !table.Finite(x):
+		return errors.New("the query's vector has NaN or an infinity in it")
+	}
+	if q.Filter == nil {
+		return nil
+	}
+	return q.Filter.Check()
+}
+
+// query prepares a query that was checked.
+func (c *Collection) query(given sdk.Query, s scores) *query {
+	q := &query{text: given.Text, filter: given.Filter, condition: c.Condition(given.Filter)}
+	if c.own != nil && c.Words != "" {
+		q.text = c.own.Words(given.Text)
+	}
+	if x := given.Vector; slices.ContainsFunc(x, func(v float32) bool { return v != 0 }) {
+		q.vector = make([]float32, table.FieldWidth(len(x)))
+		copy(q.vector, s.query(x))
+	}
+	return q
+}
+
+// complete gives the hits of each leg the score of the other one.
+func (q *query) complete(ctx context.Context, legs []leg) error {
+	byKey := map[string]*hit{}
+	for i, h := range q.hits[dense] {
+		byKey[h.key] = &q.hits[dense][i]
+	}
+	for i, h := range q.hits[lexical] {
+		if other := byKey[h.key]; other != nil {
+			q.hits[lexical][i].scores[dense], other.scores[lexical] = other.scores[dense], h.scores[lexical]
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, l := range legs {
+		g.Go(func() error { return l.fill(ctx, q, q.hits[1-l.kind]) })
+	}
+	return g.Wait()
+}
+
+// convert makes hits as the SDK takes them: with entries, or it gets them by their ids.
+func convert(from []hit, entries bool) []sdk.Hit {
+	to := make([]sdk.Hit, len(from))
+	for i := range from {
+		h := &from[i]
+		to[i] = sdk.Hit{ID: h.ID, Dense: h.scores[dense], Lexical: h.scores[lexical]}
+		if entries {
+			to[i].Entry = &h.Entry
+		}
+	}
+	return to
+}
+
+// workers is how many calls of one leg are on their way at a time.
+const workers = 4
+
+// eachQuery calls f with each query, some at a time.
+func eachQuery(ctx context.Context, queries []*query, f func(context.Context, *query) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(workers)
+	for _, q := range queries {
+		g.Go(func() error { return f(ctx, q) })
+	}
+	return g.Wait()
+}
