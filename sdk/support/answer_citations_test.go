@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/support"
 )
 
@@ -98,8 +98,6 @@ func TestReadCited(t *testing.T) {
 	}
 }
 
-// TestCitationsTakeLinearTime compares a text with one four times as long, since how long
-// either takes says more about the machine. Quadratic time would be sixteen times as much.
 func TestCitationsTakeLinearTime(t *testing.T) {
 	for name, text := range map[string]func(n int) string{
 		"ticks":           func(n int) string { return strings.Repeat("`a ", 16*n) },
@@ -110,18 +108,7 @@ func TestCitationsTakeLinearTime(t *testing.T) {
 		"runs of lengths": func(n int) string { return runs(n / 4) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			takes := func(text string) time.Duration {
-				start := time.Now()
-				support.Citations(text, 100_000)
-				return time.Since(start)
-			}
-			var ratio float64
-			for range 5 { // the machine may be busy with other things once
-				if ratio = takes(text(4000)).Seconds() / takes(text(1000)).Seconds(); ratio < 9 {
-					return
-				}
-			}
-			t.Errorf("a text four times as long takes %.1f times as long, five times in a row", ratio)
+			must.Linear(t, 100, func(n int) { support.Citations(text(n), 100_000) })
 		})
 	}
 	const most = 100_000

@@ -20,6 +20,31 @@ func Worked(t testing.TB, who int) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
+// Linear fails a test if four times as much takes nine times as long: by the square it would be sixteen times. How long
+// either takes says more about the machine, so the size grows from n on until do takes some milliseconds.
+func Linear(t testing.TB, n int, do func(n int)) {
+	t.Helper()
+	takes := func(n int) time.Duration {
+		began := Worked(t, syscall.RUSAGE_SELF)
+		do(n)
+		return Worked(t, syscall.RUSAGE_SELF) - began
+	}
+	once := takes(n)
+	for ; once < 2*time.Millisecond; once = takes(n) {
+		n *= 2
+	}
+	ratios := []string{}
+	for range 5 { // something else in this process may work, too
+		ratio := takes(4*n).Seconds() / once.Seconds()
+		if ratio < 9 {
+			return
+		}
+		ratios = append(ratios, fmt.Sprintf("%.1f", ratio))
+		once = takes(n)
+	}
+	t.Errorf("size %d takes %v, and four times as much %s times as long", n, once, strings.Join(ratios, ", "))
+}
+
 // Status reads /proc/self/status, which only Linux has; elsewhere it skips the test.
 func Status(t testing.TB) string {
 	t.Helper()
