@@ -82,8 +82,8 @@ func TestReadme(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rows := strings.NewReplacer(",", ";", `"`, "'", "\t", ",").Replace(readFile(t, "../../examples/intent", "train.tsv"))
-	write(t, dir, "tickets.csv", rows)
+	write(t, dir, "tickets.csv", strings.NewReplacer(",", ";", `"`, "'", "\t", ",").Replace(fewIntents(t)))
+	t.Setenv("RACFLOW_VAR_train", filepath.Join(dir, "tickets.csv"))
 	write(t, dir, "new.csv", "text\nwhere is my parcel?\n")
 	if err := os.CopyFS(filepath.Join(dir, "handbook"), os.DirFS("../../examples/docs/quern/guide")); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ func TestForecastHolds(t *testing.T) {
 	leaveTo(t, "command", "it is many runs; package estimate shows it without a process")
 	configurations := uint64(200)
 	if testing.Short() {
-		configurations = 20
+		configurations = 10
 	}
 	var off []float64
 	bounded, near := 0, 0.0

@@ -129,6 +129,12 @@ func absolute(t testing.TB, path string) string {
 // intent is the path of the main pipeline.
 func intent(t testing.TB) string { return absolute(t, "../../pipelines/intent.hcl") }
 
+// fewIntents are the examples of ten of its labels: what is learned from all takes seconds, from these a tenth of that.
+func fewIntents(t testing.TB) string {
+	t.Helper()
+	return strings.Join(strings.SplitAfter(readFile(t, "../../examples/intent", "train.tsv"), "\n")[:141], "")
+}
+
 // folder is a new folder with these files.
 func folder(t testing.TB, files map[string]string) string {
 	t.Helper()

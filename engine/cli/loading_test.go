@@ -59,7 +59,10 @@ func chained(n int, first, next string) string {
 // TestLoadingIsBounded gives verbs what would take minutes and gigabytes. Each says where the
 // trouble is and what to do, at once.
 func TestLoadingIsBounded(t *testing.T) {
-	again := strings.Repeat
+	again, mega := strings.Repeat, 1<<20
+	if testing.Short() { // what is said is looked at, and not what it takes
+		mega = 16 << 10
+	}
 	const exponential = `"${#}${#}"`
 	ten := `[` + again("1,", 10) + `]`
 	loops := "locals {\n  l = " + ten + "\n  a = " + again("[for x in local.l: ", 12) + "x" + again("]", 12) + "\n}\n"
@@ -71,13 +74,13 @@ func TestLoadingIsBounded(t *testing.T) {
 		"exponential texts": {file: chained(20, `"`+again("x", 16)+`"`, exponential), want: []string{"p.hcl:20:", "at most 16 MiB", "Build less here"}},
 		"exponential lists": {file: chained(20, `["x"]`, "concat(#, #, #, #)"), want: []string{"p.hcl:", "at most 16 MiB", "Build less here"}},
 		"nested loops":      {file: loops, want: []string{"p.hcl:3:", "at most 16 MiB", "Build less here"}},
-		"a long heredoc":    {file: "locals {\n  a = <<E\n" + again(again("x", 99)+"\n", 1<<20) + "E\n}\n", want: []string{"p.hcl:1:1", "at most 256 KiB", "files of their own"}},
-		"a long text":       {file: "locals {\n  a = \"" + again("x", 100<<20) + "\"\n}\n", want: []string{"p.hcl:1:1", "files of their own"}},
-		"a million blocks":  {file: numbered(1_000_000, "knowledge \"k%d\" {}\n"), want: []string{"p.hcl:1:1", "at most 256 KiB"}},
+		"a long heredoc":    {file: "locals {\n  a = <<E\n" + again(again("x", 99)+"\n", mega) + "E\n}\n", want: []string{"p.hcl:1:1", "at most 256 KiB", "files of their own"}},
+		"a long text":       {file: "locals {\n  a = \"" + again("x", 100*mega) + "\"\n}\n", want: []string{"p.hcl:1:1", "files of their own"}},
+		"a million blocks":  {file: numbered(mega, "knowledge \"k%d\" {}\n"), want: []string{"p.hcl:1:1", "at most 256 KiB"}},
 		"many errors":       {file: numbered(20_000, "a%d = 1\n"), want: []string{"p.hcl:1:1", "p.hcl:100:1", "Only the first 100 are shown"}},
 		"deep nesting":      {file: "locals {\n  a = " + again("[", 30_000) + again("]", 30_000) + "\n}\n", want: []string{"p.hcl:2:", "stand in each other", "names of their own"}},
 		"a costly pattern":  {file: "locals {\n  a = regex(\"(a?){900}a{900}\", \"" + again("a", 100_000) + "\")\n}\n", want: []string{"p.hcl:2:", "a simpler pattern"}},
-		"a file of variables": {file: "variable \"v\" {}\n", vars: "v = \"" + again("x", 50<<20) + "\"\n", args: "validate -var-file v.hclvars p.hcl",
+		"a file of variables": {file: "variable \"v\" {}\n", vars: "v = \"" + again("x", 50*mega) + "\"\n", args: "validate -var-file v.hclvars p.hcl",
 			want: []string{"v.hclvars:1:1", "files of their own"}},
 		"a value": {file: "variable \"v\" { type = list(string) }\n", args: "validate -var v=[" + again("1,", 60_000) + "] p.hcl", want: []string{"Wrong type at p.hcl:1:1", "…"}},
 		"fmt":     {file: "a = " + again("(", 30_000), args: "fmt p.hcl", want: []string{"p.hcl:1:", "stand in each other"}},
@@ -107,7 +110,7 @@ func TestLoadingIsBounded(t *testing.T) {
 			}
 			held, took := peak(t, dir), busy(c)
 			if testing.Short() {
-				return // with the race detector, neither is the program's own
+				return
 			}
 			if t.Logf("%v, %d MiB", took, held>>20); took > mostLoading || held > mostLoaded {
 				t.Errorf("it took %v and %d MiB", took, held>>20)

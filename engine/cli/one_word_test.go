@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +70,8 @@ func (c swapConfig) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, erro
 func TestOneWord(t *testing.T) {
 	dir := t.TempDir()
 	linkPlugin(t, dir, "swap")
+	write(t, dir, "train.tsv", fewIntents(t))
+	t.Setenv("RACFLOW_VAR_train", filepath.Join(dir, "train.tsv"))
 	for file, model := range map[string]string{"intent.hcl": "refund_status", "contextual.hcl": "an answer", "keywords.hcl": "", "rac.hcl": "refund_status", "rage.hcl": "refund_status", "zero-shot.hcl": "refund_status"} {
 		args := []string{"run", "--plugins", ".", "--limit", "3", "--format", "jsonl"}
 		if file != "zero-shot.hcl" {

@@ -38,7 +38,7 @@ func pseudoterminal(t *testing.T) (screen, terminal *os.File) {
 // TestPlainText looks at what a terminal gets: diagnostics have colour, and progress
 // is written over, unless the environment asks for plain text.
 func TestPlainText(t *testing.T) {
-	q := newQuick(t, 3000)
+	q := newQuick(t, 1000)
 	write(t, q.dir, "bad.hcl", "knowledge {\n")
 	for _, test := range []struct {
 		env   []string
@@ -55,7 +55,7 @@ func TestPlainText(t *testing.T) {
 		}
 		// Whether there is progress to show depends on the machine.
 		run := q.shown(t, test.env, "run", "--output", "out.jsonl", "p.hcl")
-		if !strings.Contains(run, "3000 items in") || test.plain && strings.Contains(run, "\x1b") {
+		if !strings.Contains(run, "1000 items in") || test.plain && strings.Contains(run, "\x1b") {
 			t.Errorf("with %v: %q", test.env, run)
 		}
 	}

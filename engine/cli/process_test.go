@@ -67,7 +67,8 @@ func TestStagesAreProcesses(t *testing.T) {
 // all stages are at work. Its input stays open.
 func startRun(t *testing.T, state string) (*exec.Cmd, io.WriteCloser, *bytes.Buffer) {
 	t.Helper()
-	run := racflow(t, t.TempDir(), "run", "--state", state, "-var", "embedder=hashing", "-var", "election=soft", "--input", "-", intent(t))
+	dir := folder(t, map[string]string{"train.tsv": fewIntents(t)})
+	run := racflow(t, dir, "run", "--state", state, "-var", "embedder=hashing", "-var", "election=soft", "-var", "train=train.tsv", "--input", "-", intent(t))
 	run.Env = append(os.Environ(), "OPENAI_API_KEY=hush", "SOME_TOKEN=hush", "RACFLOW_DUMPABLE=1") // to look into its stages
 	stderr := &bytes.Buffer{}
 	run.Stderr = stderr
