@@ -16,7 +16,7 @@ TOKEN = "a-token-for-this-run"
 def serve(racflow, state):
     """Starts a server; returns the process and its address, once it is ready."""
     process = subprocess.Popen(
-        [racflow, "serve", "--listen", "127.0.0.1:0", "--state", state, "-var", "embedder=hashing", "pipelines/intent.hcl"],
+        [racflow, "serve", "--listen", "127.0.0.1:0", "--state", state, "-var", "embedder=hashing", "-var", "election=soft", "pipelines/intent.hcl"],
         env=os.environ | {"RACFLOW_SERVE_TOKENS": TOKEN}, stderr=subprocess.PIPE, text=True,
     )
     address = None
@@ -82,7 +82,7 @@ async def tools(racflow, state, address, answer):
     async with httpx2.AsyncClient(headers={"Authorization": "Bearer " + TOKEN}) as http:
         async with mcp.Client(streamable_http_client(address + "/mcp", http_client=http)) as client:
             await call(client, answer)
-    arguments = ["serve", "--mcp", "--state", state, "-var", "embedder=hashing", "pipelines/intent.hcl"]
+    arguments = ["serve", "--mcp", "--state", state, "-var", "embedder=hashing", "-var", "election=soft", "pipelines/intent.hcl"]
     async with mcp.Client(mcp.StdioServerParameters(command=racflow, args=arguments)) as client:
         await call(client, answer)
 

@@ -51,7 +51,7 @@ def write(folder, count):
     """Writes a pipeline, and rows: two have no text, one stands for FATAL."""
     shutil.copy(ROOT / "examples/intent/train.tsv", folder)
     text = (ROOT / "pipelines/intent.hcl").read_text()
-    for old, new in {'"minilm"': '"hashing"', "../examples/intent/train.tsv": "train.tsv", "../examples/intent/test.tsv": "tickets.parquet"}.items():
+    for old, new in {'"minilm"': '"hashing"', 'default = "learned"': 'default = "soft"', "../examples/intent/train.tsv": "train.tsv", "../examples/intent/test.tsv": "tickets.parquet"}.items():
         assert old in text
         text = text.replace(old, new)
     (folder / "pipeline.hcl").write_text(text)
