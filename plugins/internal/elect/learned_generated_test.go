@@ -120,7 +120,11 @@ func TestNeverWorse(t *testing.T) {
 // Confidence is calibrated: its error is what confidences that are calibrated perfectly
 // show by chance. And as probabilities the confidences are better than soft's shares.
 func TestCalibrated(t *testing.T) {
-	for seed := range uint64(5) {
+	seeds := uint64(5)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		labels, rows := generate(10+seed, 4000)
 		learnt, rows := rows[:2000], rows[2000:]
 		verdicts := learnedElect(t, fitted(t, learnt), labels, rows)
@@ -170,7 +174,7 @@ func byChance(seed uint64, confidences []float64) float64 {
 func TestCalibratedWithoutVoters(t *testing.T) {
 	seeds := 20
 	if testing.Short() {
-		seeds = 6
+		seeds = 4
 	}
 	within := map[string]int{}
 	for seed := range uint64(seeds) {

@@ -21,7 +21,7 @@ func TestModelsOfAnyAccuracy(t *testing.T) {
 	labels, rows, models := recordedVotes(t)
 	splits, accuracies, sizes := 20, []float64{.6, .75, .85, .92, .96}, []int{1, 2, 4, 9}
 	if testing.Short() {
-		splits, accuracies, sizes = 8, []float64{.85, .96}, []int{1, 9}
+		splits, accuracies, sizes = 8, []float64{.85, .96}, []int{4}
 	}
 	soft, majority := open(t, elect.Soft(), ""), open(t, elect.Majority(), "")
 	statistical := []string{"neighbours", "prototype"}

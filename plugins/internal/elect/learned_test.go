@@ -590,6 +590,9 @@ func TestAccuracyOnRecordedVotes(t *testing.T) {
 		"two models, and nothing else":     pair,
 		"neighbours and eight weak models": append([]string{"neighbours"}, slices.DeleteFunc(slices.Clone(models), func(m string) bool { return m == "qwen3_30b_fs5" })...),
 	} {
+		if testing.Short() && len(set) > 4 {
+			continue
+		}
 		rows := of(rows, set...)
 		reached := map[string][]bool{}
 		for fold := range 5 {
