@@ -71,12 +71,11 @@ generated: build ## Check that what is generated is current, and that the wire b
 # reference writes a page about each kind of stage into a folder.
 reference = for kind in chunk enrich embed store rerank prompt sample elect; do $(BIN) stages --markdown $$kind >$(1)/$$kind.md || exit 1; done
 
-# What is skipped compares numbers or texts, goes through schedules in one goroutine, or checks stores of tests.
-RACE = go test -race -short -p 4 -timeout 20m -skip '^Test(KernelsAgree|Parity|Model|SameBytes|Full|Schedules|Ideal|SpentIsKnown|PruningFindsTheSame|(Good|Dense)StorePasses|GoodAttacherPasses|LongTexts|DamagedSegment|BatchesGiveTheSame)$$'
+RACE = go test -race -short -p 4 -timeout 20m
 
 .PHONY: race
 race: ## Run the tests of packages that start goroutines, but those over real processes, with the race detector (needs a C compiler)
-	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 $(RACE) $$(git grep -lE '\bgo (func\(|[a-zA-Z.]+\()|\.Go\(' -- 'engine/*.go' 'plugins/*.go' 'sdk/*.go' ':!engine/internal/file/pipeline' ':!engine/cli' ':!engine/internal/process/faulty' ':!engine/internal/simulation' | \
+	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 $(RACE) $$(git grep -lE '\bgo (func\(|[a-zA-Z.]+\()|\.Go\(' -- 'engine/*.go' 'plugins/*.go' 'sdk/*.go' ':!engine/internal/file/pipeline' ':!engine/cli' ':!engine/internal/process/faulty' ':!engine/internal/plugin/verify' ':!engine/internal/simulation' | \
 		xargs -n 1 dirname | sort -u | sed 's|^|./|') # else each process takes a second to end
 
 .PHONY: size

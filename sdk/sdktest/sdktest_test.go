@@ -15,6 +15,7 @@ import (
 
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/conformance"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // files makes collections that are files of JSON.
@@ -52,6 +53,7 @@ func files() Foreign {
 }
 
 func TestGoodAttacherPasses(t *testing.T) {
+	must.NoRace(t)
 	Attached(t, shelfStage(""), files())
 	t.Run("without words", func(t *testing.T) { Attached(t, shelfStage("without words"), files()) })
 }

@@ -6,11 +6,16 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-func TestGoodStorePasses(t *testing.T) { Stage(t, memoryStage(""), "{}") }
+func TestGoodStorePasses(t *testing.T) {
+	must.NoRace(t)
+	Stage(t, memoryStage(""), "{}")
+}
 
 func TestDenseStorePasses(t *testing.T) {
+	must.NoRace(t)
 	Stage(t, memoryStage(""), "{}", DenseOnly("the test says so"), Tolerance(1e-4),
 		Without("content", "it passes above"), Without("scan", "it passes above"), Without("write", "it passes above"))
 }

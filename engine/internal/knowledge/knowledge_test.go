@@ -589,6 +589,7 @@ func TestRowsWithoutIDs(t *testing.T) {
 
 // Long texts and many of them: no call may outgrow a message of the wire.
 func TestLongTexts(t *testing.T) {
+	must.NoRace(t)
 	b := newBench(t)
 	rows := make([]string, 70)
 	for i := range rows {

@@ -127,6 +127,7 @@ func TestTinyModel(t *testing.T) {
 // TestKernelsAgree: in float32 kernels differ by rounding alone. In int8 that rounding decides now and then
 // between two whole numbers, so vectors differ as they do from those of float32.
 func TestKernelsAgree(t *testing.T) {
+	must.NoRace(t)
 	dir := modelDir(t)
 	texts := []string{"", "the quick brown fox", "漢字 and emoji 🙂", fmt.Sprint(make([]int, 40))}
 	for _, p := range []Precision{Float32, Int8} {

@@ -78,6 +78,7 @@ func parityDirs(t *testing.T) []string {
 
 // TestParity holds every architecture to sentence-transformers: ids, vectors and scores.
 func TestParity(t *testing.T) {
+	must.NoRace(t)
 	for _, dir := range parityDirs(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(dir, "expected.json"))

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/plugins/internal/simd"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestAttend compares attention in blocks with attention as it is written, in texts before and
 // behind others and with windows from one token to more than there are, and bounds the scores
 // that exist at a time.
 func TestAttend(t *testing.T) {
+	must.NoRace(t)
 	const size, before, behind = 8, 5, 20
 	for _, k := range simd.Kernels() {
 		m := &Model{kernel: k}

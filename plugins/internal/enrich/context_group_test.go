@@ -10,10 +10,12 @@ import (
 	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A long document is shown in windows that many neighbours share.
 func TestWindows(t *testing.T) {
+	must.NoRace(t)
 	for name, word := range map[string]string{"latin": "word", "two bytes": "слово", "without spaces": "字字字字字"} {
 		t.Run(name, func(t *testing.T) {
 			var lines []string

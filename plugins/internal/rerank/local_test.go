@@ -158,6 +158,7 @@ func TestDiversity(t *testing.T) {
 
 // TestDiverse compares with the definition of maximal marginal relevance.
 func TestDiverse(t *testing.T) {
+	must.NoRace(t)
 	const n, copied, weight = 120, .3, .7
 	relevance, sets := make([]float64, n), make([][]int, n)
 	for i := range n {

@@ -252,6 +252,7 @@ func TestOneLabel(t *testing.T) {
 
 // What is learnt depends on the rows alone: not on threads, nor on the order of rows.
 func TestSameBytes(t *testing.T) {
+	must.NoRace(t)
 	all := cloud(500, 37, 40, .5)
 	want := state(t, fitted(t, `{"max_rows": 450}`, all))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))

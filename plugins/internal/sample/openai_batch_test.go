@@ -52,6 +52,7 @@ func given(s *modelserver.Server) []int { return slices.Sorted(maps.Values(s.Giv
 // are the same and cached under the same keys, and no question is answered twice, whatever is found out about the
 // model while the replies are read.
 func TestBatchesGiveTheSame(t *testing.T) {
+	must.NoRace(t)
 	tests := []struct {
 		behaviours string
 		api        string

@@ -23,6 +23,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // run is a run that says what it is told to.
@@ -219,6 +220,7 @@ func TestNothingRight(t *testing.T) {
 
 // TestFull: a page stops growing, and keeps what made the answers that a person looks at first.
 func TestFull(t *testing.T) {
+	must.NoRace(t)
 	r := run{id: "run-000008"}
 	for line := range 400 {
 		it := item(line+1, "a", "a", .9, line%4 == 3)

@@ -35,6 +35,7 @@ type model struct {
 // processes' commits and of compaction, and wants every answer to be that of the
 // definition.
 func TestModel(t *testing.T) {
+	must.NoRace(t)
 	var files, merges, spills int
 	seeds := uint64(10)
 	if testing.Short() {

@@ -148,6 +148,7 @@ func TestMergingIsBuilding(t *testing.T) {
 // TestDamagedSegment changes every byte in turn: opening or Check tells, and
 // nothing that is asked meanwhile crashes.
 func TestDamagedSegment(t *testing.T) {
+	must.NoRace(t)
 	dir := t.TempDir()
 	path, whole := oneSegment(t, dir)
 	s, err := segment.OpenSegment(path)

@@ -148,6 +148,7 @@ func vectorsOf(n, dimension int, value func(i, j int) float64) [][]float32 {
 
 // TestNearestIsExact wants what brute force has, to the last bit and in order.
 func TestNearestIsExact(t *testing.T) {
+	must.NoRace(t)
 	for name, fill := range fillings {
 		for _, k := range simd.Kernels() {
 			t.Run(fmt.Sprint(name, "/", k), func(t *testing.T) {
@@ -222,6 +223,7 @@ func TestManyQueries(t *testing.T) {
 
 // TestBounds wants the cosine of every row within what a probe takes for certain.
 func TestBounds(t *testing.T) {
+	must.NoRace(t)
 	for name, fill := range fillings {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(8, 9))

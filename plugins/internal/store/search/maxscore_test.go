@@ -10,12 +10,14 @@ import (
 	"github.com/racflow/racflow/plugins/internal/store/segment"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestPruningFindsTheSame compares pruning with scoring every row, to the bit, with
 // frequent and rare words, removed rows, selections of many and of few, and rows of the
 // other leg.
 func TestPruningFindsTheSame(t *testing.T) {
+	must.NoRace(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	zipf := rand.NewZipf(r, 1.2, 2, 3000)
 	text := func(words int) (s string) {
