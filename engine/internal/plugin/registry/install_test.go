@@ -305,6 +305,7 @@ func pack(t *testing.T, all ...entry) []byte {
 
 // TestHostileLayers has layers with the right digest that unpack to what they must not.
 func TestHostileLayers(t *testing.T) {
+	must.NoRace(t)
 	program := entry{name: "racflow-plugin-mine", content: "#!/bin/sh\n"}
 	for _, c := range []struct {
 		name string
