@@ -39,7 +39,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/sdk"
-	folders "github.com/racflow/racflow/sdk/sdktest/must"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // archives serves files of releases, for two platforms each.
@@ -738,7 +738,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	return &place{t, t.TempDir(), Installer{Store: mustInstall(OpenStore(folders.TempDir(t))), Platform: "linux/amd64", Describe: func(context.Context, program.Program) (sdk.Plugin, error) {
+	return &place{t, t.TempDir(), Installer{Store: mustInstall(OpenStore(must.TempDir(t))), Platform: "linux/amd64", Describe: func(context.Context, program.Program) (sdk.Plugin, error) {
 		t.Error("a program was started to describe itself")
 		return sdk.Plugin{}, nil
 	}}}
@@ -799,7 +799,7 @@ func (p *place) locked() plugin.LockedPlugin {
 // machine gives the place another store, as on another machine.
 func (p *place) machine(platform string) {
 	p.t.Helper()
-	p.installer.Store, p.installer.Platform = mustInstall(OpenStore(folders.TempDir(p.t))), platform
+	p.installer.Store, p.installer.Platform = mustInstall(OpenStore(must.TempDir(p.t))), platform
 }
 
 // TestSigner publishes a version by one key and the next by another, or by none.
@@ -850,18 +850,18 @@ func TestEditedSigner(t *testing.T) {
 	p.init("")
 	edited := p.locked()
 	edited.Signer = newKey(t).Sign("").Signer
-	folders.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
+	must.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
 	const want = "if somebody has changed .racflow.lock.hcl, restore it"
 	p.init(want)
 	p.machine("linux/arm64")
 	p.init(want)
 	edited.Signer = signed.Signer
-	folders.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
+	must.Do(t, (&plugin.Lock{Plugins: []plugin.LockedPlugin{edited}}).Write(filepath.Join(p.dir, plugin.LockName)))
 	p.init("")
 	if hash := edited.Programs["linux/arm64"]; !p.installer.Store.Vouched(edited, hash) {
 		t.Error("the signer is not noted")
 	}
-	folders.Do(t, p.installer.Store.Remove(edited.Programs["linux/arm64"]))
+	must.Do(t, p.installer.Store.Remove(edited.Programs["linux/arm64"]))
 	if p.installer.Store.Vouched(edited, edited.Programs["linux/arm64"]) {
 		t.Error("the signer of a removed program is still noted")
 	}
