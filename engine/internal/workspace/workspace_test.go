@@ -81,7 +81,7 @@ func TestOpenRefuses(t *testing.T) {
 	t.Run("no stages", func(t *testing.T) {
 		path, o := write(t, knowledgeBlock+election)
 		o.Builtin = workspace.Builtin{}
-		if _, err := workspace.Open(t.Context(), path, o); err == nil || !strings.Contains(err.Error(), "workspace.Serve(plugins.All())") {
+		if _, err := workspace.Open(t.Context(), path, o); err == nil || !strings.Contains(err.Error(), "engine.Serve(plugins.All())") {
 			t.Fatalf("%v does not say what to call", err)
 		}
 	})

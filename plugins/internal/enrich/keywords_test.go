@@ -146,7 +146,16 @@ func chunks(a modelserver.Ask) (all []string) {
 	return all
 }
 
-func answer(chunks []string) string { return strings.Fields(chunks[0])[0] }
+func answer(chunks []string) string {
+	if len(chunks) == 1 {
+		return strings.Fields(chunks[0])[0]
+	}
+	var parts []string
+	for i, c := range chunks {
+		parts = append(parts, fmt.Sprintf(`"%d": [%q]`, i+1, strings.Fields(c)[0]))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
 
 // keywordsDocument makes the passages of a document: one for each line.
 func keywordsDocument(title string, lines ...string) []sdk.Passage {
