@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 
 	"github.com/racflow/racflow/plugins/internal/encoder"
+	"github.com/racflow/racflow/plugins/internal/linear"
 	"github.com/racflow/racflow/plugins/internal/safetensors"
+	"github.com/racflow/racflow/plugins/internal/simd"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -26,7 +28,9 @@ import (
 //     items) and 0.0010 of nDCG@10 (1,083 queries); of the latter a loss of more than 0.0033 is
 //     ruled out with a confidence of 95 % (TestQuality). It is a resolved value (sdk.Resolver), so
 //     a generation that an earlier version made in float32 stays in use in float32.
-//   - encoder: float32, since what int8 loses depends on the model.
+//   - encoder: it depends on the model, so int8 is compared with float32 on some of the
+//     knowledge's own texts before anything is embedded (sdk.Fitter; encoder_auto.go). Where a
+//     comparison was made once, the stage learns no more, however the knowledge changes.
 //
 // The package fetches no models: `racflow model pull` does. It ranks nothing.
 
@@ -109,9 +113,12 @@ func (r resolved) Resolved() map[string]any {
 	return map[string]any{"precision": string(r.precision)}
 }
 
+// auto leaves the precision to the stage.
+const auto = "auto"
+
 type encoderConfig struct {
 	Model         sdk.Path `config:"model,required" example:"bge-small-en-v1.5" doc:"Folder of the model as sentence-transformers lays it out (config.json, model.safetensors, tokenizer.json, modules.json), or the name of a model that racflow model pull has brought."`
-	Precision     string   `config:"precision" default:"float32" one_of:"float32,int8" doc:"Numbers in which the layers multiply. Each makes vectors of its own. int8 is the fastest where the processor has units for it; whether its vectors are as good depends on the model: racflow eval --sweep compares them."`
+	Precision     string   `config:"precision" default:"auto" one_of:"auto,float32,int8" doc:"Numbers in which the layers multiply. Each makes vectors of its own. int8 is the fastest where the processor has units for it. auto compares int8 with float32 on 200 of the knowledge's own texts the first time, and takes int8 where it is as good and this processor is faster with it, else float32."`
 	Dimensions    int      `config:"dimensions" min:"1" doc:"Keeps the first so many numbers of a vector, for models that were trained for that (Matryoshka); all where it is not given."`
 	MaxTokens     int      `config:"max_tokens" min:"2" doc:"Longest text in tokens, of which the rest is not read; the model's own limit where it is not given or smaller."`
 	QueryPrompt   *string  `config:"query_prompt" example:"query: " doc:"Text before each query; the one that the model's folder names where it is not given."`
@@ -121,7 +128,7 @@ type encoderConfig struct {
 // Encoder describes the embedder for any model of the BERT family.
 func Encoder() sdk.Stage {
 	return sdk.EmbedStage("encoder", "Embeds with a sentence encoder from a folder (BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet, ModernBERT), on this machine's CPU.",
-		openEncoder, sdk.Revision("1"), sdk.PreferBatch(64), sdk.Validates(encoderConfig.check))
+		openEncoder, sdk.Revision("1"), sdk.PreferBatch(64), sdk.Fits(sdk.ColumnText), sdk.Validates(encoderConfig.check))
 }
 
 // check reports a folder that is there and holds no encoder. A model that is not there may be
@@ -141,7 +148,19 @@ func openEncoder(_ context.Context, setup sdk.Setup, c encoderConfig) (sdk.Embed
 		return nil, &sdk.ArgumentError{Argument: "model", Err: err}
 	}
 	s := source{dir: dir, options: encoder.Options{Dimensions: c.Dimensions, MaxTokens: c.MaxTokens, Memos: setup.StateDir}, query: c.QueryPrompt, passage: c.PassagePrompt}
-	return openedEncoder(s.open(encoder.Precision(c.Precision)))
+	if c.Precision != auto {
+		return openedEncoder(s.open(encoder.Precision(c.Precision)))
+	}
+	decided, ok, err := readDecision(setup.StateDir)
+	switch {
+	case err != nil:
+		return nil, err
+	case ok:
+		e, err := s.open(decided.Precision)
+		return openedEncoder(resolved{e}, err)
+	}
+	e, err := s.open(encoder.Float32)
+	return openedEncoder(&undecided{encoderEmbedder: e, source: s, setup: setup, fast: linear.Fast(simd.Best())}, err)
 }
 
 // openedEncoder is the stage, or the error of its model.

@@ -40,7 +40,7 @@ func start(t *testing.T, stage sdk.Stage, setup sdk.Setup, values map[string]any
 }
 
 func TestEncoderConformance(t *testing.T) {
-	for _, precision := range []string{"float32", "int8"} {
+	for _, precision := range []string{"auto", "float32", "int8"} {
 		t.Run(precision, func(t *testing.T) {
 			sdktest.Stage(t, Encoder(), arguments(t, map[string]any{"precision": precision}))
 		})
@@ -78,6 +78,7 @@ func TestFingerprints(t *testing.T) {
 	plain := print(map[string]any{"precision": "float32"})
 	seen := map[string]string{plain: "float32"}
 	for name, values := range map[string]map[string]any{
+		"auto":           {},
 		"int8":           {"precision": "int8"},
 		"dimensions":     {"precision": "float32", "dimensions": 8},
 		"max tokens":     {"precision": "float32", "max_tokens": 5},

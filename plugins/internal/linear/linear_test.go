@@ -343,6 +343,9 @@ func TestPrecisionCheck(t *testing.T) {
 			t.Errorf("%q: %v", p, err)
 		}
 	}
+	if Fast(simd.Portable()) {
+		t.Error("plain Go is fast at int8")
+	}
 }
 
 // BenchmarkMul compares the precisions; with -cpu 1 the figures are of one core.

@@ -2,6 +2,8 @@ package linear
 
 import (
 	"fmt"
+
+	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
 // Precision says in which numbers a layer multiplies.
@@ -22,13 +24,18 @@ func (p Precision) Check() error {
 	return fmt.Errorf("precision %q is neither float32 nor int8", string(p))
 }
 
+// Fast reports whether layers of int8 are faster than those of float32 with kernel k:
+// whether the processor has a unit for them.
+func Fast(k *simd.Kernel) bool { return unitFor(k).fast }
+
 // unit is an instruction set for products of int8.
 type unit struct {
 	name  string
-	size  int // bytes of a term in a row of the input
-	group int // terms of a column that stand side by side in the weights
-	cols  int // outputs that mul computes at a time
-	lanes int // bounds, multiply and quantise take a multiple of so many floats, not none
+	fast  bool // faster than float32 on the same processor
+	size  int  // bytes of a term in a row of the input
+	group int  // terms of a column that stand side by side in the weights
+	cols  int  // outputs that mul computes at a time
+	lanes int  // bounds, multiply and quantise take a multiple of so many floats, not none
 
 	// mul adds up the products of all rows with cols columns of weights.
 	mul func(p *product)

@@ -8,9 +8,9 @@ import (
 
 // vnni512, avxvnni and avx2 are the units in assembly.
 var (
-	vnni512 = &unit{name: "vnni512", size: 1, group: 4, cols: 32, lanes: 16,
+	vnni512 = &unit{name: "vnni512", fast: true, size: 1, group: 4, cols: 32, lanes: 16,
 		mul: productVNNI, bounds: boundsAVX512, multiply: multiplyAVX512, quantise: bytesAVX512}
-	avxvnni = &unit{name: "avxvnni", size: 1, group: 4, cols: 16, lanes: 8,
+	avxvnni = &unit{name: "avxvnni", fast: true, size: 1, group: 4, cols: 16, lanes: 8,
 		mul: productAVXVNNI, bounds: boundsAVX2, multiply: multiplyAVX2, quantise: bytesAVX2}
 	avx2 = &unit{name: "avx2", size: 2, group: 2, cols: 16, lanes: 8,
 		mul: productAVX2, bounds: boundsAVX2, multiply: multiplyAVX2, quantise: wordsAVX2}
