@@ -15,8 +15,8 @@
 #
 #   racflow run -var model=... -var answer=list -var neighbours=50 -var shots=10 -var temperature=0 pipelines/rac.hcl
 #
-# Its classes stand in levels. With labels such as Agent/Person/Athlete, -var levels=/ has racflow
-# eval say how many answers are right down to each level.
+# Its classes stand in levels. With labels such as Agent/Person/Athlete, -var levels=/ asks for one level after the
+# other, and racflow eval says how many answers are right down to each level.
 
 variable "train" { # labelled examples: rows with the columns text and label
   type    = path
@@ -74,6 +74,7 @@ pipeline "rac" {
       shots     = var.shots
       answer    = var.answer
       reasoning = var.reasoning
+      levels    = var.levels != ""
     }
   }
   sample "llm" {

@@ -280,6 +280,10 @@ type Prompt struct {
 	// or [2, 5], or None; Labels and Fields are nil. Empty, not nil: a text that is
 	// to cite nothing. nil: the answer is a label.
 	Passages []string
+	// Levels is what stands between the levels of Labels (LabelForm) if the model is to be asked level
+	// by level: the chat shows only the nodes of the first one, and who asks goes on with those below
+	// each answer. Empty: it is asked for a label at once.
+	Levels string `json:",omitempty"`
 }
 
 // LabelProperty is the property of a JSON answer that holds the label.

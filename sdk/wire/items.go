@@ -142,7 +142,7 @@ func packPrompts(n int, list func(int) []sdk.Prompt) *stagepb.Prompts {
 	for i := range n {
 		for _, p := range list(i) {
 			chats = chats || len(p.Messages) > 0
-			allowed = allowed || len(p.Labels) > 0 || p.None != "" || len(p.Fields) > 0 || p.Passages != nil
+			allowed = allowed || len(p.Labels) > 0 || p.None != "" || len(p.Fields) > 0 || p.Passages != nil || p.Levels != ""
 		}
 	}
 	var names dictionary
@@ -157,7 +157,7 @@ func packPrompts(n int, list func(int) []sdk.Prompt) *stagepb.Prompts {
 				out.Chat = append(out.Chat, c)
 			}
 			if allowed {
-				a := &stagepb.Allowed{Labels: make([]uint32, len(p.Labels)), None: Valid(p.None), Fields: ValidAll(p.Fields)}
+				a := &stagepb.Allowed{Labels: make([]uint32, len(p.Labels)), None: Valid(p.None), Fields: ValidAll(p.Fields), Levels: Valid(p.Levels)}
 				for j, label := range p.Labels {
 					a.Labels[j] = names.number(label)
 				}
@@ -197,7 +197,7 @@ func unpackPrompts(in *stagepb.Prompts, n int) ([][]sdk.Prompt, error) {
 			all[i].Messages = append(all[i].Messages, sdk.Message{Role: m.GetRole(), Text: m.GetText(), Shared: m.GetShared()})
 		}
 		a := at(in.Allowed, i)
-		all[i].None, all[i].Fields = a.GetNone(), a.GetFields()
+		all[i].None, all[i].Fields, all[i].Levels = a.GetNone(), a.GetFields(), a.GetLevels()
 		for _, label := range a.GetLabels() {
 			if int(label) >= len(in.Names) {
 				return nil, fmt.Errorf("column prompts: label %d of %d names", label, len(in.Names))

@@ -36,7 +36,7 @@ func fullBatch() sdk.Batch {
 				Random:     []sdk.Candidate{{ID: "r", Text: "any", Label: "", Score: 1}},
 				Prompts: []sdk.Prompt{
 					{Text: "one"}, {Text: ""},
-					{Text: "which?", Labels: []string{"card", "pin"}, None: "neither", Fields: []string{"why", "label"}},
+					{Text: "which?", Labels: []string{"card", "pin"}, None: "neither", Fields: []string{"why", "label"}, Levels: "/"},
 					{
 						Messages: []sdk.Message{{Role: "system", Text: "passages", Shared: true}, {Role: "user", Text: "where?"}},
 						None:     "not there", Passages: []string{"a#1", "b"},

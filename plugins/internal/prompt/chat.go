@@ -31,6 +31,11 @@ import (
 // Where labels are sets, the model is asked for all that apply, in a list without an order, and each
 // label of a neighbour is one that is allowed.
 //
+// With levels = true, which needs labels with levels, the system message lists only the first level,
+// and the turns have the nodes there. Who asks the model goes on with what lies below each answer, in
+// the same chat: with a thousand labels it sees a few dozen. max_tokens does not count these further
+// turns.
+//
 // The turns stand from the farthest neighbour to the nearest. They have the form of the
 // answer, or the model would follow them rather than the system message. Nobody recorded
 // why the neighbours have their labels: the reasoning of their turns says only that they
@@ -54,6 +59,7 @@ type chatConfig struct {
 	Labels    string   `config:"labels" default:"neighbours" one_of:"neighbours,all" doc:"Which labels are allowed: those of the candidates, the nearest first, or all of the knowledge, sorted, behind which those of the candidates are named again."`
 	Reasoning bool     `config:"reasoning" default:"true" doc:"Whether the model gives its reasons before the label."`
 	Answer    string   `config:"answer" default:"label" one_of:"label,list" doc:"Whether the model answers with one label, or with a list of labels, the likeliest first, that is empty where none fits."`
+	Levels    bool     `config:"levels" doc:"Whether the model is asked level by level, where labels have levels: first for one of the top level, then for one below its answer, and so on."`
 	None      string   `config:"none" doc:"The answer where none of the labels fits; by default it is not allowed."`
 	MaxTokens int      `config:"max_tokens" default:"0" min:"0" doc:"The longest prompt, in tokens of four characters; turns beyond it are left out. 0: no bound."`
 	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .All, .Near, .Meanings, .None, .List, .Many, .Reasoning, .Shots and join."`
@@ -99,12 +105,18 @@ func (c chatConfig) check() error {
 	if c.list() && c.None != "" {
 		err = errors.Join(err, &sdk.ArgumentError{Argument: "none", Err: errors.New(`with answer = "list" an empty list says that none of the labels fits; leave none out`)})
 	}
+	if c.list() && c.Levels {
+		err = errors.Join(err, &sdk.ArgumentError{Argument: "levels", Err: errors.New(`each level has one answer; leave out answer = "list"`)})
+	}
 	return err
 }
 
 // fits reports arguments that do not go with the labels of the pipeline.
 func (c chatConfig) fits(f sdk.LabelForm) error {
-	if f.Many && c.None != "" {
+	switch {
+	case c.Levels && f.Levels == "":
+		return &sdk.ArgumentError{Argument: "levels", Err: errors.New("the labels of the knowledge have no levels; a source says with levels what stands between them")}
+	case f.Many && c.None != "":
 		return &sdk.ArgumentError{Argument: "none", Err: errors.New("labels are sets, and an empty list says that none of them fits; leave none out")}
 	}
 	return nil
@@ -134,7 +146,10 @@ func (p *chatPrompter) write(item sdk.Item, all []string, meanings map[string]st
 	shots := fewshot.First(item.Candidates, p.config.Shots)
 	slices.Reverse(shots)
 	prompt := sdk.Prompt{Labels: data.Labels, None: p.config.None, Fields: p.fields}
-	if data.All != nil { // in the same order for all items: services put a schema with them before the prompt
+	if p.config.Levels {
+		prompt.Levels = p.form.Levels
+		data.Labels, data.All, data.Near = p.tops(data.Labels), p.tops(data.All), p.tops(data.Near)
+	} else if data.All != nil { // in the same order for all items: services put a schema with them before the prompt
 		prompt.Labels = data.All
 	}
 	return fewshot.Fit(len(shots), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
@@ -174,6 +189,16 @@ func (p *chatPrompter) allowed(candidates []sdk.Candidate, all []string) ChatDat
 	}
 	data.Labels = fewshot.Allowed(labels, p.config.None)
 	return data
+}
+
+// tops returns the nodes of the first level that labels lie below, once each.
+func (p *chatPrompter) tops(labels []string) (nodes []string) {
+	for _, label := range labels {
+		if top := p.form.Path(label)[0]; !slices.Contains(nodes, top) {
+			nodes = append(nodes, top)
+		}
+	}
+	return nodes
 }
 
 //go:embed chat.tmpl
@@ -223,6 +248,9 @@ func (p *chatPrompter) messages(system string, shots []fewshot.Example, text str
 // object is the answer with a label or a set, its properties in the order of the
 // fields.
 func (p *chatPrompter) object(label string) string {
+	if p.config.Levels {
+		label = p.form.Path(label)[0]
+	}
 	var out strings.Builder
 	for i, field := range p.fields {
 		value := fewshot.JSON(label)

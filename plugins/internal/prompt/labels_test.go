@@ -34,6 +34,22 @@ Label: alarm; weather
 Text: will it rain at six
 Label:`
 
+const chatOfLevels = `You sort texts by label. The user writes a text. Find the label that fits it best.
+
+Answer with one JSON object and nothing else. It has one property:
+- "label": the label, written exactly as below
+
+If none of the labels fits, the label is: other
+
+The only labels there are:
+- Agent
+- Place
+- Work
+
+The most similar known texts have these, the most similar first:
+- Work
+- Agent`
+
 // askedFor returns the prompt that a stage writes for labels of a form.
 func askedFor(t *testing.T, stage sdk.Stage, f sdk.LabelForm, config string, b sdk.Batch) sdk.Prompt {
 	t.Helper()
@@ -70,11 +86,37 @@ func TestPromptsForSets(t *testing.T) {
 	}
 }
 
+func TestPromptsInLevels(t *testing.T) {
+	tree := sdk.LabelForm{Levels: "/"}
+	b := sdk.Batch{Labels: []string{"Agent/Person/Athlete", "Agent/Person/Monk", "Place/River", "Work"}, Items: []sdk.Item{{Text: "a song", Candidates: []sdk.Candidate{
+		{Text: "a ballad", Label: "Work"}, {Text: "a singer", Label: "Agent/Person/Monk"},
+	}}}}
+	item, shot := sdk.Message{Role: "user", Text: "a song"}, sdk.Message{Role: "user", Text: "a singer"}
+	got := askedFor(t, prompt.Chat(), tree, `{"levels": true, "labels": "all", "none": "other", "reasoning": false, "shots": 0}`, b)
+	want := sdk.Prompt{
+		Messages: []sdk.Message{{Role: "system", Text: chatOfLevels}, item}, None: "other", Fields: []string{"label"}, Levels: "/",
+		Labels: []string{"Work", "Agent/Person/Monk", "Agent/Person/Athlete", "Place/River"}, // the likeliest first, in whatever order the message has them
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	got = askedFor(t, prompt.Chat(), tree, `{"levels": true, "reasoning": false}`, b)
+	if diff := cmp.Diff([]sdk.Message{shot, {Role: "assistant", Text: `{"label": "Agent"}`}}, got.Messages[1:3]); diff != "" || len(got.Labels) != 2 {
+		t.Errorf("labels %q, turns (-want +got):\n%s", got.Labels, diff)
+	}
+	if got := askedFor(t, prompt.Chat(), tree, `{"labels": "all"}`, b); got.Levels != "" || !cmp.Equal(got.Labels, b.Labels) {
+		t.Errorf("without levels: %+v", got)
+	}
+}
+
 func TestArgumentsThatDoNotFitTheLabels(t *testing.T) {
 	for _, test := range []struct {
 		form             sdk.LabelForm
 		config, argument string
 	}{
+		{sdk.LabelForm{}, `{"levels": true}`, "levels"},
+		{sdk.LabelForm{Many: true}, `{"levels": true}`, "levels"},
+		{sdk.LabelForm{Levels: "/"}, `{"levels": true, "answer": "list"}`, "levels"},
 		{sdk.LabelForm{Many: true}, `{"none": "other"}`, "none"},
 	} {
 		_, err := prompt.Chat().Open(t.Context(), sdk.Setup{Labels: test.form}, []byte(test.config))

@@ -50,7 +50,8 @@ import (
 // of a request is that of the first of its samples.
 //
 // Forecast estimates the calls of an item without asking: their likely cost, and the
-// most, where each answer has a limit.
+// most, where each answer has a limit. A prompt that is asked level by level (openai_levels.go) takes as
+// many requests as the way down has questions.
 //
 // An item fails alone. Retries, limits and budgets are the engine's. The stage does not
 // turn a chat into a text for the completions endpoint.
@@ -60,24 +61,35 @@ func (v *openAIVoter) Forecast(item sdk.Item) (f sdk.Forecast, err error) {
 	if item.Drawn > 0 && item.Rejected == nil {
 		item.Rejected = longest()
 	}
-	all, err := v.slots(item)
+	left, err := v.slots(item)
 	if err != nil {
 		return f, err
 	}
-	missing, err := v.fill(context.Background(), all)
-	if err != nil {
-		return f, err
-	}
-	f.Cached = len(all)
-	for q, slots := range missing {
-		f.Cached -= len(slots)
-		one, err := v.Model.Forecast(v.numbered(q, item.Drawn+len(all)-1, 1), len(slots), v.config.MaxN, q.written)
+	for last := item.Drawn + len(left) - 1; len(left) > 0; {
+		missing, err := v.fill(context.Background(), left)
 		if err != nil {
 			return f, err
 		}
-		f.Add(one)
+		f.Cached += len(left)
+		for of, slots := range missing {
+			f.Cached -= len(slots)
+			one, err := v.way(of, len(slots), last)
+			if err != nil {
+				return f, err
+			}
+			f.Add(one)
+		}
+		left = slices.DeleteFunc(left, func(s *slot) bool { return !s.given })
+		if left, err = v.next(left); err != nil {
+			return f, err
+		}
 	}
 	return f, nil
+}
+
+// answers is what answers to a question take.
+func (v *openAIVoter) answers(q *question, n, number int) (sdk.Forecast, error) {
+	return v.Model.Forecast(v.numbered(q, number, 1), n, v.config.MaxN, q.written)
 }
 
 // What an answer is expected to have, in tokens.
@@ -170,12 +182,19 @@ func openOpenAI(_ context.Context, setup sdk.Setup, c openAIConfig) (sdk.Sampler
 type question struct {
 	prompt  sdk.Prompt // as its answers are read
 	many    bool       // they are sets of labels
+	tree    *tree      // nil: it is not asked level by level
+	node    string     // of the tree, below which this asks; empty: it asks for one of the first level
 	request dialect.Request
 	base    sdk.Key // of what is asked, and of how it is read
 }
 
 func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question, error) {
 	c, q := v.config, question{prompt: p, many: v.reading.Many && p.Passages == nil}
+	if p.Levels != "" && c.Endpoint != "completions" && !slices.Contains(p.Fields, sdk.LabelsProperty) {
+		if q.tree = newTree(p); q.tree != nil {
+			q.prompt.Labels = q.tree.below[""]
+		}
+	}
 	if err := v.structure(&q); err != nil {
 		return q, err
 	}
@@ -193,6 +212,10 @@ func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question
 	}
 	if r.Messages != nil {
 		r.Messages = append(slices.Clip(r.Messages), again(&q, rejected)...)
+	}
+	if q.tree != nil { // the questions below begin with it
+		r.Messages = slices.Clone(r.Messages)
+		r.Messages[len(r.Messages)-1].Shared = true
 	}
 	r.Temperature = &c.Temperature
 	if c.TopP < 1 {
@@ -304,15 +327,20 @@ func (v *openAIVoter) CollectSamples(ctx context.Context, handle string, b sdk.B
 // server answers.
 func (v *openAIVoter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 	all, err := v.slots(item)
-	if err != nil || len(all) == 0 { // without a prompt the model abstains
+	if err != nil {
 		return nil, err
 	}
-	if err := v.answer(ctx, all); err != nil {
-		return nil, err
+	for left := all; len(left) > 0; {
+		if err := v.answer(ctx, left); err != nil {
+			return nil, err
+		}
+		if left, err = v.next(left); err != nil {
+			return nil, err
+		}
 	}
-	var samples []sdk.Sample
+	var samples []sdk.Sample // without a prompt the model abstains
 	for _, s := range all {
-		samples = append(samples, v.read(s))
+		samples = append(samples, s.sample)
 	}
 	return samples, nil
 }
@@ -387,4 +415,5 @@ type slot struct {
 	key      sdk.Key
 	given    bool
 	reply    reply
+	sample   sdk.Sample // what the replies so far give
 }

@@ -5285,7 +5285,7 @@ type Allowed struct {
 	None          string                 `protobuf:"bytes,2,opt,name=none,proto3" json:"none,omitempty"`             // the answer that says that no label fits, or that the passages do not answer the question
 	Fields        []string               `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty"`         // of the JSON object that the answer is to be, "label" or "labels" among them; none: plain text
 	Passages      *Passages              `protobuf:"bytes,4,opt,name=passages,proto3" json:"passages,omitempty"`     // set: the answer is a text that cites them; labels and fields are empty
-	Levels        string                 `protobuf:"bytes,5,opt,name=levels,proto3" json:"levels,omitempty"`         // not used any more
+	Levels        string                 `protobuf:"bytes,5,opt,name=levels,proto3" json:"levels,omitempty"`         // what stands between the levels of labels if the model is to be asked level by level; the chat shows the nodes of the first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

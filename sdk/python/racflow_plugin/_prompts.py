@@ -26,9 +26,9 @@ def prompts(results: list, failed: Failed, rows, reply) -> None:
     out.text.extend([valid(prompt.text) for prompt in every])
     if any(prompt.messages for prompt in every):
         out.chat.extend([_wire.Chat(messages=[_wire.Message(role=m.role, text=valid(m.text), shared=m.shared) for m in prompt.messages]) for prompt in every])
-    if any(prompt.labels or prompt.none or prompt.fields or prompt.passages is not None for prompt in every):
+    if any(prompt.labels or prompt.none or prompt.fields or prompt.passages is not None or prompt.levels for prompt in every):
         for prompt in every:
-            allowed = out.allowed.add(labels=[names.number(label) for label in prompt.labels], none=valid(prompt.none), fields=[valid(name) for name in prompt.fields])
+            allowed = out.allowed.add(labels=[names.number(label) for label in prompt.labels], none=valid(prompt.none), fields=[valid(name) for name in prompt.fields], levels=valid(prompt.levels))
             if prompt.passages is not None:  # none are some, too: the answer is a text then as well
                 allowed.passages.SetInParent()
                 allowed.passages.ids.extend(map(valid, prompt.passages))
@@ -43,7 +43,7 @@ def prompts_of(message, n: int) -> list[list[Prompt]]:
     for text, chat, allow in zip(message.text, chats, allowed):
         prompt = Prompt(text, [Message(m.role, m.text, m.shared) for m in chat.messages] if chat else [])
         if allow is not None:
-            prompt.labels, prompt.none, prompt.fields = [names[k] for k in allow.labels], allow.none, list(allow.fields)
+            prompt.labels, prompt.none, prompt.fields, prompt.levels = [names[k] for k in allow.labels], allow.none, list(allow.fields), allow.levels
             prompt.passages = list(allow.passages.ids) if allow.HasField("passages") else None
         made.append(prompt)
     return [made[a:b] for a, b in itertools.pairwise(at)]

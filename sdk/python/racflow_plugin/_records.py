@@ -65,6 +65,7 @@ class Prompt:
     none: str = ""  # the answer that says that no label fits
     fields: "list[str]" = dataclasses.field(default_factory=list)  # of the JSON object that the answer is to be, "label" or "labels" among them
     passages: "list[str] | None" = None  # ids of candidates that the answer, a text, cites by number from 1
+    levels: str = ""  # what stands between the levels of labels if the model is to be asked level by level; the chat shows the nodes of the first
 
 
 @dataclasses.dataclass
