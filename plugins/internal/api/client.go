@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ import (
 type Config struct {
 	Service
 	BaseURL  string                       // up to and with the version
+	Limited  string                       // the name by which limits and circuit breakers know the service; empty: BaseURL
 	Key      func(key string) http.Header // how APIKey is shown; nil: as a bearer's
 	Reserved []string                     // fields that Body must not set
 	MaxReply int64                        // bytes; 0: 16 MiB
@@ -273,6 +275,7 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 	}
 	c.setHeaders(req, r.Header)
 	r.asked = r.call(text)
+	r.asked.Alternative, _ = ctx.Value(alternativeKey{}).(bool)
 	release, err := c.config.Host.Acquire(ctx, r.asked)
 	if err != nil {
 		return err
@@ -313,8 +316,15 @@ func (r *Request) Key(path string, body any, parts ...string) sdk.Key {
 	return sdk.KeyOf(append([]string{"request", r.Client.config.BaseURL, path, string(text)}, parts...)...)
 }
 
+type alternativeKey struct{}
+
+// WithAlternative returns a context whose requests another service can answer as well.
+func WithAlternative(ctx context.Context) context.Context {
+	return context.WithValue(ctx, alternativeKey{}, true)
+}
+
 func (r *Request) call(body []byte) sdk.Call {
-	call := sdk.Call{Endpoint: r.Client.config.BaseURL, Tokens: sdk.EstimateTokens(utf8.RuneCount(body)) + r.Tokens}
+	call := sdk.Call{Endpoint: cmp.Or(r.Client.config.Limited, r.Client.config.BaseURL), Tokens: sdk.EstimateTokens(utf8.RuneCount(body)) + r.Tokens}
 	if r.Bounded && r.Client.Plain() {
 		// No token is shorter than a byte.
 		call.Most = sdk.Usage{InputTokens: uint64(len(body)), OutputTokens: uint64(r.Tokens)}

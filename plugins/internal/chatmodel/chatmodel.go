@@ -30,6 +30,7 @@ type Config struct {
 	Choices        int           // most that the stage asks for in one request; 0: one
 	CacheControl   bool          `config:"cache_control" affects_output:"false" doc:"Mark what many requests begin with by cache_control, for services that cache only what is marked, as Anthropic's do."`
 	Batch          bool          `config:"batch" affects_output:"false" doc:"Ask by the service's batches: all requests in one file, whose answers come within 24 hours and cost half. The rows wait for each other; a run that ends meanwhile fetches them when it is resumed."`
+	Limited        string        // the name by which limits know the service; empty: its address
 }
 
 // apiAnthropic is the value of api for Anthropic's Messages API.
@@ -58,6 +59,9 @@ func (c Config) Address() string {
 // Addresses implements sdk.Stage.Addresses for a stage that asks only this model.
 func (c Config) Addresses() map[string]string { return map[string]string{"": c.Address()} }
 
+// Default is the default of base_url.
+func (Config) Default() string { return openAIAddress }
+
 // reserved are the fields of a request that the body argument must not set: stages
 // count and read by them.
 var reserved = []string{"model", "messages", "prompt", "n", "stream", "stream_options"}
@@ -67,7 +71,7 @@ func (c Config) service(setup sdk.Setup) api.Config {
 	if c.API == apiAnthropic {
 		reserved = append(slices.Clone(reserved), "system")
 	}
-	return api.Config{Service: c.Service, BaseURL: c.Address(), Key: c.dialect().Header, Reserved: reserved, Host: setup.Host, Log: setup.Log}
+	return api.Config{Service: c.Service, BaseURL: c.Address(), Limited: c.Limited, Key: c.dialect().Header, Reserved: reserved, Host: setup.Host, Log: setup.Log}
 }
 
 // Check reports the errors that tags cannot find: sdk.ArgumentErrors.

@@ -3,6 +3,7 @@ package sample
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +50,11 @@ import (
 // the same time take turns, so that the second finds the first one's answers. The usage
 // of a request is that of the first of its samples.
 //
+// A voter may have several services (backends.go): other keys, addresses and models. Each
+// answer has the key of the model that it is to come from. One that another model gave in its place says
+// so in the cache and in its sample, and counts as one of that model as well; services of one model share
+// its answers.
+//
 // Forecast estimates the calls of an item without asking: their likely cost, and the
 // most, where each answer has a limit. A prompt that is asked level by level (openai_levels.go) takes as
 // many requests as the way down has questions.
@@ -73,7 +79,7 @@ func (v *openAIVoter) Forecast(item sdk.Item) (f sdk.Forecast, err error) {
 		f.Cached += len(left)
 		for of, slots := range missing {
 			f.Cached -= len(slots)
-			one, err := v.way(of, len(slots), last)
+			one, err := v.way(of.question, of.backend, len(slots), last)
 			if err != nil {
 				return f, err
 			}
@@ -87,9 +93,25 @@ func (v *openAIVoter) Forecast(item sdk.Item) (f sdk.Forecast, err error) {
 	return f, nil
 }
 
-// answers is what answers to a question take.
-func (v *openAIVoter) answers(q *question, n, number int) (sdk.Forecast, error) {
-	return v.Model.Forecast(v.numbered(q, number, 1), n, v.config.MaxN, q.written)
+// answers is what answers to a question take that are to come from a backend. Another one
+// may take its place, and take more.
+func (v *openAIVoter) answers(q *question, from *Backend, n, number int) (f sdk.Forecast, err error) {
+	for _, b := range v.set.All {
+		one, err := b.Forecast(v.numbered(b, q, number, 1), n, v.config.MaxN, q.written)
+		if err != nil {
+			return f, err
+		}
+		most := sdk.Usage{InputTokens: max(f.Most.InputTokens, one.Most.InputTokens), OutputTokens: max(f.Most.OutputTokens, one.Most.OutputTokens)}
+		unknown := f.Unknown
+		if b == from {
+			f = one
+		}
+		if f.Most = most; one.Unknown != "" {
+			unknown = one.Unknown
+		}
+		f.Unknown = unknown
+	}
+	return f, nil
 }
 
 // What an answer is expected to have, in tokens.
@@ -134,6 +156,7 @@ var _ sdk.Forecaster = (*openAIVoter)(nil)
 
 type openAIConfig struct {
 	chatmodel.Config
+	BackendArguments
 	Endpoint    string   `config:"endpoint" default:"chat" one_of:"chat,completions" doc:"chat sends the prompt as a chat, completions as a text to continue."`
 	Temperature float64  `config:"temperature" default:"0.7" min:"0" max:"100" doc:"How varied the samples are; 0 gives the likeliest text."`
 	TopP        float64  `config:"top_p" default:"1" above:"0" max:"1" doc:"Share of the likeliest tokens to draw from; 1 sends none."`
@@ -151,7 +174,7 @@ type openAIConfig struct {
 // OpenAI describes the voter.
 func OpenAI() sdk.Stage {
 	return sdk.SampleStage("openai", "Asks a language model behind an OpenAI-compatible server n times for the label.",
-		openOpenAI, sdk.Revision("3"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.Addresses(openAIConfig.Addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(openAIConfig.check))
+		openOpenAI, sdk.Revision("3"), sdk.Reads(sdk.ColumnPrompts), sdk.Network(), sdk.Addresses(openAIConfig.addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument), sdk.Validates(openAIConfig.check))
 }
 
 // model is the config of the model.
@@ -160,21 +183,27 @@ func (c openAIConfig) model() chatmodel.Config {
 	return c.Config
 }
 
+func (c openAIConfig) addresses() map[string]string { return c.BackendArguments.addresses(c.model()) }
+
 func (c openAIConfig) check() error {
-	errs := api.Errors{c.model().Check()}
-	errs.Require(c.Structured != "choice" || c.API != "anthropic", "structured", "choice is vLLM's: write \"json_schema\" for Anthropic's API")
+	errs := api.Errors{c.BackendArguments.Check(c.model())}
+	apis := append(slices.Collect(maps.Values(c.APIs)), c.API)
+	errs.Require(c.Structured != "choice" || !slices.Contains(apis, "anthropic"), "structured", "choice is vLLM's: write \"json_schema\" for Anthropic's API")
+	errs.Require(!c.Batch || c.Backends == nil, "batch", "a batch goes to one service: leave out backends")
 	return errs.Err()
 }
 
 func openOpenAI(_ context.Context, setup sdk.Setup, c openAIConfig) (sdk.Sampler, error) {
 	model, samples := c.model(), max(1, setup.Samples)
 	model.Choices = min(samples, c.MaxN)
-	return &openAIVoter{
-		Model:   chatmodel.New(model, setup),
+	v := &openAIVoter{
 		config:  c,
+		set:     NewBackends(model, c.BackendArguments, setup),
 		samples: samples,
 		reading: support.AnswerOptions{Exact: c.Read == "exact", Nearest: c.Nearest, Reasons: c.Reasons, Many: setup.Labels.Many},
-	}, nil
+	}
+	v.Backend = v.set.All[0]
+	return v, nil
 }
 
 // question is a prompt with the request for answers to it, but for their number and the
@@ -185,7 +214,7 @@ type question struct {
 	tree    *tree      // nil: it is not asked level by level
 	node    string     // of the tree, below which this asks; empty: it asks for one of the first level
 	request dialect.Request
-	base    sdk.Key // of what is asked, and of how it is read
+	bases   []sdk.Key // of what is asked, and of how it is read: by backend
 }
 
 func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question, error) {
@@ -229,7 +258,7 @@ func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question
 	}
 	r.About += ", " + q.answer()
 	q.request = r
-	q.base = v.base(&q)
+	q.bases = v.bases(&q)
 	return q, nil
 }
 
@@ -273,10 +302,12 @@ func (q *question) usual() int {
 	return labelTokens
 }
 
-// base is the key of a question's answers without their number: that of the request for
+// bases are the keys of a question's answers without their number, by the backend that they are to
+// come from: that of the request for
 // the first of them, and of how a reply is read before it is cached. What is derived from a
-// cached reply, such as the nearest label, is derived again each time.
-func (v *openAIVoter) base(q *question) sdk.Key {
+// cached reply, such as the nearest label, is derived again each time. Backends with the same model have the
+// same key.
+func (v *openAIVoter) bases(q *question) (all []sdk.Key) {
 	read := "line"
 	if q.prompt.Fields != nil {
 		read = "object"
@@ -285,13 +316,21 @@ func (v *openAIVoter) base(q *question) sdk.Key {
 	if q.request.Logprobs { // the probability of the label is cached, wherever it stands
 		parts = append(append(parts, v.config.Read, q.prompt.None), q.prompt.Labels...)
 	}
-	return v.Key(v.numbered(q, 0, 1), parts...)
+	for _, b := range v.set.All {
+		if b.Same < b.Index {
+			all = append(all, all[b.Same])
+		} else {
+			all = append(all, b.Key(v.numbered(b, q, 0, 1), parts...))
+		}
+	}
+	return all
 }
 
-// numbered is the request for n answers from a number on. Each request has another seed.
-func (v *openAIVoter) numbered(q *question, number, n int) dialect.Request {
+// numbered is the request to a backend for n answers from a number on. Each request has
+// another seed.
+func (v *openAIVoter) numbered(b *Backend, q *question, number, n int) dialect.Request {
 	r := q.request
-	r.N = n
+	r.Model, r.N = b.Name(), n
 	if v.config.Seed >= 0 {
 		seed := v.config.Seed + number
 		r.Seed = &seed
@@ -299,17 +338,24 @@ func (v *openAIVoter) numbered(q *question, number, n int) dialect.Request {
 	return r
 }
 
-// key is that of the answer with a number.
-func (q *question) key(number int) sdk.Key {
-	return sdk.KeyOf(string(q.base[:]), strconv.Itoa(number))
+// key is that of the answer with a number that is to come from a backend.
+func (q *question) key(b *Backend, number int) sdk.Key {
+	return sdk.KeyOf(string(q.bases[b.Index][:]), strconv.Itoa(number))
 }
 
 type openAIVoter struct {
-	*chatmodel.Model
-	config  openAIConfig
-	samples int // per item
-	reading support.AnswerOptions
+	*Backend // main
+	set      *Backends
+	config   openAIConfig
+	samples  int // per item
+	reading  support.AnswerOptions
 }
+
+// Close closes idle connections.
+func (v *openAIVoter) Close() error { return v.set.Close() }
+
+// Models implements sdk.Prober.
+func (v *openAIVoter) Models() []sdk.Model { return v.set.Models() }
 
 // Sample implements sdk.Sampler.
 func (v *openAIVoter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
@@ -345,11 +391,17 @@ func (v *openAIVoter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, er
 	return samples, nil
 }
 
+// group is those slots that one service is asked one question for.
+type group struct {
+	question *question
+	backend  *Backend
+}
+
 // answer fills slots.
 func (v *openAIVoter) answer(ctx context.Context, all []*slot) error {
 	var bases []sdk.Key
 	for _, s := range all {
-		bases = append(bases, s.question.base)
+		bases = append(bases, s.question.bases[0])
 	}
 	leave, err := v.Turn(ctx, bases...)
 	if err != nil {
@@ -368,7 +420,7 @@ func (v *openAIVoter) answer(ctx context.Context, all []*slot) error {
 }
 
 // fill fills slots with what is cached, and returns the others.
-func (v *openAIVoter) fill(ctx context.Context, all []*slot) (missing map[*question][]*slot, err error) {
+func (v *openAIVoter) fill(ctx context.Context, all []*slot) (missing map[group][]*slot, err error) {
 	keys := make([]sdk.Key, len(all))
 	for i, s := range all {
 		keys[i] = s.key
@@ -377,10 +429,11 @@ func (v *openAIVoter) fill(ctx context.Context, all []*slot) (missing map[*quest
 	if err != nil {
 		return nil, err
 	}
-	missing = map[*question][]*slot{}
+	missing = map[group][]*slot{}
 	for i, s := range all {
 		if !v.take(s, found[i]) {
-			missing[s.question] = append(missing[s.question], s)
+			of := group{s.question, s.backend}
+			missing[of] = append(missing[of], s)
 		}
 	}
 	return missing, nil
@@ -403,7 +456,8 @@ func (v *openAIVoter) slots(item sdk.Item) ([]*slot, error) {
 	all := make([]*slot, v.samples)
 	for i := range all {
 		q, number := questions[i%len(questions)], item.Drawn+i
-		all[i] = &slot{question: q, number: number, key: q.key(number)}
+		b := v.set.Choose(q.bases[0], number)
+		all[i] = &slot{question: q, number: number, backend: b, key: q.key(b, number)}
 	}
 	return all, nil
 }
@@ -411,7 +465,8 @@ func (v *openAIVoter) slots(item sdk.Item) ([]*slot, error) {
 // slot holds one sample's answer.
 type slot struct {
 	question *question
-	number   int // among all samples of the item
+	number   int      // among all samples of the item
+	backend  *Backend // that it is to come from
 	key      sdk.Key
 	given    bool
 	reply    reply

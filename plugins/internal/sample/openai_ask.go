@@ -2,6 +2,7 @@ package sample
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,48 +117,60 @@ func longest() []sdk.Rejection {
 	return all
 }
 
-// ask fills the slots of one question. The first request goes alone, so that the server
-// has the prompt in its cache for the others; not where its answer comes later.
+// ask fills the slots of one question and one backend, or has those of others fill them where that
+// does not serve.
 func (v *openAIVoter) ask(ctx context.Context, slots []*slot) error {
-	sent, err := v.Applied(ctx, v.numbered(slots[0].question, 0, min(len(slots), v.config.MaxN)))
+	return v.set.Do(ctx, slots[0].backend, func(ctx context.Context, b *Backend) error {
+		left := slices.DeleteFunc(slices.Clone(slots), func(s *slot) bool { return s.given })
+		return v.askAll(ctx, b, left)
+	})
+}
+
+// askAll fills slots. The first request goes alone, so that the server
+// has the prompt in its cache for the others; not where its answer comes later.
+func (v *openAIVoter) askAll(ctx context.Context, b *Backend, slots []*slot) error {
+	if len(slots) == 0 {
+		return nil
+	}
+	sent, err := b.Applied(ctx, v.numbered(b, slots[0].question, 0, min(len(slots), v.config.MaxN)))
 	if err != nil {
 		return err
 	}
 	size := max(1, sent.N)
 	if len(slots) <= size {
-		return v.askUntil(ctx, slots)
+		return v.askUntil(ctx, b, slots)
 	}
 	if !api.Later(ctx) {
-		if err := v.askUntil(ctx, slots[:size]); err != nil {
+		if err := v.askUntil(ctx, b, slots[:size]); err != nil {
 			return err
 		}
 		slots = slots[size:]
 	}
-	return v.askInParts(ctx, slots, size)
+	return v.askInParts(ctx, b, slots, size)
 }
 
 // askInParts fills slots by requests for so many at a time.
-func (v *openAIVoter) askInParts(ctx context.Context, slots []*slot, size int) error {
+func (v *openAIVoter) askInParts(ctx context.Context, b *Backend, slots []*slot, size int) error {
 	var calls errgroup.Group
 	for part := range slices.Chunk(slots, size) {
-		calls.Go(func() error { return v.askUntil(ctx, part) })
+		calls.Go(func() error { return v.askUntil(ctx, b, part) })
 	}
 	return calls.Wait()
 }
 
 // askUntil requests choices until every slot has one. Each is cached as soon as it
 // arrives.
-func (v *openAIVoter) askUntil(ctx context.Context, slots []*slot) error {
+func (v *openAIVoter) askUntil(ctx context.Context, b *Backend, slots []*slot) error {
 	for len(slots) > 0 {
 		want := min(len(slots), v.config.MaxN)
-		given, asked, err := v.request(ctx, slots, want)
+		given, asked, err := v.request(ctx, b, slots, want)
 		if want > 1 && api.BadRequest(err) && sdk.CodeOf(err) != sdk.CodeRefused { // n may be too large, though the server does not say so
 			for want > 1 && api.BadRequest(err) {
 				want /= 2
-				given, asked, err = v.request(ctx, slots, want)
+				given, asked, err = v.request(ctx, b, slots, want)
 			}
 			if err == nil {
-				v.Gives(ctx, want)
+				b.Gives(ctx, want)
 			}
 		}
 		if api.TooLong(err) {
@@ -167,10 +180,10 @@ func (v *openAIVoter) askUntil(ctx context.Context, slots []*slot) error {
 			return err
 		}
 		if given < min(want, asked) {
-			v.WarnOnce("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", asked, "given", given)
+			b.WarnOnce("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", asked, "given", given)
 		}
 		if slots = slots[given:]; api.Later(ctx) { // all of the rest at once
-			return v.askInParts(ctx, slots, given)
+			return v.askInParts(ctx, b, slots, given)
 		}
 	}
 	return nil
@@ -179,18 +192,23 @@ func (v *openAIVoter) askUntil(ctx context.Context, slots []*slot) error {
 // request sends one request for n answers. It fills slots with as many as the server
 // gives, caches them, and returns how many: at least one, where there is no error. Asked is
 // how many the model was asked for, which may be fewer.
-func (v *openAIVoter) request(ctx context.Context, slots []*slot, n int) (given, asked int, err error) {
+func (v *openAIVoter) request(ctx context.Context, b *Backend, slots []*slot, n int) (given, asked int, err error) {
 	q := slots[0].question
-	err = v.Send(api.For(ctx, slots[0].key), v.numbered(q, slots[0].number, n), func(got dialect.Reply, sent dialect.Request) error {
+	err = b.Send(api.For(ctx, slots[0].key), v.numbered(b, q, slots[0].number, n), func(got dialect.Reply, sent dialect.Request) error {
 		given, asked = min(len(got.Choices), len(slots)), max(1, sent.N)
 		var keys []sdk.Key
 		var values [][]byte
+		keep := func(key sdk.Key, r reply) { keys, values = append(keys, key), append(values, api.Value(r)) }
 		for i, s := range slots[:given] {
 			r := reply{Choice: got.Choices[i], Probability: v.weigh(q, got.Choices[i], sent)}
 			if i == 0 {
 				r.Input, r.Cached, r.Output = got.Usage.InputTokens, got.Usage.CachedTokens, got.Usage.OutputTokens
 			}
-			keys, values = append(keys, s.key), append(values, api.Value(r))
+			if s.backend.Same != b.Same { // it stands in for an answer of the other model, and is one of its own
+				keep(q.key(b, s.number), r)
+				r.Model = b.Name()
+			}
+			keep(s.key, r)
 			s.reply, s.given = r, true
 		}
 		v.CachePut(ctx, keys, values)
@@ -222,14 +240,14 @@ type reply struct {
 	Input  uint64 `json:"input,omitempty"`
 	Cached uint64 `json:"cached,omitempty"`
 	Output uint64 `json:"output,omitempty"`
-	// Model is another model that racflow 0.1.0 took the answer of; empty: none.
+	// Model is the one that gave it, where that is not the one that was to.
 	Model string `json:"model,omitempty"`
 }
 
 // take takes a cached value and reports whether it is a reply.
 func (v *openAIVoter) take(s *slot, value []byte) bool {
 	var r reply
-	if value == nil || json.Unmarshal(value, &r) != nil || r.Model != "" {
+	if value == nil || json.Unmarshal(value, &r) != nil || r.Model != "" && !v.set.Has(r.Model) {
 		return false
 	}
 	s.reply, s.given = r, true
@@ -246,12 +264,16 @@ func (v *openAIVoter) read(s *slot) sdk.Sample {
 	if reason := r.unusable(all[0], s.question); reason != all[0].Reason {
 		all = []sdk.Answer{{Weight: all[0].Weight, Reason: reason}}
 	}
-	return sdk.Sample{
+	sample := sdk.Sample{
 		Answers: all,
 		Usage:   sdk.Usage{InputTokens: r.Input, CachedTokens: r.Cached, OutputTokens: r.Output},
 		Text:    clip(r.Visible(), maxRejected),
 		Key:     s.key,
 	}
+	if len(v.set.All) > 1 {
+		sample.Model = cmp.Or(r.Model, s.backend.Name())
+	}
+	return sample
 }
 
 // unusable is why a reply is no answer; "": it is one.

@@ -57,14 +57,15 @@ func (v *openAIVoter) mustKey(t *testing.T, item sdk.Item, number int) sdk.Key {
 	t.Helper()
 	q, err := v.question(item.Prompts[0], item.Rejected)
 	must.Do(t, err)
-	return q.key(number)
+	return q.key(v.Backend, number)
 }
 
 // What an argument can be changed to, whatever it is about.
 var changes = map[sdk.ArgumentType][]string{
 	sdk.TypeString: {`"other"`}, sdk.TypeInt: {"1", "7"}, sdk.TypeFloat: {"0.5", "1"},
-	sdk.TypeBool: {"true", "false"}, sdk.TypeDuration: {`"1s"`}, sdk.TypeStringList: {`["x"]`}, sdk.TypeStringMap: {`{"x": "hush-hush"}`},
-	sdk.TypeBlock: {`{"effort": "low"}`}, // of a profile, what a request asks for
+	sdk.TypeBool: {"true", "false"}, sdk.TypeDuration: {`"1s"`}, sdk.TypeStringList: {`["x"]`}, sdk.TypeStringMap: {`{"x": "hush-hush"}`, `{"x": "http://127.0.0.1:1/v1"}`, `{"x": "anthropic"}`},
+	sdk.TypeNumberMap: {`{"main": 1}`},
+	sdk.TypeBlock:     {`{"effort": "low"}`}, // of a profile, what a request asks for
 }
 
 // changed are values of an argument that are others than its default.
@@ -96,6 +97,9 @@ func TestArgumentsAndKeys(t *testing.T) {
 		"nearest": "the same",
 		"reasons": "they are in the reply's text",
 	}
+	for _, name := range []string{"backends", "backend_urls", "backend_models", "backend_apis", "shares"} {
+		remade[name] = "an answer has the key of the model that is to give it, and says which one gave it"
+	}
 	f := openedOpenAI(t, 1, modelserver.Options{}, "")
 	keyOf := func(arguments string) sdk.Key {
 		t.Helper()
@@ -107,6 +111,14 @@ func TestArgumentsAndKeys(t *testing.T) {
 		var same, other []string
 		for _, value := range changed(t, a) {
 			arguments := fmt.Sprintf(`, %q: %s`, a.Name, value)
+			if slices.Contains(a.Requires, "backends") {
+				arguments += `, "backends": ["x"], "backend_models": {"x": "other"}`
+				if a.Name == "backend_models" {
+					arguments = `, "backends": ["x"], "backend_models": {"x": "other"}`
+				}
+			} else if a.Name == "backends" {
+				arguments += `, "backend_models": {"x": "other"}`
+			}
 			if keyOf(arguments) == usual {
 				same = append(same, value)
 			} else {

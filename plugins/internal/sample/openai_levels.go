@@ -123,7 +123,7 @@ func (v *openAIVoter) next(all []*slot) (further []*slot, err error) {
 				return nil, err
 			}
 		}
-		s.question, s.given, s.key = asked[of], false, asked[of].key(s.number)
+		s.question, s.given, s.key = asked[of], false, asked[of].key(s.backend, s.number)
 		further = append(further, s)
 	}
 	return further, nil
@@ -160,15 +160,15 @@ func (v *openAIVoter) below(q *question, node string) (*question, error) {
 	if q.node == "" {
 		b.request.About += ", below"
 	}
-	b.base = v.base(&b)
+	b.bases = v.bases(&b)
 	return &b, nil
 }
 
 // way is what n answers to a question take, with those to the questions below: likely as on the way to the
 // first label of each list, which is the likeliest, and at most as on the one that takes most.
-func (v *openAIVoter) way(q *question, n, number int) (sdk.Forecast, error) {
+func (v *openAIVoter) way(q *question, from *Backend, n, number int) (sdk.Forecast, error) {
 	if q.tree == nil {
-		return v.answers(q, n, number)
+		return v.answers(q, from, n, number)
 	}
 	var nodes []string
 	for node := q.node; ; {
@@ -178,21 +178,21 @@ func (v *openAIVoter) way(q *question, n, number int) (sdk.Forecast, error) {
 		}
 		node, nodes = next, append(nodes, next)
 	}
-	f, err := v.walk(q, n, number, nodes)
+	f, err := v.walk(q, from, n, number, nodes)
 	if err != nil {
 		return f, err
 	}
 	widest := *q
 	widest.tree, nodes = q.tree.widest(q.node)
-	most, err := v.walk(&widest, n, number, nodes)
+	most, err := v.walk(&widest, from, n, number, nodes)
 	f.Most, f.MostRequests = most.Most, most.MostRequests
 	return f, err
 }
 
 // walk is what n answers to a question take, and to those below the nodes one after the other.
-func (v *openAIVoter) walk(q *question, n, number int, nodes []string) (f sdk.Forecast, err error) {
+func (v *openAIVoter) walk(q *question, from *Backend, n, number int, nodes []string) (f sdk.Forecast, err error) {
 	for i := 0; ; i++ {
-		one, err := v.answers(q, n, number)
+		one, err := v.answers(q, from, n, number)
 		if f.Add(one); err != nil || i == len(nodes) {
 			return f, err
 		}
