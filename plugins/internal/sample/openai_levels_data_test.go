@@ -33,6 +33,7 @@ func classesOf(t *testing.T, file string) (rows []sdk.Candidate) {
 // TestLevelsTakeLess asks about 100 texts among all 219 classes, at once and level by level: by level fewer
 // tokens are sent, and far fewer that the service has to compute.
 func TestLevelsTakeLess(t *testing.T) {
+	must.NoRace(t)
 	rows, known := classesOf(t, "test_public.tsv")[:100], classesOf(t, "train.tsv")
 	labels := map[string]bool{}
 	for _, row := range known {
