@@ -12,30 +12,6 @@ import (
 	"time"
 )
 
-// ArgumentType is the type of a config argument, as a person writes it.
-type ArgumentType string
-
-// The types of arguments, and the Go types they are decoded to. A pointer stays nil where
-// a file gives nothing.
-const (
-	TypeString     ArgumentType = "string"            // string, *string
-	TypeInt        ArgumentType = "int"               // int, *int
-	TypeFloat      ArgumentType = "float"             // float64, *float64
-	TypeBool       ArgumentType = "bool"              // bool, *bool
-	TypeDuration   ArgumentType = "duration"          // time.Duration, written "1m30s"
-	TypePath       ArgumentType = "path"              // Path
-	TypeStringList ArgumentType = "list(string)"      // []string
-	TypeNumberList ArgumentType = "list(number)"      // []float64
-	TypeStringMap  ArgumentType = "map(string)"       // map[string]string
-	TypeNumberMap  ArgumentType = "map(number)"       // map[string]float64
-	TypeListMap    ArgumentType = "map(list(string))" // map[string][]string
-	TypeBlock      ArgumentType = "block"             // a struct with config tags of its own, none of them a block or secret
-)
-
-// Path is the name of a file or folder. The engine makes it absolute: one
-// written in a pipeline file is relative to that file.
-type Path string
-
 // Argument describes one argument of a stage's config block. It is read from
 // the tags of a field of the stage's config struct, the only place that
 // describes it: checks, documents and completion come from there.
@@ -77,6 +53,30 @@ type Argument struct {
 	Since            string
 	Fields           []Argument // of a block
 }
+
+// ArgumentType is the type of a config argument, as a person writes it.
+type ArgumentType string
+
+// The types of arguments, and the Go types they are decoded to. A pointer stays nil where
+// a file gives nothing.
+const (
+	TypeString     ArgumentType = "string"            // string, *string
+	TypeInt        ArgumentType = "int"               // int, *int
+	TypeFloat      ArgumentType = "float"             // float64, *float64
+	TypeBool       ArgumentType = "bool"              // bool, *bool
+	TypeDuration   ArgumentType = "duration"          // time.Duration, written "1m30s"
+	TypePath       ArgumentType = "path"              // Path
+	TypeStringList ArgumentType = "list(string)"      // []string
+	TypeNumberList ArgumentType = "list(number)"      // []float64
+	TypeStringMap  ArgumentType = "map(string)"       // map[string]string
+	TypeNumberMap  ArgumentType = "map(number)"       // map[string]float64
+	TypeListMap    ArgumentType = "map(list(string))" // map[string][]string
+	TypeBlock      ArgumentType = "block"             // a struct with config tags of its own, none of them a block or secret
+)
+
+// Path is the name of a file or folder. The engine makes it absolute: one
+// written in a pipeline file is relative to that file.
+type Path string
 
 var goTypes = map[reflect.Type]ArgumentType{
 	reflect.TypeFor[string]():              TypeString,

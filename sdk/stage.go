@@ -13,6 +13,34 @@ import (
 	"time"
 )
 
+// Stage describes one stage of a plugin and knows how to open it. Make one
+// with the function of its kind: ChunkStage, EnrichStage, EmbedStage, StoreStage,
+// RerankStage, PromptStage, SampleStage or ElectStage.
+type Stage struct {
+	Kind      Kind
+	Name      string // what `use` says in the file
+	Doc       string // one or two sentences
+	Arguments []Argument
+	Reads     Columns // of an item; the Text of one that embeds or stores is always read
+	Network   bool    // it talks to other machines
+	Batch     int     // rows per call it likes best; 0: no opinion
+	Filters   bool    // a store that honours Query.Filter
+	Example   string  // lines of a config block, for people; empty: the required arguments show it
+	Validates bool    // Validate finds more than what the arguments say
+	Fits      bool    // an open stage may be a Fitter
+	FitReads  Columns // what a Fitter wants of rows beside id and label
+	Pends     bool    // its results may be Pending
+	PendsIf   string  // the bool argument without which none is; empty: any may be
+	Attaches  string  // of a store that can be an Attacher: the argument that names the collection; empty: it cannot
+
+	open     func(context.Context, Setup, []byte) (any, error)
+	validate func([]byte) error
+	check    any // func(C) error of Validates
+	places   any // func(C) map[string]string of Addresses
+	address  func([]byte) map[string]string
+	revision string // of its code
+}
+
 // Delimiter is the line between the two parts of an Entry's Context.
 const Delimiter = "---"
 
@@ -184,34 +212,6 @@ type Plugin struct {
 	Name    string
 	Version string // semantic version
 	Stages  []Stage
-}
-
-// Stage describes one stage of a plugin and knows how to open it. Make one
-// with the function of its kind: ChunkStage, EnrichStage, EmbedStage, StoreStage,
-// RerankStage, PromptStage, SampleStage or ElectStage.
-type Stage struct {
-	Kind      Kind
-	Name      string // what `use` says in the file
-	Doc       string // one or two sentences
-	Arguments []Argument
-	Reads     Columns // of an item; the Text of one that embeds or stores is always read
-	Network   bool    // it talks to other machines
-	Batch     int     // rows per call it likes best; 0: no opinion
-	Filters   bool    // a store that honours Query.Filter
-	Example   string  // lines of a config block, for people; empty: the required arguments show it
-	Validates bool    // Validate finds more than what the arguments say
-	Fits      bool    // an open stage may be a Fitter
-	FitReads  Columns // what a Fitter wants of rows beside id and label
-	Pends     bool    // its results may be Pending
-	PendsIf   string  // the bool argument without which none is; empty: any may be
-	Attaches  string  // of a store that can be an Attacher: the argument that names the collection; empty: it cannot
-
-	open     func(context.Context, Setup, []byte) (any, error)
-	validate func([]byte) error
-	check    any // func(C) error of Validates
-	places   any // func(C) map[string]string of Addresses
-	address  func([]byte) map[string]string
-	revision string // of its code
 }
 
 // Setup is what a stage gets to know when it is opened.

@@ -8,6 +8,12 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Tally sums weights by label. The zero Tally is empty and ready.
+type Tally struct {
+	answers []sdk.Answer // in the order in which labels were first added
+	index   map[string]int
+}
+
 // Mean returns the mean ballot of all voters that gave at least one accepted
 // answer: labels with their shares, best first, summing to 1; empty if there
 // is no such voter. Labels that tie stand in the order of the voters, and
@@ -99,12 +105,6 @@ func Weighed(shares []sdk.Answer, samples []sdk.Sample) sdk.Verdict {
 		return sdk.Verdict{Reason: "every voter that gave an acceptable answer has weight 0"}
 	}
 	return Verdict(shares)
-}
-
-// Tally sums weights by label. The zero Tally is empty and ready.
-type Tally struct {
-	answers []sdk.Answer // in the order in which labels were first added
-	index   map[string]int
 }
 
 // Grow makes room for that many labels.

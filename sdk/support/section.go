@@ -28,6 +28,15 @@ import (
 // titles keep their inline marks: links, images and emphasis stay text. Reading takes
 // time linear in the length of the text.
 
+// Section is a heading with its blocks, of which it is one, and what stands before
+// it, where that is the first.
+type Section struct {
+	Title  string
+	Parent int // the section above it; -1: none
+	Blocks []Block
+	level  int // 1 to 6; 0: there is no heading
+}
+
 // BlockKind is that of a block.
 type BlockKind uint8
 
@@ -198,15 +207,6 @@ func (tables) Transform(node *ast.Paragraph, reader text.Reader, _ parser.Contex
 // isDelimiter reports whether a line is the one below a table's head.
 func isDelimiter(line []byte) bool {
 	return bytes.Contains(line, []byte("|")) && bytes.Contains(line, []byte("-")) && len(bytes.Trim(line, "|-: \t\r\n")) == 0
-}
-
-// Section is a heading with its blocks, of which it is one, and what stands before
-// it, where that is the first.
-type Section struct {
-	Title  string
-	Parent int // the section above it; -1: none
-	Blocks []Block
-	level  int // 1 to 6; 0: there is no heading
 }
 
 // Start and End are the bytes of the document that a section has.

@@ -17,6 +17,23 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
+// Stage calls a stage's methods over the wire. It has the methods of every
+// kind; those that the stage lacks return an error of sdk.CodeInvalid.
+type Stage struct {
+	Conn      Caller
+	Name      string      // what errors about its replies begin with, as "sample.mine: plugin mine 1.0.0"; empty: "the plugin"
+	Reads     sdk.Columns // of an item; no other column is sent
+	Vector    int         // the dimension of an embedder's vectors
+	Sparse    bool        // it takes vectors that are mostly 0 as sparse ones
+	FitsFirst bool        // it is an sdk.Fitter
+	FitReads  sdk.Columns // of the rows of Fit
+	Pends     bool        // its results may be sdk.Pending
+	Attaches  bool        // it may be an sdk.Attacher
+	StateDir  string      // where Fit writes
+	Examples  sdk.Draw    // random examples that it wants
+	Chosen    []byte      // what it resolved, a JSON object
+}
+
 // Fit streams requests to the plugin and returns its reply.
 func (c *Conn) Fit(ctx context.Context, requests iter.Seq2[*stagepb.FitRequest, error]) (*stagepb.FitReply, error) {
 	if err := c.acquire(ctx, 1); err != nil {
@@ -73,23 +90,6 @@ func (s *Stage) Fit(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error
 type Caller interface {
 	Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error
 	Fit(context.Context, iter.Seq2[*stagepb.FitRequest, error]) (*stagepb.FitReply, error)
-}
-
-// Stage calls a stage's methods over the wire. It has the methods of every
-// kind; those that the stage lacks return an error of sdk.CodeInvalid.
-type Stage struct {
-	Conn      Caller
-	Name      string      // what errors about its replies begin with, as "sample.mine: plugin mine 1.0.0"; empty: "the plugin"
-	Reads     sdk.Columns // of an item; no other column is sent
-	Vector    int         // the dimension of an embedder's vectors
-	Sparse    bool        // it takes vectors that are mostly 0 as sparse ones
-	FitsFirst bool        // it is an sdk.Fitter
-	FitReads  sdk.Columns // of the rows of Fit
-	Pends     bool        // its results may be sdk.Pending
-	Attaches  bool        // it may be an sdk.Attacher
-	StateDir  string      // where Fit writes
-	Examples  sdk.Draw    // random examples that it wants
-	Chosen    []byte      // what it resolved, a JSON object
 }
 
 var (

@@ -12,6 +12,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Batch is the outcome of items that travel together outside of an input: a server of single items
+// makes batches of them.
+type Batch struct {
+	Results []outcome.Result // of each row; empty for a row that is left
+	// Left has the rows, by position, without an answer because a voter is missing and the others
+	// have none; the error is that voter's.
+	Left map[int]error
+}
+
 // Journal keeps results as soon as they are known, so that a run that ended early can be resumed.
 type Journal interface {
 	// Answered returns the answer of an earlier part of the run to a row; the result has only the
@@ -99,15 +108,6 @@ func (r *Run) begin(ctx context.Context, records []*stage.Record) (context.Conte
 		return ctx, func([]outcome.Result) {}
 	}
 	return r.observe.Batch(ctx, r.pipeline.Name, items)
-}
-
-// Batch is the outcome of items that travel together outside of an input: a server of single items
-// makes batches of them.
-type Batch struct {
-	Results []outcome.Result // of each row; empty for a row that is left
-	// Left has the rows, by position, without an answer because a voter is missing and the others
-	// have none; the error is that voter's.
-	Left map[int]error
 }
 
 // Batch takes rows through the stages together. Several batches may be in work at a time. journal

@@ -20,6 +20,21 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Run is a pipeline that is ready for items.
+type Run struct {
+	pipeline *pipeline.Pipeline
+	observe  outcome.Observer
+	graph    *stage.Graph
+	batch    int  // items per batch
+	window   int  // batches in work at a time
+	gathers  bool // a batch waits until it is full or the input ends
+	fitted   string
+
+	mu      sync.Mutex
+	later   Later                 // nil: nobody listens
+	records map[int]*stage.Record // by line of the input, if ballots are kept; else nil
+}
+
 // linger is how long a batch waits for more rows after its first one, so that a slow input is answered soon.
 const linger = 20 * time.Millisecond
 
@@ -175,21 +190,6 @@ type Options struct {
 	// Edition makes the run search generations that nobody changes (generation.Edition): for one
 	// that answers for long.
 	Edition bool
-}
-
-// Run is a pipeline that is ready for items.
-type Run struct {
-	pipeline *pipeline.Pipeline
-	observe  outcome.Observer
-	graph    *stage.Graph
-	batch    int  // items per batch
-	window   int  // batches in work at a time
-	gathers  bool // a batch waits until it is full or the input ends
-	fitted   string
-
-	mu      sync.Mutex
-	later   Later                 // nil: nobody listens
-	records map[int]*stage.Record // by line of the input, if ballots are kept; else nil
 }
 
 // Later gets each item that a service could not be asked about, in the order of the input and

@@ -24,6 +24,18 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
+// batch is a batch under way.
+type batch struct {
+	server   *Server
+	pipeline Pipeline
+	answer   lineAnswer
+	room     *semaphore.Weighted // in bytes
+	lines    chan *line          // in order; closed at the end of the body
+	work     sync.WaitGroup
+	ended    error // why the body ended early; set before lines is closed
+	written  int
+}
+
 // lineAnswer answers an item of a batch with a value to be written as JSON.
 type lineAnswer func(ctx context.Context, p Pipeline, line int, item Item, err error) any
 
@@ -71,18 +83,6 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer
 		return
 	}
 	panic(http.ErrAbortHandler) // the answer is incomplete, and the client must notice that
-}
-
-// batch is a batch under way.
-type batch struct {
-	server   *Server
-	pipeline Pipeline
-	answer   lineAnswer
-	room     *semaphore.Weighted // in bytes
-	lines    chan *line          // in order; closed at the end of the body
-	work     sync.WaitGroup
-	ended    error // why the body ended early; set before lines is closed
-	written  int
 }
 
 // line is a line being answered.

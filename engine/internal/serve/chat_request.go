@@ -18,6 +18,17 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
+// chatRequest has the relevant fields of a request.
+type chatRequest struct {
+	_             struct{}        `additionalProperties:"true"`
+	Model         string          `json:"model" doc:"The pipeline"`
+	Messages      []message       `json:"messages" doc:"The last one of the role user is the text"`
+	Stream        bool            `json:"stream,omitempty" doc:"Answer in chunks"`
+	N             *int            `json:"n,omitempty" doc:"1: a pipeline elects one answer"`
+	Format        *responseFormat `json:"response_format,omitempty"`
+	StreamOptions *streamOptions  `json:"stream_options,omitempty"`
+}
+
 // annotation names the source of a part of an answer.
 type annotation struct {
 	Type     string      `json:"type" enum:"url_citation"`
@@ -127,17 +138,6 @@ func (f *refusal) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		w.Header()[name] = values
 	}
 	writeJSON(w, "application/json", f.status, refused{f})
-}
-
-// chatRequest has the relevant fields of a request.
-type chatRequest struct {
-	_             struct{}        `additionalProperties:"true"`
-	Model         string          `json:"model" doc:"The pipeline"`
-	Messages      []message       `json:"messages" doc:"The last one of the role user is the text"`
-	Stream        bool            `json:"stream,omitempty" doc:"Answer in chunks"`
-	N             *int            `json:"n,omitempty" doc:"1: a pipeline elects one answer"`
-	Format        *responseFormat `json:"response_format,omitempty"`
-	StreamOptions *streamOptions  `json:"stream_options,omitempty"`
 }
 
 type responseFormat struct {

@@ -29,6 +29,15 @@ import (
 // Rejected requests get a problem document (RFC 9457). The Guard knows nothing of pipelines and
 // does not limit how long a handler works.
 
+// Guard checks requests before it passes them to a handler.
+type Guard struct {
+	options  GuardOptions
+	pages    *http.CrossOriginProtection
+	working  chan struct{}
+	arriving arrivals
+	inside   http.Handler // behind the check of origins
+}
+
 // ErrSlow says that a body did not arrive in time.
 var ErrSlow = errors.New("the body did not arrive in time")
 
@@ -273,15 +282,6 @@ func (o GuardOptions) Defaults() GuardOptions {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
-}
-
-// Guard checks requests before it passes them to a handler.
-type Guard struct {
-	options  GuardOptions
-	pages    *http.CrossOriginProtection
-	working  chan struct{}
-	arriving arrivals
-	inside   http.Handler // behind the check of origins
 }
 
 // NewGuard puts a guard before a handler. An invalid origin is an error.

@@ -15,12 +15,30 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk/support"
 )
+
+// Server answers requests from pipelines.
+type Server struct {
+	pipelines Pipelines
+	options   Options
+	mux       *routes
+	api       huma.API
+	guard     *Guard
+
+	ending chan struct{} // closed when the server begins to end
+	end    func()
+	life   context.Context // context of requests and background work
+	stop   context.CancelFunc
+	behind sync.WaitGroup
+
+	mu       sync.Mutex
+	rebuilds map[string]chan struct{} // by pipeline: one that runs, and one that waits
+}
 
 // health registers the routes that report the server's state.
 func (s *Server) health() {
@@ -151,24 +169,6 @@ type Options struct {
 	// Telemetry counts and traces requests, and provides GET /metrics; nil: none.
 	Telemetry *telemetry.Telemetry
 	Log       *slog.Logger // nil: no log
-}
-
-// Server answers requests from pipelines.
-type Server struct {
-	pipelines Pipelines
-	options   Options
-	mux       *routes
-	api       huma.API
-	guard     *Guard
-
-	ending chan struct{} // closed when the server begins to end
-	end    func()
-	life   context.Context // context of requests and background work
-	stop   context.CancelFunc
-	behind sync.WaitGroup
-
-	mu       sync.Mutex
-	rebuilds map[string]chan struct{} // by pipeline: one that runs, and one that waits
 }
 
 // New returns a server of pipelines.

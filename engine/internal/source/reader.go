@@ -23,6 +23,26 @@ import (
 	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
+// Reader reads the rows of one source.
+type Reader struct {
+	path    string
+	files   []string // of a glob; nil: the source is one file or standard input
+	form    Form
+	mapping Mapping
+
+	at      *file // the current file
+	opened  int   // number of files opened
+	before  []int // for each opened file, the number of lines in the files before it
+	columns []string
+	digests []string // of the files before the current one
+
+	respelt int // number of rows whose labels are not read as they are written
+	first   Row // of them
+
+	size int64 // of all files, in bytes; -1: unknown
+	read atomic.Int64
+}
+
 // HashBytes is the length of a row's Hash.
 const HashBytes = 16
 
@@ -257,26 +277,6 @@ func in(part [2]float64, text string) bool {
 	sum := sha256.Sum256([]byte(strings.ToLower(spaced(text))))
 	at := float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53) // always below 1
 	return from <= at && at < to
-}
-
-// Reader reads the rows of one source.
-type Reader struct {
-	path    string
-	files   []string // of a glob; nil: the source is one file or standard input
-	form    Form
-	mapping Mapping
-
-	at      *file // the current file
-	opened  int   // number of files opened
-	before  []int // for each opened file, the number of lines in the files before it
-	columns []string
-	digests []string // of the files before the current one
-
-	respelt int // number of rows whose labels are not read as they are written
-	first   Row // of them
-
-	size int64 // of all files, in bytes; -1: unknown
-	read atomic.Int64
 }
 
 // Open opens a file, all files of a glob in the order of their names, or stdin where path is "-".

@@ -33,6 +33,96 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Options holds what a program adds to a pipeline file. Only Builtin is required.
+type Options struct {
+	Builtin Builtin // from Serve
+	// Start starts a stage instead of a process of its own; nil: processes. Only tests of this module can set it: they have
+	// stages in memory.
+	Start   func(context.Context, host.Spec) (any, error)
+	Plugins []string // folders of plugins in development, beside those that the environment names
+	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
+	Cache   string   // folder that keeps vectors and answers of services, which several workspaces may share; empty: State
+
+	Dir      string              // base of relative paths in Vars, VarFiles and Input; empty: the working directory
+	Vars     map[string]string   // values of the file's variables, as HCL or bare text
+	VarFiles []string            // files of variables; later ones win
+	Set      []pipeline.Override // new values of blocks' arguments
+	Pipeline string              // the pipeline to use, if the file has several
+
+	// Getenv looks up variables of the environment for the file; nil: os.LookupEnv.
+	Getenv func(name string) (string, bool)
+
+	Input string // file of items instead of the input block's; "-": Stdin
+	// Columns names the columns of the input's rows, by meaning ("id", "text", "label" or "gold"),
+	// instead of the input block. KnowledgeColumns names those of the knowledge's rows ("id",
+	// "text", "label" or "context"), instead of the source blocks.
+	Columns, KnowledgeColumns map[string]string
+	Limit                     int       // items; 0: all
+	Stdin                     io.Reader // content of "-"; nil: there is none
+	// Share is the part of the items up to Limit that this run answers; Workspace.OpenShares puts the runs together.
+	// It needs Journal, and an input that can be read again.
+	Share journal.Share
+	// WholeLimits leaves limits and budgets as they are for a share; else it gets its part of them, so that all shares
+	// together keep to them. Neither is exact: no share knows what others have left.
+	WholeLimits bool
+
+	// Journal keeps the results of Run over the input in the state folder as they come, if the
+	// input can be read again. Resume is the ID of a run that left items unanswered, or Newest: its
+	// results are taken from its journal, and the others added. The run keeps to its end the prices
+	// and what its stages chose when they started.
+	Journal      bool
+	Resume       string
+	ResumeAnyway bool                     // resume even if the file, the input or the knowledge has changed
+	Output       string                   // absolute path of the file of results, to know later which run left it incomplete; empty: none
+	Keep         journal.Keep             // for which items the journal keeps what was seen; empty: the file says
+	Command      *journal.ManifestCommand // kept with a new run, without secrets; may be nil
+
+	Services *Services // shared with other pipelines; nil: not shared
+
+	// Spend limits what voters that call services use, and spends it where the others are least sure, in
+	// two passes over a file (package spend). It needs Journal, and is for Work only. The results have
+	// no Cost.
+	Spend spend.Limit
+
+	// Edition makes the pipeline search its own copy of the knowledge, which nobody else changes,
+	// not even another run of the same file: generations beside those of runs. It is for long-lived
+	// pipelines (package live).
+	Edition bool
+
+	// Folds splits the rows of the knowledge into so many parts, to measure without an input: the items are
+	// these rows, and Evaluate answers those of each fold by a knowledge without them. 0: the input has the items.
+	Folds int
+	foldOptions
+
+	expected []pipeline.Override // values that an expect block gives to variables; nil: none does
+
+	Lists bool // results have texts for what each retrieve and rerank stage found
+
+	ballots bool // keep what voters returned, to hold elections again
+	// uncalibrated keeps paid voters from being asked about held-out rows: Tune learns from its own.
+	uncalibrated bool
+	strict       bool // end early if a stage has to stop, rather than answer without it, so that all figures are of one method
+
+	// Debug is a stage to debug, named as in messages ("sample.mine"; a stage of a knowledge by the
+	// knowledge's name, "embed.intents"): it is not confined and has no time limits, and
+	// Events.Debugging is called before it is opened.
+	Debug string
+
+	// Trust decides whether a file may be used that was got from somewhere: it gets what the file wants beyond its
+	// folder, before any of that happens, and its error is that of the call that loads the file. nil: all of it is
+	// granted.
+	Trust func(TrustRequest) error
+
+	// MergeLabels is asked whether labels may become one that an earlier version of racflow told apart, by blanks at
+	// their ends or their Unicode form, in knowledge that it has built; nil: that is an error.
+	MergeLabels func(question string) bool
+
+	Observe outcome.Observer // receives batches, calls and requests (package telemetry); nil: none
+
+	Log    *slog.Logger // gets what stages and the engine log; nil: no log
+	Events Events
+}
+
 // Columns says what the rows of the input have beside their ids and texts, for output formats that
 // begin with the columns. It reads all rows if the file does not begin with the names of its
 // columns, or if types is set. If the input can be read only once, it opens it but reads none of
@@ -289,96 +379,6 @@ func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 // rights are narrowed if they were wider. In a folder of another name, only what racflow makes in
 // it is restricted.
 const DefaultState = ".racflow"
-
-// Options holds what a program adds to a pipeline file. Only Builtin is required.
-type Options struct {
-	Builtin Builtin // from Serve
-	// Start starts a stage instead of a process of its own; nil: processes. Only tests of this module can set it: they have
-	// stages in memory.
-	Start   func(context.Context, host.Spec) (any, error)
-	Plugins []string // folders of plugins in development, beside those that the environment names
-	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
-	Cache   string   // folder that keeps vectors and answers of services, which several workspaces may share; empty: State
-
-	Dir      string              // base of relative paths in Vars, VarFiles and Input; empty: the working directory
-	Vars     map[string]string   // values of the file's variables, as HCL or bare text
-	VarFiles []string            // files of variables; later ones win
-	Set      []pipeline.Override // new values of blocks' arguments
-	Pipeline string              // the pipeline to use, if the file has several
-
-	// Getenv looks up variables of the environment for the file; nil: os.LookupEnv.
-	Getenv func(name string) (string, bool)
-
-	Input string // file of items instead of the input block's; "-": Stdin
-	// Columns names the columns of the input's rows, by meaning ("id", "text", "label" or "gold"),
-	// instead of the input block. KnowledgeColumns names those of the knowledge's rows ("id",
-	// "text", "label" or "context"), instead of the source blocks.
-	Columns, KnowledgeColumns map[string]string
-	Limit                     int       // items; 0: all
-	Stdin                     io.Reader // content of "-"; nil: there is none
-	// Share is the part of the items up to Limit that this run answers; Workspace.OpenShares puts the runs together.
-	// It needs Journal, and an input that can be read again.
-	Share journal.Share
-	// WholeLimits leaves limits and budgets as they are for a share; else it gets its part of them, so that all shares
-	// together keep to them. Neither is exact: no share knows what others have left.
-	WholeLimits bool
-
-	// Journal keeps the results of Run over the input in the state folder as they come, if the
-	// input can be read again. Resume is the ID of a run that left items unanswered, or Newest: its
-	// results are taken from its journal, and the others added. The run keeps to its end the prices
-	// and what its stages chose when they started.
-	Journal      bool
-	Resume       string
-	ResumeAnyway bool                     // resume even if the file, the input or the knowledge has changed
-	Output       string                   // absolute path of the file of results, to know later which run left it incomplete; empty: none
-	Keep         journal.Keep             // for which items the journal keeps what was seen; empty: the file says
-	Command      *journal.ManifestCommand // kept with a new run, without secrets; may be nil
-
-	Services *Services // shared with other pipelines; nil: not shared
-
-	// Spend limits what voters that call services use, and spends it where the others are least sure, in
-	// two passes over a file (package spend). It needs Journal, and is for Work only. The results have
-	// no Cost.
-	Spend spend.Limit
-
-	// Edition makes the pipeline search its own copy of the knowledge, which nobody else changes,
-	// not even another run of the same file: generations beside those of runs. It is for long-lived
-	// pipelines (package live).
-	Edition bool
-
-	// Folds splits the rows of the knowledge into so many parts, to measure without an input: the items are
-	// these rows, and Evaluate answers those of each fold by a knowledge without them. 0: the input has the items.
-	Folds int
-	foldOptions
-
-	expected []pipeline.Override // values that an expect block gives to variables; nil: none does
-
-	Lists bool // results have texts for what each retrieve and rerank stage found
-
-	ballots bool // keep what voters returned, to hold elections again
-	// uncalibrated keeps paid voters from being asked about held-out rows: Tune learns from its own.
-	uncalibrated bool
-	strict       bool // end early if a stage has to stop, rather than answer without it, so that all figures are of one method
-
-	// Debug is a stage to debug, named as in messages ("sample.mine"; a stage of a knowledge by the
-	// knowledge's name, "embed.intents"): it is not confined and has no time limits, and
-	// Events.Debugging is called before it is opened.
-	Debug string
-
-	// Trust decides whether a file may be used that was got from somewhere: it gets what the file wants beyond its
-	// folder, before any of that happens, and its error is that of the call that loads the file. nil: all of it is
-	// granted.
-	Trust func(TrustRequest) error
-
-	// MergeLabels is asked whether labels may become one that an earlier version of racflow told apart, by blanks at
-	// their ends or their Unicode form, in knowledge that it has built; nil: that is an error.
-	MergeLabels func(question string) bool
-
-	Observe outcome.Observer // receives batches, calls and requests (package telemetry); nil: none
-
-	Log    *slog.Logger // gets what stages and the engine log; nil: no log
-	Events Events
-}
 
 // TrustRequest asks whether a pipeline file may have what it wants beyond its folder.
 type TrustRequest = trust.Request

@@ -25,6 +25,20 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// work is the state of Work.
+type work struct {
+	*Pipeline
+	run     *run.Run
+	rows    *Rows
+	write   func([]outcome.Result) error
+	records *journal.Journal // nil: the run is not kept
+	kept    run.Journal      // records, plus others that have answers; nil: nothing
+	later   unasked          // results from the first of these items on have to wait
+	counter *eval.Counter
+	cost    float64 // cost of the voters' answers, at the file's prices
+	out     *Outcome
+}
+
 // unasked holds the lines of items that a service could not be asked about.
 type unasked struct{ lines []int } // in order
 
@@ -321,20 +335,6 @@ type sums struct {
 	counter *eval.Counter
 	totals  outcome.Totals
 	cost    float64
-}
-
-// work is the state of Work.
-type work struct {
-	*Pipeline
-	run     *run.Run
-	rows    *Rows
-	write   func([]outcome.Result) error
-	records *journal.Journal // nil: the run is not kept
-	kept    run.Journal      // records, plus others that have answers; nil: nothing
-	later   unasked          // results from the first of these items on have to wait
-	counter *eval.Counter
-	cost    float64 // cost of the voters' answers, at the file's prices
-	out     *Outcome
 }
 
 // open opens the journal, if there is one.

@@ -44,6 +44,19 @@ import (
 // The package does not wait, and keeps no handle on the disk: package retry of the engine
 // does both.
 
+// Job is a job as its service describes it.
+type Job struct {
+	ID       string
+	Ended    bool   // no more replies will come
+	Failed   string // why there are no replies and no other try helps; empty: there are, or it does
+	Requests int    // 0: unknown
+	Done     int    // of them, whether answered or failed
+	// Within is how long the job may take in all; 0: unknown.
+	Within    time.Duration
+	PollAfter time.Duration // when the service wants to be asked again; 0: it does not say
+	Files     []string      // names of what holds the replies, where the service has such
+}
+
 // handle names work that is under way: all jobs that were sent for it.
 type handle struct {
 	Jobs     []string  `json:"jobs,omitempty"`     // oldest first; none: nothing was sent yet
@@ -492,19 +505,6 @@ type JobLine struct {
 	ID   string // at most 28 letters, digits, hyphens and underscores; one of its own in the job
 	Path string // where a single call would go, below the base address
 	Body json.RawMessage
-}
-
-// Job is a job as its service describes it.
-type Job struct {
-	ID       string
-	Ended    bool   // no more replies will come
-	Failed   string // why there are no replies and no other try helps; empty: there are, or it does
-	Requests int    // 0: unknown
-	Done     int    // of them, whether answered or failed
-	// Within is how long the job may take in all; 0: unknown.
-	Within    time.Duration
-	PollAfter time.Duration // when the service wants to be asked again; 0: it does not say
-	Files     []string      // names of what holds the replies, where the service has such
 }
 
 // JobReply is what became of one request.

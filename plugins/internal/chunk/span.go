@@ -35,6 +35,9 @@ import (
 // Of formats the package knows Markdown's tables alone, whose header is repeated where one is
 // cut: the chunkers decide which parts a document has.
 
+// Span is the part of a text from byte Start up to End.
+type Span struct{ Start, End int }
+
 // Break is a kind of position where a text may be cut.
 type Break struct {
 	// last is the last such position p with low < p <= high, or -1.
@@ -165,9 +168,6 @@ func Chunks(spans []Span) []sdk.Chunk {
 	}
 	return out
 }
-
-// Span is the part of a text from byte Start up to End.
-type Span struct{ Start, End int }
 
 // Splitter cuts parts of a text that are too long.
 type Splitter struct {

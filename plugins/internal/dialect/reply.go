@@ -19,6 +19,15 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
+// Reply is what a server replied.
+type Reply struct {
+	Choices       []Choice
+	Usage         sdk.Usage // as it is reported, plausible or not
+	ThoughtTokens uint64    // of Usage.OutputTokens
+	Model         string    // that answered, by the server
+	Streamed      bool      // it came as events
+}
+
 // Read implements Dialect. Servers differ in what is not read here.
 func (OpenAI) Read(text []byte, r Request) (Reply, error) {
 	got, choices, err := parse(text, "choices")
@@ -125,15 +134,6 @@ type Dialect interface {
 	Body(r Request) (any, error)
 	// Read reads the whole reply to r, which is valid JSON.
 	Read(reply []byte, r Request) (Reply, error)
-}
-
-// Reply is what a server replied.
-type Reply struct {
-	Choices       []Choice
-	Usage         sdk.Usage // as it is reported, plausible or not
-	ThoughtTokens uint64    // of Usage.OutputTokens
-	Model         string    // that answered, by the server
-	Streamed      bool      // it came as events
 }
 
 // Choice is one answer, as it is cached.

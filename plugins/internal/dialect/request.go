@@ -11,6 +11,37 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Request is what a model is asked for. A stage leaves Form, MaxTokensField and Stream
+// as they are where the file says nothing of them.
+type Request struct {
+	Model    string
+	Messages []sdk.Message // a chat; none: Prompt is continued
+	Prompt   string
+	N        int // answers to give; 0: one
+
+	Temperature, TopP *float64 // nil: not sent
+	Seed              *int
+	MaxTokens         int // of the visible answer; 0: no limit
+	Stop              []string
+	Logprobs          bool
+
+	Schema  json.RawMessage // strict JSON schema of the answer; nil: a text
+	Form    Form            // how Schema is sent
+	Choice  []string        // the only answers that vLLM's structured_outputs allows; nil: any
+	Grammar string          // of the answer in GBNF, for llama.cpp's completions; empty: none
+
+	Effort         string         // of thinking; empty: not sent
+	MaxTokensField string         // the name under which MaxTokens is sent; empty: max_tokens
+	Stream         bool           // the answer is to come as events
+	CacheMarks     bool           // mark the end of Shared messages
+	PromptCacheKey string         // empty: not sent
+	Extra          map[string]any // further fields, which replace others of their name
+
+	// About is the kind of the request: the block that makes it, and what it asks for. Requests of one
+	// kind have answers of about one length. It is not sent.
+	About string `json:"-"`
+}
+
 // body is a request of both endpoints. go-openai's own types leave out a temperature of 0
 // and empty messages, round numbers to float32, and lack fields that servers have.
 type body struct {
@@ -209,37 +240,6 @@ func (o OpenAI) Header(key string) http.Header {
 		return http.Header{"Api-Key": {key}}
 	}
 	return http.Header{"Authorization": {"Bearer " + key}}
-}
-
-// Request is what a model is asked for. A stage leaves Form, MaxTokensField and Stream
-// as they are where the file says nothing of them.
-type Request struct {
-	Model    string
-	Messages []sdk.Message // a chat; none: Prompt is continued
-	Prompt   string
-	N        int // answers to give; 0: one
-
-	Temperature, TopP *float64 // nil: not sent
-	Seed              *int
-	MaxTokens         int // of the visible answer; 0: no limit
-	Stop              []string
-	Logprobs          bool
-
-	Schema  json.RawMessage // strict JSON schema of the answer; nil: a text
-	Form    Form            // how Schema is sent
-	Choice  []string        // the only answers that vLLM's structured_outputs allows; nil: any
-	Grammar string          // of the answer in GBNF, for llama.cpp's completions; empty: none
-
-	Effort         string         // of thinking; empty: not sent
-	MaxTokensField string         // the name under which MaxTokens is sent; empty: max_tokens
-	Stream         bool           // the answer is to come as events
-	CacheMarks     bool           // mark the end of Shared messages
-	PromptCacheKey string         // empty: not sent
-	Extra          map[string]any // further fields, which replace others of their name
-
-	// About is the kind of the request: the block that makes it, and what it asks for. Requests of one
-	// kind have answers of about one length. It is not sent.
-	About string `json:"-"`
 }
 
 // Form is how a model is asked to write its answer by a schema.

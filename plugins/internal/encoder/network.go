@@ -16,6 +16,15 @@ import (
 	"github.com/racflow/racflow/plugins/internal/tokenizer"
 )
 
+// network is a tokenizer and the layers for its tokens.
+type network struct {
+	tokenizer  *tokenizer.Tokenizer
+	limit      int // tokens of a text
+	model      *Model
+	kernel     *simd.Kernel
+	workspaces sync.Pool // of *Workspace
+}
+
 // Pair is a query and a passage that may answer it.
 type Pair struct{ Query, Passage string }
 
@@ -155,15 +164,6 @@ func (h *head) score(x simd.View) float32 {
 	}
 	row := h.labels.weights[h.Label*h.labels.in:][:h.labels.in]
 	return activate(h.Activation, simd.Dot(row, v)+h.labels.bias[h.Label])
-}
-
-// network is a tokenizer and the layers for its tokens.
-type network struct {
-	tokenizer  *tokenizer.Tokenizer
-	limit      int // tokens of a text
-	model      *Model
-	kernel     *simd.Kernel
-	workspaces sync.Pool // of *Workspace
 }
 
 // openNetwork reads tokenizer and weights, and adds them to sum. head, where there is one, reads

@@ -6,6 +6,18 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
+// Layer is a linear layer, x·wᵀ + bias, with the weights in the form in which
+// its kernel multiplies fastest. It is read-only and safe for concurrent use.
+type Layer struct {
+	kernel      *simd.Kernel
+	depth, cols int
+	bias        []float32 // int8: of whole panels
+
+	// One of these holds the weights.
+	floats *simd.Matrix
+	packed *packedWeights // int8
+}
+
 // PanelCols is the number of columns that [Layer] and [Input] work on together:
 // they begin at multiples of it.
 const PanelCols = simd.PanelCols
@@ -60,18 +72,6 @@ func grow[T any](s []T, n int) []T {
 		return make([]T, n)
 	}
 	return s[:n]
-}
-
-// Layer is a linear layer, x·wᵀ + bias, with the weights in the form in which
-// its kernel multiplies fastest. It is read-only and safe for concurrent use.
-type Layer struct {
-	kernel      *simd.Kernel
-	depth, cols int
-	bias        []float32 // int8: of whole panels
-
-	// One of these holds the weights.
-	floats *simd.Matrix
-	packed *packedWeights // int8
 }
 
 // New makes a layer of weights, a row for every output, and a bias for each

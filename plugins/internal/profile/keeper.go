@@ -14,6 +14,20 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Keeper has the profile of one model, and keeps it in step with what calls show. Its
+// methods may be called by several goroutines.
+type Keeper struct {
+	config Config
+	turn   chan struct{} // holds an element while somebody probes
+	store  sync.Mutex    // held while the profile is given to the Host
+
+	mu     sync.Mutex
+	looked bool            // the Host was asked
+	probed bool            // whether the probe found anything or not
+	seen   map[string]Seen // by replies so far, of which the profile has what was due
+	known  *Profile        // nil: nothing is known
+}
+
 // Estimate is about how many tokens the prompt of a request has, which Apply has changed.
 func (p Profile) Estimate(r dialect.Request) uint64 {
 	return uint64(math.Round(p.tokens(r.About, asked(r)+string(p.schema(r))))) + uint64(p.template(r))
@@ -97,20 +111,6 @@ type Config struct {
 	Probe   bool // the model, where nothing is known of it
 	// Warn reports something once for each topic.
 	Warn func(topic, message string, args ...any)
-}
-
-// Keeper has the profile of one model, and keeps it in step with what calls show. Its
-// methods may be called by several goroutines.
-type Keeper struct {
-	config Config
-	turn   chan struct{} // holds an element while somebody probes
-	store  sync.Mutex    // held while the profile is given to the Host
-
-	mu     sync.Mutex
-	looked bool            // the Host was asked
-	probed bool            // whether the probe found anything or not
-	seen   map[string]Seen // by replies so far, of which the profile has what was due
-	known  *Profile        // nil: nothing is known
 }
 
 // NewKeeper returns a keeper that knows nothing yet.

@@ -13,6 +13,35 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Profile is what is known of a model. Its JSON form is stored, and people may edit it.
+type Profile struct {
+	Probed time.Time `json:"probed,omitzero"` // zero: what is known comes from other calls
+
+	Temperature Finding   `json:"temperature"`
+	TopP        Finding   `json:"top_p"`
+	Stop        Finding   `json:"stop"`
+	N           Finding   `json:"n"`       // several answers to one request
+	Choices     int       `json:"choices"` // most of these that one request may ask for; 0: no limit is known
+	Seed        Finding   `json:"seed"`
+	Logprobs    Finding   `json:"logprobs"`
+	Limit       Limit     `json:"max_tokens_field"`
+	Structured  Structure `json:"structured"`
+	Streaming   Finding   `json:"streaming_only"` // it answers by a stream of events alone
+
+	Thinks   Finding `json:"thinking"`
+	Effort   Finding `json:"effort"`         // it takes the effort of thinking
+	Thoughts int     `json:"thoughts"`       // most tokens of thoughts that one answer had
+	Room     int     `json:"thought_tokens"` // tokens that are added to the limit of an answer for thoughts; 0: LeastRoom, if it thinks
+
+	Usage          Finding `json:"usage"`           // replies say how many tokens they took
+	CachedUsage    Finding `json:"cached_usage"`    // and how many of these were cached
+	BytesPerToken  float64 `json:"bytes_per_token"` // of English text; 0: unknown
+	TemplateTokens int     `json:"template_tokens"` // what a chat of one message has beside its text
+	SchemaCounted  Finding `json:"schema_counted"`  // the tokens of a JSON schema count as input
+	// Asked has what real requests showed, by their kind.
+	Asked map[string]Seen `json:"asked,omitempty"`
+}
+
 // Apply returns the request as the model takes it. What is unknown stays as it is, and so
 // does what the request itself decides: its Form, its MaxTokensField, its Stream.
 func (p Profile) Apply(r dialect.Request) dialect.Request {
@@ -266,35 +295,6 @@ func choose[T ~string](to *T, text []byte, values ...T) error {
 		return nil
 	}
 	return fmt.Errorf("%q is none of %v", text, values)
-}
-
-// Profile is what is known of a model. Its JSON form is stored, and people may edit it.
-type Profile struct {
-	Probed time.Time `json:"probed,omitzero"` // zero: what is known comes from other calls
-
-	Temperature Finding   `json:"temperature"`
-	TopP        Finding   `json:"top_p"`
-	Stop        Finding   `json:"stop"`
-	N           Finding   `json:"n"`       // several answers to one request
-	Choices     int       `json:"choices"` // most of these that one request may ask for; 0: no limit is known
-	Seed        Finding   `json:"seed"`
-	Logprobs    Finding   `json:"logprobs"`
-	Limit       Limit     `json:"max_tokens_field"`
-	Structured  Structure `json:"structured"`
-	Streaming   Finding   `json:"streaming_only"` // it answers by a stream of events alone
-
-	Thinks   Finding `json:"thinking"`
-	Effort   Finding `json:"effort"`         // it takes the effort of thinking
-	Thoughts int     `json:"thoughts"`       // most tokens of thoughts that one answer had
-	Room     int     `json:"thought_tokens"` // tokens that are added to the limit of an answer for thoughts; 0: LeastRoom, if it thinks
-
-	Usage          Finding `json:"usage"`           // replies say how many tokens they took
-	CachedUsage    Finding `json:"cached_usage"`    // and how many of these were cached
-	BytesPerToken  float64 `json:"bytes_per_token"` // of English text; 0: unknown
-	TemplateTokens int     `json:"template_tokens"` // what a chat of one message has beside its text
-	SchemaCounted  Finding `json:"schema_counted"`  // the tokens of a JSON schema count as input
-	// Asked has what real requests showed, by their kind.
-	Asked map[string]Seen `json:"asked,omitempty"`
 }
 
 // LeastRoom is the least room for thoughts, in tokens: what models need at medium effort

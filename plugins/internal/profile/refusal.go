@@ -11,6 +11,9 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
+// refusal is what a server says of a request that it refuses.
+type refusal api.Refusal
+
 // Refused returns what is known after a request was refused that was sent as it is, and
 // whether that is more than before. Servers name a field as the parameter of their error or
 // in its message. A complaint about a value that is too large or too small says nothing about
@@ -66,9 +69,6 @@ func (p Profile) atMost(choices int) Profile {
 	}
 	return p
 }
-
-// refusal is what a server says of a request that it refuses.
-type refusal api.Refusal
 
 // structureWords are the names of what asks for a structured answer.
 var structureWords = []string{

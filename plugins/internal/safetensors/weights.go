@@ -19,6 +19,17 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
+// Weights are the tensors of a model. Reading is safe for concurrent use. What
+// [Weights.Read] returns may lie in the file's own memory, so whoever uses it keeps a
+// reference to the Weights as well, and the files must not be changed in place
+// meanwhile, only replaced.
+type Weights struct {
+	name    string           // of the only file, or of the index
+	files   []*file          // in the order of their names
+	tensors map[string]*file // where each is
+	trusted bool             // numbers are known to be finite
+}
+
 const (
 	// maxIndex bounds the bytes of the list of tensors in several files.
 	maxIndex = 16 << 20
@@ -139,17 +150,6 @@ const FileName = "model.safetensors"
 
 // AnyRows stands for a dimension of any size in a shape.
 const AnyRows = -1
-
-// Weights are the tensors of a model. Reading is safe for concurrent use. What
-// [Weights.Read] returns may lie in the file's own memory, so whoever uses it keeps a
-// reference to the Weights as well, and the files must not be changed in place
-// meanwhile, only replaced.
-type Weights struct {
-	name    string           // of the only file, or of the index
-	files   []*file          // in the order of their names
-	tensors map[string]*file // where each is
-	trusted bool             // numbers are known to be finite
-}
 
 // Open opens the weights in a model's folder: model.safetensors, or the files that
 // model.safetensors.index.json names. A damaged file, or weights in another format, are an

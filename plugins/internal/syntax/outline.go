@@ -6,6 +6,9 @@ import (
 	"unicode/utf8"
 )
 
+// Outline are the declarations of a file, in the order in which they begin.
+type Outline []declaration
+
 // maxLevel bounds how deep units are searched inside units.
 const maxLevel = 12
 
@@ -171,9 +174,6 @@ func expression(rest string) int {
 	}
 	return 0
 }
-
-// Outline are the declarations of a file, in the order in which they begin.
-type Outline []declaration
 
 type declaration struct {
 	start, end int

@@ -15,6 +15,18 @@ import (
 	"github.com/racflow/racflow/plugins/internal/tokenizer/normalizer"
 )
 
+// file is the content of tokenizer.json. What it holds of padding and of the greatest
+// length is for the caller to say.
+type file struct {
+	Version       string          `json:"version"`
+	Truncation    *truncation     `json:"truncation"`
+	Added         json.RawMessage `json:"added_tokens"`
+	Normalizer    json.RawMessage `json:"normalizer"`
+	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
+	PostProcessor json.RawMessage `json:"post_processor"`
+	Model         json.RawMessage `json:"model"`
+}
+
 const (
 	jsonFile = "tokenizer.json"
 
@@ -73,18 +85,6 @@ func New(text []byte, name string) (*Tokenizer, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return t, nil
-}
-
-// file is the content of tokenizer.json. What it holds of padding and of the greatest
-// length is for the caller to say.
-type file struct {
-	Version       string          `json:"version"`
-	Truncation    *truncation     `json:"truncation"`
-	Added         json.RawMessage `json:"added_tokens"`
-	Normalizer    json.RawMessage `json:"normalizer"`
-	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
-	PostProcessor json.RawMessage `json:"post_processor"`
-	Model         json.RawMessage `json:"model"`
 }
 
 var errLeft = errors.New("truncation on the left is not supported")

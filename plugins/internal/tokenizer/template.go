@@ -12,6 +12,11 @@ import (
 	"github.com/racflow/racflow/plugins/internal/tokenizer/normalizer"
 )
 
+// template says which special tokens stand around texts.
+type template struct {
+	single, pair []part
+}
+
 const (
 	maxAdded    = 1 << 20 // tokens
 	maxAddedLen = 512     // bytes of one
@@ -249,11 +254,6 @@ func newTemplateProcessing(raw json.RawMessage) (t template, err error) {
 	}
 	t.pair, err = parts("pair", f.Pair, 2)
 	return t, err
-}
-
-// template says which special tokens stand around texts.
-type template struct {
-	single, pair []part
 }
 
 // part is a text or special tokens.

@@ -8,6 +8,21 @@ import (
 	"github.com/racflow/racflow/plugins/internal/tokenizer/normalizer"
 )
 
+// Tokenizer turns texts into ids. It is read-only and safe for concurrent use.
+type Tokenizer struct {
+	added      *addedTokens // found in the text as it is
+	normalized *addedTokens // found in the normalised text
+	normalizer *normalizer.Normalizer
+	words      *normalizer.PreTokenizer
+	model      model
+	template   template
+
+	bert        *normalizer.Bert // the normalizer, if it is BERT's
+	prefix      *bool            // whether the pre-tokenizer puts a space before texts, if it is ByteLevel
+	size        int
+	fingerprint string
+}
+
 // Each calls begin with the byte of text at which each of its tokens begins, in order
 // and each byte once, without a limit and without the template's special tokens.
 //
@@ -153,21 +168,6 @@ func (t *Tokenizer) appendText(ids []int32, s string, first bool, limit int) []i
 			return ids
 		})
 	})
-}
-
-// Tokenizer turns texts into ids. It is read-only and safe for concurrent use.
-type Tokenizer struct {
-	added      *addedTokens // found in the text as it is
-	normalized *addedTokens // found in the normalised text
-	normalizer *normalizer.Normalizer
-	words      *normalizer.PreTokenizer
-	model      model
-	template   template
-
-	bert        *normalizer.Bert // the normalizer, if it is BERT's
-	prefix      *bool            // whether the pre-tokenizer puts a space before texts, if it is ByteLevel
-	size        int
-	fingerprint string
 }
 
 // model divides words into tokens.

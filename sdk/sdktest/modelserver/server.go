@@ -19,6 +19,26 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Server is a running server.
+type Server struct {
+	URL string // base address, with /v1 at its end
+
+	options Options
+	jobs    jobs
+	http    *httptest.Server
+	closed  chan struct{}
+	close   func()
+
+	mu       sync.Mutex
+	asks     []Ask
+	probes   []Ask
+	inFlight int
+	most     int
+	given    map[string]int
+	used     sdk.Usage
+	prefixes map[[32]byte]bool
+}
+
 // usualThoughts are those of a model that nobody told what to think.
 var usualThoughts = strings.Repeat("Let me see. The text could be about one thing, or about quite another.\nBut wait: what does the list say?\n", 4)
 
@@ -211,26 +231,6 @@ const (
 	Base64Ignored               // it sends numbers
 	Base64Refused               // it answers 400
 )
-
-// Server is a running server.
-type Server struct {
-	URL string // base address, with /v1 at its end
-
-	options Options
-	jobs    jobs
-	http    *httptest.Server
-	closed  chan struct{}
-	close   func()
-
-	mu       sync.Mutex
-	asks     []Ask
-	probes   []Ask
-	inFlight int
-	most     int
-	given    map[string]int
-	used     sdk.Usage
-	prefixes map[[32]byte]bool
-}
 
 // Serve starts a server that ends with the test.
 func Serve(t testing.TB, o Options) *Server {

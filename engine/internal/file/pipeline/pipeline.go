@@ -18,6 +18,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Pipeline is a pipeline block: what happens to each item of the input.
+type Pipeline struct {
+	Name    string    `identity:"-,a run is looked for by it"`
+	Input   *Source   `identity:"run"`                                             // nil: the file names none
+	Stages  []*Stage  `identity:"run"`                                             // in file order, disabled ones too
+	Batch   int       `identity:"-,how many items go together"`                    // 0: what suits the stages
+	Budget  Budget    `identity:"-,it ends a run, and is resumed"`                 // bounds one run
+	Memory  int64     `identity:"-,it ends processes, and they are started again"` // bytes that all processes may hold together; 0: no limit
+	Journal Journal   `identity:"-,it keeps results, and makes none"`
+	Expects []*Expect `identity:"-,it asks about results, and makes none"` // in file order, disabled ones too
+	Range   hcl.Range `identity:"-,a position"`
+}
+
 // File is a checked pipeline file: every name in it is known, every type fits and every rule
 // compiles.
 type File struct {
@@ -203,19 +216,6 @@ func (s Source) Shown() string { return s.Origin.Shown(s.Path) }
 // whether a first row names the columns.
 func (s *Source) Replace(path string) {
 	s.Path, s.Form = path, source.Form{Format: source.FormatOf(path), Header: s.Form.Header}
-}
-
-// Pipeline is a pipeline block: what happens to each item of the input.
-type Pipeline struct {
-	Name    string    `identity:"-,a run is looked for by it"`
-	Input   *Source   `identity:"run"`                                             // nil: the file names none
-	Stages  []*Stage  `identity:"run"`                                             // in file order, disabled ones too
-	Batch   int       `identity:"-,how many items go together"`                    // 0: what suits the stages
-	Budget  Budget    `identity:"-,it ends a run, and is resumed"`                 // bounds one run
-	Memory  int64     `identity:"-,it ends processes, and they are started again"` // bytes that all processes may hold together; 0: no limit
-	Journal Journal   `identity:"-,it keeps results, and makes none"`
-	Expects []*Expect `identity:"-,it asks about results, and makes none"` // in file order, disabled ones too
-	Range   hcl.Range `identity:"-,a position"`
 }
 
 // Journal says how runs are kept, and how long: see package journal.

@@ -15,6 +15,14 @@ import (
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
+// Plan is a pipeline file with what to do next.
+type Plan struct {
+	File []byte
+	Said []string          // the decisions made, a sentence each
+	Rows map[string][]byte // files of rows to write beside it, by path: exports, as JSONL
+	Next []Step
+}
+
 const aboutLabelled = `Sort texts into the %s of %s: retrieve labelled neighbours, let several voters vote, elect.
 `
 
@@ -175,14 +183,6 @@ type Options struct {
 	Output    string // the file's path; paths in the file are relative to it
 	MiniLM    bool   // the embedding model is on this machine
 	Pipelines fs.FS  // the files that come with racflow
-}
-
-// Plan is a pipeline file with what to do next.
-type Plan struct {
-	File []byte
-	Said []string          // the decisions made, a sentence each
-	Rows map[string][]byte // files of rows to write beside it, by path: exports, as JSONL
-	Next []Step
 }
 
 // Step is a command with a description.

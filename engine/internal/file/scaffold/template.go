@@ -22,6 +22,13 @@ import (
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
+// template is a template while it becomes a user's file. err keeps the first error.
+type template struct {
+	file *hclwrite.File
+	name string
+	err  error
+}
+
 // few is how many rows a label needs at least to be learned well.
 const few = 5
 
@@ -250,13 +257,6 @@ func withHashing(text []byte, name string) ([]byte, error) {
 		return text, nil //nolint:nilerr // it embeds nothing
 	}
 	return t.bytes()
-}
-
-// template is a template while it becomes a user's file. err keeps the first error.
-type template struct {
-	file *hclwrite.File
-	name string
-	err  error
 }
 
 // short holds the templates, by the names of the pipeline files that come with racflow.

@@ -18,6 +18,12 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+type wants struct {
+	file   *pipeline.File
+	folder string
+	all    []Want
+}
+
 // Kind is a kind of what a file wants, by which it can be granted.
 type Kind string
 
@@ -125,12 +131,6 @@ func (w *wants) of(f *pipeline.File) {
 			w.stage(s)
 		}
 	}
-}
-
-type wants struct {
-	file   *pipeline.File
-	folder string
-	all    []Want
 }
 
 // Start is the want to start a locked program.

@@ -14,6 +14,24 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Report describes for people what Open found.
+type Report struct {
+	Collection string              `json:"collection"`
+	Fields     []sdk.AttachedField `json:"fields"`
+	Notes      []string            `json:"notes,omitempty"`
+	Lexical    bool                `json:"lexical"` // the collection can be searched by words
+
+	Sample int       `json:"sample"` // number of entries
+	Whole  bool      `json:"whole"`  // the sample has all entries
+	Read   time.Time `json:"-"`      // when the sample was read
+	Kept   bool      `json:"-"`      // the sample is from an earlier opening
+	// Compared is how many entries were embedded again.
+	Compared int     `json:"compared"`
+	Unknown  bool    `json:"-"`                // no entry could be embedded again
+	Cosine   float64 `json:"cosine,omitempty"` // mean cosine of their new vectors with the collection's
+	Embedder string  `json:"-"`                // as the file calls it
+}
+
 // Constants of the comparison: a mean cosine below Foreign means another embedder, one of at least
 // Alike the same one.
 const (
@@ -171,24 +189,6 @@ func (c *Collection) fit(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	return c.Embedder.State()
-}
-
-// Report describes for people what Open found.
-type Report struct {
-	Collection string              `json:"collection"`
-	Fields     []sdk.AttachedField `json:"fields"`
-	Notes      []string            `json:"notes,omitempty"`
-	Lexical    bool                `json:"lexical"` // the collection can be searched by words
-
-	Sample int       `json:"sample"` // number of entries
-	Whole  bool      `json:"whole"`  // the sample has all entries
-	Read   time.Time `json:"-"`      // when the sample was read
-	Kept   bool      `json:"-"`      // the sample is from an earlier opening
-	// Compared is how many entries were embedded again.
-	Compared int     `json:"compared"`
-	Unknown  bool    `json:"-"`                // no entry could be embedded again
-	Cosine   float64 `json:"cosine,omitempty"` // mean cosine of their new vectors with the collection's
-	Embedder string  `json:"-"`                // as the file calls it
 }
 
 // Report describes the collection, the sample and the comparison.

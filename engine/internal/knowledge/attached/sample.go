@@ -26,6 +26,29 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
+// sample describes a sample; its rows are in a file.
+type sample struct {
+	Layout    int                 `json:"layout"`
+	ID        string              `json:"id"` // ID of the collection
+	Dimension int                 `json:"dimension"`
+	Fields    []sdk.AttachedField `json:"fields"`
+	Count     int                 `json:"count"` // entries of the collection, as the server counted them then
+	Read      time.Time           `json:"read"`
+
+	Entries   int    `json:"entries"`             // number of entries in the sample
+	Bytes     int64  `json:"bytes"`               // as MaxBytes counts them
+	Whole     bool   `json:"whole"`               // the sample has all entries
+	Textless  int    `json:"textless,omitempty"`  // entries without a text
+	Pointless int    `json:"pointless,omitempty"` // entries whose vector has no direction
+	Norms     norms  `json:"norms"`               // of vectors with a direction
+	Rows      int64  `json:"rows"`                // bytes of the entries in the file; the centroids follow
+	Size      int64  `json:"size"`                // bytes of the file
+	Digest    string `json:"digest"`              // of the file
+
+	file      *os.File    // the runtime closes it with the sample
+	centroids []sdk.Entry // of the labels, sorted by label
+}
+
 // read reads a sample from the collection and keeps it.
 func (c *Collection) read(ctx context.Context) (*sample, error) {
 	file, err := c.place.create()
@@ -207,29 +230,6 @@ const layout = 3
 // moved is the divisor that gives a fifth: a sample is read again when the number of entries has
 // changed by more.
 const moved = 5
-
-// sample describes a sample; its rows are in a file.
-type sample struct {
-	Layout    int                 `json:"layout"`
-	ID        string              `json:"id"` // ID of the collection
-	Dimension int                 `json:"dimension"`
-	Fields    []sdk.AttachedField `json:"fields"`
-	Count     int                 `json:"count"` // entries of the collection, as the server counted them then
-	Read      time.Time           `json:"read"`
-
-	Entries   int    `json:"entries"`             // number of entries in the sample
-	Bytes     int64  `json:"bytes"`               // as MaxBytes counts them
-	Whole     bool   `json:"whole"`               // the sample has all entries
-	Textless  int    `json:"textless,omitempty"`  // entries without a text
-	Pointless int    `json:"pointless,omitempty"` // entries whose vector has no direction
-	Norms     norms  `json:"norms"`               // of vectors with a direction
-	Rows      int64  `json:"rows"`                // bytes of the entries in the file; the centroids follow
-	Size      int64  `json:"size"`                // bytes of the file
-	Digest    string `json:"digest"`              // of the file
-
-	file      *os.File    // the runtime closes it with the sample
-	centroids []sdk.Entry // of the labels, sorted by label
-}
 
 // norms summarizes the lengths of the vectors that have a direction, because a file of rows keeps
 // only the directions.

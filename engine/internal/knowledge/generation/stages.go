@@ -22,6 +22,14 @@ import (
 // It does not depend on the meaning of rows, and starts no process itself: an implementation of
 // Starter does.
 
+// Stages holds the running stages that make the entries of a block.
+type Stages struct {
+	Chunker   Chunker         // nil: a row or document is one entry
+	Enrichers []Enricher      // one for each of Block.Enrichers(); nil: it does not run
+	Embedder  Embedder        // nil: it does not run
+	Resolved  json.RawMessage // of the embedder: see ResolvedConfig
+}
+
 // BatchBytes is roughly the most bytes of text in a call, which has to fit in a message.
 const BatchBytes = 8 << 20
 
@@ -202,14 +210,6 @@ type Store interface {
 	// Attach works as sdk.Attacher says. It fails for a stage without sdk.Attaches.
 	Attach(ctx context.Context) (sdk.Attached, error)
 	sdk.Retriever
-}
-
-// Stages holds the running stages that make the entries of a block.
-type Stages struct {
-	Chunker   Chunker         // nil: a row or document is one entry
-	Enrichers []Enricher      // one for each of Block.Enrichers(); nil: it does not run
-	Embedder  Embedder        // nil: it does not run
-	Resolved  json.RawMessage // of the embedder: see ResolvedConfig
 }
 
 // ResolvedConfig returns the values that a stage has chosen for arguments left to it, by the

@@ -26,6 +26,12 @@ import (
 // All of them take items as independent draws from what the pipeline will see. None corrects for
 // looking at many figures and naming the best.
 
+// Interval is a range that holds the true value with the confidence IntervalLevel.
+type Interval struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
+
 // Paired compares two ways to answer the same items, by the items that only one of them gets right.
 type Paired struct {
 	Items  int `json:"items"`
@@ -123,12 +129,6 @@ func (p Paired) Chance() float64 {
 
 // IntervalLevel is the confidence of two-sided intervals, and the default of bounds.
 const IntervalLevel = .95
-
-// Interval is a range that holds the true value with the confidence IntervalLevel.
-type Interval struct {
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-}
 
 // Wilson returns the score interval of a share: right of n items; 0 to 1 without items.
 func Wilson(right, n int) Interval {

@@ -58,6 +58,22 @@ import (
 // This file only calculates: package tune knows which pipeline was asked, and which rule reads the
 // threshold.
 
+// Promise says that at least Goal.Accuracy of the answers from a threshold on are right, with the
+// counts that show it.
+type Promise struct {
+	Goal     PromiseGoal
+	Rows     int // distinct texts
+	Answered int // of Rows: from the threshold on
+	Right    int // of Answered
+	Outside  int // of Rows: out of scope
+	Missed   int // of Outside: among Answered
+	// Caught is a lower bound, with the goal's confidence, of the share of out-of-scope rows that
+	// are flagged or left without an answer; 0 if Outside is 0.
+	Caught float64
+
+	least, beyond float64 // confidences: the lowest of Answered, the highest below it; -1: there is none
+}
+
 // Bounds of the first test: see the comment above.
 const (
 	startErrors = 5
@@ -149,22 +165,6 @@ type PromiseItem struct {
 	Answered   bool
 	Right      bool // has the right answer
 	Outside    bool // is out of scope: no answer would be right
-}
-
-// Promise says that at least Goal.Accuracy of the answers from a threshold on are right, with the
-// counts that show it.
-type Promise struct {
-	Goal     PromiseGoal
-	Rows     int // distinct texts
-	Answered int // of Rows: from the threshold on
-	Right    int // of Answered
-	Outside  int // of Rows: out of scope
-	Missed   int // of Outside: among Answered
-	// Caught is a lower bound, with the goal's confidence, of the share of out-of-scope rows that
-	// are flagged or left without an answer; 0 if Outside is 0.
-	Caught float64
-
-	least, beyond float64 // confidences: the lowest of Answered, the highest below it; -1: there is none
 }
 
 // FindPromise returns the lowest threshold that keeps a goal on such items. An error says why there

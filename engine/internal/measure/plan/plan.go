@@ -26,6 +26,21 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Plan says what a run would do.
+type Plan struct {
+	File      *pipeline.File
+	Pipeline  *pipeline.Pipeline
+	Items     int // in the input; -1: not known before it is read
+	Parts     int // above 1: limits and budget are the part that one of so many runs has
+	Invalid   int // unusable rows of the input
+	Knowledge []knowledge.BuildReport
+	Texts     map[string]Texts // by knowledge: the most that a service would embed
+	Forecast  *Forecast        // nil: no stage or embedder that items go through calls a service
+	Models    []Model          // those that stages ask
+	Plugins   []Plugin         // third parties' plugins
+	Wants     []trust.Want     // what the file wants beyond its folder
+}
+
 // Call is the forecast of a voter's calls for all items of the input.
 type Call struct {
 	Stage *pipeline.Stage
@@ -252,21 +267,6 @@ func spread(next func() (source.Row, error), total, n int) func() (source.Row, e
 		}
 		return source.Row{}, io.EOF
 	}
-}
-
-// Plan says what a run would do.
-type Plan struct {
-	File      *pipeline.File
-	Pipeline  *pipeline.Pipeline
-	Items     int // in the input; -1: not known before it is read
-	Parts     int // above 1: limits and budget are the part that one of so many runs has
-	Invalid   int // unusable rows of the input
-	Knowledge []knowledge.BuildReport
-	Texts     map[string]Texts // by knowledge: the most that a service would embed
-	Forecast  *Forecast        // nil: no stage or embedder that items go through calls a service
-	Models    []Model          // those that stages ask
-	Plugins   []Plugin         // third parties' plugins
-	Wants     []trust.Want     // what the file wants beyond its folder
 }
 
 // Texts counts texts that would be sent to a service.

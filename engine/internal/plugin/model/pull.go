@@ -17,6 +17,18 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
+// pull is a pull in progress.
+type pull struct {
+	Request
+	known  *Model // nil: not in the list, or another revision
+	name   string
+	folder string // source folder; "": another source
+	place  *place
+
+	record    Record
+	differing []string // files of a folder that differ from the published ones
+}
+
 // place is where a model is assembled, beside its final folder. The name of work begins with a dot, so no model has such
 // a name.
 type place struct {
@@ -257,18 +269,6 @@ type Request struct {
 
 	Say      func(string)  // gets a line about each step
 	Progress progress.Func // may be nil
-}
-
-// pull is a pull in progress.
-type pull struct {
-	Request
-	known  *Model // nil: not in the list, or another revision
-	name   string
-	folder string // source folder; "": another source
-	place  *place
-
-	record    Record
-	differing []string // files of a folder that differ from the published ones
 }
 
 // Pull puts a model's files into its folder, and returns the folder with the record. It replaces an

@@ -18,6 +18,16 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Record says where a model came from, and which files it had then.
+type Record struct {
+	Source   string         `json:"source"`             // an address, a folder, or a package with its version
+	Revision string         `json:"revision,omitempty"` // as requested
+	Commit   string         `json:"commit,omitempty"`   // of the repository; "": unknown
+	Pinned   bool           `json:"pinned"`             // the weights have the hashes of racflow's list
+	Pulled   time.Time      `json:"pulled"`
+	Files    []RecordedFile `json:"files"`
+}
+
 // architectures are the model types that the stages encoder and cross_encoder read.
 var architectures = []string{"bert", "distilbert", "roberta", "xlm-roberta", "mpnet", "modernbert"}
 
@@ -91,16 +101,6 @@ func checkWeights(path string) error {
 
 // RecordFile is the file in a model's folder that holds its Record.
 const RecordFile = "racflow.json"
-
-// Record says where a model came from, and which files it had then.
-type Record struct {
-	Source   string         `json:"source"`             // an address, a folder, or a package with its version
-	Revision string         `json:"revision,omitempty"` // as requested
-	Commit   string         `json:"commit,omitempty"`   // of the repository; "": unknown
-	Pinned   bool           `json:"pinned"`             // the weights have the hashes of racflow's list
-	Pulled   time.Time      `json:"pulled"`
-	Files    []RecordedFile `json:"files"`
-}
 
 // RecordedFile describes a file as it was pulled.
 type RecordedFile struct {

@@ -19,6 +19,15 @@ import (
 	"github.com/racflow/racflow/engine/internal/plugin"
 )
 
+// Release is one version of a plugin.
+type Release struct {
+	Version string
+	Digest  string // of its index
+	Builds  map[string]Build
+	from    *Repository
+	index   ocispec.Descriptor
+}
+
 // Types and annotations of signatures. For those of cosign see
 // https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md
 const (
@@ -106,15 +115,6 @@ const (
 	maxManifest  = 4 << 20 // bytes of an index, manifest or description
 	maxPlatforms = 64
 )
-
-// Release is one version of a plugin.
-type Release struct {
-	Version string
-	Digest  string // of its index
-	Builds  map[string]Build
-	from    *Repository
-	index   ocispec.Descriptor
-}
 
 // Build is the program of a release for a platform.
 type Build struct {

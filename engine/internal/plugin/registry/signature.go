@@ -31,6 +31,14 @@ import (
 // The file knows neither registries nor lock files, and does not decide whom to trust: install_files.go does. It does
 // not check keyless signatures of cosign (by certificates and a transparency log).
 
+// Signature is one signature as a registry stores it. Check it before trusting any of it.
+type Signature struct {
+	Form    SignatureForm
+	Content []byte
+	Payload []byte
+	Signer  string // its claimed signer, with the public key; empty for cosign
+}
+
 // cosigned reports whether a key made this signature of a digest. What cosign signs is described in
 // https://github.com/containers/image/blob/main/docs/containers-signature.5.md. A bundle of cosign 3 holds an envelope,
 // https://github.com/secure-systems-lab/dsse/blob/master/envelope.md, around a statement,
@@ -165,14 +173,6 @@ const (
 	Cosign  SignatureForm = "cosign"  // Content signs Payload, which names the digest
 	Bundle  SignatureForm = "bundle"  // Content is the JSON bundle of cosign 3
 )
-
-// Signature is one signature as a registry stores it. Check it before trusting any of it.
-type Signature struct {
-	Form    SignatureForm
-	Content []byte
-	Payload []byte
-	Signer  string // its claimed signer, with the public key; empty for cosign
-}
 
 // Signers returns who validly signed a digest, sorted: signers whose keys are in the signatures, and for
 // cosign the given keys. If there are signatures and none is valid, it returns why.

@@ -31,6 +31,13 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/redact"
 )
 
+// Source is where a plugin comes from. One of its fields is set.
+type Source struct {
+	Repository *registry.Reference
+	Layout     string   // folder
+	Archive    *url.URL // https or file; its path may contain {os} and {arch}
+}
+
 // ErrNotFound says that a repository, or something in it, does not exist.
 var ErrNotFound = errors.New("it is not there")
 
@@ -158,13 +165,6 @@ func openRemote(s Source) (*Repository, error) {
 const MirrorVariable = "RACFLOW_PLUGIN_MIRROR"
 
 const layoutPrefix = "oci:"
-
-// Source is where a plugin comes from. One of its fields is set.
-type Source struct {
-	Repository *registry.Reference
-	Layout     string   // folder
-	Archive    *url.URL // https or file; its path may contain {os} and {arch}
-}
 
 // Parse parses the source of a requirement; dir is the base of relative folders and files.
 func Parse(source, dir string) (Source, error) {

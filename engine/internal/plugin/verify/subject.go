@@ -21,6 +21,15 @@ import (
 	"github.com/racflow/racflow/sdk/conformance"
 )
 
+// subject is a stage under check, in processes of its own.
+type subject struct {
+	*conformance.Subject
+	program *program.Program
+	dir     string
+	secrets []string
+	rows    int
+}
+
 // FileName is the file in which a plugin's author configures the checks.
 const FileName = "verify.json"
 
@@ -163,15 +172,6 @@ func Find(ctx context.Context, path string, log io.Writer) (p program.Program, f
 	}
 	p, err = program.At(path)
 	return p, []string{p.Folder, filepath.Dir(path)}, err
-}
-
-// subject is a stage under check, in processes of its own.
-type subject struct {
-	*conformance.Subject
-	program *program.Program
-	dir     string
-	secrets []string
-	rows    int
 }
 
 // running is one process, with a host of its own, so that its output can be attributed to a check.

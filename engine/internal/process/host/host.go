@@ -29,6 +29,26 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
+// Host starts plugin processes; Close ends all of them.
+type Host struct {
+	options Options
+	self    string // the running binary
+	limits  limits
+	id      *identity
+	shared  services
+	secrets redact.Secrets
+	memory  *memory.Watch
+	sockets string // parent folder of temp
+	temp    string // the host's own folder, for sockets and other temporary files; empty: not made yet
+
+	ctx       context.Context // ends with Close
+	end       context.CancelFunc
+	mu        sync.Mutex
+	closed    bool
+	total     memory.Bound // limit for all processes together
+	processes map[*Process]bool
+}
+
 // BoundMemory limits the memory that racflow and all its child processes hold together. of names
 // the owner of the limit in messages.
 func (h *Host) BoundMemory(bytes int64, of string) {
@@ -134,26 +154,6 @@ type Options struct {
 	Debugging func(ctx context.Context, stage string, pid int) error
 	// Restarted is called after a process has been restarted; why says how the old one ended. May be nil.
 	Restarted func(stage, why string)
-}
-
-// Host starts plugin processes; Close ends all of them.
-type Host struct {
-	options Options
-	self    string // the running binary
-	limits  limits
-	id      *identity
-	shared  services
-	secrets redact.Secrets
-	memory  *memory.Watch
-	sockets string // parent folder of temp
-	temp    string // the host's own folder, for sockets and other temporary files; empty: not made yet
-
-	ctx       context.Context // ends with Close
-	end       context.CancelFunc
-	mu        sync.Mutex
-	closed    bool
-	total     memory.Bound // limit for all processes together
-	processes map[*Process]bool
 }
 
 // limits are the times and counts of supervision; tests shorten them.

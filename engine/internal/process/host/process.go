@@ -35,6 +35,32 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
+// Process is a running stage, with the methods that package sdk defines for its kind. When its
+// operating system process ends, the host starts another one and repeats requests that have no
+// lasting effect. Changes that were in progress fail with ErrRestarted.
+type Process struct {
+	*wire.Stage
+	host     *Host
+	spec     Spec
+	out      *output
+	masked   sync.Once // reports the first secret in a result
+	readable sync.Once // reports that its memory is readable
+
+	replay *replayLog
+	ctx    context.Context // ends with Close
+	end    context.CancelFunc
+	done   chan struct{} // closed after supervision has ended
+	title  string        // name and plugin, for messages
+	waits  waits
+
+	mu          sync.Mutex
+	fingerprint string
+	plugin      foreign
+	current     instance
+	changed     chan struct{} // closed when current or failed changes
+	failed      error         // why the process is not restarted; nil: it works
+}
+
 // Attach implements sdk.Attacher. It returns a *ConfigError if the config does not fit what the
 // stage found.
 func (p *Process) Attach(ctx context.Context) (sdk.Attached, error) {
@@ -81,32 +107,6 @@ func (e *ConfigError) Error() string {
 		all = append(all, f.Error())
 	}
 	return fmt.Sprintf("%s.%s: %s", e.Kind, e.Block, strings.Join(all, "; "))
-}
-
-// Process is a running stage, with the methods that package sdk defines for its kind. When its
-// operating system process ends, the host starts another one and repeats requests that have no
-// lasting effect. Changes that were in progress fail with ErrRestarted.
-type Process struct {
-	*wire.Stage
-	host     *Host
-	spec     Spec
-	out      *output
-	masked   sync.Once // reports the first secret in a result
-	readable sync.Once // reports that its memory is readable
-
-	replay *replayLog
-	ctx    context.Context // ends with Close
-	end    context.CancelFunc
-	done   chan struct{} // closed after supervision has ended
-	title  string        // name and plugin, for messages
-	waits  waits
-
-	mu          sync.Mutex
-	fingerprint string
-	plugin      foreign
-	current     instance
-	changed     chan struct{} // closed when current or failed changes
-	failed      error         // why the process is not restarted; nil: it works
 }
 
 // instance is one of the operating system processes that serve a Process one after the other.

@@ -14,6 +14,21 @@ import (
 	"time"
 )
 
+// Watch measures processes from the first Add until Close.
+type Watch struct {
+	root  string // where the system lists processes
+	self  int
+	sleep func(time.Duration) <-chan time.Time
+	warn  func(error) // reports what it cannot do
+
+	mu      sync.Mutex
+	total   Bound
+	members map[*member]bool
+	stop    chan struct{} // nil: it is not running
+	done    chan struct{}
+	warned  bool // it has warned that this process alone holds too much
+}
+
 // proc is the folder in which the system lists processes.
 const proc = "/proc"
 
@@ -135,21 +150,6 @@ const (
 	longest   = time.Second
 	diskEvery = 3 * time.Second
 )
-
-// Watch measures processes from the first Add until Close.
-type Watch struct {
-	root  string // where the system lists processes
-	self  int
-	sleep func(time.Duration) <-chan time.Time
-	warn  func(error) // reports what it cannot do
-
-	mu      sync.Mutex
-	total   Bound
-	members map[*member]bool
-	stop    chan struct{} // nil: it is not running
-	done    chan struct{}
-	warned  bool // it has warned that this process alone holds too much
-}
 
 // Bound limits bytes and names the owner of the limit for people.
 type Bound struct {

@@ -10,6 +10,18 @@ import (
 	"strings"
 )
 
+// Program is a third-party program. A pipeline file refers to its stages as NAME/STAGE.
+type Program struct {
+	Name    string // NAME of racflow-plugin-NAME
+	Path    string // absolute path of the executable file
+	Folder  string // absolute path of the folder that belongs to it; empty: the program is a single file
+	Hash    string // required hash; empty: any
+	Version string // as locked; empty: the program itself states it
+	Origin  Origin
+	Allow   Allow
+	Project string // of a linked program: its author's folder
+}
+
 // Check reports whether the program is safe to start, and returns its hash. The program has to be
 // an executable regular file that only its owner can change, its links must not leave its folder,
 // and its hash has to match Hash. Check starts nothing.
@@ -90,18 +102,6 @@ func Find(dirs []string) ([]Program, error) {
 
 // Prefix starts the name of every third-party program and of its folder.
 const Prefix = "racflow-plugin-"
-
-// Program is a third-party program. A pipeline file refers to its stages as NAME/STAGE.
-type Program struct {
-	Name    string // NAME of racflow-plugin-NAME
-	Path    string // absolute path of the executable file
-	Folder  string // absolute path of the folder that belongs to it; empty: the program is a single file
-	Hash    string // required hash; empty: any
-	Version string // as locked; empty: the program itself states it
-	Origin  Origin
-	Allow   Allow
-	Project string // of a linked program: its author's folder
-}
 
 // Origin says who vouches for a program.
 type Origin string

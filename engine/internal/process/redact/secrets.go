@@ -17,6 +17,16 @@ import (
 	"unicode/utf8"
 )
 
+// Secrets holds the secrets known so far. The zero value holds none; its methods are safe for
+// concurrent use.
+type Secrets struct {
+	adding sync.Mutex
+	values []string            // sorted
+	lines  map[string]struct{} // that are hidden
+	some   atomic.Bool
+	known  atomic.Pointer[known] // of all values; nil: built on the next use, since a file may add thousands
+}
+
 // formsOf returns a secret as it is, and as logs, JSON documents and addresses write it.
 func formsOf(s string) []string {
 	plain := quoted(s, false)
@@ -63,16 +73,6 @@ const Placeholder = "(secret)"
 // shorter one is part of many words: messages replace it only as a whole word, and results keep it,
 // since replacing it would make them wrong.
 const Shortest = 6
-
-// Secrets holds the secrets known so far. The zero value holds none; its methods are safe for
-// concurrent use.
-type Secrets struct {
-	adding sync.Mutex
-	values []string            // sorted
-	lines  map[string]struct{} // that are hidden
-	some   atomic.Bool
-	known  atomic.Pointer[known] // of all values; nil: built on the next use, since a file may add thousands
-}
 
 // known holds the forms to search for.
 type known struct {

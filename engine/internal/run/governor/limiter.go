@@ -12,6 +12,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// limiter is a limit with a queue of waiting calls per stage; the queues take turns.
+type limiter struct {
+	block    string // name of the limit block; empty: the limit of an endpoint
+	endpoint string
+
+	concurrency      int
+	requests, tokens *rate
+	inFlight         int
+	admitted         time.Time // when it last admitted a call
+	queues           []*queue
+	turn             int // index of the queue whose turn it is
+}
+
 // Counts are sums over calls. Tokens and cost are those that services reported; a call with an
 // unknown result adds none.
 type Counts struct {
@@ -124,19 +137,6 @@ func (s Snapshot) Since(earlier Snapshot) Snapshot {
 	}
 	s.Total.subtract(earlier.Total)
 	return s
-}
-
-// limiter is a limit with a queue of waiting calls per stage; the queues take turns.
-type limiter struct {
-	block    string // name of the limit block; empty: the limit of an endpoint
-	endpoint string
-
-	concurrency      int
-	requests, tokens *rate
-	inFlight         int
-	admitted         time.Time // when it last admitted a call
-	queues           []*queue
-	turn             int // index of the queue whose turn it is
 }
 
 func (c *Governor) limiterOf(h *host, endpoint string) *limiter {

@@ -33,6 +33,44 @@ import (
 //
 // It has no secrets.
 
+// Manifest describes what was run. It has no secrets.
+type Manifest struct {
+	// Format is the version of the run's folder: CurrentFormat, unless a newer racflow kept the run.
+	Format   int       `json:"format,omitempty"`
+	ID       string    `json:"id"`
+	Started  time.Time `json:"started"`
+	Version  string    `json:"racflow"`
+	Revision string    `json:"revision,omitempty"` // commit that racflow was built from; empty: unknown
+	File     string    `json:"file"`               // absolute
+	Pipeline string    `json:"pipeline"`
+	// Parts are digests of the parts of the checked pipeline that answers depend on, so that
+	// differences can be named; see package pipeline.
+	Parts     map[string]string  `json:"parts"`
+	Variables []ManifestVariable `json:"variables,omitempty"`
+	Input     SeenFile           `json:"input"`
+	Output    string             `json:"output,omitempty"` // absolute path of the file that results first went to; empty: a stream, or unknown
+	// Columns say where the input has ids and texts, so that it can be read again.
+	Columns   *ManifestColumns `json:"columns,omitempty"`
+	Answers   AnswerKind       `json:"answers,omitempty"`
+	LabelForm sdk.LabelForm    `json:"label_form,omitzero"` // of LabelAnswers
+	// Renames are labels of the input that count as others, by the table of the knowledge.
+	Renames map[string]string `json:"renames,omitempty"`
+	Command *ManifestCommand  `json:"command,omitempty"` // nil: no command began the run
+	Limit   int               `json:"limit,omitempty"`   // items; 0: all
+	Share   Share             `json:"part,omitzero"`     // of the items up to Limit
+	Spend   spend.Limit       `json:"spend,omitzero"`    // limit for voters that call services, unless the resumed run has another
+	// Calibrating is what it took to ask voters about held-out rows before the first item.
+	Calibrating outcome.Bill        `json:"calibrating,omitzero"`
+	Knowledge   []ManifestKnowledge `json:"knowledge,omitempty"`
+	Labels      string              `json:"labels,omitempty"` // digest of all labels of the knowledge
+	Stages      []ManifestStage     `json:"stages"`
+	Rules       []ManifestRule      `json:"rules,omitempty"`
+
+	// Mine says that this user began the run: the manifest is, or will be, marked. Of others nothing is started, and
+	// nothing sent where they say.
+	Mine bool `json:"-"`
+}
+
 // Differences names what differs between this run and another that is to continue it.
 func (m Manifest) Differences(other Manifest) []string {
 	var all []string
@@ -155,44 +193,6 @@ func (f SeenFile) Unchanged() (bool, error) {
 // Same reports whether two files have the same content.
 func (f SeenFile) Same(other SeenFile) bool {
 	return f.SHA256 == other.SHA256 && f.Size == other.Size && f.Modified.Equal(other.Modified)
-}
-
-// Manifest describes what was run. It has no secrets.
-type Manifest struct {
-	// Format is the version of the run's folder: CurrentFormat, unless a newer racflow kept the run.
-	Format   int       `json:"format,omitempty"`
-	ID       string    `json:"id"`
-	Started  time.Time `json:"started"`
-	Version  string    `json:"racflow"`
-	Revision string    `json:"revision,omitempty"` // commit that racflow was built from; empty: unknown
-	File     string    `json:"file"`               // absolute
-	Pipeline string    `json:"pipeline"`
-	// Parts are digests of the parts of the checked pipeline that answers depend on, so that
-	// differences can be named; see package pipeline.
-	Parts     map[string]string  `json:"parts"`
-	Variables []ManifestVariable `json:"variables,omitempty"`
-	Input     SeenFile           `json:"input"`
-	Output    string             `json:"output,omitempty"` // absolute path of the file that results first went to; empty: a stream, or unknown
-	// Columns say where the input has ids and texts, so that it can be read again.
-	Columns   *ManifestColumns `json:"columns,omitempty"`
-	Answers   AnswerKind       `json:"answers,omitempty"`
-	LabelForm sdk.LabelForm    `json:"label_form,omitzero"` // of LabelAnswers
-	// Renames are labels of the input that count as others, by the table of the knowledge.
-	Renames map[string]string `json:"renames,omitempty"`
-	Command *ManifestCommand  `json:"command,omitempty"` // nil: no command began the run
-	Limit   int               `json:"limit,omitempty"`   // items; 0: all
-	Share   Share             `json:"part,omitzero"`     // of the items up to Limit
-	Spend   spend.Limit       `json:"spend,omitzero"`    // limit for voters that call services, unless the resumed run has another
-	// Calibrating is what it took to ask voters about held-out rows before the first item.
-	Calibrating outcome.Bill        `json:"calibrating,omitzero"`
-	Knowledge   []ManifestKnowledge `json:"knowledge,omitempty"`
-	Labels      string              `json:"labels,omitempty"` // digest of all labels of the knowledge
-	Stages      []ManifestStage     `json:"stages"`
-	Rules       []ManifestRule      `json:"rules,omitempty"`
-
-	// Mine says that this user began the run: the manifest is, or will be, marked. Of others nothing is started, and
-	// nothing sent where they say.
-	Mine bool `json:"-"`
 }
 
 // ManifestVariable is a variable of the file with its value.

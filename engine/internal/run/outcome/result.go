@@ -12,6 +12,50 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Result is the outcome of one item.
+type Result struct {
+	Line     int    // in the input; for a glob, counted through all its files
+	File     string // file of the glob that has the row; empty: the input is one file
+	FileLine int    // in File
+	ID, Text string
+	Expected string        // label in the input, if it has one
+	Gold     []source.Gold // passages that should be found; nil: unknown
+	// Fields are the input's other columns, in its order, if the run reads them.
+	Fields []source.Field
+	Answer string // empty: no acceptable answer; Reason says why
+	Verdict
+	Form       sdk.LabelForm // of Expected and Answer
+	Votes      []Vote
+	Citations  []Citation      // passages that the answer cites; nil: it is not a text with citations
+	Candidates []sdk.Candidate // left by the last retrieve or rerank stage
+	Lists      []List          // of every retrieve and rerank stage, in file order; with texts if the run keeps them
+	Prompts    []Prompted      // by prompt stages that wrote any, in file order
+	Requests   []Request       // of voters that ask services, in sample order
+	// RetrievalOnly is set if the pipeline has no election: the candidates are its answer.
+	RetrievalOnly bool
+	// FreeText is set if the knowledge has no labels: answers are then texts, and nobody writes the
+	// expected one letter by letter.
+	FreeText bool
+	Usage    sdk.Usage
+	Usages   map[string]sdk.Usage // Usage by voter
+	Cost     float64              // of Usage, by the prices in the file
+	Costs    map[string]float64   // Cost by voter, for voters with a price
+	Failure  *Failure             // set: the item failed
+	Skipped  []*Failure           // of skipped stages (on_error = "skip"), and of voters whose service refuses the item
+	// Missing are the voters that had to stop, so that only the others gave the answer: a resumed
+	// run asks about the item again. nil: none.
+	Missing []*Failure
+	Latency time.Duration // from reading the item to its answer, on the machine that answered
+	Rules   []Rule        // that decided something, in file order
+	Retries []Retry       // of stages called again about the item
+	// Collected identifies what came later for the item (retry.PendingWork).
+	Collected []string
+	// A run with a spending limit (package spend) sets one of these bills for an item that a voter
+	// is to be paid for. Unasked is a forecast: the answer is that of the free voters, and stays
+	// unless the item's turn comes. Asked is the actual bill.
+	Unasked, Asked *Bill
+}
+
 // Reason counts the items that have no answer for one cause.
 type Reason struct {
 	Text    string
@@ -75,50 +119,6 @@ type Verdict struct {
 	Flagged  bool      `json:"flagged"`
 	Reason   string    `json:"reason,omitempty"`  // why there is no answer, or who decided it
 	Decided  *Decision `json:"decided,omitempty"` // set if a person decided the answer; nil: the stages answered
-}
-
-// Result is the outcome of one item.
-type Result struct {
-	Line     int    // in the input; for a glob, counted through all its files
-	File     string // file of the glob that has the row; empty: the input is one file
-	FileLine int    // in File
-	ID, Text string
-	Expected string        // label in the input, if it has one
-	Gold     []source.Gold // passages that should be found; nil: unknown
-	// Fields are the input's other columns, in its order, if the run reads them.
-	Fields []source.Field
-	Answer string // empty: no acceptable answer; Reason says why
-	Verdict
-	Form       sdk.LabelForm // of Expected and Answer
-	Votes      []Vote
-	Citations  []Citation      // passages that the answer cites; nil: it is not a text with citations
-	Candidates []sdk.Candidate // left by the last retrieve or rerank stage
-	Lists      []List          // of every retrieve and rerank stage, in file order; with texts if the run keeps them
-	Prompts    []Prompted      // by prompt stages that wrote any, in file order
-	Requests   []Request       // of voters that ask services, in sample order
-	// RetrievalOnly is set if the pipeline has no election: the candidates are its answer.
-	RetrievalOnly bool
-	// FreeText is set if the knowledge has no labels: answers are then texts, and nobody writes the
-	// expected one letter by letter.
-	FreeText bool
-	Usage    sdk.Usage
-	Usages   map[string]sdk.Usage // Usage by voter
-	Cost     float64              // of Usage, by the prices in the file
-	Costs    map[string]float64   // Cost by voter, for voters with a price
-	Failure  *Failure             // set: the item failed
-	Skipped  []*Failure           // of skipped stages (on_error = "skip"), and of voters whose service refuses the item
-	// Missing are the voters that had to stop, so that only the others gave the answer: a resumed
-	// run asks about the item again. nil: none.
-	Missing []*Failure
-	Latency time.Duration // from reading the item to its answer, on the machine that answered
-	Rules   []Rule        // that decided something, in file order
-	Retries []Retry       // of stages called again about the item
-	// Collected identifies what came later for the item (retry.PendingWork).
-	Collected []string
-	// A run with a spending limit (package spend) sets one of these bills for an item that a voter
-	// is to be paid for. Unasked is a forecast: the answer is that of the free voters, and stays
-	// unless the item's turn comes. Asked is the actual bill.
-	Unasked, Asked *Bill
 }
 
 // Right reports whether the answer is the label or set that was expected or, in a tree, a node above

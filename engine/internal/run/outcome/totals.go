@@ -8,6 +8,31 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Totals sums up a run.
+type Totals struct {
+	Items, Answered, Failed, Flagged, Undecided int
+
+	Earlier     int // of Items: taken from the journal
+	Decided     int // of Answered: with a person's decision
+	Left        int // read but left unanswered, because a stage is missing; not in Items
+	Provisional int // of Items: answered without a voter that had to stop, or whose service could not be asked
+	FailedPaid  int // of Failed: a model had been asked about them
+	Unusable    int // of Failed: their rows cannot be used
+
+	Usage   sdk.Usage
+	Cost    float64 // of Usage
+	Elapsed time.Duration
+	Stages  []StageTime // in file order
+	Skipped []Skipped   // stages with on_error = "skip", and voters whose service refused items
+	Missing []Skipped   // stages that had to stop or were unavailable, and voters that need them, with the provisional items
+	Reasons []Reason    // why items are undecided, in order of appearance
+	// Distributions names the voters that return distributions: their labels are no answers.
+	Distributions []string
+
+	reasons map[string]int // indexes in Reasons
+	voters  []*Dropped
+}
+
 // Dropped counts the refused answers of a voter.
 type Dropped struct {
 	Voter   string // the block's name: "llm"
@@ -96,31 +121,6 @@ func cutTo(text string, at int) string {
 		at--
 	}
 	return text[:at] + "…"
-}
-
-// Totals sums up a run.
-type Totals struct {
-	Items, Answered, Failed, Flagged, Undecided int
-
-	Earlier     int // of Items: taken from the journal
-	Decided     int // of Answered: with a person's decision
-	Left        int // read but left unanswered, because a stage is missing; not in Items
-	Provisional int // of Items: answered without a voter that had to stop, or whose service could not be asked
-	FailedPaid  int // of Failed: a model had been asked about them
-	Unusable    int // of Failed: their rows cannot be used
-
-	Usage   sdk.Usage
-	Cost    float64 // of Usage
-	Elapsed time.Duration
-	Stages  []StageTime // in file order
-	Skipped []Skipped   // stages with on_error = "skip", and voters whose service refused items
-	Missing []Skipped   // stages that had to stop or were unavailable, and voters that need them, with the provisional items
-	Reasons []Reason    // why items are undecided, in order of appearance
-	// Distributions names the voters that return distributions: their labels are no answers.
-	Distributions []string
-
-	reasons map[string]int // indexes in Reasons
-	voters  []*Dropped
 }
 
 // StageTime is the work of one stage. Calls overlap: the sum over all stages can exceed the time of

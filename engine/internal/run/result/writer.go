@@ -15,6 +15,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Writer writes results one by one.
+type Writer interface {
+	Write(outcome.Result) error
+	// Flush passes on what was written so far, as far as format and compression allow.
+	Flush() error
+	// Close completes the output, but does not close the underlying writer.
+	Close() error
+}
+
 // Place returns where a candidate is from: path:lines, or path and pages; or its id, if it is not
 // part of a document.
 func Place(c sdk.Candidate) string {
@@ -106,15 +115,6 @@ func (w *csvWriter) write(columns []column, r *row) error {
 	}
 	w.csv.Flush() // into the buffer
 	return w.csv.Error()
-}
-
-// Writer writes results one by one.
-type Writer interface {
-	Write(outcome.Result) error
-	// Flush passes on what was written so far, as far as format and compression allow.
-	Flush() error
-	// Close completes the output, but does not close the underlying writer.
-	Close() error
 }
 
 // Options say which results are written and how.

@@ -9,6 +9,25 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Spender decides which items of a run the paid voters are asked about. Several goroutines may call
+// its methods at once, except those that begin a pass.
+type Spender struct {
+	options     Options
+	forecasting sync.Mutex
+
+	mu       sync.Mutex
+	asking   bool                  // the paid voters about the items of a round; in the first pass they are not asked
+	bills    map[int]*outcome.Bill // by line, of the items in work: forecast or actual
+	bids     []bid
+	aside    float64     // amount kept for items that lack a voter
+	next     int         // index in bids of the next item
+	round    map[int]int // positions in bids, by line, of this round's items that are not done
+	missing  map[int][]*outcome.Failure
+	failures map[int]*outcome.Failure
+	fresh    int // items answered in this part of the run
+	report   Report
+}
+
 // Limit bounds what a run spends on voters that call services. Exactly one field is set; the zero
 // Limit is none.
 type Limit struct {
@@ -77,25 +96,6 @@ type Options struct {
 	Forecast func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error)
 	// Cost prices a voter's tokens; see pipeline.Pipeline.Cost.
 	Cost func(voter string, u sdk.Usage) float64
-}
-
-// Spender decides which items of a run the paid voters are asked about. Several goroutines may call
-// its methods at once, except those that begin a pass.
-type Spender struct {
-	options     Options
-	forecasting sync.Mutex
-
-	mu       sync.Mutex
-	asking   bool                  // the paid voters about the items of a round; in the first pass they are not asked
-	bills    map[int]*outcome.Bill // by line, of the items in work: forecast or actual
-	bids     []bid
-	aside    float64     // amount kept for items that lack a voter
-	next     int         // index in bids of the next item
-	round    map[int]int // positions in bids, by line, of this round's items that are not done
-	missing  map[int][]*outcome.Failure
-	failures map[int]*outcome.Failure
-	fresh    int // items answered in this part of the run
-	report   Report
 }
 
 // Report sums up the spending of a run.

@@ -21,6 +21,10 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
+// method does a stage's work on records and writes their outputs or, with a handle, collects results that
+// came later. It returns sdk.RowErrors if single rows failed.
+type method func(ctx context.Context, handle string, records []*Record) error
+
 // call calls the stage in batches of its size, a few at a time. It returns an error or nil for each
 // record.
 func (s *stage) call(ctx context.Context, records []*Record) []error {
@@ -232,10 +236,6 @@ func (g *Graph) slotsOf(s *pipeline.Stage) chan struct{} {
 	}
 	return make(chan struct{}, min(2*s.Concurrency(), wire.Window))
 }
-
-// method does a stage's work on records and writes their outputs or, with a handle, collects results that
-// came later. It returns sdk.RowErrors if single rows failed.
-type method func(ctx context.Context, handle string, records []*Record) error
 
 // methodOf returns the method of a stage with this process.
 func (s *stage) methodOf(process any) (method, error) {

@@ -16,6 +16,15 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 )
 
+// server serves one editor. It does what it is asked one after the other.
+type server struct {
+	options   Options
+	rpc       *jrpc2.Server
+	exit      chan struct{}
+	documents map[string]*document // by URI; a change replaces the document
+	shutdown  bool
+}
+
 // set checks a document's new text, and publishes its diagnostics.
 func (s *server) set(ctx context.Context, uri string, version int, src string) {
 	d := &document{uri: uri, path: pathOf(uri), version: version, text: newText(src), root: outline([]byte(src))}
@@ -127,15 +136,6 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, o Options) err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// server serves one editor. It does what it is asked one after the other.
-type server struct {
-	options   Options
-	rpc       *jrpc2.Server
-	exit      chan struct{}
-	documents map[string]*document // by URI; a change replaces the document
-	shutdown  bool
 }
 
 func (s *server) methods() handler.Map {

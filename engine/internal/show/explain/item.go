@@ -17,6 +17,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// Item is all that is known of an item.
+type Item struct {
+	Brief
+	// Weights holds the voters' weights in the election, if it has some.
+	Weights map[string]float64 `json:"weights,omitempty"`
+	Lists   []List             `json:"lists,omitempty"`   // from the retrieve and rerank stages, in file order
+	Prompts []Prompted         `json:"prompts,omitempty"` // by stage
+	Replies []Reply            `json:"replies,omitempty"` // by voter, in the order of the voter's samples
+	Rules   []Rule             `json:"rules,omitempty"`   // those that decided something, in file order
+	Retries []outcome.Retry    `json:"retries,omitempty"`
+	Gone    []string           `json:"gone,omitempty"` // sentences: what is no longer there, and why
+}
+
 // kept is an item while its details are looked up.
 type kept struct {
 	Item
@@ -121,19 +134,6 @@ type Usage struct {
 	Input  uint64 `json:"input"` // with tokens that the service had cached
 	Cached uint64 `json:"cached,omitempty"`
 	Output uint64 `json:"output"`
-}
-
-// Item is all that is known of an item.
-type Item struct {
-	Brief
-	// Weights holds the voters' weights in the election, if it has some.
-	Weights map[string]float64 `json:"weights,omitempty"`
-	Lists   []List             `json:"lists,omitempty"`   // from the retrieve and rerank stages, in file order
-	Prompts []Prompted         `json:"prompts,omitempty"` // by stage
-	Replies []Reply            `json:"replies,omitempty"` // by voter, in the order of the voter's samples
-	Rules   []Rule             `json:"rules,omitempty"`   // those that decided something, in file order
-	Retries []outcome.Retry    `json:"retries,omitempty"`
-	Gone    []string           `json:"gone,omitempty"` // sentences: what is no longer there, and why
 }
 
 // Counts reports whether a vote counts in the election, and if not, why.

@@ -17,7 +17,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/engine/internal/process/redact"
@@ -25,7 +24,24 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
+
+// Run is an open run. Several goroutines may call its methods at once.
+type Run struct {
+	ctx     context.Context
+	journal *journal.Journal
+	totals  *journal.Totals
+	gone    []string
+
+	pipeline *workspace.Pipeline // nil: the file is gone
+	replies  *cache.Cache        // nil: no reply is kept
+
+	mu        sync.Mutex
+	opened    map[string]*opened // by knowledge
+	processes map[string]*process
+	labels    []string
+}
 
 // Briefs yields every item of the run in input order, with those that were not reached. If the
 // input is gone, it yields the items in the journal. It yields an error last, with nil.
@@ -245,22 +261,6 @@ func within(dir, path string) string {
 		return path
 	}
 	return filepath.Join(dir, path)
-}
-
-// Run is an open run. Several goroutines may call its methods at once.
-type Run struct {
-	ctx     context.Context
-	journal *journal.Journal
-	totals  *journal.Totals
-	gone    []string
-
-	pipeline *workspace.Pipeline // nil: the file is gone
-	replies  *cache.Cache     // nil: no reply is kept
-
-	mu        sync.Mutex
-	opened    map[string]*opened // by knowledge
-	processes map[string]*process
-	labels    []string
 }
 
 // Open opens a run in a state folder (Options.State), by its ID or as workspace.Newest. It loads the file as

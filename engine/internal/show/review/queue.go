@@ -16,13 +16,28 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 )
+
+// Queue holds the cases and the decisions about them. Several goroutines may call its methods at
+// once.
+type Queue struct {
+	path  string
+	run   string // the run of the items; empty: cases are rows
+	form  sdk.LabelForm
+	cases []Case
+	known map[string]int // indices of cases by ID
+
+	mu     sync.Mutex
+	labels []string // sorted
+	past   map[string][]change
+	now    func() time.Time
+}
 
 // Review is a queue with its origin.
 type Review struct {
@@ -137,21 +152,6 @@ func packed(what any) ([]byte, error) {
 	err := json.NewEncoder(z).Encode(what)
 	err = errors.Join(err, z.Close())
 	return text.Bytes(), err
-}
-
-// Queue holds the cases and the decisions about them. Several goroutines may call its methods at
-// once.
-type Queue struct {
-	path  string
-	run   string // the run of the items; empty: cases are rows
-	form  sdk.LabelForm
-	cases []Case
-	known map[string]int // indices of cases by ID
-
-	mu     sync.Mutex
-	labels []string // sorted
-	past   map[string][]change
-	now    func() time.Time
 }
 
 // change is a decision of a page, for Undo.

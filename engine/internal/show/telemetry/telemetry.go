@@ -26,6 +26,16 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
+// Telemetry collects metrics and traces of what it observes. Several goroutines may call its
+// methods at once.
+type Telemetry struct {
+	registry *prometheus.Registry
+	metrics  *metrics
+	texts    bool
+	provider *sdktrace.TracerProvider // nil: no traces
+	tracer   trace.Tracer
+}
+
 // metrics holds the metrics that the package's documentation lists.
 type metrics struct {
 	items, flagged, abstentions       *prometheus.CounterVec
@@ -160,16 +170,6 @@ type Options struct {
 	Service   string       // service.name of traces, unless the environment sets it; empty: racflow
 	Version   string       // of racflow
 	Log       *slog.Logger // gets errors of the export of traces; nil: nothing
-}
-
-// Telemetry collects metrics and traces of what it observes. Several goroutines may call its
-// methods at once.
-type Telemetry struct {
-	registry *prometheus.Registry
-	metrics  *metrics
-	texts    bool
-	provider *sdktrace.TracerProvider // nil: no traces
-	tracer   trace.Tracer
 }
 
 var _ outcome.Observer = (*Telemetry)(nil)

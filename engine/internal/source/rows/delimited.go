@@ -19,6 +19,21 @@ import (
 //
 // The package does not know what columns mean, nor how text is encoded: it gets UTF-8.
 
+// Delimited splits a stream into records. A quote in the wrong place costs its line, not the rest of the file.
+type Delimited struct {
+	style   Style
+	in      *Lines
+	pending []physical // lines read ahead, to be read again
+
+	// hide replaces what backslashes escape by what no text has, since it is not UTF-8; show puts it back. nil: they do not escape.
+	hide, show *strings.Replacer
+
+	unquoted []byte // the fields of a record, concatenated
+	ends     []int  // where each field ends
+	wrapped  []bool // which fields are quoted
+	fields   []string
+}
+
 // looked is how many records DetectStyle looks at.
 const looked = 100
 
@@ -175,21 +190,6 @@ type Record struct {
 	// Uncomputed and Cut are positions of cells of a sheet: of formulas without a value, and of numbers whose last
 	// digits the file does not have.
 	Uncomputed, Cut []int
-}
-
-// Delimited splits a stream into records. A quote in the wrong place costs its line, not the rest of the file.
-type Delimited struct {
-	style   Style
-	in      *Lines
-	pending []physical // lines read ahead, to be read again
-
-	// hide replaces what backslashes escape by what no text has, since it is not UTF-8; show puts it back. nil: they do not escape.
-	hide, show *strings.Replacer
-
-	unquoted []byte // the fields of a record, concatenated
-	ends     []int  // where each field ends
-	wrapped  []bool // which fields are quoted
-	fields   []string
 }
 
 // NewDelimited returns a reader of records in a style.

@@ -19,6 +19,18 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
+// transaction is what was written since the last commit.
+type transaction struct {
+	*segment.Staged                     // its parts are the files written before the commit
+	gone            map[string]struct{} // ids to be removed from what is committed
+	lock            *support.File
+	log             *segment.Appender
+	start           int64 // of its first frame
+	next            uint64
+	large           bool // it no longer writes to the log
+	dimension       int
+}
+
 // begin starts a transaction unless one is under way: it takes the lock, makes
 // sure that nobody else wrote since this process read, and cuts off what a
 // killed writer left behind.
@@ -280,18 +292,6 @@ func countable(parts []segment.Part) error {
 		return fmt.Errorf("a collection has at most %d rows", segment.MaxRows)
 	}
 	return nil
-}
-
-// transaction is what was written since the last commit.
-type transaction struct {
-	*segment.Staged                     // its parts are the files written before the commit
-	gone            map[string]struct{} // ids to be removed from what is committed
-	lock            *support.File
-	log             *segment.Appender
-	start           int64 // of its first frame
-	next            uint64
-	large           bool // it no longer writes to the log
-	dimension       int
 }
 
 // limits say when rows go from memory to a file.

@@ -14,6 +14,20 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
+// store implements sdk.Store. It is safe for concurrent use.
+type store struct {
+	reads
+	server  *table.Server
+	options table.Options
+	log     *slog.Logger
+
+	mu          sync.Mutex
+	collections map[string]*writer
+
+	opening sync.Mutex
+	opened  *table.Table // the books
+}
+
 // reader implements sdk.Attacher: it serves one collection that another program makes.
 // It is safe for concurrent use.
 type reader struct {
@@ -134,20 +148,6 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
 		return k.reads, nil
 	}
 	return w, nil
-}
-
-// store implements sdk.Store. It is safe for concurrent use.
-type store struct {
-	reads
-	server  *table.Server
-	options table.Options
-	log     *slog.Logger
-
-	mu          sync.Mutex
-	collections map[string]*writer
-
-	opening sync.Mutex
-	opened  *table.Table // the books
 }
 
 // books are the table with what is kept of all collections; nil: it is not there, and not to be made.

@@ -16,6 +16,19 @@ import (
 // in a file that is mapped or in memory, written once and checked by checksums. It knows
 // the names of the sections and not what stands in them. format.md describes the bytes.
 
+// Image is the bytes of a segment, and what its header says.
+type Image struct {
+	Path      string // empty: in memory
+	Bytes     []byte
+	Name      uint64
+	Dimension int
+	Rows      int
+	Words     uint64 // of all rows
+	Lexical   bool
+	Sparse    bool // its vectors are
+	Table     [SectionCount]extent
+}
+
 // The layout of a segment; see format.md.
 const (
 	ImageVersion = 1
@@ -83,19 +96,6 @@ var SectionNames = [SectionCount]string{
 var Unread = map[Section]bool{
 	Strings: true, VectorNumbers: true, Codes: true,
 	TermRows: true, TermCounts: true, ValueRows: true,
-}
-
-// Image is the bytes of a segment, and what its header says.
-type Image struct {
-	Path      string // empty: in memory
-	Bytes     []byte
-	Name      uint64
-	Dimension int
-	Rows      int
-	Words     uint64 // of all rows
-	Lexical   bool
-	Sparse    bool // its vectors are
-	Table     [SectionCount]extent
 }
 
 // extent is where a section stands and what its checksum is.

@@ -15,6 +15,12 @@ import (
 // This file is what every other room of the store works on: an entry as the bytes of
 // the files have it, sets of rows, and changes. It knows neither files nor indexes.
 
+// Row is an entry without its vector; meta is encoded.
+type Row struct {
+	Sequence                             uint64
+	ID, Label, Hash, Context, Text, Meta string
+}
+
 // AppendMeta encodes metadata. It reports false for a value of a type that
 // metadata cannot have.
 func AppendMeta(b []byte, m sdk.Meta) ([]byte, bool) {
@@ -130,12 +136,6 @@ const (
 	// MaxDimension bounds the dimension of vectors.
 	MaxDimension = 1 << 16
 )
-
-// Row is an entry without its vector; meta is encoded.
-type Row struct {
-	Sequence                             uint64
-	ID, Label, Hash, Context, Text, Meta string
-}
 
 // Columns are the strings of a row, in the order in which a put has them.
 func (r *Row) Columns() [6]*string {

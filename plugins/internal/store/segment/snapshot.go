@@ -17,6 +17,20 @@ import (
 // rows of each, and how changes make the next snapshot. It says which segments are due to
 // be merged. It knows no log, and searching is the work of the packages above it.
 
+// Snapshot is the rows of a collection at one commit. It does not change: a commit
+// makes another one, which shares the segments.
+type Snapshot struct {
+	Dimension int
+	Analyzer  *support.Analyzer // nil: no lexical leg
+
+	// Parts stand in the order of their sequence numbers, those in files before
+	// those in memory.
+	Parts []Part
+	Rows  int // removed ones too; a row's number is its part's base and its position there
+	Live  int
+	Words int64 // of the live rows
+}
+
 // Remover removes rows from parts that others may be reading: it copies what it
 // changes.
 type remover struct {
@@ -183,20 +197,6 @@ func (s *Snapshot) Page(ask sdk.Scan) (page sdk.Page, err error) {
 		}
 	}
 	return page, nil
-}
-
-// Snapshot is the rows of a collection at one commit. It does not change: a commit
-// makes another one, which shares the segments.
-type Snapshot struct {
-	Dimension int
-	Analyzer  *support.Analyzer // nil: no lexical leg
-
-	// Parts stand in the order of their sequence numbers, those in files before
-	// those in memory.
-	Parts []Part
-	Rows  int // removed ones too; a row's number is its part's base and its position there
-	Live  int
-	Words int64 // of the live rows
 }
 
 // EmptySnapshot returns a snapshot without rows.

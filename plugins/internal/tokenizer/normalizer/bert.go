@@ -16,6 +16,15 @@ import (
 // another class, than there. A test compares it with the library over every character.
 // It knows no vocabulary.
 
+// Bert prepares texts as the library's BertNormalizer does. The zero value changes
+// nothing.
+type Bert struct {
+	Clean   bool // drop control characters, and make every white space a space
+	Chinese bool // put spaces around Chinese characters
+	Strip   bool // decompose characters and drop accents; Hangul is decomposed, too
+	Lower   bool // lower case
+}
+
 // IsSpace reports whether r is white space in Unicode.
 func IsSpace(r rune) bool {
 	if r < utf8.RuneSelf {
@@ -68,15 +77,6 @@ func appendLower(b []byte, r rune) []byte {
 // unicode8 holds the characters that the tables of the original tokenizer, which are those of Unicode 8, know. It keeps
 // later ones inside words as they are.
 var unicode8 = rangetable.Assigned("8.0.0")
-
-// Bert prepares texts as the library's BertNormalizer does. The zero value changes
-// nothing.
-type Bert struct {
-	Clean   bool // drop control characters, and make every white space a space
-	Chinese bool // put spaces around Chinese characters
-	Strip   bool // decompose characters and drop accents; Hangul is decomposed, too
-	Lower   bool // lower case
-}
 
 // String returns the normalised text.
 func (n Bert) String(text string) string {

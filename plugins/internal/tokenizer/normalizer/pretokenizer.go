@@ -18,6 +18,9 @@ import (
 // library for characters of the last years. A type that the package does not know is
 // refused by its name.
 
+// PreTokenizer splits texts. It is read-only and safe for concurrent use.
+type PreTokenizer struct{ steps []splitStep }
+
 // behavior is what becomes of the matches of a delimiter.
 type behavior byte
 
@@ -61,9 +64,6 @@ func (b behavior) cut(parts []part, of part, spans []span) []part {
 	}
 	return parts
 }
-
-// PreTokenizer splits texts. It is read-only and safe for concurrent use.
-type PreTokenizer struct{ steps []splitStep }
 
 // part is a part of a text.
 type part struct {

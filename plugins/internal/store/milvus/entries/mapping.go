@@ -39,6 +39,18 @@ import (
 // A filter is translated where engines agree on its meaning, else to something
 // weaker, and what comes back is checked. A search then reads more rows, up to 16,384.
 
+// Mapping says which field holds which part of an entry.
+type Mapping struct {
+	Key, Vector          *schemapb.FieldSchema // key: the primary one
+	ID                   Place                 // the key, most often
+	text, Label, context *Place
+	Words                string              // the sparse field that a BM25 function fills; empty: none
+	meta                 []Place             // one value each, or all members of a JSON field
+	own                  bool                // the rows are racflow's own: they have a hash, and all members are metadata
+	Found                []sdk.AttachedField // for people, as are Notes
+	Notes                []string
+}
+
 // Wrong is about an argument of the file.
 func Wrong(argument, format string, args ...any) error {
 	name, path, _ := strings.Cut(argument, ".")
@@ -68,18 +80,6 @@ type Fields struct {
 	Context string   `config:"context" doc:"What stands before the text, such as a title."`
 	Sparse  string   `config:"sparse" doc:"What the server's BM25 function makes of the text; searches by words use it."`
 	Meta    []string `config:"meta" doc:"The metadata that filters and rules see; of a JSON field all its members. All scalar fields and members if not given."`
-}
-
-// Mapping says which field holds which part of an entry.
-type Mapping struct {
-	Key, Vector          *schemapb.FieldSchema // key: the primary one
-	ID                   Place                 // the key, most often
-	text, Label, context *Place
-	Words                string              // the sparse field that a BM25 function fills; empty: none
-	meta                 []Place             // one value each, or all members of a JSON field
-	own                  bool                // the rows are racflow's own: they have a hash, and all members are metadata
-	Found                []sdk.AttachedField // for people, as are Notes
-	Notes                []string
 }
 
 // Usual names, the most telling first.

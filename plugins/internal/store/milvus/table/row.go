@@ -23,6 +23,14 @@ import (
 // entry becomes a row, and how what a server returns becomes entries again. It
 // makes no calls.
 
+// Row is one row as it is written.
+type Row struct {
+	Key   string
+	Entry sdk.Entry // the vector has norm 1, or 0
+	Meta  []byte    // of the entry, as EncodeMeta writes it
+	Words string
+}
+
 // CheckRows returns the entries that Milvus can take as rows, and an
 // error for each that is too long for it. It refuses all for an entry that is wrong: some servers would
 // take that, or a part of it, all the same.
@@ -151,14 +159,6 @@ const MaxBytes = 65535
 func RowKey(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:16])
-}
-
-// Row is one row as it is written.
-type Row struct {
-	Key   string
-	Entry sdk.Entry // the vector has norm 1, or 0
-	Meta  []byte    // of the entry, as EncodeMeta writes it
-	Words string
 }
 
 // Note is a row that is no entry and has a text.

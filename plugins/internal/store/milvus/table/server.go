@@ -52,6 +52,19 @@ import (
 //	Lite 2,   take NaN and text that is too long    checked before (row.go)
 //	Lite 3
 
+// Server is the Milvus server of a Config. The first call connects, and gRPC
+// connects again whenever the connection breaks.
+type Server struct {
+	Config  ServerConfig
+	address string      // host:port
+	tls     *tls.Config // nil: not encrypted
+	silence silence
+	written atomic.Uint64 // the server's time of the last write
+
+	mu        sync.Mutex
+	connected *client.GrpcClient
+}
+
 // pauses are the delays between attempts.
 var pauses = support.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
@@ -194,19 +207,6 @@ func (c *ServerConfig) tlsConfig() (*tls.Config, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
-}
-
-// Server is the Milvus server of a Config. The first call connects, and gRPC
-// connects again whenever the connection breaks.
-type Server struct {
-	Config  ServerConfig
-	address string      // host:port
-	tls     *tls.Config // nil: not encrypted
-	silence silence
-	written atomic.Uint64 // the server's time of the last write
-
-	mu        sync.Mutex
-	connected *client.GrpcClient
 }
 
 // NewServer checks a config, reads its files and connects nothing. An error is a

@@ -17,6 +17,19 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
+// Table is one collection on a server, for one schema. Nothing in it changes once
+// it is prepared.
+type Table struct {
+	Server     *Server
+	Options    Options
+	Collection string            // its name in racflow; empty: the table of what is kept of all others
+	Name       string            // its name on the server
+	Schema     sdk.Schema        // of the entries
+	Analyzer   *support.Analyzer // nil: no lexical leg
+	IndexType  string            // of the vectors; empty: not known
+	OnServer   bool              // as Exists and Create have seen it; else reads find nothing
+}
+
 // Version is part of every table: raise it when rows or records are written in
 // another way.
 const Version = 6
@@ -216,19 +229,6 @@ type Options struct {
 	// many times as long), and messages of 64 MiB.
 	BatchRows  int `config:"batch_rows" affects_output:"false" default:"1000" min:"1" max:"2000" doc:"Most rows that are written at a time."`
 	BatchBytes int `config:"batch_bytes" affects_output:"false" default:"8388608" min:"1" max:"50331648" doc:"About how many bytes are written at a time."`
-}
-
-// Table is one collection on a server, for one schema. Nothing in it changes once
-// it is prepared.
-type Table struct {
-	Server     *Server
-	Options    Options
-	Collection string            // its name in racflow; empty: the table of what is kept of all others
-	Name       string            // its name on the server
-	Schema     sdk.Schema        // of the entries
-	Analyzer   *support.Analyzer // nil: no lexical leg
-	IndexType  string            // of the vectors; empty: not known
-	OnServer   bool              // as Exists and Create have seen it; else reads find nothing
 }
 
 // New makes no call. The error is about the schema.
