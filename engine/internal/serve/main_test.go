@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/serve/live"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/enginetest"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/knowledge"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 

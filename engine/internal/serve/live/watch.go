@@ -10,10 +10,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/source/document"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk/support"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/internal/workspace"
 
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
 	"github.com/racflow/racflow/engine/internal/source"

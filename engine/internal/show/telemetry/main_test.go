@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/plugins"
 )
 

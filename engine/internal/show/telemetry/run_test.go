@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
+	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
