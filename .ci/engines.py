@@ -109,7 +109,9 @@ def compare(folder, program, count):
             assert code == 0, log.read()
         assert (folder / "killed").exists(), f"{engine}: nothing was killed"
         got = answers(folder / engine)
-        assert [row["number"] for row in got] == [f"n{i}" for i in range(count)], f"{engine}: other rows, or in another order"
+        order = [int(row["number"][1:]) for row in got]
+        moved = [f"{at}: row {number}" for at, number in enumerate(order) if at != number]
+        assert order == list(range(count)), f"{engine}: {len(order)} of {count} rows, {len(set(order))} different ones; places with other rows: {moved[:5]}, files: {sorted(file.name for file in (folder / engine).glob('*'))}"
         for row, one in zip(got, want):
             expected = (one["answer"], one.get("confidence"), one["flagged"], "error" in one)  # the words of its reason are serve's
             assert (row["answer"], row["confidence"], row["flagged"], row["error"] is not None) == expected, f"{engine}: {row}, and racflow run: {one}"
