@@ -111,7 +111,12 @@ def compare(folder, program, count):
         got = answers(folder / engine)
         order = [int(row["number"][1:]) for row in got]
         moved = [f"{at}: row {number}" for at, number in enumerate(order) if at != number]
-        assert order == list(range(count)), f"{engine}: {len(order)} of {count} rows, {len(set(order))} different ones; places with other rows: {moved[:5]}, files: {sorted(file.name for file in (folder / engine).glob('*'))}"
+        found = f"{engine}: {len(order)} of {count} rows, {len(set(order))} different ones; places with other rows: {moved[:5]}, files: {sorted(file.name for file in (folder / engine).glob('*'))}"
+        assert sorted(order) == list(range(count)), found
+        assert not moved or engine == "ray", found
+        if moved:  # examples/cluster says so
+            print("in another order:", found)
+            got.sort(key=lambda row: int(row["number"][1:]))
         for row, one in zip(got, want):
             expected = (one["answer"], one.get("confidence"), one["flagged"], "error" in one)  # the words of its reason are serve's
             assert (row["answer"], row["confidence"], row["flagged"], row["error"] is not None) == expected, f"{engine}: {row}, and racflow run: {one}"
