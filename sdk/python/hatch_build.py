@@ -43,9 +43,9 @@ class Metadata(MetadataHookInterface):
     """Takes the version from the Go code, and the description from the package's page, whose links it makes absolute."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        code = Path(self.root, "../../engine/open.go").read_text(encoding="utf-8")
+        code = Path(self.root, "../../engine/internal/workspace/open.go").read_text(encoding="utf-8")
         found = re.search(r'^const release = "(.+)"$', code, re.MULTILINE)
-        assert found, "engine/open.go has no release"
+        assert found, "engine/internal/workspace/open.go has no release"
         metadata["version"] = os.environ.get("RACFLOW_VERSION") or found[1]
         page = Path(self.root, "racflow/README.md").read_text(encoding="utf-8")
         text = re.sub(r"\]\((?!#)([^)\s]+)\)", lambda m: f"]({urljoin(PAGE, m[1])})", page)
