@@ -2,7 +2,6 @@ package tune
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -78,7 +77,7 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 	case len(names) == 1:
 		s.Variable = names[0]
 	case s.Weights == "":
-		return s, append(missed, diagnostic(p.Range, "Nothing to tune",
+		return s, append(missed, bounded.ErrorAt(p.Range, "Nothing to tune",
 			`tune finds the value of x in a rule such as when = "margin < var.x" of a sample stage, and of y in accuracy = var.y in the config of the election, or in weights = var.y where the election learns them. This pipeline has neither. racflow eval --sweep tries values of any argument.`)...)
 	}
 	return s, nil
@@ -189,10 +188,6 @@ func ValueOf(f *pipeline.File, name string) string {
 		}
 	}
 	return ""
-}
-
-func diagnostic(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics {
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }
 
 // Options say what to tune for.
