@@ -129,10 +129,15 @@ func absolute(t testing.TB, path string) string {
 // intent is the path of the main pipeline.
 func intent(t testing.TB) string { return absolute(t, "../../pipelines/intent.hcl") }
 
-// fewIntents are the examples of ten of its labels: what is learned from all takes seconds, from these a tenth of that.
+// fewIntents are the examples of ten labels of intent.hcl: what is learned from all takes seconds, from these a tenth of that.
 func fewIntents(t testing.TB) string {
 	t.Helper()
-	return strings.Join(strings.SplitAfter(readFile(t, "../../examples/intent", "train.tsv"), "\n")[:141], "")
+	return firstRows(readFile(t, "../../examples/intent", "train.tsv"), 10*14)
+}
+
+// firstRows are the header and the first rows of a file: of the examples, those of the first labels.
+func firstRows(file string, n int) string {
+	return strings.Join(strings.SplitAfter(file, "\n")[:n+1], "")
 }
 
 // folder is a new folder with these files.

@@ -95,11 +95,6 @@ func TestMilvusFitted(t *testing.T) {
 	}
 }
 
-// firstRows are the header and the first rows of a file: of the examples, those of the first labels.
-func firstRows(file string, n int) string {
-	return strings.Join(strings.SplitAfter(file, "\n")[:n+1], "")
-}
-
 // fittedFiles are the files that stages have learnt into a state folder, by their paths.
 func fittedFiles(t *testing.T, state string) map[string]string {
 	t.Helper()
