@@ -7,7 +7,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// CallObserver is told of calls of stages.
+// CallObserver receives reports of calls of stages.
 type CallObserver interface {
 	// Call reports a call of a stage. The call gets the returned context, and done is called at its
 	// end.

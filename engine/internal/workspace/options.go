@@ -113,8 +113,8 @@ type Options struct {
 	// granted.
 	Trust func(TrustRequest) error
 
-	// MergeLabels is asked whether labels may become one that an earlier version of racflow told apart, by blanks at
-	// their ends or their Unicode form, in knowledge that it has built; nil: that is an error.
+	// MergeLabels decides whether two labels of existing knowledge become one label. An earlier version of racflow kept
+	// labels apart that differ only in blanks at their ends or in their Unicode form. nil: such labels are an error.
 	MergeLabels func(question string) bool
 
 	Observe outcome.Observer // receives batches, calls and requests (package telemetry); nil: none

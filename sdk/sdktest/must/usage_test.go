@@ -4,14 +4,14 @@ package must
 
 import "testing"
 
-// told is a test that keeps to itself that it failed.
-type told struct {
+// recorder is a test that records a failure instead of reporting it.
+type recorder struct {
 	testing.TB
 	failed bool
 }
 
-func (f *told) Helper()               {}
-func (f *told) Errorf(string, ...any) { f.failed = true }
+func (r *recorder) Helper()               {}
+func (r *recorder) Errorf(string, ...any) { r.failed = true }
 
 func TestLinear(t *testing.T) {
 	var sum int
@@ -21,9 +21,9 @@ func TestLinear(t *testing.T) {
 		}
 	}
 	for name, do := range map[string]func(int){"a loop": linear, "a loop in a loop": func(n int) { linear(n * n / 100) }} {
-		f := &told{TB: t}
-		if Linear(f, 100, do); f.failed != (name != "a loop") {
-			t.Errorf("%s: failed is %v", name, f.failed)
+		r := &recorder{TB: t}
+		if Linear(r, 100, do); r.failed != (name != "a loop") {
+			t.Errorf("%s: failed is %v", name, r.failed)
 		}
 	}
 }
