@@ -71,9 +71,9 @@ type passages struct {
 	Passages int `config:"passages" default:"20" doc:"Most passages of a prompt."`
 }
 
-// Answer is a prompt: a question with numbered passages, which the answer cites. Of a
+// answer is a prompt: a question with numbered passages, which the answer cites. Of a
 // knowledge that is given as a whole it shows all.
-func Answer() sdk.Stage {
+func answer() sdk.Stage {
 	return sdk.PromptStage("answer", "Asks a question about passages.", func(_ context.Context, _ sdk.Setup, c passages) (sdk.Prompter, error) {
 		return prompter(func(item sdk.Item, _ []string) []sdk.Prompt {
 			shown, whole := item.Candidates, true
@@ -105,8 +105,8 @@ type choice struct {
 	None string `config:"none" doc:"The answer that no label fits."`
 }
 
-// Chat is a prompt: a question with the labels of the knowledge.
-func Chat() sdk.Stage {
+// chat is a prompt: a question with the labels of the knowledge.
+func chat() sdk.Stage {
 	return sdk.PromptStage("chat", "Asks for a label.", func(_ context.Context, _ sdk.Setup, c choice) (sdk.Prompter, error) {
 		return prompter(func(item sdk.Item, labels []string) []sdk.Prompt {
 			return []sdk.Prompt{{Text: item.Text, Labels: labels, None: c.None, Fields: []string{sdk.LabelProperty}}}
@@ -117,7 +117,7 @@ func Chat() sdk.Stage {
 // Stages are all stages of this package. The store keeps its collections in memory,
 // by Setup.StateDir, for as long as the result is held.
 func Stages() []sdk.Stage {
-	return []sdk.Stage{Hashing(), Memory(), Neighbours(), Prototype(), Words(), Majority(), Soft(), First(), Weighted(), Witness(), Answer(), Chat()}
+	return []sdk.Stage{Hashing(), Memory(), neighbours(), prototype(), Words(), majority(), soft(), first(), weighted(), Witness(), answer(), chat()}
 }
 
 // Catalog offers stages to a pipeline file. It is a pipeline.Catalog.
@@ -184,15 +184,15 @@ func voterStage(name, doc string, v voter, reads sdk.Column) sdk.Stage {
 	return sdk.SampleStage(name, doc, func(context.Context, sdk.Setup, none) (sdk.Sampler, error) { return v, nil }, sdk.Reads(reads))
 }
 
-// Neighbours is a voter: all candidates by their scores.
-func Neighbours() sdk.Stage {
+// neighbours is a voter: all candidates by their scores.
+func neighbours() sdk.Stage {
 	return voterStage("neighbours", "Votes by the labels of the candidates.", func(item sdk.Item) ([]sdk.Candidate, func(sdk.Candidate) float32) {
 		return item.Candidates, func(c sdk.Candidate) float32 { return c.Score }
 	}, sdk.ColumnCandidates)
 }
 
-// Prototype is a voter: all centroids of labels by their cosines.
-func Prototype() sdk.Stage {
+// prototype is a voter: all centroids of labels by their cosines.
+func prototype() sdk.Stage {
 	return voterStage("prototype", "Votes by the centroids of labels.", func(item sdk.Item) ([]sdk.Candidate, func(sdk.Candidate) float32) {
 		return item.Prototypes, func(c sdk.Candidate) float32 { return c.Dense }
 	}, sdk.ColumnPrototypes)
@@ -213,8 +213,8 @@ func (e election) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 	return verdicts, nil
 }
 
-// Majority is an election: the best accepted answer of each sample is a vote.
-func Majority() sdk.Stage {
+// majority is an election: the best accepted answer of each sample is a vote.
+func majority() sdk.Stage {
 	return sdk.ElectStage("majority", "Counts the best answers.", func(_ context.Context, _ sdk.Setup, c weights) (sdk.Elector, error) {
 		return election(func(samples []sdk.Sample) []sdk.Answer {
 			var votes ballot.Tally
@@ -228,15 +228,15 @@ func Majority() sdk.Stage {
 	})
 }
 
-// Soft is an election: the mean of the voters' distributions.
-func Soft() sdk.Stage {
+// soft is an election: the mean of the voters' distributions.
+func soft() sdk.Stage {
 	return sdk.ElectStage("soft", "Averages the distributions.", func(_ context.Context, _ sdk.Setup, c weights) (sdk.Elector, error) {
 		return election(func(samples []sdk.Sample) []sdk.Answer { return ballot.Mean(samples, c.Weights) }), nil
 	})
 }
 
-// First is an election: the first accepted answer, and how many of them are like it.
-func First() sdk.Stage {
+// first is an election: the first accepted answer, and how many of them are like it.
+func first() sdk.Stage {
 	return sdk.ElectStage("first", "Takes the first accepted answer.", func(context.Context, sdk.Setup, none) (sdk.Elector, error) {
 		return election(func(samples []sdk.Sample) []sdk.Answer {
 			var votes ballot.Tally
@@ -287,8 +287,8 @@ func (w weighing) Elect(_ context.Context, b sdk.Batch) ([]sdk.Verdict, error) {
 	return verdicts, nil
 }
 
-// Weighted is an election: each voter counts by its accuracy.
-func Weighted() sdk.Stage {
+// weighted is an election: each voter counts by its accuracy.
+func weighted() sdk.Stage {
 	return sdk.ElectStage("weighted", "Counts voters by their accuracies.", func(_ context.Context, _ sdk.Setup, c accuracies) (sdk.Elector, error) {
 		return weighing(c.Accuracy), nil
 	}, sdk.Reads(sdk.ColumnLabels))

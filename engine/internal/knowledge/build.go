@@ -113,8 +113,8 @@ func reportOf(block *pipeline.Knowledge) BuildReport {
 	return BuildReport{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
 }
 
-// Build tries once. After a BusyError, another try may succeed.
-func Build(ctx context.Context, job *BuildJob) (BuildResult, error) {
+// build tries once. After a busyError, another try may succeed.
+func build(ctx context.Context, job *BuildJob) (BuildResult, error) {
 	b := newBuilder(job)
 	err := b.build(ctx)
 	b.vectors.Close()
@@ -223,7 +223,7 @@ func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[s
 	}
 	b.Report.Documents, b.Report.Contents = w.documentCount(), len(b.Source.Contents)
 	if b.Plan {
-		b.Report.Asks = b.Enrichers.Asks()
+		b.Report.Asks = b.Enrichers.asks()
 		return diff.Labels, nil
 	}
 	if err := b.checkEdition(ctx); err != nil {
@@ -320,15 +320,15 @@ func (b *builder) commit(ctx context.Context) error {
 	return written("commit", b.Store.Commit(ctx, b.Collection, n))
 }
 
-// BusyError says that the store accepts no writes at the moment.
-type BusyError struct {
+// busyError says that the store accepts no writes at the moment.
+type busyError struct {
 	err    error
 	Locked bool // another process, which the error names, holds the lock
 }
 
-func (e *BusyError) Error() string { return e.err.Error() }
+func (e *busyError) Error() string { return e.err.Error() }
 
-func (e *BusyError) Unwrap() error { return e.err }
+func (e *busyError) Unwrap() error { return e.err }
 
 // written wraps the error of a write to the store.
 func written(what string, err error) error {
@@ -336,7 +336,7 @@ func written(what string, err error) error {
 		return nil
 	}
 	if coded := new(sdk.Error); errors.As(err, &coded) && coded.Code == sdk.CodeTransient {
-		return &BusyError{err: err, Locked: coded.RetryAfter > 0}
+		return &busyError{err: err, Locked: coded.RetryAfter > 0}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
@@ -404,7 +404,7 @@ func BuildTexts(ctx context.Context, block *pipeline.Knowledge, starter generati
 	if err != nil {
 		return reportOf(block), err
 	}
-	b := newBuilder(&BuildJob{Block: block, Chunker: set.Chunker, Enrichers: NewEnrichers(block, set.Enrichers, nil).Foresee(foresee)})
+	b := newBuilder(&BuildJob{Block: block, Chunker: set.Chunker, Enrichers: newEnrichers(block, set.Enrichers, nil).foresee(foresee)})
 	if err := b.Read(ctx); err != nil {
 		return b.Report, err
 	}
@@ -415,6 +415,6 @@ func BuildTexts(ctx context.Context, block *pipeline.Knowledge, starter generati
 		}
 		return nil
 	})
-	b.Report.Documents, b.Report.Asks = w.documentCount(), b.Enrichers.Asks()
+	b.Report.Documents, b.Report.Asks = w.documentCount(), b.Enrichers.asks()
 	return b.Report, err
 }

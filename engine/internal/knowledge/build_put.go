@@ -285,8 +285,8 @@ func (w *walk) batches(ctx context.Context, wanted []generation.Unit, n int, f f
 	chunk := func(ctx context.Context, f func(generation.Document) error) error { return w.chunk(ctx, wanted, f) }
 	hash := w.contentHash()
 	b, far := batcher{delimiter: w.Block.Delimiter(), n: n, f: f}, w.measure(w.doing, wanted)
-	err := w.Enrichers.Each(ctx, chunk, func(d generation.Document, added []Additions) error {
-		if err := w.Enrichers.CheckNames(d.Meta); err != nil {
+	err := w.Enrichers.Each(ctx, chunk, func(d generation.Document, added []additions) error {
+		if err := w.Enrichers.checkNames(d.Meta); err != nil {
 			return err
 		}
 		if w.unenriched(d, added) {
@@ -306,15 +306,15 @@ func (w *walk) batches(ctx context.Context, wanted []generation.Unit, n int, f f
 		}
 		return b.add(d.ID, entries, w.Enrichers.Add(entries, added))
 	})
-	if ended := new(EndedError); err != nil && !errors.As(err, &ended) {
+	if ended := new(endedError); err != nil && !errors.As(err, &ended) {
 		return err
 	}
 	return cmp.Or(b.flush(), err)
 }
 
 // unenriched counts passages that lack an addition, and reports whether there are any.
-func (w *walk) unenriched(d generation.Document, added []Additions) bool {
-	count, first, why := w.Enrichers.Unenriched(d, added)
+func (w *walk) unenriched(d generation.Document, added []additions) bool {
+	count, first, why := w.Enrichers.unenriched(d, added)
 	if count > 0 && w.Report.Unenriched == 0 {
 		if w.Chunker != nil {
 			why = fmt.Errorf("chunk %d: %w", first, why)
@@ -448,7 +448,7 @@ func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generati
 	g.Go(func() error {
 		defer close(made)
 		err := produce(ctx, func(m batch) error { return send(ctx, made, m) })
-		if e := new(EndedError); errors.As(err, &e) {
+		if e := new(endedError); errors.As(err, &e) {
 			ended, err = err, nil // the batches before it are stored
 		}
 		return err

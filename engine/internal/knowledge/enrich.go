@@ -35,7 +35,7 @@ import (
 // get such a group in parts.
 //
 // A passage whose addition fails alone stays unenriched, and one build asks about it once. A service that is
-// down, or a spent budget, ends the build (EndedError).
+// down, or a spent budget, ends the build (endedError).
 //
 // An enricher stands for a block; enrich_ask.go takes documents through them in groups and asks for the
 // additions of each.
@@ -46,7 +46,7 @@ const maxContext = 60_000
 
 // Add puts the additions of enrichers into the entries of a document. It returns the contexts to
 // embed in place of the entries' own; nil where nothing enriches.
-func (all Enrichers) Add(entries []sdk.Entry, added []Additions) (contexts []string) {
+func (all Enrichers) Add(entries []sdk.Entry, added []additions) (contexts []string) {
 	if len(all) == 0 {
 		return nil
 	}
@@ -141,9 +141,9 @@ type failedPassage struct {
 // Forecasters forecast the calls of stages that a plan does not ask.
 type Forecasters map[*pipeline.Stage]sdk.EnrichForecaster
 
-// NewEnrichers makes the enrichers of a block from the processes of generation.Start; without
+// newEnrichers makes the enrichers of a block from the processes of generation.Start; without
 // processes, it asks none of them, and counts what they would be asked.
-func NewEnrichers(block *pipeline.Knowledge, processes []generation.Enricher, later *generation.LaterResults) Enrichers {
+func newEnrichers(block *pipeline.Knowledge, processes []generation.Enricher, later *generation.LaterResults) Enrichers {
 	var all Enrichers
 	if later == nil {
 		later = &generation.LaterResults{}
@@ -158,8 +158,8 @@ func NewEnrichers(block *pipeline.Knowledge, processes []generation.Enricher, la
 	return all
 }
 
-// Foresee adds forecasters to the enrichers that a plan does not ask.
-func (all Enrichers) Foresee(by Forecasters) Enrichers {
+// foresee adds forecasters to the enrichers that a plan does not ask.
+func (all Enrichers) foresee(by Forecasters) Enrichers {
 	for _, e := range all {
 		if e.forecaster = by[e.stage]; e.forecaster != nil {
 			e.asks.Forecast = &sdk.Forecast{}
@@ -190,8 +190,8 @@ type Asks struct {
 
 const firstPassages = 3
 
-// Asks returns what services would be asked about the documents so far.
-func (all Enrichers) Asks() (asks []Asks) {
+// asks returns what services would be asked about the documents so far.
+func (all Enrichers) asks() (asks []Asks) {
 	for _, e := range all {
 		if e.process == nil && e.stage.Info.Network {
 			asks = append(asks, e.asks)
@@ -231,8 +231,8 @@ func (e *enricher) count(documents []generation.Document) error {
 	return nil
 }
 
-// CheckNames reports a block whose additions would replace metadata of the source.
-func (all Enrichers) CheckNames(meta sdk.Meta) error {
+// checkNames reports a block whose additions would replace metadata of the source.
+func (all Enrichers) checkNames(meta sdk.Meta) error {
 	for _, e := range all {
 		if _, taken := meta[e.stage.Name]; taken && !e.stage.Lexical {
 			return fmt.Errorf("enrich.%s: with lexical = false additions are kept as metadata under the block's name, and the source has a column %q; give the block another name", e.stage.Name, e.stage.Name)
@@ -249,9 +249,9 @@ func (e *enricher) named(err error) error {
 	return err
 }
 
-// Unenriched returns how many passages of a document lack an addition, and the number and the error
+// unenriched returns how many passages of a document lack an addition, and the number and the error
 // of the first.
-func (all Enrichers) Unenriched(d generation.Document, added []Additions) (count, first int, why error) {
+func (all Enrichers) unenriched(d generation.Document, added []additions) (count, first int, why error) {
 	for i := range d.Chunks {
 		for n, a := range added {
 			if a.failed[i] == nil {
@@ -272,7 +272,7 @@ type group struct {
 	passages  int
 	bytes     int           // of their texts
 	room      int64         // its share of generation.BatchBytes
-	made      [][]Additions // by enricher, then by document
+	made      [][]additions // by enricher, then by document
 	err       error
 	done      chan struct{}
 }
@@ -281,7 +281,7 @@ type group struct {
 // before. begun has a channel for each enricher, closed when the enricher begins; start replaces
 // these by the group's own. An enricher that cannot continue calls end.
 func (g *group) start(ctx, ended context.Context, enrichers Enrichers, begun []chan struct{}, end context.CancelCauseFunc) {
-	g.made, g.done = make([][]Additions, len(enrichers)), make(chan struct{})
+	g.made, g.done = make([][]additions, len(enrichers)), make(chan struct{})
 	var all errgroup.Group
 	for i, e := range enrichers {
 		now := make(chan struct{})
@@ -327,9 +327,9 @@ func (t turn) take(ctx context.Context, slots chan struct{}) error {
 	return nil
 }
 
-func (g *group) each(f func(generation.Document, []Additions) error) error {
+func (g *group) each(f func(generation.Document, []additions) error) error {
 	for i, d := range g.documents {
-		added := make([]Additions, len(g.made))
+		added := make([]additions, len(g.made))
 		for n := range g.made {
 			added[n] = g.made[n][i]
 		}

@@ -16,17 +16,17 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Additions holds what an enricher adds to the passages of a document.
-type Additions struct {
+// additions holds what an enricher adds to the passages of a document.
+type additions struct {
 	passages []sdk.Addition
 	failed   map[int]error // why a passage has no addition
 }
 
 // enrich returns the additions of whole documents. They note passages that fail alone; an error
 // ends the build.
-func (e *enricher) enrich(ctx context.Context, t turn, documents []generation.Document) ([]Additions, error) {
+func (e *enricher) enrich(ctx context.Context, t turn, documents []generation.Document) ([]additions, error) {
 	defer t.taken()
-	made := make([]Additions, len(documents))
+	made := make([]additions, len(documents))
 	for i, d := range documents {
 		made[i].passages = make([]sdk.Addition, len(d.Chunks))
 	}
@@ -61,7 +61,7 @@ func (e *enricher) portion(documents []generation.Document) int {
 
 // work asks for the additions of documents, again where that may help, until the build ends. It divides a call that
 // a passage spoils, so that only that one is lost; the stage then does not see the whole document.
-func (e *enricher) work(ctx context.Context, t turn, documents []generation.Document, made []Additions) error {
+func (e *enricher) work(ctx context.Context, t turn, documents []generation.Document, made []additions) error {
 	type place struct{ document, chunk int }
 	var places []place
 	var passages []sdk.Passage
@@ -153,13 +153,13 @@ func seen(passages []sdk.Passage) [][]string {
 // ended returns the error to end the build with if err ends it, whichever document it came from;
 // nil: the build continues.
 func (e *enricher) ended(err error) error {
-	if ended := new(EndedError); errors.As(err, &ended) {
+	if ended := new(endedError); errors.As(err, &ended) {
 		return err
 	}
 	if code := sdk.CodeOf(err); err == nil || code != sdk.CodeUnavailable && code != sdk.CodeStopped {
 		return nil
 	}
-	return &EndedError{e.named(err)}
+	return &endedError{e.named(err)}
 }
 
 // endBy ends the build if the error of a call, or of one of its rows, demands it.
@@ -175,14 +175,14 @@ func (e *enricher) endBy(t turn, err error) {
 	}
 }
 
-// EndedError says that an enricher cannot continue now, and that a later build can.
-type EndedError struct{ err error }
+// endedError says that an enricher cannot continue now, and that a later build can.
+type endedError struct{ err error }
 
-func (e *EndedError) Error() string {
+func (e *endedError) Error() string {
 	return e.err.Error() + "; its answers are kept: the same command resumes from there"
 }
 
-func (e *EndedError) Unwrap() error { return e.err }
+func (e *endedError) Unwrap() error { return e.err }
 
 // defaultBatch is the most passages per call of a stage that states no batch size.
 const defaultBatch = 256
@@ -192,7 +192,7 @@ const defaultBatch = 256
 //
 // Where an enricher cannot continue, Each asks for no more, but waits for answers under way: they
 // are paid for.
-func (all Enrichers) Each(ctx context.Context, produce func(context.Context, func(generation.Document) error) error, f func(generation.Document, []Additions) error) error {
+func (all Enrichers) Each(ctx context.Context, produce func(context.Context, func(generation.Document) error) error, f func(generation.Document, []additions) error) error {
 	if len(all) == 0 {
 		return produce(ctx, func(d generation.Document) error { return f(d, nil) })
 	}
@@ -225,7 +225,7 @@ func (all Enrichers) Each(ctx context.Context, produce func(context.Context, fun
 			}
 			if failed != nil {
 				stop(failed)
-				if ended := new(EndedError); !errors.As(failed, &ended) {
+				if ended := new(endedError); !errors.As(failed, &ended) {
 					cancel()
 				}
 			}

@@ -166,7 +166,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	if o.Plan {
 		set.Enrichers = nil
 	}
-	job.Enrichers = NewEnrichers(block, set.Enrichers, &job.Later).Foresee(o.Foresee)
+	job.Enrichers = newEnrichers(block, set.Enrichers, &job.Later).foresee(o.Foresee)
 	made, err := buildPatiently(ctx, job, o.Waiting)
 	switch {
 	case err != nil && there:
@@ -290,12 +290,6 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Sto
 	return k, nil
 }
 
-// Unchanged returns an error if the searched generation was removed or changed since Open.
-func (k *Knowledge) Unchanged(ctx context.Context) error {
-	_, _, err := find(ctx, k.store, Stand{k.entries, k.content})
-	return err
-}
-
 // find finds a generation that was made from the content of s.
 func find(ctx context.Context, store generation.Store, s Stand) (have sdk.Collection, note generation.Note, err error) {
 	all, err := store.List(ctx)
@@ -325,8 +319,8 @@ const retryAfter = 300 * time.Millisecond
 func buildPatiently(ctx context.Context, job *BuildJob, waiting func(string, error)) (BuildResult, error) {
 	reported := waiting == nil
 	for tries := 1; ; tries++ {
-		made, err := Build(ctx, job)
-		busy := new(BusyError)
+		made, err := build(ctx, job)
+		busy := new(busyError)
 		if err == nil {
 			return made, nil
 		}

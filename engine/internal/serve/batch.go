@@ -50,12 +50,12 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer
 		return
 	}
 	if !p.Status().Ready {
-		ProblemOf(r.Context(), workspace.Result{}, live.ErrStarting).ServeHTTP(w, r)
+		problemOf(r.Context(), workspace.Result{}, live.ErrStarting).ServeHTTP(w, r)
 		return
 	}
 	body := bufio.NewReaderSize(r.Body, 64<<10)
 	if _, err := body.Peek(1); errors.Is(err, rows.ErrEncoding) { // other errors come again
-		UnreadableBody(err).ServeHTTP(w, r)
+		unreadableBody(err).ServeHTTP(w, r)
 		return
 	}
 	control := http.NewResponseController(w)
@@ -79,7 +79,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer
 	case err == nil:
 		return
 	case b.written == 0 && b.ended != nil:
-		UnreadableBody(err).ServeHTTP(w, r)
+		unreadableBody(err).ServeHTTP(w, r)
 		return
 	}
 	panic(http.ErrAbortHandler) // the answer is incomplete, and the client must notice that
@@ -148,7 +148,7 @@ func (b *batch) write(w io.Writer, control *http.ResponseController) error {
 		}
 		if !ok {
 			if b.written > 0 {
-				return errors.Join(enc.Encode(result.Result{Votes: []result.Vote{}, Error: &result.Failure{Message: "the batch ended early: " + UnreadableBody(b.ended).Detail}}), flush())
+				return errors.Join(enc.Encode(result.Result{Votes: []result.Vote{}, Error: &result.Failure{Message: "the batch ended early: " + unreadableBody(b.ended).Detail}}), flush())
 			}
 			return nil
 		}
@@ -215,9 +215,9 @@ func (s *Server) answerLine(ctx context.Context, p Pipeline, line int, one Item,
 
 func (s *Server) retrieveLine(ctx context.Context, p Pipeline, line int, one Item, err error) any {
 	item := one.item(line)
-	f := Found{ID: item.ID, Candidates: []workspace.Candidate{}}
+	f := found{ID: item.ID, Candidates: []workspace.Candidate{}}
 	if err == nil {
-		f, err = patient(ctx, s, func(ctx context.Context) (Found, error) { return retrieve(ctx, p, item) })
+		f, err = patient(ctx, s, func(ctx context.Context) (found, error) { return retrieve(ctx, p, item) })
 	}
 	if err != nil {
 		f.Error = failure(err)

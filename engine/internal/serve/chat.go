@@ -65,13 +65,13 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
 	defer cancel()
-	var out *EventWriter
+	var out *eventWriter
 	if in.Stream {
-		out = NewEventWriter(w, cancel)
+		out = newEventWriter(w, cancel)
 	}
 	result, err := p.Answer(ctx, workspace.Item{Text: question})
 	begun := in.Stream && out.End()
-	problem := ProblemOf(ctx, result, err)
+	problem := problemOf(ctx, result, err)
 	switch {
 	case problem != nil && begun:
 		out.Send("", refused{refusalOf(problem)})

@@ -220,7 +220,7 @@ func read(r *http.Request) (in chatRequest, question string, refused *refusal) {
 
 // stream sends an answer in chunks.
 type stream struct {
-	to    *EventWriter
+	to    *eventWriter
 	in    chatRequest
 	chunk completion // the fields that all chunks share
 }

@@ -122,7 +122,7 @@ func (s *Server) description() []byte {
 		if op.RequestBody != nil {
 			codes = append(codes, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 		}
-		responses(op.Responses).and(as(ProblemContentType, schema[Problem](s)), codes...)
+		responses(op.Responses).and(as(problemContentType, schema[Problem](s)), codes...)
 	}
 	text, err := json.Marshal(d)
 	if err != nil {

@@ -145,7 +145,7 @@ func differs(s *Server, described *huma.Response, contentType, body string) []er
 	case content == nil && len(described.Content)+len(body) == 0:
 		return nil
 	case content == nil:
-		return []error{NewProblem(0, "there is no content of the type "+kind)}
+		return []error{newProblem(0, "there is no content of the type "+kind)}
 	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
 		return check(content.Schema, body)
 	case kind == linesType:

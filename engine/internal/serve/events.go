@@ -16,8 +16,8 @@ import (
 // pulse is the maximum silence in a stream.
 const pulse = 15 * time.Second
 
-// EventWriter writes events to a client. It is safe for concurrent use.
-type EventWriter struct {
+// eventWriter writes events to a client. It is safe for concurrent use.
+type eventWriter struct {
 	to     http.ResponseWriter
 	cancel func()
 	timer  *time.Timer
@@ -28,17 +28,17 @@ type EventWriter struct {
 	quiet  bool
 }
 
-// NewEventWriter returns a writer. The response begins with the first event, or with a sign of life where there is
+// newEventWriter returns a writer. The response begins with the first event, or with a sign of life where there is
 // none for long. cancel ends the work once the client accepts nothing more.
-func NewEventWriter(to http.ResponseWriter, cancel func()) *EventWriter {
-	w := &EventWriter{to: to, cancel: cancel}
+func newEventWriter(to http.ResponseWriter, cancel func()) *eventWriter {
+	w := &eventWriter{to: to, cancel: cancel}
 	w.mu.Lock() // pulse waits until w.timer is set
 	defer w.mu.Unlock()
 	w.timer = time.AfterFunc(pulse, w.pulse)
 	return w
 }
 
-func (w *EventWriter) pulse() {
+func (w *eventWriter) pulse() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.quiet {
@@ -52,7 +52,7 @@ func (w *EventWriter) pulse() {
 
 // End ends the signs of life, and reports whether the response has begun, so that it is one of events. What is
 // still sent goes with the end of the request.
-func (w *EventWriter) End() (begun bool) {
+func (w *eventWriter) End() (begun bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer.Stop()
@@ -61,7 +61,7 @@ func (w *EventWriter) End() (begun bool) {
 }
 
 // Send sends a value as JSON. With an empty name the event has no name. Until End, the event goes at once.
-func (w *EventWriter) Send(name string, value any) {
+func (w *eventWriter) Send(name string, value any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.start(name)
@@ -75,7 +75,7 @@ func (w *EventWriter) Send(name string, value any) {
 }
 
 // Text sends a line of text as an event without a name.
-func (w *EventWriter) Text(line string) {
+func (w *eventWriter) Text(line string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.start("")
@@ -83,7 +83,7 @@ func (w *EventWriter) Text(line string) {
 }
 
 // flush sends what is written, and ends the work if the client accepts nothing more.
-func (w *EventWriter) flush() {
+func (w *eventWriter) flush() {
 	if !w.quiet {
 		w.failed = w.failed || http.NewResponseController(w.to).Flush() != nil
 	}
@@ -92,7 +92,7 @@ func (w *EventWriter) flush() {
 	}
 }
 
-func (w *EventWriter) begin() {
+func (w *eventWriter) begin() {
 	if w.begun {
 		return
 	}
@@ -102,7 +102,7 @@ func (w *EventWriter) begin() {
 	w.to.Header().Set("X-Accel-Buffering", "no") // makes proxies that know it forward each event at once
 }
 
-func (w *EventWriter) start(name string) {
+func (w *eventWriter) start(name string) {
 	w.begin()
 	if name != "" {
 		w.write("event: " + name + "\n")
@@ -110,7 +110,7 @@ func (w *EventWriter) start(name string) {
 	w.write("data: ")
 }
 
-func (w *EventWriter) write(text string) {
+func (w *eventWriter) write(text string) {
 	if !w.failed {
 		_, err := io.WriteString(w.to, text)
 		w.failed = err != nil

@@ -13,7 +13,7 @@ var errGone = errors.New("gone")
 
 func TestEventWriter(t *testing.T) {
 	rec := httptest.NewRecorder()
-	w := NewEventWriter(rec, func() { t.Error("the client took all") })
+	w := newEventWriter(rec, func() { t.Error("the client took all") })
 	for n := range 2 {
 		w.Send("number", map[string]any{"n": n + 1, "text": "a\n<b>"})
 	}
@@ -35,7 +35,7 @@ func TestEventWriter(t *testing.T) {
 func TestPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
-		w := NewEventWriter(rec, func() { t.Error("the client took all") })
+		w := newEventWriter(rec, func() { t.Error("the client took all") })
 		time.Sleep(pulse - time.Second)
 		w.mu.Lock()
 		if rec.Body.Len() > 0 {
@@ -61,11 +61,11 @@ func (eventsDeaf) WriteString(string) (int, error) { return 0, errGone }
 
 // Where the client goes away, the work ends: with the next event, or with the next sign of life.
 func TestClientGone(t *testing.T) {
-	for name, send := range map[string]func(*EventWriter){"an event": func(w *EventWriter) { w.Send("", 1) }, "silence": func(*EventWriter) { time.Sleep(2 * pulse) }} {
+	for name, send := range map[string]func(*eventWriter){"an event": func(w *eventWriter) { w.Send("", 1) }, "silence": func(*eventWriter) { time.Sleep(2 * pulse) }} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cancelled := false
-				w := NewEventWriter(eventsDeaf{httptest.NewRecorder()}, func() { cancelled = true })
+				w := newEventWriter(eventsDeaf{httptest.NewRecorder()}, func() { cancelled = true })
 				send(w)
 				if w.End(); !cancelled {
 					t.Error("the work goes on for a client that takes nothing")

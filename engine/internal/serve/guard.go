@@ -29,8 +29,8 @@ import (
 // Rejected requests get a problem document (RFC 9457). The Guard knows nothing of pipelines and
 // does not limit how long a handler works.
 
-// Guard checks requests before it passes them to a handler.
-type Guard struct {
+// guard checks requests before it passes them to a handler.
+type guard struct {
 	options  GuardOptions
 	pages    *http.CrossOriginProtection
 	working  chan struct{}
@@ -38,16 +38,16 @@ type Guard struct {
 	inside   http.Handler // behind the check of origins
 }
 
-// ErrSlow says that a body did not arrive in time.
-var ErrSlow = errors.New("the body did not arrive in time")
+// errSlow says that a body did not arrive in time.
+var errSlow = errors.New("the body did not arrive in time")
 
 // bound limits a request's body; a non-nil problem rejects the request.
-func (g *Guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
+func (g *guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return NewProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("the body is packed with %q: send bodies as they are, without a Content-Encoding", coding))
+		return newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("the body is packed with %q: send bodies as they are, without a Content-Encoding", coding))
 	}
 	b := &guardedBody{in: r.Body, control: http.NewResponseController(w), arriving: &g.arriving}
 	if g.options.Streams(r) {
@@ -66,29 +66,29 @@ func (g *Guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
 	return nil
 }
 
-func (g *Guard) large() *Problem { return tooLarge(g.options.Body) }
+func (g *guard) large() *Problem { return tooLarge(g.options.Body) }
 
 func tooLarge(limit int64) *Problem {
-	return NewProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than the %d bytes that this server takes", limit))
+	return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than the %d bytes that this server takes", limit))
 }
 
-// UnreadableBody returns the problem for a body that could not be read to its end.
-func UnreadableBody(err error) *Problem {
+// unreadableBody returns the problem for a body that could not be read to its end.
+func unreadableBody(err error) *Problem {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return tooLarge(large.Limit)
-	case errors.Is(err, ErrSlow):
-		return NewProblem(http.StatusRequestTimeout, ErrSlow.Error())
+	case errors.Is(err, errSlow):
+		return newProblem(http.StatusRequestTimeout, errSlow.Error())
 	case errors.Is(err, rows.ErrEncoding):
-		return NewProblem(http.StatusUnsupportedMediaType, "the body cannot be read: "+err.Error())
+		return newProblem(http.StatusUnsupportedMediaType, "the body cannot be read: "+err.Error())
 	}
-	return NewProblem(http.StatusBadRequest, "the body ends before it is whole")
+	return newProblem(http.StatusBadRequest, "the body ends before it is whole")
 }
 
 // expect limits the time for a whole body to arrive, even if no handler reads it: the server reads
 // the rest of the body before it answers.
-func (g *Guard) expect(w *writer, r *http.Request) {
+func (g *guard) expect(w *writer, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		_ = w.control.SetReadDeadline(time.Now().Add(g.options.Arrive)) // fails only for recorders of tests
 	}
@@ -99,7 +99,7 @@ func (g *Guard) expect(w *writer, r *http.Request) {
 const patience = 500 * time.Millisecond
 
 // enter takes a place among the simultaneous requests. It returns false if there is none.
-func (g *Guard) enter(ctx context.Context) bool {
+func (g *guard) enter(ctx context.Context) bool {
 	select {
 	case g.working <- struct{}{}:
 		return true
@@ -195,7 +195,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	if err != nil {
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			err = ErrSlow
+			err = errSlow
 		case errors.Is(err, io.EOF):
 			_ = b.control.SetReadDeadline(time.Time{})
 		}
@@ -207,7 +207,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 func (b *guardedBody) Close() error { return b.in.Close() }
 
 // callers admits requests with a token, limits their number at a time, and limits their bodies.
-func (g *Guard) callers(h http.Handler) http.Handler {
+func (g *guard) callers(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if slices.Contains(g.options.Public, r.URL.Path) {
 			r.Body = http.NoBody
@@ -216,11 +216,11 @@ func (g *Guard) callers(h http.Handler) http.Handler {
 		}
 		if t := g.options.Tokens; t != nil && !t.admit(r.Header.Get("Authorization")) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="racflow"`)
-			NewProblem(http.StatusUnauthorized, "send a valid token as Authorization: Bearer TOKEN").ServeHTTP(w, r)
+			newProblem(http.StatusUnauthorized, "send a valid token as Authorization: Bearer TOKEN").ServeHTTP(w, r)
 			return
 		}
 		if !g.enter(r.Context()) {
-			p := NewProblem(http.StatusTooManyRequests, "as many requests as this server takes at a time are under way")
+			p := newProblem(http.StatusTooManyRequests, "as many requests as this server takes at a time are under way")
 			p.RetryAfter = time.Second
 			p.ServeHTTP(w, r)
 			return
@@ -264,8 +264,8 @@ type RequestSeen struct {
 	Took   time.Duration
 }
 
-// Defaults replaces zero values by the defaults.
-func (o GuardOptions) Defaults() GuardOptions {
+// defaults replaces zero values by the defaults.
+func (o GuardOptions) defaults() GuardOptions {
 	o.Concurrency = cmp.Or(o.Concurrency, 1024)
 	o.Body = cmp.Or(o.Body, 4<<20)
 	o.Header = cmp.Or(o.Header, 10*time.Second)
@@ -284,10 +284,10 @@ func (o GuardOptions) Defaults() GuardOptions {
 	return o
 }
 
-// NewGuard puts a guard before a handler. An invalid origin is an error.
-func NewGuard(h http.Handler, o GuardOptions) (*Guard, error) {
-	o = o.Defaults()
-	g := &Guard{options: o, pages: http.NewCrossOriginProtection(), working: make(chan struct{}, o.Concurrency), arriving: arrivals{waiting: map[*guardedBody]bool{}}}
+// newGuard puts a guard before a handler. An invalid origin is an error.
+func newGuard(h http.Handler, o GuardOptions) (*guard, error) {
+	o = o.defaults()
+	g := &guard{options: o, pages: http.NewCrossOriginProtection(), working: make(chan struct{}, o.Concurrency), arriving: arrivals{waiting: map[*guardedBody]bool{}}}
 	for _, origin := range o.Origins {
 		if err := g.pages.AddTrustedOrigin(origin); err != nil {
 			return nil, fmt.Errorf("%q is no origin: write it as https://example.com: %w", origin, err)
@@ -304,7 +304,7 @@ func NewGuard(h http.Handler, o GuardOptions) (*Guard, error) {
 }
 
 // ServeHTTP implements http.Handler.
-func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
 	r, end := g.options.Watch(r)
 	out := newWriter(w, g.options.Stall)
@@ -320,17 +320,17 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if out.status != 0 { // the answer has begun: the client must see that it is cut off
 				panic(http.ErrAbortHandler)
 			}
-			NewProblem(http.StatusInternalServerError, "racflow could not serve this request: its log says why").ServeHTTP(out, r)
+			newProblem(http.StatusInternalServerError, "racflow could not serve this request: its log says why").ServeHTTP(out, r)
 		}
 	}()
 	g.expect(out, r)
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	if !g.options.known(r) {
-		NewProblem(http.StatusMisdirectedRequest, fmt.Sprintf("the Host %q is none of this server's: call it by its address, or start it with that name", r.Host)).ServeHTTP(out, r)
+		newProblem(http.StatusMisdirectedRequest, fmt.Sprintf("the Host %q is none of this server's: call it by its address, or start it with that name", r.Host)).ServeHTTP(out, r)
 		return
 	}
 	if err := g.pages.Check(r); err != nil {
-		NewProblem(http.StatusForbidden, "web pages of another origin may not call this server, unless it was started with their origin").ServeHTTP(out, r)
+		newProblem(http.StatusForbidden, "web pages of another origin may not call this server, unless it was started with their origin").ServeHTTP(out, r)
 		return
 	}
 	g.inside.ServeHTTP(out, r)

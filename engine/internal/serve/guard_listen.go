@@ -119,10 +119,10 @@ func Listen(n Network, tokens *Tokens) (net.Listener, error) {
 	return l, nil
 }
 
-// NewServer returns a server that closes connections without timely traffic. Bodies and answers
+// newServer returns a server that closes connections without timely traffic. Bodies and answers
 // have their own deadlines (GuardOptions).
-func NewServer(h http.Handler, o GuardOptions) *http.Server {
-	o = o.Defaults()
+func newServer(h http.Handler, o GuardOptions) *http.Server {
+	o = o.defaults()
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: o.Header, IdleTimeout: o.Idle, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), // invalid traffic from strangers is only a debug message
@@ -132,8 +132,8 @@ func NewServer(h http.Handler, o GuardOptions) *http.Server {
 // headerBytes is the maximum size of a request's headers; the server answers larger ones with 431.
 const headerBytes = 32 << 10
 
-// ProblemContentType is the content type of a Problem.
-const ProblemContentType = "application/problem+json"
+// problemContentType is the content type of a Problem.
+const problemContentType = "application/problem+json"
 
 // Problem is the answer to a request that cannot be served (RFC 9457). Its type is "about:blank",
 // so the status alone classifies it.
@@ -143,20 +143,20 @@ type Problem struct {
 	Detail string `json:"detail,omitempty" doc:"What is wrong with this request, and what to do about it"`
 	Stage  string `json:"stage,omitempty" doc:"The stage that failed, such as sample.linear"`
 	// Errors list the mistakes in a body of the wrong form.
-	Errors []ProblemDetail `json:"errors,omitempty" doc:"What of the body or the parameters does not have the right form"`
+	Errors []problemDetail `json:"errors,omitempty" doc:"What of the body or the parameters does not have the right form"`
 
 	// RetryAfter is when another attempt makes sense; 0: unknown.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// ProblemDetail is one mistake in a request.
-type ProblemDetail struct {
+// problemDetail is one mistake in a request.
+type problemDetail struct {
 	Message  string `json:"message"`
 	Location string `json:"location,omitempty" doc:"Such as body.text"`
 }
 
-// NewProblem returns a Problem with the usual title of its status.
-func NewProblem(status int, detail string) *Problem {
+// newProblem returns a Problem with the usual title of its status.
+func newProblem(status int, detail string) *Problem {
 	return &Problem{Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
@@ -176,7 +176,7 @@ func (p *Problem) GetHeaders() http.Header {
 }
 
 // ContentType returns the content type of a problem, whatever that of the response would be.
-func (p *Problem) ContentType(string) string { return ProblemContentType }
+func (p *Problem) ContentType(string) string { return problemContentType }
 
 // ServeHTTP answers any request with the problem.
 func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -186,7 +186,7 @@ func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Del("Content-Length")
-	writeJSON(w, ProblemContentType, p.Status, p)
+	writeJSON(w, problemContentType, p.Status, p)
 }
 
 // writeJSON answers with a value.

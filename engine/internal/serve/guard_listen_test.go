@@ -85,7 +85,7 @@ func TestRenewedCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := NewServer(http.HandlerFunc(echo), GuardOptions{})
+	server := newServer(http.HandlerFunc(echo), GuardOptions{})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -26,15 +26,15 @@ const token = "0123456789abcdef"
 func echo(w http.ResponseWriter, r *http.Request) {
 	content, err := io.ReadAll(r.Body)
 	if err != nil {
-		UnreadableBody(err).ServeHTTP(w, r)
+		unreadableBody(err).ServeHTTP(w, r)
 		return
 	}
 	_, _ = w.Write(content)
 }
 
-func guarded(t *testing.T, h http.HandlerFunc, o GuardOptions) *Guard {
+func guarded(t *testing.T, h http.HandlerFunc, o GuardOptions) *guard {
 	t.Helper()
-	return must.Get(NewGuard(h, o))(t)
+	return must.Get(newGuard(h, o))(t)
 }
 
 // replace writes a file beside its place first, as who replaces it at once.
@@ -133,7 +133,7 @@ func TestGuard(t *testing.T) {
 			}
 		})
 	}
-	if _, err := NewGuard(http.NotFoundHandler(), GuardOptions{Origins: []string{"page.test"}}); err == nil {
+	if _, err := newGuard(http.NotFoundHandler(), GuardOptions{Origins: []string{"page.test"}}); err == nil {
 		t.Error("an origin without a scheme is taken")
 	}
 }
@@ -320,7 +320,7 @@ func TestSlow(t *testing.T) {
 func connect(t *testing.T, h http.HandlerFunc, o GuardOptions) net.Conn {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	server := NewServer(guarded(t, h, o), o)
+	server := newServer(guarded(t, h, o), o)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

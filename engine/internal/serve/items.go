@@ -42,8 +42,8 @@ func (i Item) item(line int) workspace.Item {
 	return workspace.Item{ID: i.ID, Text: i.Text, Label: i.Label, Meta: sdk.Meta(i.Meta)}
 }
 
-// Found has the candidates retrieved for an item.
-type Found struct {
+// found has the candidates retrieved for an item.
+type found struct {
 	ID         string                `json:"id"`
 	Candidates []workspace.Candidate `json:"candidates" doc:"Best first"`
 	Error      *result.Failure       `json:"error,omitempty" doc:"In batches: why there are no candidates"`
@@ -73,14 +73,14 @@ func (s *Server) items() {
 		r, err := p.Answer(ctx, in.Body.item(1))
 		return respond(ctx, r, r, err)
 	})
-	find := operation[Found](s, "retrieve", "Return what the last retrieve or rerank stage leaves for an item", s.retrieveLine)
+	find := operation[found](s, "retrieve", "Return what the last retrieve or rerank stage leaves for an item", s.retrieveLine)
 	huma.Register(s.api, find, func(ctx context.Context, in *itemRequest) (*huma.StreamResponse, error) {
 		p := s.pipelines.Named(in.Name)
 		if p == nil {
 			return nil, unknown(in.Name)
 		}
 		if len(p.Definition().Knowledge()) == 0 {
-			return nil, NewProblem(http.StatusNotFound, "the pipeline "+in.Name+" retrieves nothing: it has no retrieve block that is used")
+			return nil, newProblem(http.StatusNotFound, "the pipeline "+in.Name+" retrieves nothing: it has no retrieve block that is used")
 		}
 		ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 		defer cancel()
@@ -90,8 +90,8 @@ func (s *Server) items() {
 }
 
 // retrieve calls the pipeline's Retrieve, and puts an error of the item into its result.
-func retrieve(ctx context.Context, p Pipeline, item workspace.Item) (Found, error) {
-	f := Found{ID: item.ID, Candidates: []workspace.Candidate{}}
+func retrieve(ctx context.Context, p Pipeline, item workspace.Item) (found, error) {
+	f := found{ID: item.ID, Candidates: []workspace.Candidate{}}
 	if err := item.Row(1).Err; err != nil {
 		return f, &result.Failure{Message: err.Error()}
 	}
@@ -135,7 +135,7 @@ func operation[Result any](s *Server, verb, summary string, answer lineAnswer) h
 
 // respond answers with a value, or with the problem in the result.
 func respond(ctx context.Context, value any, r workspace.Result, err error) (*huma.StreamResponse, error) {
-	if p := ProblemOf(ctx, r, err); p != nil {
+	if p := problemOf(ctx, r, err); p != nil {
 		return nil, p
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
@@ -149,7 +149,7 @@ func respond(ctx context.Context, value any, r workspace.Result, err error) (*hu
 func readJSON(r *http.Request) ([]byte, *Problem) {
 	content, err := io.ReadAll(r.Body)
 	if err != nil {
-		return nil, UnreadableBody(err)
+		return nil, unreadableBody(err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(content))
 	kind, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -159,7 +159,7 @@ func readJSON(r *http.Request) ([]byte, *Problem) {
 		return content, nil
 	}
 	line, begins := bytes.Count(content[:at], []byte("\n"))+1, bytes.LastIndexByte(content[:at], '\n')+1
-	return nil, NewProblem(http.StatusBadRequest, fmt.Sprintf("the body is not JSON: line %d, column %d: %v", line, column(content[begins:], at-begins), err))
+	return nil, newProblem(http.StatusBadRequest, fmt.Sprintf("the body is not JSON: line %d, column %d: %v", line, column(content[begins:], at-begins), err))
 }
 
 // column returns the number of the character that a byte of a line belongs to.
@@ -211,14 +211,14 @@ func accepts(header, wanted string) bool {
 // part, which may be long.
 func init() {
 	huma.NewError = func(status int, text string, found ...error) huma.StatusError {
-		p := NewProblem(status, text)
+		p := newProblem(status, text)
 		for _, err := range found {
 			var detail *huma.ErrorDetail
 			switch {
 			case errors.As(err, &detail):
-				p.Errors = append(p.Errors, ProblemDetail{Message: detail.Message, Location: detail.Location})
+				p.Errors = append(p.Errors, problemDetail{Message: detail.Message, Location: detail.Location})
 			case err != nil:
-				p.Errors = append(p.Errors, ProblemDetail{Message: err.Error()})
+				p.Errors = append(p.Errors, problemDetail{Message: err.Error()})
 			}
 		}
 		return p
@@ -226,9 +226,9 @@ func init() {
 	huma.DefaultArrayNullable = false // a list without elements is sent as []
 }
 
-// ProblemOf returns why an item has no answer, from its result or err; nil: it has one. All
+// problemOf returns why an item has no answer, from its result or err; nil: it has one. All
 // interfaces of a server use it.
-func ProblemOf(ctx context.Context, r workspace.Result, err error) *Problem {
+func problemOf(ctx context.Context, r workspace.Result, err error) *Problem {
 	var failed *result.Failure
 	var stage *outcome.Failure
 	switch {
@@ -239,9 +239,9 @@ func ProblemOf(ctx context.Context, r workspace.Result, err error) *Problem {
 	case errors.Is(err, live.ErrStarting):
 		return later(http.StatusServiceUnavailable, 2*time.Second, "the pipeline is starting: GET /readyz says when it is ready")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return NewProblem(http.StatusGatewayTimeout, "the answer took longer than this server waits for one")
+		return newProblem(http.StatusGatewayTimeout, "the answer took longer than this server waits for one")
 	case errors.Is(err, context.Canceled), ctx.Err() != nil:
-		return NewProblem(http.StatusServiceUnavailable, "the server is ending")
+		return newProblem(http.StatusServiceUnavailable, "the server is ending")
 	case errors.As(err, &failed), errors.As(err, &stage):
 		failed = failure(err)
 	case err != nil:
@@ -249,7 +249,7 @@ func ProblemOf(ctx context.Context, r workspace.Result, err error) *Problem {
 	default:
 		failed = r.Error
 	}
-	p := NewProblem(http.StatusUnprocessableEntity, failed.Error())
+	p := newProblem(http.StatusUnprocessableEntity, failed.Error())
 	if p.Stage = failed.Stage; p.Stage != "" {
 		p.Status, p.Title = http.StatusBadGateway, http.StatusText(http.StatusBadGateway)
 	}
@@ -257,17 +257,17 @@ func ProblemOf(ctx context.Context, r workspace.Result, err error) *Problem {
 }
 
 func later(status int, after time.Duration, detail string) *Problem {
-	p := NewProblem(status, detail)
+	p := newProblem(status, detail)
 	p.RetryAfter = after
 	return p
 }
 
 func unknown(name string) *Problem {
-	return NewProblem(http.StatusNotFound, "there is no pipeline "+name+": GET /v1/pipelines lists those that there are")
+	return newProblem(http.StatusNotFound, "there is no pipeline "+name+": GET /v1/pipelines lists those that there are")
 }
 
-// Event reports what a stage did for an item.
-type Event struct {
+// event reports what a stage did for an item.
+type event struct {
 	Stage      string                `json:"stage" doc:"Such as retrieve.neighbours"`
 	Seconds    float64               `json:"seconds" doc:"How long it took"`
 	Candidates []workspace.Candidate `json:"candidates,omitempty" doc:"What it left to those below it, best first"`
@@ -281,12 +281,12 @@ func (s *Server) stream(p Pipeline, item workspace.Item) *huma.StreamResponse {
 		r, w := humago.Unwrap(hc)
 		ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
 		defer cancel()
-		out := NewEventWriter(w, cancel)
+		out := newEventWriter(w, cancel)
 		answered, failed := p.Follow(ctx, item, func(e live.Event) {
-			out.Send("stage", Event{e.Stage, e.Took.Seconds(), e.Candidates, e.Votes, e.Skipped})
+			out.Send("stage", event{e.Stage, e.Took.Seconds(), e.Candidates, e.Votes, e.Skipped})
 		})
 		begun := out.End()
-		problem := ProblemOf(ctx, answered, failed)
+		problem := problemOf(ctx, answered, failed)
 		switch {
 		case problem == nil:
 			out.Send("result", answered)
@@ -304,7 +304,7 @@ func (s *Server) events() map[string]*huma.MediaType {
 	for _, kind := range []struct {
 		name string
 		data *huma.Schema
-	}{{"stage", schema[Event](s)}, {"result", schema[workspace.Result](s)}, {"error", schema[Problem](s)}} {
+	}{{"stage", schema[event](s)}, {"result", schema[workspace.Result](s)}, {"error", schema[Problem](s)}} {
 		kinds = append(kinds, &huma.Schema{Type: huma.TypeObject, Required: []string{"event", "data"}, Properties: map[string]*huma.Schema{
 			"event": {Type: huma.TypeString, Enum: []any{kind.name}},
 			"data":  kind.data,

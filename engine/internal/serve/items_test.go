@@ -93,7 +93,7 @@ func TestStatus(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &problem); err != nil || problem.Status != test.status || problem.Title == "" || !strings.Contains(text, test.want) || len(text) > 1000 {
 				t.Errorf("%v\n%s", err, text)
 			}
-			if got := response.Header.Get("Content-Type"); got != ProblemContentType {
+			if got := response.Header.Get("Content-Type"); got != problemContentType {
 				t.Errorf("it is %s", got)
 			}
 		})

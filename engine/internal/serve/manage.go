@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
 )
 
-// Info describes a pipeline and its state.
-type Info struct {
+// info describes a pipeline and its state.
+type info struct {
 	Name       string             `json:"name"`
 	Answers    journal.AnswerKind `json:"answers,omitempty" enum:"labels,texts,passages" doc:"What it answers with; unknown before it has started"`
 	Labels     []string           `json:"labels,omitempty" doc:"All that it can answer; in GET /v1/pipelines/NAME alone"`
@@ -26,22 +26,22 @@ type Info struct {
 	Error      string             `json:"error,omitempty" doc:"Why the file or what it reads cannot be used since it changed: what it was before answers"`
 	Waiting    int                `json:"waiting" doc:"Items that wait"`
 	Working    int                `json:"working" doc:"Items that are under way"`
-	Knowledge  []Knowledge        `json:"knowledge" doc:"What is searched"`
+	Knowledge  []knowledge        `json:"knowledge" doc:"What is searched"`
 }
 
-// Knowledge describes a generation of knowledge that is searched.
-type Knowledge struct {
+// knowledge describes a generation of knowledge that is searched.
+type knowledge struct {
 	Name       string `json:"name"`
 	Collection string `json:"collection"`
 	Content    string `json:"content" doc:"Hash of what it was made from"`
 	Attached   bool   `json:"attached,omitempty" doc:"Another program makes it: its rows may change under one hash"`
 }
 
-func describe(p Pipeline, labels bool) Info {
+func describe(p Pipeline, labels bool) info {
 	st := p.Status()
-	i := Info{
+	i := info{
 		Name: p.Name(), Answers: st.Answers, Ready: st.Ready, Rebuilding: st.Rebuilding, Error: st.Error,
-		Waiting: st.Waiting, Working: st.Working, Knowledge: []Knowledge{},
+		Waiting: st.Waiting, Working: st.Working, Knowledge: []knowledge{},
 	}
 	if !st.Since.IsZero() {
 		i.Since = &st.Since
@@ -50,20 +50,20 @@ func describe(p Pipeline, labels bool) Info {
 		i.Labels = st.Labels
 	}
 	for _, k := range st.Knowledge {
-		i.Knowledge = append(i.Knowledge, Knowledge{k.Name, k.Collection, k.Content, k.Attached})
+		i.Knowledge = append(i.Knowledge, knowledge{k.Name, k.Collection, k.Content, k.Attached})
 	}
 	return i
 }
 
 type listed struct {
 	Body struct {
-		Pipelines []Info `json:"pipelines"`
+		Pipelines []info `json:"pipelines"`
 	}
 }
 
 type one struct {
 	Status int
-	Body   Info
+	Body   info
 }
 
 // management registers the routes that list and rebuild pipelines.
@@ -73,7 +73,7 @@ func (s *Server) management() {
 		Errors: []int{http.StatusInternalServerError},
 	}, func(context.Context, *struct{}) (*listed, error) {
 		out := &listed{}
-		out.Body.Pipelines = []Info{}
+		out.Body.Pipelines = []info{}
 		for _, p := range s.pipelines() {
 			out.Body.Pipelines = append(out.Body.Pipelines, describe(p, false))
 		}
@@ -95,7 +95,7 @@ func (s *Server) management() {
 		OperationID: "rebuild", Method: http.MethodPost, Path: "/v1/pipelines/{name}/rebuild", Summary: "Bring the knowledge of a pipeline up to date", Tags: []string{"pipelines"},
 		Description: "The knowledge is built in the background, and answers when it is complete. Until then the older one does.",
 		Errors:      []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
-		Responses:   responses{}.and(as("application/json", schema[Info](s)), http.StatusAccepted),
+		Responses:   responses{}.and(as("application/json", schema[info](s)), http.StatusAccepted),
 	}, func(ctx context.Context, in *struct {
 		Name string `path:"name"`
 		Wait bool   `query:"wait" doc:"Answer when it is complete"`
@@ -110,9 +110,9 @@ func (s *Server) management() {
 		}
 		if err := p.Rebuild(ctx); err != nil {
 			if ctx.Err() != nil {
-				return nil, NewProblem(http.StatusServiceUnavailable, "the server is ending")
+				return nil, newProblem(http.StatusServiceUnavailable, "the server is ending")
 			}
-			return nil, NewProblem(http.StatusConflict, "what answers stays as it was: "+err.Error())
+			return nil, newProblem(http.StatusConflict, "what answers stays as it was: "+err.Error())
 		}
 		return &one{http.StatusOK, describe(p, false)}, nil
 	})

@@ -112,7 +112,7 @@ func (f mcpFace) call(ctx context.Context, r *protocol.CallToolRequest, p Pipeli
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	result, err := p.Follow(ctx, workspace.Item{Text: in.Text}, f.progress(ctx, r))
-	if problem := ProblemOf(ctx, result, err); problem != nil {
+	if problem := problemOf(ctx, result, err); problem != nil {
 		return nil, nil, problem // the library converts it to a result with isError
 	}
 	return &protocol.CallToolResult{Content: []protocol.Content{&protocol.TextContent{Text: text(result)}}}, result, nil

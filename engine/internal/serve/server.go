@@ -28,7 +28,7 @@ type Server struct {
 	options   Options
 	mux       *routes
 	api       huma.API
-	guard     *Guard
+	guard     *guard
 
 	ending chan struct{} // closed when the server begins to end
 	end    func()
@@ -42,7 +42,7 @@ type Server struct {
 
 // health registers the routes that report the server's state.
 func (s *Server) health() {
-	state := as("application/json", schema[Health](s))
+	state := as("application/json", schema[health](s))
 	s.get("/healthz", "health", "server", "Say that the process answers", responses{}.and(state, http.StatusOK), func(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, "ok") })
 	s.get("/readyz", "ready", "server", "Say whether all pipelines answer", responses{}.and(state, http.StatusOK, http.StatusServiceUnavailable), func(w http.ResponseWriter, _ *http.Request) {
 		select {
@@ -64,14 +64,14 @@ func (s *Server) health() {
 	}
 }
 
-// Health is the state of the server.
-type Health struct {
+// health is the state of the server.
+type health struct {
 	Status string `json:"status" enum:"ok,ready,starting,ending"`
 }
 
 func writeStatus(w http.ResponseWriter, code int, status string) {
 	w.Header().Set("Cache-Control", "no-store")
-	writeJSON(w, "application/json", code, Health{status})
+	writeJSON(w, "application/json", code, health{status})
 }
 
 // cutOff is how long cancelled requests may take to end after the grace period.
@@ -87,7 +87,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		defer s.mu.Unlock()
 		s.stop()
 	}()
-	server := NewServer(s.guard, s.options.Guard)
+	server := newServer(s.guard, s.options.Guard)
 	server.BaseContext = func(net.Listener) context.Context { return s.life }
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
@@ -186,7 +186,7 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 	o.Guard.Watch = s.watch(o.Telemetry)
 	s.options = o
 	var err error
-	if s.guard, err = NewGuard(http.HandlerFunc(s.route), o.Guard); err != nil {
+	if s.guard, err = newGuard(http.HandlerFunc(s.route), o.Guard); err != nil {
 		return nil, err
 	}
 	s.api = humago.New(s.mux, huma.Config{
@@ -215,10 +215,10 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if allowed == nil {
-		NewProblem(http.StatusNotFound, "there is nothing under this path: GET /openapi.json says what there is").ServeHTTP(w, r)
+		newProblem(http.StatusNotFound, "there is nothing under this path: GET /openapi.json says what there is").ServeHTTP(w, r)
 		return
 	}
 	allow := strings.Join(allowed, ", ")
 	w.Header().Set("Allow", allow)
-	NewProblem(http.StatusMethodNotAllowed, "this path takes "+allow).ServeHTTP(w, r)
+	newProblem(http.StatusMethodNotAllowed, "this path takes "+allow).ServeHTTP(w, r)
 }

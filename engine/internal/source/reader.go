@@ -373,16 +373,6 @@ func (r *Reader) Next() (Row, error) {
 	}
 }
 
-// Place returns Row.Place of an earlier row by its line in the source.
-func (r *Reader) Place(line int) (file string, n int) {
-	if r.files == nil {
-		return "", line
-	}
-	i, _ := slices.BinarySearch(r.before, line) // its file begins before the line
-	i = max(i-1, 0)
-	return r.files[i], line - r.before[i]
-}
-
 // turn closes the current file at its end, and opens the next one.
 func (r *Reader) turn() error {
 	r.columns = merged(r.columns, r.at.columns())

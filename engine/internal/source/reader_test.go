@@ -39,8 +39,8 @@ func TestGlob(t *testing.T) {
 	lines := map[int]bool{}
 	for _, row := range rows {
 		file, line := row.Place()
-		if again, n := r.Place(row.Line); again != file || n != line || lines[row.Line] {
-			t.Errorf("line %d is %s:%d and %s:%d, or came before", row.Line, file, line, again, n)
+		if lines[row.Line] {
+			t.Errorf("line %d, %s:%d, came before", row.Line, file, line)
 		}
 		lines[row.Line] = true
 		got = append(got, fmt.Sprintf("%s:%d %s %s %v %v", filepath.Base(file), line, row.Text, row.Label, row.Meta, row.Err))

@@ -97,9 +97,9 @@ func (p *Pipeline) calibrates(c *stage.Calibration, input bool) (bool, error) {
 	case !input || !p.rereadable():
 		return false, nil
 	case !slices.ContainsFunc(c.Voters, func(s *pipeline.Stage) bool { return !free(s) }):
-		return p.Reaches(int64(c.Rows)) // it takes no longer than the items
+		return p.reaches(int64(c.Rows)) // it takes no longer than the items
 	}
-	return p.Reaches(int64(few * c.Rows))
+	return p.reaches(int64(few * c.Rows))
 }
 
 // free reports whether the calls of a voter and its fallbacks cost nothing: they have a price of 0 or,

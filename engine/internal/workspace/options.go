@@ -170,9 +170,9 @@ func unknown(names []string) []source.Field {
 	return all
 }
 
-// Reaches reports whether a run over the input can have at least n results. It returns true for an
+// reaches reports whether a run over the input can have at least n results. It returns true for an
 // input that can be read only once, since nobody knows.
-func (p *Pipeline) Reaches(n int64) (bool, error) {
+func (p *Pipeline) reaches(n int64) (bool, error) {
 	if !p.rereadable() {
 		return true, nil
 	}

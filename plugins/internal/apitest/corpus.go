@@ -43,8 +43,8 @@ func (c Corpus) Vector() []float32 {
 	return x
 }
 
-// EntryID is the id of entry number n.
-func EntryID(n int) string { return fmt.Sprintf("entry-%07d", n) }
+// entryID is the id of entry number n.
+func entryID(n int) string { return fmt.Sprintf("entry-%07d", n) }
 
 // EntryLabel is one of 150.
 func EntryLabel(n int) string { return fmt.Sprintf("label-%03d", n) }
@@ -59,7 +59,7 @@ func (c Corpus) Entries(first, n int) []sdk.Entry {
 			hash[j] = byte(c.Random.Uint32())
 		}
 		batch[i] = sdk.Entry{
-			ID: EntryID(first + i), Text: c.Text(c.shortest + c.Random.IntN(c.longest-c.shortest+1)), Label: EntryLabel(c.Random.IntN(150)),
+			ID: entryID(first + i), Text: c.Text(c.shortest + c.Random.IntN(c.longest-c.shortest+1)), Label: EntryLabel(c.Random.IntN(150)),
 			Hash: hash, Vector: c.Vector(), Meta: sdk.Meta{"page": float64(c.Random.IntN(1000))},
 		}
 	}

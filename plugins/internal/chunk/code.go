@@ -35,7 +35,7 @@ type codeConfig struct {
 
 // Code describes the chunker.
 func Code() sdk.Stage {
-	return sdk.ChunkStage("code", "Cuts source code by its declarations, in languages with braces or indentation.", openCode, sdk.Revision(Revision), sdk.PreferBatch(16), sdk.Validates(codeConfig.check))
+	return sdk.ChunkStage("code", "Cuts source code by its declarations, in languages with braces or indentation.", openCode, sdk.Revision(revision), sdk.PreferBatch(16), sdk.Validates(codeConfig.check))
 }
 
 // check reports the errors that tags cannot find.
@@ -53,7 +53,7 @@ func openCode(_ context.Context, _ sdk.Setup, c codeConfig) (sdk.Chunker, error)
 			l = syntax.LanguageOf(d)
 		}
 		if l == nil {
-			return Chunks(Splitter{Size: c.Size, Breaks: Prose()}.Split(x, 0, len(d.Text)))
+			return chunks(splitter{Size: c.Size, Breaks: prose()}.split(x, 0, len(d.Text)))
 		}
 		f := file{File: l.Read(d.Text), text: x, size: c.Size}
 		f.cut(f.Units(), 0, nil, true)
@@ -115,8 +115,8 @@ func (f *file) cut(units []syntax.Unit, start int, within []string, declared boo
 
 // split cuts what has no units.
 func (f *file) split(s Span, within []string) {
-	breaks := []Break{Paragraphs, Lines, Words}
-	for _, part := range (Splitter{Size: f.size, Breaks: breaks}).Split(f.text, s.Start, s.End) {
+	breaks := []Break{paragraphs, lines, Words}
+	for _, part := range (splitter{Size: f.size, Breaks: breaks}).split(f.text, s.Start, s.End) {
 		f.pieces = append(f.pieces, piece{Span: part, within: within})
 	}
 }
@@ -134,7 +134,7 @@ func (f *file) chunks() []sdk.Chunk {
 		if d := f.declaration(f.pieces[i:next]); d != "" {
 			c.Meta = sdk.Meta{"declaration": d}
 		}
-		if n := len(out); n > 0 && f.text.Blank(c.Start, c.End) {
+		if n := len(out); n > 0 && f.text.blank(c.Start, c.End) {
 			out[n-1].End = c.End
 		} else {
 			out = append(out, c)

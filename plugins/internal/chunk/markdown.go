@@ -41,7 +41,7 @@ func Markdown() sdk.Stage {
 func openMarkdown(_ context.Context, _ sdk.Setup, c SizeConfig) (sdk.Chunker, error) {
 	return c.Chunker(func(d *sdk.Document, x *SpanText) []sdk.Chunk {
 		if d.Meta["format"] == "code" { // a comment that begins with # is no heading
-			return Chunks(Splitter{Size: c.Size, Breaks: Prose()}.Split(x, 0, len(d.Text)))
+			return chunks(splitter{Size: c.Size, Breaks: prose()}.split(x, 0, len(d.Text)))
 		}
 		p := packer{text: x, size: c.Size, sections: support.ReadSections(d.Text)}
 		return p.chunks()
@@ -125,11 +125,11 @@ func (p *packer) cut(i int) {
 
 // split cuts one block, with the heading before it.
 func (p *packer) split(start int, b support.Block, of int) {
-	s := Splitter{Size: p.size, Breaks: Prose(), Tables: TableOf(b)}
+	s := splitter{Size: p.size, Breaks: prose(), Tables: tableOf(b)}
 	if b.Kind == support.LineBlock {
-		s.Breaks = []Break{Lines, SentenceBreaks, Words}
+		s.Breaks = []Break{lines, sentenceBreaks, Words}
 	}
-	for _, c := range s.Chunks(p.text, start, b.End) {
+	for _, c := range s.chunks(p.text, start, b.End) {
 		p.add(c, of)
 	}
 }
@@ -138,7 +138,7 @@ func (p *packer) split(start int, b support.Block, of int) {
 func (p *packer) add(c sdk.Chunk, of int) {
 	if len(p.out) > 0 {
 		c.Start = p.out[len(p.out)-1].End
-		if p.text.Blank(c.Start, c.End) {
+		if p.text.blank(c.Start, c.End) {
 			p.out[len(p.out)-1].End = c.End
 			return
 		}

@@ -39,13 +39,13 @@ func Recursive() sdk.Stage {
 }
 
 func openRecursive(_ context.Context, _ sdk.Setup, c recursiveConfig) (sdk.Chunker, error) {
-	split := Splitter{Size: c.Size, Overlap: c.Overlap, Breaks: breaksOf(c.Separators)}
+	split := splitter{Size: c.Size, Overlap: c.Overlap, Breaks: breaksOf(c.Separators)}
 	return c.Chunker(func(d *sdk.Document, x *SpanText) []sdk.Chunk {
 		split := split
 		if d.Meta["format"] != "code" {
-			split.Tables = Tables(d.Text)
+			split.Tables = tables(d.Text)
 		}
-		return split.Chunks(x, 0, len(d.Text))
+		return split.chunks(x, 0, len(d.Text))
 	})
 }
 
@@ -58,12 +58,12 @@ func (c recursiveConfig) check() error {
 }
 
 func breaksOf(separators []string) []Break {
-	named := map[string]Break{"paragraphs": Paragraphs, "lines": Lines, "sentences": SentenceBreaks, "words": Words}
+	named := map[string]Break{"paragraphs": paragraphs, "lines": lines, "sentences": sentenceBreaks, "words": Words}
 	var all []Break
 	for _, s := range separators {
 		b, ok := named[s]
 		if !ok {
-			b = BreakAt(s)
+			b = breakAt(s)
 		}
 		all = append(all, b)
 	}

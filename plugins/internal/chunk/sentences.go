@@ -30,11 +30,11 @@ type sentencesConfig struct {
 
 // Sentences describes the chunker.
 func Sentences() sdk.Stage {
-	return sdk.ChunkStage("sentences", "Cuts prose into chunks of whole sentences.", openSentences, sdk.Revision(Revision), sdk.PreferBatch(16), sdk.Validates(sentencesConfig.check))
+	return sdk.ChunkStage("sentences", "Cuts prose into chunks of whole sentences.", openSentences, sdk.Revision(revision), sdk.PreferBatch(16), sdk.Validates(sentencesConfig.check))
 }
 
 func openSentences(_ context.Context, _ sdk.Setup, c sentencesConfig) (sdk.Chunker, error) {
-	return c.Chunker(func(_ *sdk.Document, x *SpanText) []sdk.Chunk { return Chunks(c.spans(x)) })
+	return c.Chunker(func(_ *sdk.Document, x *SpanText) []sdk.Chunk { return chunks(c.spans(x)) })
 }
 
 // check reports the errors that tags cannot find.
@@ -48,17 +48,17 @@ func (c sentencesConfig) check() error {
 // split finds the sentences of a text, and cuts those that are too long.
 func (c sentencesConfig) split(x *SpanText) []Span {
 	var all []Span
-	whole := Splitter{Size: c.Size, Breaks: Prose()}
+	whole := splitter{Size: c.Size, Breaks: prose()}
 	start := len(x.String) - len(strings.TrimLeftFunc(x.String, unicode.IsSpace))
 	for start < len(x.String) {
 		end := syntax.NextSentence(x.String, start, len(x.String))
 		if end < 0 {
 			end = len(x.String)
 		}
-		if x.Blank(start, end) {
+		if x.blank(start, end) {
 			all[len(all)-1].End = end
 		} else {
-			all = append(all, whole.Split(x, start, end)...)
+			all = append(all, whole.split(x, start, end)...)
 		}
 		start = end
 	}

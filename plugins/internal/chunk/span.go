@@ -63,14 +63,14 @@ func (b Break) firstIn(text string, low, high int) int {
 // The kinds of breaks, strongest first: behind an empty line, a line, a sentence,
 // white space.
 var (
-	Paragraphs     = Break{last: lastParagraph}
-	Lines          = Break{last: func(text string, low, high int) int { return lastLiteral(text, "\n", low, high) }}
-	SentenceBreaks = Break{last: lastSentence, first: syntax.NextSentence}
+	paragraphs     = Break{last: lastParagraph}
+	lines          = Break{last: func(text string, low, high int) int { return lastLiteral(text, "\n", low, high) }}
+	sentenceBreaks = Break{last: lastSentence, first: syntax.NextSentence}
 	Words          = Break{last: lastWord, fine: true}
 )
 
-// BreakAt is a break behind a text, such as a line of dashes.
-func BreakAt(separator string) Break {
+// breakAt is a break behind a text, such as a line of dashes.
+func breakAt(separator string) Break {
 	return Break{last: func(text string, low, high int) int { return lastLiteral(text, separator, low, high) }}
 }
 
@@ -130,9 +130,9 @@ type SizeConfig struct {
 	Tokenizer string `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
 }
 
-// Revision of the chunkers that read no Markdown: raise it whenever one of them may cut
+// revision of the chunkers that read no Markdown: raise it whenever one of them may cut
 // the same document elsewhere, and those of plugins/internal/chunk and recursive as well.
-const Revision = "2"
+const revision = "2"
 
 // Chunker returns a chunker that cuts documents one by one. One of white space alone has
 // no chunks.
@@ -153,15 +153,15 @@ func (c *chunker) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if x := c.tokenizer.Read(documents[i].Text); !x.Blank(0, len(x.String)) {
+		if x := c.tokenizer.Read(documents[i].Text); !x.blank(0, len(x.String)) {
 			out[i] = c.cut(&documents[i], x)
 		}
 	}
 	return out, nil
 }
 
-// Chunks makes a chunk of each span.
-func Chunks(spans []Span) []sdk.Chunk {
+// chunks makes a chunk of each span.
+func chunks(spans []Span) []sdk.Chunk {
 	out := make([]sdk.Chunk, len(spans))
 	for i, s := range spans {
 		out[i] = sdk.Chunk{Start: s.Start, End: s.End}
@@ -169,24 +169,24 @@ func Chunks(spans []Span) []sdk.Chunk {
 	return out
 }
 
-// Splitter cuts parts of a text that are too long.
-type Splitter struct {
+// splitter cuts parts of a text that are too long.
+type splitter struct {
 	Size    int     // most tokens of a span
 	Overlap int     // tokens that a span repeats of the one before it; at most half of Size
 	Breaks  []Break // where to cut, strongest first
-	Tables  []Table // of the text, in its order; the spans that begin in the rows of one have room for its header
+	Tables  []table // of the text, in its order; the spans that begin in the rows of one have room for its header
 }
 
-// Prose are the breaks of texts without other structure.
-func Prose() []Break { return []Break{Paragraphs, Lines, SentenceBreaks, Words} }
+// prose are the breaks of texts without other structure.
+func prose() []Break { return []Break{paragraphs, lines, sentenceBreaks, Words} }
 
-// Split returns the spans of the text from start up to end. A span ends at the last
+// split returns the spans of the text from start up to end. A span ends at the last
 // break of the strongest kind that leaves it at least half full; where there is none,
 // at the last break of any kind but words, else between words, and inside a word only
 // if that is larger than a span.
-func (s Splitter) Split(x *SpanText, start, end int) []Span {
+func (s splitter) split(x *SpanText, start, end int) []Span {
 	var spans []Span
-	if x.Blank(start, end) {
+	if x.blank(start, end) {
 		return nil
 	}
 	for done := start; ; {
@@ -208,13 +208,13 @@ func (s Splitter) Split(x *SpanText, start, end int) []Span {
 
 // stop is where a span from start with at most size tokens ends: behind done, and at end
 // at the latest.
-func (s Splitter) stop(x *SpanText, start, done, size, end int) int {
-	limit := x.Forward(start, size, end)
+func (s splitter) stop(x *SpanText, start, done, size, end int) int {
+	limit := x.forward(start, size, end)
 	if limit == end {
 		return end
 	}
 	limit = s.beforeHeader(x, start, done, limit)
-	half := max(done, x.Forward(start, size/2, end))
+	half := max(done, x.forward(start, size/2, end))
 	for _, low := range []int{half, done} {
 		for _, b := range s.Breaks {
 			if low == half && b.fine || low >= limit {
@@ -230,7 +230,7 @@ func (s Splitter) stop(x *SpanText, start, done, size, end int) int {
 
 // overlap is where the span after one that ends at stop starts: at the first break in
 // the text that it may repeat, between words only where there is no other.
-func (s Splitter) overlap(x *SpanText, start, stop int) int {
+func (s splitter) overlap(x *SpanText, start, stop int) int {
 	if s.Overlap == 0 {
 		return stop
 	}

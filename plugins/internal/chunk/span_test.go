@@ -120,7 +120,7 @@ func TestCounts(t *testing.T) {
 				}
 			}
 			for _, n := range []int{3, 64, 1000} {
-				end := x.Forward(start, n, len(text))
+				end := x.forward(start, n, len(text))
 				if got := x.Tokens(start, end); got > n || end <= start || end < len(text) && got < n-3 {
 					t.Fatalf("%s: %d tokens from %d are %d, up to %d", name, n, start, got, end)
 				}

@@ -14,34 +14,34 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Table is a table of Markdown: its header from Start up to Rows, then its rows up to End.
-type Table struct{ Start, Rows, End int }
+// table is a table of Markdown: its header from Start up to Rows, then its rows up to End.
+type table struct{ Start, Rows, End int }
 
-// TableOf returns the table that a block is.
-func TableOf(b support.Block) []Table {
+// tableOf returns the table that a block is.
+func tableOf(b support.Block) []table {
 	if b.Rows == 0 || b.Rows >= b.End {
 		return nil
 	}
-	return []Table{{b.Start, b.Rows, b.End}}
+	return []table{{b.Start, b.Rows, b.End}}
 }
 
-// Tables returns the tables of a text.
-func Tables(text string) (all []Table) {
+// tables returns the tables of a text.
+func tables(text string) (all []table) {
 	if !strings.Contains(text, "|") {
 		return nil
 	}
 	for _, s := range support.ReadSections(text) {
 		for _, b := range s.Blocks {
-			all = append(all, TableOf(b)...)
+			all = append(all, tableOf(b)...)
 		}
 	}
 	return all
 }
 
-// Chunks splits a part of a text, and repeats the header of a table in each chunk that begins
+// chunks splits a part of a text, and repeats the header of a table in each chunk that begins
 // in its rows.
-func (s Splitter) Chunks(x *SpanText, start, end int) []sdk.Chunk {
-	out := Chunks(s.Split(x, start, end))
+func (s splitter) chunks(x *SpanText, start, end int) []sdk.Chunk {
+	out := chunks(s.split(x, start, end))
 	for i := range out {
 		out[i].Header = s.header(x, out[i].Start)
 	}
@@ -50,7 +50,7 @@ func (s Splitter) Chunks(x *SpanText, start, end int) []sdk.Chunk {
 
 // header is that of the table in whose rows a byte is. One that would take more than half of a
 // chunk is not repeated.
-func (s Splitter) header(x *SpanText, at int) sdk.Span {
+func (s splitter) header(x *SpanText, at int) sdk.Span {
 	i := sort.Search(len(s.Tables), func(i int) bool { return s.Tables[i].End > at })
 	if i == len(s.Tables) || at < s.Tables[i].Rows || !s.repeats(x, s.Tables[i]) {
 		return sdk.Span{}
@@ -58,11 +58,11 @@ func (s Splitter) header(x *SpanText, at int) sdk.Span {
 	return sdk.Span{Start: s.Tables[i].Start, End: s.Tables[i].Rows}
 }
 
-func (s Splitter) repeats(x *SpanText, t Table) bool { return x.Tokens(t.Start, t.Rows) <= s.Size/2 }
+func (s splitter) repeats(x *SpanText, t table) bool { return x.Tokens(t.Start, t.Rows) <= s.Size/2 }
 
 // beforeHeader is the place before a header that a span from start to stop would end in, or
 // with, else stop: a header stays with the first of its rows.
-func (s Splitter) beforeHeader(x *SpanText, start, done, stop int) int {
+func (s splitter) beforeHeader(x *SpanText, start, done, stop int) int {
 	i := sort.Search(len(s.Tables), func(i int) bool { return s.Tables[i].Rows >= stop })
 	if i == len(s.Tables) {
 		return stop
@@ -199,9 +199,9 @@ func (x *SpanText) token(number int) int {
 // inside reports whether i is inside a character.
 func (x *SpanText) inside(i int) bool { return i < len(x.String) && !utf8.RuneStart(x.String[i]) }
 
-// Forward is the end of the longest part from start that has at most n tokens and ends
+// forward is the end of the longest part from start that has at most n tokens and ends
 // at limit at the latest. It has at least one character with tokens; n is 1 or more.
-func (x *SpanText) Forward(start, n, limit int) int {
+func (x *SpanText) forward(start, n, limit int) int {
 	begins := x.token(x.upTo(start) + n)
 	i := begins
 	for x.inside(i) {
@@ -224,5 +224,5 @@ func (x *SpanText) back(end, n int) int {
 	return i
 }
 
-// Blank reports whether there is only white space from start up to end.
-func (x *SpanText) Blank(start, end int) bool { return strings.TrimSpace(x.String[start:end]) == "" }
+// blank reports whether there is only white space from start up to end.
+func (x *SpanText) blank(start, end int) bool { return strings.TrimSpace(x.String[start:end]) == "" }

@@ -133,7 +133,7 @@ func (Anthropic) Body(r Request) (any, error) {
 	b.System, b.Messages = split(r.Messages, r.CacheMarks)
 	b.think(r.Effort)
 	b.structure(r)
-	return Merge(b, r.Extra)
+	return merge(b, r.Extra)
 }
 
 // think adds how much the model is to think, and the limit where the request has none.
@@ -241,9 +241,9 @@ func (Anthropic) Read(text []byte, r Request) (Reply, error) {
 
 // finishes are the reasons to stop in the words of Choice.
 var finishes = map[string]string{
-	"end_turn": FinishStop, "stop_sequence": FinishStop, "tool_use": FinishStop,
-	"max_tokens": FinishLength, "model_context_window_exceeded": FinishLength,
-	"pause_turn": FinishLength, // what was said so far may be enough
+	"end_turn": finishStop, "stop_sequence": finishStop, "tool_use": finishStop,
+	"max_tokens": finishLength, "model_context_window_exceeded": finishLength,
+	"pause_turn": finishLength, // what was said so far may be enough
 }
 
 // choiceIn is the answer that the parts of a message give: texts, thoughts and tools that are called.
@@ -262,7 +262,7 @@ func choiceIn(message gjson.Result, content []gjson.Result, asked Request) Choic
 		c.Text = arguments
 	}
 	if reason == "refusal" {
-		c.Finish = FinishStop
+		c.Finish = finishStop
 		c.Refusal = cmp.Or(message.Get("stop_details.explanation").Str, message.Get("stop_details.category").Str, c.Text, "it gives no reason")
 	}
 	return c

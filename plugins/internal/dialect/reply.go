@@ -42,7 +42,7 @@ func (OpenAI) Read(text []byte, r Request) (Reply, error) {
 		m := saidIn(c.Get("message"))
 		out := Choice{Text: m.text + c.Get("text").Str, Thoughts: m.thoughts, Refusal: m.refusal, Finish: c.Get("finish_reason").Str, Tokens: tokensIn(c.Get("logprobs"))}
 		if out.Finish == string(openai.FinishReasonToolCalls) {
-			out.Finish = FinishStop
+			out.Finish = finishStop
 		}
 		if m.arguments != "" && (r.Form == FormTool || strings.TrimSpace(out.Text) == "") {
 			out.Text, out.Tokens = m.arguments, nil
@@ -140,17 +140,17 @@ type Dialect interface {
 type Choice struct {
 	Text     string  `json:"text"`               // also of content in parts, and the arguments of a tool call
 	Thoughts string  `json:"thoughts,omitempty"` // that came in a field of their own
-	Finish   string  `json:"finish,omitempty"`   // why it ended: FinishStop, FinishLength, ... or a server's own word
+	Finish   string  `json:"finish,omitempty"`   // why it ended: finishStop, finishLength, ... or a server's own word
 	Refusal  string  `json:"refusal,omitempty"`  // of the model
 	Tokens   []Token `json:"-"`                  // of Text, where Logprobs was sent
 }
 
 // Why an answer ended.
 const (
-	FinishStop   = "stop"
-	FinishLength = "length"         // a limit cut it
-	FinishFilter = "content_filter" // a filter took it
-	FinishError  = "error"          // the server broke off
+	finishStop   = "stop"
+	finishLength = "length"         // a limit cut it
+	finishFilter = "content_filter" // a filter took it
+	finishError  = "error"          // the server broke off
 )
 
 // Token is a piece of an answer with the natural logarithm of its probability.
@@ -161,7 +161,7 @@ type Token struct {
 
 // Broken is the error of an answer that the server did not end; nil: it did.
 func (c Choice) Broken() error {
-	if c.Finish == FinishError { // as gateways say it
+	if c.Finish == finishError { // as gateways say it
 		return sdk.Transient(errors.New("the server broke off in the middle of an answer"), 0)
 	}
 	return nil
@@ -172,7 +172,7 @@ func (c Choice) Unusable() string {
 	switch {
 	case c.Refusal != "":
 		return "the model refused: " + shorten(c.Refusal)
-	case c.Finish == FinishFilter:
+	case c.Finish == finishFilter:
 		return "the server's filter took the answer"
 	}
 	return ""
@@ -182,7 +182,7 @@ func (c Choice) Unusable() string {
 const TooLong = support.CutOff
 
 // Cut reports whether a limit ended the answer.
-func (c Choice) Cut() bool { return c.Finish == FinishLength }
+func (c Choice) Cut() bool { return c.Finish == finishLength }
 
 // Starved reports whether a limit ended the answer before anything of it was written, as
 // when a model needs all tokens for its thoughts.
@@ -219,9 +219,9 @@ func shorten(text string) string {
 	return line
 }
 
-// Events yields the data of each event in a stream of server-sent events, after
+// events yields the data of each event in a stream of server-sent events, after
 // https://html.spec.whatwg.org/multipage/server-sent-events.html.
-func Events(stream []byte) iter.Seq[[]byte] {
+func events(stream []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var data [][]byte
 		for line := range bytes.Lines(append(bytes.TrimRight(stream, "\r\n"), "\n\n"...)) {
@@ -240,8 +240,8 @@ func Events(stream []byte) iter.Seq[[]byte] {
 	}
 }
 
-// ErrBrokenOff is the error of a stream that ended before its answer did.
-var ErrBrokenOff = errors.New("the server's stream broke off before the end of the answer")
+// errBrokenOff is the error of a stream that ended before its answer did.
+var errBrokenOff = errors.New("the server's stream broke off before the end of the answer")
 
 // done is the last event of a stream.
 const done = "[DONE]"
@@ -259,13 +259,13 @@ func (OpenAI) Join(stream []byte) ([]byte, error) {
 	reply := map[string]any{}
 	var all []*joined
 	ended := false
-	for data := range Events(stream) {
+	for data := range events(stream) {
 		if ended = string(data) == done; ended {
 			break
 		}
 		event := gjson.ParseBytes(data)
 		if !gjson.ValidBytes(data) {
-			return nil, ErrBrokenOff
+			return nil, errBrokenOff
 		}
 		if event.Get("error").Type != gjson.Null {
 			return data, nil // a reply that is an error
@@ -285,12 +285,12 @@ func (OpenAI) Join(stream []byte) ([]byte, error) {
 		}
 	}
 	if len(all) == 0 && !ended {
-		return nil, ErrBrokenOff
+		return nil, errBrokenOff
 	}
 	choices := []any{}
 	for _, c := range all {
 		if c.finish == nil && !ended {
-			return nil, ErrBrokenOff
+			return nil, errBrokenOff
 		}
 		message := map[string]any{"content": c.text, "reasoning_content": c.thoughts, "refusal": c.refusal}
 		if c.arguments != "" {

@@ -102,7 +102,7 @@ func (OpenAI) Body(r Request) (any, error) {
 		b.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	b.structure(r)
-	return Merge(b, r.Extra)
+	return merge(b, r.Extra)
 }
 
 // answerName is the name of a schema, and of the tool that takes an answer.
@@ -189,9 +189,9 @@ func Instruct(r Request) Request {
 	return r
 }
 
-// Merge is a body with further fields, which replace others of their name. Values stay as
+// merge is a body with further fields, which replace others of their name. Values stay as
 // they are: the order of a schema's properties matters.
-func Merge(body any, extra map[string]any) (any, error) {
+func merge(body any, extra map[string]any) (any, error) {
 	if len(extra) == 0 {
 		return body, nil
 	}

@@ -55,7 +55,7 @@ func (o Options) complete() (Options, error) {
 // Encoder is a loaded encoder of texts. It is safe for concurrent use.
 type Encoder struct {
 	*network
-	folder      Folder
+	folder      folder
 	top         top
 	fingerprint string
 }
@@ -70,7 +70,7 @@ func Open(dir string, o Options) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := ReadFolder(dir, o.MiniLM)
+	f, err := readFolder(dir, o.MiniLM)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func Open(dir string, o Options) (*Encoder, error) {
 // Check reports what the configuration in a model's folder says against it: that it is no
 // encoder of texts, or one that cannot be computed. Weights and tokenizer are not read.
 func Check(dir string) error {
-	f, err := ReadFolder(dir, false)
+	f, err := readFolder(dir, false)
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,8 @@ func Check(dir string) error {
 }
 
 // embeds is an error where a model gives no vectors.
-func embeds(f Folder) error {
-	if class := f.Classifier(); class != "" && !f.Pooled {
+func embeds(f folder) error {
+	if class := f.classifier(); class != "" && !f.Pooled {
 		return fmt.Errorf("%s: the model is a cross-encoder (%s), which gives scores of pairs and no vectors: it is for rerank", f.Dir, class)
 	}
 	return nil
@@ -112,10 +112,6 @@ func embeds(f Folder) error {
 
 // Dim returns the number of floats in a vector.
 func (e *Encoder) Dim() int { return e.top.dim }
-
-// Limit returns how many tokens of a text are read, special ones and those of the prompt
-// included.
-func (e *Encoder) Limit() int { return e.limit }
 
 // Prompts returns what the model expects before queries and before passages, mostly
 // nothing.
@@ -183,7 +179,7 @@ func (e *Encoder) promptTokens(prompt string) int {
 
 // newSum returns a hash that configuration and options were written to, and files are to be
 // written to as they are read.
-func newSum(f Folder, o Options) hash.Hash {
+func newSum(f folder, o Options) hash.Hash {
 	sum := sha256.New()
 	if description, ok := first(f, o); ok {
 		fmt.Fprintf(sum, "minilm 1 %+v\n", description)
@@ -205,9 +201,9 @@ func finish(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
 
 // first describes a model as racflow did when there were no others than uncased BERT, so that
 // knowledge embedded then need not be embedded anew. ok is false for other models.
-func first(f Folder, o Options) (description any, ok bool) {
+func first(f folder, o Options) (description any, ok bool) {
 	_, err := os.Stat(filepath.Join(f.Dir, "tokenizer.json"))
-	if err == nil || f.Shape.Family != BERT || f.Pooling == LastToken || !f.IncludePrompt || f.Dense != nil ||
+	if err == nil || f.Shape.Family != bert || f.Pooling == lastToken || !f.IncludePrompt || f.Dense != nil ||
 		o.Dimensions != 0 {
 		return nil, false
 	}
@@ -218,7 +214,7 @@ func first(f Folder, o Options) (description any, ok bool) {
 		MeanPooling, Normalize                         bool
 	}{
 		f.Shape.Hidden, f.Shape.Layers, f.Shape.Heads, f.Shape.Intermediate, f.Shape.Positions,
-		f.Shape.Epsilon, f.MaxTokens, f.Pooling == Mean, f.Normalize,
+		f.Shape.Epsilon, f.MaxTokens, f.Pooling == mean, f.Normalize,
 	}, true
 }
 

@@ -25,15 +25,15 @@ import (
 //
 // The package reads no weights and no tokenizer.
 
-// Folder is what the files in a model's folder say.
-type Folder struct {
+// folder is what the files in a model's folder say.
+type folder struct {
 	Dir       string // that holds config.json, weights and tokenizer
 	Shape     Config
 	MaxTokens int
 	LowerCase bool // texts are to be lower-cased before the tokenizer's own rules
 
 	Pooled        bool // whether modules.json says that it gives vectors
-	Pooling       Pooling
+	Pooling       pooling
 	IncludePrompt bool // whether the tokens of a prompt count in the mean
 	Dense         []Dense
 	Normalize     bool // to length 1
@@ -47,48 +47,48 @@ type Folder struct {
 	scores string // the activation of scores, as config_sentence_transformers.json has it
 }
 
-// Pooling is how the vector of a text is made of those of its tokens.
-type Pooling string
+// pooling is how the vector of a text is made of those of its tokens.
+type pooling string
 
 // The ways of pooling.
 const (
-	Mean      Pooling = "mean"
-	CLS       Pooling = "cls"       // the first token
-	LastToken Pooling = "lasttoken" // the last token
+	mean      pooling = "mean"
+	cls       pooling = "cls"       // the first token
+	lastToken pooling = "lasttoken" // the last token
 )
 
-// MiniLM is all-MiniLM-L6-v2, which a folder with weights and vocabulary only is taken for
+// miniLM is all-MiniLM-L6-v2, which a folder with weights and vocabulary only is taken for
 // where that is asked for.
-func MiniLM(dir string) Folder {
-	return Folder{
+func miniLM(dir string) folder {
+	return folder{
 		Dir: dir,
 		Shape: Config{
-			Family: BERT, Hidden: 384, Layers: 6, Heads: 12, Intermediate: 1536, Positions: 512, Epsilon: 1e-12,
+			Family: bert, Hidden: 384, Layers: 6, Heads: 12, Intermediate: 1536, Positions: 512, Epsilon: 1e-12,
 		},
-		MaxTokens: 256, Pooling: Mean, IncludePrompt: true, Normalize: true,
+		MaxTokens: 256, Pooling: mean, IncludePrompt: true, Normalize: true,
 	}
 }
 
-// ReadFolder reads the configuration files in a model's folder. A model that cannot be computed is
+// readFolder reads the configuration files in a model's folder. A model that cannot be computed is
 // an error with the reason, and so is a folder without config.json unless it may be MiniLM.
-func ReadFolder(dir string, mayBeMiniLM bool) (Folder, error) {
-	m := MiniLM(dir)
+func readFolder(dir string, mayBeMiniLM bool) (folder, error) {
+	m := miniLM(dir)
 	if !mayBeMiniLM {
 		m.Shape = Config{Epsilon: 1e-12}
 		m.MaxTokens = math.MaxInt32
 	}
 	if err := m.readModules(dir); err != nil {
-		return Folder{}, err
+		return folder{}, err
 	}
 	if _, err := os.Stat(filepath.Join(m.Dir, configFile)); err != nil && !mayBeMiniLM {
-		return Folder{}, fmt.Errorf("open the model: %w: give the folder with all files of the model", err)
+		return folder{}, fmt.Errorf("open the model: %w: give the folder with all files of the model", err)
 	}
 	for _, step := range []func(string) error{m.readShape, m.readTokenizer, m.readLimit} {
 		if err := step(m.Dir); err != nil {
-			return Folder{}, err
+			return folder{}, err
 		}
 	}
-	m.MaxTokens = min(m.MaxTokens, m.Shape.MaxTokens())
+	m.MaxTokens = min(m.MaxTokens, m.Shape.maxTokens())
 	return m, m.readPrompts(dir)
 }
 
@@ -137,7 +137,7 @@ func below(dir, from, path string) (string, error) {
 }
 
 // readTokenizer reads the limit of the tokenizer, and whether models get segments from it.
-func (m *Folder) readTokenizer(dir string) error {
+func (m *folder) readTokenizer(dir string) error {
 	f := struct {
 		Limit  float64  `json:"model_max_length"` // 1e30 where there is none
 		Inputs []string `json:"model_input_names"`
@@ -163,7 +163,7 @@ var unknownLimits = []string{
 }
 
 // readLimit reads the limit that overrides the tokenizer's own.
-func (m *Folder) readLimit(dir string) error {
+func (m *folder) readLimit(dir string) error {
 	var file map[string]json.RawMessage
 	name := limitFiles[0]
 	for _, other := range limitFiles {
@@ -194,7 +194,7 @@ func (m *Folder) readLimit(dir string) error {
 	}
 	m.LowerCase = f.LowerCase
 	if m.MaxTokens = f.MaxTokens; m.MaxTokens < 2 {
-		return unsupported(dir, name, "%d tokens have no room for [CLS] and [SEP]", m.MaxTokens)
+		return unsupported(dir, name, "%d tokens have no room for [cls] and [SEP]", m.MaxTokens)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (m *Folder) readLimit(dir string) error {
 const promptsFile = "config_sentence_transformers.json"
 
 // readPrompts reads what goes before queries and passages, and how vectors are compared.
-func (m *Folder) readPrompts(dir string) error {
+func (m *folder) readPrompts(dir string) error {
 	const name = promptsFile
 	var f struct {
 		Prompts    map[string]*string `json:"prompts"`
@@ -252,7 +252,7 @@ func (m module) kind() string { return m.Type[strings.LastIndexByte(m.Type, '.')
 
 // readModules reads modules.json and what belongs to each module. Without it a model has
 // mean pooling and vectors of length 1.
-func (m *Folder) readModules(dir string) error {
+func (m *folder) readModules(dir string) error {
 	var modules []module
 	found, err := readJSON(dir, modulesFile, &modules)
 	if err != nil {
@@ -296,7 +296,7 @@ func (m *Folder) readModules(dir string) error {
 	return nil
 }
 
-func (m *Folder) readPooling(dir, name string) error {
+func (m *folder) readPooling(dir, name string) error {
 	f := map[string]any{}
 	if _, err := readJSON(dir, name, &f); err != nil {
 		return err
@@ -313,16 +313,16 @@ func (m *Folder) readPooling(dir, name string) error {
 		slices.Sort(modes)
 	}
 	if len(modes) == 0 {
-		modes = append(modes, string(Mean))
+		modes = append(modes, string(mean))
 	}
 	if include, ok := f["include_prompt"].(bool); ok {
 		m.IncludePrompt = include
 	}
 	switch mode := strings.Join(modes, " and "); mode {
 	case "mean", "cls", "lasttoken":
-		m.Pooling = Pooling(mode)
+		m.Pooling = pooling(mode)
 	case "cls_token":
-		m.Pooling = CLS
+		m.Pooling = cls
 	default:
 		return unsupported(dir, name, "pooling by %s, only mean, cls or lasttoken is", mode)
 	}
@@ -334,10 +334,10 @@ type Dense struct {
 	Dir        string // that holds its weights
 	In, Out    int
 	Bias       bool
-	Activation Activation
+	Activation activation
 }
 
-func (m *Folder) readDense(dir, path string) error {
+func (m *folder) readDense(dir, path string) error {
 	name := strings.TrimSuffix(path, "/") + "/config.json"
 	f := struct {
 		In         int    `json:"in_features"`

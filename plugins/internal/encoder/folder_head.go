@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// Activation is a function of single numbers after a linear layer.
-type Activation string
+// activation is a function of single numbers after a linear layer.
+type activation string
 
 // The activations.
 const (
-	Identity Activation = "Identity"
-	Tanh     Activation = "Tanh"
-	ReLU     Activation = "ReLU"
-	GELU     Activation = "GELU"
-	Sigmoid  Activation = "Sigmoid"
+	identity activation = "Identity"
+	tanh     activation = "Tanh"
+	relu     activation = "ReLU"
+	gelu     activation = "GELU"
+	sigmoid  activation = "Sigmoid"
 )
 
 // activationOf reads the name of a class of PyTorch, such as torch.nn.modules.activation.Tanh.
-func activationOf(class string) (Activation, bool) {
-	a := Activation(class[strings.LastIndexByte(class, '.')+1:])
-	known := slices.Contains([]Activation{Identity, Tanh, ReLU, GELU, Sigmoid}, a)
+func activationOf(class string) (activation, bool) {
+	a := activation(class[strings.LastIndexByte(class, '.')+1:])
+	known := slices.Contains([]activation{identity, tanh, relu, gelu, sigmoid}, a)
 	return a, known && strings.HasPrefix(class, "torch.nn.")
 }
 
@@ -47,16 +47,16 @@ type activationJSON struct {
 type Head struct {
 	Labels     int        // how many logits there are
 	Label      int        // the one that is the score
-	Activation Activation // of the score
-	Pooling    Pooling    // ModernBERT: CLS or Mean
+	Activation activation // of the score
+	Pooling    pooling    // ModernBERT: CLS or Mean
 	OneSegment bool       // whether the passage is of the query's segment
 }
 
 // classifies is the end of the names of classes with such a head.
 const classifies = "ForSequenceClassification"
 
-// Classifier is the class of the model where it has such a head, else "".
-func (m Folder) Classifier() string {
+// classifier is the class of the model where it has such a head, else "".
+func (m folder) classifier() string {
 	for _, class := range m.head.Classes {
 		if strings.HasSuffix(class, classifies) {
 			return class
@@ -67,11 +67,11 @@ func (m Folder) Classifier() string {
 
 // Head returns the head of a cross-encoder. A folder of another model is an error that says
 // so.
-func (m Folder) Head() (Head, error) {
-	if m.Classifier() == "" {
+func (m folder) Head() (Head, error) {
+	if m.classifier() == "" {
 		return Head{}, unsupported(m.Dir, configFile, "it is no cross-encoder: architectures is %q, which has no %s: an encoder is for embed", m.head.Classes, classifies)
 	}
-	h := Head{Labels: cmp.Or(len(m.head.Labels), m.head.Count, 2), Activation: Identity, Pooling: CLS, OneSegment: m.oneSegment}
+	h := Head{Labels: cmp.Or(len(m.head.Labels), m.head.Count, 2), Activation: identity, Pooling: cls, OneSegment: m.oneSegment}
 	if m.defaultPrompt != "" {
 		return Head{}, unsupported(m.Dir, promptsFile, "default_prompt_name puts %q before each query", m.defaultPrompt)
 	}
@@ -79,7 +79,7 @@ func (m Folder) Head() (Head, error) {
 		return Head{}, unsupported(m.Dir, configFile, "num_labels is %d", h.Labels)
 	}
 	if h.Labels == 1 {
-		h.Activation = Sigmoid
+		h.Activation = sigmoid
 	} else {
 		var ok bool
 		if h.Label, ok = m.head.relevance(); !ok {
@@ -97,9 +97,9 @@ func (m Folder) Head() (Head, error) {
 			return Head{}, unsupported(m.Dir, configFile, "the activation of scores is %q, only Identity, Tanh, ReLU, GELU and Sigmoid of torch.nn are", class)
 		}
 	}
-	switch pool := cmp.Or(m.head.ModernPool, string(CLS)); Pooling(pool) {
-	case CLS, Mean:
-		h.Pooling = Pooling(pool)
+	switch pool := cmp.Or(m.head.ModernPool, string(cls)); pooling(pool) {
+	case cls, mean:
+		h.Pooling = pooling(pool)
 	default:
 		return Head{}, unsupported(m.Dir, configFile, "classifier_pooling is %q, only \"cls\" and \"mean\" are", pool)
 	}
@@ -236,7 +236,7 @@ type configJSON struct {
 }
 
 // readShape reads config.json.
-func (m *Folder) readShape(dir string) error {
+func (m *folder) readShape(dir string) error {
 	s := m.Shape
 	f := configJSON{
 		Family: "bert", Activation: "gelu", PositionType: "absolute",
@@ -248,9 +248,9 @@ func (m *Folder) readShape(dir string) error {
 		return err
 	}
 	family := Family(f.Family)
-	if !slices.Contains(Families(), family) {
+	if !slices.Contains(families(), family) {
 		var known []string
-		for _, name := range Families() {
+		for _, name := range families() {
 			known = append(known, string(name))
 		}
 		return unsupported(dir, configFile, "model_type is %q, only %s are", f.Family, strings.Join(known, ", "))
@@ -261,11 +261,11 @@ func (m *Folder) readShape(dir string) error {
 	}
 	activation, activationName := f.Activation, "hidden_act"
 	switch family {
-	case DistilBERT:
+	case distilBERT:
 		s.Hidden, s.Layers, s.Heads = cmp.Or(f.Dim, s.Hidden), cmp.Or(f.NLayers, s.Layers), cmp.Or(f.NHeads, s.Heads)
 		s.Intermediate, s.Epsilon = cmp.Or(f.HiddenDim, s.Intermediate), 1e-12
 		activation, activationName = f.DistilActivation, "activation"
-	case RoBERTa, XLMRoBERTa, MPNet:
+	case RoBERTa, xlmRoBERTa, MPNet:
 		s.Padding = 1
 		if f.Padding != nil && family != MPNet {
 			s.Padding = *f.Padding
@@ -273,7 +273,7 @@ func (m *Folder) readShape(dir string) error {
 		if family == MPNet {
 			s.Buckets = f.Buckets
 		}
-	case ModernBERT:
+	case modernBERT:
 		activation, activationName = f.HiddenActivation, "hidden_activation"
 		if err := f.modernJSON.set(dir, &s); err != nil {
 			return err
@@ -292,11 +292,11 @@ func (m *Folder) readShape(dir string) error {
 }
 
 // checkSizes refuses sizes that are no model's, before anything is computed with them.
-func (m *Folder) checkSizes(dir string) error {
+func (m *folder) checkSizes(dir string) error {
 	s := m.Shape
 	sizes := []int{s.Hidden, s.Layers, s.Heads, s.Intermediate}
 	switch {
-	case slices.Min(sizes) < 1 || s.Padding < 0 || s.Padding > maxSize || s.MaxTokens() < 2 || s.Epsilon <= 0 || math.IsInf(s.Epsilon, 0):
+	case slices.Min(sizes) < 1 || s.Padding < 0 || s.Padding > maxSize || s.maxTokens() < 2 || s.Epsilon <= 0 || math.IsInf(s.Epsilon, 0):
 		return unsupported(dir, configFile, "a size is missing, zero or negative")
 	case slices.Max(sizes) > maxSize:
 		return unsupported(dir, configFile, "a size of %d, at most %d are", slices.Max(sizes), maxSize)
@@ -306,8 +306,8 @@ func (m *Folder) checkSizes(dir string) error {
 		return unsupported(dir, configFile, "hidden_size %d does not divide into %d heads", s.Hidden, s.Heads)
 	case s.Family == MPNet && (s.Buckets < 4 || s.Buckets > 128 || s.Buckets%4 != 0):
 		return unsupported(dir, configFile, "relative_attention_num_buckets is %d", s.Buckets)
-	case s.Family == ModernBERT && s.HeadSize()%2 != 0:
-		return unsupported(dir, configFile, "heads of %d columns do not divide into pairs", s.HeadSize())
+	case s.Family == modernBERT && s.headSize()%2 != 0:
+		return unsupported(dir, configFile, "heads of %d columns do not divide into pairs", s.headSize())
 	}
 	return nil
 }

@@ -15,20 +15,20 @@ func TestHead(t *testing.T) {
 		config, st string
 		want       Head
 	}{
-		"one label":     {`{` + class + `,"id2label":{"0":"LABEL_0"}}`, ``, Head{Labels: 1, Activation: Sigmoid, Pooling: CLS}},
-		"activation":    {`{` + class + `,"num_labels":1,"sentence_transformers":{"activation_fn":"torch.nn.modules.linear.Identity"}}`, ``, Head{Labels: 1, Activation: Identity, Pooling: CLS}},
-		"as it was":     {`{` + class + `,"num_labels":1,"sbert_ce_default_activation_function":"torch.nn.modules.activation.Tanh"}`, ``, Head{Labels: 1, Activation: Tanh, Pooling: CLS}},
-		"as it is":      {`{` + class + `,"num_labels":1,"sbert_ce_default_activation_function":"torch.nn.Tanh"}`, `{"activation_fn":"torch.nn.modules.linear.Identity"}`, Head{Labels: 1, Activation: Identity, Pooling: CLS}},
-		"two labels":    {`{` + class + `,"id2label":{"0":"irrelevant","1":"Relevant"}}`, ``, Head{Labels: 2, Label: 1, Activation: Identity, Pooling: CLS}},
-		"three labels":  {`{` + class + `,"id2label":{"0":"contradiction","1":"entailment","2":"neutral"}}`, ``, Head{Labels: 3, Label: 1, Activation: Identity, Pooling: CLS}},
-		"mean of heads": {`{` + class + `,"num_labels":1,"classifier_pooling":"mean"}`, ``, Head{Labels: 1, Activation: Sigmoid, Pooling: Mean}},
+		"one label":     {`{` + class + `,"id2label":{"0":"LABEL_0"}}`, ``, Head{Labels: 1, Activation: sigmoid, Pooling: cls}},
+		"activation":    {`{` + class + `,"num_labels":1,"sentence_transformers":{"activation_fn":"torch.nn.modules.linear.Identity"}}`, ``, Head{Labels: 1, Activation: identity, Pooling: cls}},
+		"as it was":     {`{` + class + `,"num_labels":1,"sbert_ce_default_activation_function":"torch.nn.modules.activation.Tanh"}`, ``, Head{Labels: 1, Activation: tanh, Pooling: cls}},
+		"as it is":      {`{` + class + `,"num_labels":1,"sbert_ce_default_activation_function":"torch.nn.Tanh"}`, `{"activation_fn":"torch.nn.modules.linear.Identity"}`, Head{Labels: 1, Activation: identity, Pooling: cls}},
+		"two labels":    {`{` + class + `,"id2label":{"0":"irrelevant","1":"Relevant"}}`, ``, Head{Labels: 2, Label: 1, Activation: identity, Pooling: cls}},
+		"three labels":  {`{` + class + `,"id2label":{"0":"contradiction","1":"entailment","2":"neutral"}}`, ``, Head{Labels: 3, Label: 1, Activation: identity, Pooling: cls}},
+		"mean of heads": {`{` + class + `,"num_labels":1,"classifier_pooling":"mean"}`, ``, Head{Labels: 1, Activation: sigmoid, Pooling: mean}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{"config.json": c.config}
 			if c.st != "" {
 				files["config_sentence_transformers.json"] = c.st
 			}
-			m, err := ReadFolder(write(t, files), true)
+			m, err := readFolder(write(t, files), true)
 			must.Do(t, err)
 			if got, err := m.Head(); err != nil || got != c.want {
 				t.Errorf("got %+v, %v, want %+v", got, err, c.want)
@@ -51,7 +51,7 @@ func TestHeadRefused(t *testing.T) {
 		"activation of it": {`{` + class + `,"num_labels":1,"classifier_activation":"relu"}`, `classifier_activation is "relu"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := ReadFolder(write(t, map[string]string{"config.json": c.config}), true)
+			m, err := readFolder(write(t, map[string]string{"config.json": c.config}), true)
 			must.Do(t, err)
 			if _, err := m.Head(); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "config.json") {
 				t.Errorf("error %v, want the file's name and %q", err, c.want)
@@ -63,13 +63,13 @@ func TestHeadRefused(t *testing.T) {
 func TestHeadOfPairs(t *testing.T) {
 	const config = `{"architectures":["BertForSequenceClassification"],"num_labels":1}`
 	for inputs, want := range map[string]bool{`["input_ids","attention_mask"]`: true, `["input_ids","token_type_ids"]`: false, `null`: false} {
-		m, err := ReadFolder(write(t, map[string]string{"config.json": config, "tokenizer_config.json": `{"model_input_names":` + inputs + `}`}), true)
+		m, err := readFolder(write(t, map[string]string{"config.json": config, "tokenizer_config.json": `{"model_input_names":` + inputs + `}`}), true)
 		must.Do(t, err)
 		if h, err := m.Head(); err != nil || h.OneSegment != want {
 			t.Errorf("%s: %+v, %v", inputs, h, err)
 		}
 	}
-	m, err := ReadFolder(write(t, map[string]string{"config.json": config, promptsFile: `{"prompts":{"q":"query: "},"default_prompt_name":"q"}`}), true)
+	m, err := readFolder(write(t, map[string]string{"config.json": config, promptsFile: `{"prompts":{"q":"query: "},"default_prompt_name":"q"}`}), true)
 	must.Do(t, err)
 	if _, err := m.Head(); err == nil || !strings.Contains(err.Error(), promptsFile) || !strings.Contains(err.Error(), `default_prompt_name puts "query: "`) {
 		t.Errorf("a prompt before queries: %v", err)
@@ -90,12 +90,12 @@ func FuzzFolder(f *testing.F) {
 		} {
 			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 		}
-		m, err := ReadFolder(dir, false)
+		m, err := readFolder(dir, false)
 		if err != nil {
 			return
 		}
 		s := m.Shape
-		if s.Hidden < 1 || s.Hidden > maxSize || s.HeadSize()*s.Heads != s.Hidden || m.MaxTokens < 2 || m.MaxTokens > maxPositions || len(s.Global) > s.Layers {
+		if s.Hidden < 1 || s.Hidden > maxSize || s.headSize()*s.Heads != s.Hidden || m.MaxTokens < 2 || m.MaxTokens > maxPositions || len(s.Global) > s.Layers {
 			t.Errorf("%q: %+v", config, m)
 		}
 		if h, err := m.Head(); err == nil && (h.Label < 0 || h.Label >= h.Labels) {

@@ -24,18 +24,18 @@ func write(t testing.TB, files map[string]string) string {
 }
 
 // same compares models but for what only Head reads.
-func same(got, want Folder) bool {
+func same(got, want folder) bool {
 	got.head, want.head, got.scores, want.scores, got.defaultPrompt = headJSON{}, headJSON{}, "", "", ""
 	return reflect.DeepEqual(got, want)
 }
 
 func TestDefaults(t *testing.T) {
 	dir := t.TempDir()
-	got, err := ReadFolder(dir, true)
-	if err != nil || !same(got, MiniLM(dir)) {
+	got, err := readFolder(dir, true)
+	if err != nil || !same(got, miniLM(dir)) {
 		t.Errorf("empty folder: got %+v, %v", got, err)
 	}
-	if _, err := ReadFolder(dir, false); err == nil || !strings.Contains(err.Error(), "config.json") {
+	if _, err := readFolder(dir, false); err == nil || !strings.Contains(err.Error(), "config.json") {
 		t.Errorf("empty folder that is not MiniLM: error %v", err)
 	}
 }
@@ -55,9 +55,9 @@ func TestMiniLM(t *testing.T) {
 		"sentence_bert_config.json": `{"max_seq_length":256,"do_lower_case":false}`,
 		"tokenizer_config.json":     `{"do_lower_case":true,"model_max_length":512,"strip_accents":null,"tokenize_chinese_chars":true}`,
 	})
-	want := MiniLM(dir)
+	want := miniLM(dir)
 	want.Pooled = true
-	if got, err := ReadFolder(dir, false); err != nil || !same(got, want) {
+	if got, err := readFolder(dir, false); err != nil || !same(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -65,35 +65,35 @@ func TestMiniLM(t *testing.T) {
 func TestFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, text string
-		set        func(*Folder)
+		set        func(*folder)
 	}{
-		"limit":             {"sentence_bert_config.json", `{"max_seq_length":128}`, func(m *Folder) { m.MaxTokens = 128 }},
-		"no limit given":    {"sentence_bert_config.json", `{"max_seq_length":null}`, func(*Folder) {}},
-		"limit, older name": {"sentence_roberta_config.json", `{"max_seq_length":128}`, func(m *Folder) { m.MaxTokens = 128 }},
-		"no arguments":      {"sentence_bert_config.json", `{"tokenizer_args":{},"config_args":{"trust_remote_code":true},"query_length":null,"model_args":{"x":1}}`, func(*Folder) {}},
-		"lower case":        {"sentence_bert_config.json", `{"do_lower_case":true}`, func(m *Folder) { m.LowerCase = true }},
-		"no limit":          {"tokenizer_config.json", `{"model_max_length":1000000000000000019884624838656}`, func(m *Folder) { m.MaxTokens = 512 }},
-		"cls":               {"1_Pooling/config.json", `{"pooling_mode_cls_token":true,"pooling_mode_mean_tokens":false}`, func(m *Folder) { m.Pooling = CLS }},
-		"new before old":    {"1_Pooling/config.json", `{"pooling_mode":"cls","pooling_mode_mean_tokens":true}`, func(m *Folder) { m.Pooling = CLS }},
-		"mean":              {"1_Pooling/config.json", `{"pooling_mode_mean_tokens":true}`, func(*Folder) {}},
-		"last":              {"1_Pooling/config.json", `{"pooling_mode":"lasttoken","include_prompt":false}`, func(m *Folder) { m.Pooling, m.IncludePrompt = LastToken, false }},
-		"last, as it was": {"1_Pooling/config.json", `{"pooling_mode_lasttoken":true}`, func(m *Folder) {
-			m.Pooling = LastToken
+		"limit":             {"sentence_bert_config.json", `{"max_seq_length":128}`, func(m *folder) { m.MaxTokens = 128 }},
+		"no limit given":    {"sentence_bert_config.json", `{"max_seq_length":null}`, func(*folder) {}},
+		"limit, older name": {"sentence_roberta_config.json", `{"max_seq_length":128}`, func(m *folder) { m.MaxTokens = 128 }},
+		"no arguments":      {"sentence_bert_config.json", `{"tokenizer_args":{},"config_args":{"trust_remote_code":true},"query_length":null,"model_args":{"x":1}}`, func(*folder) {}},
+		"lower case":        {"sentence_bert_config.json", `{"do_lower_case":true}`, func(m *folder) { m.LowerCase = true }},
+		"no limit":          {"tokenizer_config.json", `{"model_max_length":1000000000000000019884624838656}`, func(m *folder) { m.MaxTokens = 512 }},
+		"cls":               {"1_Pooling/config.json", `{"pooling_mode_cls_token":true,"pooling_mode_mean_tokens":false}`, func(m *folder) { m.Pooling = cls }},
+		"new before old":    {"1_Pooling/config.json", `{"pooling_mode":"cls","pooling_mode_mean_tokens":true}`, func(m *folder) { m.Pooling = cls }},
+		"mean":              {"1_Pooling/config.json", `{"pooling_mode_mean_tokens":true}`, func(*folder) {}},
+		"last":              {"1_Pooling/config.json", `{"pooling_mode":"lasttoken","include_prompt":false}`, func(m *folder) { m.Pooling, m.IncludePrompt = lastToken, false }},
+		"last, as it was": {"1_Pooling/config.json", `{"pooling_mode_lasttoken":true}`, func(m *folder) {
+			m.Pooling = lastToken
 		}},
-		"not normalised": {"modules.json", `[{"type":"sentence_transformers.models.Transformer"}]`, func(m *Folder) { m.Normalize = false }},
-		"folder of the transformer": {"modules.json", `[{"type":"sentence_transformers.models.Transformer","path":"0_Transformer"}]`, func(m *Folder) {
+		"not normalised": {"modules.json", `[{"type":"sentence_transformers.models.Transformer"}]`, func(m *folder) { m.Normalize = false }},
+		"folder of the transformer": {"modules.json", `[{"type":"sentence_transformers.models.Transformer","path":"0_Transformer"}]`, func(m *folder) {
 			m.Normalize, m.Dir = false, filepath.Join(m.Dir, "0_Transformer")
 		}},
 		"prompts": {"config_sentence_transformers.json", `{"prompts":{"query":"query: ","document":"","passage":"p: "},"similarity_fn_name":"dot"}`,
-			func(m *Folder) { m.QueryPrompt = "query: " }},
+			func(m *folder) { m.QueryPrompt = "query: " }},
 		"default prompt": {"config_sentence_transformers.json", `{"prompts":{"query":null,"passage":"p: ","all":"a: "},"default_prompt_name":"all","similarity_fn_name":null}`,
-			func(m *Folder) { m.QueryPrompt, m.PassagePrompt = "a: ", "p: " }},
+			func(m *folder) { m.QueryPrompt, m.PassagePrompt = "a: ", "p: " }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := write(t, map[string]string{c.file: c.text})
-			want := MiniLM(dir)
+			want := miniLM(dir)
 			c.set(&want)
-			if got, err := ReadFolder(dir, true); err != nil || !same(got, want) {
+			if got, err := readFolder(dir, true); err != nil || !same(got, want) {
 				t.Errorf("got %+v, %v, want %+v", got, err, want)
 			}
 		})
@@ -108,13 +108,13 @@ func TestDense(t *testing.T) {
 		"2_Dense/config.json":   `{"in_features":384,"out_features":64,"bias":false,"activation_function":"torch.nn.modules.linear.Identity"}`,
 		"3_Dense/config.json":   `{"in_features":64,"out_features":32,"module_input_name":"sentence_embedding","module_output_name":null}`,
 	})
-	want := MiniLM(dir)
-	want.Pooled, want.Pooling = true, CLS
+	want := miniLM(dir)
+	want.Pooled, want.Pooling = true, cls
 	want.Dense = []Dense{
-		{filepath.Join(dir, "2_Dense"), 384, 64, false, Identity},
-		{filepath.Join(dir, "3_Dense"), 64, 32, true, Tanh},
+		{filepath.Join(dir, "2_Dense"), 384, 64, false, identity},
+		{filepath.Join(dir, "3_Dense"), 64, 32, true, tanh},
 	}
-	if got, err := ReadFolder(dir, true); err != nil || !same(got, want) {
+	if got, err := readFolder(dir, true); err != nil || !same(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -125,10 +125,10 @@ func TestShapes(t *testing.T) {
 	base := Config{Hidden: 64, Layers: 2, Heads: 4, Intermediate: 96, Positions: 42, Epsilon: 1e-5}
 	roberta, xlm, mpnet, modern, distil := base, base, base, base, base
 	roberta.Family, roberta.Padding = RoBERTa, 1
-	xlm.Family, xlm.Padding = XLMRoBERTa, 5
+	xlm.Family, xlm.Padding = xlmRoBERTa, 5
 	mpnet.Family, mpnet.Padding, mpnet.Buckets = MPNet, 1, 32
-	distil.Family, distil.Epsilon = DistilBERT, 1e-12
-	modern.Family, modern.Window, modern.GlobalTheta, modern.LocalTheta = ModernBERT, 64, 160000, 10000
+	distil.Family, distil.Epsilon = distilBERT, 1e-12
+	modern.Family, modern.Window, modern.GlobalTheta, modern.LocalTheta = modernBERT, 64, 160000, 10000
 	modern.Global = []bool{true, false}
 	modern5 := modern
 	modern5.Window, modern5.GlobalTheta, modern5.LocalTheta, modern5.Global = 8, 500, 20, []bool{false, true}
@@ -146,7 +146,7 @@ func TestShapes(t *testing.T) {
 			"rope_parameters":{"full_attention":{"rope_type":"default","rope_theta":500},"sliding_attention":{"rope_type":"default","rope_theta":20}}` + robertaFields, modern5, 42},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := ReadFolder(write(t, map[string]string{"config.json": c.text}), false)
+			m, err := readFolder(write(t, map[string]string{"config.json": c.text}), false)
 			if err != nil || !reflect.DeepEqual(m.Shape, c.want) || m.MaxTokens != c.tokens {
 				t.Errorf("got %+v, %d tokens, %v, want %+v", m.Shape, m.MaxTokens, err, c.want)
 			}
@@ -214,7 +214,7 @@ func TestRefused(t *testing.T) {
 		"deep":            {"config.json", strings.Repeat(`{"x":`, 20000), "config.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ReadFolder(write(t, map[string]string{c.file: c.text}), true)
+			_, err := readFolder(write(t, map[string]string{c.file: c.text}), true)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), filepath.FromSlash(c.file)) || len(err.Error()) > 1000 {
 				t.Errorf("error %.300v, want the file's name and %q", err, c.want)
 			}
@@ -231,7 +231,7 @@ func TestDenseRefused(t *testing.T) {
 		"size":       {`{"in_features":4,"out_features":-4}`, "out_features -4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ReadFolder(write(t, map[string]string{
+			_, err := readFolder(write(t, map[string]string{
 				"modules.json":    `[{"type":"a.Transformer"},{"type":"a.Pooling","path":"1_Pooling"},{"type":"a.Dense","path":"d"}]`,
 				"d/config.json":   c.text,
 				"1_Pooling/a.txt": "",

@@ -20,7 +20,7 @@ import (
 type network struct {
 	tokenizer  *tokenizer.Tokenizer
 	limit      int // tokens of a text
-	model      *Model
+	model      *model
 	kernel     *simd.Kernel
 	workspaces sync.Pool // of *Workspace
 }
@@ -49,7 +49,7 @@ func OpenCrossEncoder(dir string, o Options) (*CrossEncoder, error) {
 	if o.Dimensions != 0 {
 		return nil, fmt.Errorf("a cross-encoder has no dimensions")
 	}
-	f, err := ReadFolder(dir, false)
+	f, err := readFolder(dir, false)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func OpenCrossEncoder(dir string, o Options) (*CrossEncoder, error) {
 	c := &CrossEncoder{dir: dir, head: head{Head: description}}
 	sum := newSum(f, o)
 	fmt.Fprintf(sum, "%+v\n", description)
-	c.network, err = openNetwork(f, o, sum, func(r *Reader) { c.head.read(r, f.Shape) })
+	c.network, err = openNetwork(f, o, sum, func(r *reader) { c.head.read(r, f.Shape) })
 	if err != nil {
 		return nil, err
 	}
@@ -74,15 +74,12 @@ func OpenCrossEncoder(dir string, o Options) (*CrossEncoder, error) {
 // CheckCrossEncoder reports what the configuration in a model's folder says against it: that
 // it is no cross-encoder, or one that cannot be computed. Weights and tokenizer are not read.
 func CheckCrossEncoder(dir string) error {
-	f, err := ReadFolder(dir, false)
+	f, err := readFolder(dir, false)
 	if err == nil {
 		_, err = f.Head()
 	}
 	return err
 }
-
-// Limit returns how many tokens of a pair are read, special ones included.
-func (c *CrossEncoder) Limit() int { return c.limit }
 
 // Fingerprint returns the SHA-256, in hexadecimal, of what the scores depend on.
 func (c *CrossEncoder) Fingerprint() string { return c.fingerprint }
@@ -110,7 +107,7 @@ func (c *CrossEncoder) Score(ctx context.Context, pairs []Pair) ([]float32, erro
 			second = len(tokens)
 		}
 		if len(tokens) > 0 {
-			jobs = append(jobs, job{text: Text{Tokens: tokens, Second: second}, result: scores[i : i+1]})
+			jobs = append(jobs, job{text: text{Tokens: tokens, Second: second}, result: scores[i : i+1]})
 		}
 	}
 	c.run(ctx, jobs, func(j job, x simd.View) { j.result[0] = c.head.score(x) })
@@ -130,24 +127,24 @@ func (c *CrossEncoder) Score(ctx context.Context, pairs []Pair) ([]float32, erro
 type head struct {
 	Head
 	hidden dense
-	norm   *Norm
+	norm   *norm
 	labels dense
 }
 
 // read reads the head out of the weights. Families call its tensors by other names.
-func (h *head) read(r *Reader, c Config) {
+func (h *head) read(r *reader, c Config) {
 	hidden, labels := "classifier.dense", "classifier.out_proj"
-	h.hidden.activation = Tanh
+	h.hidden.activation = tanh
 	optionalBias := false
 	switch c.Family {
-	case BERT:
-		hidden, labels = r.Inside("pooler.dense"), "classifier"
-	case DistilBERT:
-		hidden, labels, h.hidden.activation = "pre_classifier", "classifier", ReLU
-	case ModernBERT:
-		hidden, labels, h.hidden.activation = "head.dense", "classifier", GELU
+	case bert:
+		hidden, labels = r.inside("pooler.dense"), "classifier"
+	case distilBERT:
+		hidden, labels, h.hidden.activation = "pre_classifier", "classifier", relu
+	case modernBERT:
+		hidden, labels, h.hidden.activation = "head.dense", "classifier", gelu
 		optionalBias = true
-		h.norm = r.Norm("head.norm", c.Hidden, c.Epsilon, true)
+		h.norm = r.norm("head.norm", c.Hidden, c.Epsilon, true)
 	}
 	h.hidden.read(r, hidden, c.Hidden, c.Hidden, optionalBias)
 	h.labels.read(r, labels, c.Hidden, h.Labels, false)
@@ -168,7 +165,7 @@ func (h *head) score(x simd.View) float32 {
 
 // openNetwork reads tokenizer and weights, and adds them to sum. head, where there is one, reads
 // what else is in the weights.
-func openNetwork(f Folder, o Options, sum hash.Hash, head func(*Reader)) (*network, error) {
+func openNetwork(f folder, o Options, sum hash.Hash, head func(*reader)) (*network, error) {
 	n := &network{limit: f.MaxTokens, kernel: o.Kernel}
 	var err error
 	if n.tokenizer, err = openTokenizer(f.Dir, sum); err != nil {
@@ -177,8 +174,8 @@ func openNetwork(f Folder, o Options, sum hash.Hash, head func(*Reader)) (*netwo
 	if f.LowerCase && !ignoresCase(n.tokenizer) {
 		return nil, fmt.Errorf("%s: model is not supported: do_lower_case in sentence_bert_config.json with a tokenizer that keeps case", f.Dir)
 	}
-	err = readWeights(f.Dir, o, sum, func(r *Reader) {
-		n.model, _ = NewModel(f.Shape, n.tokenizer.Size(), r) // r keeps the error
+	err = readWeights(f.Dir, o, sum, func(r *reader) {
+		n.model, _ = newModel(f.Shape, n.tokenizer.Size(), r) // r keeps the error
 		if head != nil {
 			head(r)
 		}
@@ -186,18 +183,18 @@ func openNetwork(f Folder, o Options, sum hash.Hash, head func(*Reader)) (*netwo
 	if err != nil {
 		return nil, err
 	}
-	n.workspaces.New = func() any { return n.model.NewWorkspace() }
+	n.workspaces.New = func() any { return n.model.newWorkspace() }
 	return n, nil
 }
 
 // readWeights calls read with the weights in a folder, and writes them to sum.
-func readWeights(dir string, o Options, sum hash.Hash, read func(*Reader)) error {
+func readWeights(dir string, o Options, sum hash.Hash, read func(*reader)) error {
 	weights, err := safetensors.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer weights.Close()
-	r := NewReader(weights, o.Kernel, o.Precision)
+	r := newReader(weights, o.Kernel, o.Precision)
 	known := newMemo(o.Memos, weights, sum)
 	if known.recall(sum) {
 		weights.Trust()
@@ -229,14 +226,14 @@ const batchTokens = 512
 
 // job is one text, or one pair, and where its result goes.
 type job struct {
-	text   Text
+	text   text
 	skip   int // tokens at its beginning that do not count
 	result []float32
 }
 
 // whole is a text that is no pair.
-func whole(tokens []int32) Text {
-	return Text{Tokens: tokens, Second: len(tokens)}
+func whole(tokens []int32) text {
+	return text{Tokens: tokens, Second: len(tokens)}
 }
 
 // run computes the hidden states of every job, and calls finish with them, until there are
@@ -249,7 +246,7 @@ func (n *network) run(ctx context.Context, jobs []job, finish func(j job, x simd
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(batches)) {
 		workers.Go(func() {
-			w := n.workspaces.Get().(*Workspace)
+			w := n.workspaces.Get().(*workspace)
 			defer n.workspaces.Put(w)
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
@@ -263,12 +260,12 @@ func (n *network) run(ctx context.Context, jobs []job, finish func(j job, x simd
 	workers.Wait()
 }
 
-func (n *network) runBatch(batch []job, w *Workspace, finish func(j job, x simd.View)) {
-	texts := make([]Text, len(batch))
+func (n *network) runBatch(batch []job, w *workspace, finish func(j job, x simd.View)) {
+	texts := make([]text, len(batch))
 	for i, j := range batch {
 		texts[i] = j.text
 	}
-	x := n.model.Forward(texts, w)
+	x := n.model.forward(texts, w)
 	row := 0
 	for _, j := range batch {
 		rows := len(j.text.Tokens)
@@ -303,21 +300,21 @@ func cutBatches(jobs []job, workers int) [][]job {
 // (Kusupati et al. 2022, arXiv:2205.13147), and normalising.
 type top struct {
 	kernel    *simd.Kernel
-	pooling   Pooling
+	pooling   pooling
 	dense     []dense
 	dim       int
 	normalize bool
 }
 
 // readTop reads the linear layers that follow pooling, and adds them to sum.
-func readTop(f Folder, o Options, sum hash.Hash) (top, error) {
+func readTop(f folder, o Options, sum hash.Hash) (top, error) {
 	t := top{kernel: o.Kernel, pooling: f.Pooling, dim: f.Shape.Hidden, normalize: f.Normalize}
 	for _, d := range f.Dense {
 		if d.In != t.dim {
 			return top{}, fmt.Errorf("%s: in_features is %d, but what comes before gives %d", d.Dir, d.In, t.dim)
 		}
 		layer := dense{activation: d.Activation}
-		err := readWeights(d.Dir, o, sum, func(r *Reader) {
+		err := readWeights(d.Dir, o, sum, func(r *reader) {
 			layer.read(r, "linear", d.In, d.Out, !d.Bias)
 		})
 		if err != nil {
@@ -357,11 +354,11 @@ func (t *top) vector(j job, x simd.View) {
 
 // pool adds the tokens of a text that its vector is made of, but the first skip, to v,
 // and returns how many these are.
-func pool(v []float32, by Pooling, x simd.View, skip int) int {
+func pool(v []float32, by pooling, x simd.View, skip int) int {
 	switch by {
-	case CLS:
+	case cls:
 		x = simd.View{Data: x.Row(skip), Rows: 1, Cols: x.Cols, Stride: x.Stride}
-	case LastToken:
+	case lastToken:
 		x = simd.View{Data: x.Row(x.Rows - 1), Rows: 1, Cols: x.Cols, Stride: x.Stride}
 	default:
 		x = simd.View{Data: x.Data[skip*x.Stride:], Rows: x.Rows - skip, Cols: x.Cols, Stride: x.Stride}
@@ -386,13 +383,13 @@ type dense struct {
 	weights    []float32 // a row for each output
 	bias       []float32
 	in, out    int
-	activation Activation
+	activation activation
 }
 
-func (d *dense) read(r *Reader, name string, in, out int, optionalBias bool) {
+func (d *dense) read(r *reader, name string, in, out int, optionalBias bool) {
 	d.in, d.out = in, out
-	d.bias = r.Vector(name+".bias", out, optionalBias)
-	d.weights = slices.Clone(r.Matrix(name+".weight", out, in))
+	d.bias = r.vector(name+".bias", out, optionalBias)
+	d.weights = slices.Clone(r.matrix(name+".weight", out, in))
 }
 
 // apply returns activation(w·v + bias).
@@ -404,15 +401,15 @@ func (d *dense) apply(v []float32) []float32 {
 	return out
 }
 
-func activate(a Activation, x float32) float32 {
+func activate(a activation, x float32) float32 {
 	switch a {
-	case Tanh:
+	case tanh:
 		return float32(math.Tanh(float64(x)))
-	case ReLU:
+	case relu:
 		return max(x, 0)
-	case GELU:
+	case gelu:
 		return float32(float64(x) / 2 * math.Erfc(-float64(x)/math.Sqrt2))
-	case Sigmoid:
+	case sigmoid:
 		return float32(1 / (1 + math.Exp(-float64(x))))
 	}
 	return x

@@ -29,17 +29,17 @@ type Family string
 
 // The families.
 const (
-	BERT       Family = "bert"        // Devlin et al. 2018, arXiv:1810.04805
-	DistilBERT Family = "distilbert"  // Sanh et al. 2019, arXiv:1910.01108
+	bert       Family = "bert"        // Devlin et al. 2018, arXiv:1810.04805
+	distilBERT Family = "distilbert"  // Sanh et al. 2019, arXiv:1910.01108
 	RoBERTa    Family = "roberta"     // Liu et al. 2019, arXiv:1907.11692
-	XLMRoBERTa Family = "xlm-roberta" // Conneau et al. 2019, arXiv:1911.02116
+	xlmRoBERTa Family = "xlm-roberta" // Conneau et al. 2019, arXiv:1911.02116
 	MPNet      Family = "mpnet"       // Song et al. 2020, arXiv:2004.09297
-	ModernBERT Family = "modernbert"  // Warner et al. 2024, arXiv:2412.13663
+	modernBERT Family = "modernbert"  // Warner et al. 2024, arXiv:2412.13663
 )
 
-// Families lists all families.
-func Families() []Family {
-	return []Family{BERT, DistilBERT, RoBERTa, XLMRoBERTa, MPNet, ModernBERT}
+// families lists all families.
+func families() []Family {
+	return []Family{bert, distilBERT, RoBERTa, xlmRoBERTa, MPNet, modernBERT}
 }
 
 // Config is the shape of a model. Vectors depend on every field.
@@ -65,36 +65,36 @@ type Config struct {
 // firstPosition is the row of the position embeddings for the first token.
 func (c Config) firstPosition() int {
 	switch c.Family {
-	case RoBERTa, XLMRoBERTa, MPNet:
+	case RoBERTa, xlmRoBERTa, MPNet:
 		return c.Padding + 1
 	}
 	return 0
 }
 
-// MaxTokens is how many tokens of a text have a position.
-func (c Config) MaxTokens() int { return c.Positions - c.firstPosition() }
+// maxTokens is how many tokens of a text have a position.
+func (c Config) maxTokens() int { return c.Positions - c.firstPosition() }
 
-// HeadSize is the number of columns of an attention head.
-func (c Config) HeadSize() int { return c.Hidden / c.Heads }
+// headSize is the number of columns of an attention head.
+func (c Config) headSize() int { return c.Hidden / c.Heads }
 
 // window is how far a token of a layer sees, 0 where it sees all.
 func (c Config) window(layer int) int {
-	if c.Family != ModernBERT || c.Global[layer] {
+	if c.Family != modernBERT || c.Global[layer] {
 		return 0
 	}
 	return c.Window
 }
 
-// Model is an encoder, ready to run. It is read-only and safe for concurrent use.
-type Model struct {
+// model is an encoder, ready to run. It is read-only and safe for concurrent use.
+type model struct {
 	Config
 	kernel    *simd.Kernel
 	precision linear.Precision
 	words     *safetensors.Table // a row for each token id
 	positions [][]float32        // by segment: a row for each position, the segment's embedding included
-	embedded  *Norm
+	embedded  *norm
 	layers    []layer
-	final     *Norm       // ModernBERT
+	final     *norm       // ModernBERT
 	rotations *rotations  // ModernBERT
 	relative  [][]float32 // MPNet: by head, what relativeBias reads
 }
@@ -111,16 +111,16 @@ type layer struct {
 
 	// Norms of the sum after a sublayer, or of its input. The first layer of ModernBERT
 	// has none before attention.
-	afterAttention, afterFeedForward   *Norm
-	beforeAttention, beforeFeedForward *Norm
+	afterAttention, afterFeedForward   *norm
+	beforeAttention, beforeFeedForward *norm
 }
 
-// NewModel reads a model for a vocabulary of the given size. Every shape is checked
+// newModel reads a model for a vocabulary of the given size. Every shape is checked
 // before memory is taken for it.
-func NewModel(c Config, vocabulary int, r *Reader) (*Model, error) {
+func newModel(c Config, vocabulary int, r *reader) (*model, error) {
 	n := familyNames[c.Family]
 	r.findPrefix(n.words + ".weight")
-	m := &Model{Config: c, kernel: r.kernel, precision: r.precision}
+	m := &model{Config: c, kernel: r.kernel, precision: r.precision}
 	if r.err == nil {
 		m.words, r.err = r.weights.Table(r.prefix+n.words+".weight", c.Hidden)
 	}
@@ -128,8 +128,8 @@ func NewModel(c Config, vocabulary int, r *Reader) (*Model, error) {
 		r.err = fmt.Errorf("%s: tensor %q: embeddings for %d tokens, but the vocabulary has %d: the files are of different models",
 			r.weights.Name(), r.prefix+n.words+".weight", m.words.Rows, vocabulary)
 	}
-	modern := c.Family == ModernBERT
-	m.embedded = r.Norm(r.prefix+n.embedded, c.Hidden, c.Epsilon, modern)
+	modern := c.Family == modernBERT
+	m.embedded = r.norm(r.prefix+n.embedded, c.Hidden, c.Epsilon, modern)
 	if n.positions != "" {
 		m.readPositions(r, n)
 	}
@@ -143,7 +143,7 @@ func NewModel(c Config, vocabulary int, r *Reader) (*Model, error) {
 		m.readRelative(r, n)
 	}
 	if modern && r.err == nil {
-		m.final = r.Norm(r.prefix+n.final, c.Hidden, c.Epsilon, true)
+		m.final = r.norm(r.prefix+n.final, c.Hidden, c.Epsilon, true)
 		m.rotations = newRotations(c)
 	}
 	if r.err != nil {
@@ -153,7 +153,7 @@ func NewModel(c Config, vocabulary int, r *Reader) (*Model, error) {
 }
 
 // readPositions adds the embeddings of segments to those of positions.
-func (m *Model) readPositions(r *Reader, n names) {
+func (m *model) readPositions(r *reader, n names) {
 	positions := slices.Clone(r.read(r.prefix+n.positions+".weight", m.Positions, m.Hidden))
 	if n.segments == "" {
 		m.positions = [][]float32{positions}
@@ -177,16 +177,16 @@ func (m *Model) readPositions(r *Reader, n names) {
 }
 
 // layer reads a layer; input is the norm that its input comes from.
-func (r *Reader) layer(i int, n names, c Config, input *Norm) layer {
+func (r *reader) layer(i int, n names, c Config, input *norm) layer {
 	p := r.prefix + fmt.Sprintf(n.layer, i)
-	if c.Family == ModernBERT {
+	if c.Family == modernBERT {
 		return r.modernLayer(i, p, n, c, input)
 	}
 	l := layer{
 		attended:         r.linear(p+n.attended, c.Hidden, c.Hidden, false, nil),
 		narrow:           r.linear(p+n.narrow, c.Intermediate, c.Hidden, false, nil),
-		afterAttention:   r.Norm(p+n.afterAttention, c.Hidden, c.Epsilon, false),
-		afterFeedForward: r.Norm(p+n.afterFeedForward, c.Hidden, c.Epsilon, false),
+		afterAttention:   r.norm(p+n.afterAttention, c.Hidden, c.Epsilon, false),
+		afterFeedForward: r.norm(p+n.afterFeedForward, c.Hidden, c.Epsilon, false),
 	}
 	// Of the three that share an input, value loses most.
 	l.smooth = r.smoothing(input, p+n.value, c.Hidden, c.Hidden, 0)
@@ -198,15 +198,15 @@ func (r *Reader) layer(i int, n names, c Config, input *Norm) layer {
 	return l
 }
 
-func (r *Reader) modernLayer(i int, p string, n names, c Config, input *Norm) layer {
+func (r *reader) modernLayer(i int, p string, n names, c Config, input *norm) layer {
 	l := layer{
 		window:            c.window(i),
 		attended:          r.linear(p+n.attended, c.Hidden, c.Hidden, true, nil),
 		narrow:            r.linear(p+n.narrow, c.Intermediate, c.Hidden, true, nil),
-		beforeFeedForward: r.Norm(p+n.beforeFeedForward, c.Hidden, c.Epsilon, true),
+		beforeFeedForward: r.norm(p+n.beforeFeedForward, c.Hidden, c.Epsilon, true),
 	}
 	if i > 0 {
-		l.beforeAttention = r.Norm(p+n.beforeAttention, c.Hidden, c.Epsilon, true)
+		l.beforeAttention = r.norm(p+n.beforeAttention, c.Hidden, c.Epsilon, true)
 		input = l.beforeAttention
 	}
 	l.smooth = r.smoothing(input, p+n.queryKeyValue, c.Hidden, 3*c.Hidden, 2*c.Hidden)
@@ -247,8 +247,8 @@ var bertNames = names{
 }
 
 var familyNames = map[Family]names{
-	BERT: bertNames, RoBERTa: bertNames, XLMRoBERTa: bertNames,
-	DistilBERT: {
+	bert: bertNames, RoBERTa: bertNames, xlmRoBERTa: bertNames,
+	distilBERT: {
 		words: "embeddings.word_embeddings", positions: "embeddings.position_embeddings", embedded: "embeddings.LayerNorm",
 		layer: "transformer.layer.%d.",
 		query: "attention.q_lin", key: "attention.k_lin", value: "attention.v_lin",
@@ -263,7 +263,7 @@ var familyNames = map[Family]names{
 		wide: "intermediate.dense", narrow: "output.dense", afterFeedForward: "output.LayerNorm",
 		relative: "encoder.relative_attention_bias",
 	},
-	ModernBERT: {
+	modernBERT: {
 		words: "embeddings.tok_embeddings", embedded: "embeddings.norm",
 		layer:         "layers.%d.",
 		queryKeyValue: "attn.Wqkv", attended: "attn.Wo", wideAndGate: "mlp.Wi", narrow: "mlp.Wo",
@@ -271,9 +271,9 @@ var familyNames = map[Family]names{
 	},
 }
 
-// Reader reads layers out of the weights of a model. After the first error, which it
+// reader reads layers out of the weights of a model. After the first error, which it
 // holds, it returns nothing of use.
-type Reader struct {
+type reader struct {
 	weights   *safetensors.Weights
 	kernel    *simd.Kernel
 	precision linear.Precision
@@ -282,16 +282,16 @@ type Reader struct {
 	err       error
 }
 
-// NewReader returns a reader that packs matrices for a kernel.
-func NewReader(w *safetensors.Weights, k *simd.Kernel, p linear.Precision) *Reader {
-	return &Reader{weights: w, kernel: k, precision: p}
+// newReader returns a reader that packs matrices for a kernel.
+func newReader(w *safetensors.Weights, k *simd.Kernel, p linear.Precision) *reader {
+	return &reader{weights: w, kernel: k, precision: p}
 }
 
 // Err is the first error.
-func (r *Reader) Err() error { return r.err }
+func (r *reader) Err() error { return r.err }
 
 // fail keeps the first error.
-func (r *Reader) fail(err error) {
+func (r *reader) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
@@ -299,7 +299,7 @@ func (r *Reader) fail(err error) {
 
 // findPrefix sets the prefix under which the tensor is: models are saved alone, or
 // together with a head.
-func (r *Reader) findPrefix(tensor string) {
+func (r *reader) findPrefix(tensor string) {
 	var found []string
 	for name := range r.weights.Names() {
 		if prefix, ok := strings.CutSuffix(name, tensor); ok && (prefix == "" || strings.HasSuffix(prefix, ".")) {
@@ -315,11 +315,11 @@ func (r *Reader) findPrefix(tensor string) {
 	}
 }
 
-// Inside is the name of a tensor of the encoder, as it is called in a model with a head.
-func (r *Reader) Inside(name string) string { return r.prefix + name }
+// inside is the name of a tensor of the encoder, as it is called in a model with a head.
+func (r *reader) inside(name string) string { return r.prefix + name }
 
 // read returns a tensor, which is valid until the next call.
-func (r *Reader) read(tensor string, shape ...int) []float32 {
+func (r *reader) read(tensor string, shape ...int) []float32 {
 	if r.err != nil {
 		return nil
 	}
@@ -331,38 +331,38 @@ func (r *Reader) read(tensor string, shape ...int) []float32 {
 	return values
 }
 
-// Matrix returns a tensor of rows by cols, which is valid until the next call.
-func (r *Reader) Matrix(tensor string, rows, cols int) []float32 { return r.read(tensor, rows, cols) }
+// matrix returns a tensor of rows by cols, which is valid until the next call.
+func (r *reader) matrix(tensor string, rows, cols int) []float32 { return r.read(tensor, rows, cols) }
 
-// Vector returns a copy of a tensor of one dimension, or zeros where there is none and it
+// vector returns a copy of a tensor of one dimension, or zeros where there is none and it
 // may be missing.
-func (r *Reader) Vector(tensor string, n int, optional bool) []float32 {
+func (r *reader) vector(tensor string, n int, optional bool) []float32 {
 	if optional && !r.weights.Has(tensor) {
 		return make([]float32, n)
 	}
 	return slices.Clone(r.read(tensor, n))
 }
 
-// Norm reads a layer norm over n columns. It may have no bias.
-func (r *Reader) Norm(name string, n int, epsilon float64, optionalBias bool) *Norm {
+// norm reads a layer norm over n columns. It may have no bias.
+func (r *reader) norm(name string, n int, epsilon float64, optionalBias bool) *norm {
 	gain, bias := name+".weight", name+".bias"
 	if old := name + ".gamma"; !r.weights.Has(gain) && r.weights.Has(old) {
 		gain, bias = old, name+".beta" // as the first checkpoints call them
 	}
-	return &Norm{
-		kernel: r.kernel, gain: r.Vector(gain, n, false), bias: r.Vector(bias, n, optionalBias), epsilon: float32(epsilon),
+	return &norm{
+		kernel: r.kernel, gain: r.vector(gain, n, false), bias: r.vector(bias, n, optionalBias), epsilon: float32(epsilon),
 	}
 }
 
 // linear reads a linear layer. It may have no bias.
-func (r *Reader) linear(name string, in, out int, optionalBias bool, s *linear.Smoothing) *linear.Layer {
+func (r *reader) linear(name string, in, out int, optionalBias bool, s *linear.Smoothing) *linear.Layer {
 	return r.parts(name, in, out, 1, optionalBias, s)[0]
 }
 
 // parts reads a matrix that holds several layers of the same shape, one below the other.
-func (r *Reader) parts(name string, in, out, count int, optionalBias bool, s *linear.Smoothing) []*linear.Layer {
+func (r *reader) parts(name string, in, out, count int, optionalBias bool, s *linear.Smoothing) []*linear.Layer {
 	layers := make([]*linear.Layer, count)
-	bias := r.Vector(name+".bias", count*out, optionalBias)
+	bias := r.vector(name+".bias", count*out, optionalBias)
 	weights := r.read(name+".weight", count*out, in)
 	if r.err != nil {
 		return layers
@@ -376,7 +376,7 @@ func (r *Reader) parts(name string, in, out, count int, optionalBias bool, s *li
 
 // smoothing returns that of layers behind a norm, by the outputs from first on of a matrix
 // of out by in.
-func (r *Reader) smoothing(n *Norm, name string, in, out, first int) *linear.Smoothing {
+func (r *reader) smoothing(n *norm, name string, in, out, first int) *linear.Smoothing {
 	if r.precision != linear.Int8 {
 		return nil
 	}

@@ -18,9 +18,9 @@ const (
 
 // attention sets w.inner to the results of all heads, which are computed one by one where
 // their width allows.
-func (m *Model) attention(l *layer, batch []Text, x simd.View, w *Workspace) {
+func (m *model) attention(l *layer, batch []text, x simd.View, w *workspace) {
 	w.input.Set(x, l.smooth)
-	size := m.HeadSize()
+	size := m.headSize()
 	cols := size
 	if size%linear.PanelCols != 0 {
 		cols = m.Hidden
@@ -58,7 +58,7 @@ type transformerHead struct {
 
 // attend sets the head's context of the text that begins at row first and has n tokens:
 // softmax(q·kᵀ/√size)·v. Queries go some rows at a time, against the keys that these see.
-func (m *Model) attend(h transformerHead, first, n int, w *Workspace) {
+func (m *model) attend(h transformerHead, first, n int, w *workspace) {
 	m.rotate(h, first, n)
 	size := h.query.Cols
 	rows, most := n, n // most: keys that such rows see
@@ -96,7 +96,7 @@ func (m *Model) attend(h transformerHead, first, n int, w *Workspace) {
 
 // see completes the scores of the token at a position, for the keys from low to high. What it
 // does not see, and what stands for no key, gets a score too low to count.
-func (m *Model) see(h transformerHead, scores []float32, position, low, high int) {
+func (m *model) see(h transformerHead, scores []float32, position, low, high int) {
 	if m.relative != nil {
 		for i, bias := range m.relativeBias(h.number, position, low)[:high-low] {
 			scores[i] += bias
@@ -118,7 +118,7 @@ func hide(scores []float32) {
 
 // rotate puts positions into the head's queries and keys of a text, where the model does it
 // so.
-func (m *Model) rotate(h transformerHead, first, n int) {
+func (m *model) rotate(h transformerHead, first, n int) {
 	if m.rotations == nil {
 		return
 	}
@@ -132,17 +132,17 @@ func (m *Model) rotate(h transformerHead, first, n int) {
 	}
 }
 
-// Text is the tokens of a text, or of a pair of texts.
-type Text struct {
+// text is the tokens of a text, or of a pair of texts.
+type text struct {
 	Tokens []int32
 	Second int // from which token on they are of the second text of a pair; their number where there is none
 }
 
-// Workspace is the memory of one forward pass, reused by the next. All matrices but
+// workspace is the memory of one forward pass, reused by the next. All matrices but
 // scores have a row for each token of the batch, text after text without padding. Wide
 // ones never exist as a whole: some columns at a time are computed and are the left-hand
 // side of the next product.
-type Workspace struct {
+type workspace struct {
 	x       []float32 // the hidden states
 	normed  []float32 // these as a sublayer of ModernBERT reads them
 	query   []float32 // of one head, or of all heads, as key and value
@@ -161,10 +161,10 @@ type Workspace struct {
 	scratch      simd.Scratch
 }
 
-// NewWorkspace returns the memory for one goroutine.
-func (m *Model) NewWorkspace() *Workspace {
+// newWorkspace returns the memory for one goroutine.
+func (m *model) newWorkspace() *workspace {
 	k, p := m.kernel, m.precision
-	return &Workspace{
+	return &workspace{
 		input: linear.NewInput(k, p), inner: linear.NewInput(k, p), keys: k.NewMatrix(), values: k.NewMatrix(),
 		zero: make([]float32, m.Hidden),
 	}
@@ -183,10 +183,10 @@ func part(v simd.View, row, rows, col, cols int) simd.View {
 	return simd.View{Data: v.Data[row*v.Stride+col:], Rows: rows, Cols: cols, Stride: v.Stride}
 }
 
-// Forward returns the hidden states of a batch, a row for each token, text after text.
-// Texts have a token at least, and MaxTokens at most. The result is valid until w is
+// forward returns the hidden states of a batch, a row for each token, text after text.
+// Texts have a token at least, and maxTokens at most. The result is valid until w is
 // used again.
-func (m *Model) Forward(batch []Text, w *Workspace) simd.View {
+func (m *model) forward(batch []text, w *workspace) simd.View {
 	tokens := 0
 	for _, t := range batch {
 		tokens += len(t.Tokens)
@@ -209,7 +209,7 @@ func (m *Model) Forward(batch []Text, w *Workspace) simd.View {
 }
 
 // normed returns what a sublayer reads: x, or where it has a norm of its own, x normalised.
-func (m *Model) normed(n *Norm, x simd.View, w *Workspace) simd.View {
+func (m *model) normed(n *norm, x simd.View, w *workspace) simd.View {
 	if n == nil {
 		return x
 	}
@@ -219,7 +219,7 @@ func (m *Model) normed(n *Norm, x simd.View, w *Workspace) simd.View {
 }
 
 // merge adds change to x, and normalises the sum where there is a norm.
-func merge(n *Norm, x, change simd.View) {
+func merge(n *norm, x, change simd.View) {
 	if n != nil {
 		n.add(x, change)
 		return
@@ -234,7 +234,7 @@ func merge(n *Norm, x, change simd.View) {
 
 // feedForward sets change to narrow(GELU(wide(x))), or where there is a gate to
 // narrow(GELU(wide(x)) · gate(x)) (Shazeer 2020, arXiv:2002.05202).
-func (m *Model) feedForward(l *layer, x, change simd.View, w *Workspace) {
+func (m *model) feedForward(l *layer, x, change simd.View, w *workspace) {
 	w.input.Set(x, l.smoothWide)
 	slice := l.narrow.Slice()
 	for first := 0; first < m.Intermediate; first += slice {
@@ -253,7 +253,7 @@ func (m *Model) feedForward(l *layer, x, change simd.View, w *Workspace) {
 }
 
 // embed sets x to the normalised sum of word, position and segment embeddings.
-func (m *Model) embed(batch []Text, x simd.View, w *Workspace) {
+func (m *model) embed(batch []text, x simd.View, w *workspace) {
 	row := 0
 	for _, t := range batch {
 		position := m.firstPosition()
@@ -267,7 +267,7 @@ func (m *Model) embed(batch []Text, x simd.View, w *Workspace) {
 }
 
 // place returns the embedding of the position and segment of token i, and moves position on.
-func (m *Model) place(t Text, i int, position *int, w *Workspace) []float32 {
+func (m *model) place(t text, i int, position *int, w *workspace) []float32 {
 	if m.positions == nil {
 		return w.zero
 	}
@@ -284,30 +284,30 @@ func (m *Model) place(t Text, i int, position *int, w *Workspace) []float32 {
 	return m.positions[segment][at*m.Hidden:][:m.Hidden]
 }
 
-// Norm has the learned parameters of [simd.Kernel.AddNorm].
-type Norm struct {
+// norm has the learned parameters of [simd.Kernel.AddNorm].
+type norm struct {
 	kernel     *simd.Kernel
 	gain, bias []float32
 	epsilon    float32
 }
 
 // add sets every row of x to the normalised sum of x and change.
-func (n *Norm) add(x, change simd.View) {
+func (n *norm) add(x, change simd.View) {
 	for i := range x.Rows {
 		n.apply(x.Row(i), change.Row(i))
 	}
 }
 
-func (n *Norm) apply(x, change []float32) {
+func (n *norm) apply(x, change []float32) {
 	n.kernel.AddNorm(x, change, n.gain, n.bias, n.epsilon)
 }
 
 // Apply normalises x.
-func (n *Norm) Apply(x []float32) { n.apply(x, make([]float32, len(x))) }
+func (n *norm) Apply(x []float32) { n.apply(x, make([]float32, len(x))) }
 
 // of sets every row of dst to the normalised row of x; zero has as many zeros as a row has
 // columns.
-func (n *Norm) of(dst, x simd.View, zero []float32) {
+func (n *norm) of(dst, x simd.View, zero []float32) {
 	for i := range x.Rows {
 		row := dst.Row(i)
 		copy(row, x.Row(i))
@@ -317,14 +317,14 @@ func (n *Norm) of(dst, x simd.View, zero []float32) {
 
 // readRelative reads MPNet's biases of relative positions, of which it has one for each
 // transformerHead and bucket, as one for each head and distance.
-func (m *Model) readRelative(r *Reader, n names) {
+func (m *model) readRelative(r *reader, n names) {
 	biases := r.read(r.prefix+n.relative+".weight", m.Buckets, m.Heads)
 	if r.err != nil {
 		return
 	}
-	tokens := m.MaxTokens()
+	tokens := m.maxTokens()
 	// Scores are scaled after the bias is added.
-	scale := math.Sqrt(float64(m.HeadSize()))
+	scale := math.Sqrt(float64(m.headSize()))
 	for head := range m.Heads {
 		row := make([]float32, 2*tokens-1)
 		for i := range row {
@@ -336,8 +336,8 @@ func (m *Model) readRelative(r *Reader, n names) {
 
 // relativeBias returns what is added to the scores of a query at a position for the keys from
 // first on.
-func (m *Model) relativeBias(head, position, first int) []float32 {
-	return m.relative[head][first-position+m.MaxTokens()-1:]
+func (m *model) relativeBias(head, position, first int) []float32 {
+	return m.relative[head][first-position+m.maxTokens()-1:]
 }
 
 // bucket is the bucket of a key that is distance after the query: half of them are for keys
@@ -369,7 +369,7 @@ type rotations struct {
 
 func newRotations(c Config) *rotations {
 	table := func(theta float64) []float32 {
-		half := c.HeadSize() / 2
+		half := c.headSize() / 2
 		values := make([]float32, 0, c.Positions*2*half)
 		for position := range c.Positions {
 			cosines, sines := make([]float32, half), make([]float32, half)

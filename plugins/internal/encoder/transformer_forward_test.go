@@ -17,8 +17,8 @@ func TestAttend(t *testing.T) {
 	must.NoRace(t)
 	const size, before, behind = 8, 5, 20
 	for _, k := range simd.Kernels() {
-		m := &Model{kernel: k}
-		w := m.NewWorkspace()
+		m := &model{kernel: k}
+		w := m.newWorkspace()
 		r := rand.New(rand.NewPCG(1, 2))
 		for _, shape := range []struct{ tokens, window int }{{1, 0}, {700, 0}, {1200, 0}, {1, 3}, {40, 1}, {700, 64}, {1100, 500}, {1200, 5000}} {
 			t.Run(fmt.Sprintf("%v %v", k, shape), func(t *testing.T) {

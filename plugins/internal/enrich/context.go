@@ -60,8 +60,8 @@ type contextConfig struct {
 	Prompt        sdk.Path `config:"prompt" doc:"A Go template to write the last message with, in place of the built-in one; it may use .Chunk, .Part and join."`
 }
 
-// ContextData is what the templates can use.
-type ContextData struct {
+// contextData is what the templates can use.
+type contextData struct {
 	Part  bool   // the document is shown in part
 	Chunk string // the passage, between <chunk> and </chunk>; empty in the system message
 }
@@ -97,7 +97,7 @@ func (c contextConfig) check() error {
 
 func (c contextConfig) load() (fewshot.Pair, error) {
 	return fewshot.LoadPair(c.System, c.Prompt, [2]string{systemTemplate, promptTemplate}, ".Chunk", ".Chunk",
-		ContextData{Chunk: fewshot.Passage}, ContextData{Part: true, Chunk: "chunk"}, ContextData{})
+		contextData{Chunk: fewshot.Passage}, contextData{Part: true, Chunk: "chunk"}, contextData{})
 }
 
 type contextEnricher struct {

@@ -34,7 +34,7 @@ type group struct {
 // begin writes the messages that the group shares.
 func (g *group) begin(v view, window int) error {
 	g.part = v.steps != nil
-	system, err := g.System.Write(ContextData{Part: g.part})
+	system, err := g.System.Write(contextData{Part: g.part})
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (g *group) begin(v view, window int) error {
 
 // question returns the question about a passage, and the key of its answer.
 func (g *group) question(row int) (dialect.Request, sdk.Key, error) {
-	text, err := g.Prompt.Write(ContextData{Part: g.part, Chunk: contextDelimiters.Wrap(chunkTag, g.passages[row].Text())})
+	text, err := g.Prompt.Write(contextData{Part: g.part, Chunk: contextDelimiters.Wrap(chunkTag, g.passages[row].Text())})
 	if err != nil {
 		return dialect.Request{}, sdk.Key{}, err
 	}
@@ -195,11 +195,10 @@ func wholeSentences(text string) string {
 }
 
 const (
-	leastTokens = 1000
-	headShare   = 8    // of a document that is shown in part its beginning has at most this part
-	maxHead     = 2000 // and so many characters
-	maxName     = 300  // characters of a title, and of a path
-	leftOut     = "[A part of the document is left out here.]"
+	headShare = 8    // of a document that is shown in part its beginning has at most this part
+	maxHead   = 2000 // and so many characters
+	maxName   = 300  // characters of a title, and of a path
+	leftOut   = "[A part of the document is left out here.]"
 )
 
 const (

@@ -52,8 +52,8 @@ type ExpandConfig struct {
 	Prompt      sdk.Path `config:"prompt" doc:"A Go template to write the user's message with, in place of the built-in one; it may use .N, .Title, .Texts, .Packed and join."`
 }
 
-// Expansion is what distinguishes one enricher from another.
-type Expansion struct {
+// expansion is what distinguishes one enricher from another.
+type expansion struct {
 	Name           string // of the terms: what a model may write before them
 	System, Prompt string // the built-in templates
 	Sentences      bool   // terms are questions, one on a line; otherwise a line may hold several, with commas
@@ -61,8 +61,8 @@ type Expansion struct {
 	Characters     int    // of the longest term
 }
 
-// ExpandData is what the templates see.
-type ExpandData struct {
+// expandData is what the templates see.
+type expandData struct {
 	N      int      // how many terms a passage gets
 	Title  string   // of the document, between <title> and </title>; empty: it has none. Always empty in the system message
 	Texts  []string // the passages: one between <chunk> and </chunk>, or several between <chunk 1> and </chunk 1> and so on. None in the system message
@@ -77,8 +77,8 @@ const (
 var expandDelimiters = syntax.NewDelimiters(titleTag, chunkTag)
 
 // New opens an enricher that adds n terms of a kind to each passage, with a config that
-// CheckExpansion finds no error in.
-func New(k Expansion, c ExpandConfig, n int, setup sdk.Setup) (sdk.Enricher, error) {
+// checkExpansion finds no error in.
+func New(k expansion, c ExpandConfig, n int, setup sdk.Setup) (sdk.Enricher, error) {
 	templates, err := load(k, c, n)
 	if err != nil {
 		return nil, err
@@ -86,34 +86,34 @@ func New(k Expansion, c ExpandConfig, n int, setup sdk.Setup) (sdk.Enricher, err
 	return &expandEnricher{kind: k, config: c, n: n, Pair: templates, Model: chatmodel.New(c.Config, setup)}, nil
 }
 
-// CheckExpansion reports the errors that tags cannot find: sdk.ArgumentErrors.
-func CheckExpansion(k Expansion, c ExpandConfig, n int) error {
+// checkExpansion reports the errors that tags cannot find: sdk.ArgumentErrors.
+func checkExpansion(k expansion, c ExpandConfig, n int) error {
 	var errs api.Errors
 	errs.Require(c.Pack <= c.BatchSize, "pack", "it must be at most batch_size: the passages of a request are of one batch")
 	_, err := load(k, c, n)
 	return errors.Join(errs.Err(), err, c.Config.Check())
 }
 
-func load(k Expansion, c ExpandConfig, n int) (fewshot.Pair, error) {
+func load(k expansion, c ExpandConfig, n int) (fewshot.Pair, error) {
 	return fewshot.LoadPair(c.System, c.Prompt, [2]string{k.System, k.Prompt}, ".Texts", `join .Texts "\n"`,
-		ExpandData{N: n, Texts: []string{fewshot.Passage}}, ExpandData{}, ExpandData{N: n, Title: "title", Texts: []string{"text", "text"}, Packed: true})
+		expandData{N: n, Texts: []string{fewshot.Passage}}, expandData{}, expandData{N: n, Title: "title", Texts: []string{"text", "text"}, Packed: true})
 }
 
 type expandEnricher struct {
 	*chatmodel.Model
 	fewshot.Pair
-	kind   Expansion
+	kind   expansion
 	config ExpandConfig
 	n      int
 }
 
-// ExpandRevision of the stages that ask for terms: raise it whenever one of them asks, or reads
+// expandRevision of the stages that ask for terms: raise it whenever one of them asks, or reads
 // an answer, in another way. Templates count by themselves.
-const ExpandRevision = "1"
+const expandRevision = "1"
 
 // question asks for the terms of texts; packed asks for those of each text apart.
 func (e *expandEnricher) question(title string, texts []string, packed bool) (dialect.Request, error) {
-	d := ExpandData{N: e.n, Packed: packed}
+	d := expandData{N: e.n, Packed: packed}
 	system, err := e.System.Write(d)
 	if err != nil {
 		return dialect.Request{}, err
@@ -228,7 +228,7 @@ func (w *expandWork) distinct(passages []sdk.Passage, from, to int) (distinct []
 			w.fail(err, p)
 			continue
 		}
-		p.key = w.Key(question, "terms "+ExpandRevision, fmt.Sprint(w.config.Pack))
+		p.key = w.Key(question, "terms "+expandRevision, fmt.Sprint(w.config.Pack))
 		known[text], distinct = p, append(distinct, p)
 	}
 	return distinct

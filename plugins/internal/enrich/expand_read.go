@@ -61,7 +61,7 @@ func texts(value gjson.Result, depth int) (all []string) {
 }
 
 // numbers fills in the parts that an object numbers, {"1": [...]}. Truncated values are left out.
-func (k Expansion) numbers(value gjson.Result, parts [][]string) {
+func (k expansion) numbers(value gjson.Result, parts [][]string) {
 	value.ForEach(func(name, v gjson.Result) bool {
 		if i := index(digits(name.Str), len(parts)); i >= 0 && gjson.Valid(v.Raw) {
 			parts[i] = k.part(v)
@@ -71,7 +71,7 @@ func (k Expansion) numbers(value gjson.Result, parts [][]string) {
 }
 
 // part returns the terms in a value. A single text may hold them all.
-func (k Expansion) part(value gjson.Result) []string {
+func (k expansion) part(value gjson.Result) []string {
 	all := texts(value, 0)
 	if len(all) == 1 {
 		return k.lines(all[0])
@@ -98,7 +98,7 @@ const (
 
 // list reads the terms of an answer. The last of a truncated one, which may be half a
 // term, is left out.
-func (k Expansion) list(text string, cut bool) []string {
+func (k expansion) list(text string, cut bool) []string {
 	text = codeFence.ReplaceAllString(fewshot.Clip(text, maxAnswer), "")
 	if value, ok := object(text); ok {
 		return k.part(value)
@@ -111,7 +111,7 @@ func (k Expansion) list(text string, cut bool) []string {
 }
 
 // lines reads a list in plain text.
-func (k Expansion) lines(text string) []string {
+func (k expansion) lines(text string) []string {
 	var listed, plain []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -144,7 +144,7 @@ func (k Expansion) lines(text string) []string {
 
 // packed reads the terms of n passages from the object that was asked for; empty for a passage
 // that the answer lacks.
-func (k Expansion) packed(text string, n int) [][]string {
+func (k expansion) packed(text string, n int) [][]string {
 	parts := make([][]string, n)
 	text = codeFence.ReplaceAllString(fewshot.Clip(text, maxAnswer), "")
 	if value, ok := object(text); ok && value.IsObject() {
@@ -169,7 +169,7 @@ func index(number string, n int) int {
 }
 
 // clean makes terms of what was read, at most n.
-func (k Expansion) clean(items []string, n int) []string {
+func (k expansion) clean(items []string, n int) []string {
 	asked := func(s string) bool { return strings.ContainsAny(s, "?？؟") }
 	only := false // where there is a question, other lines are none
 	for _, s := range items {

@@ -10,14 +10,14 @@ import (
 )
 
 var (
-	keywords  = Expansion{Name: "keywords", Characters: 30}
-	questions = Expansion{Name: "questions", Sentences: true, Characters: 60}
+	keywords  = expansion{Name: "keywords", Characters: 30}
+	questions = expansion{Name: "questions", Sentences: true, Characters: 60}
 )
 
 func TestList(t *testing.T) {
 	tests := []struct {
 		name string
-		kind Expansion
+		kind expansion
 		text string
 		cut  bool
 		want []string
@@ -102,7 +102,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"1": ["a", "b"], "2": "c, d`, true)
 	f.Add("Passage 1:\n- a\n[2]: b", false)
 	f.Fuzz(func(t *testing.T, text string, cut bool) {
-		for _, k := range []Expansion{keywords, questions} {
+		for _, k := range []expansion{keywords, questions} {
 			lists := append(k.packed(text, 3), k.list(text, cut))
 			if len(lists) != 4 {
 				t.Errorf("%d parts", len(lists))

@@ -13,7 +13,7 @@ import (
 // ones that the passage does not use. expand.go does the work.
 //
 // The messages are written with system.tmpl and prompt.tmpl, Go text/templates with the
-// fields of ExpandData; files named in the config replace them.
+// fields of expandData; files named in the config replace them.
 
 type keywordsConfig struct {
 	ExpandConfig
@@ -26,14 +26,14 @@ var keywordsSystem string
 //go:embed keywords.prompt.tmpl
 var keywordsPrompt string
 
-func keywordsKind() Expansion {
-	return Expansion{Name: "keywords", System: keywordsSystem, Prompt: keywordsPrompt, Tokens: 16, Characters: 80}
+func keywordsKind() expansion {
+	return expansion{Name: "keywords", System: keywordsSystem, Prompt: keywordsPrompt, Tokens: 16, Characters: 80}
 }
 
 // Keywords describes the enricher.
 func Keywords() sdk.Stage {
-	return sdk.EnrichStage("keywords", "Has a language model name keywords of each passage.", openKeywords, sdk.Revision(ExpandRevision), sdk.Network(), sdk.Addresses(keywordsConfig.Addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument),
-		sdk.Validates(func(c keywordsConfig) error { return CheckExpansion(keywordsKind(), c.ExpandConfig, c.N) }))
+	return sdk.EnrichStage("keywords", "Has a language model name keywords of each passage.", openKeywords, sdk.Revision(expandRevision), sdk.Network(), sdk.Addresses(keywordsConfig.Addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument),
+		sdk.Validates(func(c keywordsConfig) error { return checkExpansion(keywordsKind(), c.ExpandConfig, c.N) }))
 }
 
 func openKeywords(_ context.Context, setup sdk.Setup, c keywordsConfig) (sdk.Enricher, error) {

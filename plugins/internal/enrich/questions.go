@@ -15,7 +15,7 @@ import (
 // with an instructed model. expand.go does the work.
 //
 // The messages are written with system.tmpl and prompt.tmpl, Go text/templates with the
-// fields of ExpandData; files named in the config replace them.
+// fields of expandData; files named in the config replace them.
 
 type questionsConfig struct {
 	ExpandConfig
@@ -28,14 +28,14 @@ var questionsSystem string
 //go:embed questions.prompt.tmpl
 var questionsPrompt string
 
-func questionsKind() Expansion {
-	return Expansion{Name: "questions", System: questionsSystem, Prompt: questionsPrompt, Sentences: true, Tokens: 60, Characters: 300}
+func questionsKind() expansion {
+	return expansion{Name: "questions", System: questionsSystem, Prompt: questionsPrompt, Sentences: true, Tokens: 60, Characters: 300}
 }
 
 // Questions describes the enricher.
 func Questions() sdk.Stage {
-	return sdk.EnrichStage("questions", "Has a language model ask questions that each passage answers.", openQuestions, sdk.Revision(ExpandRevision), sdk.Network(), sdk.Addresses(questionsConfig.Addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument),
-		sdk.Validates(func(c questionsConfig) error { return CheckExpansion(questionsKind(), c.ExpandConfig, c.N) }))
+	return sdk.EnrichStage("questions", "Has a language model ask questions that each passage answers.", openQuestions, sdk.Revision(expandRevision), sdk.Network(), sdk.Addresses(questionsConfig.Addresses), sdk.PreferBatch(1), sdk.PendsIf(chatmodel.BatchArgument),
+		sdk.Validates(func(c questionsConfig) error { return checkExpansion(questionsKind(), c.ExpandConfig, c.N) }))
 }
 
 func openQuestions(_ context.Context, setup sdk.Setup, c questionsConfig) (sdk.Enricher, error) {

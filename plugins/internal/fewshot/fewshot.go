@@ -223,8 +223,8 @@ func fields(data any) string {
 	return strings.Join(all, ", ")
 }
 
-// Shows reports whether the template writes a text that is part of data.
-func (t Template) Shows(text string, data any) bool {
+// shows reports whether the template writes a text that is part of data.
+func (t Template) shows(text string, data any) bool {
 	written, err := t.Write(data)
 	return err == nil && strings.Contains(written, text)
 }
@@ -254,7 +254,7 @@ const Passage = "<chunk>\nx\n</chunk>"
 func LoadPair(system, prompt sdk.Path, defaults [2]string, field, shown string, samples ...any) (Pair, error) {
 	s, systemErr := Load("system", system, defaults[0], samples...)
 	p, promptErr := Load("prompt", prompt, defaults[1], samples...)
-	if promptErr == nil && !p.Shows(Passage, samples[0]) {
+	if promptErr == nil && !p.shows(Passage, samples[0]) {
 		promptErr = &sdk.ArgumentError{Argument: "prompt", Err: fmt.Errorf("it does not show %s, so that the model would not see the passage; write {{%s}} where it should stand", field, shown)}
 	}
 	return Pair{s, p}, errors.Join(systemErr, promptErr)

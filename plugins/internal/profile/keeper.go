@@ -261,7 +261,7 @@ func (k *Keeper) Refused(ctx context.Context, sent dialect.Request, err error) {
 		return
 	}
 	k.keep(ctx, false, func(p Profile) Profile {
-		after, _ := p.Refused(sent, said)
+		after, _ := p.refused(sent, said)
 		k.warn(p, after)
 		return after
 	})
@@ -270,7 +270,7 @@ func (k *Keeper) Refused(ctx context.Context, sent dialect.Request, err error) {
 // Saw learns from a reply.
 func (k *Keeper) Saw(ctx context.Context, sent dialect.Request, reply dialect.Reply) {
 	k.keep(ctx, false, func(p Profile) Profile {
-		after := p.Saw(sent, reply)
+		after := p.saw(sent, reply)
 		s, ok := k.seen[sent.About]
 		if !ok {
 			s = p.Asked[sent.About]

@@ -172,7 +172,7 @@ func (p *probe) ask(ctx context.Context, r dialect.Request) (dialect.Reply, erro
 		return reply, err
 	}
 	p.answered = true
-	p.found = p.found.Saw(r, reply)
+	p.found = p.found.saw(r, reply)
 	if r.MaxTokens > 0 {
 		p.found.Limit = limitOf(r)
 	}
@@ -207,7 +207,7 @@ func (p *probe) refused(err error) bool {
 	if !is || !api.BadRequest(err) {
 		return false
 	}
-	if p.found, p.named = p.found.Refused(p.sent, said); p.named {
+	if p.found, p.named = p.found.refused(p.sent, said); p.named {
 		p.answered = p.answered || unfinished(refusal(said))
 		p.formed = p.formed || p.found.Structured == StructureText
 		return true

@@ -58,7 +58,7 @@ func TestRefused(t *testing.T) {
 		}
 		var want Profile
 		test.change(&want)
-		got, learned := Profile{}.Refused(sent, api.Refusal{Param: test.param, Message: test.message})
+		got, learned := Profile{}.refused(sent, api.Refusal{Param: test.param, Message: test.message})
 		if diff := cmp.Diff(want, got); diff != "" || learned == reflect.DeepEqual(want, Profile{}) {
 			t.Errorf("%s %q: learned %t (-want +got):\n%s", test.param, test.message, learned, diff)
 		}
@@ -71,7 +71,7 @@ func TestLateRefusal(t *testing.T) {
 	sent.Schema = json.RawMessage(`{}`)
 	known := Profile{Structured: StructureTool, Limit: LimitNone, Choices: 2}
 	for param, message := range map[string]string{"response_format": "not supported", "max_tokens": "not supported", "n": "too large"} {
-		if got, learned := known.Refused(sent, api.Refusal{Param: param, Message: message}); learned || !reflect.DeepEqual(got, known) {
+		if got, learned := known.refused(sent, api.Refusal{Param: param, Message: message}); learned || !reflect.DeepEqual(got, known) {
 			t.Errorf("%s: %+v, learned %t", param, got, learned)
 		}
 	}
@@ -81,7 +81,7 @@ func TestLateRefusal(t *testing.T) {
 func TestTooMuchRoom(t *testing.T) {
 	p := Profile{Thinks: Yes, Limit: LimitCompletion, Room: 8000}
 	sent := p.Apply(dialect.Request{MaxTokens: 32})
-	got, learned := p.Refused(sent, api.Refusal{Param: "max_completion_tokens", Message: "max_completion_tokens is too large: 8032. This model supports at most 4096."})
+	got, learned := p.refused(sent, api.Refusal{Param: "max_completion_tokens", Message: "max_completion_tokens is too large: 8032. This model supports at most 4096."})
 	if !learned || got.Room != 4000 || got.Limit != LimitCompletion {
 		t.Errorf("%+v", got)
 	}

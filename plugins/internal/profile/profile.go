@@ -67,7 +67,7 @@ func (p Profile) Apply(r dialect.Request) dialect.Request {
 		r.MaxTokensField = string(p.Limit)
 	}
 	if r.MaxTokens > 0 { // also a person's limit, which is that of the answer: no model can think in the ten tokens of a label
-		r.MaxTokens += p.ThoughtTokens()
+		r.MaxTokens += p.thoughtTokens()
 	}
 	if r.Schema != nil && r.Form == dialect.FormSchema {
 		r.Form = p.Structured.form()
@@ -142,8 +142,8 @@ type Given struct {
 	TemplateTokens *int     `config:"template_tokens" min:"0" doc:"Tokens that a chat of one message has beside its text, for estimates."`
 }
 
-// LeastBudget is the smallest budget of thinking tokens that Anthropic's API takes.
-const LeastBudget = 1024
+// leastBudget is the smallest budget of thinking tokens that Anthropic's API takes.
+const leastBudget = 1024
 
 // over returns a profile with what is given in the place of what was found.
 func (g Given) over(p Profile) Profile {
@@ -168,7 +168,7 @@ func (g Given) over(p Profile) Profile {
 		p.Thinks = Yes
 	}
 	if budget, err := strconv.Atoi(g.Effort); err == nil { // what a limit has to have room for
-		p.Room = max(budget, LeastBudget)
+		p.Room = max(budget, leastBudget)
 	}
 	if g.Room != nil {
 		p.Room = *g.Room
@@ -301,9 +301,9 @@ func choose[T ~string](to *T, text []byte, values ...T) error {
 // for one label, several times over.
 const LeastRoom = 4096
 
-// ThoughtTokens is how many tokens are added to the limit of each answer for thoughts; 0
+// thoughtTokens is how many tokens are added to the limit of each answer for thoughts; 0
 // for a model that does not think.
-func (p Profile) ThoughtTokens() int {
+func (p Profile) thoughtTokens() int {
 	switch {
 	case p.Thinks != Yes:
 		return 0
@@ -323,8 +323,8 @@ const mostRoom = 32768
 // channels and tools.
 const silence = 32
 
-// Saw returns what is known after a request was answered that was sent as it is.
-func (p Profile) Saw(sent dialect.Request, reply dialect.Reply) Profile {
+// saw returns what is known after a request was answered that was sent as it is.
+func (p Profile) saw(sent dialect.Request, reply dialect.Reply) Profile {
 	if len(reply.Choices) == 0 {
 		return p
 	}

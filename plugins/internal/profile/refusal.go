@@ -14,12 +14,12 @@ import (
 // refusal is what a server says of a request that it refuses.
 type refusal api.Refusal
 
-// Refused returns what is known after a request was refused that was sent as it is, and
+// refused returns what is known after a request was refused that was sent as it is, and
 // whether that is more than before. Servers name a field as the parameter of their error or
 // in its message. A complaint about a value that is too large or too small says nothing about
 // the field, except that a server which refuses so many answers may give fewer: the next
 // power of two, as most limits are, or one alone.
-func (p Profile) Refused(sent dialect.Request, said api.Refusal) (Profile, bool) {
+func (p Profile) refused(sent dialect.Request, said api.Refusal) (Profile, bool) {
 	r := refusal(said)
 	before := p
 	if unfinished(r) {
@@ -37,7 +37,7 @@ func (p Profile) Refused(sent dialect.Request, said api.Refusal) (Profile, bool)
 		}
 	}
 	if sent.MaxTokens > 0 && r.names(string(LimitTokens), string(LimitCompletion)) {
-		switch room := p.ThoughtTokens(); {
+		switch room := p.thoughtTokens(); {
 		case !r.outOfRange() && p.Limit != LimitNone:
 			p.Limit = nextLimit(limitOf(sent))
 		case room > 1: // the model cannot write that much

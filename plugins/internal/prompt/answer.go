@@ -54,8 +54,8 @@ type answerConfig struct {
 	Template  sdk.Path `config:"template" doc:"A Go template to write the instructions with, in place of the built-in one; it may use .None, .Context, .Citations and join."`
 }
 
-// AnswerData is what a template of the instructions can use. It is the same for all items.
-type AnswerData struct {
+// answerData is what a template of the instructions can use. It is the same for all items.
+type answerData struct {
 	None      string // the answer that the passages do not answer the question; empty: not allowed
 	Context   bool   // passages show their contexts
 	Citations bool   // the answer is to cite passages
@@ -79,8 +79,8 @@ func openAnswer(_ context.Context, _ sdk.Setup, c answerConfig) (sdk.Prompter, e
 
 // answerPrompter loads the template and writes the instructions with it.
 func (c answerConfig) prompter() (*answerPrompter, error) {
-	data := AnswerData{None: c.None, Context: c.Context, Citations: c.Citations}
-	t, err := fewshot.Load("template", c.Template, answerDefaultTemplate, data, AnswerData{"none", true, true}, AnswerData{})
+	data := answerData{None: c.None, Context: c.Context, Citations: c.Citations}
+	t, err := fewshot.Load("template", c.Template, answerDefaultTemplate, data, answerData{"none", true, true}, answerData{})
 	if err != nil {
 		return nil, err
 	}

@@ -164,8 +164,8 @@ func (p *chatPrompter) write(item sdk.Item, all []string, meanings map[string]st
 }
 
 // allowed returns the labels that may be answered, for the template.
-func (p *chatPrompter) allowed(candidates []sdk.Candidate, all []string) ChatData {
-	data := ChatData{None: p.config.None, List: p.config.list() || p.form.Many, Many: p.form.Many, Reasoning: p.config.Reasoning}
+func (p *chatPrompter) allowed(candidates []sdk.Candidate, all []string) chatData {
+	data := chatData{None: p.config.None, List: p.config.list() || p.form.Many, Many: p.form.Many, Reasoning: p.config.Reasoning}
 	var labels []string
 	seen := map[string]bool{"": true}
 	add := func(label string) {
@@ -212,8 +212,8 @@ var chatSets = strings.NewReplacer(
 	"a list of all labels that apply, each written exactly as below; an empty list if none of them applies",
 )
 
-// ChatData is what a template of the system message can use.
-type ChatData struct {
+// chatData is what a template of the system message can use.
+type chatData struct {
 	Labels    []string          // the allowed ones, best first; empty where the knowledge has none
 	Ranked    bool              // the first of them are those of the item's neighbours
 	All       []string          // those of the knowledge, sorted, where all of them are allowed; else empty
@@ -228,7 +228,7 @@ type ChatData struct {
 
 // chatSamples are the data that templates are tried with.
 func chatSamples() []any {
-	return []any{ChatData{Labels: []string{"label"}, Ranked: true, All: []string{"label"}, Near: []string{"label"}, Meanings: map[string]string{"label": "meaning"}, None: "none", List: true, Many: true, Reasoning: true, Shots: 1}, ChatData{}}
+	return []any{chatData{Labels: []string{"label"}, Ranked: true, All: []string{"label"}, Near: []string{"label"}, Meanings: map[string]string{"label": "meaning"}, None: "none", List: true, Many: true, Reasoning: true, Shots: 1}, chatData{}}
 }
 
 // byHand is the reasoning in the turn of a labelled neighbour.

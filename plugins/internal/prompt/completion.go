@@ -119,7 +119,7 @@ func (p *completionPrompter) write(item sdk.Item, allowed []string, meanings map
 	neighbours := fewshot.First(item.Candidates, p.config.K)
 	slices.Reverse(neighbours)
 	random := fewshot.First(item.Random, len(item.Random))
-	data := CompletionData{Text: fewshot.OneLine(item.Text), None: p.config.None, Many: p.many}
+	data := completionData{Text: fewshot.OneLine(item.Text), None: p.config.None, Many: p.many}
 	if p.config.Labels {
 		data.Labels, data.Meanings = allowed, meanings
 	}
@@ -162,8 +162,8 @@ var completionSets = strings.NewReplacer(
 	`A text has one label or several, with "; " between them. Complete the last line with all labels that apply to the last text, and write nothing else.`,
 )
 
-// CompletionData is what a template can use. Runs of white space in it are one space.
-type CompletionData struct {
+// completionData is what a template can use. Runs of white space in it are one space.
+type completionData struct {
 	Text       string            // the item's
 	Random     []fewshot.Example // random examples
 	Neighbours []fewshot.Example // nearest last
@@ -176,5 +176,5 @@ type CompletionData struct {
 // completionSamples are the data that templates are tried with.
 func completionSamples() []any {
 	shots := []fewshot.Example{{Text: "text", Label: "label"}}
-	return []any{CompletionData{Text: "text", Random: shots, Neighbours: shots, Labels: []string{"label"}, Meanings: map[string]string{"label": "meaning"}, None: "none", Many: true}, CompletionData{}}
+	return []any{completionData{Text: "text", Random: shots, Neighbours: shots, Labels: []string{"label"}, Meanings: map[string]string{"label": "meaning"}, None: "none", Many: true}, completionData{}}
 }

@@ -127,11 +127,11 @@ func FuzzTensors(f *testing.F) {
 			return
 		}
 		for name := range ts.Names() {
-			values, err := ts.Read(nil, name, ts.Shape(name)...)
+			values, err := ts.Read(nil, name, ts.shape(name)...)
 			if err == nil && len(values)*2 > len(file) {
 				t.Errorf("%d values from %d bytes", len(values), len(file))
 			}
-			if shape := ts.Shape(name); len(shape) == 2 {
+			if shape := ts.shape(name); len(shape) == 2 {
 				table, err := ts.Table(name, shape[1])
 				if err == nil && table.Rows > 0 {
 					table.Read(make([]float32, table.Cols), table.Rows-1)

@@ -190,8 +190,8 @@ func (w *Weights) Names() iter.Seq[string] { return slices.Values(slices.Sorted(
 // Has reports whether there is such a tensor.
 func (w *Weights) Has(tensor string) bool { return w.tensors[tensor] != nil }
 
-// Shape returns the dimensions of a tensor, nil where there is none of the name.
-func (w *Weights) Shape(tensor string) []int {
+// shape returns the dimensions of a tensor, nil where there is none of the name.
+func (w *Weights) shape(tensor string) []int {
 	if f := w.tensors[tensor]; f != nil {
 		return slices.Clone(f.entries[tensor].Shape)
 	}

@@ -53,7 +53,7 @@ func TestShards(t *testing.T) {
 	if table.Read(row, 0); row[0] != -2.5 {
 		t.Errorf("row %v", row)
 	}
-	if got := fmt.Sprint(w.Shape("b"), w.Shape("none"), w.Has("a"), w.Has("c")); got != "[1 2] [] true false" {
+	if got := fmt.Sprint(w.shape("b"), w.shape("none"), w.Has("a"), w.Has("c")); got != "[1 2] [] true false" {
 		t.Errorf("shapes and names: %s", got)
 	}
 	w.Close()

@@ -15,8 +15,8 @@ import (
 // among them), is decided before, by normalisers and pre-tokenizers. It does not train, does not
 // turn ids into text, and refuses dropout, which makes ids a matter of chance.
 
-// BPE turns words into ids. It is read-only and safe for concurrent use.
-type BPE struct {
+// bpe turns words into ids. It is read-only and safe for concurrent use.
+type bpe struct {
 	ids   map[string]int32
 	size  int
 	joins map[pair]join
@@ -28,16 +28,16 @@ type BPE struct {
 }
 
 // Size is the highest id and one.
-func (m *BPE) Size() int { return m.size }
+func (m *bpe) Size() int { return m.size }
 
 // ID returns the id of a token.
-func (m *BPE) ID(token string) (int32, bool) {
+func (m *bpe) ID(token string) (int32, bool) {
 	id, ok := m.ids[token]
 	return id, ok
 }
 
 // Append appends the ids of one word. A word of n characters takes n log n steps.
-func (m *BPE) Append(ids []int32, word string) []int32 {
+func (m *bpe) Append(ids []int32, word string) []int32 {
 	if m.whole {
 		if id, ok := m.ids[word]; ok {
 			return append(ids, id)
@@ -78,7 +78,7 @@ func (m *BPE) Append(ids []int32, word string) []int32 {
 }
 
 // known reports whether every byte of text has a token.
-func (m *BPE) known(text string) bool {
+func (m *bpe) known(text string) bool {
 	for i := range len(text) {
 		if m.bytes[text[i]] < 0 {
 			return false
@@ -100,8 +100,8 @@ type bpeDescription struct {
 	Merges       json.RawMessage `json:"merges"`
 }
 
-// NewBPE reads the "model" object of a tokenizer.json whose type is BPE.
-func NewBPE(raw json.RawMessage) (*BPE, error) {
+// newBPE reads the "model" object of a tokenizer.json whose type is BPE.
+func newBPE(raw json.RawMessage) (*bpe, error) {
 	var d bpeDescription
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return nil, fmt.Errorf("read the BPE model: %w", err)
@@ -115,7 +115,7 @@ func NewBPE(raw json.RawMessage) (*BPE, error) {
 	if d.Vocab == nil || d.Merges == nil {
 		return nil, errors.New("the BPE model lacks its vocab or its merges")
 	}
-	m := &BPE{unk: -1, fuse: d.FuseUnk, whole: d.IgnoreMerges}
+	m := &bpe{unk: -1, fuse: d.FuseUnk, whole: d.IgnoreMerges}
 	var err error
 	if m.ids, m.size, err = readIDs(d.Vocab); err != nil {
 		return nil, fmt.Errorf("the BPE model's vocabulary: %w", err)
@@ -145,7 +145,7 @@ func NewBPE(raw json.RawMessage) (*BPE, error) {
 }
 
 // idOr returns the id of a token, or -1.
-func (m *BPE) idOr(token string) int32 {
+func (m *bpe) idOr(token string) int32 {
 	if id, ok := m.ids[token]; ok {
 		return id
 	}

@@ -26,7 +26,7 @@ var never = join{rank: 1<<32 - 1, id: -1}
 const short = 48
 
 // join looks up what becomes of two neighbours.
-func (m *BPE) join(left, right int32) join {
+func (m *bpe) join(left, right int32) join {
 	if j, ok := m.joins[pair{left, right}]; ok {
 		return j
 	}
@@ -34,7 +34,7 @@ func (m *BPE) join(left, right int32) join {
 }
 
 // merge appends what the symbols become, which are used up.
-func (m *BPE) merge(ids, symbols []int32) []int32 {
+func (m *bpe) merge(ids, symbols []int32) []int32 {
 	pairs := make([]join, 0, short)
 	for i := range len(symbols) - 1 {
 		pairs = append(pairs, m.join(symbols[i], symbols[i+1]))
@@ -66,7 +66,7 @@ func (m *BPE) merge(ids, symbols []int32) []int32 {
 }
 
 // mergeLong does merge's work with a heap of pairs over a linked list of symbols.
-func (m *BPE) mergeLong(ids, symbols []int32, pairs []join) []int32 {
+func (m *bpe) mergeLong(ids, symbols []int32, pairs []join) []int32 {
 	n := len(symbols)
 	links := make([]link, n)
 	var q queue
@@ -119,11 +119,11 @@ type merged struct {
 
 // readMerges reads the list of merges, the order of which is that of their ranks: pairs of
 // tokens, or in older files lines of two.
-func (m *BPE) readMerges(raw json.RawMessage) ([]merged, error) {
+func (m *bpe) readMerges(raw json.RawMessage) ([]merged, error) {
 	var merges []merged
 	var tokens []string
 	i := 0
-	err := EachElement(raw, func(element []byte) (err error) {
+	err := eachElement(raw, func(element []byte) (err error) {
 		i++
 		if bytes.HasPrefix(element, []byte(`"#version`)) {
 			return nil
@@ -146,11 +146,11 @@ func (m *BPE) readMerges(raw json.RawMessage) ([]merged, error) {
 // appendTokens appends the tokens of an element of the list.
 func appendTokens(tokens []string, element []byte) ([]string, error) {
 	if element[0] == '"' {
-		line, err := StringOf(element)
+		line, err := stringOf(element)
 		return append(tokens, strings.Split(line, " ")...), err
 	}
-	err := EachElement(element, func(token []byte) error {
-		s, err := StringOf(token)
+	err := eachElement(element, func(token []byte) error {
+		s, err := stringOf(token)
 		tokens = append(tokens, s)
 		return err
 	})
@@ -158,7 +158,7 @@ func appendTokens(tokens []string, element []byte) ([]string, error) {
 }
 
 // lookUp finds the ids of a merge.
-func (m *BPE) lookUp(tokens []string) (merged, error) {
+func (m *bpe) lookUp(tokens []string) (merged, error) {
 	if len(tokens) != 2 {
 		return merged{}, fmt.Errorf("it has %d tokens; a merge has two", len(tokens))
 	}

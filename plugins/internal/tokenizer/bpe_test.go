@@ -41,14 +41,14 @@ func TestBpeRefused(t *testing.T) {
 		"many merges":        {`{"vocab":{"a":1,"aa":2},"merges":["a a"` + strings.Repeat(`,"a a"`, maxTokens) + `]}`, "merge 2097153: a model has at most 2097152"},
 		"a merge of null":    {`{"vocab":{"a":1},"merges":[null]}`, "merge 1: null is neither"},
 	} {
-		if m, err := NewBPE(json.RawMessage(c.model)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if m, err := newBPE(json.RawMessage(c.model)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, %v; want an error with %q", name, m, err, c.want)
 		}
 	}
 }
 
 func TestBpeSmall(t *testing.T) {
-	m, err := NewBPE(json.RawMessage(bpeSmall))
+	m, err := newBPE(json.RawMessage(bpeSmall))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,13 +84,13 @@ func TestLongWord(t *testing.T) {
 	}
 }
 
-func buildBpe(t testing.TB, model map[string]any) *BPE {
+func buildBpe(t testing.TB, model map[string]any) *bpe {
 	t.Helper()
 	raw, err := json.Marshal(model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewBPE(raw)
+	m, err := newBPE(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestBpeAgainstDefinition(t *testing.T) {
 }
 
 // bpeDefinition turns a word into ids step by step, without bytes and fused unknowns.
-func bpeDefinition(m *BPE, word string) []int32 {
+func bpeDefinition(m *bpe, word string) []int32 {
 	var ids []int32
 	for _, r := range word {
 		if id := m.idOr(string(r)); id >= 0 {
@@ -166,7 +166,7 @@ func FuzzBpeModel(f *testing.F) {
 	f.Add(`{"vocab":{"a":1,"b":2,"ab":3},"merges":["#version: 0.2","a b"],"byte_fallback":true}`, "abb")
 	f.Add(`{"vocab":{"a":2,"aa":3,"<0x78>":4,"?":5},"merges":[["a","a"]],"byte_fallback":true,"unk_token":"?","fuse_unk":true}`, "aax")
 	f.Fuzz(func(t *testing.T, model, word string) {
-		m, err := NewBPE(json.RawMessage(model))
+		m, err := newBPE(json.RawMessage(model))
 		if err != nil {
 			return
 		}

@@ -165,11 +165,11 @@ func newModel(raw json.RawMessage) (model, error) {
 	}
 	switch kind {
 	case "WordPiece":
-		return wrap(NewWordPiece(raw))
+		return wrap(newWordPiece(raw))
 	case "BPE":
-		return wrap(NewBPE(raw))
+		return wrap(newBPE(raw))
 	case "Unigram":
-		return wrap(NewUnigram(raw))
+		return wrap(newUnigram(raw))
 	}
 	return nil, fmt.Errorf("type %.40q is not supported, only WordPiece, BPE and Unigram are", kind)
 }
@@ -342,7 +342,7 @@ func exists(path string) bool {
 
 // newVocab is BERT's tokenizer with a vocabulary of one token a line.
 func newVocab(text []byte, s settings) (*Tokenizer, error) {
-	m, err := ReadVocab(bytes.NewReader(text))
+	m, err := readVocab(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}

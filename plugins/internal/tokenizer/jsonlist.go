@@ -15,9 +15,9 @@ import (
 //
 // It reads JSON that encoding/json has checked, a json.RawMessage, and checks nothing itself.
 
-// EachElement calls f with each element of an array, or each member of an object with its name and its
+// eachElement calls f with each element of an array, or each member of an object with its name and its
 // colon. It ends with the first error of f.
-func EachElement(raw json.RawMessage, f func(element []byte) error) error {
+func eachElement(raw json.RawMessage, f func(element []byte) error) error {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) < 2 || raw[0] != '[' && raw[0] != '{' {
 		return fmt.Errorf("%.40s is neither an array nor an object", raw)
@@ -61,15 +61,15 @@ func stringLen(s []byte) int {
 	return len(s)
 }
 
-// ElementOf takes a member of an object apart.
-func ElementOf(member []byte) (name string, value []byte, err error) {
+// elementOf takes a member of an object apart.
+func elementOf(member []byte) (name string, value []byte, err error) {
 	n := stringLen(member)
-	name, err = StringOf(member[:n])
+	name, err = stringOf(member[:n])
 	return name, bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(member[n:]), []byte(":"))), err
 }
 
-// StringOf reads an element that is a string.
-func StringOf(element []byte) (string, error) {
+// stringOf reads an element that is a string.
+func stringOf(element []byte) (string, error) {
 	if len(element) > 0 && element[0] == '"' && stringLen(element) == len(element) && bytes.IndexByte(element, '\\') < 0 && utf8.Valid(element) {
 		return string(element[1 : len(element)-1]), nil
 	}
@@ -91,8 +91,8 @@ func readIDs(raw json.RawMessage) (ids map[string]int32, size int, err error) {
 		return nil, 0, errors.New("vocab is not an object of tokens and ids")
 	}
 	ids = map[string]int32{}
-	err = EachElement(raw, func(member []byte) error {
-		token, value, err := ElementOf(member)
+	err = eachElement(raw, func(member []byte) error {
+		token, value, err := elementOf(member)
 		if err != nil {
 			return err
 		}

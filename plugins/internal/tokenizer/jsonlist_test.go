@@ -11,7 +11,7 @@ import (
 
 // list is what Each calls its function with.
 func list(raw string) (elements []string, err error) {
-	err = EachElement(json.RawMessage(raw), func(e []byte) error {
+	err = eachElement(json.RawMessage(raw), func(e []byte) error {
 		elements = append(elements, string(e))
 		return nil
 	})
@@ -35,19 +35,19 @@ func TestJsonlistEach(t *testing.T) {
 		}
 	}
 	enough, calls := errors.New("enough"), 0
-	if err := EachElement(json.RawMessage(`[1,2,3]`), func([]byte) error { calls++; return enough }); !errors.Is(err, enough) || calls != 1 {
+	if err := eachElement(json.RawMessage(`[1,2,3]`), func([]byte) error { calls++; return enough }); !errors.Is(err, enough) || calls != 1 {
 		t.Errorf("error %v after %d calls", err, calls)
 	}
 }
 
 func TestString(t *testing.T) {
 	for element, want := range map[string]string{`""`: "", `"é"`: "é", `"\u0041\"\n"`: "A\"\n", "\"a\xff\"": "a\ufffd"} {
-		if got, err := StringOf([]byte(element)); err != nil || got != want {
+		if got, err := stringOf([]byte(element)); err != nil || got != want {
 			t.Errorf("%s: got %q, %v; want %q", element, got, err, want)
 		}
 	}
 	for _, element := range []string{"1", "null", `["a"]`, "", `"a":"b"`} {
-		if got, err := StringOf([]byte(element)); err == nil || !strings.Contains(err.Error(), "is not a string") {
+		if got, err := stringOf([]byte(element)); err == nil || !strings.Contains(err.Error(), "is not a string") {
 			t.Errorf("%s: got %q, %v", element, got, err)
 		}
 	}
@@ -72,8 +72,8 @@ func FuzzEach(f *testing.F) {
 		}
 		if json.Unmarshal([]byte(raw), &object) == nil && object != nil {
 			got, want := map[string]string{}, map[string]string{}
-			err := EachElement(json.RawMessage(raw), func(e []byte) error {
-				name, value, err := ElementOf(e)
+			err := eachElement(json.RawMessage(raw), func(e []byte) error {
+				name, value, err := elementOf(e)
 				got[name] = string(value)
 				return err
 			})

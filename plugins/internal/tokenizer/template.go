@@ -42,7 +42,7 @@ func readAddedList(raw json.RawMessage) (tokens []addedToken, err error) {
 		return nil, json.Unmarshal(raw, &tokens)
 	}
 	tokens = []addedToken{}
-	err = EachElement(raw, func(element []byte) error {
+	err = eachElement(raw, func(element []byte) error {
 		if len(tokens) == maxAdded {
 			return fmt.Errorf("more than %d tokens", maxAdded)
 		}

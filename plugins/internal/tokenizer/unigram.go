@@ -21,8 +21,8 @@ import (
 // runs of one character may be cut in another order there. Normalisers and pre-tokenizers come
 // before. The package does not train, does not sample, and does not turn ids into text.
 
-// Unigram turns words into ids. It is read-only and safe for concurrent use.
-type Unigram struct {
+// unigram turns words into ids. It is read-only and safe for concurrent use.
+type unigram struct {
 	trie     *trie
 	scores   []float64 // by id
 	unk      int32
@@ -34,10 +34,10 @@ type Unigram struct {
 const unkPenalty = 10
 
 // Size is the highest id and one.
-func (m *Unigram) Size() int { return len(m.scores) }
+func (m *unigram) Size() int { return len(m.scores) }
 
 // ID returns the id of a token.
-func (m *Unigram) ID(token string) (int32, bool) {
+func (m *unigram) ID(token string) (int32, bool) {
 	id := m.trie.find(token)
 	return id, id >= 0
 }
@@ -51,7 +51,7 @@ type node struct {
 
 // Append appends the ids of one word. It takes a time in proportion to the word and to the longest tokens that
 // it could hold.
-func (m *Unigram) Append(ids []int32, word string) []int32 {
+func (m *unigram) Append(ids []int32, word string) []int32 {
 	nodes := append(make([]node, 0, 64), node{}) // by the byte that they lead to
 	for at := 0; at < len(word); {
 		_, n := utf8.DecodeRuneInString(word[at:])
@@ -62,7 +62,7 @@ func (m *Unigram) Append(ids []int32, word string) []int32 {
 }
 
 // extend adds the tokens of s that begin at a byte, where a character of n bytes stands.
-func (m *Unigram) extend(nodes []node, s string, at, n int) []node {
+func (m *unigram) extend(nodes []node, s string, at, n int) []node {
 	score, single := nodes[at].score, false
 	place := uint32(0)
 	for i := at; i < len(s); i++ {
@@ -92,7 +92,7 @@ func offer(nodes []node, to int, way node) []node {
 }
 
 // settle appends the tokens of the best way to the end of a word. Neighbouring unknown characters become one token.
-func (m *Unigram) settle(ids []int32, nodes []node, word string) []int32 {
+func (m *unigram) settle(ids []int32, nodes []node, word string) []int32 {
 	way := make([]node, 0, 32)
 	for at := int32(len(word)); at > 0; at = nodes[at].from {
 		way = append(way, nodes[at])
@@ -111,7 +111,7 @@ func (m *Unigram) settle(ids []int32, nodes []node, word string) []int32 {
 
 // endRun appends what stands for a run of unknown characters between two bytes, the first
 // of which is -1 where there is none: itself where it is a token, its bytes, or the unknown token.
-func (m *Unigram) endRun(ids []int32, word string, start, end int) []int32 {
+func (m *unigram) endRun(ids []int32, word string, start, end int) []int32 {
 	if start < 0 {
 		return ids
 	}
@@ -143,8 +143,8 @@ type unigramDescription struct {
 	ByteFallback bool            `json:"byte_fallback"`
 }
 
-// NewUnigram reads the "model" object of a tokenizer.json whose type is Unigram.
-func NewUnigram(raw json.RawMessage) (*Unigram, error) {
+// newUnigram reads the "model" object of a tokenizer.json whose type is Unigram.
+func newUnigram(raw json.RawMessage) (*unigram, error) {
 	var d unigramDescription
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return nil, fmt.Errorf("read the Unigram model: %w", err)
@@ -152,7 +152,7 @@ func NewUnigram(raw json.RawMessage) (*Unigram, error) {
 	if d.Vocab == nil {
 		return nil, errors.New("the Unigram model has no vocabulary")
 	}
-	m := &Unigram{}
+	m := &unigram{}
 	if err := m.readVocab(d.Vocab); err != nil {
 		return nil, fmt.Errorf("token %d of the Unigram model: %w", len(m.scores), err)
 	}
@@ -174,10 +174,10 @@ func NewUnigram(raw json.RawMessage) (*Unigram, error) {
 }
 
 // readVocab reads the tokens with their scores, which are logarithms of probabilities.
-func (m *Unigram) readVocab(raw json.RawMessage) error {
+func (m *unigram) readVocab(raw json.RawMessage) error {
 	var tokens []string
 	bytes := 0
-	err := EachElement(raw, func(piece []byte) error {
+	err := eachElement(raw, func(piece []byte) error {
 		token, value, err := pieceOf(piece)
 		switch {
 		case err != nil:
@@ -202,10 +202,10 @@ func (m *Unigram) readVocab(raw json.RawMessage) error {
 // pieceOf reads an array of a token and its score.
 func pieceOf(piece []byte) (token string, value float64, err error) {
 	fields := 0
-	err = EachElement(piece, func(field []byte) (err error) {
+	err = eachElement(piece, func(field []byte) (err error) {
 		switch fields++; fields {
 		case 1:
-			token, err = StringOf(field)
+			token, err = stringOf(field)
 		case 2:
 			value, err = score(string(field))
 		}

@@ -33,7 +33,7 @@ func TestUnigramRefused(t *testing.T) {
 		"many tokens":          {`{"unk_id":0,"vocab":[["a",0]` + strings.Repeat(`,["",0]`, maxTokens) + `]}`, "token 2097152 of the Unigram model: a model has at most"},
 		"a vocabulary of maps": {`{"unk_id":0,"vocab":{"a":0}}`, `"a":0 is neither an array`},
 	} {
-		if m, err := NewUnigram(json.RawMessage(c.model)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if m, err := newUnigram(json.RawMessage(c.model)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, %v; want an error with %q", name, m, err, c.want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestScore(t *testing.T) {
 }
 
 func TestUnigramSmall(t *testing.T) {
-	m, err := NewUnigram(json.RawMessage(unigramSmall))
+	m, err := newUnigram(json.RawMessage(unigramSmall))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestUnigramSmall(t *testing.T) {
 // TestUnigramLong has a megabyte of words that every way to cut leads through, one that none does, and
 // one of unknown characters.
 func TestUnigramLong(t *testing.T) {
-	m, err := NewUnigram(json.RawMessage(unigramSmall))
+	m, err := newUnigram(json.RawMessage(unigramSmall))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestUnigramAgainstDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := NewUnigram(raw)
+		m, err := newUnigram(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestUnigramAgainstDefinition(t *testing.T) {
 }
 
 // unigramDefinition cuts a word without windows and without a trie.
-func unigramDefinition(m *Unigram, word string) []int32 {
+func unigramDefinition(m *unigram, word string) []int32 {
 	best := make([]node, len(word)+1)
 	for i := range best[1:] {
 		best[i+1].from = -1
@@ -173,7 +173,7 @@ func FuzzUnigramModel(f *testing.F) {
 	f.Add(unigramSmall, "abxé\xff")
 	f.Add(`{"unk_id":1,"byte_fallback":true,"vocab":[["<0x78>",0],["?",5],["",1],["a",-1],["a",-2]]}`, "axa")
 	f.Fuzz(func(t *testing.T, model, word string) {
-		m, err := NewUnigram(json.RawMessage(model))
+		m, err := newUnigram(json.RawMessage(model))
 		if err != nil {
 			return
 		}

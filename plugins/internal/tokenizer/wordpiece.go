@@ -21,8 +21,8 @@ import (
 // time for a word.
 const maxPiece = 512
 
-// WordPiece is a vocabulary. It is read-only and safe for concurrent use.
-type WordPiece struct {
+// wordPiece is a vocabulary. It is read-only and safe for concurrent use.
+type wordPiece struct {
 	first   map[string]int32 // all tokens: those that begin a word
 	rest    map[string]int32 // those that continue one, without their prefix
 	longest [2]int           // bytes of the longest of first and of rest
@@ -32,17 +32,17 @@ type WordPiece struct {
 }
 
 // ID returns the id of a token as the vocabulary has it, prefix included.
-func (m *WordPiece) ID(token string) (int32, bool) {
+func (m *wordPiece) ID(token string) (int32, bool) {
 	id, ok := m.first[token]
 	return id, ok
 }
 
 // Size is the highest id plus one.
-func (m *WordPiece) Size() int { return m.size }
+func (m *wordPiece) Size() int { return m.size }
 
 // Append appends the ids of the pieces of a word, or the unknown token where a remainder
 // matches no piece.
-func (m *WordPiece) Append(ids []int32, word string) []int32 {
+func (m *wordPiece) Append(ids []int32, word string) []int32 {
 	if len(word) > m.maxWord && utf8.RuneCountInString(word) > m.maxWord {
 		return append(ids, m.unk)
 	}
@@ -60,7 +60,7 @@ func (m *WordPiece) Append(ids []int32, word string) []int32 {
 
 // longestPrefix returns the id and the length in bytes of the longest prefix of a word, or
 // of the rest of one, among the pieces; the length is 0 where there is none.
-func (m *WordPiece) longestPrefix(word string, rest bool) (int32, int) {
+func (m *wordPiece) longestPrefix(word string, rest bool) (int32, int) {
 	pieces, n := m.first, min(len(word), m.longest[0])
 	if rest {
 		pieces, n = m.rest, min(len(word), m.longest[1])
@@ -78,9 +78,9 @@ func (m *WordPiece) longestPrefix(word string, rest bool) (int32, int) {
 	return 0, 0
 }
 
-// NewWordPiece reads the "model" of a tokenizer.json. An error says what is wrong with it, and not
+// newWordPiece reads the "model" of a tokenizer.json. An error says what is wrong with it, and not
 // in which file.
-func NewWordPiece(raw json.RawMessage) (*WordPiece, error) {
+func newWordPiece(raw json.RawMessage) (*wordPiece, error) {
 	f := struct {
 		Unknown string          `json:"unk_token"`
 		Prefix  string          `json:"continuing_subword_prefix"`
@@ -100,8 +100,8 @@ func NewWordPiece(raw json.RawMessage) (*WordPiece, error) {
 	return buildWordpiece(vocab, size, f.Unknown, f.Prefix, f.MaxWord)
 }
 
-// ReadVocab reads a vocab.txt of one token a line, whose id is the number of the line.
-func ReadVocab(vocab io.Reader) (*WordPiece, error) {
+// readVocab reads a vocab.txt of one token a line, whose id is the number of the line.
+func readVocab(vocab io.Reader) (*wordPiece, error) {
 	ids := make(map[string]int32, 1<<15) // about those of BERT
 	lines := bufio.NewScanner(vocab)
 	n := 0
@@ -116,8 +116,8 @@ func ReadVocab(vocab io.Reader) (*WordPiece, error) {
 	return buildWordpiece(ids, n, "[UNK]", "##", 100)
 }
 
-func buildWordpiece(vocab map[string]int32, size int, unknown, prefix string, maxWord int) (*WordPiece, error) {
-	m := &WordPiece{first: vocab, rest: make(map[string]int32, len(vocab)/4), maxWord: maxWord, size: size}
+func buildWordpiece(vocab map[string]int32, size int, unknown, prefix string, maxWord int) (*wordPiece, error) {
+	m := &wordPiece{first: vocab, rest: make(map[string]int32, len(vocab)/4), maxWord: maxWord, size: size}
 	for token, id := range vocab {
 		if len(token) > maxPiece && utf8.RuneCountInString(token) <= maxWord {
 			return nil, fmt.Errorf("token %.40q... has %d bytes: %d are possible", token, len(token), maxPiece)

@@ -21,7 +21,7 @@ func TestModel(t *testing.T) {
 		"useless tokens": {`{"vocab": {"[UNK]": 0, "a": 1, "` + strings.Repeat("x", 999) + `": 2}}`, "a", "[1]"},
 		"part of a rune": {`{"vocab": {"[UNK]": 0, "漢": 1, "##字": 2, "a": 3}}`, "漢字", "[1 2]"},
 	} {
-		m, err := NewWordPiece([]byte(c.model))
+		m, err := newWordPiece([]byte(c.model))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -33,7 +33,7 @@ func TestModel(t *testing.T) {
 }
 
 func TestReadVocab(t *testing.T) {
-	m, err := ReadVocab(strings.NewReader("[UNK]\r\na\na\n##b"))
+	m, err := readVocab(strings.NewReader("[UNK]\r\na\na\n##b"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used s
 		}
 	}
 	err := sdk.CheckArguments(given, used.Arguments)
-	v, foreign := l.Catalog.(Validator)
+	v, foreign := l.Catalog.(validator)
 	switch {
 	case err != nil || !ask:
 	case foreign && strings.Contains(used.Name, "/"):

@@ -70,7 +70,7 @@ func (l *loader) environment(isSecret bool) function.Function {
 			}
 			name := rule.Plain(args[0]).AsString()
 			value, ok := l.Getenv(name)
-			read := Environment{Name: name, Secret: isSecret, Set: ok, Off: l.off, Open: IsOpen(name, value)}
+			read := Environment{Name: name, Secret: isSecret, Set: ok, Off: l.off, Open: isOpen(name, value)}
 			if !ok && len(args) == 2 {
 				read.Default = args[1].AsString()
 			}

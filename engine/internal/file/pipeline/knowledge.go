@@ -204,7 +204,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 			continue // a file for rows or documents has it in a variable
 		}
 		if ok {
-			l.errorAt(attr.NameRange, "Not of rows", "%s is about documents, and %s is a file of rows.", name, s.Shown())
+			l.errorAt(attr.NameRange, "Not of rows", "%s is about documents, and %s is a file of rows.", name, s.shown())
 		}
 	}
 	s.Form = a.form(s.Path)
@@ -236,7 +236,7 @@ func (l *loader) checkFile(s Source, at hcl.Range) {
 	case path == "":
 		l.errorAt(at, "Missing file", `The path is empty. Name a file, or "-" for standard input.`)
 	case len(s.Origin.Private) > 0 && (err != nil || info.IsDir()):
-		l.errorAt(at, "Missing file", "There is no file of rows at this path, %s.", s.Shown())
+		l.errorAt(at, "Missing file", "There is no file of rows at this path, %s.", s.shown())
 	case os.IsNotExist(err):
 		l.errorAt(at, "Missing file", "There is no file %s. A path written in a file is relative to that file, one given with -var to the working directory.%s", path, l.neighbour(path))
 	case err != nil:

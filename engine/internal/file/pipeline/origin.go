@@ -37,8 +37,8 @@ type Origin struct {
 	Text    string   // the expression in the file
 }
 
-// OwnVariables begins the names of racflow's own variables of the environment.
-const OwnVariables = "RACFLOW_"
+// ownVariables begins the names of racflow's own variables of the environment.
+const ownVariables = "RACFLOW_"
 
 // addresses are further variables that a file may read where they hold an address.
 var addresses = []string{"OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "MILVUS_ADDRESS"}
@@ -46,9 +46,9 @@ var addresses = []string{"OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "MILVUS_ADDRES
 // token is in the names of variables that hold what must not get to others.
 var token = regexp.MustCompile(`(?i)TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH`)
 
-// IsOpen reports whether a file may read a variable of the environment without a question: an address that services
+// isOpen reports whether a file may read a variable of the environment without a question: an address that services
 // are usually named by, and what is meant for racflow, without its tokens.
-func IsOpen(name, value string) bool {
+func isOpen(name, value string) bool {
 	if slices.Contains(addresses, name) {
 		return value == "" || isAddress(value)
 	}
@@ -57,7 +57,7 @@ func IsOpen(name, value string) bool {
 
 // IsOwn reports whether a variable of the environment is racflow's own, and no token.
 func IsOwn(name string) bool {
-	return strings.HasPrefix(name, OwnVariables) && !token.MatchString(name)
+	return strings.HasPrefix(name, ownVariables) && !token.MatchString(name)
 }
 
 // isAddress reports whether a text is the address of a service and nothing else, such as a password or key.

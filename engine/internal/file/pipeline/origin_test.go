@@ -167,7 +167,7 @@ pipeline "p" {
 						b.Write(s.Config.Shown())
 					}
 					if p.Input != nil {
-						b.WriteString(p.Input.Shown())
+						b.WriteString(p.Input.shown())
 					}
 				}
 				for _, part := range []string{awsKey[:4], awsKey[8:12], "a/k/i", "A/K/I", strings.ToLower(awsKey[:4]), strings.ToLower(awsKey[8:12])} {
@@ -219,7 +219,7 @@ pipeline "p" {
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	if got := file.Pipelines[0].Input.Shown(); !strings.HasPrefix(got, "(from /") {
+	if got := file.Pipelines[0].Input.shown(); !strings.HasPrefix(got, "(from /") {
 		t.Errorf("the input is %s", got)
 	}
 }

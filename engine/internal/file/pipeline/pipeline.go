@@ -209,8 +209,8 @@ func (s Source) Open(stdin io.Reader) (*source.Reader, error) {
 	return source.Open(s.Path, s.Form, s.Mapping(), stdin)
 }
 
-// Shown returns the path as it may be shown.
-func (s Source) Shown() string { return s.Origin.Shown(s.Path) }
+// shown returns the path as it may be shown.
+func (s Source) shown() string { return s.Origin.Shown(s.Path) }
 
 // Replace gives the source another file and detects how its rows are written. Only Header stays:
 // whether a first row names the columns.
@@ -458,8 +458,8 @@ type Requiring interface {
 	Require(dir string, required []require.Plugin) Catalog
 }
 
-// Programs is a Catalog that knows which program offers a stage; nil: the stage is built in.
-type Programs interface {
+// programs is a Catalog that knows which program offers a stage; nil: the stage is built in.
+type programs interface {
 	Program(use string) *program.Program
 }
 
@@ -471,9 +471,9 @@ type Catalog interface {
 	Uses(kind sdk.Kind) []string
 }
 
-// Validator is a Catalog whose stages in other processes can check a config, as sdk.Stage.Validate
+// validator is a Catalog whose stages in other processes can check a config, as sdk.Stage.Validate
 // does in this one. It gets Config.Open, with secrets.
-type Validator interface {
+type validator interface {
 	Validate(kind sdk.Kind, use string, config []byte) error
 }
 

@@ -118,8 +118,8 @@ func priceOf(row map[string]string) (p Price, err error) {
 	return p, err
 }
 
-// PricesVariable is the environment variable that names the user's file of prices.
-const PricesVariable = "RACFLOW_PRICES"
+// pricesVariable is the environment variable that names the user's file of prices.
+const pricesVariable = "RACFLOW_PRICES"
 
 // PriceTables is searched in order: the first table with a price wins.
 type PriceTables []table
@@ -137,7 +137,7 @@ var shipped []byte
 
 // OpenPrices reads the user's file, if there is one, and the table that comes with racflow.
 func OpenPrices() (PriceTables, error) {
-	name := os.Getenv(PricesVariable)
+	name := os.Getenv(pricesVariable)
 	asked := name != ""
 	if !asked {
 		config, err := os.UserConfigDir()
@@ -156,7 +156,7 @@ func OpenPrices() (PriceTables, error) {
 			}
 			all = append(all, own)
 		case asked || !os.IsNotExist(err):
-			return nil, fmt.Errorf("read the prices (%s): %w", PricesVariable, err)
+			return nil, fmt.Errorf("read the prices (%s): %w", pricesVariable, err)
 		}
 	}
 	from := origin(time.Now())

@@ -16,7 +16,7 @@ func write(t *testing.T, text string) string {
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(PricesVariable, name)
+	t.Setenv(pricesVariable, name)
 	return name
 }
 
@@ -66,7 +66,7 @@ func TestUsersFolder(t *testing.T) {
 	config := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", config)
 	t.Setenv("HOME", config)
-	t.Setenv(PricesVariable, "")
+	t.Setenv(pricesVariable, "")
 	find := func() (Price, string) {
 		t.Helper()
 		tables, err := OpenPrices()
@@ -115,8 +115,8 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%q: error %v, want %s", text, err, want)
 		}
 	}
-	t.Setenv(PricesVariable, filepath.Join(t.TempDir(), "none.tsv"))
-	if _, err := OpenPrices(); err == nil || !strings.Contains(err.Error(), PricesVariable) {
+	t.Setenv(pricesVariable, filepath.Join(t.TempDir(), "none.tsv"))
+	if _, err := OpenPrices(); err == nil || !strings.Contains(err.Error(), pricesVariable) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

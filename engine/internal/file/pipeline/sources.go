@@ -91,7 +91,7 @@ func (a arguments) nameDocuments(path string, cut bool) bool {
 func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 	for _, name := range rowArguments {
 		if attr, ok := a.attrs[name]; ok {
-			l.errorAt(attr.NameRange, "Not of documents", "%s says how a file of rows is read, and %s names documents, which are read whole.", name, s.Shown())
+			l.errorAt(attr.NameRange, "Not of documents", "%s says how a file of rows is read, and %s names documents, which are read whole.", name, s.shown())
 		}
 	}
 	s.ID, s.Text, s.Label, s.Context = "", "", "", ""
@@ -114,7 +114,7 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 	l.checkKind(s.Path, s.Origin, at)
 	f, err := document.Open(*s.Documents)
 	if err != nil && len(s.Origin.Private) > 0 {
-		l.errorAt(at, "Missing file", "There is no folder at this path, %s.", s.Shown())
+		l.errorAt(at, "Missing file", "There is no folder at this path, %s.", s.shown())
 		return
 	}
 	if err != nil {

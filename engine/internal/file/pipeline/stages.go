@@ -400,7 +400,7 @@ func (l *loader) readUse(s *Stage, b stageBody, a arguments, m *model) {
 		l.unknownStage(s, at)
 		return
 	}
-	if c, ok := l.Catalog.(Programs); ok {
+	if c, ok := l.Catalog.(programs); ok {
 		s.Program = c.Program(s.Use)
 	}
 	info := s.Info

@@ -427,9 +427,9 @@ func (r *Rows) combined() (label, separator string, sure bool) {
 	return "", "", false
 }
 
-// Labelled reports whether a pipeline can learn from the rows: they have at least two labels, and
+// labelled reports whether a pipeline can learn from the rows: they have at least two labels, and
 // these repeat or a person has named the label column.
-func (r *Rows) Labelled() bool {
+func (r *Rows) labelled() bool {
 	return len(r.Labels) > 1 && (r.Named || 2*len(r.Labels) <= r.Count-r.Unlabelled)
 }
 

@@ -45,7 +45,7 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	switch {
 	case tried != nil:
 		p.Next = []Step{{run, "answers the rows of " + tried.Path}}
-		if tried.Labelled() {
+		if tried.labelled() {
 			p.Next = append(p.Next, Step{eval, "compares the answers with their labels"})
 		}
 	case share > 0:
@@ -215,7 +215,7 @@ func Make(d Data, o Options) (*Plan, error) {
 	if known.Count == 0 {
 		return nil, fmt.Errorf("%s: %s. The texts are taken from column %q; --column text=NAME names another", known.Path, known.First.Unusable(known.Invalid, known.Invalid), known.Mapping.Text)
 	}
-	if known.Labelled() {
+	if known.labelled() {
 		return labelled(known, tried, o)
 	}
 	return unlabelled(known, o)

@@ -106,7 +106,7 @@ func (r *Rows) seen(w io.Writer) {
 		switch {
 		case len(r.Labels) == 1:
 			line(w, "  column %q has only one label, %q in %s: add rows with other labels, or name another column with --column label=NAME", clean(r.Mapping.Label), clean(first.Name), terminal.Plural(first.Rows, "row"))
-		case !r.Labelled():
+		case !r.labelled():
 			line(w, "  column %q does not look like labels: they hardly come again (--column label=%s takes it all the same)", clean(r.Mapping.Label), clean(r.Mapping.Label))
 		}
 	}

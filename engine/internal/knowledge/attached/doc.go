@@ -2,7 +2,7 @@
 // pipeline. It writes nothing there.
 //
 // Searches go to the collection itself. Everything that needs more rows than a search finds uses a sample:
-// the first MaxEntries entries in the store's order, up to MaxBytes of their texts, metadata and vectors.
+// the first maxEntries entries in the store's order, up to maxBytes of their texts, metadata and vectors.
 // Labels and their centroids, random examples, and the rows that stages learn from come from the sample.
 // If the store's order depends on labels, as after a load label by label, a partial sample may lack some.
 //

@@ -89,7 +89,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, entries ...sdk.Entry) *bench {
-	b := &bench{t: t, theirs: enginetest.NewTheirs("1", false, entries...), dir: filepath.Join(t.TempDir(), "state", "attached"), bounds: bounds{MaxEntries, MaxBytes}}
+	b := &bench{t: t, theirs: enginetest.NewTheirs("1", false, entries...), dir: filepath.Join(t.TempDir(), "state", "attached"), bounds: bounds{maxEntries, maxBytes}}
 	must.Do(t, os.MkdirAll(filepath.Dir(b.dir), 0o700))
 	b.block = &pipeline.Knowledge{
 		Name:  "k",

@@ -90,9 +90,9 @@ func (c *Collection) Pages(_ context.Context, want sdk.Scan) iter.Seq2[[]sdk.Ent
 
 // Whole yields the entries of the collection itself if a sample can have all of them. It ends after an error.
 func (c *Collection) Whole(ctx context.Context, want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
-	if c.sample != nil && !c.sample.Whole || c.sample == nil && c.Attached.Entries > MaxEntries {
+	if c.sample != nil && !c.sample.Whole || c.sample == nil && c.Attached.Entries > maxEntries {
 		return failing(fmt.Errorf("collection %s has %s, of which racflow reads no more than %s: search it, or attach a smaller one",
-			c.Name, terminal.Plural(c.Attached.Entries, "entry"), terminal.Plural(MaxEntries, "entry")))
+			c.Name, terminal.Plural(c.Attached.Entries, "entry"), terminal.Plural(maxEntries, "entry")))
 	}
 	return selected(generation.ScanPages(ctx, c.Store, c.Name, want), want)
 }
@@ -155,7 +155,7 @@ type bounds struct {
 // Open starts the embedder and the store of a block, attaches the collection, and checks that the
 // sample and the embedder belong to it.
 func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, o Options) (*Collection, error) {
-	return open(ctx, block, starter, o, bounds{MaxEntries, MaxBytes})
+	return open(ctx, block, starter, o, bounds{maxEntries, maxBytes})
 }
 
 func open(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, o Options, b bounds) (*Collection, error) {

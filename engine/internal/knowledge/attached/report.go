@@ -33,11 +33,11 @@ type Report struct {
 }
 
 // Constants of the comparison: a mean cosine below Foreign means another embedder, one of at least
-// Alike the same one.
+// alike the same one.
 const (
 	Compared = 50 // most entries to embed again
-	Foreign  = 0.5
-	Alike    = 0.95
+	foreign  = 0.5
+	alike    = 0.95
 )
 
 // longest is the most bytes of a text that is embedded again: as many as a store takes.
@@ -164,7 +164,7 @@ func (c *Collection) judge(ctx context.Context, starter generation.Starter) erro
 			return fmt.Errorf("keep how the vectors of collection %s compare: %w", c.Name, err)
 		}
 	}
-	if now.Compared > 0 && now.Cosine < Foreign {
+	if now.Compared > 0 && now.Cosine < foreign {
 		return &foreignError{&UnusableError{c.block.Embed.UseRange, fmt.Errorf(
 			"the vectors of collection %s are not those of %s: mean cosine %.2f over %s that %s embedded again; embed with the model that made the collection, or name the field of the vectors, or that of the texts they were made from, in the store's config",
 			c.Name, c.block.Embed.Use, now.Cosine, terminal.Plural(now.Compared, "entry"), map[bool]string{true: "was", false: "were"}[now.Compared == 1])}}
@@ -228,7 +228,7 @@ func (r *Report) Doubt() string {
 	if r.Unknown {
 		return fmt.Sprintf("whether its vectors are those of %s is not known: no entry of the sample has a text that can be embedded and a vector; name the field of the texts in the store's config", r.Embedder)
 	}
-	if r.Compared == 0 || r.Cosine >= Alike {
+	if r.Compared == 0 || r.Cosine >= alike {
 		return ""
 	}
 	return fmt.Sprintf("its vectors differ from those of %s: mean cosine %.2f over %s; another version of the model, another precision, or texts that were embedded with something more may have made them, and searches find less well",

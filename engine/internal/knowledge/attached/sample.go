@@ -36,7 +36,7 @@ type sample struct {
 	Read      time.Time           `json:"read"`
 
 	Entries   int    `json:"entries"`             // number of entries in the sample
-	Bytes     int64  `json:"bytes"`               // as MaxBytes counts them
+	Bytes     int64  `json:"bytes"`               // as maxBytes counts them
 	Whole     bool   `json:"whole"`               // the sample has all entries
 	Textless  int    `json:"textless,omitempty"`  // entries without a text
 	Pointless int    `json:"pointless,omitempty"` // entries whose vector has no direction
@@ -220,8 +220,8 @@ func readPage(r *bufio.Reader, most int64) ([]sdk.Entry, error) {
 
 // The limits of a sample.
 const (
-	MaxEntries = 50_000
-	MaxBytes   = 512 << 20 // of ids, labels, texts, contexts, metadata and vectors together
+	maxEntries = 50_000
+	maxBytes   = 512 << 20 // of ids, labels, texts, contexts, metadata and vectors together
 )
 
 // layout is the version of a sample's files: raise it when their format changes.

@@ -233,8 +233,8 @@ func TestBounds(t *testing.T) {
 		bounds bounds
 		want   int
 	}{
-		"entries":            {bounds{30, MaxBytes}, 30},
-		"all":                {bounds{100, MaxBytes}, 100},
+		"entries":            {bounds{30, maxBytes}, 30},
+		"all":                {bounds{100, maxBytes}, 100},
 		"bytes":              {bounds{100, size}, 1},
 		"not even one entry": {bounds{100, size - 1}, 0},
 	} {

@@ -232,7 +232,7 @@ func (t *Table) rest(places map[string]InvalidRow, reject func(InvalidRow), f fu
 			}
 		}
 		if d.Text != "" {
-			if err := add(Unit{ID: DescriptionID(label), Text: d.Text, Label: label, Meta: d.meta}, d.at); err != nil {
+			if err := add(Unit{ID: descriptionID(label), Text: d.Text, Label: label, Meta: d.meta}, d.at); err != nil {
 				return err
 			}
 		}
@@ -281,10 +281,10 @@ func (t *Table) described() map[string]sdk.Described {
 	return all
 }
 
-// DescriptionID returns the id of the row with the description of a label.
-func DescriptionID(label string) string { return "description of " + label }
+// descriptionID returns the id of the row with the description of a label.
+func descriptionID(label string) string { return "description of " + label }
 
 // IsDescription reports whether a row is the description of its label.
 func IsDescription(e sdk.Entry, all map[string]sdk.Described) bool {
-	return all[e.Label].Text != "" && e.ID == DescriptionID(e.Label)
+	return all[e.Label].Text != "" && e.ID == descriptionID(e.Label)
 }

@@ -106,7 +106,7 @@ func TestTableMistakes(t *testing.T) {
 func TestDescriptions(t *testing.T) {
 	d, sums := Descriptions{Of: map[string]sdk.Described{"a": {Text: "x", Name: "n", Alone: true}, "b": {Text: "y"}}}, LabelSums{}
 	for _, e := range []sdk.Entry{
-		{ID: DescriptionID("a"), Label: "a", Vector: []float32{0, 1}}, {ID: DescriptionID("b"), Label: "b", Vector: []float32{0, 1}},
+		{ID: descriptionID("a"), Label: "a", Vector: []float32{0, 1}}, {ID: descriptionID("b"), Label: "b", Vector: []float32{0, 1}},
 		{ID: "1", Label: "b", Vector: []float32{1, 0}}, {ID: "2", Label: "b", Vector: []float32{1, 0}},
 	} {
 		if !d.Take(e) {

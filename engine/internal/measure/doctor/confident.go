@@ -65,9 +65,9 @@ const (
 	minSure  = .95 // probability of the label that replaces the row's own
 )
 
-// Suspects returns rows whose label is probably wrong, the surest first. The sum of Wrong is the
+// suspects returns rows whose label is probably wrong, the surest first. The sum of Wrong is the
 // number expected to be wrong.
-func Suspects(rows []VotedRow) []Suspect {
+func suspects(rows []VotedRow) []Suspect {
 	n := noiseOf(rows)
 	var all []Suspect
 	for i, row := range rows {

@@ -57,7 +57,7 @@ func TestExpected(t *testing.T) {
 		{600, 40, 20, .05, .5}, {1000, 40, 12, .1, .5}, {1000, 10, 20, .02, .5}, {1000, 6, 14, .1, .5},
 	} {
 		rows, wrong := drawn(c.n, c.labels, c.sharpness, c.swapped)
-		found := Suspects(rows)
+		found := suspects(rows)
 		right, expected := 0., 0.
 		for _, s := range found {
 			expected += s.Wrong
@@ -73,7 +73,7 @@ func TestExpected(t *testing.T) {
 		}
 	}
 	rows, _ := drawn(200, 40, 20, .05)
-	if some := Suspects(rows); len(some) == 0 || !reflect.DeepEqual(some, Suspects(rows)) {
+	if some := suspects(rows); len(some) == 0 || !reflect.DeepEqual(some, suspects(rows)) {
 		t.Errorf("the same rows have other suspects than %+v", some)
 	}
 }
@@ -100,7 +100,7 @@ func TestSuspects(t *testing.T) {
 		{"the surest first", append(slices.Clone(right), VotedRow{Label: "a", Votes: votes{"b": .6, "a": .001, "c": .399}}, VotedRow{Label: "b", Votes: votes{"a": .99, "b": .0001, "c": .0099}}),
 			[]Suspect{{Row: 41, Label: "a", Share: .99, Self: .0001, Relabel: true}, {Row: 40, Label: "b", Share: .6, Self: .001}}},
 	} {
-		got := Suspects(c.rows)
+		got := suspects(c.rows)
 		for i := range got {
 			if got[i].Wrong < minWrong || got[i].Wrong > 1 {
 				t.Errorf("%s: %+v", c.name, got[i])

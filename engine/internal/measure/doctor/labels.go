@@ -418,7 +418,7 @@ func (s *Set) join(votes []VotedRow) []suspect {
 		}
 	}
 	var all []suspect
-	for _, found := range Suspects(votes) {
+	for _, found := range suspects(votes) {
 		v := votes[found.Row]
 		if i, ok := at[[2]string{v.Text, v.Label}]; ok {
 			all = append(all, suspect{found, i})

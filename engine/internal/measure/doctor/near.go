@@ -27,8 +27,8 @@ const (
 	followed = 32   // how many texts with the same hash of a band each text is compared with
 )
 
-// NearFrom is the least Jaccard index of texts that are nearly the same.
-const NearFrom = .8
+// nearFrom is the least Jaccard index of texts that are nearly the same.
+const nearFrom = .8
 
 // NearPair holds the positions of two texts that are nearly the same, the smaller one first.
 type NearPair struct {
@@ -69,7 +69,7 @@ func NearPairs(ctx context.Context, texts []string, wanted func(a, b int) bool) 
 					continue
 				}
 				seen[pair] = true
-				if index := jaccard(shingles(texts[a]), shingles(texts[b])); index >= NearFrom {
+				if index := jaccard(shingles(texts[a]), shingles(texts[b])); index >= nearFrom {
 					found = append(found, NearPair{a, b, index})
 				}
 			}

@@ -53,7 +53,7 @@ func TestFound(t *testing.T) {
 	got, err := NearPairs(t.Context(), texts, all)
 	near := 0
 	for i := 0; i < len(texts); i += 2 {
-		if jaccard(shingles(texts[i]), shingles(texts[i+1])) >= NearFrom {
+		if jaccard(shingles(texts[i]), shingles(texts[i+1])) >= nearFrom {
 			near++
 		}
 	}
@@ -61,7 +61,7 @@ func TestFound(t *testing.T) {
 		t.Errorf("%d of %d pairs found, %v", len(got), near, err)
 	}
 	for _, p := range got {
-		if p.A/2 != p.B/2 || p.A >= p.B || p.Index < NearFrom {
+		if p.A/2 != p.B/2 || p.A >= p.B || p.Index < nearFrom {
 			t.Errorf("%+v is no pair", p)
 		}
 	}

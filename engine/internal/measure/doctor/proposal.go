@@ -14,9 +14,9 @@ import (
 
 // Columns that a proposal adds. They are empty in unchanged rows.
 const (
-	ColumnAction = "doctor_action" // Relabel or Review
-	ColumnLabel  = "doctor_label"  // the label before, or those it may have instead
-	ColumnWhy    = "doctor_why"
+	columnAction = "doctor_action" // Relabel or Review
+	columnLabel  = "doctor_label"  // the label before, or those it may have instead
+	columnWhy    = "doctor_why"
 )
 
 // Actions of a proposal on a row.
@@ -71,7 +71,7 @@ func Propose(s *Set) *Proposal {
 func (p *Proposal) Write(w io.Writer, format source.Format) error {
 	id, text, label := p.names()
 	columns := slices.DeleteFunc(slices.Clone(p.set.Columns), func(name string) bool {
-		return slices.Contains([]string{ColumnAction, ColumnLabel, ColumnWhy}, name)
+		return slices.Contains([]string{columnAction, columnLabel, columnWhy}, name)
 	})
 	if !slices.Contains(columns, text) { // a path, or a position
 		columns = append(columns, text)
@@ -79,7 +79,7 @@ func (p *Proposal) Write(w io.Writer, format source.Format) error {
 	if !slices.Contains(columns, label) {
 		columns = append(columns, label)
 	}
-	columns = append(columns, ColumnAction, ColumnLabel, ColumnWhy)
+	columns = append(columns, columnAction, columnLabel, columnWhy)
 	if !slices.Contains([]source.Format{source.TSV, source.CSV, source.JSONL}, format) {
 		return fmt.Errorf("a proposal is written as tsv, csv or jsonl, not as %s: name the file so", format)
 	}
@@ -103,7 +103,7 @@ func (p *Proposal) Write(w io.Writer, format source.Format) error {
 		}
 	}
 	for _, row := range p.rows {
-		values := map[string]any{id: row.ID, text: row.Text, label: row.Label, ColumnAction: row.action, ColumnLabel: row.label, ColumnWhy: row.why}
+		values := map[string]any{id: row.ID, text: row.Text, label: row.Label, columnAction: row.action, columnLabel: row.label, columnWhy: row.why}
 		for _, field := range row.Fields {
 			if _, own := values[field.Name]; !own {
 				values[field.Name] = field.Value

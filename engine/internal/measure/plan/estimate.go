@@ -38,9 +38,9 @@ import (
 // about. For an enricher without a forecast (sdk.EnrichForecaster), the expected usage is
 // estimated here from the characters of the passages, and the most is unknown.
 
-// VoterUnknown says why a voter's highest usage is unknown, whatever it forecasts for the items that
+// voterUnknown says why a voter's highest usage is unknown, whatever it forecasts for the items that
 // reached it in a dry run; empty: it is known.
-func VoterUnknown(p *pipeline.Pipeline, s *pipeline.Stage) string {
+func voterUnknown(p *pipeline.Pipeline, s *pipeline.Stage) string {
 	for _, f := range s.Fallbacks {
 		if f.Stage.Info.Network {
 			return fmt.Sprintf("its fallback %q calls a service, too", f.Name)
@@ -61,18 +61,18 @@ func VoterUnknown(p *pipeline.Pipeline, s *pipeline.Stage) string {
 	return ""
 }
 
-// AdditionTokens is the assumed length of an enricher's answer if its config has no max_tokens.
-const AdditionTokens = 150
+// additionTokens is the assumed length of an enricher's answer if its config has no max_tokens.
+const additionTokens = 150
 
-// InstructionTokens is the assumed length in tokens of a request for an addition, without the
+// instructionTokens is the assumed length in tokens of a request for an addition, without the
 // passage and its document.
-const InstructionTokens = 300
+const instructionTokens = 300
 
 // unsaid says why the highest usage is unknown.
 const unsaid = "its plugin does not say what a request takes"
 
-// RoughTokens estimates how many tokens a prompt has.
-func RoughTokens(p sdk.Prompt) int {
+// roughTokens estimates how many tokens a prompt has.
+func roughTokens(p sdk.Prompt) int {
 	n := utf8.RuneCountInString(p.Text)
 	for _, m := range p.Messages {
 		n += utf8.RuneCountInString(m.Text)
@@ -92,18 +92,18 @@ func maxTokens(s *pipeline.Stage) int {
 }
 
 // EnrichForecast returns what an enrich stage would use: its own forecast, or an estimate from its
-// passages, with AdditionTokens for each if its config has no max_tokens.
+// passages, with additionTokens for each if its config has no max_tokens.
 func EnrichForecast(a knowledge.Asks) sdk.Forecast {
 	if a.Forecast != nil {
 		return *a.Forecast
 	}
 	most := maxTokens(a.Stage)
 	if most == 0 {
-		most = AdditionTokens
+		most = additionTokens
 	}
 	f := sdk.Forecast{
 		Answers: a.Passages, Requests: a.Passages, MostRequests: a.Passages,
-		Likely: sdk.Usage{InputTokens: uint64(sdk.EstimateTokens(a.Characters) + a.Passages*InstructionTokens), OutputTokens: uint64(a.Passages * most)},
+		Likely: sdk.Usage{InputTokens: uint64(sdk.EstimateTokens(a.Characters) + a.Passages*instructionTokens), OutputTokens: uint64(a.Passages * most)},
 	}
 	f.Low, f.High = f.Likely.OutputTokens, f.Likely.OutputTokens
 	if a.Passages > 0 {
@@ -136,17 +136,17 @@ func Forecasts(ctx context.Context, p *pipeline.Pipeline, open func(context.Cont
 			}
 		}
 	}
-	return func(s *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) { return VoterForecast(s, asked[s], item) }, nil
+	return func(s *pipeline.Stage, item sdk.Item) (sdk.Forecast, error) { return voterForecast(s, asked[s], item) }, nil
 }
 
-// DryRun records what the voters of a pipeline would ask.
-type DryRun struct {
+// dryRun records what the voters of a pipeline would ask.
+type dryRun struct {
 	mu     sync.Mutex
 	voters map[string]*VoterAsked
 }
 
-// NewDryRun begins a dry run.
-func NewDryRun() *DryRun { return &DryRun{voters: map[string]*VoterAsked{}} }
+// newDryRun begins a dry run.
+func newDryRun() *dryRun { return &dryRun{voters: map[string]*VoterAsked{}} }
 
 // VoterAsked is what one voter was asked in a dry run. Its Forecast sums up one sampling of each
 // item; only Most and MostRequests include all resamples.
@@ -157,8 +157,8 @@ type VoterAsked struct {
 	first []sdk.Item // that reached it with a prompt, by their numbers
 }
 
-// Voter returns what a voter was asked so far.
-func (d *DryRun) Voter(name string) VoterAsked {
+// voter returns what a voter was asked so far.
+func (d *dryRun) voter(name string) VoterAsked {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if v := d.voters[name]; v != nil {
@@ -167,14 +167,14 @@ func (d *DryRun) Voter(name string) VoterAsked {
 	return VoterAsked{}
 }
 
-// Sampler returns a stand-in for a voter, which abstains from every vote. asked is the voter's own
+// sampler returns a stand-in for a voter, which abstains from every vote. asked is the voter's own
 // forecaster; nil: it has none.
-func (d *DryRun) Sampler(s *pipeline.Stage, asked sdk.Forecaster) sdk.Sampler {
+func (d *dryRun) sampler(s *pipeline.Stage, asked sdk.Forecaster) sdk.Sampler {
 	return standIn{d, s, asked}
 }
 
 type standIn struct {
-	dryRun *DryRun
+	dryRun *dryRun
 	stage  *pipeline.Stage
 	asked  sdk.Forecaster
 }
@@ -211,7 +211,7 @@ func (s standIn) add(v *VoterAsked, item sdk.Item) error {
 	v.remember(item)
 	for sampling := range 1 + s.stage.Resamples {
 		item.Drawn = sampling * samples
-		f, err := VoterForecast(s.stage, s.asked, item)
+		f, err := voterForecast(s.stage, s.asked, item)
 		if err != nil {
 			return err
 		}
@@ -223,9 +223,9 @@ func (s standIn) add(v *VoterAsked, item sdk.Item) error {
 	return nil
 }
 
-// VoterForecast returns what a voter forecasts for an item or, if asked is nil, an estimate from
+// voterForecast returns what a voter forecasts for an item or, if asked is nil, an estimate from
 // the item's prompts and the voter's max_tokens.
-func VoterForecast(s *pipeline.Stage, asked sdk.Forecaster, item sdk.Item) (sdk.Forecast, error) {
+func voterForecast(s *pipeline.Stage, asked sdk.Forecaster, item sdk.Item) (sdk.Forecast, error) {
 	if asked != nil {
 		return asked.Forecast(item)
 	}
@@ -237,7 +237,7 @@ func VoterForecast(s *pipeline.Stage, asked sdk.Forecaster, item sdk.Item) (sdk.
 	prompts = prompts[:min(len(prompts), samples)]
 	f := sdk.Forecast{Answers: samples, Requests: len(prompts), MostRequests: samples, Unknown: unsaid}
 	for _, p := range prompts {
-		f.Likely.InputTokens += uint64(RoughTokens(p))
+		f.Likely.InputTokens += uint64(roughTokens(p))
 	}
 	f.Likely.OutputTokens = uint64(samples * maxTokens(s))
 	f.Low, f.High = f.Likely.OutputTokens, f.Likely.OutputTokens

@@ -55,14 +55,14 @@ func TestDryRun(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := NewDryRun()
+			r := newDryRun()
 			stage := &pipeline.Stage{Name: "llm", N: test.n, Resamples: test.resamples, Config: pipeline.Config{Public: json.RawMessage(test.config)}}
 			item := sdk.Item{Text: "text", Prompts: test.prompts}
-			samples, err := r.Sampler(stage, test.asked).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
+			samples, err := r.sampler(stage, test.asked).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
 			if err != nil || len(samples) != 1 || len(samples[0]) != 0 {
 				t.Fatalf("samples %v, error %v", samples, err)
 			}
-			got := r.Voter("llm")
+			got := r.voter("llm")
 			if shown := got.Shown(); (shown == nil) != (test.prompts == nil) || shown != nil && !cmp.Equal(*shown, test.prompts[0]) {
 				t.Errorf("shown: %+v", shown)
 			}
@@ -71,10 +71,10 @@ func TestDryRun(t *testing.T) {
 			}
 		})
 	}
-	if got := NewDryRun().Voter("other"); got.Items != 0 || got.Forecast != (sdk.Forecast{}) {
+	if got := newDryRun().voter("other"); got.Items != 0 || got.Forecast != (sdk.Forecast{}) {
 		t.Errorf("a voter that was not asked: %+v", got)
 	}
-	_, err := NewDryRun().Sampler(&pipeline.Stage{}, &asked{make([]sdk.Forecast, 1)}).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{Text: "fine"}, {Text: "broken"}}})
+	_, err := newDryRun().sampler(&pipeline.Stage{}, &asked{make([]sdk.Forecast, 1)}).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{{Text: "fine"}, {Text: "broken"}}})
 	var rows sdk.RowErrors
 	if !errors.As(err, &rows) || len(rows) != 1 || rows[1] == nil {
 		t.Errorf("error %v, want that of the second item", err)
@@ -107,7 +107,7 @@ func TestUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := second(test.change)
 			elect := &pipeline.Stage{Block: "elect", Name: "e", Enabled: true}
-			if got := VoterUnknown(&pipeline.Pipeline{Stages: []*pipeline.Stage{test.above, s, elect}}, s); got != test.want {
+			if got := voterUnknown(&pipeline.Pipeline{Stages: []*pipeline.Stage{test.above, s, elect}}, s); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -117,7 +117,7 @@ func TestUnknown(t *testing.T) {
 func TestEnrichment(t *testing.T) {
 	s := &pipeline.Stage{Config: pipeline.Config{Public: []byte(`{}`)}}
 	a := knowledge.Asks{Stage: s, Passages: 3, Characters: 401}
-	if f := EnrichForecast(a); f.Answers != 3 || f.Requests != 3 || f.Likely.InputTokens != 101+3*InstructionTokens || f.Likely.OutputTokens != 3*AdditionTokens || f.Unknown == "" {
+	if f := EnrichForecast(a); f.Answers != 3 || f.Requests != 3 || f.Likely.InputTokens != 101+3*instructionTokens || f.Likely.OutputTokens != 3*additionTokens || f.Unknown == "" {
 		t.Errorf("%+v", f)
 	}
 	s.Config.Public = []byte(`{"max_tokens": 20}`)

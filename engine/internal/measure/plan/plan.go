@@ -168,7 +168,7 @@ func (p *Plan) impossible(o Options, f *Forecast) string {
 // dryRun sends some items through the pipeline, with a stand-in for each voter that calls a
 // service.
 func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
-	d := NewDryRun()
+	d := newDryRun()
 	in, done, err := p.standIn(o, f)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 			return in.Launch(ctx, l)
 		}
 		asked, err := o.Forecaster(ctx, l.Stage)
-		return d.Sampler(l.Stage, asked), err
+		return d.sampler(l.Stage, asked), err
 	}
 	ready, err := run.Open(ctx, p.Pipeline, run.Options{
 		Launch: launch, Options: stages, Samples: o.Samples, Progress: o.Progress, Knowledge: o.Knowledge,
@@ -228,8 +228,8 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		if !asks(stage) {
 			continue
 		}
-		v := d.Voter(stage.Name)
-		switch unknown := VoterUnknown(p.Pipeline, stage); {
+		v := d.voter(stage.Name)
+		switch unknown := voterUnknown(p.Pipeline, stage); {
 		case unknown != "":
 			v.Unknown = unknown
 		case v.Unknown == "" && len(f.StandIns) > 0:

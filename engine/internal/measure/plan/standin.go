@@ -110,9 +110,9 @@ func fillerOf(asks []knowledge.Asks, s *pipeline.Stage) filler {
 	}
 	f := EnrichForecast(asks[at])
 	if f.Answers == 0 { // the response cache has them
-		return AdditionTokens / 2
+		return additionTokens / 2
 	}
-	return filler(min(int(f.Likely.OutputTokens)/f.Answers, AdditionTokens)) // thoughts are not shown
+	return filler(min(int(f.Likely.OutputTokens)/f.Answers, additionTokens)) // thoughts are not shown
 }
 
 // Enrich implements sdk.Enricher.

@@ -135,8 +135,8 @@ func (f Folds) Of(fold int) (train, test []int) {
 	return train, test
 }
 
-// All returns the positions of all items.
-func (f Folds) All() []int {
+// all returns the positions of all items.
+func (f Folds) all() []int {
 	all := make([]int, len(f.of))
 	for i := range all {
 		all[i] = i

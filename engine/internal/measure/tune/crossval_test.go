@@ -28,7 +28,7 @@ func TestSplit(t *testing.T) {
 		}
 		held = append(held, test...)
 	}
-	if slices.Sort(held); !slices.Equal(held, f.All()) {
+	if slices.Sort(held); !slices.Equal(held, f.all()) {
 		t.Errorf("held out: %v", held)
 	}
 	for folds, want := range map[int]string{1: "at least 2", 50: "60 items do not fill 50 folds"} {

@@ -100,9 +100,9 @@ func (e *Election) elect(ctx context.Context, records []*stage.Record) ([]outcom
 	return out, g.Wait()
 }
 
-// Samples returns the samples that the election reads of items if all voters are asked; nil: of an item that
+// samples returns the samples that the election reads of items if all voters are asked; nil: of an item that
 // fails.
-func (e *Election) Samples(ctx context.Context, results []outcome.Result) ([][]sdk.Sample, error) {
+func (e *Election) samples(ctx context.Context, results []outcome.Result) ([][]sdk.Sample, error) {
 	all := make([][]sdk.Sample, len(results))
 	for i := range results {
 		old, err := e.record(results[i])

@@ -60,7 +60,7 @@ func Find(f *pipeline.File, p *pipeline.Pipeline, variable string) (Subject, hcl
 			continue
 		}
 		s.doubts[stage.Name] = d
-		s.values[d.variable], _ = strconv.ParseFloat(ValueOf(f, d.variable), 64) // the rule was checked: the value is a number
+		s.values[d.variable], _ = strconv.ParseFloat(valueOf(f, d.variable), 64) // the rule was checked: the value is a number
 		if !slices.Contains(names, d.variable) {
 			names = append(names, d.variable)
 		}
@@ -140,12 +140,6 @@ func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
 	}
 }
 
-// Sends reports whether a voter is asked about doubtful items only.
-func (s *Subject) Sends(voter string) bool {
-	_, ok := s.doubts[voter]
-	return ok
-}
-
 // Everything returns overrides with which every threshold sends all items.
 func (s *Subject) Everything() []pipeline.Override {
 	var all []pipeline.Override
@@ -180,8 +174,8 @@ func (d doubt) of(margin, agreement float64) float64 {
 	return margin
 }
 
-// ValueOf returns the value of a variable of a file.
-func ValueOf(f *pipeline.File, name string) string {
+// valueOf returns the value of a variable of a file.
+func valueOf(f *pipeline.File, name string) string {
 	for _, v := range f.Variables {
 		if v.Name == name {
 			return v.Value
@@ -258,7 +252,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	w := &work{Task: t, folds: folds, all: folds.All(), counter: eval.NewCounter(t.Labels...)}
+	w := &work{Task: t, folds: folds, all: folds.all(), counter: eval.NewCounter(t.Labels...)}
 	if err := w.begin(ctx); err != nil {
 		return Outcome{}, err
 	}
@@ -443,7 +437,7 @@ func (w *work) begin(ctx context.Context) (err error) {
 		w.kinds = append(w.kinds, func(a AskRule) bool { return w.asks(a.Stage.Name, a.Margin, a.Agreement, -1) })
 	}
 	if w.Learns {
-		w.samples, err = w.plain.Samples(ctx, w.Results)
+		w.samples, err = w.plain.samples(ctx, w.Results)
 	}
 	return err
 }

@@ -94,10 +94,10 @@ func StageText(w io.Writer, s StageInfo) error {
 		fmt.Fprintf(w, "It %s.\n", about)
 	}
 	for _, a := range s.Arguments {
-		fmt.Fprintf(w, "\n  %s (%s)\n", a.Name, strings.Join(append([]string{string(a.Type)}, a.Facts()...), "; "))
+		fmt.Fprintf(w, "\n  %s (%s)\n", a.Name, strings.Join(append([]string{string(a.Type)}, a.facts()...), "; "))
 		fmt.Fprintf(w, "      %s\n", a.Doc)
 		for _, inner := range a.Arguments {
-			fmt.Fprintf(w, "      %s (%s): %s\n", inner.Name, strings.Join(append([]string{string(inner.Type)}, inner.Facts()...), "; "), inner.Doc)
+			fmt.Fprintf(w, "      %s (%s): %s\n", inner.Name, strings.Join(append([]string{string(inner.Type)}, inner.facts()...), "; "), inner.Doc)
 		}
 	}
 	_, err := fmt.Fprintf(w, "\n%s", s.Example)
@@ -148,7 +148,7 @@ func KindMarkdown(w io.Writer, kind sdk.Kind, stages []StageInfo) error {
 
 func row(b *strings.Builder, name string, a ArgumentInfo) {
 	cell := strings.NewReplacer("|", `\|`, "\n", " ", "*", `\*`, "<", `\<`).Replace
-	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, cell(string(a.Type)), cell(strings.Join(a.Facts(), "; ")), cell(a.Doc))
+	fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, cell(string(a.Type)), cell(strings.Join(a.facts(), "; ")), cell(a.Doc))
 }
 
 // StageInfo describes a stage for people and programs. Its JSON form is stable: new versions only
@@ -228,8 +228,8 @@ func argumentsOf(all []sdk.Argument) []ArgumentInfo {
 	return out
 }
 
-// Facts lists in words what limits a value: bounds, choices, relations; empty: nothing.
-func (a ArgumentInfo) Facts() []string {
+// facts lists in words what limits a value: bounds, choices, relations; empty: nothing.
+func (a ArgumentInfo) facts() []string {
 	var all []string
 	if a.Required {
 		all = append(all, "required")
@@ -267,4 +267,4 @@ func (a ArgumentInfo) Facts() []string {
 }
 
 // FactsOf returns the facts of an argument that package sdk describes; see ArgumentInfo.Facts.
-func FactsOf(a sdk.Argument) []string { return argumentsOf([]sdk.Argument{a})[0].Facts() }
+func FactsOf(a sdk.Argument) []string { return argumentsOf([]sdk.Argument{a})[0].facts() }

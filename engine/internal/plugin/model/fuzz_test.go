@@ -31,7 +31,7 @@ func FuzzFolder(f *testing.F) {
 				}
 			}
 		}
-		if r, err := ReadRecord(dir); err == nil {
+		if r, err := readRecord(dir); err == nil {
 			for _, f := range r.Files {
 				if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
 					t.Errorf("the record's file %q", f.Path)

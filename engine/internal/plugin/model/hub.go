@@ -32,14 +32,14 @@ import (
 
 const publicHub = "https://huggingface.co"
 
-// ErrOffline says that the environment forbids asking the hub.
-var ErrOffline = errors.New("HF_HUB_OFFLINE is set, so the hub is not asked")
+// errOffline says that the environment forbids asking the hub.
+var errOffline = errors.New("HF_HUB_OFFLINE is set, so the hub is not asked")
 
 // quickSilence is how long a hub may send nothing if the files have another source.
 const quickSilence = 5 * time.Second
 
-// HubClient sends requests to hubs.
-type HubClient struct {
+// hubClient sends requests to hubs.
+type hubClient struct {
 	// Note gets a line when an attempt has failed and another one follows; may be nil.
 	Note func(string)
 
@@ -52,13 +52,13 @@ type HubClient struct {
 	sleep     func(context.Context, time.Duration) error
 }
 
-// NewHubClient returns a client configured by the environment.
-func NewHubClient() (*HubClient, error) {
+// newHubClient returns a client configured by the environment.
+func newHubClient() (*hubClient, error) {
 	endpoint, err := parseAddress(cmp.Or(os.Getenv("HF_ENDPOINT"), publicHub))
 	if err != nil {
 		return nil, fmt.Errorf("HF_ENDPOINT: %w", err)
 	}
-	return &HubClient{
+	return &hubClient{
 		endpoint: endpoint, token: token(), offline: isSet("HF_HUB_OFFLINE"),
 		attempts: 5, transport: plugin.Transport(plugin.Silence), sleep: support.SleepFor,
 	}, nil
@@ -66,7 +66,7 @@ func NewHubClient() (*HubClient, error) {
 
 // hurry makes the client give up after seconds on a hub that does not answer, without another attempt: the
 // caller has another source of the files.
-func (c *HubClient) hurry() { c.attempts, c.transport = 1, plugin.Transport(quickSilence) }
+func (c *hubClient) hurry() { c.attempts, c.transport = 1, plugin.Transport(quickSilence) }
 
 // isSet reports whether a variable of the hub is on, as the hub's own library reads it.
 func isSet(name string) bool {
@@ -169,14 +169,14 @@ func (r Repository) Name() string { return path.Base(r.Address.Path) }
 // owned matches OWNER/MODEL; neither part can be "..".
 var owned = support.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// IsOwned reports whether a text has the form OWNER/MODEL.
-func IsOwned(text string) bool { return owned().MatchString(text) }
+// isOwned reports whether a text has the form OWNER/MODEL.
+func isOwned(text string) bool { return owned().MatchString(text) }
 
 // Repository parses the name of a repository: OWNER/MODEL at the endpoint, or the address of its
 // page. Without a revision, it is main.
-func (c *HubClient) Repository(text, revision string) (Repository, error) {
+func (c *hubClient) Repository(text, revision string) (Repository, error) {
 	var r Repository
-	if IsOwned(text) {
+	if isOwned(text) {
 		r = Repository{Address: c.endpoint.JoinPath(text)}
 	} else {
 		address, err := parseAddress(text)

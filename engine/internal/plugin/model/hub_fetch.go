@@ -27,8 +27,8 @@ type Target struct {
 	Report func(done, total int64) // called as bytes arrive; total is -1 if unknown; may be nil
 }
 
-// Fetched describes a downloaded file.
-type Fetched struct {
+// fetched describes a downloaded file.
+type fetched struct {
 	Commit string // of the repository; "": unknown
 	Size   int64
 	SHA256 string
@@ -37,9 +37,9 @@ type Fetched struct {
 // Fetch downloads one file of a repository to its target, in several attempts if needed. What has arrived of a file whose
 // hash the hub declares, as it does of large ones, is kept after a failure, and the next call gets the rest. The error is
 // fs.ErrNotExist if the repository has no such file.
-func (c *HubClient) Fetch(ctx context.Context, r Repository, name string, t Target) (Fetched, error) {
+func (c *hubClient) Fetch(ctx context.Context, r Repository, name string, t Target) (fetched, error) {
 	if c.offline {
-		return Fetched{}, ErrOffline
+		return fetched{}, errOffline
 	}
 	for failures := 1; ; failures++ {
 		a := &answer{total: -1}
@@ -48,20 +48,20 @@ func (c *HubClient) Fetch(ctx context.Context, r Repository, name string, t Targ
 			return f, nil
 		}
 		if ctx.Err() != nil {
-			return Fetched{}, context.Cause(ctx)
+			return fetched{}, context.Cause(ctx)
 		}
 		if a.sha256 != "" && size(a.part(t)) > a.have {
 			failures = 0 // some bytes came
 		}
 		if !temporary(err) || !c.reached || failures >= c.attempts { // do not wait for a hub that has never answered
-			return Fetched{}, fmt.Errorf("%s: %w", name, err)
+			return fetched{}, fmt.Errorf("%s: %w", name, err)
 		}
 		wait := support.Backoff{First: time.Second, Max: 30 * time.Second}.Delay(max(failures, 1))
 		if c.Note != nil {
 			c.Note(fmt.Sprintf("%s: %v; trying again in %s", name, err, max(wait, time.Second).Round(time.Second)))
 		}
 		if err := c.sleep(ctx, wait); err != nil {
-			return Fetched{}, err
+			return fetched{}, err
 		}
 	}
 }
@@ -95,21 +95,21 @@ func (a *answer) part(t Target) string {
 }
 
 // attempt requests the file once, or the rest of it.
-func (c *HubClient) attempt(ctx context.Context, address *url.URL, a *answer, t Target) (Fetched, error) {
+func (c *hubClient) attempt(ctx context.Context, address *url.URL, a *answer, t Target) (fetched, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
-		return Fetched{}, errors.New("an address that no request can be made of")
+		return fetched{}, errors.New("an address that no request can be made of")
 	}
 	response, err := c.request(request, a, t)
 	if err != nil {
-		return Fetched{}, err
+		return fetched{}, err
 	}
 	defer response.Body.Close()
 	if a.have == 0 || a.have != a.total {
 		if err := c.receive(response, a, t); err != nil {
-			return Fetched{}, err
+			return fetched{}, err
 		}
 	}
 	sum, err := a.verify(t)
@@ -118,14 +118,14 @@ func (c *HubClient) attempt(ctx context.Context, address *url.URL, a *answer, t 
 		if a.have > 0 {
 			err = &transferError{err} // what was here was damaged; the next attempt begins anew
 		}
-		return Fetched{}, err
+		return fetched{}, err
 	}
-	return Fetched{Commit: a.commit, Size: size(a.part(t)), SHA256: sum}, os.Rename(a.part(t), t.Path)
+	return fetched{Commit: a.commit, Size: size(a.part(t)), SHA256: sum}, os.Rename(a.part(t), t.Path)
 }
 
 // request sends a request and follows redirects. The first responses describe the file; the token does not leave the
 // endpoint's host. Once the hub has declared the content, the other hosts are asked for what is not here of it.
-func (c *HubClient) request(request *http.Request, a *answer, t Target) (*http.Response, error) {
+func (c *hubClient) request(request *http.Request, a *answer, t Target) (*http.Response, error) {
 	request.Header.Set("User-Agent", "racflow")
 	if c.token != "" && sameHost(request.URL, c.endpoint) {
 		request.Header.Set("Authorization", "Bearer "+c.token)
@@ -166,7 +166,7 @@ func (c *HubClient) request(request *http.Request, a *answer, t Target) (*http.R
 func sameHost(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
 // receive writes the body of a response behind what is here.
-func (c *HubClient) receive(response *http.Response, a *answer, t Target) (err error) {
+func (c *hubClient) receive(response *http.Response, a *answer, t Target) (err error) {
 	host, n, flags := response.Request.URL.Host, response.ContentLength, os.O_APPEND
 	switch response.StatusCode {
 	case http.StatusOK:

@@ -21,19 +21,19 @@ import (
 const repository = "owner/model"
 
 // client makes one for a hub, without what the user's environment says. It waits for nothing.
-func client(t *testing.T, h *fakeHub) *HubClient {
+func client(t *testing.T, h *fakeHub) *hubClient {
 	t.Helper()
 	t.Setenv("HF_TOKEN", "")
 	t.Setenv("HF_HUB_OFFLINE", "")
 	t.Setenv("HF_HOME", t.TempDir())
 	t.Setenv("HF_ENDPOINT", h.URL)
-	c, err := NewHubClient()
+	c, err := newHubClient()
 	must.Do(t, err)
 	c.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	return c
 }
 
-func at(t *testing.T, c *HubClient) Repository {
+func at(t *testing.T, c *hubClient) Repository {
 	t.Helper()
 	r, err := c.Repository(repository, "")
 	must.Do(t, err)

@@ -100,10 +100,10 @@ func TestOffline(t *testing.T) {
 	for value, want := range map[string]bool{"1": true, "true": true, "ON": true, "0": false, "": false} {
 		client(t, h)
 		t.Setenv("HF_HUB_OFFLINE", value)
-		c, err := NewHubClient()
+		c, err := newHubClient()
 		must.Do(t, err)
 		_, err = c.Fetch(context.Background(), at(t, c), "config.json", target(t))
-		if offline := errors.Is(err, ErrOffline); offline != want || !offline && err != nil {
+		if offline := errors.Is(err, errOffline); offline != want || !offline && err != nil {
 			t.Errorf("HF_HUB_OFFLINE=%q: %v", value, err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestQuick(t *testing.T) {
 
 func TestRepository(t *testing.T) {
 	t.Setenv("HF_ENDPOINT", "https://hub.example/mirror")
-	c, err := NewHubClient()
+	c, err := newHubClient()
 	must.Do(t, err)
 	for _, test := range []struct{ text, revision, want, wantErr string }{
 		{"owner/model", "", "https://hub.example/mirror/owner/model/resolve/main/a/b.json", ""},
@@ -166,7 +166,7 @@ func TestRepository(t *testing.T) {
 	}
 	for _, endpoint := range []string{"http://hub.example", "hub.example", "https://me:secret@hub.example"} {
 		t.Setenv("HF_ENDPOINT", endpoint)
-		if _, err := NewHubClient(); err == nil || !strings.Contains(err.Error(), "HF_ENDPOINT") || strings.Contains(err.Error(), "secret") {
+		if _, err := newHubClient(); err == nil || !strings.Contains(err.Error(), "HF_ENDPOINT") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("HF_ENDPOINT=%s: %v", endpoint, err)
 		}
 	}

@@ -174,7 +174,7 @@ func plan(r Request) (*pull, error) {
 			return nil, err
 		}
 		p.name = filepath.Base(absolute)
-	case strings.Contains(r.Model, "://"), IsOwned(r.Model):
+	case strings.Contains(r.Model, "://"), isOwned(r.Model):
 	default:
 		_, err := Find(r.Model)
 		return nil, err
@@ -187,7 +187,7 @@ func plan(r Request) (*pull, error) {
 
 // ways returns the sources of the model, in the order in which to try them. A repository that the
 // user names gives the model its name.
-func (p *pull) ways(c *HubClient) ([]way, error) {
+func (p *pull) ways(c *hubClient) ([]way, error) {
 	if p.folder != "" {
 		return []way{{p.folder, p.copied}}, nil
 	}
@@ -239,7 +239,7 @@ func (r Request) Name() (string, error) {
 		return "", err
 	}
 	if p.name == "" {
-		c, err := NewHubClient()
+		c, err := newHubClient()
 		if err == nil {
 			_, err = p.ways(c)
 		}
@@ -284,7 +284,7 @@ func Pull(ctx context.Context, r Request) (string, *Record, error) {
 
 // run executes the plan.
 func (p *pull) run(ctx context.Context) (string, *Record, error) {
-	client, err := NewHubClient()
+	client, err := newHubClient()
 	if err != nil {
 		return "", nil, err
 	}

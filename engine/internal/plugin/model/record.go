@@ -120,9 +120,9 @@ func (r *Record) Bytes() (n int64) {
 // maxRecord is how many bytes a record may have.
 const maxRecord = 1 << 20
 
-// ReadRecord reads the record of a model's folder. The error is fs.ErrNotExist if there is none: a
+// readRecord reads the record of a model's folder. The error is fs.ErrNotExist if there is none: a
 // person put the files there, or a version of racflow that kept no records.
-func ReadRecord(dir string) (*Record, error) {
+func readRecord(dir string) (*Record, error) {
 	raw, err := readBounded(filepath.Join(dir, RecordFile), maxRecord)
 	if err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func StatusOf(name string) (Status, error) {
 	}
 	s := Status{Dir: dir, Installed: true}
 	var files []File
-	switch s.Record, err = ReadRecord(dir); {
+	switch s.Record, err = readRecord(dir); {
 	case err == nil:
 		for _, f := range s.Record.Files {
 			files = append(files, File{Path: f.Path})

@@ -155,7 +155,7 @@ func TestKnown(t *testing.T) {
 	commit, sum := regexp.MustCompile(`^[0-9a-f]{40}$`), regexp.MustCompile(`^[0-9a-f]{64}$`)
 	seen := map[string]bool{}
 	for _, m := range Known() {
-		if seen[m.Name] || !sdk.ModelName.MatchString(m.Name) || !IsOwned(m.Repository) || m.Title == "" || m.License == "" || m.Parameters < 1e7 || (m.Kind == Embed) != (m.Dimensions > 0) {
+		if seen[m.Name] || !sdk.ModelName.MatchString(m.Name) || !isOwned(m.Repository) || m.Title == "" || m.License == "" || m.Parameters < 1e7 || (m.Kind == Embed) != (m.Dimensions > 0) {
 			t.Errorf("%+v", m)
 		}
 		seen[m.Name] = true

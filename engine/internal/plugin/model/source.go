@@ -243,7 +243,7 @@ func (e *Entry) here(s Status) {
 }
 
 // fromHub fetches files of a repository. Once the hub has named the commit, all files come from it.
-func (p *pull) fromHub(ctx context.Context, c *HubClient, r Repository) error {
+func (p *pull) fromHub(ctx context.Context, c *hubClient, r Repository) error {
 	p.record.Source, p.record.Revision = r.String(), r.Revision
 	get := func(ctx context.Context, name string, limit int64) error {
 		at, err := p.place.file(name)

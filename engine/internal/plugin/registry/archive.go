@@ -56,8 +56,8 @@ func (a Archive) String() string {
 	return a.address.Scheme + "://" + a.address.Host + a.address.Path
 }
 
-// Download writes an archive to a file and compares it with its sha256, in hex.
-func (a Archive) Download(ctx context.Context, want string, to io.Writer) error {
+// download writes an archive to a file and compares it with its sha256, in hex.
+func (a Archive) download(ctx context.Context, want string, to io.Writer) error {
 	if raw, err := hex.DecodeString(want); err != nil || len(raw) != sha256.Size {
 		return fmt.Errorf("%q is no sha256: it has 64 digits from 0 to 9 and a to f, as sha256sum prints them", want)
 	}
@@ -67,12 +67,12 @@ func (a Archive) Download(ctx context.Context, want string, to io.Writer) error 
 	}
 	defer body.Close()
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(body, MaxProgram+1))
+	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(body, maxProgram+1))
 	switch got := hex.EncodeToString(sum.Sum(nil)); {
 	case err != nil:
 		return fmt.Errorf("download %s: it was cut off after %d bytes (%w); try again", a, n, plugin.Plain(err))
-	case n > MaxProgram:
-		return fmt.Errorf("%s has more than %d GiB", a, MaxProgram>>30)
+	case n > maxProgram:
+		return fmt.Errorf("%s has more than %d GiB", a, maxProgram>>30)
 	case !strings.EqualFold(got, want):
 		return fmt.Errorf("%s has the sha256 %s, not %s: it was changed, or was cut off after %d bytes; if its author has published a new one, put its sha256 into the file", a, got, want, n)
 	}
@@ -98,8 +98,8 @@ func (a Archive) open(ctx context.Context) (io.ReadCloser, error) {
 	return nil, errors.Join(fmt.Errorf("download %s: the server answers %s", a, response.Status), response.Body.Close())
 }
 
-// Layer is a program to publish.
-type Layer struct {
+// layer is a program to publish.
+type layer struct {
 	Path   string // of the program, or of the tar.gz of its folder
 	Hash   string
 	Folder bool
@@ -107,7 +107,7 @@ type Layer struct {
 
 // Push uploads a release without a tag, so that nobody finds it yet, and returns its digest. The digest
 // depends only on the arguments: the same release has the same digest.
-func (r *Repository) Push(ctx context.Context, name, version string, description []byte, programs map[string]Layer) (string, error) {
+func (r *repository) Push(ctx context.Context, name, version string, description []byte, programs map[string]layer) (string, error) {
 	what := "upload version " + version
 	config, err := r.push(ctx, configType, description)
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *Repository) Push(ctx context.Context, name, version string, description
 }
 
 // Sign uploads a signature of a release.
-func (r *Repository) Sign(ctx context.Context, digest string, s Signature) error {
+func (r *repository) Sign(ctx context.Context, digest string, s Signature) error {
 	const what = "upload the signature"
 	subject, err := r.from.Resolve(ctx, digest)
 	if err != nil {
@@ -162,14 +162,14 @@ func (r *Repository) Sign(ctx context.Context, digest string, s Signature) error
 const epoch = "1970-01-01T00:00:00Z"
 
 // Tag tags an uploaded release with its version. It never changes an earlier release of the version.
-func (r *Repository) Tag(ctx context.Context, digest, version string) error {
-	before, err := r.Tagged(ctx, version)
+func (r *repository) Tag(ctx context.Context, digest, version string) error {
+	before, err := r.tagged(ctx, version)
 	switch {
 	case err == nil && before == digest:
 		return nil
 	case err == nil:
 		return fmt.Errorf("%s has a version %s already, with the digest %s; a release never changes: raise the plugin's version", r.name, version, before)
-	case !errors.Is(err, ErrNotFound):
+	case !errors.Is(err, errNotFound):
 		return err
 	}
 	d, err := r.from.Resolve(ctx, digest)
@@ -179,13 +179,13 @@ func (r *Repository) Tag(ctx context.Context, digest, version string) error {
 	return r.explain("tag version "+version, err)
 }
 
-func (r *Repository) push(ctx context.Context, mediaType string, raw []byte) (ocispec.Descriptor, error) {
+func (r *repository) push(ctx context.Context, mediaType string, raw []byte) (ocispec.Descriptor, error) {
 	d := content.NewDescriptorFromBytes(mediaType, raw)
 	return d, r.upload(ctx, d, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil })
 }
 
 // pushFile uploads a program. It reads the file twice: for its digest, and to send it.
-func (r *Repository) pushFile(ctx context.Context, l Layer) (ocispec.Descriptor, error) {
+func (r *repository) pushFile(ctx context.Context, l layer) (ocispec.Descriptor, error) {
 	d := ocispec.Descriptor{MediaType: programType, Annotations: map[string]string{hashKey: l.Hash}}
 	if l.Folder {
 		d.MediaType = folderType
@@ -204,7 +204,7 @@ func (r *Repository) pushFile(ctx context.Context, l Layer) (ocispec.Descriptor,
 }
 
 // upload sends content that is not there yet.
-func (r *Repository) upload(ctx context.Context, d ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
+func (r *repository) upload(ctx context.Context, d ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
 	if there, err := r.from.Exists(ctx, d); err != nil || there {
 		return err
 	}

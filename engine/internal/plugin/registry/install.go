@@ -104,7 +104,7 @@ func (in *Installer) unpack(ctx context.Context, source Source, w require.Plugin
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
-	if err := a.Download(ctx, w.SHA256[platform], f); err != nil {
+	if err := a.download(ctx, w.SHA256[platform], f); err != nil {
 		return "", err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -120,7 +120,7 @@ func (in *Installer) describe(ctx context.Context, p *plugin.LockedPlugin, platf
 	if err == nil {
 		err = note(raw, p)
 	}
-	if ok, bad := Matches(p.Constraint, p.Version); err == nil && (!ok || bad != nil) && p.Constraint != "" {
+	if ok, bad := matches(p.Constraint, p.Version); err == nil && (!ok || bad != nil) && p.Constraint != "" {
 		err = fmt.Errorf("the archive holds version %s of %q, which does not meet %q", p.Version, p.Name, p.Constraint)
 	}
 	if err != nil {
@@ -191,7 +191,7 @@ func (in *Installer) Install(ctx context.Context, w require.Plugin, before *plug
 	if err != nil {
 		return after, false, err
 	}
-	if _, err := Matches(w.Version, "0.0.0"); err != nil {
+	if _, err := matches(w.Version, "0.0.0"); err != nil {
 		return after, false, err
 	}
 	keep := before != nil && before.Source == w.Source && in.meets(w, *before)
@@ -240,7 +240,7 @@ func (in *Installer) Install(ctx context.Context, w require.Plugin, before *plug
 // meets reports whether the locked version satisfies the wanted constraint. With Locked, the lock must
 // also have the same constraint.
 func (in *Installer) meets(w require.Plugin, p plugin.LockedPlugin) bool {
-	ok, err := Matches(w.Version, p.Version)
+	ok, err := matches(w.Version, p.Version)
 	if w.Version == "" {
 		ok = true // even a prerelease that an earlier constraint allowed
 	}
@@ -258,9 +258,9 @@ func stale(w require.Plugin, before *plugin.LockedPlugin) error {
 }
 
 // locked finds the locked release, wherever its tag points now.
-func locked(ctx context.Context, repo *Repository, p plugin.LockedPlugin) (*Release, error) {
+func locked(ctx context.Context, repo *repository, p plugin.LockedPlugin) (*Release, error) {
 	release, err := repo.Release(ctx, p.Version, p.Digest)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, errNotFound) {
 		err = fmt.Errorf("the locked index %s of version %s is gone from %s: %s", p.Digest, p.Version, p.Source, moved(p.Name))
 	}
 	return release, err
@@ -272,8 +272,8 @@ func moved(name string) string {
 }
 
 // choose takes the newest release that satisfies the wanted constraint.
-func (in *Installer) choose(ctx context.Context, w require.Plugin, repo *Repository, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
-	version, err := repo.Newest(ctx, w.Version)
+func (in *Installer) choose(ctx context.Context, w require.Plugin, repo *repository, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
+	version, err := repo.newest(ctx, w.Version)
 	if err != nil {
 		return after, false, err
 	}
@@ -281,7 +281,7 @@ func (in *Installer) choose(ctx context.Context, w require.Plugin, repo *Reposit
 	if err != nil {
 		return after, false, err
 	}
-	after = plugin.LockedPlugin{Name: w.Name, Source: w.Source, Version: version, Constraint: w.Version, Digest: release.Digest, Programs: release.Programs()}
+	after = plugin.LockedPlugin{Name: w.Name, Source: w.Source, Version: version, Constraint: w.Version, Digest: release.Digest, Programs: release.programs()}
 	signer := ""
 	if before != nil {
 		signer = before.Signer
@@ -338,7 +338,7 @@ func (in *Installer) add(ctx context.Context, release *Release, p *plugin.Locked
 
 // note copies name, version and protocol from a description to p. It fails where they contradict p.
 func note(description []byte, p *plugin.LockedPlugin) error {
-	said, protocol, err := DecodeDescription(description)
+	said, protocol, err := decodeDescription(description)
 	if err != nil {
 		return err
 	}

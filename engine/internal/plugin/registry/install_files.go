@@ -43,7 +43,7 @@ func Describe(ctx context.Context, source, constraint, dir string) (d Described,
 	if err != nil {
 		return d, err
 	}
-	if d.Version, err = repo.Newest(ctx, constraint); err != nil {
+	if d.Version, err = repo.newest(ctx, constraint); err != nil {
 		return d, err
 	}
 	release, err := repo.Release(ctx, d.Version, "")
@@ -65,10 +65,10 @@ func Describe(ctx context.Context, source, constraint, dir string) (d Described,
 	if err != nil {
 		return d, err
 	}
-	if d.Plugin, d.Protocol, err = DecodeDescription(description); err != nil {
+	if d.Plugin, d.Protocol, err = decodeDescription(description); err != nil {
 		return d, err
 	}
-	all, err := release.Signatures(ctx)
+	all, err := release.signatures(ctx)
 	if err != nil {
 		return d, err
 	}
@@ -232,7 +232,7 @@ func sentence(err error) string {
 // signer checks who signed a release; before is the signer of the locked one, empty for nobody. It returns
 // the signer to lock, empty for nobody.
 func (in *Installer) signer(ctx context.Context, name string, release *Release, before string) (string, error) {
-	all, err := release.Signatures(ctx)
+	all, err := release.signatures(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -252,15 +252,15 @@ func (in *Installer) signer(ctx context.Context, name string, release *Release, 
 		return before, nil
 	case i >= 0:
 		return signers[i], nil
-	case errors.Is(bad, ErrKeyNeeded) && !in.accepted(name):
-		return "", fmt.Errorf("%s is not checked yet: %w; pass the public key with --key %s=cosign.pub, or take it unsigned with --trust-new-signer %s", what, ErrKeyNeeded, name, name)
+	case errors.Is(bad, errKeyNeeded) && !in.accepted(name):
+		return "", fmt.Errorf("%s is not checked yet: %w; pass the public key with --key %s=cosign.pub, or take it unsigned with --trust-new-signer %s", what, errKeyNeeded, name, name)
 	case given && len(signers) > 0:
 		return "", fmt.Errorf("%s is signed by %s, and not by the key that --key names: ask its author which key is right", what, signers[0])
 	case given:
 		return "", fmt.Errorf("%s is not signed by the key that --key names%s", what, because(bad))
 	case len(signers) > 0:
 		return "", fmt.Errorf("%s is signed by %s, and what is locked by %s: %s", what, signers[0], before, accept)
-	case bad != nil && !errors.Is(bad, ErrKeyNeeded):
+	case bad != nil && !errors.Is(bad, errKeyNeeded):
 		return "", fmt.Errorf("the signature of %s is not valid: %w; do not use it, and ask its author", what, bad)
 	case before != "" && !in.accepted(name):
 		return "", fmt.Errorf("%s is not signed, and what is locked is signed by %s: ask its author; to take it unsigned, pass --trust-new-signer %s", what, before, name)

@@ -315,7 +315,7 @@ func TestHostileLayers(t *testing.T) {
 		{"path out of the folder", []entry{program, {name: "../../escaped", content: "x"}}, "outside of the plugin's folder"},
 		{"link out of the folder", []entry{program, {name: "etc", link: "/etc"}}, "leads out of the plugin's folder"},
 		{"file below a link out of the folder", []entry{program, {name: "up", link: "../../.."}, {name: "up/escaped", content: "x"}}, "escape"},
-		{"bomb", []entry{program, {name: "zeros", size: MaxProgram + 1}}, "GiB"},
+		{"bomb", []entry{program, {name: "zeros", size: maxProgram + 1}}, "GiB"},
 		{"files without end", []entry{program, {name: "folder/", count: 100_001}}, "more than 100000 files"},
 		{"another program", []entry{program}, "it is not what was published"},
 		{"no program", []entry{{name: "README", content: "x"}}, "holds no program"},
@@ -327,8 +327,8 @@ func TestHostileLayers(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx := context.Background()
-			repo := mustInstall(Create(ctx, mustInstall(Parse("./plugins", p.dir))))
-			digest := mustInstall(repo.Push(ctx, "mine", "1.0.0", mustInstall(EncodeDescription(said("1.0.0"))), map[string]Layer{
+			repo := mustInstall(create(ctx, mustInstall(Parse("./plugins", p.dir))))
+			digest := mustInstall(repo.Push(ctx, "mine", "1.0.0", mustInstall(EncodeDescription(said("1.0.0"))), map[string]layer{
 				"linux/amd64": {Path: packed, Hash: "tree:" + strings.Repeat("0", 64), Folder: true},
 			}))
 			if err := repo.Tag(ctx, digest, "1.0.0"); err != nil {
@@ -404,7 +404,7 @@ func TestReleases(t *testing.T) {
 			case "layout":
 				source, target = "./plugins", filepath.Join(p.dir, "plugins")
 			case "mirror":
-				t.Setenv(MirrorVariable, p.dir)
+				t.Setenv(mirrorVariable, p.dir)
 				target = filepath.Join(p.dir, s.source())
 			}
 			first := release(t, target, "1.2.0", key, both...)
@@ -597,7 +597,7 @@ func TestOffline(t *testing.T) {
 	p.installer.Locked = false
 	p.machine("linux/amd64")
 	p.init("without a network, install what the lock has on a machine with one, or name a mirror in RACFLOW_PLUGIN_MIRROR")
-	t.Setenv(MirrorVariable, t.TempDir())
+	t.Setenv(mirrorVariable, t.TempDir())
 	p.init("the mirror has no " + s.source())
 }
 

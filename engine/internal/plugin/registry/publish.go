@@ -169,13 +169,13 @@ func Publish(ctx context.Context, dist string, target Source, key *PrivateKey, d
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	layers := map[string]Layer{}
+	layers := map[string]layer{}
 	for platform, p := range programs {
 		if layers[platform], err = layerOf(p, filepath.Join(temp, folderName(platform))); err != nil {
 			return r, fmt.Errorf("pack the program for %s: %w", platform, err)
 		}
 	}
-	repo, err := Create(ctx, target)
+	repo, err := create(ctx, target)
 	if err != nil {
 		return r, err
 	}
@@ -194,8 +194,8 @@ func Publish(ctx context.Context, dist string, target Source, key *PrivateKey, d
 }
 
 // layerOf prepares a program for upload; it first packs a folder into the file packed.
-func layerOf(p program.Program, packed string) (Layer, error) {
-	l := Layer{Path: p.Path, Hash: p.Hash}
+func layerOf(p program.Program, packed string) (layer, error) {
+	l := layer{Path: p.Path, Hash: p.Hash}
 	if p.Folder == "" {
 		return l, nil
 	}

@@ -64,7 +64,7 @@ func TestPublish(t *testing.T) {
 				t.Fatal(err)
 			}
 			repo := mustPublish(Open(ctx, mustPublish(Parse(target, ""))))
-			if got := mustPublish(repo.Tagged(ctx, c.version)); got != r.Digest || r.Name != "mine" || r.Version != c.version {
+			if got := mustPublish(repo.tagged(ctx, c.version)); got != r.Digest || r.Name != "mine" || r.Version != c.version {
 				t.Errorf("published %+v, and the tag leads to %s", r, got)
 			}
 		})

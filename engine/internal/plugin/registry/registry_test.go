@@ -72,11 +72,11 @@ func TestMatches(t *testing.T) {
 		{">= 1.0, < 2.0, != 1.5.0", "1.4.0", true}, {">= 1.0, < 2.0, != 1.5.0", "1.5.0", false},
 		{"1.2.3", "1.2.3", true}, {"1.2.3", "1.2.4", false}, {"1.3.0-rc.1", "1.3.0-rc.1", true},
 	} {
-		if got, err := Matches(c.constraint, c.version); err != nil || got != c.want {
+		if got, err := matches(c.constraint, c.version); err != nil || got != c.want {
 			t.Errorf("%s meets %q: %t, %v", c.version, c.constraint, got, err)
 		}
 	}
-	if _, err := Matches("about 1", "1.0.0"); err == nil {
+	if _, err := matches("about 1", "1.0.0"); err == nil {
 		t.Error("a false constraint has no error")
 	}
 }
@@ -84,7 +84,7 @@ func TestMatches(t *testing.T) {
 // TestVersions orders versions, and leaves out tags that are none.
 func TestVersions(t *testing.T) {
 	ctx := context.Background()
-	r, err := Create(ctx, Source{Layout: filepath.Join(t.TempDir(), "layout")})
+	r, err := create(ctx, Source{Layout: filepath.Join(t.TempDir(), "layout")})
 	must.Do(t, err)
 	d, err := r.push(ctx, ocispec.MediaTypeImageIndex, []byte(`{"schemaVersion":2,"manifests":[]}`))
 	must.Do(t, err)
@@ -92,15 +92,15 @@ func TestVersions(t *testing.T) {
 		must.Do(t, r.to.Tag(ctx, d, tag))
 	}
 	want := []string{"2.0.0-rc.1", "1.10.0", "1.9.0", "1.9.0-rc.1"}
-	if got, err := r.Versions(ctx); err != nil || !slices.Equal(got, want) {
+	if got, err := r.versions(ctx); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	for constraint, want := range map[string]string{"": "1.10.0", "~> 1.9.0": "1.9.0", "2.0.0-rc.1": "2.0.0-rc.1"} {
-		if got, err := r.Newest(ctx, constraint); err != nil || got != want {
+		if got, err := r.newest(ctx, constraint); err != nil || got != want {
 			t.Errorf("the newest of %q is %s, %v", constraint, got, err)
 		}
 	}
-	if _, err := r.Newest(ctx, "~> 3.0"); err == nil || !strings.Contains(err.Error(), "there are 2.0.0-rc.1, 1.10.0") {
+	if _, err := r.newest(ctx, "~> 3.0"); err == nil || !strings.Contains(err.Error(), "there are 2.0.0-rc.1, 1.10.0") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := r.Release(ctx, "1.9.0", ""); err == nil || !strings.Contains(err.Error(), "is no plugin of racflow") {
@@ -111,7 +111,7 @@ func TestVersions(t *testing.T) {
 // TestBounds reads no more than its bounds of manifests, whatever size a descriptor has.
 func TestBounds(t *testing.T) {
 	ctx := context.Background()
-	r, err := Create(ctx, Source{Layout: filepath.Join(t.TempDir(), "layout")})
+	r, err := create(ctx, Source{Layout: filepath.Join(t.TempDir(), "layout")})
 	must.Do(t, err)
 	d, err := r.push(ctx, ocispec.MediaTypeImageIndex, []byte("{}"+strings.Repeat(" ", maxManifest)))
 	must.Do(t, err)
@@ -126,7 +126,7 @@ func TestPlain(t *testing.T) {
 	must.Do(t, err)
 	a, err := s.At("linux/amd64")
 	must.Do(t, err)
-	err = a.Download(context.Background(), strings.Repeat("0", 64), os.Stderr)
+	err = a.download(context.Background(), strings.Repeat("0", 64), os.Stderr)
 	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "https://127.0.0.1:1/mine.tar.gz") {
 		t.Errorf("got %v", err)
 	}

@@ -24,7 +24,7 @@ type Release struct {
 	Version string
 	Digest  string // of its index
 	Builds  map[string]Build
-	from    *Repository
+	from    *repository
 	index   ocispec.Descriptor
 }
 
@@ -40,8 +40,8 @@ const (
 	maxSignatures   = 64
 )
 
-// Signatures reads the signatures of a release, without checking them.
-func (r *Release) Signatures(ctx context.Context) ([]Signature, error) {
+// signatures reads the signatures of a release, without checking them.
+func (r *Release) signatures(ctx context.Context) ([]Signature, error) {
 	const what = "look for signatures"
 	referrers, err := registry.Referrers(ctx, r.from.from, r.index, "")
 	if err != nil && !errors.Is(err, errdef.ErrNotFound) {
@@ -67,7 +67,7 @@ func (r *Release) Signatures(ctx context.Context) ([]Signature, error) {
 }
 
 // signatures reads the signatures in one manifest; nil: it contains something else.
-func (r *Repository) signatures(ctx context.Context, d ocispec.Descriptor) ([]Signature, error) {
+func (r *repository) signatures(ctx context.Context, d ocispec.Descriptor) ([]Signature, error) {
 	if d.MediaType != ocispec.MediaTypeImageManifest {
 		return nil, nil
 	}
@@ -126,14 +126,14 @@ type Build struct {
 	layer    ocispec.Descriptor
 }
 
-// Tagged returns the digest to which a version's tag points now.
-func (r *Repository) Tagged(ctx context.Context, version string) (string, error) {
+// tagged returns the digest to which a version's tag points now.
+func (r *repository) tagged(ctx context.Context, version string) (string, error) {
 	d, err := r.from.Resolve(ctx, version)
 	return d.Digest.String(), r.explain("find version "+version, err)
 }
 
 // Release reads the release of a version: the index with a digest or, if that is empty, the tagged one.
-func (r *Repository) Release(ctx context.Context, version, digest string) (*Release, error) {
+func (r *repository) Release(ctx context.Context, version, digest string) (*Release, error) {
 	reference := digest
 	if digest == "" {
 		reference = version
@@ -170,7 +170,7 @@ func (r *Repository) Release(ctx context.Context, version, digest string) (*Rele
 	return release, nil
 }
 
-func (r *Repository) build(ctx context.Context, d ocispec.Descriptor) (Build, error) {
+func (r *repository) build(ctx context.Context, d ocispec.Descriptor) (Build, error) {
 	b := Build{Platform: d.Platform.OS + "/" + d.Platform.Architecture}
 	var m ocispec.Manifest
 	if err := r.fetch(ctx, d, &m); err != nil {
@@ -186,14 +186,14 @@ func (r *Repository) build(ctx context.Context, d ocispec.Descriptor) (Build, er
 		return b, fmt.Errorf("its program has no annotation %s", hashKey)
 	case !b.Folder && b.layer.MediaType != programType:
 		return b, fmt.Errorf("its program has the unknown type %q; a newer racflow may know it", b.layer.MediaType)
-	case b.Size > MaxProgram:
-		return b, fmt.Errorf("its program has more than %d GiB", MaxProgram>>30)
+	case b.Size > maxProgram:
+		return b, fmt.Errorf("its program has more than %d GiB", maxProgram>>30)
 	}
 	return b, nil
 }
 
 // fetch reads a small JSON document and compares it with its digest.
-func (r *Repository) fetch(ctx context.Context, d ocispec.Descriptor, to any) error {
+func (r *repository) fetch(ctx context.Context, d ocispec.Descriptor, to any) error {
 	raw, err := r.bytes(ctx, d)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (r *Repository) fetch(ctx context.Context, d ocispec.Descriptor, to any) er
 	return json.Unmarshal(raw, to)
 }
 
-func (r *Repository) bytes(ctx context.Context, d ocispec.Descriptor) ([]byte, error) {
+func (r *repository) bytes(ctx context.Context, d ocispec.Descriptor) ([]byte, error) {
 	if d.Size > maxManifest {
 		return nil, fmt.Errorf("%s has %d bytes, more than %d MiB", d.Digest, d.Size, maxManifest>>20)
 	}
@@ -219,8 +219,8 @@ func (r *Release) Build(platform string) (Build, error) {
 		r.Version, r.from.name, platform, strings.Join(slices.Sorted(maps.Keys(r.Builds)), ", "))
 }
 
-// Programs returns the hashes of the programs by platform, as in a lock.
-func (r *Release) Programs() map[string]string {
+// programs returns the hashes of the programs by platform, as in a lock.
+func (r *Release) programs() map[string]string {
 	all := map[string]string{}
 	for platform, b := range r.Builds {
 		all[platform] = b.Hash
@@ -228,7 +228,7 @@ func (r *Release) Programs() map[string]string {
 	return all
 }
 
-// Description reads the plugin's description (see DecodeDescription), without downloading the program.
+// Description reads the plugin's description (see decodeDescription), without downloading the program.
 func (r *Release) Description(ctx context.Context, b Build) ([]byte, error) {
 	raw, err := r.from.bytes(ctx, b.config)
 	return raw, r.from.explain("read the description of version "+r.Version, err)

@@ -194,14 +194,14 @@ func Signers(digest string, all []Signature, given ...PublicKey) ([]string, erro
 	return nil, errors.Join(errs...)
 }
 
-// ErrKeyNeeded says that checking a signature needs a key from the user.
-var ErrKeyNeeded = errors.New("it is signed by cosign, whose signatures do not bring their key along")
+// errKeyNeeded says that checking a signature needs a key from the user.
+var errKeyNeeded = errors.New("it is signed by cosign, whose signatures do not bring their key along")
 
 // check returns who signed a digest, if the signature is valid.
 func (s Signature) check(digest string, given []PublicKey) (string, error) {
 	if s.Form == Cosign || s.Form == Bundle {
 		if len(given) == 0 {
-			return "", ErrKeyNeeded
+			return "", errKeyNeeded
 		}
 		for _, k := range given {
 			if s.cosigned(k, digest) {

@@ -132,7 +132,7 @@ func TestSignatureCosign(t *testing.T) {
 				if _, err := Signers(signedDigest, []Signature{c.s}, mustHave(ReadPublicKey(stranger))); err == nil {
 					t.Error("it holds by another key")
 				}
-				if _, err := Signers(signedDigest, []Signature{c.s}); !errors.Is(err, ErrKeyNeeded) {
+				if _, err := Signers(signedDigest, []Signature{c.s}); !errors.Is(err, errKeyNeeded) {
 					t.Errorf("without a key: %v", err)
 				}
 			})

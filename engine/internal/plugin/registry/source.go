@@ -38,8 +38,8 @@ type Source struct {
 	Archive    *url.URL // https or file; its path may contain {os} and {arch}
 }
 
-// ErrNotFound says that a repository, or something in it, does not exist.
-var ErrNotFound = errors.New("it is not there")
+// errNotFound says that a repository, or something in it, does not exist.
+var errNotFound = errors.New("it is not there")
 
 // problem is an error with advice, without credentials that a registry may repeat.
 type problem struct {
@@ -51,7 +51,7 @@ func (p *problem) Error() string { return p.text }
 func (p *problem) Unwrap() error { return p.is }
 
 // explain describes an error of reading or writing something, and what to do about it.
-func (r *Repository) explain(what string, err error) error {
+func (r *repository) explain(what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -64,17 +64,17 @@ func (r *Repository) explain(what string, err error) error {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound) || errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
 		text = fmt.Sprintf("the registry refuses it; log in with docker login %s, and look whether the repository's name is right", r.host)
 	case errors.Is(err, errdef.ErrNotFound) || errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound:
-		text, is = ErrNotFound.Error(), ErrNotFound
+		text, is = errNotFound.Error(), errNotFound
 	case errors.Is(err, content.ErrMismatchedDigest) || errors.Is(err, content.ErrTrailingData) || errors.Is(err, content.ErrInvalidDescriptorSize) || errors.Is(err, io.ErrUnexpectedEOF):
 		text = fmt.Sprintf("what arrived is not what its digest says, or it was cut off (%v); try again, and if that does not help, ask whoever runs %s", err, r.name)
 	case errors.As(err, &network):
-		text += "; without a network, install what the lock has on a machine with one, or name a mirror in " + MirrorVariable
+		text += "; without a network, install what the lock has on a machine with one, or name a mirror in " + mirrorVariable
 	}
 	return &problem{r.secrets.Message(fmt.Sprintf("%s: %s: %s", r.name, what, text)), is}
 }
 
-// Repository holds the releases of a plugin.
-type Repository struct {
+// repository holds the releases of a plugin.
+type repository struct {
 	name    string // for people
 	from    reader
 	to      writer // nil: read only
@@ -95,17 +95,17 @@ type writer interface {
 }
 
 // Open opens the repository of a source for reading. It does not contact a registry yet.
-func Open(ctx context.Context, s Source) (*Repository, error) {
+func Open(ctx context.Context, s Source) (*repository, error) {
 	mirrored := s.mirrored()
 	if mirrored.Layout == "" {
 		return openRemote(s)
 	}
-	r := &Repository{name: mirrored.Layout}
+	r := &repository{name: mirrored.Layout}
 	layout, err := oci.NewFromFS(ctx, os.DirFS(mirrored.Layout))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && s.Repository != nil:
 		return nil, fmt.Errorf("the mirror has no %s: %s is no OCI layout; copy the repository there, for example by oras cp --recursive --to-oci-layout, or unset %s",
-			s.Repository, mirrored.Layout, MirrorVariable)
+			s.Repository, mirrored.Layout, mirrorVariable)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s is no OCI layout: name the folder that racflow plugin publish wrote", mirrored.Layout)
 	case err != nil:
@@ -115,8 +115,8 @@ func Open(ctx context.Context, s Source) (*Repository, error) {
 	return r, nil
 }
 
-// Create opens the repository of a source for publishing. It creates a missing layout.
-func Create(ctx context.Context, s Source) (*Repository, error) {
+// create opens the repository of a source for publishing. It creates a missing layout.
+func create(ctx context.Context, s Source) (*repository, error) {
 	if s.Layout == "" {
 		return openRemote(s)
 	}
@@ -124,14 +124,14 @@ func Create(ctx context.Context, s Source) (*Repository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Layout, err)
 	}
-	return &Repository{name: s.Layout, from: layout, to: layout}, nil
+	return &repository{name: s.Layout, from: layout, to: layout}, nil
 }
 
-func openRemote(s Source) (*Repository, error) {
+func openRemote(s Source) (*repository, error) {
 	if s.Repository == nil {
 		return nil, errors.New("an archive has no releases: it is one program")
 	}
-	r := &Repository{name: s.Repository.String(), host: s.Repository.Host()}
+	r := &repository{name: s.Repository.String(), host: s.Repository.Host()}
 	known, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of docker: %w", err)
@@ -161,8 +161,8 @@ func openRemote(s Source) (*Repository, error) {
 	return r, nil
 }
 
-// MirrorVariable names a folder of OCI layouts, by registry and repository, that replaces all registries.
-const MirrorVariable = "RACFLOW_PLUGIN_MIRROR"
+// mirrorVariable names a folder of OCI layouts, by registry and repository, that replaces all registries.
+const mirrorVariable = "RACFLOW_PLUGIN_MIRROR"
 
 const layoutPrefix = "oci:"
 
@@ -216,7 +216,7 @@ func parseURL(source string) (Source, error) {
 
 // mirrored replaces a repository by its layout in the mirror, if one is set.
 func (s Source) mirrored() Source {
-	mirror := os.Getenv(MirrorVariable)
+	mirror := os.Getenv(mirrorVariable)
 	if mirror == "" || s.Repository == nil {
 		return s
 	}
@@ -229,9 +229,9 @@ func Version(text string) bool {
 	return err == nil && v.String() == text && v.Metadata() == ""
 }
 
-// Matches reports whether a version satisfies a constraint such as "~> 1.2"; an empty one accepts
+// matches reports whether a version satisfies a constraint such as "~> 1.2"; an empty one accepts
 // every version except prereleases. An error concerns the constraint.
-func Matches(constraint, v string) (bool, error) {
+func matches(constraint, v string) (bool, error) {
 	parsed, err := version.NewSemver(v)
 	if err != nil {
 		return false, nil //nolint:nilerr // what is no version meets nothing
@@ -246,8 +246,8 @@ func Matches(constraint, v string) (bool, error) {
 	return c.Check(parsed), nil
 }
 
-// Versions lists the releases, the newest first. It ignores tags that are no versions.
-func (r *Repository) Versions(ctx context.Context) ([]string, error) {
+// versions lists the releases, the newest first. It ignores tags that are no versions.
+func (r *repository) versions(ctx context.Context) ([]string, error) {
 	tags, err := registry.Tags(ctx, r.from)
 	if err != nil {
 		return nil, r.explain("list the versions", err)
@@ -267,14 +267,14 @@ func (r *Repository) Versions(ctx context.Context) ([]string, error) {
 	return texts, nil
 }
 
-// Newest returns the newest version that satisfies a constraint.
-func (r *Repository) Newest(ctx context.Context, constraint string) (string, error) {
-	all, err := r.Versions(ctx)
+// newest returns the newest version that satisfies a constraint.
+func (r *repository) newest(ctx context.Context, constraint string) (string, error) {
+	all, err := r.versions(ctx)
 	if err != nil {
 		return "", err
 	}
 	for _, v := range all {
-		ok, err := Matches(constraint, v)
+		ok, err := matches(constraint, v)
 		if ok || err != nil {
 			return v, err
 		}

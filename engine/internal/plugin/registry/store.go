@@ -128,8 +128,8 @@ func EncodeDescription(p sdk.Plugin) ([]byte, error) {
 	return json.MarshalIndent(fields, "", "  ")
 }
 
-// DecodeDescription decodes a description, and the version of the protocol that its program uses.
-func DecodeDescription(raw []byte) (sdk.Plugin, int, error) {
+// decodeDescription decodes a description, and the version of the protocol that its program uses.
+func decodeDescription(raw []byte) (sdk.Plugin, int, error) {
 	var d described
 	if err := json.Unmarshal(raw, &d); err != nil || d.Protocol <= 0 {
 		return sdk.Plugin{}, 0, errors.New("the plugin's description does not say which version of racflow's protocol it speaks")
@@ -159,7 +159,7 @@ func (s *Store) Description(hash string) (sdk.Plugin, int, error) {
 	if err != nil {
 		return sdk.Plugin{}, 0, err
 	}
-	return DecodeDescription(raw)
+	return decodeDescription(raw)
 }
 
 // List lists the installed programs, by name and hash.
@@ -299,7 +299,7 @@ func (s *Store) Describe(hash string, description []byte) error {
 
 // describe stores a description.
 func (s *Store) describe(dir string, description []byte) error {
-	if _, _, err := DecodeDescription(description); err != nil {
+	if _, _, err := decodeDescription(description); err != nil {
 		return err
 	}
 	return disk.WriteFile(dir+".json", description, false)

@@ -17,8 +17,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/program"
 )
 
-// MaxProgram is the most bytes of a program with its whole folder.
-const MaxProgram = 8 << 30
+// maxProgram is the most bytes of a program with its whole folder.
+const maxProgram = 8 << 30
 
 // Add installs a program from its layer: the program itself or, with archive, a tar.gz of its
 // folder. It fails if the hash is not the wanted one; "": any. An installed program stays, unless
@@ -82,9 +82,9 @@ func writeProgram(path string, from io.Reader, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(f, io.LimitReader(from, MaxProgram+1))
-	if err == nil && n > MaxProgram {
-		err = fmt.Errorf("it has more than %d GiB", MaxProgram>>30)
+	n, err := io.Copy(f, io.LimitReader(from, maxProgram+1))
+	if err == nil && n > maxProgram {
+		err = fmt.Errorf("it has more than %d GiB", maxProgram>>30)
 	}
 	return errors.Join(err, f.Chmod(mode), f.Close())
 }
@@ -108,7 +108,7 @@ func unpackProgram(from io.Reader, dir string) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	archive, left := tar.NewReader(packed), int64(MaxProgram)
+	archive, left := tar.NewReader(packed), int64(maxProgram)
 	for n := 0; ; n++ {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -122,7 +122,7 @@ func unpackProgram(from io.Reader, dir string) error {
 			continue
 		}
 		if n >= maxFiles || h.Size > left {
-			return fmt.Errorf("the archive holds more than %d files or %d GiB", maxFiles, MaxProgram>>30)
+			return fmt.Errorf("the archive holds more than %d files or %d GiB", maxFiles, maxProgram>>30)
 		}
 		left -= h.Size
 		if err := placeOf(root, name, h, archive); err != nil {

@@ -252,7 +252,7 @@ func TestAddAtOnce(t *testing.T) {
 
 // A description for another protocol says no more than which one.
 func TestAnotherProtocol(t *testing.T) {
-	about, protocol, err := DecodeDescription([]byte(`{"protocol": 3, "name": 7}`))
+	about, protocol, err := decodeDescription([]byte(`{"protocol": 3, "name": 7}`))
 	if err != nil || protocol != 3 || about.Name != "" {
 		t.Errorf("%+v, %d, %v", about, protocol, err)
 	}

@@ -67,7 +67,7 @@ func StageKinds() string {
 // WriteProject writes a project into a folder, which must be empty or new, and returns the paths of
 // its files, sorted.
 func WriteProject(dir string, o ProjectOptions) ([]string, error) {
-	files, err := ProjectFiles(o)
+	files, err := projectFiles(o)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +110,8 @@ var data = map[sdk.Kind][]string{
 	sdk.KindElect:  {"rows"},
 }
 
-// ProjectFiles returns the files of a project by their paths, with slashes.
-func ProjectFiles(o ProjectOptions) (map[string][]byte, error) {
+// projectFiles returns the files of a project by their paths, with slashes.
+func projectFiles(o ProjectOptions) (map[string][]byte, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}

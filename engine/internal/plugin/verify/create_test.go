@@ -22,7 +22,7 @@ func each(t *testing.T, test func(t *testing.T, o ProjectOptions, files map[stri
 		for _, lang := range []string{TemplateGo, TemplatePython} {
 			t.Run(lang+"/"+string(kind), func(t *testing.T) {
 				o := ProjectOptions{Kind: kind, Name: "my-stage", Lang: lang, SDK: "1.2.3"}
-				files, err := ProjectFiles(o)
+				files, err := projectFiles(o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,7 +112,7 @@ func TestCreateGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for sdkAt, want := range map[string][2]string{"0.4.1": {"v0.4.1", ""}, "v0.5.0-rc.1": {"v0.5.0-rc.1", ""}, "v0.5.0+dirty": {"v0.5.0", ""}, "../../../..": {"v0.0.0", checkout}} {
-		files, err := ProjectFiles(ProjectOptions{Kind: sdk.KindElect, Name: "mine", Lang: TemplateGo, SDK: sdkAt})
+		files, err := projectFiles(ProjectOptions{Kind: sdk.KindElect, Name: "mine", Lang: TemplateGo, SDK: sdkAt})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func (d dialer) direct(ctx context.Context, network, address string) (net.Conn, 
 	asked := hostOf(ctx)
 	check := func(_, resolved string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(resolved)
-		if err == nil && address == asked.String() && !asked.Local() && ours(at.Addr()) {
+		if err == nil && address == asked.String() && !asked.local() && ours(at.Addr()) {
 			err = fmt.Errorf("%s is an address of this machine; to allow it write network = [%q]", at.Addr(), at)
 		}
 		return err
@@ -173,8 +173,8 @@ func (h Host) allows(other Host) bool {
 	return label != "" && rest == h.name
 }
 
-// Local reports whether the entry names this machine: localhost, or an address of its own.
-func (h Host) Local() bool {
+// local reports whether the entry names this machine: localhost, or an address of its own.
+func (h Host) local() bool {
 	if h.wildcard {
 		return false
 	}

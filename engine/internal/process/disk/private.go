@@ -53,7 +53,7 @@ func MakeFolder(dir string) error {
 	return TightenFolder(dir)
 }
 
-// MakeBelow calls MakeFolder for dir and for each folder between it and root, and refuses what OwnFile does. It does not
+// MakeBelow calls MakeFolder for dir and for each folder between it and root, and refuses what ownFile does. It does not
 // change root.
 func MakeBelow(root, dir string) error {
 	inside, err := filepath.Rel(root, dir)
@@ -64,7 +64,7 @@ func MakeBelow(root, dir string) error {
 	for name := range strings.SplitSeq(inside, string(filepath.Separator)) {
 		at = filepath.Join(at, name)
 		if info, err := os.Lstat(at); err == nil {
-			if err := OwnFile(at, info); err != nil {
+			if err := ownFile(at, info); err != nil {
 				return err
 			}
 		}
@@ -75,9 +75,9 @@ func MakeBelow(root, dir string) error {
 	return nil
 }
 
-// OwnFile refuses what a state folder holds only if somebody else has put it there: a link, a pipe, a device, and what
+// ownFile refuses what a state folder holds only if somebody else has put it there: a link, a pipe, a device, and what
 // another user owns. Through those, racflow would read, change and hand to plugins what is not its own.
-func OwnFile(path string, info fs.FileInfo) error {
+func ownFile(path string, info fs.FileInfo) error {
 	var why string
 	user := 0
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -96,7 +96,7 @@ func OwnFile(path string, info fs.FileInfo) error {
 	return fmt.Errorf("%s is %s, which racflow does not make in its state folder: remove it, or name another state folder", path, why)
 }
 
-// OwnFiles checks OwnFile for all that lies in a folder, which need not exist. It does not look into the folders for which
+// OwnFiles checks ownFile for all that lies in a folder, which need not exist. It does not look into the folders for which
 // skip (unless nil) returns true, with their paths in the folder.
 func OwnFiles(dir string, skip func(inside string) bool) error {
 	root, err := filepath.EvalSymlinks(dir)
@@ -112,7 +112,7 @@ func OwnFiles(dir string, skip func(inside string) bool) error {
 			return nil //nolint:nilerr // as above
 		}
 		inside, _ := filepath.Rel(root, path) // it is below
-		if err = OwnFile(filepath.Join(dir, inside), info); err == nil && d.IsDir() && skip != nil && skip(inside) {
+		if err = ownFile(filepath.Join(dir, inside), info); err == nil && d.IsDir() && skip != nil && skip(inside) {
 			err = fs.SkipDir
 		}
 		return err

@@ -144,9 +144,9 @@ func (p *Process) explain(err error) error {
 // lost returns the error for a change during which the process ended.
 func (p *Process) lost(now instance) error {
 	if now.ended.deaf.Load() {
-		return p.about(ErrRestarted)
+		return p.about(errRestarted)
 	}
-	return fmt.Errorf("%s: %w while it worked on this (%w): %s", p.title, sdk.ErrCrashed, ErrRestarted, now.ended.why)
+	return fmt.Errorf("%s: %w while it worked on this (%w): %s", p.title, sdk.ErrCrashed, errRestarted, now.ended.why)
 }
 
 func (p *Process) about(err error) error {

@@ -37,7 +37,7 @@ import (
 
 // Process is a running stage, with the methods that package sdk defines for its kind. When its
 // operating system process ends, the host starts another one and repeats requests that have no
-// lasting effect. Changes that were in progress fail with ErrRestarted.
+// lasting effect. Changes that were in progress fail with errRestarted.
 type Process struct {
 	*wire.Stage
 	host     *Host

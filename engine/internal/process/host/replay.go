@@ -8,10 +8,10 @@ import (
 	"github.com/racflow/racflow/sdk/proto/stagepb"
 )
 
-// ErrRestarted says that a process ended with uncommitted changes, or during a fit, and that these
+// errRestarted says that a process ended with uncommitted changes, or during a fit, and that these
 // are lost. The caller of a store opens the collection again and repeats all changes since the last
 // commit; the caller of a fit starts it again.
-var ErrRestarted = errors.New("the stage's process was restarted and what was not committed is lost")
+var errRestarted = errors.New("the stage's process was restarted and what was not committed is lost")
 
 // replayLog records the state that a process would lose if it ended: the open collections of a
 // store.
@@ -37,7 +37,7 @@ func (l *replayLog) before(request any) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost[collection] {
-		return ErrRestarted
+		return errRestarted
 	}
 	l.dirty[collection] = true
 	return nil

@@ -401,7 +401,7 @@ func TestCrashOfAStoreLosesNothingSilently(t *testing.T) {
 		t.Errorf("got %v, %v", lists, err)
 	}
 	for _, err := range []error{put("d", "three"), s.Delete(ctx, "c", []string{"a"}), s.Commit(ctx, "c", nil)} {
-		if !errors.Is(err, ErrRestarted) {
+		if !errors.Is(err, errRestarted) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -413,10 +413,10 @@ func TestCrashOfAStoreLosesNothingSilently(t *testing.T) {
 	}
 
 	// A crash while writing is not replayed.
-	if err := put("e", "crash"); !errors.Is(err, ErrRestarted) {
+	if err := put("e", "crash"); !errors.Is(err, errRestarted) {
 		t.Errorf("got %v", err)
 	}
-	if err := s.Commit(ctx, "c", nil); !errors.Is(err, ErrRestarted) {
+	if err := s.Commit(ctx, "c", nil); !errors.Is(err, errRestarted) {
 		t.Errorf("got %v", err)
 	}
 	if c, err := s.Open(ctx, "c", sdk.Schema{Dimension: 1}); err != nil || c.Entries != 2 {
@@ -499,7 +499,7 @@ func TestFittedStateSurvivesACrash(t *testing.T) {
 		t.Error("a poisonous text was embedded")
 	}
 	fitted()
-	if err := e.Fit(ctx, learning([]string{"a"}, []string{"crash"})); !errors.Is(err, ErrRestarted) || sdk.CodeOf(err) != sdk.CodeTransient {
+	if err := e.Fit(ctx, learning([]string{"a"}, []string{"crash"})); !errors.Is(err, errRestarted) || sdk.CodeOf(err) != sdk.CodeTransient {
 		t.Errorf("half a fit gave %v", err)
 	}
 	fitted() // as before

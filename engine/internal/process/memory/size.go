@@ -15,8 +15,8 @@ var (
 	}
 )
 
-// Least is the smallest bound in bytes: an idle stage holds half of it.
-const Least = 32 << 20
+// least is the smallest bound in bytes: an idle stage holds half of it.
+const least = 32 << 20
 
 // ParseSize parses a size such as 2GiB, 512MiB or 1.5GB into bytes.
 func ParseSize(text string) (int64, error) {
@@ -29,8 +29,8 @@ func ParseSize(text string) (int64, error) {
 	switch {
 	case err != nil || n > math.MaxInt64/2:
 		return 0, fmt.Errorf("%q is more than any machine has", text)
-	case n < Least:
-		return 0, fmt.Errorf("%q is less than any stage needs: at least %s", text, Size(Least))
+	case n < least:
+		return 0, fmt.Errorf("%q is less than any stage needs: at least %s", text, Size(least))
 	}
 	return int64(n), nil
 }

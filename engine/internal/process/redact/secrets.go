@@ -98,8 +98,8 @@ func (s *Secrets) Add(values ...string) {
 	}
 }
 
-// Private replaces what Hide hides.
-const Private = "(private)"
+// private replaces what Hide hides.
+const private = "(private)"
 
 // Hide makes Shown replace each line of a text. It is for what is no secret, but of no concern to whoever reads a log.
 func (s *Secrets) Hide(text string) {
@@ -129,7 +129,7 @@ func hider(all map[string]struct{}) *strings.Replacer {
 	var pairs []string
 	for _, line := range lines {
 		for _, form := range []string{line, quoted(line, false), unquoted(strconv.Quote(line))} {
-			pairs = append(pairs, form, Private)
+			pairs = append(pairs, form, private)
 		}
 	}
 	return strings.NewReplacer(pairs...)

@@ -121,15 +121,6 @@ func (s *Profiles) KeepIn(dir string) error {
 	return nil
 }
 
-// File returns the path of the profile that Get returns for a model. The error is fs.ErrNotExist if
-// there is none.
-func (s *Profiles) File(endpoint, model string) (path string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, err := s.find(fileName(endpoint, model))
-	return k.File, err
-}
-
 // List returns all profiles of the folder, by file name.
 func (s *Profiles) List() ([]KnownProfile, error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.json"))

@@ -71,18 +71,3 @@ func TestRun(t *testing.T) {
 	must.Do(t, again.KeepIn(run))
 	get(t, again, `{"n":3}`)
 }
-
-// TestProfileFile: the file that is shipped of a model is the one that the run goes by.
-func TestProfileFile(t *testing.T) {
-	all, run := NewProfiles(t.TempDir()), t.TempDir()
-	if file, err := all.File("http://a", "m"); err == nil {
-		t.Errorf("nothing is known, and it is in %s", file)
-	}
-	must.Do(t, all.Put("http://a", "m", []byte(`{"a":1}`)))
-	before, err := all.File("http://a", "m")
-	must.Do(t, err)
-	must.Do(t, all.KeepIn(run))
-	if now, err := all.File("http://a", "m"); err != nil || now == before || filepath.Dir(now) != run {
-		t.Errorf("%s, %v", now, err)
-	}
-}

@@ -46,14 +46,14 @@ type Journal struct {
 	buffer  []byte
 }
 
-// Create begins a run in a new folder.
-func Create(dir string, m Manifest, o Options) (*Journal, error) {
+// create begins a run in a new folder.
+func create(dir string, m Manifest, o Options) (*Journal, error) {
 	j := &Journal{Manifest: m, dir: dir, options: o}
 	err := j.locked(support.OpenLock(filepath.Join(j.dir, journalFile), os.O_RDWR|os.O_CREATE, disk.FileMode))
 	if err == nil {
-		err = m.Write(dir, o.Sync.Forces())
+		err = m.Write(dir, o.Sync.forces())
 	}
-	if err == nil && o.Sync.Forces() { // also the names of the folder and its parents, which may be new
+	if err == nil && o.Sync.forces() { // also the names of the folder and its parents, which may be new
 		err = errors.Join(support.SyncFolder(dir), support.SyncFolder(filepath.Dir(dir)), support.SyncFolder(filepath.Dir(filepath.Dir(dir))))
 	}
 	if err != nil {
@@ -73,9 +73,9 @@ func (j *Journal) locked(f *support.File, err error) error {
 	return err
 }
 
-// Resume opens a run to continue it. It removes the totals, the failures and the provisional
+// resume opens a run to continue it. It removes the totals, the failures and the provisional
 // answers, and an incomplete last line.
-func Resume(dir string, o Options) (*Journal, error) {
+func resume(dir string, o Options) (*Journal, error) {
 	j, err := open(dir, o, func(path string) (*support.File, error) { return support.OpenLock(path, os.O_RDWR, disk.FileMode) })
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (j *Journal) Close(end *Totals) error {
 	if end != nil {
 		var text []byte
 		if text, err = json.MarshalIndent(end, "", "  "); err == nil {
-			err = disk.WriteFile(filepath.Join(j.dir, totalsFile), SealFile(text), j.options.Sync.Forces())
+			err = disk.WriteFile(filepath.Join(j.dir, totalsFile), SealFile(text), j.options.Sync.forces())
 		}
 	}
 	for i := len(j.files) - 1; i >= 0; i-- { // the lock last
@@ -256,7 +256,7 @@ func seen(r *outcome.Result) *Seen {
 		if s.Prompts == nil {
 			s.Prompts = map[string][]string{}
 		}
-		s.Prompts[p.Stage] = append(s.Prompts[p.Stage], Hashes(p)...)
+		s.Prompts[p.Stage] = append(s.Prompts[p.Stage], hashes(p)...)
 	}
 	for _, q := range r.Requests {
 		if s.Requests == nil {
@@ -270,8 +270,8 @@ func seen(r *outcome.Result) *Seen {
 	return &s
 }
 
-// Hashes returns the hashes of a stage's prompts.
-func Hashes(p outcome.Prompted) []string {
+// hashes returns the hashes of a stage's prompts.
+func hashes(p outcome.Prompted) []string {
 	all := p.Hashes
 	for _, prompt := range p.Prompts {
 		all = append(all[:len(all):len(all)], Hash(prompt))
@@ -306,8 +306,8 @@ const (
 	SyncItem Sync = "item"
 )
 
-// Forces reports whether the journal is forced to the disk at all.
-func (s Sync) Forces() bool { return s == SyncBatch || s == SyncItem }
+// forces reports whether the journal is forced to the disk at all.
+func (s Sync) forces() bool { return s == SyncBatch || s == SyncItem }
 
 // Keep says for which items the journal keeps Seen.
 type Keep string

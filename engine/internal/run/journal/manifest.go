@@ -35,7 +35,7 @@ import (
 
 // Manifest describes what was run. It has no secrets.
 type Manifest struct {
-	// Format is the version of the run's folder: CurrentFormat, unless a newer racflow kept the run.
+	// Format is the version of the run's folder: currentFormat, unless a newer racflow kept the run.
 	Format   int       `json:"format,omitempty"`
 	ID       string    `json:"id"`
 	Started  time.Time `json:"started"`
@@ -81,7 +81,7 @@ func (m Manifest) Differences(other Manifest) []string {
 	for _, part := range differing(m.Parts, other.Parts) {
 		add("%s of the file", part)
 	}
-	if !m.Input.Same(other.Input) {
+	if !m.Input.same(other.Input) {
 		add("the input %s", other.Input.Path)
 	}
 	if m.Limit != other.Limit {
@@ -187,11 +187,11 @@ func LookAtFile(path string) (SeenFile, error) {
 // read.
 func (f SeenFile) Unchanged() (bool, error) {
 	now, err := LookAtFile(f.Path)
-	return f.Same(now), err
+	return f.same(now), err
 }
 
-// Same reports whether two files have the same content.
-func (f SeenFile) Same(other SeenFile) bool {
+// same reports whether two files have the same content.
+func (f SeenFile) same(other SeenFile) bool {
 	return f.SHA256 == other.SHA256 && f.Size == other.Size && f.Modified.Equal(other.Modified)
 }
 
@@ -307,14 +307,14 @@ func (m *Manifest) Define(f *pipeline.File, p *pipeline.Pipeline) {
 	}
 }
 
-// CurrentFormat is the Format of new runs: each line and file has a checksum.
-const CurrentFormat = 1
+// currentFormat is the Format of new runs: each line and file has a checksum.
+const currentFormat = 1
 
 // name is the manifest's file name in a run's folder.
 const name = "manifest.json"
 
-// ErrChanged means that a manifest was changed after it was written.
-var ErrChanged = errors.New("its manifest.json was changed after it was written, so nobody knows what was run: put the old file back, or remove the run with racflow runs remove")
+// errChanged means that a manifest was changed after it was written.
+var errChanged = errors.New("its manifest.json was changed after it was written, so nobody knows what was run: put the old file back, or remove the run with racflow runs remove")
 
 // Write writes the manifest into a run's folder. With sync, it is on disk when Write returns.
 func (m Manifest) Write(dir string, sync bool) error {
@@ -329,7 +329,7 @@ func (m Manifest) Write(dir string, sync bool) error {
 }
 
 // ReadManifest reads the manifest in a run's folder. The error is fs.ErrNotExist if there is none,
-// and ErrChanged if it was changed after it was written.
+// and errChanged if it was changed after it was written.
 func ReadManifest(dir string) (Manifest, error) {
 	var m Manifest
 	text, err := os.ReadFile(filepath.Join(dir, name))
@@ -339,9 +339,9 @@ func ReadManifest(dir string) (Manifest, error) {
 	err = json.Unmarshal(text, &m)
 	switch {
 	case err != nil || !Sealed(text):
-		return Manifest{}, ErrChanged
-	case m.Format > CurrentFormat:
-		return Manifest{}, fmt.Errorf("a newer racflow kept it, in format %d; this one reads formats up to %d", m.Format, CurrentFormat)
+		return Manifest{}, errChanged
+	case m.Format > currentFormat:
+		return Manifest{}, fmt.Errorf("a newer racflow kept it, in format %d; this one reads formats up to %d", m.Format, currentFormat)
 	case m.ID != filepath.Base(dir):
 		return Manifest{}, fmt.Errorf("its manifest is of run %q", m.ID)
 	}
@@ -349,8 +349,8 @@ func ReadManifest(dir string) (Manifest, error) {
 	return m, nil
 }
 
-// HasManifest reports whether a folder is that of a run that came as far as writing its manifest.
-func HasManifest(dir string) bool {
+// hasManifest reports whether a folder is that of a run that came as far as writing its manifest.
+func hasManifest(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, name))
 	return !errors.Is(err, fs.ErrNotExist)
 }

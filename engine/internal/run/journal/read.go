@@ -86,8 +86,8 @@ func parse(text []byte) *entry {
 	return e
 }
 
-// Busy reports whether a process works on the run in a folder.
-func Busy(dir string) bool {
+// busy reports whether a process works on the run in a folder.
+func busy(dir string) bool {
 	f, err := support.OpenSharedLock(filepath.Join(dir, journalFile), os.O_RDWR)
 	if err == nil {
 		_ = f.Close() // nothing was written
@@ -95,9 +95,9 @@ func Busy(dir string) bool {
 	return errors.Is(err, support.ErrBusy)
 }
 
-// Count sums up the answers in a folder's journal, even while a process works on it: Items,
+// count sums up the answers in a folder's journal, even while a process works on it: Items,
 // Answered, Undecided, Flagged, Usage and Cost.
-func Count(dir string) (t outcome.Totals) {
+func count(dir string) (t outcome.Totals) {
 	f, err := support.OpenFile(filepath.Join(dir, journalFile), os.O_RDONLY, 0)
 	if err != nil {
 		return t
@@ -115,8 +115,8 @@ func Count(dir string) (t outcome.Totals) {
 	return t
 }
 
-// Size returns the bytes of a folder's files.
-func Size(dir string) (bytes int64) {
+// size returns the bytes of a folder's files.
+func size(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if info, err := d.Info(); err == nil {
@@ -235,7 +235,7 @@ func (j *Journal) add(drafts *[Failed + 1]draft) error {
 		}
 		err := j.make(s, shelfFiles[status])
 		if err == nil {
-			err = s.append(d, j.options.Sync.Forces())
+			err = s.append(d, j.options.Sync.forces())
 		}
 		errs = append(errs, err)
 	}
@@ -249,7 +249,7 @@ func (j *Journal) make(s *lineFile, name string) (err error) {
 	if s.file, err = support.OpenFile(filepath.Join(j.dir, name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, disk.FileMode); err != nil {
 		return err
 	}
-	if j.options.Sync.Forces() {
+	if j.options.Sync.forces() {
 		return support.SyncFolder(j.dir)
 	}
 	return nil

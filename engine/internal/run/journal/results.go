@@ -246,9 +246,9 @@ func (t *Totals) Unfinished() bool {
 	return t == nil || !t.Complete || t.Left > 0 || t.Provisional > 0
 }
 
-// Owes reports whether resuming the run may yield what was paid for: it is unfinished, or items
+// owes reports whether resuming the run may yield what was paid for: it is unfinished, or items
 // failed that models were asked about.
-func (t *Totals) Owes() bool { return t.Unfinished() || t.FailedPaid > 0 }
+func (t *Totals) owes() bool { return t.Unfinished() || t.FailedPaid > 0 }
 
 // StageTime is the work of one stage.
 type StageTime struct {

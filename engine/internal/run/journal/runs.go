@@ -47,7 +47,7 @@ func (r Runs) Begin(m Manifest, o Options, keep Retention) (_ *Journal, removed 
 		return nil, nil, unkept(err)
 	}
 	dir := r.folder(m.ID)
-	j, err := Create(dir, m, o)
+	j, err := create(dir, m, o)
 	if err != nil {
 		return nil, nil, errors.Join(unkept(err), os.RemoveAll(dir))
 	}
@@ -66,7 +66,7 @@ func (r Runs) create(m Manifest) (Manifest, error) {
 	err := disk.MakeFolder(r.dir)
 	for err == nil {
 		_, highest := r.list()
-		m.Format, m.Started, m.ID = CurrentFormat, r.clock().UTC().Truncate(time.Millisecond), newID(highest+1)
+		m.Format, m.Started, m.ID = currentFormat, r.clock().UTC().Truncate(time.Millisecond), newID(highest+1)
 		if err = os.Mkdir(r.folder(m.ID), 0o700); errors.Is(err, fs.ErrExist) { // another process began a run in between
 			err = nil
 			continue
@@ -89,7 +89,7 @@ func (r Runs) Resume(id string, o Options) (*Journal, error) {
 	if err := r.check(id); err != nil {
 		return nil, err
 	}
-	return Resume(r.folder(id), o)
+	return resume(r.folder(id), o)
 }
 
 // Open opens a run for reading. It changes nothing, and until Close nobody works on the run; other
@@ -115,7 +115,7 @@ func (r Runs) Manifest(id string) (Manifest, error) {
 
 // check refuses an id that names no run, or one that was killed before it had a manifest.
 func (r Runs) check(id string) error {
-	if !IsRunID(id) || !HasManifest(r.folder(id)) {
+	if !IsRunID(id) || !hasManifest(r.folder(id)) {
 		return r.missing(id)
 	}
 	return nil
@@ -134,7 +134,7 @@ func (r Runs) Newest(file, pipeline string) (Manifest, bool) {
 	ids, _ := r.list()
 	for _, id := range slices.Backward(ids) {
 		m, err := r.Manifest(id)
-		if err != nil || m.File != file || m.Pipeline != pipeline || Busy(r.folder(id)) {
+		if err != nil || m.File != file || m.Pipeline != pipeline || busy(r.folder(id)) {
 			continue
 		}
 		if end := r.End(id); end.Unfinished() || end.Failed > end.Unusable {
@@ -154,7 +154,7 @@ func (r Runs) NothingLeft(file, pipeline string) error {
 	ids, _ := r.list()
 	for _, id := range slices.Backward(ids) {
 		m, _ := r.Manifest(id)
-		if Busy(r.folder(id)) && (file == "" || m.File == file && m.Pipeline == pipeline) {
+		if busy(r.folder(id)) && (file == "" || m.File == file && m.Pipeline == pipeline) {
 			return fmt.Errorf("another process is at work on run %s, and no other run%s in %s left anything to do: wait until it has ended", id, of, r.dir)
 		}
 	}
@@ -163,17 +163,6 @@ func (r Runs) NothingLeft(file, pipeline string) error {
 
 // End returns how a run ended; nil: it was cut off, or is still at work.
 func (r Runs) End(id string) *Totals { return End(r.folder(id)) }
-
-// LastOf returns the newest run of a pipeline; false: there is none.
-func (r Runs) LastOf(file, pipeline string) (string, bool) {
-	ids, _ := r.list()
-	for _, id := range slices.Backward(ids) {
-		if m, err := r.Manifest(id); err == nil && m.File == file && m.Pipeline == pipeline {
-			return id, true
-		}
-	}
-	return "", false
-}
 
 // Last returns the newest run of all; false: there is none.
 func (r Runs) Last() (string, bool) {

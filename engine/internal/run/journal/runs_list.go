@@ -52,11 +52,11 @@ func (r Runs) List() []RunInfo {
 func (r Runs) Info(id string) RunInfo {
 	dir := r.folder(id)
 	m, err := ReadManifest(dir)
-	info := RunInfo{ID: id, Manifest: m, State: Unfinished, End: End(dir), Bytes: Size(dir)}
+	info := RunInfo{ID: id, Manifest: m, State: Unfinished, End: End(dir), Bytes: size(dir)}
 	switch end := info.End; {
-	case err != nil && HasManifest(dir):
+	case err != nil && hasManifest(dir):
 		info.State = Damaged
-	case end == nil && Busy(dir):
+	case end == nil && busy(dir):
 		info.State = AtWork
 	case end.Unfinished():
 	case end.Failed > 0:
@@ -68,7 +68,7 @@ func (r Runs) Info(id string) RunInfo {
 		info.Answered, info.Items = end.Items-end.Failed-end.Provisional, end.Items+end.Left
 		info.Tokens, info.Cost = end.InputTokens+end.OutputTokens, end.Cost
 	} else {
-		t := Count(dir)
+		t := count(dir)
 		info.Answered, info.Tokens, info.Cost = t.Items, t.Usage.InputTokens+t.Usage.OutputTokens, t.Cost
 	}
 	return info
@@ -79,19 +79,19 @@ func (r Runs) Unfinished() int {
 	n := 0
 	ids, _ := r.list()
 	for _, id := range ids {
-		if r.End(id).Owes() {
+		if r.End(id).owes() {
 			n++
 		}
 	}
 	return n
 }
 
-// DefaultRuns is how many finished runs are kept if Retention.Runs is 0.
-const DefaultRuns = 20
+// defaultRuns is how many finished runs are kept if Retention.Runs is 0.
+const defaultRuns = 20
 
 // Retention limits the finished runs that are kept: a run must be within every limit.
 type Retention struct {
-	Runs  int           // number of newest runs; 0: DefaultRuns
+	Runs  int           // number of newest runs; 0: defaultRuns
 	Age   time.Duration // since the start; 0: any
 	Bytes int64         // of all kept runs; 0: any
 }
@@ -116,18 +116,18 @@ func (r Runs) prune(keep Retention) (removed []string, err error) {
 		if m.Started.After(latest) { // a run is no older than those before it
 			latest = m.Started
 		}
-		if r.End(id).Owes() {
+		if r.End(id).owes() {
 			continue
 		}
 		one := run{id: id, began: latest}
 		if keep.Bytes > 0 {
-			one.size = Size(r.folder(id))
+			one.size = size(r.folder(id))
 		}
 		bytes += one.size
 		finished = append(finished, one)
 	}
 	for i, old := range finished[:max(len(finished)-1, 0)] {
-		tooMany := len(finished)-i > cmp.Or(keep.Runs, DefaultRuns)
+		tooMany := len(finished)-i > cmp.Or(keep.Runs, defaultRuns)
 		tooOld := keep.Age > 0 && r.clock().Sub(old.began) > keep.Age
 		tooLarge := keep.Bytes > 0 && bytes > keep.Bytes
 		if !tooMany && !tooOld && !tooLarge {

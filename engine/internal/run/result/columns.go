@@ -329,7 +329,7 @@ func plain(value any) any {
 	return value
 }
 
-// Formats of results.
+// formats of results.
 const (
 	JSONL   = "jsonl"
 	TSV     = "tsv"
@@ -338,23 +338,23 @@ const (
 	Table   = "table"
 )
 
-// Formats are all formats.
-var Formats = []string{JSONL, TSV, CSV, Parquet, Table}
+// formats are all formats.
+var formats = []string{JSONL, TSV, CSV, Parquet, Table}
 
 // Compressions of results.
 const (
-	GZ  = "gz"
-	ZST = "zst"
+	gz  = "gz"
+	zst = "zst"
 )
 
 func unknownFormat(format string) error {
-	last := len(Formats) - 1
-	return fmt.Errorf("unknown format %q: use %s or %s", format, strings.Join(Formats[:last], ", "), Formats[last])
+	last := len(formats) - 1
+	return fmt.Errorf("unknown format %q: use %s or %s", format, strings.Join(formats[:last], ", "), formats[last])
 }
 
 // CheckFormat returns an error for an unknown format.
 func CheckFormat(format string) error {
-	if !slices.Contains(Formats, format) {
+	if !slices.Contains(formats, format) {
 		return unknownFormat(format)
 	}
 	return nil
@@ -363,7 +363,7 @@ func CheckFormat(format string) error {
 // Named returns the format and the compression that a file's name implies; empty: it implies none.
 func Named(name string) (format, compression string) {
 	ext := extension(name)
-	if ext == GZ || ext == ZST {
+	if ext == gz || ext == zst {
 		compression = ext
 		ext = extension(strings.TrimSuffix(name, filepath.Ext(name)))
 	}
@@ -388,9 +388,9 @@ func pack(w io.Writer, format string, o Options) (io.WriteCloser, error) {
 	switch o.Compression {
 	case "":
 		return loose{w}, nil
-	case GZ:
+	case gz:
 		return gzip.NewWriter(w), nil
-	case ZST:
+	case zst:
 		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // makes the bytes reproducible
 	}
 	return nil, errors.New("unknown compression: use gz or zst")

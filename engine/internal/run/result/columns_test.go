@@ -250,8 +250,8 @@ func TestCompression(t *testing.T) {
 	results := customers()
 	plain := writeAll(t, JSONL, Options{}, results)
 	for compression, open := range map[string]func(io.Reader) (io.Reader, error){
-		GZ:  func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
-		ZST: func(r io.Reader) (io.Reader, error) { return zstd.NewReader(r) },
+		gz:  func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
+		zst: func(r io.Reader) (io.Reader, error) { return zstd.NewReader(r) },
 	} {
 		packed := writeAll(t, JSONL, Options{Compression: compression}, results)
 		r, err := open(bytes.NewReader(packed))
@@ -260,15 +260,15 @@ func TestCompression(t *testing.T) {
 			t.Errorf("%s reads as %q, %v", compression, got, err)
 		}
 	}
-	if _, err := NewWriter(io.Discard, Parquet, Options{Compression: GZ}); err == nil || !strings.Contains(err.Error(), "leave that out of the name") {
+	if _, err := NewWriter(io.Discard, Parquet, Options{Compression: gz}); err == nil || !strings.Contains(err.Error(), "leave that out of the name") {
 		t.Errorf("compressed Parquet: %v", err)
 	}
 }
 
 func TestNamed(t *testing.T) {
 	for name, want := range map[string][2]string{
-		"a.jsonl": {JSONL, ""}, "a.NDJSON": {JSONL, ""}, "a/b.tsv": {TSV, ""}, "a.Csv.gz": {CSV, GZ}, "a.jsonl.zst": {JSONL, ZST}, "a.parquet": {Parquet, ""},
-		"a.txt": {}, "a": {}, "a.gz": {"", GZ}, "a.csv.bz2": {}, "": {}, "csv": {}, "a.table": {}, "a.json": {},
+		"a.jsonl": {JSONL, ""}, "a.NDJSON": {JSONL, ""}, "a/b.tsv": {TSV, ""}, "a.Csv.gz": {CSV, gz}, "a.jsonl.zst": {JSONL, zst}, "a.parquet": {Parquet, ""},
+		"a.txt": {}, "a": {}, "a.gz": {"", gz}, "a.csv.bz2": {}, "": {}, "csv": {}, "a.table": {}, "a.json": {},
 	} {
 		if format, compression := Named(name); format != want[0] || compression != want[1] {
 			t.Errorf("%s: %q %q, want %q", name, format, compression, want)

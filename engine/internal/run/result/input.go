@@ -129,12 +129,6 @@ func (k kind) typed(value any) any {
 	return value
 }
 
-// See takes account of a result instead of its row, which is not available.
-func (in *Input) See(r outcome.Result) {
-	in.Form = r.Form
-	in.Add(source.Row{Label: r.Expected, Fields: r.Fields})
-}
-
 const (
 	tableRows   = 12 // results that a table shows
 	textWidth   = 64 // runes of a text

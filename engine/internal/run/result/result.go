@@ -14,11 +14,7 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// Version is the version of Result and its JSON. It grows when a field changes its meaning or is
-// removed; new fields may come at any time.
-const Version = 1
-
-// Result is the result of one item.
+// Result is the result of one item. New fields may come at any time.
 type Result struct {
 	ID       string `json:"id"`
 	Text     string `json:"text"`

@@ -39,7 +39,7 @@ func TestWatchAttached(t *testing.T) {
 	var log bytes.Buffer
 	dir, o := folder(t, map[string]string{"p.hcl": attachedTo(path)})
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
-	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
 	first := p.Status()
 	if len(first.Knowledge) != 1 || !first.Knowledge[0].Attached || ask(t, p, "apple") != "fruit" {
 		t.Fatalf("%+v", first)
@@ -100,7 +100,7 @@ func TestWatchUnusable(t *testing.T) {
 	if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "have 1 dimensions") {
 		t.Fatalf("%v", err)
 	}
-	p := s.Pipeline("intent")
+	p := s.pipeline("intent")
 	w, now := watcher{pipeline: p}, time.Now()
 	for range 9 { // as often as it would be in vain
 		w.look(now)

@@ -37,7 +37,7 @@ func testKilled(t *testing.T, intent string) {
 	t.Helper()
 	learning := strings.Replace(intent, `  sample "vote"`, "  sample \"linear\" { use = \"linear\" }\n  sample \"prototype\" { use = \"prototype\" }\n  sample \"vote\"", 1)
 	dir, o := folder(t, map[string]string{"p.hcl": learning, "rows.tsv": fruit})
-	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
 	before := stages(t)
 	if len(before) != 6 { // embed, store, three voters, the election
 		t.Fatalf("%v", before)
@@ -89,7 +89,7 @@ func testKilled(t *testing.T, intent string) {
 // TestMended: a version whose stage is not started any more is replaced.
 func TestMended(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
-	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
 	first := p.current()
 	// The store's process finds its collection gone when it is started again.
 	collection := p.Status().Knowledge[0].Collection
@@ -115,8 +115,8 @@ func TestMended(t *testing.T) {
 func TestHeld(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	file := filepath.Join(dir, "p.hcl")
-	p := started(t, o, file).Pipeline("intent")
-	other := started(t, o, file).Pipeline("intent") // as another process
+	p := started(t, o, file).pipeline("intent")
+	other := started(t, o, file).pipeline("intent") // as another process
 	collection := p.Status().Knowledge[0].Collection
 	if got := other.Status().Knowledge[0].Collection; got != collection {
 		t.Fatalf("two that serve the same have %s and %s", collection, got)

@@ -15,8 +15,8 @@ func TestAnswers(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	s := must.Get(Open(t.Context(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
 	defer s.Close()
-	p := s.Pipeline("intent")
-	if p == nil || s.Pipeline("other") != nil || len(s.Pipelines()) != 1 || p.Definition().Name != "intent" {
+	p := s.pipeline("intent")
+	if p == nil || s.pipeline("other") != nil || len(s.Pipelines()) != 1 || p.Definition().Name != "intent" {
 		t.Fatalf("%v", s.Pipelines())
 	}
 	if _, err := p.Answer(t.Context(), workspace.Item{Text: "red apple"}); !errors.Is(err, ErrStarting) {
@@ -48,7 +48,7 @@ func TestAnswers(t *testing.T) {
 func TestFollow(t *testing.T) {
 	skipping := strings.Replace(intent, `  elect "e"`, "  sample \"never\" {\n    use  = \"prototype\"\n    when = \"margin < 0\"\n  }\n  elect \"e\"", 1)
 	dir, o := folder(t, map[string]string{"p.hcl": skipping, "rows.tsv": fruit})
-	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
 	var events []Event
 	r, err := p.Follow(t.Context(), workspace.Item{Text: "red apple"}, func(e Event) { events = append(events, e) })
 	if err != nil || r.Answer != "fruit" {

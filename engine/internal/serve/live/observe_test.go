@@ -22,7 +22,7 @@ func TestObserved(t *testing.T) {
 	file := filepath.Join(dir, "traces.jsonl")
 	tel := must.Get(telemetry.New(t.Context(), telemetry.Options{TraceFile: file}))(t)
 	o.Engine.Observe = tel
-	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	ctx := sdk.WithTrace(t.Context(), sdk.Trace{Parent: "00-" + trace + "-b7ad6b7169203331-01"})
 	var all sync.WaitGroup

@@ -22,7 +22,7 @@ func gatedPipeline(t *testing.T, queue int) (p *Pipeline, gate string) {
 	text = strings.Replace(text, `pipeline "intent" {`, "pipeline \"intent\" {\n  batch = 2", 1)
 	dir, o := folder(t, map[string]string{"p.hcl": text, "rows.tsv": fruit})
 	o.Queue = queue
-	return started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent"), gate
+	return started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent"), gate
 }
 
 // slow sends an item that waits at the gate.

@@ -195,8 +195,8 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Pipeline returns the pipeline with a name; nil: there is none.
-func (s *Set) Pipeline(name string) *Pipeline {
+// pipeline returns the pipeline with a name; nil: there is none.
+func (s *Set) pipeline(name string) *Pipeline {
 	for _, p := range s.pipelines {
 		if p.name == name {
 			return p

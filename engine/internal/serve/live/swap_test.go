@@ -63,7 +63,7 @@ func TestRebuild(t *testing.T) { testRebuild(t, intent) }
 func testRebuild(t *testing.T, intent string) {
 	t.Helper()
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
-	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
 	first := p.Status()
 	if err := p.Rebuild(t.Context()); err != nil || !p.Status().Since.Equal(first.Since) {
 		t.Fatalf("nothing has changed, and another version serves: %v", err)
@@ -115,7 +115,7 @@ func testRunBeside(t *testing.T, intent string) {
 	t.Helper()
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	file := filepath.Join(dir, "p.hcl")
-	p := started(t, o, file).Pipeline("intent")
+	p := started(t, o, file).pipeline("intent")
 	for _, rows := range []string{fruit, turned} {
 		write(t, filepath.Join(dir, "rows.tsv"), rows)
 		beside := must.Get(workspace.Open(t.Context(), file, o.Engine))(t)
@@ -144,7 +144,7 @@ func testSwapUnderLoad(t *testing.T, intent string) {
 	s := must.Get(Open(context.Background(), []string{filepath.Join(dir, "p.hcl")}, o))(t)
 	defer s.Close()
 	must.Do(t, s.Start(t.Context()))
-	p := s.Pipeline("intent")
+	p := s.pipeline("intent")
 	one := len(children(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	var load sync.WaitGroup
@@ -208,7 +208,7 @@ func open(t testing.TB) int {
 // TestWatch: files are looked at twice, and a change counts when there is no more of it.
 func TestWatch(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
-	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
 	w := watcher{pipeline: p}
 	now := time.Now()
 	look := func() string {
@@ -246,7 +246,7 @@ func TestWatchAfterOther(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	built := func() {}
 	o.Engine.Events.Knowledge = func(knowledge.BuildReport) { built() }
-	p := started(t, o, filepath.Join(dir, "p.hcl")).Pipeline("intent")
+	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
 	w := watcher{pipeline: p}
 	now := time.Now()
 	w.look(now)
@@ -283,7 +283,7 @@ func TestKeptWhileOthersStart(t *testing.T) {
 	defer cancel()
 	replaced := func(before *version) *version {
 		for limit.Err() == nil {
-			if now := s.Pipeline("intent").current(); now != before {
+			if now := s.pipeline("intent").current(); now != before {
 				return now
 			}
 			runtime.Gosched()
@@ -292,7 +292,7 @@ func TestKeptWhileOthersStart(t *testing.T) {
 		return before
 	}
 	first := replaced(nil)
-	s.Pipeline("intent").ail(first)
+	s.pipeline("intent").ail(first)
 	replaced(first)
 	close(goOn)
 	if err := <-started; err != nil {
@@ -315,7 +315,7 @@ func TestCloseWhileRebuilding(t *testing.T) {
 		<-s.ctx.Done()
 	}
 	write(t, filepath.Join(dir, "rows.tsv"), turned)
-	if err := s.Pipeline("intent").Rebuild(t.Context()); !errors.Is(err, context.Canceled) {
+	if err := s.pipeline("intent").Rebuild(t.Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("a set that has ended builds on: %v", err)
 	}
 	<-closed

@@ -113,9 +113,9 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// ErrNotShutDown says that the client ended the server without shutting it down first, which the
+// errNotShutDown says that the client ended the server without shutting it down first, which the
 // protocol treats as an error.
-var ErrNotShutDown = errors.New("the editor ended the server without shutting it down")
+var errNotShutDown = errors.New("the editor ended the server without shutting it down")
 
 // Serve speaks the Language Server Protocol with an editor until the editor ends it,
 // in ends, or ctx does.
@@ -130,7 +130,7 @@ func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, o Options) err
 		return err
 	case <-s.exit: // do not wait for the end of in
 		if !s.shutdown {
-			return ErrNotShutDown
+			return errNotShutDown
 		}
 		return nil
 	case <-ctx.Done():

@@ -17,8 +17,8 @@ import (
 // Linux a memory limit (1 GB), next to no environment, and a folder for temporary files that is
 // removed with it. A file that breaks its parser fails alone.
 
-// MaxTime is how long reading one file may take.
-const MaxTime = 30 * time.Second
+// maxTime is how long reading one file may take.
+const maxTime = 30 * time.Second
 
 // memory is how many bytes a reader may allocate, where the system can limit that.
 const memory = 1 << 30
@@ -27,13 +27,13 @@ const memory = 1 << 30
 // its text, and the most nanoseconds to take.
 const variable = "RACFLOW_READ_DOCUMENT"
 
-// An ApartReader returns the text of a file's content, about most bytes at most, and its title (empty: none).
+// An apartReader returns the text of a file's content, about most bytes at most, and its title (empty: none).
 // It should return by stop. It may panic, ask for any amount of memory, or never end.
-type ApartReader func(raw []byte, most int64, stop time.Time) (text, title string, err error)
+type apartReader func(raw []byte, most int64, stop time.Time) (text, title string, err error)
 
-// TooLong is the error of a file of a kind ("PDF") that has too much text or takes too long.
-func TooLong(kind string) error {
-	return fmt.Errorf("its %s is too long, or takes longer than %v; split it, raise max_bytes, or leave it out with exclude", kind, MaxTime)
+// tooLong is the error of a file of a kind ("PDF") that has too much text or takes too long.
+func tooLong(kind string) error {
+	return fmt.Errorf("its %s is too long, or takes longer than %v; split it, raise max_bytes, or leave it out with exclude", kind, maxTime)
 }
 
 func broken(kind string) error {
@@ -43,8 +43,8 @@ func broken(kind string) error {
 // reply is the answer of the reading process.
 type reply struct{ Text, Title, Error string }
 
-// ReadApart reads a file in a process of its own, with the reader of a kind.
-func ReadApart(ctx context.Context, kind string, raw []byte, most int64, within time.Duration) (text, title string, err error) {
+// readApart reads a file in a process of its own, with the reader of a kind.
+func readApart(ctx context.Context, kind string, raw []byte, most int64, within time.Duration) (text, title string, err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return "", "", fmt.Errorf("find the running program, to read a %s: %w", kind, err)
@@ -65,7 +65,7 @@ func ReadApart(ctx context.Context, kind string, raw []byte, most int64, within 
 	case ctx.Err() != nil:
 		return "", "", ctx.Err()
 	case limited.Err() != nil:
-		return "", "", TooLong(kind)
+		return "", "", tooLong(kind)
 	case errors.As(err, &exit):
 		return "", "", broken(kind)
 	case err != nil:
@@ -82,9 +82,9 @@ func ReadApart(ctx context.Context, kind string, raw []byte, most int64, within 
 }
 
 // apartReaders are the readers that a hostile file can break, by the kind of the file.
-var apartReaders = map[string]ApartReader{"PDF": PDF, "DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX, "EPUB": EPUB}
+var apartReaders = map[string]apartReader{"PDF": PDF, "DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX, "EPUB": EPUB}
 
-// init reads a file and exits if ReadApart started this process: before any main function runs, so that every
+// init reads a file and exits if readApart started this process: before any main function runs, so that every
 // program that reads documents can be that process, tests too.
 func init() {
 	var kind string
@@ -110,7 +110,7 @@ func serve(kind string, most int64, within time.Duration) (code int) {
 	return 0
 }
 
-func readSafely(read ApartReader, kind string, raw []byte, most int64, stop time.Time) (r reply) {
+func readSafely(read apartReader, kind string, raw []byte, most int64, stop time.Time) (r reply) {
 	defer func() {
 		if why := recover(); why != nil {
 			r = reply{Error: fmt.Sprintf("its %s cannot be read: %v; leave it out with exclude", kind, why)}

@@ -16,7 +16,7 @@ import (
 // This file reads e-books (EPUB 2 and 3): zip files of web pages in the order of a spine. Each page becomes Markdown. One
 // without a heading gets its name in the book's table of contents, which is left out itself. Encrypted books are an error.
 
-// EPUB reads an e-book. It is an ApartReader.
+// EPUB reads an e-book. It is an apartReader.
 func EPUB(raw []byte, most int64, stop time.Time) (text, title string, err error) {
 	a, err := openArchive("EPUB", raw, most, stop)
 	if err != nil {

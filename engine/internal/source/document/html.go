@@ -190,7 +190,7 @@ func (p *htmlPage) code(text string) {
 		return
 	}
 	p.end(2)
-	p.write(Fence(text, ""))
+	p.write(fence(text, ""))
 	p.end(2)
 }
 
@@ -411,10 +411,10 @@ func (p *htmlPage) table(n *html.Node) {
 					continue
 				}
 				p.end(1)
-				p.write(TableRow(cells))
+				p.write(tableRow(cells))
 				if first {
 					p.end(1)
-					p.write(TableRule(len(cells)))
+					p.write(tableRule(len(cells)))
 				}
 				first = false
 			default:

@@ -7,8 +7,8 @@ import (
 // This file writes the parts of Markdown that the readers of other formats need: rows of tables,
 // code, headings. It parses none.
 
-// TableRow returns a row of a table, without a line end.
-func TableRow(cells []string) string {
+// tableRow returns a row of a table, without a line end.
+func tableRow(cells []string) string {
 	var b strings.Builder
 	b.WriteByte('|')
 	for _, c := range cells {
@@ -19,28 +19,28 @@ func TableRow(cells []string) string {
 	return b.String()
 }
 
-// TableRule returns the line below the header of a table with so many columns.
-func TableRule(columns int) string { return "|" + strings.Repeat("---|", columns) }
+// tableRule returns the line below the header of a table with so many columns.
+func tableRule(columns int) string { return "|" + strings.Repeat("---|", columns) }
 
-// Table returns a table whose first row is the header, with a line end after each row. It leaves
+// table returns a table whose first row is the header, with a line end after each row. It leaves
 // out empty rows.
-func Table(rows [][]string) string {
+func table(rows [][]string) string {
 	var b strings.Builder
 	for _, cells := range rows {
 		if strings.Join(cells, "") == "" {
 			continue
 		}
 		first := b.Len() == 0
-		b.WriteString(TableRow(cells) + "\n")
+		b.WriteString(tableRow(cells) + "\n")
 		if first {
-			b.WriteString(TableRule(len(cells)) + "\n")
+			b.WriteString(tableRule(len(cells)) + "\n")
 		}
 	}
 	return b.String()
 }
 
-// Fence returns fenced code without a line end. The fence is longer than any in the code.
-func Fence(code, language string) string {
+// fence returns fenced code without a line end. The fence is longer than any in the code.
+func fence(code, language string) string {
 	mark := "```"
 	for run := range strings.FieldsFuncSeq(code, func(r rune) bool { return r != '`' }) {
 		if len(run) >= len(mark) {

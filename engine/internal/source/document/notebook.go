@@ -24,8 +24,8 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 // maxOutput is how many bytes of a cell's outputs are taken.
 const maxOutput = 2000
 
-// Notebook returns the text of a notebook. It fails if the input is no notebook.
-func Notebook(text string) (string, error) {
+// notebook returns the text of a notebook. It fails if the input is no notebook.
+func notebook(text string) (string, error) {
 	var book struct {
 		Cells    []cell `json:"cells"`
 		Metadata struct {
@@ -103,9 +103,9 @@ func (c cell) block(language string) string {
 		if strings.TrimSpace(code) == "" {
 			return ""
 		}
-		block := Fence(code, language)
+		block := fence(code, language)
 		if said := c.output(); said != "" {
-			block += "\n\nOutput:\n\n" + Fence(said, "")
+			block += "\n\nOutput:\n\n" + fence(said, "")
 		}
 		return block
 	}

@@ -23,7 +23,7 @@ func TestMarkdown(t *testing.T) {
 		"an odd language": {"{\"cells\": [{\"cell_type\": \"code\", \"source\": \"a ``` b\"}], \"metadata\": {\"language_info\": {\"name\": \"x`\\ny\"}}}", "````\na ``` b\n````\n"},
 		"no text":         {`{"cells": []}`, ""},
 	} {
-		got, err := Notebook(c.book)
+		got, err := notebook(c.book)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -31,12 +31,12 @@ func TestMarkdown(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	long, err := Notebook(`{"cells": [{"cell_type": "code", "source": "x", "outputs": [{"output_type": "stream", "text": "` + strings.Repeat("ж", 1_000) + `"}, {"output_type": "stream", "text": "more"}]}]}`)
+	long, err := notebook(`{"cells": [{"cell_type": "code", "source": "x", "outputs": [{"output_type": "stream", "text": "` + strings.Repeat("ж", 1_000) + `"}, {"output_type": "stream", "text": "more"}]}]}`)
 	if err != nil || len(long) > 2*maxOutput || !strings.Contains(long, "[The output goes on.]") || !utf8.ValidString(long) {
 		t.Errorf("%d bytes, %v", len(long), err)
 	}
 	for _, no := range []string{"", "{", `{"a": 1}`, `{"worksheets": [{"cells": []}]}`, "[]", strings.Repeat("[", 1_000_000)} {
-		if got, err := Notebook(no); err == nil || !strings.Contains(err.Error(), "leave it out with exclude") {
+		if got, err := notebook(no); err == nil || !strings.Contains(err.Error(), "leave it out with exclude") {
 			t.Errorf("%.20q: %q, %v", no, got, err)
 		}
 	}
@@ -45,7 +45,7 @@ func TestMarkdown(t *testing.T) {
 func FuzzNotebookMarkdown(f *testing.F) {
 	f.Add(`{"cells": [{"cell_type": "code", "source": ["a"], "outputs": [{"output_type": "stream", "text": ["b"]}, {"data": {"text/plain": "c"}}]}]}`)
 	f.Fuzz(func(t *testing.T, book string) {
-		text, err := Notebook(book)
+		text, err := notebook(book)
 		if err == nil && utf8.ValidString(book) && (!utf8.ValidString(text) || len(text) > 10*len(book)+1000) {
 			t.Errorf("%q became %q", book, text)
 		}

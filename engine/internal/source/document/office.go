@@ -173,7 +173,7 @@ func (a *archive) open(part string, f func(io.Reader) error) error {
 	return fmt.Errorf("its %s cannot be read: %s: %w%s", a.kind, part, err, advice)
 }
 
-var errTooLong = TooLong("text")
+var errTooLong = tooLong("text")
 
 func (a *archive) tree(in io.Reader) (*node, error) {
 	d := xml.NewDecoder(in)

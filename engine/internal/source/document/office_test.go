@@ -110,7 +110,7 @@ func TestBombs(t *testing.T) {
 		if testing.Short() && slices.Contains([]string{"a zip bomb", "much text", "one text", "many cells", "slides again", "a sheet of 500 MB", "a sheet of nothing"}, name) {
 			continue
 		}
-		text, _, err := ReadApart(t.Context(), c.kind, c.raw, most, MaxTime)
+		text, _, err := readApart(t.Context(), c.kind, c.raw, most, maxTime)
 		if c.want == "" && err == nil && len(text) < 100 {
 			continue // it holds nothing
 		}
@@ -118,14 +118,14 @@ func TestBombs(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(text), err)
 		}
 	}
-	if text, _, err := ReadApart(t.Context(), "DOCX", whole, most, MaxTime); err != nil || !strings.HasPrefix(text, "text\n") {
+	if text, _, err := readApart(t.Context(), "DOCX", whole, most, maxTime); err != nil || !strings.HasPrefix(text, "text\n") {
 		t.Errorf("a sound one after them: %q, %v", text, err)
 	}
 	peak(t)
 }
 
 // fuzz looks for files that a reader breaks on, or makes no text of.
-func fuzz(f *testing.F, read ApartReader, parts func(t testing.TB, xml string) []byte, seeds ...string) {
+func fuzz(f *testing.F, read apartReader, parts func(t testing.TB, xml string) []byte, seeds ...string) {
 	for _, s := range seeds {
 		f.Add(s)
 	}

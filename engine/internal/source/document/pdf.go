@@ -407,7 +407,7 @@ func (p *page) write(pieces []piece) {
 var errBare = errors.New("its PDF holds no text, pictures of it perhaps; recognise its text (OCR) first, or leave it out with exclude")
 
 // PDF returns the text of a PDF, about most bytes at most, with a form feed between pages, and its
-// title. It is an ApartReader.
+// title. It is an apartReader.
 func PDF(raw []byte, most int64, stop time.Time) (text, title string, err error) {
 	r, err := pdf.NewReader(bytes.NewReader(raw), int64(len(raw)))
 	if err != nil {
@@ -418,7 +418,7 @@ func PDF(raw []byte, most int64, stop time.Time) (text, title string, err error)
 	tree.collect(r.Trailer().Key("Root").Key("Pages"), pdf.Value{}, 0)
 	for n, leaf := range tree.pages {
 		if time.Now().After(stop) || int64(b.Len()) > most {
-			return "", "", TooLong("PDF")
+			return "", "", tooLong("PDF")
 		}
 		if n > 0 {
 			b.WriteString("\n\f")

@@ -141,7 +141,7 @@ func TestPDFBombs(t *testing.T) {
 	}
 	far := strings.Replace(pdfOf(""), "xref\n0 ", "xref\n2000000000 ", 1)
 	const packed = "/Filter/FlateDecode"
-	const memory, most = MaxTime, 20 << 20 // long enough to ask for all memory
+	const memory, most = maxTime, 20 << 20 // long enough to ask for all memory
 	for name, bomb := range map[string]struct {
 		content string
 		most    int64
@@ -159,7 +159,7 @@ func TestPDFBombs(t *testing.T) {
 			t.Errorf("%s: it was read, %d bytes", name, len(text))
 		}
 	}
-	if text, _, err := read(t, []byte(pdfOf("BT /F1 10 Tf 50 700 Td (one) Tj ET")), 20<<20, MaxTime); err != nil || text != "one" {
+	if text, _, err := read(t, []byte(pdfOf("BT /F1 10 Tf 50 700 Td (one) Tj ET")), 20<<20, maxTime); err != nil || text != "one" {
 		t.Errorf("a sound one after them: %q, %v", text, err)
 	}
 }
@@ -169,7 +169,7 @@ func soon() time.Time { return time.Now().Add(time.Hour) }
 
 func read(t *testing.T, raw []byte, most int64, within time.Duration) (text, title string, err error) {
 	t.Helper()
-	return ReadApart(t.Context(), "PDF", raw, most, within)
+	return readApart(t.Context(), "PDF", raw, most, within)
 }
 
 // pdfOf writes a PDF of pages whose text operators are given.
@@ -214,7 +214,7 @@ func TestPDF(t *testing.T) {
 		"no font":              {"BT (lost) Tj /F1 10 Tf (one) Tj ET", "one"},
 		"not known":            {"q 1 0 0 1 0 0 cm BT /F1 10 Tf (caf\\351) Tj ET Q", "café"},
 	} {
-		text, title, err := read(t, []byte(pdfOf(c.operators)), 20<<20, MaxTime)
+		text, title, err := read(t, []byte(pdfOf(c.operators)), 20<<20, maxTime)
 		if err != nil || title != "A short guide" {
 			t.Errorf("%s: title %q, %v", name, title, err)
 		}
@@ -223,7 +223,7 @@ func TestPDF(t *testing.T) {
 		}
 	}
 	one := "BT /F1 10 Tf 50 700 Td (one) Tj ET"
-	if text, _, err := read(t, []byte(pdfOf(one, "", one)), 20<<20, MaxTime); err != nil || text != "one\n\f\n\fone" {
+	if text, _, err := read(t, []byte(pdfOf(one, "", one)), 20<<20, maxTime); err != nil || text != "one\n\f\n\fone" {
 		t.Errorf("pages: %q, %v", text, err)
 	}
 }
@@ -240,7 +240,7 @@ func TestPDFsThatAreRefused(t *testing.T) {
 		"no numbers":  {strings.ReplaceAll(whole, "0 R", "x R"), "PDF"},
 		"only a head": {"%PDF-1.4", "cannot be read"},
 	} {
-		if _, _, err := read(t, []byte(c.content), 1000, MaxTime); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := read(t, []byte(c.content), 1000, maxTime); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}

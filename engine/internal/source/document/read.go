@@ -118,7 +118,7 @@ func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []by
 // parse returns the text of a file's content, and its title if it has one.
 func (f *Folder) parse(ctx context.Context, id, format string, raw []byte) (text, title string, err error) {
 	if kind := strings.ToUpper(format); apartReaders[kind] != nil {
-		return ReadApart(ctx, kind, raw, f.set.Max, MaxTime)
+		return readApart(ctx, kind, raw, f.set.Max, maxTime)
 	}
 	if format == formatMail {
 		return Mail(raw)
@@ -133,7 +133,7 @@ func (f *Folder) parse(ctx context.Context, id, format string, raw []byte) (text
 	case formatHTML:
 		return HTML(text, f.set.HTML == "all")
 	case formatNotebook:
-		text, err = Notebook(text)
+		text, err = notebook(text)
 	}
 	return text, "", err
 }

@@ -18,7 +18,7 @@ import (
 
 const maxSlides = 10_000
 
-// PPTX reads slides. It is an ApartReader.
+// PPTX reads slides. It is an apartReader.
 func PPTX(raw []byte, most int64, stop time.Time) (text, title string, err error) {
 	a, err := openArchive("PPTX", raw, most, stop)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *slide) walk(n *node, place string) {
 				}
 				rows = append(rows, cells)
 			}
-			s.block(strings.TrimSuffix(Table(rows), "\n"), false)
+			s.block(strings.TrimSuffix(table(rows), "\n"), false)
 		default:
 			s.walk(inner, place)
 		}
@@ -184,7 +184,7 @@ func (s *slide) block(text string, item bool) {
 	s.items = item
 }
 
-// XLSX reads a workbook. It is an ApartReader.
+// XLSX reads a workbook. It is an apartReader.
 func XLSX(raw []byte, most int64, stop time.Time) (text, title string, err error) {
 	a, err := openArchive("XLSX", raw, most, stop)
 	if err != nil {
@@ -269,19 +269,19 @@ func (w *xlsxWorkbook) sheet(name string, in *rows.SheetRows) error {
 				line(text + "\n")
 			}
 			before, size, table = nil, 0, true
-			line(TableRow(cells))
-			line(TableRule(len(cells)))
+			line(tableRow(cells))
+			line(tableRule(len(cells)))
 		default:
-			line(TableRow(cells))
+			line(tableRow(cells))
 		}
 	}
 	if len(before) == 1 {
 		line(before[0])
 	} else if len(before) > 1 { // a single column
-		line(TableRow(before[:1]))
-		line(TableRule(1))
+		line(tableRow(before[:1]))
+		line(tableRule(1))
 		for cell := range slices.Values(before[1:]) {
-			line(TableRow([]string{cell}))
+			line(tableRow([]string{cell}))
 		}
 	}
 	return nil

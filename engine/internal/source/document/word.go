@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// DOCX reads a Word document. It is an ApartReader.
+// DOCX reads a Word document. It is an apartReader.
 func DOCX(raw []byte, most int64, stop time.Time) (text, title string, err error) {
 	a, err := openArchive("DOCX", raw, most, stop)
 	if err != nil {
@@ -187,7 +187,7 @@ func (w *word) table(n *node) {
 			*outer = append(*outer, strings.Join(slices.DeleteFunc(row, func(c string) bool { return c == "" }), " "))
 		}
 	case wide && len(rows) > 1:
-		if text := Table(rows); text != "" {
+		if text := table(rows); text != "" {
 			w.block(strings.TrimSuffix(text, "\n"), false)
 		}
 	default:

@@ -265,8 +265,8 @@ func (b *Book) Rows(s Sheet) (*SheetRows, error) {
 // Close closes the sheet.
 func (r *SheetRows) Close() error { return r.in.Close() }
 
-// Unmerge leaves the cells below those merged ones empty that begin in the rows so far.
-func (r *SheetRows) Unmerge() { clear(r.merged) }
+// unmerge leaves the cells below those merged ones empty that begin in the rows so far.
+func (r *SheetRows) unmerge() { clear(r.merged) }
 
 // sheetCell is a cell in the XML of a sheet.
 type sheetCell struct {

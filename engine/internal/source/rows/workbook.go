@@ -108,7 +108,7 @@ func (w *Workbook) Row() int { return w.rows.Row }
 func (w *Workbook) Filled() int { return w.rows.Filled }
 
 // Unmerge says that the latest row names the columns: cells that are merged with it have no value.
-func (w *Workbook) Unmerge() { w.rows.Unmerge() }
+func (w *Workbook) Unmerge() { w.rows.unmerge() }
 
 // Next returns the next row that is not blank, with at least as many fields as the first row has. It ends with
 // io.EOF.

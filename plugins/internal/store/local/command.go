@@ -36,7 +36,7 @@ func eachCollection(c *cobra.Command, folders []string, do func(Location) error)
 	}
 	var all []Location
 	for _, folder := range folders {
-		found, err := Find(folder)
+		found, err := find(folder)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("there is no folder %s: name the one of a store", folder)
@@ -71,7 +71,7 @@ func statsCommand() *cobra.Command {
 			if asJSON {
 				enc := json.NewEncoder(c.OutOrStdout())
 				return eachCollection(c, folders, func(at Location) error {
-					s, err := Stats(at)
+					s, err := stats(at)
 					if err != nil {
 						return err
 					}
@@ -84,7 +84,7 @@ func statsCommand() *cobra.Command {
 			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(tw, "COLLECTION\tENTRIES\tREMOVED\tLABELS\tDIMENSION\tANALYZER\tWORDS\tFILES\tSIZE")
 			err := eachCollection(c, folders, func(at Location) error {
-				s, err := Stats(at)
+				s, err := stats(at)
 				if err == nil {
 					fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%s\t%d\t%d\t%s\n",
 						at, s.Entries, s.Removed, s.Labels, s.Dimension, s.Analyzer, s.Words, s.Segments, size(s.Bytes))
@@ -106,7 +106,7 @@ func checkCommand() *cobra.Command {
   racflow store check .racflow`,
 		RunE: func(c *cobra.Command, folders []string) error {
 			return eachCollection(c, folders, func(at Location) error {
-				err := Check(c.Context(), at)
+				err := check(c.Context(), at)
 				if err == nil {
 					fmt.Fprintf(c.OutOrStdout(), "%s is whole\n", at)
 				}
@@ -163,7 +163,7 @@ func exportCommand() *cobra.Command {
 			out := bufio.NewWriter(c.OutOrStdout())
 			enc := json.NewEncoder(out)
 			enc.SetEscapeHTML(false)
-			err := Export(c.Context(), all[0], func(e sdk.Entry) error { return enc.Encode(exported(e, vectors)) })
+			err := export(c.Context(), all[0], func(e sdk.Entry) error { return enc.Encode(exported(e, vectors)) })
 			return cmp.Or(err, out.Flush()) // a full disk is reported once
 		},
 	}

@@ -145,7 +145,7 @@ func TestKilledWriterLosesNoCommit(t *testing.T) {
 		}
 		s.Close()
 		if round%20 == 19 {
-			must.Do(t, Check(ctx, Location{dir, "c"}))
+			must.Do(t, check(ctx, Location{dir, "c"}))
 		}
 		total = n
 	}

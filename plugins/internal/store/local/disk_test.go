@@ -90,7 +90,7 @@ func TestFullDiskAtEveryStep(t *testing.T) {
 		mustOpen(t, s, 2)
 		commit(t, s, nil, entry("new", "text", 1, 0))
 		s.Close()
-		must.Do(t, Check(ctx, Location{dir, "c"}))
+		must.Do(t, check(ctx, Location{dir, "c"}))
 		if all := everything(t, openSmall(t, dir)); len(all) != len(committed)+1 {
 			t.Fatalf("room for %d, opened again: %d entries, want %d", room, len(all), len(committed)+1)
 		}

@@ -46,7 +46,7 @@ func TestKept(t *testing.T) {
 		}
 		want = slices.Delete(want, 1, 2)
 		must.Do(t, os.CopyFS(filepath.Join(dir, "c"), os.DirFS(kept)))
-		must.Do(t, Check(ctx, Location{dir, "c"}))
+		must.Do(t, check(ctx, Location{dir, "c"}))
 		s := openStore(t, dir)
 		if c := mustOpen(t, s, dimension); string(c.Note) != "a note" {
 			t.Errorf("%s: note %q", name, c.Note)

@@ -228,7 +228,7 @@ func TestDamagedBase(t *testing.T) {
 		}
 	}
 	must.Do(t, os.WriteFile(filepath.Join(dir, "c", "log"), log, 0o644))
-	must.Do(t, Check(ctx, Location{dir, "c"}))
+	must.Do(t, check(ctx, Location{dir, "c"}))
 	if got := ids(everything(t, openSmall(t, dir))); got != "b d c" {
 		t.Errorf("entries %q", got)
 	}

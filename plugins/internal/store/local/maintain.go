@@ -168,10 +168,10 @@ type Location struct{ Dir, Name string }
 // String returns the collection's own folder.
 func (l Location) String() string { return filepath.Join(l.Dir, folder(l.Name)) }
 
-// Find returns the collections in and below a folder, or the one that the folder
+// find returns the collections in and below a folder, or the one that the folder
 // is, in the order of their paths. The error is fs.ErrNotExist if there is no such
 // folder.
-func Find(root string) (found []Location, err error) {
+func find(root string) (found []Location, err error) {
 	// The separator makes a root that is a link its target.
 	err = filepath.WalkDir(root+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() || !isCollection(path) {
@@ -238,9 +238,9 @@ func collectionName(f string) (name string, ok bool) {
 	return name, err == nil && name != "" && folder(name) == f
 }
 
-// Stats returns what a collection is made of, as of its last commit. The error is
+// stats returns what a collection is made of, as of its last commit. The error is
 // fs.ErrNotExist if there is no such collection.
-func Stats(at Location) (Statistics, error) {
+func stats(at Location) (Statistics, error) {
 	c, err := existing(at)
 	if err != nil {
 		return Statistics{}, err
@@ -268,9 +268,9 @@ func Stats(at Location) (Statistics, error) {
 	return found, err
 }
 
-// Export calls do with every entry of a collection, whole, in the order in which
+// export calls do with every entry of a collection, whole, in the order in which
 // they were put, until it returns an error, which Export returns.
-func Export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
+func export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
 	c, err := existing(at)
 	if err != nil {
 		return err
@@ -296,9 +296,9 @@ func Export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
 	return nil
 }
 
-// Check reads all of a collection and compares every checksum. The error says what is
+// check reads all of a collection and compares every checksum. The error says what is
 // wrong, several things if there are; it is fs.ErrNotExist if there is no such collection.
-func Check(ctx context.Context, at Location) error {
+func check(ctx context.Context, at Location) error {
 	c, err := existing(at)
 	if err != nil {
 		return err

@@ -59,13 +59,13 @@ func TestMaintenance(t *testing.T) {
 	must.Do(t, s.Delete(ctx, "c", []string{"3", "10", "129"}))
 	must.Do(t, s.Commit(ctx, "c", []byte("note")))
 	want := everything(t, s)
-	got, err := Stats(Location{dir, "c"})
+	got, err := stats(Location{dir, "c"})
 	must.Do(t, err)
 	if got.Entries != 127 || got.Removed == 0 || got.Segments == 0 || got.Logged == 0 || got.Labels != 7 || got.Dimension != 2 ||
 		got.Analyzer != "standard" || string(got.Note) != "note" || got.Bytes < 10_000 || got.Words < 127 {
 		t.Errorf("statistics %+v", got)
 	}
-	must.Do(t, Check(ctx, Location{dir, "c"}))
+	must.Do(t, check(ctx, Location{dir, "c"}))
 
 	must.Do(t, s.Put(ctx, "c", []sdk.Entry{entry("x", "", 1, 0)}))
 	if _, err := Compact(ctx, Location{dir, "c"}); sdk.CodeOf(err) != sdk.CodeTransient {
@@ -82,28 +82,28 @@ func TestMaintenance(t *testing.T) {
 	if _, err := os.Stat(orphan); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that belongs to nothing is still there: %v", err)
 	}
-	after, err := Stats(Location{dir, "c"})
+	after, err := stats(Location{dir, "c"})
 	must.Do(t, err)
 	must.Equal(t, "statistics after compaction", []any{1, 0, 0, 127, got.Words, done.After, "note"}, []any{after.Segments, after.Removed, after.Logged, after.Entries, after.Words, after.Bytes, string(after.Note)})
 	again, err := Compact(ctx, Location{dir, "c"})
 	if err != nil || again.After != again.Before {
 		t.Errorf("compacted again: %+v, %v", again, err)
 	}
-	must.Do(t, Check(ctx, Location{dir, "c"}))
+	must.Do(t, check(ctx, Location{dir, "c"}))
 	var exported []sdk.Entry
-	must.Do(t, Export(ctx, Location{dir, "c"}, func(e sdk.Entry) error { exported = append(exported, e); return nil }))
+	must.Do(t, export(ctx, Location{dir, "c"}, func(e sdk.Entry) error { exported = append(exported, e); return nil }))
 	if diff := cmp.Diff(want, exported); diff != "" {
 		t.Error(diff)
 	}
 	stop := errors.New("enough")
-	if err := Export(ctx, Location{dir, "c"}, func(sdk.Entry) error { return stop }); !errors.Is(err, stop) {
+	if err := export(ctx, Location{dir, "c"}, func(sdk.Entry) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("export that is stopped: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	for what, err := range map[string]error{
-		"check":  Check(cancelled, Location{dir, "c"}),
-		"export": Export(cancelled, Location{dir, "c"}, func(sdk.Entry) error { return nil }),
+		"check":  check(cancelled, Location{dir, "c"}),
+		"export": export(cancelled, Location{dir, "c"}, func(sdk.Entry) error { return nil }),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s, cancelled: %v", what, err)
@@ -155,7 +155,7 @@ func TestFind(t *testing.T) {
 	must.Do(t, os.Symlink(root, link))
 
 	for _, from := range []string{root, link} {
-		found, err := Find(from)
+		found, err := find(from)
 		must.Do(t, err)
 		var dirs []string
 		for _, at := range found {
@@ -170,7 +170,7 @@ func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
 		"whole": "", "unlocked": "", "begun": "nothing was committed", "logless": "it is not there although segments are",
 	} {
-		err := Check(ctx, Location{filepath.Join(root, name), "c"})
+		err := check(ctx, Location{filepath.Join(root, name), "c"})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -203,7 +203,7 @@ func TestDamageIsNotCopied(t *testing.T) {
 			commit(t, s, nil, entry("new", "red", 1, 0)) // or there is nothing to compact
 			s.Close()
 			_, compactErr := Compact(ctx, Location{dir, "c"})
-			exportErr := Export(ctx, Location{dir, "c"}, func(sdk.Entry) error { return errors.New("an entry came out") })
+			exportErr := export(ctx, Location{dir, "c"}, func(sdk.Entry) error { return errors.New("an entry came out") })
 			for what, err := range map[string]error{"compact": compactErr, "export": exportErr} {
 				if err == nil || !strings.Contains(err.Error(), path+" is damaged") {
 					t.Errorf("%s: %v", what, err)
@@ -221,7 +221,7 @@ func TestDamageIsNotCopied(t *testing.T) {
 			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) {
 				t.Errorf("the damaged file was merged away: %v", err)
 			}
-			if err := Check(ctx, Location{dir, "c"}); err == nil {
+			if err := check(ctx, Location{dir, "c"}); err == nil {
 				t.Error("check: nothing is wrong any more")
 			}
 		})
@@ -230,11 +230,11 @@ func TestDamageIsNotCopied(t *testing.T) {
 
 func TestMaintenanceOfNothing(t *testing.T) {
 	dir := t.TempDir()
-	_, statsErr := Stats(Location{dir, "none"})
+	_, statsErr := stats(Location{dir, "none"})
 	_, compactErr := Compact(ctx, Location{dir, "none"})
 	for what, err := range map[string]error{
-		"stats": statsErr, "compact": compactErr, "check": Check(ctx, Location{dir, "none"}),
-		"export": Export(ctx, Location{dir, "none"}, func(sdk.Entry) error { return nil }),
+		"stats": statsErr, "compact": compactErr, "check": check(ctx, Location{dir, "none"}),
+		"export": export(ctx, Location{dir, "none"}, func(sdk.Entry) error { return nil }),
 	} {
 		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `"none"`) {
 			t.Errorf("%s: %v", what, err)
@@ -251,7 +251,7 @@ func TestMaintenanceOfNothing(t *testing.T) {
 	if n := mustOpen(t, openStore(t, dir), 2).Entries; n != 0 {
 		t.Errorf("%d entries", n)
 	}
-	must.Do(t, Check(ctx, Location{dir, "c"}))
+	must.Do(t, check(ctx, Location{dir, "c"}))
 }
 
 // TestRemovedFilesAreForgotten deletes all rows of a file: neither a process that

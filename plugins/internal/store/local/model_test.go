@@ -57,7 +57,7 @@ func TestModel(t *testing.T) {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
 		}
-		if err := Check(ctx, Location{m.dir, "c"}); err != nil {
+		if err := check(ctx, Location{m.dir, "c"}); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		files, merges, spills = files+m.seen.files, merges+m.seen.merges, spills+m.seen.spills

@@ -76,7 +76,7 @@ func TestSparseVectors(t *testing.T) {
 				t.Fatalf("%s, entry %s: another vector", when, got.ID)
 			}
 		}
-		must.Do(t, Check(ctx, Location{dir, "c"}))
+		must.Do(t, check(ctx, Location{dir, "c"}))
 		found, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 5}, []sdk.Query{{Text: "none", Vector: want[7].Vector}})
 		must.Do(t, err)
 		if found[0].Dense[0].ID != "7" {
@@ -168,7 +168,7 @@ func TestDamagedSegment(t *testing.T) {
 			continue
 		}
 		must.Do(t, os.WriteFile(path, broken, 0o644))
-		err := Check(ctx, Location{dir, "c"})
+		err := check(ctx, Location{dir, "c"})
 		if err == nil || !strings.Contains(err.Error(), path) {
 			t.Fatalf("byte %d changed: %v", at, err)
 		}
@@ -250,7 +250,7 @@ func FuzzSegment(f *testing.F) {
 		resealSegment(b)
 		must.Do(t, os.WriteFile(path, b, 0o644))
 		askAll(t, dir)
-		if err := Check(ctx, Location{dir, "c"}); err == nil && !bytes.Equal(b, whole) {
+		if err := check(ctx, Location{dir, "c"}); err == nil && !bytes.Equal(b, whole) {
 			t.Skip() // the change means the same
 		}
 	})

@@ -39,25 +39,25 @@ const (
 	fewRows = 6
 )
 
-// DenseLeg searches the vectors of a snapshot. It is safe for concurrent use.
-type DenseLeg struct {
+// denseLeg searches the vectors of a snapshot. It is safe for concurrent use.
+type denseLeg struct {
 	of     *segment.Snapshot
 	kernel *simd.Kernel
 }
 
-// NewDenseLeg returns the dense leg of a snapshot, with the kernel that does the work.
-func NewDenseLeg(of *segment.Snapshot, kernel *simd.Kernel) *DenseLeg {
-	return &DenseLeg{of: of, kernel: kernel}
+// newDenseLeg returns the dense leg of a snapshot, with the kernel that does the work.
+func newDenseLeg(of *segment.Snapshot, kernel *simd.Kernel) *denseLeg {
+	return &denseLeg{of: of, kernel: kernel}
 }
 
-// Cosine returns that of a normalised query and a row.
-func (s *DenseLeg) Cosine(query []float32, row int32) float32 {
+// cosine returns that of a normalised query and a row.
+func (s *denseLeg) cosine(query []float32, row int32) float32 {
 	return s.of.Dot(s.kernel, query, row)
 }
 
 // Search returns for each query the depth rows of highest cosine among those
 // selected, best first. The queries are normalised; an empty one finds nothing.
-func (s *DenseLeg) Search(ctx context.Context, queries [][]float32, among []Selection, depth int) ([][]Scored, error) {
+func (s *denseLeg) Search(ctx context.Context, queries [][]float32, among []selection, depth int) ([][]scored, error) {
 	asked := make([]probe, 0, len(queries))
 	for i, q := range queries {
 		if len(q) > 0 {
@@ -67,9 +67,9 @@ func (s *DenseLeg) Search(ctx context.Context, queries [][]float32, among []Sele
 	if err := s.scanAll(ctx, asked); err != nil {
 		return nil, err
 	}
-	found := make([][]Scored, len(queries))
+	found := make([][]scored, len(queries))
 	for i := range asked {
-		found[asked[i].number] = asked[i].best.Sorted()
+		found[asked[i].number] = asked[i].best.sorted()
 	}
 	return found, nil
 }
@@ -77,7 +77,7 @@ func (s *DenseLeg) Search(ctx context.Context, queries [][]float32, among []Sele
 // scanAll compares the probes with all blocks, on every core. Where there are enough
 // probes each core takes some of them, so that none needs to find a score to beat
 // twice; else each takes some of the blocks.
-func (s *DenseLeg) scanAll(ctx context.Context, probes []probe) error {
+func (s *denseLeg) scanAll(ctx context.Context, probes []probe) error {
 	cores := runtime.GOMAXPROCS(0)
 	if len(probes) < cores*coreQueries {
 		for group := range slices.Chunk(probes, queryGroup) {
@@ -89,7 +89,7 @@ func (s *DenseLeg) scanAll(ctx context.Context, probes []probe) error {
 	}
 	rounds := (len(probes)-1)/(cores*queryGroup) + 1
 	groups := slices.Collect(slices.Chunk(probes, (len(probes)-1)/(cores*rounds)+1))
-	return EachScored(ctx, len(groups), func(i int) { _ = s.scan(ctx, groups[i], 1) })
+	return eachScored(ctx, len(groups), func(i int) { _ = s.scan(ctx, groups[i], 1) })
 }
 
 // block is some neighbouring rows of a part.
@@ -101,7 +101,7 @@ type block struct {
 
 // scan compares the probes with all blocks, on so many cores. Its error is that of the
 // context.
-func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
+func (s *denseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	var blocks []block
 	for i := range s.of.Parts {
 		for from := 0; from < s.of.Parts[i].Segment.Rows; from += blockRows {
@@ -151,7 +151,7 @@ func (s *DenseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 
 // compare takes the probes over a block. Where they are a group, packed has room for its rows. The way without a group
 // keeps its few products by themselves: with room for those of a group, a single query takes a tenth longer.
-func (s *DenseLeg) compare(b block, probes []probe, group *simd.Group, packed []int8) {
+func (s *denseLeg) compare(b block, probes []probe, group *simd.Group, packed []int8) {
 	to := min(b.from+blockRows, b.part.Segment.Rows)
 	if group == nil {
 		var dots [passRows]int32
@@ -180,7 +180,7 @@ func (s *DenseLeg) compare(b block, probes []probe, group *simd.Group, packed []
 
 // grouped returns the group of the probes, or nil where the kernel has none, where they are
 // few, or where one searches only some of the rows: that takes fewer products.
-func (s *DenseLeg) grouped(probes []probe) *simd.Group {
+func (s *denseLeg) grouped(probes []probe) *simd.Group {
 	if len(probes) < groupedQueries || slices.ContainsFunc(probes, func(p probe) bool { return p.among != nil }) {
 		return nil
 	}
@@ -198,12 +198,12 @@ type probe struct {
 	number int // of the query
 	exact  []float32
 	codes  []int8 // nil: plain Go, where bytes take no less time than floats
-	among  Selection
+	among  selection
 	bound  simd.Bound // of the cosine of a row
 
-	best    Top      // by cosine, of the rows scored in full
-	sure    Top      // the least that the cosine of different rows can be
-	pending []Scored // by the most that the cosine can be
+	best    top      // by cosine, of the rows scored in full
+	sure    top      // the least that the cosine of different rows can be
+	pending []scored // by the most that the cosine can be
 }
 
 // newProbe prepares a query. With the query q = q' + e and the row x = x' + f,
@@ -214,20 +214,20 @@ type probe struct {
 // by Cauchy and Schwarz, since q has norm 1 and x 1 or 0. The rounding error of
 // float32 is added: n·2⁻²⁴ for a product of n terms, and the same again for the
 // norms, the lengths and the bounds themselves.
-func (s *DenseLeg) newProbe(number int, query []float32, among Selection, depth int) probe {
+func (s *denseLeg) newProbe(number int, query []float32, among selection, depth int) probe {
 	p := probe{number: number, exact: query, among: among}
 	if s.kernel != simd.Portable() {
 		p.codes = make([]int8, segment.CodeWidth(s.of.Dimension))
 		scale, lost := s.kernel.Quantise(p.codes, query)
-		p.bound = simd.Bound{Scale: scale, Slope: 1 + lost, Slack: lost + float32(RoundingError(s.of.Dimension))}
+		p.bound = simd.Bound{Scale: scale, Slope: 1 + lost, Slack: lost + float32(roundingError(s.of.Dimension))}
 	}
-	p.best = Top{Of: s.of, Depth: min(depth, s.of.Rows)}
+	p.best = top{Of: s.of, Depth: min(depth, s.of.Rows)}
 	p.sure.Depth = p.best.Depth
 	return p
 }
 
-// RoundingError bounds the error of float32 arithmetic in n dimensions.
-func RoundingError(n int) float64 { return float64(n+32) / (1 << 23) }
+// roundingError bounds the error of float32 arithmetic in n dimensions.
+func roundingError(n int) float64 { return float64(n+32) / (1 << 23) }
 
 // wanted is a bit for each of the 64 rows from a position on: whether it is there and searched.
 func (p *probe) wanted(b block, from int) uint64 {
@@ -245,7 +245,7 @@ func (p *probe) wanted(b block, from int) uint64 {
 }
 
 // pass compares the query with vectors of a block; dots is for the products of their codes, or has them.
-func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32, known bool) {
+func (p *probe) pass(s *denseLeg, b block, from int, dots []int32, known bool) {
 	wanted, n := p.wanted(b, from), len(dots)
 	if wanted == 0 {
 		return
@@ -271,22 +271,22 @@ func (p *probe) pass(s *DenseLeg, b block, from int, dots []int32, known bool) {
 }
 
 // offer takes in a row whose cosine is the estimate, or off by so much at most.
-func (p *probe) offer(s *DenseLeg, estimate, off float32, row int32) {
+func (p *probe) offer(s *denseLeg, estimate, off float32, row int32) {
 	if estimate+off < p.floor() {
 		return
 	}
-	p.sure.Offer(Scored{Score: estimate - off})
-	p.pending = append(p.pending, Scored{Score: estimate + off, Row: row})
+	p.sure.offer(scored{Score: estimate - off})
+	p.pending = append(p.pending, scored{Score: estimate + off, Row: row})
 	if len(p.pending) == pendingRows {
 		p.settle(s)
 	}
 }
 
 // settle scores the pending rows that may still be among the best.
-func (p *probe) settle(s *DenseLeg) {
+func (p *probe) settle(s *denseLeg) {
 	floor := p.floor()
-	p.pending = slices.DeleteFunc(p.pending, func(s Scored) bool { return s.Score < floor })
-	slices.SortFunc(p.pending, func(a, b Scored) int { return cmp.Compare(b.Score, a.Score) })
+	p.pending = slices.DeleteFunc(p.pending, func(s scored) bool { return s.Score < floor })
+	slices.SortFunc(p.pending, func(a, b scored) int { return cmp.Compare(b.Score, a.Score) })
 	for _, pending := range p.pending {
 		if pending.Score < p.floor() {
 			break
@@ -297,11 +297,11 @@ func (p *probe) settle(s *DenseLeg) {
 }
 
 // score offers a row with its cosine, which is 0 for a row without direction.
-func (p *probe) score(s *DenseLeg, row int32) {
-	if score := s.of.Dot(s.kernel, p.exact, row); score >= p.best.Floor() {
-		p.best.Offer(Scored{Score: score, Row: row})
+func (p *probe) score(s *denseLeg, row int32) {
+	if score := s.of.Dot(s.kernel, p.exact, row); score >= p.best.floor() {
+		p.best.offer(scored{Score: score, Row: row})
 	}
 }
 
 // floor is the cosine that a row must reach to be among the best.
-func (p *probe) floor() float32 { return max(p.best.Floor(), p.sure.Floor()) }
+func (p *probe) floor() float32 { return max(p.best.floor(), p.sure.floor()) }

@@ -18,7 +18,7 @@ import (
 
 // denseTable returns a table of vectors alone, a row for each, under ids that do
 // not follow the order of the rows.
-func denseTable(t testing.TB, r *rand.Rand, k *simd.Kernel, dimension int, rows [][]float32) *DenseLeg {
+func denseTable(t testing.TB, r *rand.Rand, k *simd.Kernel, dimension int, rows [][]float32) *denseLeg {
 	t.Helper()
 	s, err := segment.EmptySnapshot(sdk.Schema{Dimension: dimension})
 	must.Do(t, err)
@@ -33,7 +33,7 @@ func denseTable(t testing.TB, r *rand.Rand, k *simd.Kernel, dimension int, rows 
 			parts = append(parts, segment.WholeSnapshot(made))
 		}
 	}
-	return NewDenseLeg(s.With(parts), k)
+	return newDenseLeg(s.With(parts), k)
 }
 
 func vectors(x []float32) (v segment.Vectors) {
@@ -47,24 +47,24 @@ func vectorAt(s *segment.Snapshot, row int32) []float32 {
 }
 
 // without returns the same without some rows.
-func without(s *DenseLeg, rows ...int) *DenseLeg {
+func without(s *denseLeg, rows ...int) *denseLeg {
 	removed := segment.NewRemover(s.of.Parts, nil)
 	for _, r := range rows {
 		removed.Remove(s.of.IDOf(int32(r)))
 	}
-	return NewDenseLeg(s.of.With(removed.Parts), s.kernel)
+	return newDenseLeg(s.of.With(removed.Parts), s.kernel)
 }
 
 // bruteForce scores every row and sorts them all.
-func bruteForce(s *DenseLeg, query []float32, f *sdk.Filter, depth int) []Scored {
-	var all []Scored
+func bruteForce(s *denseLeg, query []float32, f *sdk.Filter, depth int) []scored {
+	var all []scored
 	for i := range int32(s.of.Rows) {
 		p, r := s.of.At(i)
 		if !p.Dead.Has(r) && f.Match(p.ID(r), "", nil) {
-			all = append(all, Scored{Score: s.of.Dot(s.kernel, query, i), Row: i})
+			all = append(all, scored{Score: s.of.Dot(s.kernel, query, i), Row: i})
 		}
 	}
-	slices.SortFunc(all, (&Top{Of: s.of}).Compare)
+	slices.SortFunc(all, (&top{Of: s.of}).Compare)
 	return all[:min(depth, len(all))]
 }
 
@@ -180,7 +180,7 @@ func TestNearestIsExact(t *testing.T) {
 					if seed%6 == 5 {
 						depth = n + 10
 					}
-					filters, among := make([]*sdk.Filter, len(queries)), make([]Selection, len(queries))
+					filters, among := make([]*sdk.Filter, len(queries)), make([]selection, len(queries))
 					for i := range filters {
 						if seed%2 == 1 { // from all to hardly any
 							id := fmt.Sprintf("%06d", r.IntN(n>>r.IntN(10)+1))
@@ -211,7 +211,7 @@ func TestManyQueries(t *testing.T) {
 		for i := range queries {
 			queries[i], _ = segment.Normalise(nil, fillings["independent"](r, 1, 48)[0])
 		}
-		found, err := tab.Search(t.Context(), queries, make([]Selection, count), 20)
+		found, err := tab.Search(t.Context(), queries, make([]selection, count), 20)
 		must.Do(t, err)
 		for i, q := range queries {
 			if want := bruteForce(tab, q, nil, 20); !slices.Equal(found[i], want) {
@@ -285,7 +285,7 @@ func BenchmarkNearest(b *testing.B) {
 		must.Do(b, err)
 		made, err := s.InMemory([]segment.Input{{Source: d.Source(nil)}})
 		must.Do(b, err)
-		leg := NewDenseLeg(s.With([]segment.Part{segment.WholeSnapshot(made)}), simd.Best())
+		leg := newDenseLeg(s.With([]segment.Part{segment.WholeSnapshot(made)}), simd.Best())
 		for _, count := range []int{1, 4, 64} {
 			queries := make([][]float32, count)
 			for i := range queries {
@@ -293,7 +293,7 @@ func BenchmarkNearest(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("rows=%d/queries=%d", n, count), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := leg.Search(b.Context(), queries, make([]Selection, count), depth); err != nil {
+					if _, err := leg.Search(b.Context(), queries, make([]selection, count), depth); err != nil {
 						b.Fatal(err)
 					}
 				}

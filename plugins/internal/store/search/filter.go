@@ -8,15 +8,15 @@ import (
 // This file finds the rows that a filter selects, by the inverted lists of labels
 // and metadata. It costs about what it selects, and a bit for each row of a part.
 
-// Selection is the live rows that a filter selects, by part. A nil selection is all live rows.
-type Selection []segment.RowSet
+// selection is the live rows that a filter selects, by part. A nil selection is all live rows.
+type selection []segment.RowSet
 
 // Selected returns what a filter selects; nil: all.
-func Selected(s *segment.Snapshot, f *sdk.Filter) Selection {
+func Selected(s *segment.Snapshot, f *sdk.Filter) selection {
 	if f == nil {
 		return nil
 	}
-	chosen := make(Selection, len(s.Parts))
+	chosen := make(selection, len(s.Parts))
 	for i := range s.Parts {
 		p := partFilter{&s.Parts[i]}
 		chosen[i] = p.matching(f)

@@ -20,8 +20,8 @@ type LexicalLeg struct {
 	long        sync.Map // *longList by the address of its first row
 }
 
-// NewLexicalLeg returns the lexical leg of a snapshot, with the parameters of BM25.
-func NewLexicalLeg(of *segment.Snapshot, k1, b float64) *LexicalLeg {
+// newLexicalLeg returns the lexical leg of a snapshot, with the parameters of BM25.
+func newLexicalLeg(of *segment.Snapshot, k1, b float64) *LexicalLeg {
 	return &LexicalLeg{of: of, base: float32(k1 * (1 - b)), slope: float32(k1 * b * float64(of.Live) / float64(of.Words))}
 }
 
@@ -70,9 +70,9 @@ type scoring struct {
 	sums       []float32      // by row of the part
 	touched    []uint32       // rows that may have a sum, in no order
 	candidates []uint32       // those that may come among the best
-	best       Top
+	best       top
 	floor      float32 // that rows among the best reach
-	certain    Top     // scores that different rows reach
+	certain    top     // scores that different rows reach
 }
 
 var scorings = sync.Pool{New: func() any { return new(scoring) }}
@@ -89,13 +89,13 @@ var scorings = sync.Pool{New: func() any { return new(scoring) }}
 // (accurate)" of Kamphuis, de Vries, Boytsov and Lin, "Which BM25 Do You Mean?"
 // (ECIR 2020). A word that the query has twice counts twice. N, df and the
 // average are those of all live rows, selected or not.
-func (l *LexicalLeg) Search(query string, among Selection, depth int, others []Scored) []Scored {
+func (l *LexicalLeg) Search(query string, among selection, depth int, others []scored) []scored {
 	words := l.words(query)
 	if depth == 0 || len(words) == 0 {
 		return nil
 	}
 	s, _ := scorings.Get().(*scoring)
-	s.LexicalLeg, s.best = l, Top{Of: l.of, Depth: min(depth, l.of.Rows), Heap: make([]Scored, 0, min(depth, l.of.Rows, 1<<10))}
+	s.LexicalLeg, s.best = l, top{Of: l.of, Depth: min(depth, l.of.Rows), Heap: make([]scored, 0, min(depth, l.of.Rows, 1<<10))}
 	s.floor = math.SmallestNonzeroFloat32 // most rows score 0
 	for i := range l.of.Parts {
 		s.part, s.among = &l.of.Parts[i], nil
@@ -106,15 +106,15 @@ func (l *LexicalLeg) Search(query string, among Selection, depth int, others []S
 		s.score(words, i, others[:end])
 		others = others[end:]
 	}
-	found := s.best.Sorted()
+	found := s.best.sorted()
 	clear(s.lists[:cap(s.lists)])
-	s.LexicalLeg, s.part, s.among, s.best = nil, nil, nil, Top{}
+	s.LexicalLeg, s.part, s.among, s.best = nil, nil, nil, top{}
 	scorings.Put(s)
 	return found
 }
 
 // score offers the rows of a part that may come among the best, and sets the scores of others.
-func (s *scoring) score(words []queryWord, part int, others []Scored) {
+func (s *scoring) score(words []queryWord, part int, others []scored) {
 	s.lookUp(words, part, len(others))
 	if more := s.part.Segment.Rows - len(s.sums); more > 0 {
 		s.sums = append(s.sums, make([]float32, more)...)
@@ -127,8 +127,8 @@ func (s *scoring) score(words []queryWord, part int, others []Scored) {
 	}
 	for _, r := range s.candidates {
 		if sum := s.sums[r]; sum >= s.floor && s.alive(r) {
-			s.best.Offer(Scored{Score: sum, Row: s.part.Base + int32(r)})
-			s.floor = max(s.floor, s.best.Floor())
+			s.best.offer(scored{Score: sum, Row: s.part.Base + int32(r)})
+			s.floor = max(s.floor, s.best.floor())
 		}
 	}
 	for i := range others {

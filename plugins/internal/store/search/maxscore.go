@@ -143,11 +143,11 @@ func (s *scoring) walk() (n int) {
 // raise lifts the floor to the score that as many rows as are wanted reach for
 // certain: their sums over some of the words only grow with the others.
 func (s *scoring) raise() {
-	s.certain = Top{Depth: s.best.Depth, Heap: append(s.certain.Heap[:0], s.best.Heap...)}
+	s.certain = top{Depth: s.best.Depth, Heap: append(s.certain.Heap[:0], s.best.Heap...)}
 	for _, r := range s.touched {
 		if sum := s.sums[r]; sum > s.floor && s.alive(r) {
-			s.certain.Offer(Scored{Score: sum})
-			s.floor = max(s.floor, s.certain.Floor())
+			s.certain.offer(scored{Score: sum})
+			s.floor = max(s.floor, s.certain.floor())
 		}
 	}
 }

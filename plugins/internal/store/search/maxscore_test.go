@@ -50,7 +50,7 @@ func TestPruningFindsTheSame(t *testing.T) {
 	changes = segment.NewStaged(parts, empty.Analyzer)
 	changes.Apply(segment.Change{Delete: gone})
 	now := empty.With(changes.Parts.Parts)
-	legs := []*LexicalLeg{NewLexicalLeg(now, 1.2, 0.75), NewLexicalLeg(now, 0, 0), NewLexicalLeg(now, 2, 1)}
+	legs := []*LexicalLeg{newLexicalLeg(now, 1.2, 0.75), newLexicalLeg(now, 0, 0), newLexicalLeg(now, 2, 1)}
 	if len(now.Parts) == 0 || now.Live == now.Rows {
 		t.Fatalf("%d parts, %d of %d rows live", len(now.Parts), now.Live, now.Rows)
 	}
@@ -60,12 +60,12 @@ func TestPruningFindsTheSame(t *testing.T) {
 	skipped, ranked, raised, few := 0, 0, 0, 0
 	for try := range 400 {
 		query, depth := text(1+r.IntN(20)), []int{1, 10, 240}[r.IntN(3)]
-		others := make([]Scored, r.IntN(50)*r.IntN(2))
+		others := make([]scored, r.IntN(50)*r.IntN(2))
 		for i := range others {
 			others[i].Row = int32(r.IntN(now.Rows))
 		}
-		slices.SortFunc(others, func(a, b Scored) int { return int(a.Row - b.Row) })
-		var among Selection
+		slices.SortFunc(others, func(a, b scored) int { return int(a.Row - b.Row) })
+		var among selection
 		if try%3 == 0 {
 			every := []int{2, 500}[r.IntN(2)]
 			for i := range now.Parts {
@@ -84,7 +84,7 @@ func TestPruningFindsTheSame(t *testing.T) {
 		if !slices.Equal(got, want) || !slices.Equal(others, wantOthers) {
 			t.Fatalf("query %q, depth %d: pruned %v\nwant %v\nothers %v\nwant %v", query, depth, got, want, others, wantOthers)
 		}
-		s := &scoring{LexicalLeg: leg, part: &now.Parts[0], best: Top{Of: now, Depth: depth}, floor: 1e-30, sums: make([]float32, now.Rows)}
+		s := &scoring{LexicalLeg: leg, part: &now.Parts[0], best: top{Of: now, Depth: depth}, floor: 1e-30, sums: make([]float32, now.Rows)}
 		if among != nil {
 			s.among = among[0]
 		}
@@ -105,8 +105,8 @@ func TestPruningFindsTheSame(t *testing.T) {
 }
 
 // everyRow scores every row by all of the lists.
-func everyRow(leg *LexicalLeg, query string, among Selection, depth int, others []Scored) []Scored {
-	best, sums := Top{Of: leg.of, Depth: depth}, make([]float32, leg.of.Rows)
+func everyRow(leg *LexicalLeg, query string, among selection, depth int, others []scored) []scored {
+	best, sums := top{Of: leg.of, Depth: depth}, make([]float32, leg.of.Rows)
 	for _, w := range leg.words(query) {
 		for i := range leg.of.Parts {
 			p := &leg.of.Parts[i]
@@ -122,14 +122,14 @@ func everyRow(leg *LexicalLeg, query string, among Selection, depth int, others 
 		p := &leg.of.Parts[i]
 		for row := range p.LiveRows() {
 			if sum := sums[p.Base+row]; sum > 0 && (among == nil || among[i].Has(row)) {
-				best.Offer(Scored{Score: sum, Row: p.Base + row})
+				best.offer(scored{Score: sum, Row: p.Base + row})
 			}
 		}
 	}
 	for i := range others {
 		others[i].Score = sums[others[i].Row]
 	}
-	return best.Sorted()
+	return best.sorted()
 }
 
 func TestRanks(t *testing.T) {

@@ -19,13 +19,13 @@ import (
 // concurrent use.
 type Searcher struct {
 	*segment.Snapshot
-	dense   *DenseLeg
+	dense   *denseLeg
 	lexical *LexicalLeg
 }
 
 // NewSearcher returns the searcher of a snapshot. K1 and b are those of BM25.
 func NewSearcher(s *segment.Snapshot, k1, b float64) *Searcher {
-	return &Searcher{Snapshot: s, dense: NewDenseLeg(s, simd.Best()), lexical: NewLexicalLeg(s, k1, b)}
+	return &Searcher{Snapshot: s, dense: newDenseLeg(s, simd.Best()), lexical: newLexicalLeg(s, k1, b)}
 }
 
 // Search finds the best rows of each leg. Where a query has a vector, lexical
@@ -38,8 +38,8 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 	}
 	depth := max(ask.NumCandidates, 0)
 	invalid := sdk.RowErrors{}
-	vectors, among := make([][]float32, len(queries)), make([]Selection, len(queries))
-	selected := map[string]Selection{} // queries of a batch mostly have one filter
+	vectors, among := make([][]float32, len(queries)), make([]selection, len(queries))
+	selected := map[string]selection{} // queries of a batch mostly have one filter
 	for i, q := range queries {
 		if vectors[i], err = s.queryVector(q.Vector, dense); err == nil && q.Filter != nil {
 			err = q.Filter.Check()
@@ -58,18 +58,18 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 		}
 		among[i] = selected[key]
 	}
-	nearest := make([][]Scored, len(queries))
+	nearest := make([][]scored, len(queries))
 	if dense && depth > 0 {
 		if nearest, err = s.dense.Search(ctx, vectors, among, depth); err != nil {
 			return nil, err
 		}
 	}
 	hits := make([]sdk.Hits, len(queries))
-	err = EachScored(ctx, len(queries), func(i int) {
+	err = eachScored(ctx, len(queries), func(i int) {
 		if invalid[i] != nil {
 			return
 		}
-		var others []Scored // the dense leg's rows with the scores of the lexical leg
+		var others []scored // the dense leg's rows with the scores of the lexical leg
 		if lexical {
 			others = byRow(nearest[i])
 			matching := s.lexical.Search(queries[i].Text, among[i], depth, others)
@@ -78,7 +78,7 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 				h := &hits[i].Lexical[j]
 				h.Lexical, h.Dense = m.Score, sdk.Unscored
 				if len(vectors[i]) > 0 {
-					h.Dense = s.dense.Cosine(vectors[i], m.Row)
+					h.Dense = s.dense.cosine(vectors[i], m.Row)
 				}
 			}
 		}
@@ -88,7 +88,7 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 				h := &hits[i].Dense[j]
 				h.Dense, h.Lexical = n.Score, sdk.Unscored
 				if lexical {
-					at, _ := slices.BinarySearchFunc(others, n.Row, func(o Scored, row int32) int { return cmp.Compare(o.Row, row) })
+					at, _ := slices.BinarySearchFunc(others, n.Row, func(o scored, row int32) int { return cmp.Compare(o.Row, row) })
 					h.Lexical = others[at].Score
 				}
 			}
@@ -101,18 +101,18 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 }
 
 // byRow returns rows in their order, with scores of 0.
-func byRow(found []Scored) []Scored {
-	rows := make([]Scored, len(found))
+func byRow(found []scored) []scored {
+	rows := make([]scored, len(found))
 	for i, f := range found {
 		rows[i].Row = f.Row
 	}
-	slices.SortFunc(rows, func(a, b Scored) int { return cmp.Compare(a.Row, b.Row) })
+	slices.SortFunc(rows, func(a, b scored) int { return cmp.Compare(a.Row, b.Row) })
 	return rows
 }
 
 // hits returns a hit for each row. It carries its entry where that is id and
 // label: those of all hits are copies in one piece of memory.
-func (s *Searcher) hits(found []Scored, texts bool) []sdk.Hit {
+func (s *Searcher) hits(found []scored, texts bool) []sdk.Hit {
 	hits, entries := make([]sdk.Hit, len(found)), make([]sdk.Entry, len(found))
 	size := 0
 	for i, f := range found {

@@ -29,9 +29,9 @@ func sparseQueries(of *segment.Snapshot, probes []probe) (queries simd.View) {
 }
 
 // compareSparse takes the probes over a block of sparse vectors; sums has room for their products with the rows of a pass.
-func (s *DenseLeg) compareSparse(b block, probes []probe, queries simd.View, sums []float32) {
+func (s *denseLeg) compareSparse(b block, probes []probe, queries simd.View, sums []float32) {
 	to, width := min(b.from+blockRows, b.part.Segment.Rows), queries.Cols
-	off := float32(RoundingError(s.of.Dimension))
+	off := float32(roundingError(s.of.Dimension))
 	for from := b.from; from < to; from += passRows {
 		clear(sums)
 		for i := range min(passRows, to-from) {

@@ -15,30 +15,30 @@ import (
 // This file keeps the best rows of a search, ties by id, and divides its work among
 // the cores.
 
-// Scored is a row with its score.
-type Scored struct {
+// scored is a row with its score.
+type scored struct {
 	Score float32
 	Row   int32
 }
 
-// Top keeps the best of the rows that it is offered, in a heap with the worst
+// top keeps the best of the rows that it is offered, in a heap with the worst
 // of them at the root. Ties go to the smaller id.
-type Top struct {
+type top struct {
 	Of    *segment.Snapshot // nil: ties go to any row
 	Depth int
-	Heap  []Scored
+	Heap  []scored
 }
 
-// Floor is the score that a row must reach to be worth offering.
-func (t *Top) Floor() float32 {
+// floor is the score that a row must reach to be worth offering.
+func (t *top) floor() float32 {
 	if len(t.Heap) < t.Depth {
 		return float32(math.Inf(-1))
 	}
 	return t.Heap[0].Score
 }
 
-// Offer takes a live row in, unless all that is kept is better.
-func (t *Top) Offer(s Scored) {
+// offer takes a live row in, unless all that is kept is better.
+func (t *top) offer(s scored) {
 	full := len(t.Heap) == t.Depth
 	if full && !t.worse(t.Heap[0], s) {
 		return
@@ -73,20 +73,20 @@ func (t *Top) Offer(s Scored) {
 }
 
 // Merge takes in what another top of the same snapshot kept.
-func (t *Top) Merge(other *Top) {
+func (t *top) Merge(other *top) {
 	for _, s := range other.Heap {
-		t.Offer(s)
+		t.offer(s)
 	}
 }
 
-// Sorted returns what was kept, best first. The heap is gone then.
-func (t *Top) Sorted() []Scored {
+// sorted returns what was kept, best first. The heap is gone then.
+func (t *top) sorted() []scored {
 	slices.SortFunc(t.Heap, t.Compare)
 	return t.Heap
 }
 
 // Compare is negative if a is better than b.
-func (t *Top) Compare(a, b Scored) int {
+func (t *top) Compare(a, b scored) int {
 	if a.Score > b.Score {
 		return -1
 	}
@@ -100,12 +100,12 @@ func (t *Top) Compare(a, b Scored) int {
 }
 
 // worse is Compare where scores decide most often, and inlined.
-func (t *Top) worse(a, b Scored) bool {
+func (t *top) worse(a, b scored) bool {
 	return a.Score < b.Score || a.Score == b.Score && t.Compare(a, b) > 0
 }
 
-// EachScored calls do for the numbers below n, on every core.
-func EachScored(ctx context.Context, n int, do func(i int)) error {
+// eachScored calls do for the numbers below n, on every core.
+func eachScored(ctx context.Context, n int, do func(i int)) error {
 	var next atomic.Int64
 	work := func() {
 		for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {

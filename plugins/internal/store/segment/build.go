@@ -116,13 +116,13 @@ func (b *builder) records() {
 		end += len(label)
 		ends = append(ends, uint64(end))
 	}
-	WriteSection(b.ImageWriter, LabelEnds, ends)
+	writeSection(b.ImageWriter, LabelEnds, ends)
 	b.Begin(LabelText)
 	for _, label := range labels {
 		b.WriteString(label)
 	}
 
-	ids := make(HashTable, hashTableSize(b.rows))
+	ids := make(hashTable, hashTableSize(b.rows))
 	next := uint32(0)
 	start := uint64(0)
 	b.Begin(Records)
@@ -132,12 +132,12 @@ func (b *builder) records() {
 			Sequence: row.Sequence, Start: start, id: uint32(len(row.ID)), hash: uint32(len(row.Hash)),
 			context: uint32(len(row.Context)), text: uint32(len(row.Text)), meta: uint32(len(row.Meta)), Label: number[row.Label],
 		}
-		b.Write(Bytes([]record{rec}))
+		b.Write(bytesOf([]record{rec}))
 		start += uint64(len(row.ID) + len(row.Hash) + len(row.Context) + len(row.Text) + len(row.Meta))
 		ids.Add(Hash(row.ID), next)
 		next++
 	})
-	WriteSection(b.ImageWriter, IDs, ids)
+	writeSection(b.ImageWriter, IDs, ids)
 	b.Begin(Strings)
 	b.each(func(in *Input, r int32) {
 		row := in.Row(r)
@@ -164,7 +164,7 @@ func (b *builder) vectors() {
 		b.sparseVectors()
 		return
 	}
-	b.each(func(in *Input, r int32) { b.Write(Bytes(vectorOf(in, r))) })
+	b.each(func(in *Input, r int32) { b.Write(bytesOf(vectorOf(in, r))) })
 	quantised := make([]Quantisation, 0, b.rows)
 	fresh := make([]int8, CodeWidth(b.dimension))
 	b.Begin(Codes)
@@ -174,10 +174,10 @@ func (b *builder) vectors() {
 			code = fresh
 			g.Scale, g.Lost = simd.Best().Quantise(code, vectorOf(in, r))
 		}
-		b.Write(Bytes(code))
+		b.Write(bytesOf(code))
 		quantised = append(quantised, g)
 	})
-	WriteSection(b.ImageWriter, Quantisations, quantised)
+	writeSection(b.ImageWriter, Quantisations, quantised)
 }
 
 func vectorOf(in *Input, r int32) []float32 {
@@ -189,16 +189,16 @@ func (b *builder) sparseVectors() {
 	ends, end := make([]uint64, 0, b.rows), 0
 	var numbers []simd.Term
 	b.each(func(in *Input, r int32) {
-		if of, i := in.VectorsOf(r); of.Sparse() {
+		if of, i := in.VectorsOf(r); of.sparse() {
 			numbers = of.NumbersAt(i)
 		} else {
 			numbers = appendNumbersOf(numbers[:0:0], of.At(i))
 		}
-		b.Write(Bytes(numbers))
+		b.Write(bytesOf(numbers))
 		end += len(numbers)
 		ends = append(ends, uint64(end))
 	})
-	WriteSection(b.ImageWriter, Codes, ends)
+	writeSection(b.ImageWriter, Codes, ends)
 }
 
 func (b *builder) lengths() {
@@ -206,7 +206,7 @@ func (b *builder) lengths() {
 	b.each(func(in *Input, r int32) {
 		length := in.length(r)
 		b.words += uint64(length)
-		b.Write(Bytes([]float32{length}))
+		b.Write(bytesOf([]float32{length}))
 	})
 }
 
@@ -255,7 +255,7 @@ func (d *Draft) Source(analyzer *support.Analyzer) Source {
 	}
 	var key []byte
 	for i := range s.rows {
-		EachValue(key, s.rows[i].Label, s.rows[i].Meta, func(key []byte) { s.values.Add(string(key), uint32(i)) })
+		eachValue(key, s.rows[i].Label, s.rows[i].Meta, func(key []byte) { s.values.Add(string(key), uint32(i)) })
 	}
 	s.words.sort()
 	s.values.sort()
@@ -276,7 +276,7 @@ func (s *drafted) analyze(analyzer support.Analyzer) {
 	s.lengths = make([]float32, len(s.rows))
 	var words []string
 	for i := range s.rows {
-		words = AppendWords(words[:0], analyzer, s.rows[i].Context, s.rows[i].Text)
+		words = appendWords(words[:0], analyzer, s.rows[i].Context, s.rows[i].Text)
 		for _, w := range words {
 			s.words.Add(w, uint32(i))
 		}
@@ -284,9 +284,9 @@ func (s *drafted) analyze(analyzer support.Analyzer) {
 	}
 }
 
-// AppendWords appends the words of a context and a text. Analyzing them one by one
+// appendWords appends the words of a context and a text. Analyzing them one by one
 // gives what analyzing both gives, since a newline separates words everywhere.
-func AppendWords(words []string, analyzer support.Analyzer, context, text string) []string {
+func appendWords(words []string, analyzer support.Analyzer, context, text string) []string {
 	return analyzer.Append(analyzer.Append(words, context), text)
 }
 
@@ -346,10 +346,10 @@ func (v *inverted) Each(key int, do func(row, count uint32)) {
 	}
 }
 
-// HashTable is a hash table of numbers, of rows or words, with open addressing
+// hashTable is a hash table of numbers, of rows or words, with open addressing
 // and linear probing. A cell is a number plus 1, or 0 if it is empty. It knows
 // no keys: whoever looks something up compares them.
-type HashTable []uint32
+type hashTable []uint32
 
 // directorySize is the number of cells for n keys: a power of two, at least a
 // quarter of them empty.
@@ -371,7 +371,7 @@ func Hash(key string) uint64 {
 }
 
 // Add enters a number that is not there yet.
-func (d HashTable) Add(hash uint64, number uint32) {
+func (d hashTable) Add(hash uint64, number uint32) {
 	mask := uint64(len(d) - 1)
 	for at := hash & mask; ; at = (at + 1) & mask {
 		if d[at] == 0 {
@@ -382,7 +382,7 @@ func (d HashTable) Add(hash uint64, number uint32) {
 }
 
 // Find returns the number under a hash that is the one, or -1.
-func (d HashTable) Find(hash uint64, is func(number uint32) bool) int32 {
+func (d hashTable) Find(hash uint64, is func(number uint32) bool) int32 {
 	mask := uint64(len(d) - 1)
 	for n := range uint64(len(d)) { // a damaged table may have no empty cell
 		switch cell := d[(hash+n)&mask]; {

@@ -128,7 +128,7 @@ func ParseImage(b []byte, path string) (*Image, error) {
 		Path: path, Bytes: b, Name: h.Name, Dimension: int(h.Dimension), Rows: int(h.Rows), Words: h.Words, Lexical: h.Lexical == 1,
 		Sparse: h.Version == sparseVersion,
 	}
-	copy(Bytes(m.Table[:]), b[ImageHeader:])
+	copy(bytesOf(m.Table[:]), b[ImageHeader:])
 	for i, e := range m.Table {
 		if e.Offset%alignment != 0 || e.Offset > uint64(len(b)) || e.Length > uint64(len(b))-e.Offset {
 			return nil, Damage(path, int64(ImageHeader+i*EntrySize), "unexpected content")
@@ -155,8 +155,8 @@ func (m *Image) Verify(s Section) error {
 	return nil
 }
 
-// VerifyEach compares the checksums that opening compares, or the others.
-func (m *Image) VerifyEach(others bool) error {
+// verifyEach compares the checksums that opening compares, or the others.
+func (m *Image) verifyEach(others bool) error {
 	for s := range SectionCount {
 		if Unread[s] == others {
 			if err := m.Verify(s); err != nil {
@@ -167,9 +167,9 @@ func (m *Image) VerifyEach(others bool) error {
 	return nil
 }
 
-// ViewOf is a section as values of a type without pointers. Sections are aligned
+// viewOf is a section as values of a type without pointers. Sections are aligned
 // for any of them, and machines that run this are little-endian; see open.
-func ViewOf[T any](m *Image, s Section) []T {
+func viewOf[T any](m *Image, s Section) []T {
 	b := m.section(s)
 	var one T
 	if len(b) < int(unsafe.Sizeof(one)) {
@@ -184,14 +184,14 @@ func (m *Image) Text(s Section) string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
-// Bytes is the memory of values without pointers.
-func Bytes[T any](values []T) []byte {
+// bytesOf returns the memory of values without pointers.
+func bytesOf[T any](values []T) []byte {
 	var one T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(one)))
 }
 
 // LittleEndian reports whether this machine keeps numbers as the files do.
-func LittleEndian() bool { return Bytes([]uint16{1})[0] == 1 }
+func LittleEndian() bool { return bytesOf([]uint16{1})[0] == 1 }
 
 // DamageError is the error for bytes that a commit vouches for and that changed since.
 type DamageError struct {
@@ -271,15 +271,15 @@ func (w *ImageWriter) Write(b []byte) { _, _ = w.buf.Write(b) }
 // WriteString continues the section.
 func (w *ImageWriter) WriteString(s string) { _, _ = w.buf.WriteString(s) }
 
-// WriteUint32 continues the section.
-func (w *ImageWriter) WriteUint32(x uint32) {
+// writeUint32 continues the section.
+func (w *ImageWriter) writeUint32(x uint32) {
 	w.Write(binary.LittleEndian.AppendUint32(w.buf.AvailableBuffer(), x))
 }
 
-// WriteSection writes a section of numbers, or of other values without pointers.
-func WriteSection[T any](w *ImageWriter, s Section, values []T) {
+// writeSection writes a section of numbers, or of other values without pointers.
+func writeSection[T any](w *ImageWriter, s Section, values []T) {
 	w.Begin(s)
-	w.Write(Bytes(values))
+	w.Write(bytesOf(values))
 }
 
 // Finish writes the header with what is in m.
@@ -301,7 +301,7 @@ func (w *ImageWriter) Finish(m Image) error {
 		h.Version = sparseVersion
 	}
 	b := h.append(make([]byte, 0, ImageStart))
-	b = append(b, Bytes(w.table[:])...)
+	b = append(b, bytesOf(w.table[:])...)
 	binary.LittleEndian.PutUint32(b[checksumAt:], HeaderChecksum(b))
 	if err := w.buf.Flush(); err != nil {
 		return err
@@ -328,7 +328,7 @@ func Aligned(b []byte) []byte {
 		return nil
 	}
 	words := make([]uint64, (len(b)+7)/8)
-	to := Bytes(words)[:len(b)]
+	to := bytesOf(words)[:len(b)]
 	copy(to, b)
 	return to
 }

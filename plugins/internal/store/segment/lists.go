@@ -68,7 +68,7 @@ func (l *Lists) Each(key int, do func(row, count uint32)) {
 // Terms is the lists of the words, with how often each occurs in each row.
 type Terms struct {
 	Lists
-	directory HashTable
+	directory hashTable
 	Counts    []uint8 // many: it stands in more
 	more      []largeCount
 }
@@ -146,7 +146,7 @@ func (b *builder) index(of func(Source) index, rows, ends, text Section, counted
 				if row >= uint32(len(to)) || to[row] == gone {
 					return
 				}
-				b.WriteUint32(to[row])
+				b.writeUint32(to[row])
 				if counted {
 					if count >= ManyRows {
 						more = append(more, largeCount{position, uint64(count)})
@@ -162,20 +162,20 @@ func (b *builder) index(of func(Source) index, rows, ends, text Section, counted
 		}
 		heads = advance(heads, least)
 	}
-	WriteSection(b.ImageWriter, ends, found)
-	WriteSection(b.ImageWriter, text, keys)
+	writeSection(b.ImageWriter, ends, found)
+	writeSection(b.ImageWriter, text, keys)
 	if !counted {
 		return
 	}
-	WriteSection(b.ImageWriter, TermCounts, counts)
-	WriteSection(b.ImageWriter, TermLargeCounts, more)
-	words := make(HashTable, hashTableSize(len(found)))
+	writeSection(b.ImageWriter, TermCounts, counts)
+	writeSection(b.ImageWriter, TermLargeCounts, more)
+	words := make(hashTable, hashTableSize(len(found)))
 	from := uint64(0)
 	for i, e := range found {
 		words.Add(Hash(string(keys[from:e.text])), uint32(i))
 		from = e.text
 	}
-	WriteSection(b.ImageWriter, TermTable, words)
+	writeSection(b.ImageWriter, TermTable, words)
 }
 
 // head is how far an index has been merged.

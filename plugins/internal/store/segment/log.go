@@ -152,7 +152,7 @@ func appendPut(b []byte, p *Batch) []byte {
 	n := len(p.Rows)
 	b = binary.LittleEndian.AppendUint32(b, uint32(n))
 	dimension := uint32(p.Vectors.Dimension)
-	if p.Vectors.Sparse() {
+	if p.Vectors.sparse() {
 		dimension |= sparseFrame
 	}
 	b = binary.LittleEndian.AppendUint32(b, dimension)
@@ -167,7 +167,7 @@ func appendPut(b []byte, p *Batch) []byte {
 		b = appendColumn(b, column)
 	}
 	b = appendNumbers(b, p.Vectors.Ends)
-	b = append(b, Bytes(p.Vectors.Numbers)...)
+	b = append(b, bytesOf(p.Vectors.Numbers)...)
 	return appendNumbers(b, p.Vectors.Dense)
 }
 
@@ -190,22 +190,22 @@ func appendNumbers[T uint32 | uint64 | float32](b []byte, numbers []T) []byte {
 }
 
 func decodeSchema(payload []byte) (sdk.Schema, bool) {
-	d := Decoder{B: payload}
+	d := decoder{B: payload}
 	s := sdk.Schema{Dimension: int(d.Uint32())}
 	s.Analyzer = string(d.B)
 	return s, !d.Short && s.Dimension <= MaxDimension
 }
 
 func decodeCommit(f Frame) (next uint64, note []byte, ok bool) {
-	d := Decoder{B: f.Payload}
-	mark, offset, next := string(d.Take(len(CommitMark))), d.Uint64(), d.Uint64()
+	d := decoder{B: f.Payload}
+	mark, offset, next := string(d.take(len(CommitMark))), d.Uint64(), d.Uint64()
 	return next, append([]byte(nil), d.B...), !d.Short && mark == CommitMark && offset == uint64(f.Offset)
 }
 
 // DecodeChange returns what a frame changes: nothing, if it is neither a put
 // nor a delete. The result shares no memory with the payload.
 func DecodeChange(f Frame, dimension int) (one Change, ok bool) {
-	d := Decoder{B: f.Payload}
+	d := decoder{B: f.Payload}
 	switch f.Kind {
 	case FramePut:
 		one.Put, ok = decodePut(&d, dimension)
@@ -217,13 +217,13 @@ func DecodeChange(f Frame, dimension int) (one Change, ok bool) {
 	return one, ok && !d.Short && len(d.B) == 0
 }
 
-func decodePut(d *Decoder, dimension int) (*Batch, bool) {
+func decodePut(d *decoder, dimension int) (*Batch, bool) {
 	n := int(d.Uint32())
 	wide := d.Uint32()
 	if int(wide&^sparseFrame) != dimension && n > 0 {
 		return nil, false
 	}
-	sequences := decodeNumbers[uint64](d.Take(8 * n))
+	sequences := decodeNumbers[uint64](d.take(8 * n))
 	p := &Batch{Rows: make([]Row, len(sequences))}
 	for i, x := range sequences {
 		p.Rows[i].Sequence = x
@@ -235,27 +235,27 @@ func decodePut(d *Decoder, dimension int) (*Batch, bool) {
 	}
 	p.Vectors.Dimension = dimension
 	if wide&sparseFrame == 0 {
-		p.Vectors.Dense = decodeNumbers[float32](d.Take(4 * n * dimension))
+		p.Vectors.Dense = decodeNumbers[float32](d.take(4 * n * dimension))
 		return p, true
 	}
-	p.Vectors.Ends = decodeNumbers[uint64](d.Take(8 * n))
+	p.Vectors.Ends = decodeNumbers[uint64](d.take(8 * n))
 	if d.Short || n == 0 {
 		return nil, false
 	}
 	p.Vectors.Numbers = make([]simd.Term, min(p.Vectors.Ends[n-1], uint64(len(d.B)/8)))
-	copy(Bytes(p.Vectors.Numbers), d.Take(8*len(p.Vectors.Numbers)))
+	copy(bytesOf(p.Vectors.Numbers), d.take(8*len(p.Vectors.Numbers)))
 	return p, true
 }
 
 // decodeColumn returns n strings. They share one piece of memory, so that a whole
 // column is one allocation.
-func decodeColumn(d *Decoder, n int) []string {
-	lengths := d.Take(4 * n)
+func decodeColumn(d *decoder, n int) []string {
+	lengths := d.take(4 * n)
 	total := 0
 	for i := 0; i < len(lengths); i += 4 {
 		total += int(binary.LittleEndian.Uint32(lengths[i:]))
 	}
-	all := string(d.Take(total))
+	all := string(d.take(total))
 	if d.Short {
 		return nil
 	}
@@ -303,7 +303,7 @@ func appendBase(b []byte, all []ListedCommit) []byte {
 
 // DecodeBase is the inverse of appendBase. It reports false for what is none.
 func DecodeBase(payload []byte) ([]ListedCommit, bool) {
-	d := Decoder{B: payload}
+	d := decoder{B: payload}
 	var all []ListedCommit
 	for range d.Uint32() {
 		s := ListedCommit{Name: d.Uint64(), Size: d.Uint64(), Rows: d.Uint64(), Removed: d.Uint64(), Words: d.Uint64()}
@@ -311,8 +311,8 @@ func DecodeBase(payload []byte) ([]ListedCommit, bool) {
 			return nil, false
 		}
 		if s.Removed > 0 {
-			s.Dead = decodeNumbers[uint64](d.Take(8 * len(NewRowSet(int(s.Rows)))))
-			s.Gone = decodeNumbers[uint32](d.Take(4 * int(d.Uint32())))
+			s.Dead = decodeNumbers[uint64](d.take(8 * len(NewRowSet(int(s.Rows)))))
+			s.Gone = decodeNumbers[uint32](d.take(4 * int(d.Uint32())))
 		}
 		if d.Short {
 			return nil, false

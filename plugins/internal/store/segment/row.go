@@ -38,7 +38,7 @@ func AppendMeta(b []byte, m sdk.Meta) ([]byte, bool) {
 		case float64:
 			b = binary.LittleEndian.AppendUint64(append(b, 'f'), math.Float64bits(v))
 		case bool:
-			b = append(b, Bit(v))
+			b = append(b, bit(v))
 		default:
 			return nil, false
 		}
@@ -46,8 +46,8 @@ func AppendMeta(b []byte, m sdk.Meta) ([]byte, bool) {
 	return b, true
 }
 
-// Bit is how a bool is written.
-func Bit(v bool) byte {
+// bit is how a bool is written.
+func bit(v bool) byte {
 	if v {
 		return '1'
 	}
@@ -61,21 +61,21 @@ func DecodeMeta(encoded string) sdk.Meta {
 		return nil
 	}
 	m := sdk.Meta{}
-	EachMeta(strings.Clone(encoded), func(key string, value any) { m[key] = value })
+	eachMeta(strings.Clone(encoded), func(key string, value any) { m[key] = value })
 	return m
 }
 
-// EachMeta calls do with the keys and values of encoded metadata. The strings
+// eachMeta calls do with the keys and values of encoded metadata. The strings
 // share its memory.
-func EachMeta(encoded string, do func(key string, value any)) {
-	d := Decoder{B: unsafe.Slice(unsafe.StringData(encoded), len(encoded))}
+func eachMeta(encoded string, do func(key string, value any)) {
+	d := decoder{B: unsafe.Slice(unsafe.StringData(encoded), len(encoded))}
 	text := func() string {
-		b := d.Take(int(d.Uint32()))
+		b := d.take(int(d.Uint32()))
 		return unsafe.String(unsafe.SliceData(b), len(b))
 	}
 	for range d.Uint32() {
 		key := text()
-		typ := d.Take(1)
+		typ := d.take(1)
 		if d.Short {
 			return
 		}
@@ -95,15 +95,15 @@ func EachMeta(encoded string, do func(key string, value any)) {
 	}
 }
 
-// Decoder takes values off the front of b. After a value that b was too short
+// decoder takes values off the front of b. After a value that b was too short
 // for it returns zero values only.
-type Decoder struct {
+type decoder struct {
 	B     []byte
 	Short bool
 }
 
-// Take returns the next n bytes.
-func (d *Decoder) Take(n int) []byte {
+// take returns the next n bytes.
+func (d *decoder) take(n int) []byte {
 	if n < 0 || n > len(d.B) {
 		d.B, d.Short = nil, true
 		return nil
@@ -114,16 +114,16 @@ func (d *Decoder) Take(n int) []byte {
 }
 
 // Uint32 returns the next number.
-func (d *Decoder) Uint32() uint32 {
-	if v := d.Take(4); v != nil {
+func (d *decoder) Uint32() uint32 {
+	if v := d.take(4); v != nil {
 		return binary.LittleEndian.Uint32(v)
 	}
 	return 0
 }
 
 // Uint64 returns the next number.
-func (d *Decoder) Uint64() uint64 {
-	if v := d.Take(8); v != nil {
+func (d *decoder) Uint64() uint64 {
+	if v := d.take(8); v != nil {
 		return binary.LittleEndian.Uint64(v)
 	}
 	return 0
@@ -163,9 +163,9 @@ type Change struct {
 	Delete []string
 }
 
-// NormTolerance is how far a squared norm may be from 1 for a vector to be kept
+// normTolerance is how far a squared norm may be from 1 for a vector to be kept
 // as it was given: embedders hand in normalised ones, which come back unchanged.
-const NormTolerance = 1e-6
+const normTolerance = 1e-6
 
 // Normalise appends x with norm 1 to dst, or as it is if all of x is 0. It
 // reports false if x holds NaN or an infinity.
@@ -177,7 +177,7 @@ func Normalise(dst, x []float32) ([]float32, bool) {
 	if math.IsNaN(square) || math.IsInf(square, 0) {
 		return dst, false
 	}
-	if square == 0 || math.Abs(square-1) < NormTolerance {
+	if square == 0 || math.Abs(square-1) < normTolerance {
 		return append(dst, x...), true
 	}
 	scale := 1 / math.Sqrt(square)

@@ -25,7 +25,7 @@ type Segment struct {
 
 	Records       []record
 	Heap          string
-	ids           HashTable
+	ids           hashTable
 	Labels        texts
 	vectors       Vectors
 	Codes         []int8         // of dense vectors
@@ -62,9 +62,9 @@ func OpenSegment(path string) (*Segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := NewSegment(b, path)
+	s, err := newSegment(b, path)
 	if err == nil {
-		err = s.VerifyEach(false)
+		err = s.verifyEach(false)
 	}
 	if err != nil {
 		unmap()
@@ -80,31 +80,31 @@ func (s *Segment) VerifyRest() error {
 	if s.Path == "" {
 		return nil
 	}
-	return s.VerifyEach(true)
+	return s.verifyEach(true)
 }
 
-// NewSegment makes views of an image. It checks that the sizes of the sections fit the header;
+// newSegment makes views of an image. It checks that the sizes of the sections fit the header;
 // their content is checked where it is used.
-func NewSegment(b []byte, path string) (*Segment, error) {
+func newSegment(b []byte, path string) (*Segment, error) {
 	m, err := ParseImage(b, path)
 	if err != nil {
 		return nil, err
 	}
 	s := &Segment{
 		Image:   m,
-		Records: ViewOf[record](m, Records),
+		Records: viewOf[record](m, Records),
 		Heap:    m.Text(Strings),
-		ids:     ViewOf[uint32](m, IDs),
-		Labels:  texts{ViewOf[uint64](m, LabelEnds), m.Text(LabelText)},
+		ids:     viewOf[uint32](m, IDs),
+		Labels:  texts{viewOf[uint64](m, LabelEnds), m.Text(LabelText)},
 		vectors: Vectors{Dimension: m.Dimension},
-		Lengths: ViewOf[float32](m, Lengths),
+		Lengths: viewOf[float32](m, Lengths),
 		Terms: Terms{
-			Lists:     Lists{ViewOf[listEnd](m, TermEnds), m.Text(TermText), ViewOf[uint32](m, TermRows)},
-			directory: ViewOf[uint32](m, TermTable),
-			Counts:    ViewOf[uint8](m, TermCounts),
-			more:      ViewOf[largeCount](m, TermLargeCounts),
+			Lists:     Lists{viewOf[listEnd](m, TermEnds), m.Text(TermText), viewOf[uint32](m, TermRows)},
+			directory: viewOf[uint32](m, TermTable),
+			Counts:    viewOf[uint8](m, TermCounts),
+			more:      viewOf[largeCount](m, TermLargeCounts),
 		},
-		Values: Lists{ViewOf[listEnd](m, ValueEnds), m.Text(ValueText), ViewOf[uint32](m, ValueRows)},
+		Values: Lists{viewOf[listEnd](m, ValueEnds), m.Text(ValueText), viewOf[uint32](m, ValueRows)},
 	}
 	n, lexical := m.Rows, 0
 	if m.Lexical {
@@ -112,10 +112,10 @@ func NewSegment(b []byte, path string) (*Segment, error) {
 	}
 	vectors, codes, quantisations := 4*n*m.Dimension, n*CodeWidth(m.Dimension), quantisationSize(m.Dimension)*n
 	if m.Sparse {
-		s.vectors.Numbers, s.vectors.Ends = ViewOf[simd.Term](m, VectorNumbers), ViewOf[uint64](m, Codes)
+		s.vectors.Numbers, s.vectors.Ends = viewOf[simd.Term](m, VectorNumbers), viewOf[uint64](m, Codes)
 		vectors, codes, quantisations = 8*len(s.vectors.Numbers), 8*n, 0
 	} else {
-		s.vectors.Dense, s.Codes, s.Quantisations = ViewOf[float32](m, VectorNumbers), ViewOf[int8](m, Codes), ViewOf[Quantisation](m, Quantisations)
+		s.vectors.Dense, s.Codes, s.Quantisations = viewOf[float32](m, VectorNumbers), viewOf[int8](m, Codes), viewOf[Quantisation](m, Quantisations)
 	}
 	for _, size := range []struct {
 		section Section
@@ -206,8 +206,8 @@ func (t texts) at(i int) string {
 	return span(t.text, from, t.Ends[i]-from)
 }
 
-// LabelNumbers returns the numbers that a segment's records have for labels.
-func (s *Segment) LabelNumbers(names []string) []uint32 {
+// labelNumbers returns the numbers that a segment's records have for labels.
+func (s *Segment) labelNumbers(names []string) []uint32 {
 	var numbers []uint32
 	for _, name := range names {
 		n := sort.Search(len(s.Labels.Ends), func(i int) bool { return s.Labels.at(i) >= name })
@@ -218,9 +218,9 @@ func (s *Segment) LabelNumbers(names []string) []uint32 {
 	return numbers
 }
 
-// Entry returns a copy of a row as an entry: with texts, also its text, context
+// entry returns a copy of a row as an entry: with texts, also its text, context
 // and metadata.
-func (s *Segment) Entry(r int32, texts bool) sdk.Entry {
+func (s *Segment) entry(r int32, texts bool) sdk.Entry {
 	of := s.Row(r)
 	e := sdk.Entry{ID: strings.Clone(of.ID), Label: strings.Clone(of.Label)}
 	if of.Hash != "" {
@@ -259,7 +259,7 @@ func AppendField(b []byte, field sdk.Field, key string) []byte {
 func AppendValue(b []byte, value any) ([]byte, bool) {
 	switch v := value.(type) {
 	case bool:
-		return append(b, 'b', Bit(v)), true
+		return append(b, 'b', bit(v)), true
 	case float64:
 		bits := math.Float64bits(v)
 		if v == 0 {
@@ -277,12 +277,12 @@ func AppendValue(b []byte, value any) ([]byte, bool) {
 	return b, false
 }
 
-// EachValue calls do with the keys of a row, in b's memory where that suffices.
-func EachValue(b []byte, label, meta string, do func(key []byte)) {
+// eachValue calls do with the keys of a row, in b's memory where that suffices.
+func eachValue(b []byte, label, meta string, do func(key []byte)) {
 	b = append(AppendField(b[:0], sdk.FieldLabel, ""), 's')
 	b = append(b, label[:min(len(label), ValueBytes)]...)
 	do(b)
-	EachMeta(meta, func(key string, value any) {
+	eachMeta(meta, func(key string, value any) {
 		b = AppendField(b[:0], sdk.FieldMeta, key)
 		var ok bool
 		if b, ok = AppendValue(b, value); ok {

@@ -82,7 +82,7 @@ func (r *remover) removeRow(number int, at int32) {
 	if r.analyzer == nil {
 		return
 	}
-	r.words = AppendWords(r.words[:0], *r.analyzer, row.Context, row.Text)
+	r.words = appendWords(r.words[:0], *r.analyzer, row.Context, row.Text)
 	p.Words -= int64(p.Lengths[at])
 	slices.Sort(r.words)
 	for _, w := range slices.Compact(r.words) {
@@ -136,7 +136,7 @@ func (s *Snapshot) InMemory(inputs []Input) (*Segment, error) {
 	if err := Build(NewImageWriter(&m), 0, s.Dimension, s.Analyzer != nil, inputs); err != nil {
 		return nil, err
 	}
-	made, err := NewSegment(Aligned(m.Bytes), "")
+	made, err := newSegment(Aligned(m.Bytes), "")
 	if err != nil {
 		return nil, errors.Join(errors.New("a segment in memory cannot be read back"), err)
 	}
@@ -156,7 +156,7 @@ func (s *Snapshot) Entries(ids []string) []sdk.Entry {
 	entries := make([]sdk.Entry, len(ids))
 	for i, id := range ids {
 		if p, r, ok := s.Find(id); ok {
-			entries[i] = p.Entry(r, true)
+			entries[i] = p.entry(r, true)
 		}
 	}
 	return entries
@@ -175,7 +175,7 @@ func (s *Snapshot) Page(ask sdk.Scan) (page sdk.Page, err error) {
 	size := 0
 	for i := range s.Parts {
 		p := &s.Parts[i]
-		wanted := p.LabelNumbers(ask.Labels)
+		wanted := p.labelNumbers(ask.Labels)
 		first := sort.Search(p.Segment.Rows, func(r int) bool { return p.Records[r].Sequence >= from })
 		for r := int32(first); r < int32(p.Segment.Rows); r++ {
 			rec := &p.Records[r]
@@ -186,7 +186,7 @@ func (s *Snapshot) Page(ask sdk.Scan) (page sdk.Page, err error) {
 				page.Next = strconv.FormatUint(rec.Sequence, 10)
 				return page, nil
 			}
-			e := p.Entry(r, ask.Texts)
+			e := p.entry(r, ask.Texts)
 			if ask.Vectors {
 				if e.Vector = p.Vector(r); !p.Sparse {
 					e.Vector = slices.Clone(e.Vector)
@@ -311,7 +311,7 @@ func (s *Snapshot) Find(id string) (*Part, int32, bool) {
 // Dot returns the product of a query and the vector of a row.
 func (s *Snapshot) Dot(k *simd.Kernel, query []float32, row int32) float32 {
 	p, r := s.At(row)
-	return p.vectors.Dot(k, query, int(r))
+	return p.vectors.dot(k, query, int(r))
 }
 
 // VerifyRest compares the checksums that opening the files leaves out.

@@ -19,8 +19,8 @@ type Vectors struct {
 // takes less time then, too.
 const sparseShare = 8
 
-// Sparse reports whether the vectors are sparse.
-func (v *Vectors) Sparse() bool { return v.Ends != nil }
+// sparse reports whether the vectors are sparse.
+func (v *Vectors) sparse() bool { return v.Ends != nil }
 
 // mostlyZero reports whether a vector is one to keep as sparse.
 func mostlyZero(x []float32) bool {
@@ -38,7 +38,7 @@ func (v *Vectors) Append(x []float32) {
 	if v.Dimension == 0 && mostlyZero(x) {
 		v.Ends = []uint64{}
 	}
-	if v.Dimension = len(x); !v.Sparse() {
+	if v.Dimension = len(x); !v.sparse() {
 		v.Dense = append(v.Dense, x...)
 		return
 	}
@@ -57,7 +57,7 @@ func appendNumbersOf(to []simd.Term, x []float32) []simd.Term {
 
 // At returns a vector: that of a dense one shares the memory, that of a sparse one is new.
 func (v *Vectors) At(i int) []float32 {
-	if !v.Sparse() {
+	if !v.sparse() {
 		return v.Dense[i*v.Dimension:][:v.Dimension:v.Dimension]
 	}
 	x := make([]float32, v.Dimension)
@@ -88,15 +88,15 @@ func (v *Vectors) NumbersAt(i int) []simd.Term {
 
 // bytes is about what a vector takes.
 func (v *Vectors) bytes(i int) int {
-	if !v.Sparse() {
+	if !v.sparse() {
 		return 4 * v.Dimension
 	}
 	return 8 + 8*len(v.NumbersAt(i))
 }
 
-// Dot returns the product of a query and a vector. The sum over a sparse vector has the order of its places.
-func (v *Vectors) Dot(k *simd.Kernel, query []float32, i int) float32 {
-	if !v.Sparse() {
+// dot returns the product of a query and a vector. The sum over a sparse vector has the order of its places.
+func (v *Vectors) dot(k *simd.Kernel, query []float32, i int) float32 {
+	if !v.sparse() {
 		return k.Dot(query, v.At(i))
 	}
 	sum := float32(0)

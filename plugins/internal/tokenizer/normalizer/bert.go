@@ -33,9 +33,9 @@ func IsSpace(r rune) bool {
 	return unicode.IsSpace(r)
 }
 
-// IsPunct reports whether r is punctuation: of ASCII every symbol, of the others only
+// isPunct reports whether r is punctuation: of ASCII every symbol, of the others only
 // what Unicode calls so, and a Canadian sign that it called so once.
-func IsPunct(r rune) bool {
+func isPunct(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r > ' ' && r < 0x7f && !('0' <= r && r <= '9') && !('a' <= r && r <= 'z') && !('A' <= r && r <= 'Z')
 	}

@@ -20,16 +20,16 @@ import (
 // bytes becomes what the shortest entry that it begins with becomes, and what follows in the
 // cluster is lost. It does not make tables.
 
-// Charsmap is a table of rewritten characters. It is read-only and safe for concurrent use.
-type Charsmap struct {
+// charsmap is a table of rewritten characters. It is read-only and safe for concurrent use.
+type charsmap struct {
 	units []uint32            // a trie as a double array, as the library Darts-clone lays it out
 	texts []byte              // what is written instead, each up to a zero byte
 	ascii [utf8.RuneSelf]bool // characters that entries begin with
 }
 
-// NewCharsmap reads the bytes of a precompiled_charsmap, which tokenizer.json writes in base64: the
+// newCharsmap reads the bytes of a precompiled_charsmap, which tokenizer.json writes in base64: the
 // size of the trie in bytes, the trie, and the texts that its values point into.
-func NewCharsmap(encoded []byte) (*Charsmap, error) {
+func newCharsmap(encoded []byte) (*charsmap, error) {
 	if len(encoded) < 4 {
 		return nil, errors.New("the precompiled_charsmap is empty or cut off")
 	}
@@ -37,7 +37,7 @@ func NewCharsmap(encoded []byte) (*Charsmap, error) {
 	if size == 0 || size%4 != 0 || int64(size) > int64(len(rest)) {
 		return nil, fmt.Errorf("the precompiled_charsmap has a trie of %d bytes in %d; the file is damaged", size, len(rest))
 	}
-	m := &Charsmap{units: make([]uint32, size/4), texts: bytes.Clone(rest[size:])}
+	m := &charsmap{units: make([]uint32, size/4), texts: bytes.Clone(rest[size:])}
 	for i := range m.units {
 		m.units[i] = binary.LittleEndian.Uint32(rest[4*i:])
 	}
@@ -51,19 +51,19 @@ func NewCharsmap(encoded []byte) (*Charsmap, error) {
 }
 
 // offset returns where the units of what follows a unit are.
-func (m *Charsmap) offset(unit uint32) uint32 {
+func (m *charsmap) offset(unit uint32) uint32 {
 	u := m.units[unit]
 	return unit ^ u>>10<<(u&(1<<9)>>6)
 }
 
 // step follows byte b from the unit at, and reports whether any entry continues with b.
-func (m *Charsmap) step(at uint32, b byte) (uint32, bool) {
+func (m *charsmap) step(at uint32, b byte) (uint32, bool) {
 	at ^= uint32(b)
 	return at, b != 0 && at < uint32(len(m.units)) && m.units[at]&(1<<31|0xff) == uint32(b)
 }
 
 // rewrite returns what is written for the shortest entry that s begins with.
-func (m *Charsmap) rewrite(s string) (string, bool) {
+func (m *charsmap) rewrite(s string) (string, bool) {
 	at := m.offset(0)
 	for i := range len(s) {
 		unit, ok := m.step(at, s[i])
@@ -87,8 +87,8 @@ func (m *Charsmap) rewrite(s string) (string, bool) {
 	return "", false
 }
 
-// Normalize returns s with its characters rewritten.
-func (m *Charsmap) Normalize(s string) string {
+// normalize returns s with its characters rewritten.
+func (m *charsmap) normalize(s string) string {
 	var b strings.Builder
 	done := 0 // the bytes of s that b has
 	put := func(at, n int) bool {

@@ -36,7 +36,7 @@ func charsmapRecorded(t testing.TB) ([]byte, [][2]string) {
 
 func TestCharsmapRecorded(t *testing.T) {
 	encoded, texts := charsmapRecorded(t)
-	m, err := NewCharsmap(encoded)
+	m, err := newCharsmap(encoded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestCharsmapRecorded(t *testing.T) {
 		t.Errorf("only %d texts", len(texts))
 	}
 	for _, text := range texts {
-		if got := m.Normalize(text[0]); got != text[1] {
+		if got := m.normalize(text[0]); got != text[1] {
 			t.Errorf("%q: got %q, want %q", text[0], got, text[1])
 		}
 	}
@@ -65,7 +65,7 @@ func TestRefused(t *testing.T) {
 		"an enormous trie": {[]byte{0xfc, 0xff, 0xff, 0xff, 1, 2, 3, 4}, "trie of 4294967292 bytes in 4"},
 		"other texts":      {append(encoded[:4+size:4+size], 0xff, 0), "not UTF-8"},
 	} {
-		if m, err := NewCharsmap(c.encoded); err == nil || !strings.Contains(err.Error(), c.want) {
+		if m, err := newCharsmap(c.encoded); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, %v; want an error with %q", name, m, err, c.want)
 		}
 	}
@@ -81,11 +81,11 @@ func FuzzNormalize(f *testing.F) {
 	f.Fuzz(func(t *testing.T, at, unit uint32, text string) {
 		damaged := bytes.Clone(encoded)
 		binary.LittleEndian.PutUint32(damaged[at%uint32(len(damaged)-3):], unit)
-		m, err := NewCharsmap(damaged)
+		m, err := newCharsmap(damaged)
 		if err != nil {
 			return
 		}
-		if got := m.Normalize(text); utf8.ValidString(text) && !utf8.ValidString(got) {
+		if got := m.normalize(text); utf8.ValidString(text) && !utf8.ValidString(got) {
 			t.Errorf("%q became %q, which is not UTF-8", text, got)
 		}
 	})

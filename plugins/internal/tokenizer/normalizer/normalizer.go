@@ -104,7 +104,7 @@ func newStep(kind string, raw json.RawMessage) (step, error) {
 	case "Precompiled":
 		return newPrecompiled(raw)
 	case "ByteLevel":
-		return ByteLevel, nil
+		return byteLevel, nil
 	}
 	return nil, errors.New("this type of normalizer is not supported")
 }

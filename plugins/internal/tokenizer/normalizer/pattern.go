@@ -23,32 +23,32 @@ const (
 	maxMatching   = 10 * time.Second
 )
 
-// GPT2 is the expression of GPT-2 (Radford et al. 2019), RoBERTa and ModernBERT.
-const GPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+// gpt2 is the expression of GPT-2 (Radford et al. 2019), RoBERTa and ModernBERT.
+const gpt2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-// Pattern matches parts of texts. It is read-only and safe for concurrent use.
-type Pattern struct {
+// pattern matches parts of texts. It is read-only and safe for concurrent use.
+type pattern struct {
 	text string // matches itself, if not empty
 	expr *regexp2.Regexp
 }
 
-// NewPattern reads a "pattern" of tokenizer.json, which is {"String": ...} or {"Regex": ...}.
-func NewPattern(raw json.RawMessage) (*Pattern, error) {
+// newPattern reads a "pattern" of tokenizer.json, which is {"String": ...} or {"Regex": ...}.
+func newPattern(raw json.RawMessage) (*pattern, error) {
 	var f struct{ String, Regex *string }
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return nil, fmt.Errorf("pattern: %w", err)
 	}
 	switch {
 	case f.Regex != nil && f.String == nil:
-		return CompilePattern(*f.Regex)
+		return compilePattern(*f.Regex)
 	case f.String != nil && f.Regex == nil && *f.String != "":
-		return &Pattern{text: *f.String}, nil
+		return &pattern{text: *f.String}, nil
 	}
 	return nil, errors.New("pattern: neither a string nor a regular expression")
 }
 
-// CompilePattern reads a regular expression.
-func CompilePattern(expression string) (*Pattern, error) {
+// compilePattern reads a regular expression.
+func compilePattern(expression string) (*pattern, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("the regular expression has %d bytes: %d are possible", len(expression), maxExpression)
 	}
@@ -56,7 +56,7 @@ func CompilePattern(expression string) (*Pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("regular expression %q is not supported: %w", expression, err)
 	}
-	return &Pattern{expr: expr}, nil
+	return &pattern{expr: expr}, nil
 }
 
 func compile(expression string) (*regexp2.Regexp, error) {
@@ -110,7 +110,7 @@ type span struct {
 }
 
 // spans returns the parts of a text that match, and those between them.
-func (p *Pattern) spans(text string) (all []span) {
+func (p *pattern) spans(text string) (all []span) {
 	at := 0
 	add := func(start, end int) {
 		if at < start {
@@ -136,7 +136,7 @@ func (p *Pattern) spans(text string) (all []span) {
 }
 
 // Replace returns a text with each match replaced.
-func (p *Pattern) Replace(text, by string) string {
+func (p *pattern) Replace(text, by string) string {
 	var b strings.Builder
 	for _, s := range p.spans(text) {
 		if s.match {

@@ -6,7 +6,7 @@ import (
 )
 
 // all are the matches of a pattern in a text.
-func all(p *Pattern, s string) (found []string) {
+func all(p *pattern, s string) (found []string) {
 	for _, part := range p.spans(s) {
 		if part.match {
 			found = append(found, s[part.start:part.end])
@@ -25,7 +25,7 @@ func TestNew(t *testing.T) {
 		{`{"Regex": "[\\S]+"}`, "a\u3000b", `["a" "b"]`},
 		{`{"Regex": "x|\\s+(?!\\S)|\\s+"}`, "  x   a ", `[" " " " "x" "  " " " " "]`},
 	} {
-		p, err := NewPattern([]byte(c.pattern))
+		p, err := newPattern([]byte(c.pattern))
 		if err != nil {
 			t.Errorf("%s: %v", c.pattern, err)
 			continue
@@ -45,7 +45,7 @@ func TestReplace(t *testing.T) {
 		{"b", "ab", "", "a"},
 		{"x", "ab", "y", "ab"},
 	} {
-		p, err := CompilePattern(c.pattern)
+		p, err := compilePattern(c.pattern)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -102,7 +102,7 @@ func newSplitStep(kind string, raw json.RawMessage, normalized bool) (splitStep,
 	case "Punctuation":
 		f := struct{ Behavior behavior }{isolated}
 		err := json.Unmarshal(raw, &f)
-		return charClass{IsPunct, f.Behavior}.split, err
+		return charClass{isPunct, f.Behavior}.split, err
 	case "Digits":
 		return newDigits(raw)
 	case "Split":
@@ -152,7 +152,7 @@ func newSplit(raw json.RawMessage) (splitStep, error) {
 	if f.Behavior == nil {
 		return nil, errors.New("it has no behavior")
 	}
-	find, err := NewPattern(f.Pattern)
+	find, err := newPattern(f.Pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func newMetaspace(raw json.RawMessage, normalized bool) (splitStep, error) {
 	case f.Scheme == "first" && normalized: // the library does so only where the normalizer keeps the first character
 		return nil, errors.New(`prepend_scheme "first" behind a normalizer is not supported`)
 	}
-	mark := Pattern{text: f.Replacement}
+	mark := pattern{text: f.Replacement}
 	return func(parts []part, of part) []part {
 		of.text = strings.ReplaceAll(of.text, " ", f.Replacement)
 		if f.Scheme != "never" && (f.Scheme == "always" || of.first) && !strings.HasPrefix(of.text, f.Replacement) {
@@ -210,7 +210,7 @@ func newByteLevel(raw json.RawMessage) (splitStep, error) {
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return nil, err
 	}
-	words, err := CompilePattern(GPT2)
+	words, err := compilePattern(gpt2)
 	return func(parts []part, of part) []part {
 		if f.Prefix && !strings.HasPrefix(of.text, " ") {
 			of.text = " " + of.text
@@ -220,7 +220,7 @@ func newByteLevel(raw json.RawMessage) (splitStep, error) {
 			parts = isolated.cut(parts[:before], of, words.spans(of.text))
 		}
 		for i := before; i < len(parts); i++ {
-			parts[i].text = ByteLevel(parts[i].text)
+			parts[i].text = byteLevel(parts[i].text)
 		}
 		return parts
 	}, err
@@ -231,7 +231,7 @@ func bertSplit(parts []part, of part) []part {
 	start := 0
 	for i, r := range of.text {
 		space := IsSpace(r)
-		if !space && !IsPunct(r) {
+		if !space && !isPunct(r) {
 			continue
 		}
 		parts = append(parts, part{of.text[start:i], of.first && start == 0})

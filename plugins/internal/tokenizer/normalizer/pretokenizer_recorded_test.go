@@ -57,7 +57,7 @@ func TestPretokenizerRecorded(t *testing.T) {
 // TestPretokenizerCharacters compares the classes of every character that Go's tables know.
 func TestPretokenizerCharacters(t *testing.T) {
 	matches := func(expression string) func(rune) bool {
-		p, err := CompilePattern(expression)
+		p, err := compilePattern(expression)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestPretokenizerCharacters(t *testing.T) {
 		}
 	}
 	r := pretokenizerReadRecorded(t)
-	in := map[string]func(rune) bool{"Digits": unicode.IsNumber, "WhitespaceSplit": IsSpace, "Punctuation": IsPunct, "Whitespace": IsWord}
+	in := map[string]func(rune) bool{"Digits": unicode.IsNumber, "WhitespaceSplit": IsSpace, "Punctuation": isPunct, "Whitespace": IsWord}
 	for _, expression := range []string{`\p{L}`, `\p{N}`, `\s`, `\p{M}`, `\p{P}`, `\p{Lu}`} {
 		in[expression] = matches(expression)
 	}

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/text/unicode/rangetable"
 )
 
-// ByteLevel returns text with each byte as the character that byte-level vocabularies
+// byteLevel returns text with each byte as the character that byte-level vocabularies
 // write for it (Radford et al. 2019).
-func ByteLevel(text string) string {
+func byteLevel(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/2)
 	for i := range len(text) {
@@ -99,11 +99,11 @@ func newPrecompiled(raw json.RawMessage) (step, error) {
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return nil, err
 	}
-	table, err := NewCharsmap(f.Table)
+	table, err := newCharsmap(f.Table)
 	if err != nil {
 		return nil, err
 	}
-	return table.Normalize, nil
+	return table.normalize, nil
 }
 
 // newStrip reads what drops white space at the ends of a text.
@@ -146,6 +146,6 @@ func newReplace(raw json.RawMessage) (step, error) {
 	if len(f.Content) > maxString {
 		return nil, fmt.Errorf("the content is longer than %d bytes", maxString)
 	}
-	find, err := NewPattern(f.Pattern)
+	find, err := newPattern(f.Pattern)
 	return func(text string) string { return find.Replace(text, f.Content) }, err
 }

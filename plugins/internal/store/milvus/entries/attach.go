@@ -45,7 +45,7 @@ func Attach(ctx context.Context, server *table.Server, a Arguments, params map[s
 	c := &Collection{server: server, arguments: a, params: params, log: log, Schema: d, Mapping: &Mapping{}}
 	c.rows = func() table.Rows {
 		return table.Rows{
-			Collection: c.Name, Partitions: a.Partitions, Key: c.Key.GetName(), WholeKeys: Place{Field: c.Key}.Is(Whole...), Default: true,
+			Collection: c.Name, Partitions: a.Partitions, Key: c.Key.GetName(), WholeKeys: Place{Field: c.Key}.Is(whole...), Default: true,
 			Call: func(ctx context.Context, what string, do table.Call) error {
 				return c.explainError(server.Call(ctx, what, do))
 			},
@@ -54,7 +54,7 @@ func Attach(ctx context.Context, server *table.Server, a Arguments, params map[s
 	if d.Indexes, err = c.rows().Indexes(ctx); err != nil {
 		return nil, err
 	}
-	if c.Mapping, err = NewMapping(d, a.Fields); err != nil {
+	if c.Mapping, err = newMapping(d, a.Fields); err != nil {
 		return nil, err
 	}
 	if err := c.checkPartitions(ctx); err != nil {
@@ -67,11 +67,11 @@ func Attach(ctx context.Context, server *table.Server, a Arguments, params map[s
 	if err != nil {
 		return nil, err
 	}
-	if err := c.FindParts(d, a.Fields, first); err != nil {
+	if err := c.findParts(d, a.Fields, first); err != nil {
 		return nil, err
 	}
 	if c.dimension, err = strconv.Atoi(table.Param(c.Vector.GetTypeParams(), "dim")); err != nil {
-		return nil, Wrong("collection", "the server gives field %s no dimension: %w", c.Vector.GetName(), err)
+		return nil, wrong("collection", "the server gives field %s no dimension: %w", c.Vector.GetName(), err)
 	}
 	c.entries, err = c.rows().Count(ctx, "")
 	return c, err
@@ -112,11 +112,11 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 		return err
 	})
 	if status.Code(err) == codes.Unimplemented {
-		return Wrong("partitions", "the server has no partitions")
+		return wrong("partitions", "the server has no partitions")
 	}
 	for _, name := range c.arguments.Partitions {
 		if err == nil && !slices.Contains(names, name) {
-			return Wrong("partitions", "collection %q has no partition %q; it has %s", c.Name, name, List(names))
+			return wrong("partitions", "collection %q has no partition %q; it has %s", c.Name, name, list(names))
 		}
 	}
 	return err
@@ -139,7 +139,7 @@ func (c *Collection) load(ctx context.Context) error {
 			return nil
 		case state == commonpb.LoadState_LoadStateLoading:
 		case !c.arguments.Load:
-			return Wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.Name)
+			return wrong("load", "collection %q is not in the server's memory: its owner has to load it, or the file says load = true", c.Name)
 		default:
 			c.log.Info("waiting until the server has loaded the collection into its memory", "collection", c.Name)
 			err := c.server.Call(ctx, "load collection "+c.Name, func(ctx context.Context, s *client.GrpcClient, _ int) error {
@@ -174,7 +174,7 @@ func describe(ctx context.Context, server *table.Server, a Arguments) (*Schema, 
 	d.IsAlias = slices.Contains(reply.GetAliases(), d.Name)
 	isDynamic := func(f *schemapb.FieldSchema) bool { return f.GetIsDynamic() }
 	if schema.GetEnableDynamicField() && !slices.ContainsFunc(d.Fields, isDynamic) {
-		d.Fields = append(d.Fields, &schemapb.FieldSchema{Name: DynamicField, DataType: schemapb.DataType_JSON, IsDynamic: true})
+		d.Fields = append(d.Fields, &schemapb.FieldSchema{Name: dynamicField, DataType: schemapb.DataType_JSON, IsDynamic: true})
 	}
 	identify(d, reply)
 	return d, nil
@@ -195,9 +195,9 @@ func noCollection(ctx context.Context, server *table.Server, name string) error 
 	names, _ := server.Collections(ctx)
 	there := "the server shows none; look at address and database"
 	if slices.Sort(names); len(names) > 0 {
-		there = "the server has " + List(names)
+		there = "the server has " + list(names)
 	}
-	return Wrong("collection", "there is no collection %q and no alias of that name: %s", name, there)
+	return wrong("collection", "there is no collection %q and no alias of that name: %s", name, there)
 }
 
 // explainError says what a failure of a call means for an attached collection.

@@ -27,9 +27,9 @@ func Own(t *table.Table) (*Collection, error) {
 		table.FieldVector: {"index_type": t.IndexType, "metric_type": table.MetricIP}, table.FieldBM25: {"metric_type": table.MetricBM25},
 	}}
 	fields := Fields{ID: table.FieldID, Vector: table.FieldVector, Text: table.FieldText, Label: table.FieldLabel, Context: table.FieldContext, Meta: []string{table.FieldMeta}}
-	m, err := NewMapping(d, fields)
+	m, err := newMapping(d, fields)
 	if err == nil {
-		err = m.FindParts(d, fields, nil)
+		err = m.findParts(d, fields, nil)
 	}
 	if err != nil {
 		return nil, err

@@ -70,8 +70,8 @@ func (l leg) hit(q *query, r table.Scored) (hit, bool) {
 
 // unscored makes a hit that has no scores yet.
 func (l leg) unscored(q *query, r *table.ReplyRow) (hit, bool) {
-	h := hit{Entry: l.Entry(r, false), key: l.KeyOf(r), scores: [2]float32{sdk.Unscored, sdk.Unscored}}
-	return h, h.ID != "" && (q.filter == nil || q.filter.Match(h.ID, h.Label, l.ReadMeta(r)))
+	h := hit{Entry: l.entry(r, false), key: l.keyOf(r), scores: [2]float32{sdk.Unscored, sdk.Unscored}}
+	return h, h.ID != "" && (q.filter == nil || q.filter.Match(h.ID, h.Label, l.readMeta(r)))
 }
 
 // canMatch reports whether a query has what the leg searches by.
@@ -130,7 +130,7 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 func (l leg) ask(ctx context.Context, queries []*query, expr string, limit int) ([][]table.Scored, error) {
 	// A filter that the server cannot check gives the same expression as none.
 	filtered := slices.ContainsFunc(queries, func(q *query) bool { return q.filter != nil })
-	r := table.SearchRequest{Field: l.field, Metric: l.scores.metric, Expr: expr, Fields: l.Outputs(false, filtered, !l.scores.exact), Limit: limit, Params: map[string]any{}}
+	r := table.SearchRequest{Field: l.field, Metric: l.scores.metric, Expr: expr, Fields: l.outputs(false, filtered, !l.scores.exact), Limit: limit, Params: map[string]any{}}
 	if l.kind == lexical {
 		r.Metric, r.Queries = table.MetricBM25, &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_VarChar}
 		for _, q := range queries {
@@ -209,7 +209,7 @@ func (l leg) exhausted(ctx context.Context, q *query) error {
 		best, some = l.best(best), nil
 		return err
 	}
-	err := l.rows().Walk(ctx, nil, q.condition.Expr, l.Outputs(false, true, false), false, func(r *table.ReplyRow) (bool, error) {
+	err := l.rows().Walk(ctx, nil, q.condition.Expr, l.outputs(false, true, false), false, func(r *table.ReplyRow) (bool, error) {
 		if h, ok := l.unscored(q, r); ok {
 			some = append(some, h)
 		}

@@ -51,8 +51,8 @@ type Mapping struct {
 	Notes                []string
 }
 
-// Wrong is about an argument of the file.
-func Wrong(argument, format string, args ...any) error {
+// wrong is about an argument of the file.
+func wrong(argument, format string, args ...any) error {
 	name, path, _ := strings.Cut(argument, ".")
 	e := &sdk.ArgumentError{Argument: name, Err: fmt.Errorf(format, args...)}
 	if path != "" {
@@ -61,8 +61,8 @@ func Wrong(argument, format string, args ...any) error {
 	return sdk.Invalid(e)
 }
 
-// List writes the first names of a list.
-func List(names []string) string {
+// list writes the first names of a list.
+func list(names []string) string {
 	const most = 20
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
@@ -91,14 +91,14 @@ var (
 
 // Types of fields.
 var (
-	Whole   = []schemapb.DataType{schemapb.DataType_Int64, schemapb.DataType_Int32, schemapb.DataType_Int16, schemapb.DataType_Int8}
-	Scalars = slices.Concat(texts, Whole, []schemapb.DataType{schemapb.DataType_Float, schemapb.DataType_Double, schemapb.DataType_Bool})
+	whole   = []schemapb.DataType{schemapb.DataType_Int64, schemapb.DataType_Int32, schemapb.DataType_Int16, schemapb.DataType_Int8}
+	scalars = slices.Concat(texts, whole, []schemapb.DataType{schemapb.DataType_Float, schemapb.DataType_Double, schemapb.DataType_Bool})
 
 	texts = []schemapb.DataType{schemapb.DataType_VarChar, schemapb.DataType_String, schemapb.DataType_Text}
 )
 
-// NewMapping finds the fields that the schema shows: id, vector and words.
-func NewMapping(d *Schema, given Fields) (*Mapping, error) {
+// newMapping finds the fields that the schema shows: id, vector and words.
+func newMapping(d *Schema, given Fields) (*Mapping, error) {
 	m := &Mapping{}
 	for _, find := range []func(*Schema, Fields) error{m.findID, m.findVector, m.findWords} {
 		if err := find(d, given); err != nil {
@@ -108,8 +108,8 @@ func NewMapping(d *Schema, given Fields) (*Mapping, error) {
 	return m, nil
 }
 
-// FindParts finds the others. The first rows show what members there are.
-func (m *Mapping) FindParts(d *Schema, given Fields, first []*table.ReplyRow) error {
+// findParts finds the others. The first rows show what members there are.
+func (m *Mapping) findParts(d *Schema, given Fields, first []*table.ReplyRow) error {
 	for _, part := range []struct {
 		name, given string
 		usual       []string
@@ -117,7 +117,7 @@ func (m *Mapping) FindParts(d *Schema, given Fields, first []*table.ReplyRow) er
 		to          **Place
 	}{
 		{"text", given.Text, textNames, texts, &m.text},
-		{"label", given.Label, labelNames, slices.Concat(texts, Whole), &m.Label},
+		{"label", given.Label, labelNames, slices.Concat(texts, whole), &m.Label},
 		{"context", given.Context, contextNames, texts, &m.context},
 	} {
 		p, why, err := m.findPart(d, part.name, part.given, part.usual, part.types, first)
@@ -129,7 +129,7 @@ func (m *Mapping) FindParts(d *Schema, given Fields, first []*table.ReplyRow) er
 		}
 	}
 	if m.text == nil && m.Label == nil {
-		return Wrong("fields.text", "no field of collection %q has a usual name for texts; name it: fields { text = \"...\" }. It has %s", d.Name, d.names())
+		return wrong("fields.text", "no field of collection %q has a usual name for texts; name it: fields { text = \"...\" }. It has %s", d.Name, d.names())
 	}
 	if err := m.findMeta(d, given.Meta); err != nil {
 		return err
@@ -172,8 +172,8 @@ func (m *Mapping) findID(d *Schema, given Fields) error {
 	switch {
 	case err != nil:
 		return err
-	case !p.Is(texts...) && !p.Is(Whole...):
-		return Wrong("fields.id", "%s cannot tell rows apart: an id is a field of strings or of whole numbers", given.ID)
+	case !p.Is(texts...) && !p.Is(whole...):
+		return wrong("fields.id", "%s cannot tell rows apart: an id is a field of strings or of whole numbers", given.ID)
 	}
 	m.ID = p
 	m.add("id", given.ID, named)
@@ -188,7 +188,7 @@ func (m *Mapping) findPart(d *Schema, part, given string, usual []string, types 
 	if given != "" {
 		p, err := d.find("fields."+part, given)
 		if err == nil && len(p.path) == 0 && !p.Is(types...) {
-			err = Wrong("fields."+part, "field %s is of type %v, which is no %s", given, p.Field.GetDataType(), part)
+			err = wrong("fields."+part, "field %s is of type %v, which is no %s", given, p.Field.GetDataType(), part)
 		}
 		if err == nil && len(p.path) > 0 && len(first) > 0 && !slices.ContainsFunc(first, func(r *table.ReplyRow) bool { return textOf(p.value(r)) != "" }) {
 			m.note("None of the first %d rows has %s, which the file names for the %s.", len(first), given, part)
@@ -260,7 +260,7 @@ func (d *Schema) find(argument, text string) (Place, error) {
 	if parts := memberPattern.FindStringSubmatch(text); parts != nil {
 		f := d.field(parts[1])
 		if f != nil && f.GetDataType() != schemapb.DataType_JSON {
-			return Place{}, Wrong(argument, "%s: field %s is of type %v, and only JSON has members", text, f.GetName(), f.GetDataType())
+			return Place{}, wrong(argument, "%s: field %s is of type %v, and only JSON has members", text, f.GetName(), f.GetDataType())
 		}
 		var path []string
 		var err error
@@ -272,10 +272,10 @@ func (d *Schema) find(argument, text string) (Place, error) {
 		if f != nil && err == nil {
 			return Place{f, path}, nil
 		}
-	} else if f := d.field(DynamicField); f != nil {
+	} else if f := d.field(dynamicField); f != nil {
 		return Place{f, []string{text}}, nil
 	}
-	return Place{}, Wrong(argument, "collection %q has no field %q; it has %s", d.Name, text, d.names())
+	return Place{}, wrong(argument, "collection %q has no field %q; it has %s", d.Name, text, d.names())
 }
 
 // String writes a place as people do.
@@ -320,8 +320,8 @@ func (p Place) value(r *table.ReplyRow) any {
 	return v
 }
 
-// DynamicField is the name of the field that holds what no field was declared for.
-const DynamicField = "$meta"
+// dynamicField is the name of the field that holds what no field was declared for.
+const dynamicField = "$meta"
 
 // Schema is what a server says of a collection.
 type Schema struct {
@@ -362,5 +362,5 @@ func (d *Schema) names() string {
 	for _, f := range d.Fields {
 		names = append(names, fmt.Sprintf("%s (%v)", f.GetName(), f.GetDataType()))
 	}
-	return List(names)
+	return list(names)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Outputs are the names of the fields to ask for. The key is always among them:
+// outputs are the names of the fields to ask for. The key is always among them:
 // asked for nothing, some servers return everything.
-func (m *Mapping) Outputs(withTexts, withMeta, withVector bool) []string {
+func (m *Mapping) outputs(withTexts, withMeta, withVector bool) []string {
 	places := []*Place{{Field: m.Key}, &m.ID, m.Label}
 	if withTexts {
 		places = append(places, m.text, m.context)
@@ -39,14 +39,14 @@ func (m *Mapping) Outputs(withTexts, withMeta, withVector bool) []string {
 	return names
 }
 
-// KeyOf is the primary key of a row, as text.
-func (m *Mapping) KeyOf(r *table.ReplyRow) string { return textOf(r.Value(m.Key.GetName())) }
+// keyOf is the primary key of a row, as text.
+func (m *Mapping) keyOf(r *table.ReplyRow) string { return textOf(r.Value(m.Key.GetName())) }
 
-// IDOf is the id of an entry; empty: the row has none, and is no entry.
-func (m *Mapping) IDOf(r *table.ReplyRow) string { return textOf(m.ID.value(r)) }
+// idOf is the id of an entry; empty: the row has none, and is no entry.
+func (m *Mapping) idOf(r *table.ReplyRow) string { return textOf(m.ID.value(r)) }
 
-// LabelOf is the label of an entry; empty: it has none.
-func (m *Mapping) LabelOf(r *table.ReplyRow) string { return m.part(m.Label, r) }
+// labelOf is the label of an entry; empty: it has none.
+func (m *Mapping) labelOf(r *table.ReplyRow) string { return m.part(m.Label, r) }
 
 func (m *Mapping) part(p *Place, r *table.ReplyRow) string {
 	if p == nil {
@@ -55,14 +55,14 @@ func (m *Mapping) part(p *Place, r *table.ReplyRow) string {
 	return textOf(p.value(r))
 }
 
-// Entry makes an entry of a row.
-func (m *Mapping) Entry(r *table.ReplyRow, withTexts bool) sdk.Entry {
-	e := sdk.Entry{ID: m.IDOf(r), Label: m.LabelOf(r)}
+// entry makes an entry of a row.
+func (m *Mapping) entry(r *table.ReplyRow, withTexts bool) sdk.Entry {
+	e := sdk.Entry{ID: m.idOf(r), Label: m.labelOf(r)}
 	if hash, _ := r.Value(table.FieldHash).(string); m.own && hash != "" {
 		e.Hash, _ = hex.DecodeString(hash) // the engine writes an entry anew whose hash is damaged
 	}
 	if withTexts {
-		e.Text, e.Context, e.Meta = m.part(m.text, r), m.part(m.context, r), m.ReadMeta(r)
+		e.Text, e.Context, e.Meta = m.part(m.text, r), m.part(m.context, r), m.readMeta(r)
 	}
 	return e
 }
@@ -77,10 +77,10 @@ func (m *Mapping) findMeta(d *Schema, given []string) error {
 		case err != nil:
 			return err
 		case p.Is(schemapb.DataType_JSON):
-		case len(p.path) == 0 && !p.Is(Scalars...):
-			return Wrong("fields.meta", "field %s is of type %v, which has no place in metadata: only strings, numbers and bools have", text, p.Field.GetDataType())
+		case len(p.path) == 0 && !p.Is(scalars...):
+			return wrong("fields.meta", "field %s is of type %v, which has no place in metadata: only strings, numbers and bools have", text, p.Field.GetDataType())
 		case keys[p.key()] != "":
-			return Wrong("fields.meta", "%s and %s would both be metadata %q", keys[p.key()], text, p.key())
+			return wrong("fields.meta", "%s and %s would both be metadata %q", keys[p.key()], text, p.key())
 		default:
 			keys[p.key()] = text
 		}
@@ -88,7 +88,7 @@ func (m *Mapping) findMeta(d *Schema, given []string) error {
 	}
 	if given == nil {
 		why = "all other scalar fields and members"
-		for _, types := range [][]schemapb.DataType{Scalars, {schemapb.DataType_JSON}} {
+		for _, types := range [][]schemapb.DataType{scalars, {schemapb.DataType_JSON}} {
 			for _, f := range d.Fields {
 				if p := (Place{Field: f}); p.Is(types...) && !m.uses(f) {
 					m.meta = append(m.meta, p)
@@ -101,14 +101,14 @@ func (m *Mapping) findMeta(d *Schema, given []string) error {
 		names = append(names, p.String())
 	}
 	if len(names) > 0 {
-		m.add("meta", List(names), why)
+		m.add("meta", list(names), why)
 	}
 	return nil
 }
 
-// ReadMeta makes the metadata of a row; nil: none. Of two places with one key the first
+// readMeta makes the metadata of a row; nil: none. Of two places with one key the first
 // with a value counts.
-func (m *Mapping) ReadMeta(r *table.ReplyRow) sdk.Meta {
+func (m *Mapping) readMeta(r *table.ReplyRow) sdk.Meta {
 	meta := sdk.Meta{}
 	for _, from := range m.meta {
 		values, members := map[string]any{from.key(): from.value(r)}, from.Is(schemapb.DataType_JSON)
@@ -156,32 +156,32 @@ func (m *Mapping) findVector(d *Schema, given Fields) error {
 	}
 	switch f := d.field(given.Vector); {
 	case given.Vector != "" && f == nil:
-		return Wrong("fields.vector", "collection %q has no field %q; it has %s", d.Name, given.Vector, d.names())
+		return wrong("fields.vector", "collection %q has no field %q; it has %s", d.Name, given.Vector, d.names())
 	case given.Vector != "" && !slices.Contains(names, given.Vector):
-		return Wrong("fields.vector", "field %s is of type %v: it takes a FloatVector to compare with an embedder's vectors", given.Vector, f.GetDataType())
+		return wrong("fields.vector", "field %s is of type %v: it takes a FloatVector to compare with an embedder's vectors", given.Vector, f.GetDataType())
 	case given.Vector != "":
 		m.Vector = f
 		m.add("vector", given.Vector, named)
 	case len(names) == 0:
-		return Wrong("collection", "collection %q has no field of vectors of floats to compare with an embedder's; it has %s", d.Name, d.names())
+		return wrong("collection", "collection %q has no field of vectors of floats to compare with an embedder's; it has %s", d.Name, d.names())
 	case len(names) > 1:
-		return Wrong("fields.vector", "collection %q has several fields of vectors: %s. Name the one that the embedder of this file made: fields { vector = %q }", d.Name, List(names), names[0])
+		return wrong("fields.vector", "collection %q has several fields of vectors: %s. Name the one that the embedder of this file made: fields { vector = %q }", d.Name, list(names), names[0])
 	default:
 		m.Vector = d.field(names[0])
 		m.add("vector", names[0], "the only field of vectors")
 	}
-	switch metric := m.Metric(d); metric {
+	switch metric := m.metric(d); metric {
 	case table.MetricCosine, table.MetricIP, table.MetricL2:
 		return nil
 	case "":
-		return Wrong("collection", "field %s of collection %q has no index, without which the server cannot search it: its owner has to make one, best with the metric COSINE", m.Vector.GetName(), d.Name)
+		return wrong("collection", "field %s of collection %q has no index, without which the server cannot search it: its owner has to make one, best with the metric COSINE", m.Vector.GetName(), d.Name)
 	default:
-		return Wrong("collection", "field %s of collection %q is measured by %s; racflow reads COSINE, IP and L2", m.Vector.GetName(), d.Name, metric)
+		return wrong("collection", "field %s of collection %q is measured by %s; racflow reads COSINE, IP and L2", m.Vector.GetName(), d.Name, metric)
 	}
 }
 
-// Metric is what the index of the vectors measures by; empty: there is none.
-func (m *Mapping) Metric(d *Schema) string {
+// metric is what the index of the vectors measures by; empty: there is none.
+func (m *Mapping) metric(d *Schema) string {
 	return strings.ToUpper(d.Indexes[m.Vector.GetName()]["metric_type"])
 }
 
@@ -200,7 +200,7 @@ func (m *Mapping) findWords(d *Schema, given Fields) error {
 		m.Words = given.Sparse
 		m.add("sparse", m.Words, named)
 	case given.Sparse != "" && d.field(given.Sparse).GetDataType() != schemapb.DataType_SparseFloatVector:
-		return Wrong("fields.sparse", "%s is no sparse field of collection %q; it has %s", given.Sparse, d.Name, d.names())
+		return wrong("fields.sparse", "%s is no sparse field of collection %q; it has %s", given.Sparse, d.Name, d.names())
 	case given.Sparse == "" && len(made) > 0:
 		m.Words = made[0]
 		m.add("sparse", m.Words, "filled by a BM25 function of the server")
@@ -227,12 +227,12 @@ func (m *Mapping) explain(d *Schema) {
 	var left []string
 	for _, f := range d.Fields {
 		p := Place{Field: f}
-		if !p.Is(Scalars...) && !p.Is(schemapb.DataType_JSON) && f != m.Vector && f.GetDataType() != schemapb.DataType_SparseFloatVector {
+		if !p.Is(scalars...) && !p.Is(schemapb.DataType_JSON) && f != m.Vector && f.GetDataType() != schemapb.DataType_SparseFloatVector {
 			left = append(left, fmt.Sprintf("%s (%v)", f.GetName(), f.GetDataType()))
 		}
 	}
 	if len(left) > 0 {
-		m.note("Left out, for their types: %s.", List(left))
+		m.note("Left out, for their types: %s.", list(left))
 	}
 	if d.IsAlias {
 		m.note("The server does not say which collection the alias %s leads to: after a swap, searches reach the other one at once.", d.Name)

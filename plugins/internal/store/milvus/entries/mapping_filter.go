@@ -10,8 +10,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Condition translates a filter of entries into one of rows.
-func (m *Mapping) Condition(f *sdk.Filter) table.Condition {
+// condition translates a filter of entries into one of rows.
+func (m *Mapping) condition(f *sdk.Filter) table.Condition {
 	return table.Translate(f, func(f *sdk.Filter) table.Condition {
 		switch {
 		case f.Field == sdk.FieldID:
@@ -35,7 +35,7 @@ func compareText(p Place, f *sdk.Filter) table.Condition {
 	switch isMember := len(p.path) > 0; {
 	case (p.Field.GetNullable() || isMember) && f.Match("", "", nil), isMember && slices.ContainsFunc(f.Values, isScalar):
 		return table.Condition{}
-	case p.Is(Whole...):
+	case p.Is(whole...):
 		return table.Compare(table.Operand{Name: p.Field.GetName(), Kind: table.WholeIDs}, f)
 	}
 	return p.compare(f)
@@ -66,7 +66,7 @@ func (p Place) compare(f *sdk.Filter) table.Condition {
 	case len(p.path) > 0:
 		return table.CompareMember(p.Field.GetName(), p.path, f)
 	case p.Is(texts...):
-	case p.Is(Whole...):
+	case p.Is(whole...):
 		kind = table.Whole
 	case p.Is(schemapb.DataType_Double):
 		kind = table.Double

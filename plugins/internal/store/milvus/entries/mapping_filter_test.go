@@ -24,9 +24,9 @@ func testDescription() *Schema {
 
 func testMapping(t *testing.T, d *Schema, given Fields, first ...*table.ReplyRow) *Mapping {
 	t.Helper()
-	m, err := NewMapping(d, given)
+	m, err := newMapping(d, given)
 	if err == nil {
-		err = m.FindParts(d, given, first)
+		err = m.findParts(d, given, first)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestCondition(t *testing.T) {
 		if err := test.filter.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		c := test.m.Condition(&test.filter)
+		c := test.m.condition(&test.filter)
 		got := c.Expr
 		switch {
 		case c.None:

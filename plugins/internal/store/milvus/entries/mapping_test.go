@@ -23,7 +23,7 @@ func jsonRow(field, text string) *table.ReplyRow {
 
 func TestPlaces(t *testing.T) {
 	d := testDescription()
-	d.Fields = append(d.Fields, &schemapb.FieldSchema{Name: DynamicField, DataType: schemapb.DataType_JSON, IsDynamic: true})
+	d.Fields = append(d.Fields, &schemapb.FieldSchema{Name: dynamicField, DataType: schemapb.DataType_JSON, IsDynamic: true})
 	for text, want := range map[string]struct {
 		field, key string
 		path       []string
@@ -32,10 +32,10 @@ func TestPlaces(t *testing.T) {
 		"origin":                     {"origin", "origin", nil},
 		`origin["team"]`:             {"origin", "team", []string{"team"}},
 		`origin["a"]["b \" ü"]`:      {"origin", `b " ü`, []string{"a", `b " ü`}},
-		"color":                      {DynamicField, "color", []string{"color"}},
-		`$meta["origin"]["team"]`:    {DynamicField, "team", []string{"origin", "team"}},
-		"metadata.with.dots":         {DynamicField, "metadata.with.dots", []string{"metadata.with.dots"}},
-		`a name with [no] quotes[0]`: {DynamicField, `a name with [no] quotes[0]`, []string{`a name with [no] quotes[0]`}},
+		"color":                      {dynamicField, "color", []string{"color"}},
+		`$meta["origin"]["team"]`:    {dynamicField, "team", []string{"origin", "team"}},
+		"metadata.with.dots":         {dynamicField, "metadata.with.dots", []string{"metadata.with.dots"}},
+		`a name with [no] quotes[0]`: {dynamicField, `a name with [no] quotes[0]`, []string{`a name with [no] quotes[0]`}},
 	} {
 		p, err := d.find("fields.text", text)
 		if err != nil || p.Field.GetName() != want.field || !slices.Equal(p.path, want.path) || p.key() != want.key || p.String() != text {
@@ -53,13 +53,13 @@ func TestPlaces(t *testing.T) {
 func TestParts(t *testing.T) {
 	d := testDescription()
 	d.Fields = slices.DeleteFunc(d.Fields, func(f *schemapb.FieldSchema) bool { return f.GetName() == "text" || f.GetName() == "label" })
-	d.Fields = append(d.Fields, &schemapb.FieldSchema{Name: DynamicField, DataType: schemapb.DataType_JSON, IsDynamic: true})
-	first := jsonRow(DynamicField, `{"page_content": "a", "intent": 7, "title": null, "lang": "xx", "size": 5, "_own": "x", "list": [1]}`)
+	d.Fields = append(d.Fields, &schemapb.FieldSchema{Name: dynamicField, DataType: schemapb.DataType_JSON, IsDynamic: true})
+	first := jsonRow(dynamicField, `{"page_content": "a", "intent": 7, "title": null, "lang": "xx", "size": 5, "_own": "x", "list": [1]}`)
 	m := testMapping(t, d, Fields{}, first)
 	if m.text.String() != "page_content" || m.Label.String() != "intent" || m.context != nil || m.ID.String() != "number" {
 		t.Errorf("found %+v", m.Found)
 	}
-	e := m.Entry(first, true)
+	e := m.entry(first, true)
 	if diff := cmp.Diff(sdk.Entry{Text: "a", Label: "7", Meta: sdk.Meta{"lang": "xx", "size": 5.0}}, e); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -70,7 +70,7 @@ func TestParts(t *testing.T) {
 	if m.text.String() != "lang" || m.Label.String() != "label" || len(m.meta) != 2 || len(m.Notes) != 3 {
 		t.Errorf("found %+v, notes %q", m.Found, m.Notes)
 	}
-	if _, err := NewMapping(testDescription(), Fields{ID: "rate"}); sdk.CodeOf(err) != sdk.CodeInvalid {
+	if _, err := newMapping(testDescription(), Fields{ID: "rate"}); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("a float as id gives %v", err)
 	}
 	if err := testMapping(t, testDescription(), Fields{}).findMeta(testDescription(), []string{"year", `origin["year"]`}); sdk.CodeOf(err) != sdk.CodeInvalid {

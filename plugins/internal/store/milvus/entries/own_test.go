@@ -76,7 +76,7 @@ func TestTranslate(t *testing.T) {
 		if err := test.filter.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		c := own(t).Condition(&test.filter)
+		c := own(t).condition(&test.filter)
 		got := c.Expr
 		switch {
 		case c.None:
@@ -88,7 +88,7 @@ func TestTranslate(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
-	if c := own(t).Condition(nil); c != (table.Condition{}) {
+	if c := own(t).condition(nil); c != (table.Condition{}) {
 		t.Errorf("no filter: %+v", c)
 	}
 }
@@ -101,7 +101,7 @@ func TestLongChains(t *testing.T) {
 		parts = append(parts, compare(sdk.FilterGreater, sdk.FieldID, "", "m"))
 	}
 	f := combine(sdk.FilterOr, parts...)
-	c := own(t).Condition(&f)
+	c := own(t).condition(&f)
 	depth, deepest := 0, 0
 	for _, r := range c.Expr {
 		switch r {
@@ -119,7 +119,7 @@ func TestLongChains(t *testing.T) {
 		parts = append(parts, parts...)
 	}
 	f = combine(sdk.FilterOr, parts[:100_000]...)
-	if c := own(t).Condition(&f); c != (table.Condition{}) {
+	if c := own(t).condition(&f); c != (table.Condition{}) {
 		t.Errorf("an expression of %d bytes is sent", len(c.Expr))
 	}
 }

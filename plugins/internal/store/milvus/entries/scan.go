@@ -28,16 +28,16 @@ func (c *Collection) Get(ctx context.Context, ids []string) ([]sdk.Entry, error)
 				names[i] = table.RowKey(id)
 			}
 		}
-		expr, n := table.OneOf(field.GetName(), Place{Field: field}.Is(Whole...), names)
+		expr, n := table.OneOf(field.GetName(), Place{Field: field}.Is(whole...), names)
 		if n == 0 {
 			continue
 		}
-		rows, _, err := c.rows().Query(ctx, expr, c.Outputs(true, true, false), table.MaxRows)
+		rows, _, err := c.rows().Query(ctx, expr, c.outputs(true, true, false), table.MaxRows)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range rows {
-			e := c.Entry(r, true)
+			e := c.entry(r, true)
 			for _, i := range at[e.ID] {
 				entries[i] = e
 			}
@@ -62,14 +62,14 @@ func (c *Collection) Scan(ctx context.Context, scan sdk.Scan) (page sdk.Page, er
 			filter.Values = append(filter.Values, label)
 		}
 	}
-	condition := c.Condition(filter)
+	condition := c.condition(filter)
 	if condition.None {
 		return sdk.Page{}, nil
 	}
 	size, last := 0, "" // of the page, in bytes, and its last key
-	fields := c.Outputs(scan.Texts, false, scan.Vectors)
+	fields := c.outputs(scan.Texts, false, scan.Vectors)
 	err = c.rows().Walk(ctx, after, condition.Expr, fields, scan.Vectors, func(r *table.ReplyRow) (bool, error) {
-		e := c.Entry(r, scan.Texts)
+		e := c.entry(r, scan.Texts)
 		if e.ID == "" || filter != nil && !filter.Match(e.ID, e.Label, nil) {
 			return true, nil
 		}
@@ -80,7 +80,7 @@ func (c *Collection) Scan(ctx context.Context, scan sdk.Scan) (page sdk.Page, er
 		if scan.Vectors {
 			e.Vector = c.vectorOf(r)
 		}
-		last = c.KeyOf(r)
+		last = c.keyOf(r)
 		size += len(e.ID) + len(e.Text) + len(e.Label) + len(e.Context) + 4*len(e.Vector) + sizeOf(e.Meta)
 		page.Entries = append(page.Entries, e)
 		return true, nil
@@ -93,7 +93,7 @@ func (c *Collection) position(after string) (any, error) {
 	switch number, ok := table.WholeNumber(after); {
 	case after == "":
 		return nil, nil
-	case !(Place{Field: c.Key}).Is(Whole...):
+	case !(Place{Field: c.Key}).Is(whole...):
 		return after, nil
 	case ok:
 		return number, nil

@@ -15,7 +15,7 @@ type scores struct {
 
 // scores are those of searches in vectors of this mean norm; 0: of norm 1, or not known.
 func (c *Collection) scores(norm float64) scores {
-	metric := c.Metric(c.Schema)
+	metric := c.metric(c.Schema)
 	return scores{metric: metric, exact: metric == table.MetricCosine || c.arguments.Normalized && norm == 0, norm: norm}
 }
 

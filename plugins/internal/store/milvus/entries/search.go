@@ -115,7 +115,7 @@ func (c *Collection) check(q sdk.Query, needsVector bool) error {
 
 // query prepares a query that was checked.
 func (c *Collection) query(given sdk.Query, s scores) *query {
-	q := &query{text: given.Text, filter: given.Filter, condition: c.Condition(given.Filter)}
+	q := &query{text: given.Text, filter: given.Filter, condition: c.condition(given.Filter)}
 	if c.own != nil && c.Words != "" {
 		q.text = c.own.Words(given.Text)
 	}

@@ -206,7 +206,7 @@ func CompareMember(field string, keys []string, f *sdk.Filter) Condition {
 func Literal(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
-		return Quote(v)
+		return quote(v)
 	case bool:
 		return strconv.FormatBool(v), true
 	case float64:
@@ -217,14 +217,14 @@ func Literal(v any) (string, bool) {
 		if size := math.Abs(v); size < 1e-4 || size > 1e12 {
 			return "", false
 		}
-		return FloatText(v), true
+		return floatText(v), true
 	}
 	return "", false
 }
 
-// Quote writes a string, if every engine reads it alike: there is no way to
+// quote writes a string, if every engine reads it alike: there is no way to
 // write a line feed or a tab that Milvus Lite 2 understands.
-func Quote(text string) (string, bool) {
+func quote(text string) (string, bool) {
 	for _, r := range text {
 		if r < ' ' || r == 0x7f {
 			return "", false
@@ -233,8 +233,8 @@ func Quote(text string) (string, bool) {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`, true
 }
 
-// And joins expressions and leaves out empty ones.
-func And(exprs ...string) string {
+// and joins expressions and leaves out empty ones.
+func and(exprs ...string) string {
 	var given []string
 	for _, e := range exprs {
 		if e != "" {
@@ -249,7 +249,7 @@ func And(exprs ...string) string {
 func OneOf(field string, whole bool, ids []string) (expr string, n int) {
 	var literals []string
 	for _, id := range ids {
-		literal, ok := Quote(id)
+		literal, ok := quote(id)
 		if whole {
 			literal = id
 			_, ok = WholeNumber(id)

@@ -27,7 +27,7 @@ import (
 type Row struct {
 	Key   string
 	Entry sdk.Entry // the vector has norm 1, or 0
-	Meta  []byte    // of the entry, as EncodeMeta writes it
+	Meta  []byte    // of the entry, as encodeMeta writes it
 	Words string
 }
 
@@ -38,7 +38,7 @@ func (t *Table) CheckRows(entries []sdk.Entry) ([]Row, sdk.RowErrors, error) {
 	rows := make([]Row, 0, len(entries))
 	long := sdk.RowErrors{}
 	for i, e := range entries {
-		meta, err := EncodeMeta(e.Meta)
+		meta, err := encodeMeta(e.Meta)
 		switch {
 		case e.ID == "":
 			err = fmt.Errorf("entry %d of the batch has no id", i)
@@ -76,8 +76,8 @@ func (r *Row) tooLong() error {
 		{"id", len(e.ID), "shorten it"}, {"text", len(e.Text), "split it into several rows"}, {"label", len(e.Label), "shorten it"},
 		{"context", len(e.Context), "shorten it"}, {"metadata", len(r.Meta), "keep fewer columns as metadata"}, {"hash", 2 * len(e.Hash), "shorten it"},
 	} {
-		if part.bytes > MaxBytes {
-			return fmt.Errorf("the %s of entry %.40q has %d bytes and Milvus takes %d: %s", part.name, e.ID, part.bytes, MaxBytes, part.advice)
+		if part.bytes > maxBytes {
+			return fmt.Errorf("the %s of entry %.40q has %d bytes and Milvus takes %d: %s", part.name, e.ID, part.bytes, maxBytes, part.advice)
 		}
 	}
 	return nil
@@ -121,8 +121,8 @@ func (t *Table) Words(texts ...string) string {
 		}
 	}
 	all := strings.Join(words, " ")
-	if len(all) > MaxBytes {
-		all = all[:max(0, strings.LastIndexByte(all[:MaxBytes+1], ' '))]
+	if len(all) > maxBytes {
+		all = all[:max(0, strings.LastIndexByte(all[:maxBytes+1], ' '))]
 	}
 	return all
 }
@@ -146,14 +146,8 @@ const (
 	FieldBM25    = "bm25"   // what the server's BM25 function makes of the words
 )
 
-// What is read of rows.
-var (
-	FieldsScan  = []string{FieldKey, FieldID, FieldLabel, FieldHash}
-	FieldsTexts = []string{FieldText, FieldContext, FieldMeta}
-)
-
-// MaxBytes is the most that Milvus takes in a string or in JSON.
-const MaxBytes = 65535
+// maxBytes is the most that Milvus takes in a string or in JSON.
+const maxBytes = 65535
 
 // RowKey is the key of an entry's row. Ids have characters that no expression of a server can hold.
 func RowKey(id string) string {
@@ -202,9 +196,9 @@ func Columns(rows []Row, s sdk.Schema) []*schemapb.FieldData {
 	return each(columns, entity.Column.FieldData)
 }
 
-// EncodeMeta writes metadata as JSON in which every number has a point or an
+// encodeMeta writes metadata as JSON in which every number has a point or an
 // exponent: servers tell whole numbers from others.
-func EncodeMeta(m sdk.Meta) ([]byte, error) {
+func encodeMeta(m sdk.Meta) ([]byte, error) {
 	values := make(map[string]any, len(m))
 	for key, value := range m {
 		switch v := value.(type) {
@@ -219,7 +213,7 @@ func EncodeMeta(m sdk.Meta) ([]byte, error) {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return nil, fmt.Errorf("metadata %q of %v, which Milvus cannot keep", key, v)
 			}
-			values[key] = json.RawMessage(FloatText(v))
+			values[key] = json.RawMessage(floatText(v))
 		default:
 			return nil, fmt.Errorf("metadata %q that is neither string, float64 nor bool", key)
 		}
@@ -233,8 +227,8 @@ func EncodeMeta(m sdk.Meta) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// FloatText writes a number so that it is not taken for a whole one.
-func FloatText(x float64) string {
+// floatText writes a number so that it is not taken for a whole one.
+func floatText(x float64) string {
 	text := strconv.FormatFloat(x, 'g', -1, 64)
 	if !strings.ContainsAny(text, ".e") {
 		text += ".0"

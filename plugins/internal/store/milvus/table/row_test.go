@@ -17,7 +17,7 @@ func TestColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := sdk.Entry{ID: "it's 'a'", Label: "l", Context: "Green", Text: "green TEA, and grün", Hash: []byte{0, 255}, Vector: []float32{-2}}
-	rows, long, err := table.CheckRows([]sdk.Entry{e, {ID: "b", Vector: []float32{0}}, {ID: strings.Repeat("x", MaxBytes+1), Vector: []float32{1}}})
+	rows, long, err := table.CheckRows([]sdk.Entry{e, {ID: "b", Vector: []float32{0}}, {ID: strings.Repeat("x", maxBytes+1), Vector: []float32{1}}})
 	if err != nil || len(long) != 1 || len(rows) != 2 {
 		t.Fatalf("%d rows, %v, %v", len(rows), long, err)
 	}
@@ -48,13 +48,13 @@ func TestManyWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := table.Words(strings.Repeat("long", MaxBytes)); len(all) != 11 {
+	if all := table.Words(strings.Repeat("long", maxBytes)); len(all) != 11 {
 		t.Errorf("one long word is written in %d bytes, want a hash", len(all))
 	}
 	const text = "four "
-	for texts, want := range map[int]int{1: MaxBytes / 5, 3: (MaxBytes + 1) / 5} {
-		all := table.Words(slices.Repeat([]string{strings.Repeat(text, MaxBytes/5)}, texts)...)
-		if words := strings.Fields(all); len(words) != want || words[len(words)-1] != "four" || len(all) > MaxBytes {
+	for texts, want := range map[int]int{1: maxBytes / 5, 3: (maxBytes + 1) / 5} {
+		all := table.Words(slices.Repeat([]string{strings.Repeat(text, maxBytes/5)}, texts)...)
+		if words := strings.Fields(all); len(words) != want || words[len(words)-1] != "four" || len(all) > maxBytes {
 			t.Errorf("%d texts: %d words, %d bytes, want %d", texts, len(words), len(all), want)
 		}
 	}

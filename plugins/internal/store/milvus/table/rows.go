@@ -147,7 +147,7 @@ func (r Rows) Walk(
 		if err != nil {
 			return err
 		}
-		found, size, err := r.Query(ctx, And(behind, expr), fields, window)
+		found, size, err := r.Query(ctx, and(behind, expr), fields, window)
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (r Rows) Walk(
 func (r Rows) behind(key any) (string, error) {
 	switch key := key.(type) {
 	case string:
-		if literal, ok := Quote(key); ok {
+		if literal, ok := quote(key); ok {
 			return r.Key + " > " + literal, nil
 		}
 	case int64:

@@ -82,7 +82,7 @@ func (s *Server) Call(ctx context.Context, what string, do Call) error {
 		if _, err := s.Client(ctx); err != nil {
 			return err
 		}
-		err := s.Once(ctx, func(ctx context.Context, c *client.GrpcClient) error { return do(ctx, c, attempt) })
+		err := s.once(ctx, func(ctx context.Context, c *client.GrpcClient) error { return do(ctx, c, attempt) })
 		if away := s.silence.note(err); !away.IsZero() && away.Add(s.Config.RetryTime).Before(giveUp) {
 			giveUp = away.Add(s.Config.RetryTime)
 		}
@@ -107,8 +107,8 @@ func (s *Server) Call(ctx context.Context, what string, do Call) error {
 	}
 }
 
-// Once makes one attempt of a call, within the time that the config gives one.
-func (s *Server) Once(ctx context.Context, do func(context.Context, *client.GrpcClient) error) error {
+// once makes one attempt of a call, within the time that the config gives one.
+func (s *Server) once(ctx context.Context, do func(context.Context, *client.GrpcClient) error) error {
 	c, err := s.Client(ctx)
 	if err != nil {
 		return err
@@ -237,7 +237,7 @@ func (s *Server) Client(ctx context.Context) (*client.GrpcClient, error) {
 	defer cancel()
 	c, err := client.NewClient(ctx, client.Config{
 		Address: s.address, Username: s.Config.User, Password: s.Config.Password, APIKey: s.Config.Token,
-		DBName: s.Config.Database, EnableTLSAuth: s.tls != nil, DialOptions: s.DialOptions(),
+		DBName: s.Config.Database, EnableTLSAuth: s.tls != nil, DialOptions: s.dialOptions(),
 		RetryRateLimit: &client.RetryRateLimitOption{}, // Call retries
 	})
 	if err != nil {
@@ -258,10 +258,10 @@ func (s *Server) Client(ctx context.Context) (*client.GrpcClient, error) {
 	return s.connected, nil
 }
 
-// DialOptions are the SDK's own, which giving any would replace, and more: the
+// dialOptions are the SDK's own, which giving any would replace, and more: the
 // error of a connection that cannot be made, which the SDK would try in silence
 // until its context ends, and the errors that the SDK does not see.
-func (s *Server) DialOptions() []grpc.DialOption {
+func (s *Server) dialOptions() []grpc.DialOption {
 	options := append([]grpc.DialOption{}, client.DefaultGrpcOpts...)
 	options = append(options,
 		grpc.WithReturnConnectionError(), //nolint:staticcheck // the SDK dials in the way that this belongs to

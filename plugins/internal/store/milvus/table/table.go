@@ -30,9 +30,9 @@ type Table struct {
 	OnServer   bool              // as Exists and Create have seen it; else reads find nothing
 }
 
-// Version is part of every table: raise it when rows or records are written in
+// version is part of every table: raise it when rows or records are written in
 // another way.
-const Version = 6
+const version = 6
 
 // identity says what a collection on the server is: in its description and in
 // a property, of which some servers keep only the one and some only the other.
@@ -48,7 +48,7 @@ type identity struct {
 const propertyIdentity = "racflow.identity"
 
 func (t *Table) identity() identity {
-	return identity{Version, t.Collection, t.Schema.Dimension, t.Schema.Analyzer, t.Options.K1, t.Options.B}
+	return identity{version, t.Collection, t.Schema.Dimension, t.Schema.Analyzer, t.Options.K1, t.Options.B}
 }
 
 func (id identity) String() string {
@@ -110,7 +110,7 @@ func (t *Table) schema() *schemapb.CollectionSchema {
 		return &schemapb.FieldSchema{Name: name, DataType: typ, TypeParams: Pairs(params...)}
 	}
 	text := func(name string, params ...string) *schemapb.FieldSchema {
-		return field(name, schemapb.DataType_VarChar, append(params, "max_length", strconv.Itoa(MaxBytes))...)
+		return field(name, schemapb.DataType_VarChar, append(params, "max_length", strconv.Itoa(maxBytes))...)
 	}
 	schema := &schemapb.CollectionSchema{Name: t.Name, Description: t.identity().String(), Fields: []*schemapb.FieldSchema{
 		field(FieldKey, schemapb.DataType_VarChar, "max_length", "64"), text(FieldID), text(FieldLabel), text(FieldContext), text(FieldText),
@@ -161,8 +161,8 @@ func (t *Table) recognize(have *milvuspb.DescribeCollectionResponse) error {
 	switch {
 	case id.Version == 0 || id.Collection != t.Collection:
 		return refuse("collection %s on the server was not made by racflow and is left as it is: use another prefix or database", t.Name)
-	case id.Version != Version:
-		return refuse("collection %s was not made by this version of racflow (schema %d, this one writes %d): build it anew under another prefix", t.Name, id.Version, Version)
+	case id.Version != version:
+		return refuse("collection %s was not made by this version of racflow (schema %d, this one writes %d): build it anew under another prefix", t.Name, id.Version, version)
 	case id.Dimension != want.Dimension:
 		return refuse("collection %q has vectors of %d dimensions and the embedder gives %d: build it anew, under another name or prefix", t.Collection, id.Dimension, want.Dimension)
 	case id.Analyzer != want.Analyzer:
@@ -260,7 +260,7 @@ func (o *Options) TableName(collection string) string {
 	return string(b) + versionSuffix()
 }
 
-func versionSuffix() string { return fmt.Sprintf("_v%d", Version) }
+func versionSuffix() string { return fmt.Sprintf("_v%d", version) }
 
 // call is for what needs the collection in the server's memory: it loads it where
 // the server has forgotten that, as some do at a restart.

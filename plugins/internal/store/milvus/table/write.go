@@ -37,7 +37,7 @@ func (t *Table) Prepare(ctx context.Context) error {
 		return err
 	}
 	if t.Analyzer != nil {
-		formula := map[string]string{"bm25_k1": FloatText(t.Options.K1), "bm25_b": FloatText(t.Options.B)}
+		formula := map[string]string{"bm25_k1": floatText(t.Options.K1), "bm25_b": floatText(t.Options.B)}
 		if _, err := t.index(ctx, found, FieldBM25, MetricBM25, []string{t.Options.SparseIndex}, formula); err != nil {
 			return err
 		}
