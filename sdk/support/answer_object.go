@@ -58,34 +58,11 @@ func (r *reader) object(text string) reading {
 // case or by another name, the arguments of a tool call, a list alone.
 func (r *reader) inObject(text string) (reading, bool) {
 	for fields := range objects(text) {
-		for _, f := range fields {
-			if !isAnswer(f.name) {
-				continue
-			}
-			if read := r.field(fields, f); r.fields != nil || r.knows(read) {
-				if f.name != r.property() && r.knows(read) {
-					read = read.how("from another property")
-				}
-				return read, true
-			}
+		if read, ok := r.answerIn(fields); ok {
+			return read, true
 		}
-		for _, f := range fields { // the arguments of a call are JSON in a string
-			var inner string
-			if f.value[0] != '"' || json.Unmarshal(f.value, &inner) != nil || !strings.HasPrefix(inner, "{") {
-				continue
-			}
-			arguments, err := fieldsAt(inner, 0)
-			if err != nil {
-				continue
-			}
-			for _, a := range arguments {
-				if a.name != r.property() {
-					continue
-				}
-				if read := r.field(arguments, a); r.knows(read) {
-					return read.at(f.from, f.from+len(f.value)).how("from a tool call"), true
-				}
-			}
+		if read, ok := r.inCall(fields); ok {
+			return read, true
 		}
 	}
 	if !r.maps() {
@@ -96,20 +73,66 @@ func (r *reader) inObject(text string) (reading, bool) {
 			return read.how("from another property"), true
 		}
 	}
+	if read, ok := r.listAlone(text); ok {
+		return read, true
+	}
+	return r.repaired(text)
+}
+
+// answerIn reads labels from the first property of an object that holds the answer.
+func (r *reader) answerIn(fields []field) (reading, bool) {
+	for _, f := range fields {
+		if !isAnswer(f.name) {
+			continue
+		}
+		if read := r.field(fields, f); r.fields != nil || r.knows(read) {
+			if f.name != r.property() && r.knows(read) {
+				read = read.how("from another property")
+			}
+			return read, true
+		}
+	}
+	return reading{}, false
+}
+
+// inCall reads labels from the arguments of a tool call, which are JSON in a string.
+func (r *reader) inCall(fields []field) (reading, bool) {
+	for _, f := range fields {
+		var inner string
+		if f.value[0] != '"' || json.Unmarshal(f.value, &inner) != nil || !strings.HasPrefix(inner, "{") {
+			continue
+		}
+		arguments, err := fieldsAt(inner, 0)
+		if err != nil {
+			continue
+		}
+		for _, a := range arguments {
+			if a.name != r.property() {
+				continue
+			}
+			if read := r.field(arguments, a); r.knows(read) {
+				return read.at(f.from, f.from+len(f.value)).how("from a tool call"), true
+			}
+		}
+	}
+	return reading{}, false
+}
+
+// listAlone reads labels from a text that is a list, with or without a fence of Markdown around it.
+func (r *reader) listAlone(text string) (reading, bool) {
 	bare := []byte(text)
 	for _, m := range fenceLine().FindAllStringIndex(text, -1) {
 		space(bare[m[0]:m[1]])
 	}
 	from, to := trim(string(bare), 0, len(bare))
-	if strings.HasPrefix(text[from:to], "[") && json.Valid([]byte(text[from:to])) {
-		if read := r.values(json.RawMessage(text[from:to]), from); r.knows(read) {
-			if r.lists() {
-				read = read.how("from a list alone")
-			}
-			return read, true
-		}
+	if !strings.HasPrefix(text[from:to], "[") || !json.Valid([]byte(text[from:to])) {
+		return reading{}, false
 	}
-	return r.repaired(text)
+	read := r.values(json.RawMessage(text[from:to]), from)
+	if r.knows(read) && r.lists() {
+		read = read.how("from a list alone")
+	}
+	return read, r.knows(read)
 }
 
 // isAnswer reports whether a property holds the answer, by its name in any case.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/engine/internal/source"
@@ -17,54 +18,71 @@ import (
 // Absent returns the passages without an entry in any knowledge of the run. For a collection that another
 // program makes, it knows only of passages named by id that they are absent.
 func (r *Run) Absent(ctx context.Context, passages []source.Gold) ([]source.Gold, error) {
-	absent := make([]bool, len(passages))
-	ids, quotes := map[string][]int{}, []int{}
-	for i, g := range passages {
-		if absent[i] = true; g.Quote != "" {
-			quotes = append(quotes, i)
+	g := sought{passages: passages, found: make([]bool, len(passages)), ids: map[string][]int{}}
+	for i, p := range passages {
+		if p.Quote != "" {
+			g.quotes = append(g.quotes, i)
 			continue
 		}
-		for _, id := range g.IDs {
-			ids[id] = append(ids[id], i)
+		for _, id := range p.IDs {
+			g.ids[id] = append(g.ids[id], i)
 		}
 	}
 	for _, k := range r.graph.Knowledge() {
-		if !slices.Contains(absent, true) {
+		if !slices.Contains(g.found, false) {
 			break
 		}
-		if k.Attached() { // rows outside of its sample are not read
-			for _, i := range quotes {
-				absent[i] = false
-			}
-			entries, err := k.Get(ctx, slices.Sorted(maps.Keys(ids)))
-			if err != nil {
-				return nil, err
-			}
-			for _, e := range entries {
-				for _, i := range ids[e.ID] {
-					absent[i] = false
-				}
-			}
-			continue
+		look := g.among
+		if k.Attached() {
+			look = g.amongAttached
 		}
-		if err := k.Entries(ctx, sdk.Scan{Texts: len(quotes) > 0}, func(e sdk.Entry) {
-			for _, i := range ids[e.ID] {
-				absent[i] = false
-			}
-			for _, i := range quotes {
-				absent[i] = absent[i] && !passages[i].Is(e.ID, e.Meta, e.Text)
-			}
-		}); err != nil {
+		if err := look(ctx, k); err != nil {
 			return nil, err
 		}
 	}
-	var all []source.Gold
-	for i, g := range passages {
-		if absent[i] {
-			all = append(all, g)
+	var absent []source.Gold
+	for i, p := range passages {
+		if !g.found[i] {
+			absent = append(absent, p)
 		}
 	}
-	return all, nil
+	return absent, nil
+}
+
+// sought are passages that are looked for.
+type sought struct {
+	passages []source.Gold
+	found    []bool           // by passage
+	ids      map[string][]int // passages by the ids that name them
+	quotes   []int            // passages that a quote names
+}
+
+// among looks for passages among all entries of a knowledge.
+func (g *sought) among(ctx context.Context, k *knowledge.Knowledge) error {
+	return k.Entries(ctx, sdk.Scan{Texts: len(g.quotes) > 0}, func(e sdk.Entry) {
+		g.find(e.ID)
+		for _, i := range g.quotes {
+			g.found[i] = g.found[i] || g.passages[i].Is(e.ID, e.Meta, e.Text)
+		}
+	})
+}
+
+// amongAttached asks for passages by id. Rows outside of the sample are not read, so quotes count as found.
+func (g *sought) amongAttached(ctx context.Context, k *knowledge.Knowledge) error {
+	for _, i := range g.quotes {
+		g.found[i] = true
+	}
+	entries, err := k.Get(ctx, slices.Sorted(maps.Keys(g.ids)))
+	for _, e := range entries {
+		g.find(e.ID)
+	}
+	return err
+}
+
+func (g *sought) find(id string) {
+	for _, i := range g.ids[id] {
+		g.found[i] = true
+	}
 }
 
 // HeldOut takes at most n rows of the election's knowledge through the pipeline, chosen at random.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"path/filepath"
 	"slices"
@@ -31,8 +32,7 @@ import (
 // a machine that has the plugin.
 func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Range) Config {
 	c := Config{Ranges: map[string]hcl.Range{}, written: map[string]written{}, Origins: map[string]Origin{}}
-	open, public, identity := map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	given := map[string]json.RawMessage{} // for CheckArguments: nil where the value is not known
+	values := map[string]configured{} // by argument: the last that is written
 	wrong := false
 	for _, labelled := range []bool{false, true} {
 		for _, b := range blocks {
@@ -45,48 +45,55 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				continue
 			}
 			for _, w := range l.argumentsOf(b, used) {
-				name := w.argument.Name
-				delete(open, name)
-				delete(public, name)
-				delete(identity, name)
-				delete(given, name)
 				v := l.configValue(w)
 				w.secret, w.unknown = v.secret || len(v.origin.Private) > 0, v.unknown
-				c.Origins[name] = v.origin
-				if c.Foreign = slices.DeleteFunc(c.Foreign, func(n string) bool { return n == name }); v.foreign {
-					c.Foreign = append(c.Foreign, name)
-				}
-				c.Ranges[name], c.written[name] = w.at, w
+				c.written[w.argument.Name], values[w.argument.Name] = w, v
 				c.Secrets = append(c.Secrets, v.secrets...)
-				c.Named = append(slices.DeleteFunc(c.Named, func(n NamedSecret) bool { return n.argument == name }), v.named...)
 				wrong = wrong || v.unknown
-				if v.raw == nil && !v.unknown {
-					continue
-				}
-				if given[name] = v.raw; l.off {
-					given[name] = nil // a disabled stage's variables may have placeholders
-				}
-				if v.unknown {
-					continue
-				}
-				open[name], public[name] = v.raw, v.raw
-				if v.secret {
-					public[name], _ = json.Marshal(redact.Placeholder)
-				}
-				if !w.argument.Secret && !w.argument.OutputUnaffected {
-					identity[name] = public[name]
-				}
 			}
 		}
 	}
 	slices.Sort(c.Secrets)
 	c.Secrets = slices.Compact(c.Secrets)
 	l.Secrets.Add(c.Secrets...)
+	given := l.encodeConfig(&c, values)
+	l.checkConfig(&c, given, used, at, !wrong && !l.off)
+	return c
+}
+
+// encodeConfig sets what a config consists of, from the values of its arguments. Given is for
+// sdk.CheckArguments: nil where a value is not known.
+func (l *loader) encodeConfig(c *Config, values map[string]configured) (given map[string]json.RawMessage) {
+	open, public, identity := map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	given = map[string]json.RawMessage{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		v, w := values[name], c.written[name]
+		c.Origins[name], c.Ranges[name] = v.origin, w.at
+		c.Named = append(c.Named, v.named...)
+		if v.foreign {
+			c.Foreign = append(c.Foreign, name)
+		}
+		if v.raw == nil && !v.unknown {
+			continue
+		}
+		if given[name] = v.raw; l.off {
+			given[name] = nil // a disabled stage's variables may have placeholders
+		}
+		if v.unknown {
+			continue
+		}
+		open[name], public[name] = v.raw, v.raw
+		if v.secret {
+			public[name], _ = json.Marshal(redact.Placeholder)
+		}
+		if !w.argument.Secret && !w.argument.OutputUnaffected {
+			identity[name] = public[name]
+		}
+	}
 	c.Open, _ = json.Marshal(open) // always encodes: a map of valid JSON
 	c.Public, _ = json.Marshal(public)
 	c.Identity, _ = json.Marshal(identity)
-	l.checkConfig(&c, given, used, at, !wrong && !l.off)
-	return c
+	return given
 }
 
 // checkConfig checks a stage's arguments against their descriptions. If all are right and ask is

@@ -77,32 +77,15 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 			return nil, true, err
 		}
 	}
-	if !glob && how.Form == (source.Form{}) {
-		form, rows, err := exportIn(path, info.IsDir(), how.As)
-		switch {
-		case err != nil:
-			return nil, true, err
-		case form != nil:
-			r := &Rows{Path: path, From: form, converted: rows.rows.Bytes()}
-			r.Seen, err = source.SniffStream("-", source.Form{Format: source.JSONL}, r.stream())
-			r.Seen.Notes = append(r.Seen.Notes, rows.notes()...)
-			if r.guess(); rows.unsure != "" {
-				r.Unsure = path + ": " + rows.unsure
-			}
+	folder := err == nil && info.IsDir()
+	if how.Form == (source.Form{}) {
+		if r, err := rowsOfExport(path, glob, folder, how.As); r != nil || err != nil {
 			return r, true, err
 		}
 	}
-	if how.Form == (source.Form{}) && (glob || info.IsDir()) {
-		if err := exportWithin(path); err != nil {
-			return nil, true, err
-		}
-	}
-	if how.Form == (source.Form{}) && how.As != "" {
-		return nil, true, fmt.Errorf("%s has not the form %s%s", path, how.As, map[string]string{"rasa": ": it does not hold intents with examples, unlike an nlu.yml; domains and stories have none"}[how.As])
-	}
 	r := &Rows{Path: path, Form: how.Form}
 	switch {
-	case err == nil && info.IsDir():
+	case folder:
 		if r.Path, err = rowsIn(path); r.Path == "" {
 			return nil, false, err
 		}
@@ -135,6 +118,35 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 	}
 	r.guess()
 	return r, true, nil
+}
+
+// rowsOfExport looks at a path whose form is not told: what another program exported; nil: nothing is.
+// A named form must be there.
+func rowsOfExport(path string, glob, folder bool, as string) (*Rows, error) {
+	if !glob {
+		form, rows, err := exportIn(path, folder, as)
+		if err != nil {
+			return nil, err
+		}
+		if form != nil {
+			r := &Rows{Path: path, From: form, converted: rows.rows.Bytes()}
+			r.Seen, err = source.SniffStream("-", source.Form{Format: source.JSONL}, r.stream())
+			r.Seen.Notes = append(r.Seen.Notes, rows.notes()...)
+			if r.guess(); rows.unsure != "" {
+				r.Unsure = path + ": " + rows.unsure
+			}
+			return r, err
+		}
+	}
+	if glob || folder {
+		if err := exportWithin(path); err != nil {
+			return nil, err
+		}
+	}
+	if as != "" {
+		return nil, fmt.Errorf("%s has not the form %s%s", path, as, map[string]string{"rasa": ": it does not hold intents with examples, unlike an nlu.yml; domains and stories have none"}[as])
+	}
+	return nil, nil
 }
 
 // sniff looks at the rows. With titled, the first row has to name their columns.
@@ -375,56 +387,76 @@ func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
 // labels, which parts of mere names hardly do. It is not sure where names such as ARTS & CULTURE and CULTURE & ARTS do, or levels.
 func (r *Rows) combined() (label, separator string, sure bool) {
 	for _, separator := range []string{"|", ";", ",", "+", "&", "/", " and "} {
-		parts := func(label string) (all []string) {
-			for part := range strings.SplitSeq(strings.ToLower(label), separator) {
-				all = append(all, strings.Trim(part, " \t[]'\""))
-			}
-			return all
+		c := r.combinations(separator)
+		known := c.n > 0 && c.single == c.members // each part is a label of its own
+		if (separator == "/" || separator == " and ") && !c.moves && !known { // names have these, too
+			continue
 		}
-		in, alone := map[string]int{}, map[string]bool{}
-		for _, l := range r.Labels {
-			all := parts(l.Name)
-			for _, part := range all {
-				in[part]++
-			}
-			alone[all[0]] = alone[all[0]] || len(all) == 1
-		}
-		example, n, sets, first, members, single, moves := "", 0, map[string]bool{}, map[string]bool{}, map[string]bool{}, 0, false
-		for _, l := range r.Labels {
-			all := parts(l.Name)
-			if len(all) == 1 || slices.ContainsFunc(all, func(part string) bool { return part == "" || in[part] < 2 }) {
-				continue
-			}
-			n++
-			example = cmp.Or(example, l.Name)
-			for i, part := range all {
-				moves = moves || members[part] && first[part] != (i == 0)
-				if first[part] = i == 0; !members[part] && alone[part] {
-					single++
-				}
-				members[part] = true
-			}
-			slices.Sort(all)
-			sets[strings.Join(all, separator)] = true
-		}
-		sure = false
-		known := n > 0 && single == len(members) // each part is a label of its own
-		switch separator {
-		case "|", ";":
-			sure = len(sets) > 1 && (moves || single > 0)
-		case ",":
-			sure = len(sets) > 1 && 2*single > len(members) || len(sets) > 2 && moves
-		case "/", " and ":
-			// Names have these, too.
-			if !moves && !known {
-				continue
-			}
-		}
-		if n > 1 || known {
-			return example, separator, sure
+		if c.n > 1 || known {
+			return c.example, separator, c.sure(separator)
 		}
 	}
 	return "", "", false
+}
+
+// combinations are the labels that consist of parts which also occur in other labels.
+type combinations struct {
+	example string
+	n       int
+	sets    int  // different ones, in any order of their parts
+	members int  // different parts
+	single  int  // of these, such as are labels of their own
+	moves   bool // a part stands first in one and behind in another
+}
+
+// sure reports whether labels are written as sets with this separator, which no names explain.
+func (c combinations) sure(separator string) bool {
+	switch separator {
+	case "|", ";":
+		return c.sets > 1 && (c.moves || c.single > 0)
+	case ",":
+		return c.sets > 1 && 2*c.single > c.members || c.sets > 2 && c.moves
+	}
+	return false
+}
+
+// combinations finds them by what stands between the parts.
+func (r *Rows) combinations(separator string) combinations {
+	parts := func(label string) (all []string) {
+		for part := range strings.SplitSeq(strings.ToLower(label), separator) {
+			all = append(all, strings.Trim(part, " \t[]'\""))
+		}
+		return all
+	}
+	in, alone := map[string]int{}, map[string]bool{}
+	for _, l := range r.Labels {
+		all := parts(l.Name)
+		for _, part := range all {
+			in[part]++
+		}
+		alone[all[0]] = alone[all[0]] || len(all) == 1
+	}
+	var c combinations
+	sets, first := map[string]bool{}, map[string]bool{} // first: whether a part stood first where it was seen last
+	for _, l := range r.Labels {
+		all := parts(l.Name)
+		if len(all) == 1 || slices.ContainsFunc(all, func(part string) bool { return part == "" || in[part] < 2 }) {
+			continue
+		}
+		c.n++
+		c.example = cmp.Or(c.example, l.Name)
+		for i, part := range all {
+			before, seen := first[part]
+			c.moves = c.moves || seen && before != (i == 0)
+			if first[part] = i == 0; !seen && alone[part] {
+				c.single++
+			}
+		}
+		slices.Sort(all)
+		sets[strings.Join(all, separator)] = true
+	}
+	c.sets, c.members = len(sets), len(first)
+	return c
 }
 
 // labelled reports whether a pipeline can learn from the rows: they have at least two labels, and

@@ -206,17 +206,8 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 	broken := 0         // items that a stage failed on
 	_, err = ready.Items(ctx, spread(items.Next, p.Items, sampled), kept, func(batch []outcome.Result) error {
 		for _, result := range batch {
-			if f.Tried++; f.Spending != nil {
-				f.Spending.add(result)
-			}
-			if result.Failure == nil {
-				continue
-			}
-			if result.Failure.Stage != "" {
+			if f.add(result); result.Failure != nil && result.Failure.Stage != "" {
 				broken++
-			}
-			if f.Failed++; f.Failed == 1 {
-				f.Cause = result.Failure
 			}
 		}
 		return nil
@@ -225,21 +216,11 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		f.Spending.sum(f.Tried, p.Items)
 	}
 	for _, stage := range p.Pipeline.Stages {
-		if !asks(stage) {
-			continue
+		if asks(stage) {
+			v := d.voter(stage.Name)
+			v.Unknown = cmp.Or(voterUnknown(p.Pipeline, stage), v.Unknown, f.unknown(p.Items, broken))
+			f.Voters[stage.Name] = v
 		}
-		v := d.voter(stage.Name)
-		switch unknown := voterUnknown(p.Pipeline, stage); {
-		case unknown != "":
-			v.Unknown = unknown
-		case v.Unknown == "" && len(f.StandIns) > 0:
-			v.Unknown = "other texts stood in for those that a run will find"
-		case v.Unknown == "" && broken > 0:
-			v.Unknown = fmt.Sprintf("%s failed before it was asked", terminal.Plural(broken, "item"))
-		case v.Unknown == "" && f.Tried < p.Items:
-			v.Unknown = fmt.Sprintf("%d of %s were looked at", f.Tried, terminal.Plural(p.Items, "item"))
-		}
-		f.Voters[stage.Name] = v
 	}
 	if err != nil {
 		return err
@@ -248,6 +229,32 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		f.Calibrating, err = o.Calibrating(ctx, ready.Graph(), launch)
 	}
 	return err
+}
+
+// add counts an item that was tried.
+func (f *Forecast) add(result outcome.Result) {
+	if f.Tried++; f.Spending != nil {
+		f.Spending.add(result)
+	}
+	if result.Failure != nil {
+		if f.Failed++; f.Failed == 1 {
+			f.Cause = result.Failure
+		}
+	}
+}
+
+// unknown returns why the usage of no voter is known for all items; empty: it is. On broken items a
+// stage failed.
+func (f *Forecast) unknown(items, broken int) string {
+	switch {
+	case len(f.StandIns) > 0:
+		return "other texts stood in for those that a run will find"
+	case broken > 0:
+		return fmt.Sprintf("%s failed before it was asked", terminal.Plural(broken, "item"))
+	case f.Tried < items:
+		return fmt.Sprintf("%d of %s were looked at", f.Tried, terminal.Plural(items, "item"))
+	}
+	return ""
 }
 
 // spread returns n of total rows, spread evenly.

@@ -37,27 +37,7 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 		return nil, sdk.Invalid(err)
 	}
 	depth := max(ask.NumCandidates, 0)
-	invalid := sdk.RowErrors{}
-	vectors, among := make([][]float32, len(queries)), make([]selection, len(queries))
-	selected := map[string]selection{} // queries of a batch mostly have one filter
-	for i, q := range queries {
-		if vectors[i], err = s.queryVector(q.Vector, dense); err == nil && q.Filter != nil {
-			err = q.Filter.Check()
-		}
-		if err != nil {
-			invalid[i] = sdk.Invalid(err)
-			vectors[i] = nil
-			continue
-		}
-		if q.Filter == nil {
-			continue
-		}
-		key := q.Filter.String()
-		if _, ok := selected[key]; !ok {
-			selected[key] = Selected(s.Snapshot, q.Filter)
-		}
-		among[i] = selected[key]
-	}
+	vectors, among, invalid := s.check(queries, dense)
 	nearest := make([][]scored, len(queries))
 	if dense && depth > 0 {
 		if nearest, err = s.dense.Search(ctx, vectors, among, depth); err != nil {
@@ -73,31 +53,66 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 		if lexical {
 			others = byRow(nearest[i])
 			matching := s.lexical.Search(queries[i].Text, among[i], depth, others)
-			hits[i].Lexical = s.hits(matching, ask.Texts)
-			for j, m := range matching {
-				h := &hits[i].Lexical[j]
-				h.Lexical, h.Dense = m.Score, sdk.Unscored
-				if len(vectors[i]) > 0 {
-					h.Dense = s.dense.cosine(vectors[i], m.Row)
-				}
-			}
+			hits[i].Lexical = s.lexicalHits(matching, vectors[i], ask.Texts)
 		}
 		if dense {
-			hits[i].Dense = s.hits(nearest[i], ask.Texts)
-			for j, n := range nearest[i] {
-				h := &hits[i].Dense[j]
-				h.Dense, h.Lexical = n.Score, sdk.Unscored
-				if lexical {
-					at, _ := slices.BinarySearchFunc(others, n.Row, func(o scored, row int32) int { return cmp.Compare(o.Row, row) })
-					h.Lexical = others[at].Score
-				}
-			}
+			hits[i].Dense = s.denseHits(nearest[i], others, ask.Texts)
 		}
 	})
 	if err == nil && len(invalid) > 0 {
 		err = invalid
 	}
 	return hits, err
+}
+
+// check returns the vectors of queries and the rows that their filters leave, and the queries that cannot be answered.
+func (s *Searcher) check(queries []sdk.Query, dense bool) (vectors [][]float32, among []selection, invalid sdk.RowErrors) {
+	vectors, among, invalid = make([][]float32, len(queries)), make([]selection, len(queries)), sdk.RowErrors{}
+	selected := map[string]selection{} // queries of a batch mostly have one filter
+	for i, q := range queries {
+		v, err := s.queryVector(q.Vector, dense)
+		if err == nil && q.Filter != nil {
+			err = q.Filter.Check()
+		}
+		if err != nil {
+			invalid[i] = sdk.Invalid(err)
+			continue
+		}
+		if vectors[i] = v; q.Filter == nil {
+			continue
+		}
+		key := q.Filter.String()
+		if _, ok := selected[key]; !ok {
+			selected[key] = Selected(s.Snapshot, q.Filter)
+		}
+		among[i] = selected[key]
+	}
+	return vectors, among, invalid
+}
+
+// lexicalHits returns the hits of the lexical leg, with their cosines where the query has a vector.
+func (s *Searcher) lexicalHits(matching []scored, vector []float32, texts bool) []sdk.Hit {
+	hits := s.hits(matching, texts)
+	for i, m := range matching {
+		hits[i].Lexical, hits[i].Dense = m.Score, sdk.Unscored
+		if len(vector) > 0 {
+			hits[i].Dense = s.dense.cosine(vector, m.Row)
+		}
+	}
+	return hits
+}
+
+// denseHits returns the hits of the dense leg. Others has their BM25 scores by row; nil: the lexical leg was not asked.
+func (s *Searcher) denseHits(nearest, others []scored, texts bool) []sdk.Hit {
+	hits := s.hits(nearest, texts)
+	for i, n := range nearest {
+		hits[i].Dense, hits[i].Lexical = n.Score, sdk.Unscored
+		if others != nil {
+			at, _ := slices.BinarySearchFunc(others, n.Row, func(o scored, row int32) int { return cmp.Compare(o.Row, row) })
+			hits[i].Lexical = others[at].Score
+		}
+	}
+	return hits
 }
 
 // byRow returns rows in their order, with scores of 0.
