@@ -5,8 +5,8 @@ import (
 	"iter"
 
 	"github.com/racflow/racflow/engine/internal/measure/eval"
-	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 

@@ -17,9 +17,9 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/journal"
-	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/explain"
 	"github.com/racflow/racflow/engine/internal/show/page"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // large is a run of many items, all of which can be explained.

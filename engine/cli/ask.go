@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/show/report"
 	"github.com/racflow/racflow/engine/internal/source"
 	texts "github.com/racflow/racflow/engine/internal/source/rows"
@@ -113,7 +113,7 @@ func (q *questioning) write(c *cobra.Command, a *app, p *workspace.Pipeline, r o
 	if q.format == "json" {
 		enc := json.NewEncoder(out)
 		enc.SetEscapeHTML(false)
-		return enc.Encode(result.Of(r))
+		return enc.Encode(output.Of(r))
 	}
 	return report.Ask(out, r, report.Asking{
 		Width: int(terminalWidth(out)), Passages: q.passages, More: "--passages %d shows them",

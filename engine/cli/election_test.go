@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // cast is what the voters of one item say: the kNN vote, "" where it abstains,
@@ -154,7 +155,7 @@ func checkElection(t *testing.T, c cast, got outcome.Result, answer string, agre
 	t.Helper()
 	reason := ""
 	switch {
-	case !ok && slices.ContainsFunc(got.Votes, func(v outcome.Vote) bool { return v.Accepted }):
+	case !ok && slices.ContainsFunc(got.Votes, func(v result.Vote) bool { return v.Accepted }):
 		reason = "every voter that gave an acceptable answer has weight 0"
 	case !ok:
 		reason = "no voter gave an acceptable answer"

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/internal/process/disk"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/show/explain"
 	"github.com/racflow/racflow/engine/internal/show/page"
 	"github.com/racflow/racflow/engine/internal/terminal"
@@ -88,7 +88,7 @@ func (e explained) write(w io.Writer) error {
 	} else {
 		line("answer", "%s", shownAnswer(string(e.Answer)))
 	}
-	for _, part := range [][2]string{{"labels", result.LabelsText(e.Labels)}, {"expected", e.Expected}, {"reason", e.Reason}, {"without", strings.Join(e.Missing, ", ")}} {
+	for _, part := range [][2]string{{"labels", output.LabelsText(e.Labels)}, {"expected", e.Expected}, {"reason", e.Reason}, {"without", strings.Join(e.Missing, ", ")}} {
 		if part[1] != "" {
 			line(part[0], "%s", part[1])
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // startForeignElsewhere is startForeign with Milvus Lite in Python, which has partitions, aliases and

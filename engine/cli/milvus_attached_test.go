@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // attachedCollections are those that the libraries make, by their kind in .ci/milvus-foreign.py, with

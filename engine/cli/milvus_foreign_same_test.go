@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // sameCandidates compares lists of candidates: their cosines place by place, so that only those that tie

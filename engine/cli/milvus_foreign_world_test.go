@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // foreign is a folder with rows, their vectors, and pipelines over them; and a Milvus server in which

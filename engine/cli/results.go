@@ -11,7 +11,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
@@ -38,13 +38,13 @@ func (f *resultFlags) check() error {
 	if f.format == "" {
 		return nil
 	}
-	return result.CheckFormat(f.format)
+	return output.CheckFormat(f.format)
 }
 
 // results are where the results of a pipeline go.
 type results struct {
 	file    *disk.Output
-	writer  result.Writer
+	writer  output.Writer
 	written int64
 	failed  error // why they are not written
 }
@@ -69,7 +69,7 @@ func (f *resultFlags) open(c *cobra.Command, a *app, p *workspace.Pipeline, resu
 type resultSource struct {
 	reads   []string                                      // files that are not to be written over
 	resume  func() (string, error)                        // the run that is resumed; empty: a new one begins
-	columns func(types bool) (in result.Input, err error) // of the input
+	columns func(types bool) (in output.Input, err error) // of the input
 }
 
 // openOf is open for any run.
@@ -93,13 +93,13 @@ func (f *resultFlags) openOf(c *cobra.Command, w *workspace.Workspace, of result
 			return nil, err
 		}
 	}
-	o := result.Options{Columns: f.columns, Compression: compression, More: "--output FILE keeps them all"}
-	if f.columns != nil || format == result.TSV || format == result.CSV || format == result.Parquet {
-		if o.Input, err = of.columns(format == result.Parquet); err != nil {
+	o := output.Options{Columns: f.columns, Compression: compression, More: "--output FILE keeps them all"}
+	if f.columns != nil || format == output.TSV || format == output.CSV || format == output.Parquet {
+		if o.Input, err = of.columns(format == output.Parquet); err != nil {
 			return nil, err
 		}
 	}
-	if r.writer, err = result.NewWriter(file, format, o); err != nil && f.columns != nil {
+	if r.writer, err = output.NewWriter(file, format, o); err != nil && f.columns != nil {
 		err = fmt.Errorf("--columns: %w", err)
 	}
 	return r, err
@@ -107,20 +107,20 @@ func (f *resultFlags) openOf(c *cobra.Command, w *workspace.Workspace, of result
 
 // formatOf says in which format results are written, and how they are compressed.
 func (f *resultFlags) formatOf(file *disk.Output, terminal bool) (format, compression string, err error) {
-	format, compression = result.Named(f.name)
+	format, compression = output.Named(f.name)
 	if f.format != "" {
 		format = f.format
 	}
 	toTerminal := file.Name() == "" && terminal
 	switch {
-	case format == result.Parquet && toTerminal:
+	case format == output.Parquet && toTerminal:
 		return "", "", errors.New("a terminal cannot show Parquet: name a file with --output")
 	case format != "":
 		return format, compression, nil
 	case toTerminal:
-		return result.Table, "", nil
+		return output.Table, "", nil
 	case file.Target() == "":
-		return result.JSONL, compression, nil
+		return output.JSONL, compression, nil
 	}
 	return "", "", fmt.Errorf("the name of %s does not say how results are to be written: end it in .jsonl, .tsv, .csv or .parquet, or name a format with --format", file.Name())
 }

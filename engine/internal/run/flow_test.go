@@ -13,6 +13,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -170,7 +171,7 @@ func TestTries(t *testing.T) {
 			accept = "answer == \"x\""
 		}
 		elect "e" { use = "majority" }`)
-	votes := map[string][]outcome.Vote{}
+	votes := map[string][]result.Vote{}
 	for _, result := range runtest.Answered(t, r, "at once", "second", "never", "none fits", "abstains") {
 		votes[result.Text] = result.Votes
 		if want := result.Text == "at once" || result.Text == "second"; want != (result.Answer == "x") {
@@ -182,12 +183,12 @@ func TestTries(t *testing.T) {
 			t.Errorf("%s was asked with %v samples before, want %v", text, drawn[text], want)
 		}
 	}
-	refused, dropped := outcome.Vote{Voter: "v", Answer: "sorry", Weight: 1, Reason: "refused"},
-		outcome.Vote{Voter: "v", Answer: "off-list", Weight: 1, Reason: "accept: the rule does not hold", Reading: "without quotes", Explanation: "it seems so", Model: "m"}
+	refused, dropped := result.Vote{Voter: "v", Answer: "sorry", Weight: 1, Reason: "refused"},
+		result.Vote{Voter: "v", Answer: "off-list", Weight: 1, Reason: "accept: the rule does not hold", Reading: "without quotes", Explanation: "it seems so", Model: "m"}
 	accepted, none := dropped, dropped
 	accepted.Answer, accepted.Accepted, accepted.Reason = "x", true, ""
 	none.Answer, none.Accepted, none.Reason = "", true, ""
-	for text, want := range map[string][]outcome.Vote{
+	for text, want := range map[string][]result.Vote{
 		"second":    {refused, dropped, refused, accepted},
 		"never":     {refused, dropped, refused, dropped, refused, dropped},
 		"none fits": {refused, none},

@@ -3,6 +3,7 @@ package run
 import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/stage"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // earlier sets the answers that the journal has from an earlier part of the run.
@@ -28,8 +29,8 @@ func (r *Run) reviewed(records ...*stage.Record) {
 			continue
 		}
 		if d, ok := decisions.Find(rec.Row.Text); ok {
-			by := &outcome.Decision{By: d.Reviewer, At: d.ReviewedAt}
-			rec.Given = &stage.Given{From: stage.Person, Result: outcome.Result{Verdict: outcome.Verdict{Decided: by, Agreement: 1, Confidence: 1, Reason: by.String()}, Answer: d.Label}}
+			by := &result.Decision{By: d.Reviewer, At: d.ReviewedAt}
+			rec.Given = &stage.Given{From: stage.Person, Result: outcome.Result{Verdict: result.Verdict{Decided: by, Agreement: 1, Confidence: 1, Reason: by.String()}, Answer: d.Label}}
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // chatRequest has the relevant fields of a request.

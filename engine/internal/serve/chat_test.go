@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/result"
 
 	"github.com/racflow/racflow/sdk"
 )

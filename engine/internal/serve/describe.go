@@ -13,9 +13,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/page"
 	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // This file describes the whole interface in OpenAPI 3.1: GET /openapi.json returns it, and GET

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // fakePipeline answers with its function To.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // failing answers with an error, or with a result that has one.

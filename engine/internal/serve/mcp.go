@@ -15,7 +15,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/journal"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/source/rows"
 	"github.com/racflow/racflow/engine/internal/workspace"
@@ -191,7 +191,7 @@ func text(r workspace.Result) string {
 		}
 	}
 	if len(r.Labels) > 0 {
-		fmt.Fprintf(&b, "\n(Confidences: %s)", result.LabelsText(r.Labels))
+		fmt.Fprintf(&b, "\n(Confidences: %s)", output.LabelsText(r.Labels))
 	}
 	for _, c := range r.Citations {
 		place := c.ID

@@ -16,8 +16,9 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk/support"
 )
 
@@ -116,7 +117,7 @@ func (m *machine) run(resume string, reported func(outcome.Result)) (*workspace.
 		m.writes.Store(false)
 		out.Close()
 	}()
-	writer, err := result.NewWriter(out, result.JSONL, result.Options{})
+	writer, err := output.NewWriter(out, output.JSONL, output.Options{})
 	if err != nil {
 		return nil, err
 	}

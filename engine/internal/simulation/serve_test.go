@@ -21,9 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/serve"
 	"github.com/racflow/racflow/engine/internal/serve/live"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // state is a state of what a pipeline is made from. A voter has the number of the file in its name, and a label that each text

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/source/rows"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -139,14 +140,16 @@ func columnOf(name string) column {
 
 // of returns the value of a column, and the index of the member with exactly that value; -1: the
 // value is a part of a member, or there is none.
-func (c column) of(row []Field) (value any, member int) {
+func (c column) of(row []result.Field) (value any, member int) {
 	if c.name == "" {
 		return nil, -1
 	}
 	if c.at >= 0 && c.at < len(row) {
 		return row[c.at].Value, c.at
 	}
-	at := func(name string) int { return slices.IndexFunc(row, func(f Field) bool { return f.Name == name }) }
+	at := func(name string) int {
+		return slices.IndexFunc(row, func(f result.Field) bool { return f.Name == name })
+	}
 	if i := at(c.name); i >= 0 {
 		return row[i].Value, i
 	}
@@ -162,7 +165,7 @@ func (c column) of(row []Field) (value any, member int) {
 
 // row makes a Row from members: either strings, numbers and booleans, or all of them as JSON. It keeps an
 // earlier error of the row.
-func (o *object) row(line int, members []Field, err error) Row {
+func (o *object) row(line int, members []result.Field, err error) Row {
 	row := Row{Line: line, Err: err}
 	taken := make([]int, 5, 5+len(o.levels))
 	take := func(n int, c column, numbers bool) (text string) {
@@ -220,7 +223,7 @@ func (o *object) row(line int, members []Field, err error) Row {
 			keep(m.Name, m.Value)
 		}
 		if o.fields && !slices.Contains(taken[:3], i) && !slices.Contains(taken[5:], i) {
-			row.Fields = append(row.Fields, Field{m.Name, decoded(m.Value)})
+			row.Fields = append(row.Fields, result.Field{Name: m.Name, Value: decoded(m.Value)})
 		}
 	}
 	for _, c := range o.meta {
@@ -304,7 +307,7 @@ func metaOf(value any) (any, error) {
 	return nil, nil
 }
 
-// decoded returns the value of a Field, and decodes JSON unless it is nested.
+// decoded returns the value of a field, and decodes JSON unless it is nested.
 func decoded(value any) any {
 	raw, ok := value.(json.RawMessage)
 	if !ok {

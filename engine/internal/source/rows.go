@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/engine/internal/source/rows"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 	"golang.org/x/text/unicode/norm"
 )
@@ -108,7 +109,7 @@ type Row struct {
 	Meta    sdk.Meta
 	// Fields are the columns that are not mapped to ID, Text or Label, in the file's order, if the
 	// Mapping asks for them.
-	Fields []Field
+	Fields []result.Field
 	Err    error // not nil, from a Reader a *RowError: the row is unusable
 
 	before  int    // number of lines in the files before this one
@@ -137,12 +138,6 @@ func (r Row) Unusable(n, all int) string {
 
 // ErrFields says that a row has other fields than the header.
 var ErrFields = errors.New("fields")
-
-// Field is a column of a row.
-type Field struct {
-	Name  string
-	Value any // string, json.Number, bool, nil, or json.RawMessage if nested
-}
 
 // FileError says that a whole file is unreadable.
 type FileError struct {
@@ -201,7 +196,7 @@ func (f *file) startCells(first rows.Record, next func() (rows.Record, error)) e
 		return f.errorAt(first.Line, err)
 	}
 	f.columns, f.fields = func() []string { return names }, o.others()
-	var cells []Field
+	var cells []result.Field
 	row := func(r *rows.Record) (row Row) {
 		if r.Err != nil {
 			return Row{Line: r.Line, Err: r.Err}
@@ -220,7 +215,7 @@ func (f *file) startCells(first rows.Record, next func() (rows.Record, error)) e
 		}
 		cells = cells[:0]
 		for i, value := range r.Fields[:min(len(r.Fields), len(names))] {
-			cells = append(cells, Field{names[i], value})
+			cells = append(cells, result.Field{Name: names[i], Value: value})
 		}
 		row = o.row(r.Line, cells, wrong)
 		row.out = where >= 0 && !slices.Contains(r.Uncomputed, where) && (where >= len(r.Fields) || strings.TrimSpace(r.Fields[where]) != f.form.Where[1])
@@ -258,8 +253,8 @@ const firstRows = 20
 // the first rows has the column of the text, it refuses the file with advice, instead of each row.
 func (f *file) startObjects(next func() (rows.JSONRow, error), arrays bool) error {
 	var members []rows.JSONMember
-	var fields []Field
-	return f.startFields(func() (int, []Field, error, error) {
+	var fields []result.Field
+	return f.startFields(func() (int, []result.Field, error, error) {
 		r, err := next()
 		if err != nil {
 			return 0, nil, nil, err
@@ -269,7 +264,7 @@ func (f *file) startObjects(next func() (rows.JSONRow, error), arrays bool) erro
 		}
 		fields = fields[:0]
 		for _, m := range members {
-			fields = append(fields, Field{m.Name, m.Value})
+			fields = append(fields, result.Field{Name: m.Name, Value: m.Value})
 		}
 		return r.Line, fields, r.Err, nil
 	})
@@ -277,7 +272,7 @@ func (f *file) startObjects(next func() (rows.JSONRow, error), arrays bool) erro
 
 // startFields prepares a file for reading from a function that returns the line and the fields of a
 // row, or why that row is invalid.
-func (f *file) startFields(next func() (line int, fields []Field, invalid, err error)) error {
+func (f *file) startFields(next func() (line int, fields []result.Field, invalid, err error)) error {
 	o, where := f.mapping.object(), columnOf(f.form.Where[0])
 	f.columns = func() []string { return slices.Clip(o.columns) }
 	n, last := 0, 0

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/engine/internal/source/rows"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // tableOf returns the format of a file that needs random access; empty: it is a stream of text. The
@@ -79,11 +80,11 @@ func (f *file) startParquet(in io.ReaderAt, size int64) error {
 	}
 	f.lines, f.close = p.Row, both(p.Close, f.close)
 	names := p.Columns()
-	fields := make([]Field, len(names))
-	err = f.startFields(func() (int, []Field, error, error) {
+	fields := make([]result.Field, len(names))
+	err = f.startFields(func() (int, []result.Field, error, error) {
 		values, err := p.Next()
 		for i, v := range values {
-			fields[i] = Field{names[i], v}
+			fields[i] = result.Field{Name: names[i], Value: v}
 		}
 		return p.Row(), fields, nil, err
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/xuri/excelize/v2"
 
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
@@ -84,9 +85,9 @@ func TestParquet(t *testing.T) {
 		if len(rows) != 3 || form.Format != Parquet {
 			t.Fatalf("%s: %d rows of %+v", name, len(rows), form)
 		}
-		want := []Field{
-			{"score", json.Number("0.5")}, {"on", "2024-02-29T12:30:00Z"}, {"price", json.Number("12.34")}, {"sure", true}, {"raw", "/wA="},
-			{"turns", json.RawMessage(`[{"text":"hi there","who":"me"}]`)},
+		want := []result.Field{
+			{Name: "score", Value: json.Number("0.5")}, {Name: "on", Value: "2024-02-29T12:30:00Z"}, {Name: "price", Value: json.Number("12.34")}, {Name: "sure", Value: true}, {Name: "raw", Value: "/wA="},
+			{Name: "turns", Value: json.RawMessage(`[{"text":"hi there","who":"me"}]`)},
 		}
 		if d := cmp.Diff(want, rows[0].Fields); d != "" {
 			t.Errorf("fields differ (-want +got):\n%s", d)

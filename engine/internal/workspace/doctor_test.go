@@ -10,6 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/reviewed"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // TestEqualRowsOfTwoFiles: rows without ids that two files have alike are two entries of the knowledge,
@@ -40,7 +41,7 @@ func TestEqualRowsOfTwoFiles(t *testing.T) {
 
 // TestVoted: the shares of a voter sum to 1.
 func TestVoted(t *testing.T) {
-	one := outcome.Result{Text: "x", Expected: "a", Votes: []outcome.Vote{
+	one := outcome.Result{Text: "x", Expected: "a", Votes: []result.Vote{
 		{Voter: "near", Answer: "a", Weight: .9}, {Voter: "near", Answer: "b", Weight: .7}, {Voter: "linear", Answer: "a", Weight: .5},
 	}}
 	if got := voted(one).Votes; len(got) != 2 || math.Abs(got["a"]-.78125) > 1e-9 || math.Abs(got["b"]-.21875) > 1e-9 {

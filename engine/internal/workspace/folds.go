@@ -20,6 +20,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk/support"
 )
 
@@ -100,7 +101,7 @@ func rowsOf(ctx context.Context, s *generation.Source) (all []source.Row, err er
 		at := s.At(u.ID, nil)
 		row := source.Row{ID: u.ID, Text: u.Text, Label: u.Label, Context: u.Context, Meta: u.Meta, Line: len(all) + 1}
 		for _, name := range slices.Sorted(maps.Keys(u.Meta)) {
-			row.Fields = append(row.Fields, source.Field{Name: name, Value: u.Meta[name]})
+			row.Fields = append(row.Fields, result.Field{Name: name, Value: u.Meta[name]})
 		}
 		paths[at.Path] = true
 		all = append(all, row.At(at.Path, at.Line))

@@ -26,10 +26,11 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/run/spend"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/source/document"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -127,15 +128,15 @@ type Options struct {
 // begin with the columns. It reads all rows if the file does not begin with the names of its
 // columns, or if types is set. If the input can be read only once, it opens it but reads none of
 // its rows.
-func (p *Pipeline) Columns(types bool) (result.Input, error) {
+func (p *Pipeline) Columns(types bool) (output.Input, error) {
 	rows, err := p.Rows()
 	if err != nil {
-		return result.Input{}, err
+		return output.Input{}, err
 	}
 	if !p.rereadable() {
 		names, known := rows.Fields()
 		p.opened = rows
-		in := result.Input{Labels: true, Form: p.chosen.LabelForm(), Open: !known}
+		in := output.Input{Labels: true, Form: p.chosen.LabelForm(), Open: !known}
 		in.Add(source.Row{Fields: unknown(names)})
 		return in, nil
 	}
@@ -144,9 +145,9 @@ func (p *Pipeline) Columns(types bool) (result.Input, error) {
 }
 
 // inputOf is Pipeline.Columns for rows that can be read again.
-func inputOf(rows *Rows, form sdk.LabelForm, types bool) (result.Input, error) {
+func inputOf(rows *Rows, form sdk.LabelForm, types bool) (output.Input, error) {
 	names, known := rows.Fields()
-	in := result.Input{Form: form}
+	in := output.Input{Form: form}
 	in.Add(source.Row{Fields: unknown(names)})
 	for types || !known || !in.Labels {
 		row, err := rows.Next()
@@ -162,8 +163,8 @@ func inputOf(rows *Rows, form sdk.LabelForm, types bool) (result.Input, error) {
 }
 
 // unknown returns fields whose values are not known.
-func unknown(names []string) []source.Field {
-	all := make([]source.Field, len(names))
+func unknown(names []string) []result.Field {
+	all := make([]result.Field, len(names))
 	for i, name := range names {
 		all[i].Name = name
 	}

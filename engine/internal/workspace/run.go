@@ -17,8 +17,9 @@ import (
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -246,7 +247,7 @@ func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<-
 	send := func(batch []outcome.Result) error {
 		for _, one := range batch {
 			select {
-			case results <- result.Of(one):
+			case results <- output.Of(one):
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -307,7 +308,7 @@ func (p *Pipeline) Answer(ctx context.Context, item Item) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := result.Of(one)
+	r := output.Of(one)
 	if r.Error != nil {
 		return r, r.Error
 	}
@@ -352,7 +353,7 @@ func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error)
 	if err != nil {
 		return nil, err
 	}
-	return result.Candidates(found), nil
+	return output.Candidates(found), nil
 }
 
 // Terms returns the words of an item that distinguish what was found for it (package eval). It needs a

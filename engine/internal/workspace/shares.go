@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 )
 
 // Shares are runs that have answered all parts of an input (Options.Share), to be put together as one run.
@@ -88,10 +88,10 @@ func (s *Shares) rows() (*Rows, error) {
 }
 
 // Columns is like Pipeline.Columns.
-func (s *Shares) Columns(types bool) (result.Input, error) {
+func (s *Shares) Columns(types bool) (output.Input, error) {
 	rows, err := s.rows()
 	if err != nil {
-		return result.Input{}, err
+		return output.Input{}, err
 	}
 	defer rows.Close() //nolint:errcheck // only read: no data can be lost
 	return inputOf(rows, s.manifest.LabelForm, types)

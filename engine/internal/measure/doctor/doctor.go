@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // Options say what to check.
@@ -238,7 +239,7 @@ type Set struct {
 type Row struct {
 	ID, File, Text, Label string
 	Line                  int
-	Fields                []source.Field
+	Fields                []result.Field
 	Entry                 string // id of its entry in the knowledge, which may equal ID
 	// Reviewed says that a person decided its label, which also answers an item with its text; such
 	// an item is not scored.

@@ -10,23 +10,24 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // TestCalibration: five answers, two of them wrong, one item failed, one rightly and one
 // wrongly left without an answer.
 func TestCalibration(t *testing.T) {
 	results := []outcome.Result{
-		{Expected: "a", Answer: "a", Verdict: outcome.Verdict{Confidence: .9, Agreement: .3}},
-		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Confidence: .9, Agreement: .3}},
-		{Expected: "b", Answer: "b", Verdict: outcome.Verdict{Confidence: .9}},
-		{Expected: "b", Answer: "b", Verdict: outcome.Verdict{Confidence: .5}},
-		{Expected: "oos", Answer: "a", Verdict: outcome.Verdict{Confidence: .2}},
-		{Expected: "a", Failure: &outcome.Failure{Err: errors.New("down")}, Answer: "a", Verdict: outcome.Verdict{Confidence: .8}},
+		{Expected: "a", Answer: "a", Verdict: result.Verdict{Confidence: .9, Agreement: .3}},
+		{Expected: "a", Answer: "b", Verdict: result.Verdict{Confidence: .9, Agreement: .3}},
+		{Expected: "b", Answer: "b", Verdict: result.Verdict{Confidence: .9}},
+		{Expected: "b", Answer: "b", Verdict: result.Verdict{Confidence: .5}},
+		{Expected: "oos", Answer: "a", Verdict: result.Verdict{Confidence: .2}},
+		{Expected: "a", Failure: &outcome.Failure{Err: errors.New("down")}, Answer: "a", Verdict: result.Verdict{Confidence: .8}},
 		{Expected: "oos"},
 		{Expected: "b"},
-		{Answer: "b", Verdict: outcome.Verdict{Confidence: .1}},                        // nothing expected
-		{Expected: "a", RetrievalOnly: true, Verdict: outcome.Verdict{Confidence: .1}}, // nothing elected
-		{Expected: "a", FreeText: true, Answer: "about that"},                          // a text
+		{Answer: "b", Verdict: result.Verdict{Confidence: .1}},                        // nothing expected
+		{Expected: "a", RetrievalOnly: true, Verdict: result.Verdict{Confidence: .1}}, // nothing elected
+		{Expected: "a", FreeText: true, Answer: "about that"},                         // a text
 	}
 	c := NewConfidences("a", "b")
 	for _, r := range results {
@@ -78,7 +79,7 @@ func TestAUROC(t *testing.T) {
 	c := NewConfidences("a")
 	var in, out []float64
 	for i := range 300 {
-		r := outcome.Result{Expected: "a", Answer: "a", Verdict: outcome.Verdict{Confidence: .9, Unknown: float64(1+random.IntN(20)) / 30}} // with ties
+		r := outcome.Result{Expected: "a", Answer: "a", Verdict: result.Verdict{Confidence: .9, Unknown: float64(1+random.IntN(20)) / 30}} // with ties
 		if i%3 == 0 {
 			r.Expected, r.Unknown = "oos", r.Unknown+.3
 			out = append(out, r.Unknown)
@@ -111,8 +112,8 @@ func TestAgreementStandsIn(t *testing.T) {
 	if r := c.Report(); r != nil {
 		t.Errorf("of nothing: %+v", r)
 	}
-	c.Add(outcome.Result{Expected: "a", Answer: "a", Verdict: outcome.Verdict{Agreement: 1}})
-	c.Add(outcome.Result{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Agreement: 1}})
+	c.Add(outcome.Result{Expected: "a", Answer: "a", Verdict: result.Verdict{Agreement: 1}})
+	c.Add(outcome.Result{Expected: "a", Answer: "b", Verdict: result.Verdict{Agreement: 1}})
 	got := c.Report()
 	if got.Measured != "agreement" || got.ECE != .5 || got.Brier != .5 || got.Chance != 0 {
 		t.Errorf("got %+v", got)
@@ -139,7 +140,7 @@ func TestChance(t *testing.T) {
 		c := NewConfidences()
 		for range items {
 			confidence := math.Sqrt(random.Float64()) // more sure ones than unsure ones
-			r := outcome.Result{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Confidence: confidence}}
+			r := outcome.Result{Expected: "a", Answer: "b", Verdict: result.Verdict{Confidence: confidence}}
 			if random.Float64() < confidence-shift {
 				r.Answer = "a"
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/result"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
@@ -69,7 +70,7 @@ func TestCompare(t *testing.T) {
 // TestDecided: what people have decided in one of the runs compares nothing.
 func TestDecided(t *testing.T) {
 	decided := func(r outcome.Result) outcome.Result {
-		r.Decided = &outcome.Decision{By: "Ada"}
+		r.Decided = &result.Decision{By: "Ada"}
 		return r
 	}
 	state := t.TempDir()

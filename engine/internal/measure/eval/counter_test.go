@@ -13,19 +13,20 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
 // What people have decided measures nothing: figures are those of the other items.
 func TestDecidedIsNotScored(t *testing.T) {
 	items := []outcome.Result{
-		{Expected: "a", Answer: "a", Verdict: outcome.Verdict{Agreement: .5, Confidence: .6}, Votes: []outcome.Vote{{Voter: "knn", Answer: "a", Weight: 1, Accepted: true}}},
-		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Agreement: .7, Confidence: .9, Flagged: true}},
+		{Expected: "a", Answer: "a", Verdict: result.Verdict{Agreement: .5, Confidence: .6}, Votes: []result.Vote{{Voter: "knn", Answer: "a", Weight: 1, Accepted: true}}},
+		{Expected: "a", Answer: "b", Verdict: result.Verdict{Agreement: .7, Confidence: .9, Flagged: true}},
 	}
 	decided := []outcome.Result{
-		{Expected: "a", Answer: "c", Verdict: outcome.Verdict{Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}}},
-		{Expected: "b", Answer: "b", Verdict: outcome.Verdict{Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}}},
-		{Answer: "b", Verdict: outcome.Verdict{Agreement: 1, Confidence: 1, Decided: &outcome.Decision{By: "Ada"}}},
+		{Expected: "a", Answer: "c", Verdict: result.Verdict{Agreement: 1, Confidence: 1, Decided: &result.Decision{By: "Ada"}}},
+		{Expected: "b", Answer: "b", Verdict: result.Verdict{Agreement: 1, Confidence: 1, Decided: &result.Decision{By: "Ada"}}},
+		{Answer: "b", Verdict: result.Verdict{Agreement: 1, Confidence: 1, Decided: &result.Decision{By: "Ada"}}},
 	}
 	figures := func(all []outcome.Result) Report {
 		c, confidences, promised, mistakes := NewCounter("a", "b"), NewConfidences("a", "b"), NewPromised(.9, .9, .9, 0, "a", "b"), NewMistakes(9, "a", "b")
@@ -50,20 +51,20 @@ func TestDecidedIsNotScored(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	vote := func(voter, answer string, weight float64, accepted bool) outcome.Vote {
-		return outcome.Vote{Voter: voter, Answer: answer, Weight: weight, Accepted: accepted}
+	vote := func(voter, answer string, weight float64, accepted bool) result.Vote {
+		return result.Vote{Voter: voter, Answer: answer, Weight: weight, Accepted: accepted}
 	}
 	// knn is asked about every item, also where it has nothing to say; llm about some.
 	c := NewCounter().Of(&pipeline.Pipeline{Stages: []*pipeline.Stage{{Block: "sample", Name: "knn"}, {Block: "sample", Name: "llm", Info: sdk.Stage{Network: true}}}})
 	for i, r := range []outcome.Result{
-		{Expected: "a", Answer: "a", Verdict: outcome.Verdict{Agreement: 1}, Votes: []outcome.Vote{
+		{Expected: "a", Answer: "a", Verdict: result.Verdict{Agreement: 1}, Votes: []result.Vote{
 			vote("knn", "a", .4, true), vote("knn", "b", .6, false),
 			vote("llm", "b", 1, true), vote("llm", "a", 1, true), vote("llm", "a", 1, true)}},
-		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Agreement: .5}, Votes: []outcome.Vote{vote("knn", "b", 1, true)}},
-		{Expected: "b", Answer: "b", Verdict: outcome.Verdict{Agreement: .6}},
+		{Expected: "a", Answer: "b", Verdict: result.Verdict{Agreement: .5}, Votes: []result.Vote{vote("knn", "b", 1, true)}},
+		{Expected: "b", Answer: "b", Verdict: result.Verdict{Agreement: .6}},
 		{Expected: "b"}, // undecided
 		{Expected: "c", Failure: &outcome.Failure{Stage: "sample.llm", Err: errors.New("down")}},
-		{Answer: "z", Verdict: outcome.Verdict{Agreement: .9}}, // nothing expected
+		{Answer: "z", Verdict: result.Verdict{Agreement: .9}}, // nothing expected
 	} {
 		r.Latency = time.Duration(i+1) * time.Millisecond
 		c.Add(r)
@@ -104,15 +105,15 @@ func TestNothing(t *testing.T) {
 
 func TestScope(t *testing.T) {
 	c := NewCounter("a", "b")
-	none := outcome.Vote{Voter: "llm", Weight: 1, Accepted: true} // none of the labels
+	none := result.Vote{Voter: "llm", Weight: 1, Accepted: true} // none of the labels
 	for _, r := range []outcome.Result{
 		{Expected: "a", Answer: "a"},
 		{Expected: "a", Answer: "b"},
-		{Expected: "b", Votes: []outcome.Vote{none}},
+		{Expected: "b", Votes: []result.Vote{none}},
 		{Expected: "b", Failure: &outcome.Failure{Err: errors.New("down")}},
-		{Expected: "oos", Votes: []outcome.Vote{none}},
+		{Expected: "oos", Votes: []result.Vote{none}},
 		{Expected: "oos", Answer: "a"},
-		{Expected: "oos", Answer: "a", Verdict: outcome.Verdict{Flagged: true}},
+		{Expected: "oos", Answer: "a", Verdict: result.Verdict{Flagged: true}},
 		{Expected: "elsewhere", Failure: &outcome.Failure{Err: errors.New("down")}},
 		{Answer: "a"},
 	} {
@@ -145,14 +146,14 @@ func TestFlags(t *testing.T) {
 	c := NewCounter("a", "b")
 	for _, r := range []outcome.Result{
 		{Expected: "a", Answer: "a"},
-		{Expected: "a", Answer: "a", Verdict: outcome.Verdict{Flagged: true}},
-		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Flagged: true}},
+		{Expected: "a", Answer: "a", Verdict: result.Verdict{Flagged: true}},
+		{Expected: "a", Answer: "b", Verdict: result.Verdict{Flagged: true}},
 		{Expected: "a", Answer: "b"},
-		{Expected: "b", Verdict: outcome.Verdict{Flagged: true}},   // no answer, but there is one
-		{Expected: "oos", Verdict: outcome.Verdict{Flagged: true}}, // rightly none
-		{Expected: "oos", Answer: "b", Verdict: outcome.Verdict{Flagged: true}},
+		{Expected: "b", Verdict: result.Verdict{Flagged: true}},   // no answer, but there is one
+		{Expected: "oos", Verdict: result.Verdict{Flagged: true}}, // rightly none
+		{Expected: "oos", Answer: "b", Verdict: result.Verdict{Flagged: true}},
 		{Expected: "a", Failure: &outcome.Failure{Err: errors.New("down")}},
-		{Answer: "a", Verdict: outcome.Verdict{Flagged: true}}, // nothing expected
+		{Answer: "a", Verdict: result.Verdict{Flagged: true}}, // nothing expected
 	} {
 		c.Add(r)
 	}
@@ -179,7 +180,7 @@ func worth(t *testing.T, c *Counter, items, lost int) {
 	} {
 		r := outcome.Result{Expected: "x", Answer: test.elected}
 		if test.alone != "" {
-			r.Votes = []outcome.Vote{{Voter: "v", Answer: test.alone, Weight: 1, Accepted: true}}
+			r.Votes = []result.Vote{{Voter: "v", Answer: test.alone, Weight: 1, Accepted: true}}
 		}
 		c.Add(r)
 		a.Add("v", r, outcome.Result{Expected: "x", Answer: test.without})

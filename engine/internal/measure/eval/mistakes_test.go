@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -21,16 +22,16 @@ func TestMistakes(t *testing.T) {
 	}
 	m := NewMistakes(4, "a", "b")
 	for i, r := range []outcome.Result{
-		{Expected: "a", Answer: "a", Verdict: outcome.Verdict{Confidence: 1}}, // right
-		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Confidence: .7}},
+		{Expected: "a", Answer: "a", Verdict: result.Verdict{Confidence: 1}}, // right
+		{Expected: "a", Answer: "b", Verdict: result.Verdict{Confidence: .7}},
 		{Expected: "a", Failure: &outcome.Failure{Stage: "sample.llm", Err: errors.New("down")}},
-		{Expected: "a", Verdict: outcome.Verdict{Reason: "no voter answered", Flagged: true}},
+		{Expected: "a", Verdict: result.Verdict{Reason: "no voter answered", Flagged: true}},
 		{Expected: "out of scope"}, // rightly left without an answer
-		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Agreement: .9}, Candidates: found},
-		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Confidence: .7, Agreement: 1}},
-		{Answer: "b", Verdict: outcome.Verdict{Confidence: 1}}, // nothing expected
-		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Confidence: .2}},
-		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Confidence: .1}},
+		{Expected: "a", Answer: "b", Verdict: result.Verdict{Agreement: .9}, Candidates: found},
+		{Expected: "a", Answer: "b", Verdict: result.Verdict{Confidence: .7, Agreement: 1}},
+		{Answer: "b", Verdict: result.Verdict{Confidence: 1}}, // nothing expected
+		{Expected: "a", Answer: "b", Verdict: result.Verdict{Confidence: .2}},
+		{Expected: "a", Answer: "b", Verdict: result.Verdict{Confidence: .1}},
 	} {
 		r.ID, r.Line = fmt.Sprint(i), i+2
 		m.Add(r)
@@ -50,7 +51,7 @@ func TestMistakes(t *testing.T) {
 
 	m = NewMistakes(9, "a", "b")
 	m.Add(outcome.Result{Expected: "a", Failure: &outcome.Failure{Stage: "sample.llm", Err: errors.New("down")}, Candidates: found})
-	m.Add(outcome.Result{Expected: "a", Verdict: outcome.Verdict{Reason: "no voter answered", Flagged: true}})
+	m.Add(outcome.Result{Expected: "a", Verdict: result.Verdict{Reason: "no voter answered", Flagged: true}})
 	want := []Mistake{{Expected: "a", Error: "sample.llm: down"}, {Expected: "a", Reason: "no voter answered", Flagged: true}}
 	if d := cmp.Diff(want, m.Report()); d != "" {
 		t.Errorf("without answers (-want +got):\n%s", d)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -120,10 +121,10 @@ func TestPromised(t *testing.T) {
 	for _, r := range []outcome.Result{
 		{Expected: "a", Answer: "a"},
 		{Expected: "a", Answer: "b"},
-		{Expected: "a", Answer: "b", Verdict: outcome.Verdict{Flagged: true}},
+		{Expected: "a", Answer: "b", Verdict: result.Verdict{Flagged: true}},
 		{Expected: "a"},
 		{Expected: "z", Answer: "a"},
-		{Expected: "z", Answer: "a", Verdict: outcome.Verdict{Flagged: true}},
+		{Expected: "z", Answer: "a", Verdict: result.Verdict{Flagged: true}},
 		{Expected: "z"},
 		{Answer: "a"},
 		{Expected: "a", Failure: &outcome.Failure{Err: errors.New("no")}},

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
 func TestSets(t *testing.T) {
 	c := NewCounter("a", "b", "c")
 	set := func(expected, answer string) outcome.Result {
-		return outcome.Result{Expected: expected, Answer: answer, Form: sdk.LabelForm{Many: true}, Votes: []outcome.Vote{
+		return outcome.Result{Expected: expected, Answer: answer, Form: sdk.LabelForm{Many: true}, Votes: []result.Vote{
 			{Voter: "linear", Answer: "a", Weight: .9, Accepted: true}, {Voter: "linear", Answer: "b", Weight: .5, Accepted: true}, {Voter: "linear", Answer: "c", Weight: .1, Accepted: true},
 		}}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -329,10 +330,10 @@ func (c *Counter) votes(name string) *voter {
 // TopAnswers returns each voter's heaviest accepted answer (the first, if several are equal), in
 // the order of the voters. Where answers are sets, it has all labels with at least half the weight of
 // that one.
-func TopAnswers(f sdk.LabelForm, votes []outcome.Vote) []outcome.Vote {
+func TopAnswers(f sdk.LabelForm, votes []result.Vote) []result.Vote {
 	type answer struct{ voter, label string }
-	place := make(map[answer]int, len(votes))   // in sums
-	sums := make([]outcome.Vote, 0, len(votes)) // one per voter and answer
+	place := make(map[answer]int, len(votes))  // in sums
+	sums := make([]result.Vote, 0, len(votes)) // one per voter and answer
 	for _, v := range votes {
 		if !v.Accepted {
 			continue
@@ -346,9 +347,9 @@ func TopAnswers(f sdk.LabelForm, votes []outcome.Vote) []outcome.Vote {
 		}
 		sums[i].Weight += v.Weight
 	}
-	var tops []outcome.Vote
+	var tops []result.Vote
 	for _, s := range sums {
-		i := slices.IndexFunc(tops, func(t outcome.Vote) bool { return t.Voter == s.Voter })
+		i := slices.IndexFunc(tops, func(t result.Vote) bool { return t.Voter == s.Voter })
 		switch {
 		case i < 0:
 			tops = append(tops, s)

@@ -12,13 +12,14 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/result"
 )
 
 // results are answers with falling agreement, the last of them wrong.
 func results(n, wrong int) []outcome.Result {
 	all := make([]outcome.Result, n)
 	for i := range all {
-		all[i] = outcome.Result{Text: fmt.Sprint(i), Expected: "a", Answer: "a", Verdict: outcome.Verdict{Agreement: 1 - float64(i)/float64(n)}}
+		all[i] = outcome.Result{Text: fmt.Sprint(i), Expected: "a", Answer: "a", Verdict: result.Verdict{Agreement: 1 - float64(i)/float64(n)}}
 		if i >= n-wrong {
 			all[i].Answer = "b"
 		}
@@ -35,8 +36,8 @@ func TestPromise(t *testing.T) {
 		surer[i].Confidence, surer[i].Agreement = surer[i].Agreement, .5
 	}
 	failed := append(results(100, 30), outcome.Result{Text: "failed", Expected: "a", Failure: &outcome.Failure{Err: errors.New("no")}},
-		outcome.Result{Text: "provisional", Expected: "a", Answer: "b", Verdict: outcome.Verdict{Agreement: 1}, Missing: []*outcome.Failure{{Stage: "sample.llm"}}})
-	outside := append(results(100, 30), outcome.Result{Text: "x", Expected: "z", Verdict: outcome.Verdict{Agreement: .9}}, outcome.Result{Text: "y", Expected: "z", Answer: "a", Verdict: outcome.Verdict{Agreement: .305}})
+		outcome.Result{Text: "provisional", Expected: "a", Answer: "b", Verdict: result.Verdict{Agreement: 1}, Missing: []*outcome.Failure{{Stage: "sample.llm"}}})
+	outside := append(results(100, 30), outcome.Result{Text: "x", Expected: "z", Verdict: result.Verdict{Agreement: .9}}, outcome.Result{Text: "y", Expected: "z", Answer: "a", Verdict: result.Verdict{Agreement: .305}})
 	tests := map[string]struct {
 		rule    FlagRule
 		results []outcome.Result

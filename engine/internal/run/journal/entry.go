@@ -9,19 +9,20 @@ import (
 	"math"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
 // entry is a line of the journal.
 type entry struct {
-	Line             int            `json:"line"`
-	ID               string         `json:"id"`
-	Answer           *string        `json:"answer,omitempty"` // nil: the item failed
-	*outcome.Verdict                // nil: the item failed, or its answer has none of this
-	Votes            []outcome.Vote `json:"votes,omitzero"`
-	Citations        []citation     `json:"citations,omitempty"`
-	Tokens           [3]uint64      `json:"tokens,omitzero"` // input tokens, cached ones among them, output tokens
-	Cost             float64        `json:"cost,omitempty"`
+	Line            int           `json:"line"`
+	ID              string        `json:"id"`
+	Answer          *string       `json:"answer,omitempty"` // nil: the item failed
+	*result.Verdict               // nil: the item failed, or its answer has none of this
+	Votes           []result.Vote `json:"votes,omitzero"`
+	Citations       []citation    `json:"citations,omitempty"`
+	Tokens          [3]uint64     `json:"tokens,omitzero"` // input tokens, cached ones among them, output tokens
+	Cost            float64       `json:"cost,omitempty"`
 	// Spent is the usage and cost of each voter. Tokens and Cost are omitted if they are its sum.
 	Spent      map[string]spent `json:"spent,omitempty"`
 	Candidates []candidate      `json:"candidates,omitempty"`
@@ -160,7 +161,7 @@ func (e *entry) result() outcome.Result {
 		usage, cost = sdk.Usage{InputTokens: e.Tokens[0], CachedTokens: e.Tokens[1], OutputTokens: e.Tokens[2]}, e.Cost
 	}
 	r := outcome.Result{
-		Answer: *e.Answer, Verdict: *cmp.Or(e.Verdict, &outcome.Verdict{}),
+		Answer: *e.Answer, Verdict: *cmp.Or(e.Verdict, &result.Verdict{}),
 		Usage: usage, Cost: cost, Unasked: e.Unasked, Asked: e.Asked, Votes: e.Votes, Collected: e.Collected,
 	}
 	for _, stage := range e.Missing {

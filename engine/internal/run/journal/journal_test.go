@@ -19,8 +19,9 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -41,18 +42,18 @@ func journalResume(t testing.TB, state, id string) *journal.Journal {
 
 // results are one of each sort, in the order of the input.
 func journalResults() []outcome.Result {
-	long := []outcome.Vote{{Voter: "llm", Answer: "b", Weight: 1, Reason: "accept: the rule does not hold"}, {Voter: "llm", Weight: 1, Accepted: true, Reading: "without markup", Explanation: "it \"fits\"\nbest", Model: "m-1"}}
+	long := []result.Vote{{Voter: "llm", Answer: "b", Weight: 1, Reason: "accept: the rule does not hold"}, {Voter: "llm", Weight: 1, Accepted: true, Reading: "without markup", Explanation: "it \"fits\"\nbest", Model: "m-1"}}
 	for i := range 9 {
-		long = append(long, outcome.Vote{Voter: "knn", Answer: fmt.Sprint(i), Weight: 1 / float64(3+i), Accepted: true})
+		long = append(long, result.Vote{Voter: "knn", Answer: fmt.Sprint(i), Weight: 1 / float64(3+i), Accepted: true})
 	}
 	return []outcome.Result{
-		{Line: 2, ID: "a", Text: "one", Expected: "x", Answer: `quo"ted\ \t` + "\n\u2028é<&>\x7f", Verdict: outcome.Verdict{Agreement: 1.0 / 3, Confidence: 2.0 / 3, Flagged: true}, Votes: long, Usage: sdk.Usage{InputTokens: 1 << 60, CachedTokens: 2, OutputTokens: 3}},
-		{Line: 3, ID: "b\xff", Text: "two", Verdict: outcome.Verdict{Reason: "no answer\tfits", Decided: &outcome.Decision{By: "Ada", At: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)}}},
+		{Line: 2, ID: "a", Text: "one", Expected: "x", Answer: `quo"ted\ \t` + "\n\u2028é<&>\x7f", Verdict: result.Verdict{Agreement: 1.0 / 3, Confidence: 2.0 / 3, Flagged: true}, Votes: long, Usage: sdk.Usage{InputTokens: 1 << 60, CachedTokens: 2, OutputTokens: 3}},
+		{Line: 3, ID: "b\xff", Text: "two", Verdict: result.Verdict{Reason: "no answer\tfits", Decided: &result.Decision{By: "Ada", At: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)}}},
 		{Line: 5, ID: "a", Text: "three", RetrievalOnly: true, Candidates: []sdk.Candidate{
 			{ID: "c", Text: "t", Label: "l", Context: "x", Meta: sdk.Meta{"a": 0.1, "b": "2", "c": true}, Score: 0.1, Dense: sdk.Unscored, Lexical: 1e-7},
 			{ID: "d", Score: 3, Dense: -0.25, Lexical: sdk.Unscored},
 		}},
-		{Line: 6, ID: "e", Text: "which?", Answer: "It is\n\tso [2].", Verdict: outcome.Verdict{Agreement: 1}, Citations: []outcome.Citation{
+		{Line: 6, ID: "e", Text: "which?", Answer: "It is\n\tso [2].", Verdict: result.Verdict{Agreement: 1}, Citations: []outcome.Citation{
 			{Number: 2, Passage: sdk.Candidate{ID: "g#1", Meta: sdk.Meta{"path": "g.md", "first_line": 3.0, "last_line": 5.0}, Dense: sdk.Unscored, Lexical: sdk.Unscored}},
 			{Number: 4, Passage: sdk.Candidate{ID: "7", Dense: sdk.Unscored, Lexical: sdk.Unscored}},
 		}},
@@ -64,8 +65,8 @@ func journalResults() []outcome.Result {
 func written(t *testing.T, results []outcome.Result) string {
 	t.Helper()
 	var out bytes.Buffer
-	for _, format := range []string{result.JSONL, result.TSV, result.CSV, result.Parquet, result.Table} {
-		w, err := result.NewWriter(&out, format, result.Options{})
+	for _, format := range []string{output.JSONL, output.TSV, output.CSV, output.Parquet, output.Table} {
+		w, err := output.NewWriter(&out, format, output.Options{})
 		must.Do(t, err)
 		for _, r := range results {
 			must.Do(t, w.Write(r))
@@ -118,7 +119,7 @@ func TestFailuresDoNotAddUp(t *testing.T) {
 func TestProvisional(t *testing.T) {
 	state, m := t.TempDir(), journal.Manifest{File: "/p.hcl", Pipeline: "p"}
 	stop := errors.New("the budget is spent")
-	lacks := outcome.Result{Line: 9, ID: "g", Text: "x", Answer: "a", Verdict: outcome.Verdict{Agreement: 1}, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}}}
+	lacks := outcome.Result{Line: 9, ID: "g", Text: "x", Answer: "a", Verdict: result.Verdict{Agreement: 1}, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}}}
 	j := journalBegin(t, state, m)
 	for range 3 {
 		totals := outcome.Totals{Items: 2, Provisional: 1, Missing: []outcome.Skipped{{Stage: "sample.llm", Items: 1, First: stop}}}
@@ -150,7 +151,7 @@ func TestLinesWithoutANumber(t *testing.T) {
 	state := t.TempDir()
 	j := journalBegin(t, state, journal.Manifest{})
 	answer := func(line int, weight, agreement float64) outcome.Result {
-		return outcome.Result{Line: line, ID: "i", Answer: "a", Verdict: outcome.Verdict{Agreement: agreement}, Votes: []outcome.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
+		return outcome.Result{Line: line, ID: "i", Answer: "a", Verdict: result.Verdict{Agreement: agreement}, Votes: []result.Vote{{Voter: "v", Answer: `"weight":null`, Weight: weight, Accepted: true}}}
 	}
 	must.Do(t, j.Keep([]outcome.Result{answer(2, 1, 1), answer(3, math.Inf(1), 1), answer(4, 1, math.NaN())}))
 	id := j.ID()
@@ -174,7 +175,7 @@ func TestLinesWithoutANumber(t *testing.T) {
 // item counts, and so it does for a resumed run.
 func TestIndex(t *testing.T) {
 	state := t.TempDir()
-	first := outcome.Result{Line: 2, ID: "a", Answer: "x", Verdict: outcome.Verdict{Confidence: 0.25}, Unasked: &outcome.Bill{Calls: 2, Cost: 0.5, Most: 0.75, Gain: 0.75}}
+	first := outcome.Result{Line: 2, ID: "a", Answer: "x", Verdict: result.Verdict{Confidence: 0.25}, Unasked: &outcome.Bill{Calls: 2, Cost: 0.5, Most: 0.75, Gain: 0.75}}
 	second := outcome.Result{Line: 2, ID: "a", Answer: "y", Asked: &outcome.Bill{Calls: 2, Cost: 0.125}}
 	other := outcome.Result{Line: 3, ID: "b", Answer: "z", Unasked: &outcome.Bill{Calls: 1, Unbounded: true, Gain: 1}}
 	row := func(r outcome.Result) source.Row { return source.Row{Line: r.Line, ID: r.ID} }
@@ -303,7 +304,7 @@ func TestSpentByVoter(t *testing.T) {
 	costs := map[string]float64{"a": 0.1}
 	r := outcome.Result{Line: 1, ID: "1", Answer: "x", Usages: usages, Costs: costs, Usage: sdk.Usage{InputTokens: 1<<60 + 10, CachedTokens: 4, OutputTokens: 2}, Cost: 0.1}
 	failed := r
-	failed.Line, failed.ID, failed.Failure, failed.Votes = 2, "2", &outcome.Failure{Stage: "sample.c", Err: io.EOF}, []outcome.Vote{{Voter: "a", Answer: "x", Weight: 1, Accepted: true}}
+	failed.Line, failed.ID, failed.Failure, failed.Votes = 2, "2", &outcome.Failure{Stage: "sample.c", Err: io.EOF}, []result.Vote{{Voter: "a", Answer: "x", Weight: 1, Accepted: true}}
 	other := outcome.Result{Line: 3, ID: "3", Answer: "x", Usage: sdk.Usage{InputTokens: 5}, Cost: 2} // of whom, nobody knows
 	state := t.TempDir()
 	j := journalBegin(t, state, journal.Manifest{})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/run/journal"
+	"github.com/racflow/racflow/engine/result"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/sdk"
@@ -17,7 +18,7 @@ import (
 // results are some of each sort.
 func runsResults() []outcome.Result {
 	return []outcome.Result{
-		{Line: 2, ID: "a", Answer: "x", Usage: sdk.Usage{InputTokens: 4, CachedTokens: 1, OutputTokens: 3}}, {Line: 3, ID: "b", Answer: "y", Verdict: outcome.Verdict{Flagged: true}}, {Line: 5, ID: "c", Verdict: outcome.Verdict{Reason: "no answer fits"}}, {Line: 6, ID: "d", Answer: "z"},
+		{Line: 2, ID: "a", Answer: "x", Usage: sdk.Usage{InputTokens: 4, CachedTokens: 1, OutputTokens: 3}}, {Line: 3, ID: "b", Answer: "y", Verdict: result.Verdict{Flagged: true}}, {Line: 5, ID: "c", Verdict: result.Verdict{Reason: "no answer fits"}}, {Line: 6, ID: "d", Answer: "z"},
 		{Line: 7, ID: "e", Failure: &outcome.Failure{Stage: "sample.llm", Err: errors.New("the model is away")}},
 	}
 }

@@ -1,7 +1,6 @@
 package outcome
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -21,11 +21,11 @@ type Result struct {
 	Expected string        // label in the input, if it has one
 	Gold     []source.Gold // passages that should be found; nil: unknown
 	// Fields are the input's other columns, in its order, if the run reads them.
-	Fields []source.Field
+	Fields []result.Field
 	Answer string // empty: no acceptable answer; Reason says why
-	Verdict
+	result.Verdict
 	Form       sdk.LabelForm // of Expected and Answer
-	Votes      []Vote
+	Votes      []result.Vote
 	Citations  []Citation      // passages that the answer cites; nil: it is not a text with citations
 	Candidates []sdk.Candidate // left by the last retrieve or rerank stage
 	Lists      []List          // of every retrieve and rerank stage, in file order; with texts if the run keeps them
@@ -99,46 +99,9 @@ func (t *Totals) countReasons(r Result) {
 	}
 }
 
-// Verdict is what is known of an answer, in the form of results, journals and pages, which embed it: a
-// field that is added here is in all of them.
-type Verdict struct {
-	Agreement float64 `json:"agreement"` // share of the votes, from 0 to 1
-	// Confidence is the probability that the answer is right, from 0 to 1; 0: the election does not
-	// estimate it.
-	Confidence float64 `json:"confidence,omitempty"`
-	// Unknown is the probability that no label of the knowledge fits; 0: the election does not
-	// estimate it.
-	Unknown float64 `json:"unknown,omitempty"`
-	// Labels are those of an answer that is a set, the surest first, or the levels of a tree down to the
-	// likeliest label, however far the answer goes. If the election was asked for likely labels, those
-	// follow. nil: the election does not estimate them.
-	Labels []sdk.LabelConfidence `json:"labels,omitempty"`
-	// RunnerUp is the label after the answer, with all voters counting alike; empty: nobody voted
-	// for another, or answers are sets or no labels. Package result finds it.
-	RunnerUp string    `json:"runner_up,omitempty"`
-	Flagged  bool      `json:"flagged"`
-	Reason   string    `json:"reason,omitempty"`  // why there is no answer, or who decided it
-	Decided  *Decision `json:"decided,omitempty"` // set if a person decided the answer; nil: the stages answered
-}
-
 // Right reports whether the answer is the label or set that was expected or, in a tree, a node above
 // it. Without a label nobody knows.
 func (r *Result) Right() bool { return r.Form.Holds(r.Answer, r.Expected) }
-
-// Decision records that a person decided an answer (package reviewed): no stage was asked.
-type Decision struct {
-	By string    `json:"by,omitempty"` // empty: not known
-	At time.Time `json:"at,omitzero"`
-}
-
-// String returns a sentence such as "decided by Ada on 2026-11-23".
-func (d *Decision) String() string {
-	text := "decided by " + cmp.Or(d.By, "a person")
-	if !d.At.IsZero() {
-		text += " on " + d.At.UTC().Format(time.DateOnly)
-	}
-	return text
-}
 
 // Bill has the calls and the cost of asking the paid voters, which call services, about one item.
 type Bill struct {
@@ -175,21 +138,6 @@ type List struct {
 	Whole      bool // all entries of the knowledge, unscored
 }
 
-// Vote is one answer of one voter. A voter that returns a distribution has one vote
-// per label.
-type Vote struct {
-	Voter    string  `json:"voter"`
-	Answer   string  `json:"answer"`
-	Weight   float64 `json:"weight"`
-	Accepted bool    `json:"accepted"`
-	Reason   string  `json:"reason,omitempty"` // why it is not accepted
-	// Of a language model: how the answer was read, unless letter by letter; the model's own
-	// explanation; and the model's name, if the voter has several.
-	Reading     string `json:"reading,omitempty"`
-	Explanation string `json:"explanation,omitempty"`
-	Model       string `json:"model,omitempty"`
-}
-
 // maxAnswers limits the votes of one distribution that results show. A statistical voter weighs
 // every label; the tail says nothing.
 const maxAnswers = 5
@@ -204,8 +152,8 @@ func (r Result) Place() string {
 
 // Heaviest returns at most maxAnswers votes of each distribution, and all samples of a language
 // model. It expects the votes of a voter to stand together, the heaviest first.
-func Heaviest(votes []Vote) []Vote {
-	kept := make([]Vote, 0, min(len(votes), 4*maxAnswers))
+func Heaviest(votes []result.Vote) []result.Vote {
+	kept := make([]result.Vote, 0, min(len(votes), 4*maxAnswers))
 	voter, count := "", 0
 	for i := range votes {
 		v := &votes[i]

@@ -5,6 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -90,7 +91,7 @@ func (t *Totals) voter(name string) *Dropped {
 	return d
 }
 
-func (d *Dropped) add(v *Vote) {
+func (d *Dropped) add(v *result.Vote) {
 	if d.Answers++; v.Accepted {
 		return
 	}

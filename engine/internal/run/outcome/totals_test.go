@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/racflow/racflow/engine/result"
 )
 
 // TestDropped counts answers of a model beside a distribution.
 func TestDropped(t *testing.T) {
-	distribution := []Vote{{Voter: "knn", Answer: "a", Weight: .6}, {Voter: "knn", Answer: "b", Weight: .4, Accepted: true}}
+	distribution := []result.Vote{{Voter: "knn", Answer: "a", Weight: .6}, {Voter: "knn", Answer: "b", Weight: .4, Accepted: true}}
 	tests := map[string]struct {
 		dropped, of int
 		want        bool
@@ -25,9 +27,9 @@ func TestDropped(t *testing.T) {
 			// A distribution of one label looks like an answer.
 			totals := Totals{Distributions: []string{"knn"}}
 			totals.Add(Result{Answer: "b", Votes: distribution})
-			totals.Add(Result{Votes: []Vote{{Voter: "knn", Answer: "a", Weight: 1}}})
+			totals.Add(Result{Votes: []result.Vote{{Voter: "knn", Answer: "a", Weight: 1}}})
 			for i := range test.of {
-				vote := Vote{Voter: "llm", Answer: "a", Weight: 1, Accepted: i >= test.dropped}
+				vote := result.Vote{Voter: "llm", Answer: "a", Weight: 1, Accepted: i >= test.dropped}
 				if !vote.Accepted {
 					vote.Answer = "**a**"
 				}
@@ -55,7 +57,7 @@ func TestDroppedIsBounded(t *testing.T) {
 		} else if i < 2000 {
 			text += long
 		}
-		totals.Add(Result{Answer: "x", Votes: []Vote{{Voter: "llm", Answer: text, Weight: 1}}})
+		totals.Add(Result{Answer: "x", Votes: []result.Vote{{Voter: "llm", Answer: text, Weight: 1}}})
 	}
 	d := totals.Dropped()[0]
 	bytes := 0

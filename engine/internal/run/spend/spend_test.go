@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/spend"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
@@ -94,7 +95,7 @@ func (s *service) pass(t *testing.T, sp *spend.Spender, j spend.Journal, lines [
 				continue
 			}
 			of := s.items[n-1]
-			r := outcome.Result{Line: n, Answer: "free", Verdict: outcome.Verdict{Agreement: .5, Confidence: of.confidence}}
+			r := outcome.Result{Line: n, Answer: "free", Verdict: result.Verdict{Agreement: .5, Confidence: of.confidence}}
 			if sp.Ask(s.voter, n, sdk.Item{Text: fmt.Sprint(n)}) {
 				if s.down > 0 && len(s.asked) >= s.down {
 					r.Missing = []*outcome.Failure{{Stage: "sample.llm", Err: errDown}}
@@ -226,7 +227,7 @@ func TestOneByOne(t *testing.T) {
 				s.run(t, money(limit), j, cutOff)
 				for n := range items { // what was under way is lost
 					if slices.Contains(s.asked[s.before:], n+1) && draw.IntN(4) == 0 {
-						first := outcome.Result{Line: n + 1, Answer: "free", Verdict: outcome.Verdict{Confidence: items[n].confidence}}
+						first := outcome.Result{Line: n + 1, Answer: "free", Verdict: result.Verdict{Confidence: items[n].confidence}}
 						first.Unasked = &outcome.Bill{Calls: 1, Cost: float64(items[n].likely) / 1e6, Most: float64(items[n].most) / 1e6, Gain: 1 - items[n].confidence}
 						j[n+1] = first
 					}
@@ -295,7 +296,7 @@ func TestOneOfTwoStops(t *testing.T) {
 		t.Fatalf("round %v", lines)
 	}
 	down := []*outcome.Failure{{Stage: "sample.other", Err: errDown}}
-	one := outcome.Result{Line: 1, Answer: "paid", Verdict: outcome.Verdict{Confidence: .875}, Missing: down, Usages: map[string]sdk.Usage{"llm": tokens(3)}}
+	one := outcome.Result{Line: 1, Answer: "paid", Verdict: result.Verdict{Confidence: .875}, Missing: down, Usages: map[string]sdk.Usage{"llm": tokens(3)}}
 	must.Do(t, sp.Asking(j).Keep([]outcome.Result{one}))
 	if r := sp.Report(); r.Asked != 0 || r.Wanted != 2 || r.Cost != 3e-6 {
 		t.Errorf("%+v", r)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
 	"github.com/racflow/racflow/sdk/support"
@@ -170,54 +171,54 @@ func (r *Record) forgetTexts(stage int) {
 
 // Result returns the result of an item, and whether the item is left for a resumed run because it
 // has no answer without the voters that are missing.
-func (g *Graph) Result(rec *Record) (result outcome.Result, left bool) {
+func (g *Graph) Result(rec *Record) (out outcome.Result, left bool) {
 	row := rec.Row
-	result = outcome.Result{
+	out = outcome.Result{
 		Line: row.Line, ID: rec.id, Text: row.Text, Expected: g.Renames().In(g.form, row.Label), Gold: row.Gold, Fields: row.Fields,
-		Answer: rec.verdict.Answer, Form: g.form, Verdict: outcome.Verdict{
+		Answer: rec.verdict.Answer, Form: g.form, Verdict: result.Verdict{
 			Agreement: rec.verdict.Agreement, Confidence: rec.verdict.Confidence, Unknown: rec.verdict.Unknown, Labels: rec.verdict.Labels,
 			Reason: rec.verdict.Reason, Flagged: rec.flagged,
 		},
 		RetrievalOnly: g.elect < 0, FreeText: g.elect >= 0 && g.retrieve >= 0 && len(g.Labels()) == 0,
 	}
 	if file, line := row.Place(); file != "" {
-		result.File, result.FileLine = file, line
+		out.File, out.FileLine = file, line
 	}
 	if row.Err != nil {
-		result.Failure = &outcome.Failure{Err: row.Err}
-		return result, false
+		out.Failure = &outcome.Failure{Err: row.Err}
+		return out, false
 	}
 	if given := rec.Given; given != nil {
-		return withRow(given.Result, result), given.Left
+		return withRow(given.Result, out), given.Left
 	}
 	for i := range rec.outputs {
-		if f := rec.outputs[i].failure; f != nil && result.Failure == nil {
-			result.Failure = f
+		if f := rec.outputs[i].failure; f != nil && out.Failure == nil {
+			out.Failure = f
 		}
 		if f := rec.outputs[i].skipped; f != nil {
-			result.Skipped = append(result.Skipped, f)
+			out.Skipped = append(out.Skipped, f)
 		}
 	}
-	if result.Failure == nil {
-		result.Missing, left = g.without(rec)
+	if out.Failure == nil {
+		out.Missing, left = g.without(rec)
 	}
-	if g.elect >= 0 && result.Failure == nil && result.Answer == "" && result.Reason == "" {
-		result.Reason = "no election was held: its when rule does not hold"
+	if g.elect >= 0 && out.Failure == nil && out.Answer == "" && out.Reason == "" {
+		out.Reason = "no election was held: its when rule does not hold"
 	}
-	result.Citations = g.citations(rec)
-	result.Votes = g.votes(rec)
-	g.bill(rec, &result)
+	out.Citations = g.citations(rec)
+	out.Votes = g.votes(rec)
+	g.bill(rec, &out)
 	if g.found >= 0 {
-		result.Candidates = rec.outputs[g.found].candidates
+		out.Candidates = rec.outputs[g.found].candidates
 	}
 	for i, s := range g.stages {
 		if prompts := rec.outputs[i].prompts; len(prompts) > 0 {
-			result.Prompts = append(result.Prompts, outcome.Prompted{Stage: s.String(), Prompts: prompts})
+			out.Prompts = append(out.Prompts, outcome.Prompted{Stage: s.String(), Prompts: prompts})
 		}
-		result.Collected = append(result.Collected, rec.outputs[i].collected...)
+		out.Collected = append(out.Collected, rec.outputs[i].collected...)
 	}
-	g.trace(rec, &result)
-	return result, left
+	g.trace(rec, &out)
+	return out, left
 }
 
 // bill adds to a result the requests, usage and cost of its voters.

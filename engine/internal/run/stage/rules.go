@@ -8,6 +8,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
 )
@@ -33,13 +34,13 @@ func (s *stage) insist(rec *Record) {
 
 // votes returns all answers of an item's voters. An abstaining voter has a vote with a reason
 // instead of an answer.
-func (g *Graph) votes(rec *Record) []outcome.Vote {
-	all := []outcome.Vote{}
+func (g *Graph) votes(rec *Record) []result.Vote {
+	all := []result.Vote{}
 	for _, v := range g.voters {
 		out := &rec.outputs[v]
 		all = append(all, votes(out.samples)...)
 		if out.refused {
-			all = append(all, outcome.Vote{Voter: g.stages[v].Name, Reason: out.skipped.Err.Error()})
+			all = append(all, result.Vote{Voter: g.stages[v].Name, Reason: out.skipped.Err.Error()})
 		}
 	}
 	return all
@@ -123,15 +124,15 @@ func candidateLabels(f sdk.LabelForm, candidates []sdk.Candidate) []string {
 }
 
 // votes lists the answers of samples one by one.
-func votes(samples []sdk.Sample) []outcome.Vote {
+func votes(samples []sdk.Sample) []result.Vote {
 	n := 0
 	for _, s := range samples {
 		n += len(s.Answers)
 	}
-	all := make([]outcome.Vote, 0, n)
+	all := make([]result.Vote, 0, n)
 	for _, s := range samples {
 		for _, a := range s.Answers {
-			all = append(all, outcome.Vote{
+			all = append(all, result.Vote{
 				Voter: s.Voter, Answer: a.Label, Weight: a.Weight, Accepted: a.Accepted, Reason: a.Reason,
 				Reading: a.Reading, Explanation: a.Explanation, Model: s.Model,
 			})

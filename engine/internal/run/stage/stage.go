@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -241,7 +242,7 @@ type Step struct {
 	Stage      string          // as "sample.knn"
 	Took       time.Duration   // of its batch
 	Candidates []sdk.Candidate // of a retrieve or rerank stage, with texts
-	Votes      []outcome.Vote  // of a voter
+	Votes      []result.Vote   // of a voter
 	Skipped    string          // why it has no output for the item; empty: it has one
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/engine/internal/source"
@@ -86,7 +86,7 @@ func numbers(n int) []string {
 func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (string, outcome.Totals, error) {
 	t.Helper()
 	var out bytes.Buffer
-	w := must.Get(result.NewWriter(&out, result.JSONL, result.Options{}))(t)
+	w := must.Get(output.NewWriter(&out, output.JSONL, output.Options{}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	written := 0

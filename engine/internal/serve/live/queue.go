@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -218,7 +219,7 @@ func (p *Pipeline) Answer(ctx context.Context, item workspace.Item) (workspace.R
 	if err := p.queue.do(r); err != nil {
 		return workspace.Result{}, err
 	}
-	return result.Of(r.result), nil
+	return output.Of(r.result), nil
 }
 
 // Retrieve returns the candidates that the last retrieve or rerank stage leaves for an item, best
@@ -228,7 +229,7 @@ func (p *Pipeline) Retrieve(ctx context.Context, item workspace.Item) ([]workspa
 	if err := p.queue.do(r); err != nil {
 		return nil, err
 	}
-	return result.Candidates(r.found), nil
+	return output.Candidates(r.found), nil
 }
 
 // Event is the result of one stage for an item.
@@ -250,7 +251,7 @@ func (p *Pipeline) Follow(ctx context.Context, item workspace.Item, each func(Ev
 		mu.Lock()
 		defer mu.Unlock()
 		if !over {
-			each(Event{s.Stage, s.Took, result.Candidates(s.Candidates), result.Votes(s.Votes), s.Skipped})
+			each(Event{s.Stage, s.Took, output.Candidates(s.Candidates), output.Votes(s.Votes), s.Skipped})
 		}
 	}
 	err := p.queue.do(r)
@@ -259,5 +260,5 @@ func (p *Pipeline) Follow(ctx context.Context, item workspace.Item, each func(Ev
 	if over = true; err != nil {
 		return workspace.Result{}, err
 	}
-	return result.Of(r.result), nil
+	return output.Of(r.result), nil
 }

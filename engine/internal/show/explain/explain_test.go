@@ -16,9 +16,9 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/explain"
 	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )

@@ -12,8 +12,9 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -71,7 +72,7 @@ func (r *Run) complete(ctx context.Context, items []*kept) error {
 		r.reply(k)
 		for i := range k.Lists {
 			if l := &k.Lists[i]; l.found != nil {
-				l.Candidates = result.Candidates(l.found)
+				l.Candidates = output.Candidates(l.found)
 			}
 		}
 		slices.Sort(k.Gone)

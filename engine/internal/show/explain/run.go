@@ -22,7 +22,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/redact"
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
@@ -148,7 +148,7 @@ func (r *Run) rows() (reader, error) {
 }
 
 func briefOf(item *journal.Item) *Brief {
-	b := &Brief{Result: result.Of(item.Result), Line: item.Row.Line, Status: item.Status, Cost: item.Result.Costs, Seen: item.Seen != nil}
+	b := &Brief{Result: output.Of(item.Result), Line: item.Row.Line, Status: item.Status, Cost: item.Result.Costs, Seen: item.Seen != nil}
 	for voter, u := range item.Result.Usages {
 		if b.Usages == nil {
 			b.Usages = map[string]Usage{}

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/racflow/racflow/engine/internal/run/result"
 	"github.com/racflow/racflow/engine/internal/show/explain"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 

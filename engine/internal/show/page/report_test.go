@@ -18,11 +18,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/explain"
 
-	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/show/page"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
@@ -147,7 +146,7 @@ func TestOf(t *testing.T) {
 	paid := item(2, "a", "a", .9, false)
 	paid.Cost, paid.Usages = map[string]float64{"llm": .5}, map[string]explain.Usage{"llm": {Input: 10, Output: 2}}
 	decided := item(10, "a", "b", 0, false)
-	decided.Decided = &outcome.Decision{By: "Ada"}
+	decided.Decided = &result.Decision{By: "Ada"}
 	r := run{id: "run-000007", items: []explain.Item{
 		paid, item(3, "a", "b", .6, false), item(4, "b", "a", .8, false), item(5, "b", "a", .2, true), failed,
 		item(7, "b", "b", .1, true), item(8, "", "b", .4, false), unreached, decided,

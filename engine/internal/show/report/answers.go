@@ -10,8 +10,9 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -223,7 +224,7 @@ func Ask(w io.Writer, r outcome.Result, a Asking) error {
 // why returns why there is no answer, and why a vote does not count, if none does.
 func why(r outcome.Result) string {
 	text := r.Reason
-	if i := slices.IndexFunc(r.Votes, func(v outcome.Vote) bool { return !v.Accepted && v.Reason != "" }); i >= 0 && !slices.ContainsFunc(r.Votes, func(v outcome.Vote) bool { return v.Accepted }) {
+	if i := slices.IndexFunc(r.Votes, func(v result.Vote) bool { return !v.Accepted && v.Reason != "" }); i >= 0 && !slices.ContainsFunc(r.Votes, func(v result.Vote) bool { return v.Accepted }) {
 		text += fmt.Sprintf(" (%s: %s)", r.Votes[i].Voter, r.Votes[i].Reason)
 	}
 	return strings.Join(strings.Fields(text), " ")
@@ -274,7 +275,7 @@ func (a Asking) passage(w io.Writer, number string, c sdk.Candidate) {
 // file's name is left out, since the place contains it.
 func where(c sdk.Candidate) string {
 	text := func(key string) string { s, _ := c.Meta[key].(string); return s }
-	place := result.Place(c)
+	place := output.Place(c)
 	for _, key := range []string{"headings", "declaration", "title"} {
 		if heading := text(key); heading != "" {
 			if heading != path.Base(text("path")) {

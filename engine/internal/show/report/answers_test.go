@@ -11,6 +11,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -34,9 +35,9 @@ func TestAsk(t *testing.T) {
 		{name: "an answer", result: outcome.Result{Answer: "8080", Candidates: []sdk.Candidate{guide}}, want: []string{"8080\n"}, not: []string{"guide.md", "agreement"}},
 		{name: "sources", result: outcome.Result{Text: "port", Answer: "It is 8080 [2].", Citations: []outcome.Citation{{Number: 2, Passage: guide}}, Candidates: []sdk.Candidate{guide, guide}},
 			want: []string{"It is 8080 [2].\n\n[2]  guide.md:3-6  Guide > Set-up\n    Open the port. It is 8080.\n"}, not: []string{"Nearest", "0.500"}},
-		{name: "an election", result: outcome.Result{Answer: "yes", Verdict: outcome.Verdict{Agreement: .5, Flagged: true}, Votes: make([]outcome.Vote, 3)}, want: []string{"yes\n(agreement 50 %, flagged)\n"}},
-		{name: "no answer", result: outcome.Result{Verdict: outcome.Verdict{Reason: "none of the answers\ncites"}, Candidates: []sdk.Candidate{guide}}, want: []string{"No answer: none of the answers cites\n\nNearest passages:\n\n 1  0.500  guide.md:3-6"}},
-		{name: "why", result: outcome.Result{Verdict: outcome.Verdict{Reason: "no answer counts"}, Votes: []outcome.Vote{{Voter: "llm", Answer: "x", Reason: "it cites\nnothing"}}}, want: []string{"No answer: no answer counts (llm: it cites nothing)\n"}},
+		{name: "an election", result: outcome.Result{Answer: "yes", Verdict: result.Verdict{Agreement: .5, Flagged: true}, Votes: make([]result.Vote, 3)}, want: []string{"yes\n(agreement 50 %, flagged)\n"}},
+		{name: "no answer", result: outcome.Result{Verdict: result.Verdict{Reason: "none of the answers\ncites"}, Candidates: []sdk.Candidate{guide}}, want: []string{"No answer: none of the answers cites\n\nNearest passages:\n\n 1  0.500  guide.md:3-6"}},
+		{name: "why", result: outcome.Result{Verdict: result.Verdict{Reason: "no answer counts"}, Votes: []result.Vote{{Voter: "llm", Answer: "x", Reason: "it cites\nnothing"}}}, want: []string{"No answer: no answer counts (llm: it cites nothing)\n"}},
 		{name: "a failure", result: outcome.Result{Failure: &outcome.Failure{Err: errors.New("x")}, Candidates: []sdk.Candidate{guide}}, want: []string{"Nearest passages:\n\n 1  "}, not: []string{"No answer"}},
 		{name: "a row", result: outcome.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("row-7", "a card", nil)}}, want: []string{" 1  0.500  row-7\n    a card\n"}},
 		{name: "a page", result: outcome.Result{RetrievalOnly: true, Candidates: []sdk.Candidate{passage("a.pdf#1", "text", sdk.Meta{"path": "a.pdf", "title": "Fees", "first_page": 2.0, "last_page": 3.0})}}, want: []string{"a.pdf, pages 2-3  Fees\n"}},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/result"
 
 	"github.com/racflow/racflow/engine/internal/show/telemetry"
 	"github.com/racflow/racflow/sdk"
@@ -38,7 +39,7 @@ func few(t *testing.T, tel *telemetry.Telemetry) {
 	ended(progress.CallDone{Err: sdk.Invalid(fmt.Errorf("it says the word"))})
 	missing := []*outcome.Failure{{Stage: "sample.llm"}}
 	done([]outcome.Result{
-		{ID: "a", Text: "the word", Answer: "x", Verdict: outcome.Verdict{Flagged: true}, Cost: .5, Missing: missing, Votes: []outcome.Vote{{Voter: "v", Answer: "y"}, {Voter: "w", Answer: "y"}, {Voter: "w", Answer: "x", Accepted: true}}},
+		{ID: "a", Text: "the word", Answer: "x", Verdict: result.Verdict{Flagged: true}, Cost: .5, Missing: missing, Votes: []result.Vote{{Voter: "v", Answer: "y"}, {Voter: "w", Answer: "y"}, {Voter: "w", Answer: "x", Accepted: true}}},
 		{ID: "a", Failure: &outcome.Failure{Err: fmt.Errorf("it says the word")}},
 	})
 	_, served := tel.Serving(httptest.NewRequest(http.MethodPost, "/v1/x", nil), "/v1/{name}")

@@ -1,4 +1,4 @@
-package result
+package output
 
 import (
 	"bytes"
@@ -15,14 +15,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
-	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
 // row is an item with its result.
 type row struct {
 	item   outcome.Result
-	result Result
+	result result.Result
 }
 
 // column is a column of results. A nil value means none.
@@ -85,13 +85,13 @@ var own = ownColumns()
 
 func ownColumns() (all []column) {
 	kinds := map[reflect.Kind]ColumnKind{reflect.String: TextColumn, reflect.Float64: FloatColumn, reflect.Bool: BoolColumn}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Result]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[result.Result]()) {
 		name, omit, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			continue
 		}
 		kind, single := kinds[f.Type.Kind()]
-		c := column{Column: Column{Name: name, Kind: kind, Optional: !single || omit != "" || f.Type == reflect.TypeFor[Answer]()}}
+		c := column{Column: Column{Name: name, Kind: kind, Optional: !single || omit != "" || f.Type == reflect.TypeFor[result.Answer]()}}
 		c.chosen, c.plain = !slices.Contains(usual, name), plains[name]
 		c.value = func(r *row) any {
 			v := reflect.ValueOf(&r.result).Elem().FieldByIndex(f.Index)
@@ -123,11 +123,13 @@ func encoded(value any) any {
 	if value == nil {
 		return nil
 	}
-	o := newObject()
-	if err := o.enc.Encode(value); err != nil {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
 		return err.Error() // results hold nothing that cannot be encoded
 	}
-	return strings.TrimSuffix(o.buffer.String(), "\n")
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // LabelsText writes labels with their confidences for people.
@@ -156,7 +158,7 @@ func (in InputColumn) of(name string, place int) column {
 		if place < len(fields) && fields[place].Name == in.Name {
 			return fields[place].Value
 		}
-		if at := slices.IndexFunc(fields, func(f source.Field) bool { return f.Name == in.Name }); at >= 0 {
+		if at := slices.IndexFunc(fields, func(f result.Field) bool { return f.Name == in.Name }); at >= 0 {
 			return fields[at].Value
 		}
 		return nil
@@ -220,96 +222,6 @@ func list(all []column) string {
 		}
 	}
 	return strings.Join(names, ", ")
-}
-
-// Fields are columns of an item's row, in order; JSON has them as an object.
-type Fields []source.Field
-
-// MarshalJSON implements json.Marshaler. The calling encoder decides whether to escape HTML.
-func (f Fields) MarshalJSON() ([]byte, error) {
-	o := newObject()
-	for _, one := range f {
-		if err := o.add(one.Name, one.Value); err != nil {
-			return nil, err
-		}
-	}
-	return o.bytes(), nil
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (f *Fields) UnmarshalJSON(b []byte) error {
-	*f = nil
-	dec := json.NewDecoder(bytes.NewReader(b))
-	switch start, err := dec.Token(); {
-	case err != nil || start == nil: // null
-		return err
-	case start != json.Delim('{'):
-		return fmt.Errorf("fields are an object, and not %s", b)
-	}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		var raw json.RawMessage
-		if err := dec.Decode(&raw); err != nil {
-			return err
-		}
-		one := source.Field{Value: raw}
-		one.Name, _ = name.(string) // keys of an object are strings
-		if raw[0] != '{' && raw[0] != '[' {
-			value := json.NewDecoder(bytes.NewReader(raw))
-			value.UseNumber()
-			if err := value.Decode(&one.Value); err != nil {
-				return err
-			}
-		}
-		*f = append(*f, one)
-	}
-	return nil
-}
-
-// object is a JSON object being written.
-type object struct {
-	buffer bytes.Buffer
-	enc    *json.Encoder
-}
-
-func newObject() *object {
-	o := &object{}
-	o.enc = json.NewEncoder(&o.buffer)
-	o.enc.SetEscapeHTML(false)
-	return o
-}
-
-// begin empties the object.
-func (o *object) begin() { o.buffer.Reset() }
-
-func (o *object) add(name string, value any) error {
-	separator := byte(',')
-	if o.buffer.Len() == 0 {
-		separator = '{'
-	}
-	o.buffer.WriteByte(separator)
-	if err := o.enc.Encode(name); err != nil {
-		return err
-	}
-	o.buffer.Truncate(o.buffer.Len() - 1) // the encoder adds a line end
-	o.buffer.WriteByte(':')
-	if err := o.enc.Encode(value); err != nil {
-		return err
-	}
-	o.buffer.Truncate(o.buffer.Len() - 1)
-	return nil
-}
-
-// bytes completes the object and returns it.
-func (o *object) bytes() []byte {
-	if o.buffer.Len() == 0 {
-		o.buffer.WriteByte('{')
-	}
-	o.buffer.WriteByte('}')
-	return o.buffer.Bytes()
 }
 
 // plain returns a field's value for formats without nesting: nested values become JSON on one line.

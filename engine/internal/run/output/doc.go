@@ -1,6 +1,5 @@
-// Package result defines the result of an item for programs, which is also a line of JSONL: one
-// type for both, so that neither says less than the other. It writes results as JSONL, TSV, CSV or
-// Parquet for programs, compressed or not, and as a shorter table for people.
+// Package output writes results (engine/result) as JSONL, TSV, CSV or Parquet for programs, compressed or not, and as a shorter
+// table for people.
 //
 // JSON has a whole result, with the input's columns under the key fields. Formats without nesting
 // have the usual columns, then the input's; if one has the name of a racflow column, it gets the prefix
@@ -8,5 +7,5 @@
 // file, before the first result. Rows that can be read only once, and do not begin with their
 // columns, have one column fields, with JSON.
 //
-// A run knows more of an item (see outcome.Result). columnar.go defines the row groups of Parquet.
-package result
+// A run knows more of an item (see outcome.Result), of which Of makes a result.
+package output

@@ -1,31 +1,19 @@
-package result
+package output
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"testing"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/engine/result"
 )
 
-func TestAnswerJSON(t *testing.T) {
-	for answer, want := range map[Answer]string{"": "null\n", "a <b> & \"c\"": `"a <b> & \"c\""` + "\n"} {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(answer); err != nil || b.String() != want {
-			t.Errorf("%q: %s, %v", answer, b.String(), err)
-		}
-	}
-}
-
 func TestRunnerUp(t *testing.T) {
-	spread := []outcome.Vote{
+	spread := []result.Vote{
 		{Voter: "knn", Answer: "a", Weight: 0.6, Accepted: true}, {Voter: "knn", Answer: "b", Weight: 0.3, Accepted: true}, {Voter: "knn", Answer: "c", Weight: 0.1, Accepted: true},
 	}
-	llm := func(accepted bool) outcome.Vote {
-		return outcome.Vote{Voter: "llm", Answer: "c", Weight: 1, Accepted: accepted}
+	llm := func(accepted bool) result.Vote {
+		return result.Vote{Voter: "llm", Answer: "c", Weight: 1, Accepted: accepted}
 	}
 	for name, c := range map[string]struct {
 		result outcome.Result
@@ -35,7 +23,7 @@ func TestRunnerUp(t *testing.T) {
 		"another voter":             {outcome.Result{Answer: "a", Votes: append(spread[:3:3], llm(true))}, "c"},
 		"the elected is not first":  {outcome.Result{Answer: "c", Votes: spread}, "a"},
 		"what is not accepted":      {outcome.Result{Answer: "a", Votes: append(spread[:3:3], llm(false))}, "b"},
-		"all agree":                 {outcome.Result{Answer: "c", Votes: []outcome.Vote{llm(true)}}, ""},
+		"all agree":                 {outcome.Result{Answer: "c", Votes: []result.Vote{llm(true)}}, ""},
 		"no answer":                 {outcome.Result{Votes: spread}, ""},
 		"answers that are no label": {outcome.Result{Answer: "a", FreeText: true, Votes: spread}, ""},
 		"a failure":                 {outcome.Result{Answer: "a", Votes: spread, Failure: &outcome.Failure{Err: errors.New("x")}}, ""},

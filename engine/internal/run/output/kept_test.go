@@ -1,4 +1,4 @@
-package result_test
+package output_test
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 

@@ -1,4 +1,4 @@
-package result
+package output
 
 import (
 	"bytes"
@@ -14,19 +14,20 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // some results: answered, undecided, failed, and of a retrieval.
 func some() []outcome.Result {
-	votes := []outcome.Vote{{Voter: "llm", Answer: "a", Weight: 1, Accepted: true}, {Voter: "llm", Answer: "?", Weight: 1}}
+	votes := []result.Vote{{Voter: "llm", Answer: "a", Weight: 1, Accepted: true}, {Voter: "llm", Answer: "?", Weight: 1}}
 	for _, label := range []string{"a", "b", "c", "d", "e", "f", "g"} {
-		votes = append(votes, outcome.Vote{Voter: "knn", Answer: label, Weight: 1.0 / 7, Accepted: true})
+		votes = append(votes, result.Vote{Voter: "knn", Answer: label, Weight: 1.0 / 7, Accepted: true})
 	}
 	return []outcome.Result{
-		{Line: 2, ID: "1", Text: "tab\there, <b> & \"quotes\"", Answer: "a", Verdict: outcome.Verdict{Agreement: 2.0 / 3}, Votes: votes},
-		{Line: 3, ID: "2", Text: "nothing", Expected: "b", Verdict: outcome.Verdict{Flagged: true, Reason: "no voter gave an acceptable answer"}},
+		{Line: 2, ID: "1", Text: "tab\there, <b> & \"quotes\"", Answer: "a", Verdict: result.Verdict{Agreement: 2.0 / 3}, Votes: votes},
+		{Line: 3, ID: "2", Text: "nothing", Expected: "b", Verdict: result.Verdict{Flagged: true, Reason: "no voter gave an acceptable answer"}},
 		{Line: 4, ID: "3", Text: "bad \xff", Failure: &outcome.Failure{Stage: "sample.llm", Err: errors.New("busy\nagain")}},
 		{Line: 5, ID: "4", Text: "find", RetrievalOnly: true, Candidates: []sdk.Candidate{
 			{ID: "c1", Text: "found", Score: .5, Dense: .25, Lexical: sdk.Unscored, Meta: sdk.Meta{"page": 3.0}}}},
@@ -47,7 +48,7 @@ func render(t *testing.T, format string, results []outcome.Result) string {
 
 // A vote of a model says how it was read, why it was given, and by which model.
 func TestVoteOfModel(t *testing.T) {
-	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Verdict: outcome.Verdict{Agreement: 1}, Votes: []outcome.Vote{
+	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Verdict: result.Verdict{Agreement: 1}, Votes: []result.Vote{
 		{Voter: "llm", Answer: "a", Weight: 1, Accepted: true, Reading: "without markup", Explanation: "because\nof b", Model: "m-2"},
 	}}
 	want := `{"id":"1","text":"x","answer":"a","agreement":1,"flagged":false,"votes":[{"voter":"llm","answer":"a","weight":1,"accepted":true,` +
@@ -137,7 +138,7 @@ func TestTSVIsOneLine(t *testing.T) {
 func TestTable(t *testing.T) {
 	results := some()
 	for range 20 {
-		results = append(results, outcome.Result{Text: strings.Repeat("é", 100), Answer: "a", Verdict: outcome.Verdict{Agreement: 1}, Expected: "b"})
+		results = append(results, outcome.Result{Text: strings.Repeat("é", 100), Answer: "a", Verdict: result.Verdict{Agreement: 1}, Expected: "b"})
 	}
 	got := render(t, Table, results)
 	for _, want := range []string{
@@ -173,7 +174,7 @@ func TestUnknownFormat(t *testing.T) {
 
 // A text that cites passages stays in its line and its cell.
 func TestCitedAnswers(t *testing.T) {
-	result := outcome.Result{Line: 2, ID: "1", Text: "which port?", Answer: "Port 80 [2],\n\nor\t81 [1].\x1b[31m", Verdict: outcome.Verdict{Agreement: 1}, Citations: []outcome.Citation{
+	result := outcome.Result{Line: 2, ID: "1", Text: "which port?", Answer: "Port 80 [2],\n\nor\t81 [1].\x1b[31m", Verdict: result.Verdict{Agreement: 1}, Citations: []outcome.Citation{
 		{Number: 2, Passage: sdk.Candidate{ID: "a#1", Text: "long", Score: 1, Meta: sdk.Meta{"path": "a\n.md", "title": "A", "headings": "Use > Ports", "first_line": 3.0, "last_line": 9.0, "format": "md"}}},
 		{Number: 1, Passage: sdk.Candidate{ID: "b.pdf#4", Meta: sdk.Meta{"path": "b.pdf", "first_page": 2.0, "last_page": 3.0}}},
 		{Number: 3, Passage: sdk.Candidate{ID: "17"}},
@@ -196,7 +197,7 @@ func TestCitedAnswers(t *testing.T) {
 
 // Only an election that estimates how likely its answers are right is quoted with that.
 func TestConfidence(t *testing.T) {
-	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Verdict: outcome.Verdict{Agreement: .5, Confidence: .875, Unknown: .25}}
+	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Verdict: result.Verdict{Agreement: .5, Confidence: .875, Unknown: .25}}
 	want := map[string]string{
 		JSONL: `{"id":"1","text":"x","answer":"a","agreement":0.5,"confidence":0.875,"unknown":0.25,"flagged":false,"votes":[]}` + "\n",
 		TSV:   tsvHeader + "1\tx\ta\t0.5000\t0.8750\t0.2500\t\tfalse\t\t\t\t\t\n",
@@ -212,10 +213,10 @@ func TestConfidence(t *testing.T) {
 // What a person has decided says so in every format.
 func TestDecided(t *testing.T) {
 	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
-	decision := &outcome.Decision{By: "Ada", At: at}
+	decision := &result.Decision{By: "Ada", At: at}
 	all := []outcome.Result{
-		{Line: 2, ID: "1", Text: "x", Answer: "a", Verdict: outcome.Verdict{Agreement: 1, Confidence: 1, Decided: decision, Reason: decision.String()}},
-		{Line: 3, ID: "2", Text: "y", Answer: "b", Verdict: outcome.Verdict{Agreement: .5}},
+		{Line: 2, ID: "1", Text: "x", Answer: "a", Verdict: result.Verdict{Agreement: 1, Confidence: 1, Decided: decision, Reason: decision.String()}},
+		{Line: 3, ID: "2", Text: "y", Answer: "b", Verdict: result.Verdict{Agreement: .5}},
 	}
 	want := map[string]string{
 		JSONL: `{"id":"1","text":"x","answer":"a","agreement":1,"confidence":1,"flagged":false,"reason":"decided by Ada on 2026-11-23","decided":{"by":"Ada","at":"2026-11-23T10:00:00Z"},"votes":[]}` + "\n" +
@@ -241,7 +242,7 @@ func TestDecided(t *testing.T) {
 // An answer that lacks a voter says so in every format.
 func TestMissing(t *testing.T) {
 	stop := errors.New("the budget is spent")
-	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Verdict: outcome.Verdict{Agreement: 1}, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}, {Stage: "sample.judge", Err: stop}}}
+	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Verdict: result.Verdict{Agreement: 1}, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}, {Stage: "sample.judge", Err: stop}}}
 	want := map[string]string{
 		JSONL: `{"id":"1","text":"x","answer":"a","agreement":1,"flagged":false,"missing":["sample.llm","sample.judge"],"votes":[]}` + "\n",
 		TSV:   tsvHeader + "1\tx\ta\t1.0000\t\t\t\tfalse\t\t\t\t\tsample.llm; sample.judge\n",
@@ -257,7 +258,7 @@ func TestMissing(t *testing.T) {
 // TestTableOfSets: the table shows each label of a set, or level of a tree, with its confidence.
 func TestTableOfSets(t *testing.T) {
 	got := render(t, Table, []outcome.Result{{
-		Text: "x", Answer: "a; b", Verdict: outcome.Verdict{Agreement: .7, Confidence: .6, Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .93}, {Label: "b", Confidence: .71}}}, Form: sdk.LabelForm{Many: true}, Expected: "a; c",
+		Text: "x", Answer: "a; b", Verdict: result.Verdict{Agreement: .7, Confidence: .6, Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .93}, {Label: "b", Confidence: .71}}}, Form: sdk.LabelForm{Many: true}, Expected: "a; c",
 	}})
 	if !strings.Contains(got, "a; b") || !strings.Contains(got, " 60 %") || !strings.Contains(got, "expected a; c, a (0.930); b (0.710)") {
 		t.Error(got)

@@ -1,4 +1,4 @@
-package result
+package output
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/source"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
@@ -23,11 +24,11 @@ import (
 // racflow's have.
 func customers() []outcome.Result {
 	return []outcome.Result{
-		{Line: 2, ID: "1", Text: "a", Expected: "x", Answer: "x", Verdict: outcome.Verdict{Agreement: 1, Confidence: .12345678}, Fields: []source.Field{
+		{Line: 2, ID: "1", Text: "a", Expected: "x", Answer: "x", Verdict: result.Verdict{Agreement: 1, Confidence: .12345678}, Fields: []result.Field{
 			{Name: "customer, id", Value: json.Number("7")}, {Name: "Answer", Value: "=1+1"}, {Name: "paid", Value: true},
 			{Name: "price", Value: json.Number("1.50")}, {Name: "address", Value: json.RawMessage("{\n \"city\": \"<B>\"}")},
 		}},
-		{Line: 3, ID: "2", Text: "b", Answer: "y", Verdict: outcome.Verdict{Agreement: .5}, Fields: []source.Field{
+		{Line: 3, ID: "2", Text: "b", Answer: "y", Verdict: result.Verdict{Agreement: .5}, Fields: []result.Field{
 			{Name: "paid", Value: nil}, {Name: "customer, id", Value: json.Number("8")}, {Name: "price", Value: json.Number("2")},
 		}},
 		{Line: 4, Text: "bad", Failure: &outcome.Failure{Err: errors.New("it has no text")}},
@@ -137,8 +138,8 @@ func TestCSVReads(t *testing.T) {
 // TestParquet: what a column of the input holds says its type.
 func TestParquet(t *testing.T) {
 	results := customers()
-	results[1].Fields = append(results[1].Fields, source.Field{Name: "mixed", Value: json.Number("1")}, source.Field{Name: "big", Value: json.Number("9007199254740993")})
-	results[0].Fields = append(results[0].Fields, source.Field{Name: "mixed", Value: false})
+	results[1].Fields = append(results[1].Fields, result.Field{Name: "mixed", Value: json.Number("1")}, result.Field{Name: "big", Value: json.Number("9007199254740993")})
+	results[0].Fields = append(results[0].Fields, result.Field{Name: "mixed", Value: false})
 	content := writeAll(t, Parquet, Options{Input: input(results)}, results)
 	file, err := parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
 	must.Do(t, err)
@@ -217,32 +218,10 @@ func TestKinds(t *testing.T) {
 func TestManyColumns(t *testing.T) {
 	var in Input
 	for i := range maxColumns + 10 {
-		in.Add(source.Row{Fields: []source.Field{{Name: strings.Repeat("k", i+1), Value: "v"}}})
+		in.Add(source.Row{Fields: []result.Field{{Name: strings.Repeat("k", i+1), Value: "v"}}})
 	}
 	if len(in.Columns) != maxColumns || !in.Open {
 		t.Errorf("%d columns, open: %v", len(in.Columns), in.Open)
-	}
-}
-
-func TestFieldsReadBack(t *testing.T) {
-	for _, fields := range []Fields{
-		nil, {}, {{Name: "b", Value: "<x>"}, {Name: "a", Value: json.Number("1.50")}, {Name: "", Value: nil}, {Name: "t", Value: true}, {Name: "n", Value: json.RawMessage(`{"x":[1]}`)}},
-	} {
-		text, err := json.Marshal(Result{Fields: fields})
-		must.Do(t, err)
-		var r Result
-		must.Do(t, json.Unmarshal(text, &r))
-		if len(fields) == 0 {
-			fields = nil
-		}
-		if d := cmp.Diff(fields, r.Fields); d != "" {
-			t.Errorf("(-want +got):\n%s", d)
-		}
-	}
-	for _, bad := range []string{`7`, `[1]`, `{"a"`} {
-		if err := new(Fields).UnmarshalJSON([]byte(bad)); err == nil {
-			t.Errorf("%s is read", bad)
-		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package result_test
+package output_test
 
 import (
 	"bytes"
@@ -12,21 +12,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/racflow/racflow/engine/internal/run/result"
+	"github.com/racflow/racflow/engine/internal/run/output"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-var columns = []result.Column{
-	{Name: "z", Kind: result.TextColumn},
-	{Name: "a.b", Kind: result.FloatColumn, Optional: true},
-	{Name: "größe, \"x\"", Kind: result.IntColumn, Optional: true},
-	{Name: "flagged", Kind: result.BoolColumn},
-	{Name: "", Kind: result.TextColumn, Optional: true},
+var columns = []output.Column{
+	{Name: "z", Kind: output.TextColumn},
+	{Name: "a.b", Kind: output.FloatColumn, Optional: true},
+	{Name: "größe, \"x\"", Kind: output.IntColumn, Optional: true},
+	{Name: "flagged", Kind: output.BoolColumn},
+	{Name: "", Kind: output.TextColumn, Optional: true},
 }
 
-func write(t *testing.T, w io.Writer, columns []result.Column, rows ...[]any) {
+func write(t *testing.T, w io.Writer, columns []output.Column, rows ...[]any) {
 	t.Helper()
-	out := result.NewParquetWriter(w, columns)
+	out := output.NewParquetWriter(w, columns)
 	for _, r := range rows {
 		must.Do(t, out.Write(r))
 	}
@@ -77,7 +77,7 @@ func TestMisfits(t *testing.T) {
 	for i, row := range [][]any{
 		{nil, nil, nil, true, nil}, {"", "1", nil, true, nil}, {"", nil, 1.5, true, nil}, {"", nil, nil, "true", nil}, {"", nil, nil, true, 7},
 	} {
-		err := result.NewParquetWriter(io.Discard, columns).Write(row)
+		err := output.NewParquetWriter(io.Discard, columns).Write(row)
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("column %q", columns[i].Name)) {
 			t.Errorf("row %v: %v", row, err)
 		}
@@ -98,7 +98,7 @@ func TestUnfinished(t *testing.T) {
 // TestRowGroups: a large file is of several row groups, which bound what is held.
 func TestRowGroups(t *testing.T) {
 	var out bytes.Buffer
-	w := result.NewParquetWriter(&out, columns[:1])
+	w := output.NewParquetWriter(&out, columns[:1])
 	long := strings.Repeat("long ", 1<<20/5)
 	for range 70 {
 		must.Do(t, w.Write([]any{long}))

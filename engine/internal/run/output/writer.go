@@ -1,4 +1,4 @@
-package result
+package output
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -195,15 +196,15 @@ func writeJSON(w io.Writer, columns []column, some bool) func(*row) error {
 		enc.SetEscapeHTML(false)
 		return func(r *row) error { return enc.Encode(r.result) }
 	}
-	o := newObject()
+	object := make(result.Fields, len(columns))
 	return func(r *row) error {
-		o.begin()
-		for _, c := range columns {
-			if err := o.add(c.Name, c.value(r)); err != nil {
-				return err
-			}
+		for i, c := range columns {
+			object[i] = result.Field{Name: c.Name, Value: c.value(r)}
 		}
-		_, err := w.Write(append(o.bytes(), '\n'))
+		line, err := object.MarshalJSON()
+		if err == nil {
+			_, err = w.Write(append(line, '\n'))
+		}
 		return err
 	}
 }
