@@ -32,9 +32,7 @@ model "llm" {
   provider = var.provider
   base_url = var.base_url
   price    = var.price
-  limit    = limit.llm
 }
-limit "llm" { concurrency = 8 } # also requests_per_minute and tokens_per_minute
 
 knowledge "docs" {
   source { path = var.docs }

@@ -53,7 +53,6 @@ model "llm_1" {
   provider = var.provider
   base_url = var.base_url
   price    = var.price
-  limit    = limit.llm
 }
 model "llm_2" {
   name     = var.model_2
@@ -61,7 +60,6 @@ model "llm_2" {
   base_url = var.base_url_2 == "" ? var.base_url : var.base_url_2
   api_key  = var.base_url_2 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_2", "")
   price    = var.price_2
-  limit    = limit.llm
 }
 model "llm_3" {
   name     = var.model_3
@@ -69,9 +67,7 @@ model "llm_3" {
   base_url = var.base_url_3 == "" ? var.base_url : var.base_url_3
   api_key  = var.base_url_3 == "" ? secret("OPENAI_API_KEY", "") : secret("OPENAI_API_KEY_3", "")
   price    = var.price_3
-  limit    = limit.llm
 }
-limit "llm" { concurrency = 8 } # also requests_per_minute and tokens_per_minute
 
 knowledge "utterances" {
   source { path = var.train }

@@ -138,6 +138,8 @@ func AnswerSpan(text string, p sdk.Prompt, o AnswerOptions) (from, to int) {
 const (
 	NoAnswer = "the model wrote nothing"
 	CutOff   = "the answer was cut off; raise max_tokens" // which a reader of texts cannot see
+	// NoCitation is the reason of an answer to a prompt with passages, whose label is the text.
+	NoCitation = "it cites none of the passages"
 )
 
 // cited reads the answer to a prompt with passages.
@@ -151,7 +153,7 @@ func cited(text string, p sdk.Prompt) sdk.Answer {
 	case stray != "":
 		return refused(fmt.Sprintf("it cites [%s], which is none of the passages that it was given", stray))
 	case len(numbers) == 0:
-		return refused("it cites none of the passages")
+		return sdk.Answer{Label: text, Weight: 1, Reason: NoCitation}
 	case !strings.ContainsFunc(bracket().ReplaceAllString(text, ""), isWord):
 		return refused("it cites passages and says nothing")
 	}

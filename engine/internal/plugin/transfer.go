@@ -7,8 +7,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
+
+	"github.com/racflow/racflow/engine/internal/process/confine"
 )
 
 // This file holds what downloads of plugins and of models have in common: connections that are given up once they fall
@@ -61,16 +62,7 @@ func refused(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Re
 
 // Safe reports whether nobody on the way can read or change what is sent to an address: it is https, or this machine.
 func Safe(address *url.URL) bool {
-	return address.Scheme == "https" || address.Scheme == "http" && Loopback(address.Host)
-}
-
-// Loopback reports whether a host, with or without a port, is this machine.
-func Loopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return address.Scheme == "https" || address.Scheme == "http" && confine.ThisMachine(address.Host)
 }
 
 // maxRedirects is how often a server may lead to another address.

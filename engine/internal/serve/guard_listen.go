@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -24,22 +23,14 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/racflow/racflow/engine/internal/process/confine"
 	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
 // Loopback reports whether only this machine can reach an address such as 127.0.0.1:8080.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	return err == nil && local(host)
-}
-
-// local reports whether a name always means this machine, whoever resolves it.
-func local(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
+	return err == nil && confine.ThisMachine(host)
 }
 
 // known reports whether a request's Host is a name of this server. Without this check, an attacker
@@ -55,15 +46,15 @@ func (o *GuardOptions) known(r *http.Request) bool {
 		return true
 	}
 	if o.Local {
-		return local(host)
+		return confine.ThisMachine(host)
 	}
-	return len(o.Hosts) == 0 || local(host) && fromHere(r)
+	return len(o.Hosts) == 0 || confine.ThisMachine(host) && fromHere(r)
 }
 
 // fromHere reports whether a request comes from this machine.
 func fromHere(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	return err == nil && local(host)
+	return err == nil && confine.ThisMachine(host)
 }
 
 // Network configures how a server is reached.

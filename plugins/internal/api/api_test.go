@@ -378,10 +378,10 @@ func TestLost(t *testing.T) {
 	})
 	defer close(release)
 	err := (&api.Request{Client: slow}).Post(t.Context(), "/ask", map[string]any{}, &struct{}{})
-	if sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(fmt.Sprint(err), "no reply within 30ms") {
-		t.Errorf("error %v", err)
+	if sdk.CodeOf(err) != sdk.CodeDeadline || !strings.Contains(fmt.Sprint(err), "no reply within 30ms") {
+		t.Errorf("error %v, want one with which nothing is sent again", err)
 	}
-	if diff := cmp.Diff([]sdk.Result{{Status: sdk.StatusDown, Lost: true, Reason: fmt.Sprint(err)}}, host.Results(t)); diff != "" {
+	if diff := cmp.Diff([]sdk.Result{{Status: sdk.StatusLeft, Lost: true}}, host.Results(t)); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -25,7 +25,7 @@ type Service struct {
 	APIKey  string            `config:"api_key,secret" doc:"Key for the service; leave it out where none is needed."`
 	Headers map[string]string `config:"headers,secret" doc:"Further headers of every request."`
 	Body    string            `config:"body" example:"{\"user\": \"me\"}" doc:"A JSON object of further fields of every request."`
-	Timeout time.Duration     `config:"timeout" affects_output:"false" default:"60s" above:"0s" doc:"Longest time of one request, from sending it to the end of the reply."`
+	Timeout time.Duration     `config:"timeout" affects_output:"false" default:"10m" above:"0s" doc:"Longest time of one request, from sending it to the end of the reply. A model on a slow machine may need minutes. A request that took longer is not sent again in the same run, since the service may still be at work on it."`
 }
 
 // Errors collects what is wrong with a config: sdk.ArgumentErrors.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -60,6 +61,8 @@ func New(c Config) *Client {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 256 // connections of all calls under way are kept
+	// A slow service still takes connections at once: one that does not is down.
+	transport.DialContext = (&net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}).DialContext
 	return &Client{config: c, fields: fields, secrets: secrets(c), http: http.Client{
 		Transport: transport,
 		Timeout:   c.Timeout,
@@ -67,6 +70,9 @@ func New(c Config) *Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
+
+// connectTime is how long a service may take to accept a connection.
+const connectTime = 10 * time.Second
 
 // minSecret is the length from which a value counts as a secret here: "1" stands in many
 // texts. The engine takes shorter ones out of what people read, where they are whole words.
@@ -381,12 +387,17 @@ func (c *Client) send(req *http.Request, join func([]byte) ([]byte, error)) ([]b
 	if err != nil {
 		if lost.Lost = !unsent(err); !lost.Lost {
 			lost.RetryAfter = requeue
+		} else if late(err) {
+			lost.Status = sdk.StatusLeft
 		}
 		return nil, lost, c.lost(req, err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, c.config.MaxReply+1))
 	if err != nil {
+		if late(err) {
+			lost.Status = sdk.StatusLeft
+		}
 		return nil, lost, c.lost(req, err)
 	}
 	if join != nil && isStream(res, text) {

@@ -38,6 +38,12 @@ func unsent(err error) bool {
 	return errors.As(err, &failed) && failed.Op == "dial"
 }
 
+// late reports whether a request took longer than it may.
+func late(err error) bool {
+	timeout := interface{ Timeout() bool }(nil)
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
 // lost is the error of a request that got no whole reply.
 func (c *Client) lost(req *http.Request, err error) error {
 	if req.Context().Err() != nil {
@@ -50,8 +56,11 @@ func (c *Client) lost(req *http.Request, err error) error {
 	if wrapped := new(url.Error); errors.As(err, &wrapped) {
 		err = wrapped.Err // without the whole address
 	}
-	if timeout := interface{ Timeout() bool }(nil); errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
-		err = fmt.Errorf("no reply within %s", c.config.Timeout)
+	switch {
+	case late(err) && wait == 0: // the service has the request, and may still be at work on it
+		return &sdk.Error{Code: sdk.CodeDeadline, Err: fmt.Errorf("%s: no reply within %s; a slow service needs a longer timeout, or a limit with less concurrency", req.URL.Host, c.config.Timeout)}
+	case late(err):
+		err = fmt.Errorf("no connection within %s", min(connectTime, c.config.Timeout))
 	}
 	return sdk.Transient(fmt.Errorf("%s; check base_url and whether the server runs", c.excerpt(req.URL.Host+": "+err.Error())), wait)
 }

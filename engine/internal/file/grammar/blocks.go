@@ -50,6 +50,7 @@ var format = []Block{
 		textArgument("api_key", "", "The key; without it the secret OPENAI_API_KEY or ANTHROPIC_API_KEY, where there is one."),
 		given("batch", sdk.TypeBool, "false", "Whether it is asked by the service's batches: half the price, answers within 24 hours."),
 		given("price", sdk.TypeNumberMap, "", "What a million tokens cost, such as { input = 0.15, output = 0.6 }; without it, or empty, by the tables of prices."),
+		{Argument: sdk.Argument{Name: "timeout", Type: sdk.TypeDuration, Example: "20m", Doc: "Longest time of one request; without it what the stage has."}},
 		{Argument: sdk.Argument{Name: "limit", Type: "limit", Doc: "The limit that its calls share with others."}, Block: "limit"},
 	}},
 	{Type: "cache", Doc: "How much the state folder keeps of what need not be made twice. The pipelines that use a folder share it.", Arguments: []Argument{

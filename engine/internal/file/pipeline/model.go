@@ -37,7 +37,7 @@ func (l *loader) readModel(b *hcl.Block) *model {
 	content, diags := b.Body.Content(grammar.Described("model").Schema())
 	l.add(diags)
 	m := &model{name: b.Labels[0], exists: true, attrs: content.Attributes}
-	l.overrideModel(m, grammar.Described("model").Names())
+	l.overrideBlock("model", m.name, m.attrs)
 	if _, ok := m.attrs["name"]; !ok {
 		l.errorAt(b.DefRange, "Missing argument", "Say which model is asked: name = \"...\", as the service knows it. Where it is empty, stages that name the block are off.")
 	} else if name, _, _, ok := (arguments{l, m.attrs}).valueFrom("name", cty.String); ok {
@@ -52,6 +52,7 @@ func (l *loader) readModel(b *hcl.Block) *model {
 	}
 	m.give("model", "name")
 	m.give("batch", "batch")
+	m.give("timeout", "timeout")
 	literal := func(name, text string) {
 		if text != "" {
 			m.add(name, &hclsyntax.LiteralValueExpr{Val: cty.StringVal(text), SrcRange: b.DefRange})

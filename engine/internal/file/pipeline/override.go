@@ -15,13 +15,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Override replaces the value of an argument of a stage or model block, or of a variable. It is
+// Override replaces the value of an argument of a stage, model or limit block, or of a variable. It is
 // checked like a value in the file.
 type Override struct {
 	// Target is STAGE.ARGUMENT, an argument of the block or of its plugin's
 	// config, or BLOCK.STAGE.ARGUMENT where stages of several kinds have the
 	// name. The embed, store and chunk blocks of a knowledge are
-	// embed.KNOWLEDGE.ARGUMENT and so on. A model is model.NAME.ARGUMENT, a variable var.NAME.
+	// embed.KNOWLEDGE.ARGUMENT and so on. A model is model.NAME.ARGUMENT, a limit
+	// limit.NAME.ARGUMENT, a variable var.NAME.
 	Target string
 	// Value is an HCL expression. Anything else, and an expression that names something unknown to
 	// files, is a text: soft and "soft" are the same.
@@ -116,15 +117,16 @@ func (l *loader) override(b *stageBody, stage string, names []string) {
 	b.configs = append(b.configs, written) // the last config for a plugin wins
 }
 
-// overrideModel applies the overrides of a model block.
-func (l *loader) overrideModel(m *model, names []string) {
+// overrideBlock applies the overrides of a model or limit block with a name to its arguments.
+func (l *loader) overrideBlock(kind, name string, attrs hcl.Attributes) {
+	names := grammar.Described(kind).Names()
 	for _, r := range l.overrides {
-		if r.block != "model" || r.stage != m.name {
+		if r.block != kind || r.stage != name {
 			continue
 		}
-		l.targets = append(l.targets, prefixed(m.name, names)...)
+		l.targets = append(l.targets, prefixed(name, names)...)
 		if slices.Contains(names, r.argument) {
-			m.attrs[r.argument] = l.attribute(r).AsHCLAttribute()
+			attrs[r.argument] = l.attribute(r).AsHCLAttribute()
 			r.used = append(r.used, r.block)
 		}
 	}
@@ -161,6 +163,9 @@ func (l *loader) checkOverrides() {
 	var stages []string
 	for _, m := range l.models {
 		stages = append(stages, m.name)
+	}
+	for _, limit := range l.file.Limits {
+		stages = append(stages, limit.Name)
 	}
 	for _, k := range l.file.Knowledge {
 		stages = append(stages, k.Name)

@@ -193,6 +193,7 @@ func (l *loader) readLimit(b *hcl.Block) *Limit {
 	if len(content.Attributes) == 0 && !diags.HasErrors() {
 		l.errorAt(b.DefRange, "Empty limit", "A limit bounds something: concurrency, requests_per_minute or tokens_per_minute.")
 	}
+	l.overrideBlock("limit", b.Labels[0], content.Attributes)
 	a := arguments{l, content.Attributes}
 	return &Limit{
 		Name:        b.Labels[0],

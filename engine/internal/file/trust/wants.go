@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/process/confine"
 	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 	"github.com/racflow/racflow/engine/internal/process/program"
 	"github.com/racflow/racflow/engine/internal/source"
@@ -302,10 +303,7 @@ func (h host) String() string {
 func (h host) isOpen() bool { return h.scheme != "https" && !h.isHere() }
 
 // isHere reports whether the host is this machine.
-func (h host) isHere() bool {
-	ip := net.ParseIP(h.name())
-	return h.name() == "localhost" || ip != nil && ip.IsLoopback()
-}
+func (h host) isHere() bool { return confine.ThisMachine(h.host) }
 
 // name is the host without its port.
 func (h host) name() string {

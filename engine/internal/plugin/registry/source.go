@@ -28,6 +28,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/racflow/racflow/engine/internal/plugin"
+	"github.com/racflow/racflow/engine/internal/process/confine"
 	"github.com/racflow/racflow/engine/internal/process/redact"
 )
 
@@ -137,7 +138,7 @@ func openRemote(s Source) (*repository, error) {
 		return nil, fmt.Errorf("read the configuration of docker: %w", err)
 	}
 	get := credentials.Credential(known)
-	here := plugin.Loopback(s.Repository.Registry)
+	here := confine.ThisMachine(s.Repository.Registry)
 	client := &auth.Client{
 		Client: &http.Client{Transport: retry.NewTransport(plugin.Transport(plugin.Silence))},
 		Cache:  auth.NewCache(),

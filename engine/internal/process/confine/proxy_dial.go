@@ -182,6 +182,15 @@ func (h Host) local() bool {
 	return h.name == "localhost" || err == nil && ours(address)
 }
 
+// ThisMachine reports whether a host, with or without a port, is localhost or a loopback address.
+func ThisMachine(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || err == nil && address.Unmap().IsLoopback()
+}
+
 // Loopback returns the entries on this machine's loopback, in canonical form. Clients connect to
 // these directly, without a proxy.
 func Loopback(entries []string) []string {

@@ -131,6 +131,9 @@ func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 	defer c.mu.Unlock()
 	c.release(w)
 	c.end(w, o)
+	if g := w.limiter; !w.call.Batch {
+		g.concurrency = g.pace.next(time.Now(), g.concurrency, o.Status, g.waiting())
+	}
 	c.noteTrouble(w, o.Status)
 	plausible := w.call.Believes(o.Usage)
 	if !plausible {

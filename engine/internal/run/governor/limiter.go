@@ -4,11 +4,13 @@ import (
 	"context"
 	"maps"
 	"math"
+	"net/url"
 	"slices"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/grammar"
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/process/confine"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -18,6 +20,7 @@ type limiter struct {
 	endpoint string
 
 	concurrency      int
+	pace             *pace // changes concurrency
 	requests, tokens *rate
 	inFlight         int
 	admitted         time.Time // when it last admitted a call
@@ -150,6 +153,9 @@ func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
 		}
 	}
 	g := &limiter{block: block, endpoint: endpoint, concurrency: grammar.DefaultConcurrency}
+	if address, err := url.Parse(endpoint); err == nil && confine.ThisMachine(address.Host) {
+		g.pace, g.concurrency = &pace{most: grammar.DefaultConcurrency}, 1
+	}
 	if h.limit != nil {
 		now := time.Now()
 		g.concurrency = h.limit.Concurrency
@@ -167,6 +173,11 @@ func (l *limiter) room(now time.Time, w *waiter) (wait time.Duration, ok bool) {
 	}
 	wait = max(l.requests.wait(now, 1), l.tokens.wait(now, float64(w.call.Tokens)))
 	return wait, wait == 0
+}
+
+// waiting reports whether a call waits.
+func (l *limiter) waiting() bool {
+	return slices.ContainsFunc(l.queues, func(q *queue) bool { return q.first() != nil })
 }
 
 // pop removes the first call of a queue and gives the turn to the next queue.

@@ -87,6 +87,7 @@ func TestCitedAnswers(t *testing.T) {
 		"green apple": {"no citation", "behind [9]", "an apple [1]", "an apple [1]"},
 		"banana":      {"The passages do not answer this."},
 		"train":       {"nothing"},
+		"pear":        {"That is a green apple.", "behind [9]"},
 		"bus":         {"spam [1]"},
 	}}
 	r := runtest.Pipeline(t, readerCatalog(m), answering, unlabelled...)
@@ -99,7 +100,8 @@ func TestCitedAnswers(t *testing.T) {
 		{question: "fast car?", answer: "So it is [2],\n\nand [1, 2].", agreement: 1, flagged: true, cites: []int{2, 1}},
 		{question: "green apple", answer: "an apple [1]", agreement: 1, cites: []int{1}},
 		{question: "banana", reason: "the passages do not answer this", agreement: 1},
-		{question: "train", reason: "no voter gave an acceptable answer"},
+		{question: "train", answer: "nothing", reason: "it cites no passage, and none shares most of its words", agreement: 1, flagged: true},
+		{question: "pear", answer: "That is a green apple.", reason: "it cites no passage; those that are named share most of its words", agreement: 1, flagged: true, cites: []int{2, 1}},
 		{question: "bus", reason: "no voter gave an acceptable answer"},
 	}
 	for _, test := range tests {

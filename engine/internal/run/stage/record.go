@@ -13,7 +13,6 @@ import (
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/ballot"
-	"github.com/racflow/racflow/sdk/support"
 )
 
 // Record is an item in work. Each stage writes only to its own output, so that stages can work on
@@ -205,7 +204,7 @@ func (g *Graph) Result(rec *Record) (out outcome.Result, left bool) {
 	if g.elect >= 0 && out.Failure == nil && out.Answer == "" && out.Reason == "" {
 		out.Reason = "no election was held: its when rule does not hold"
 	}
-	out.Citations = g.citations(rec)
+	out.Citations, _ = g.citations(rec)
 	out.Votes = g.votes(rec)
 	g.bill(rec, &out)
 	if g.found >= 0 {
@@ -286,34 +285,6 @@ func (g *Graph) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.
 		}
 	}
 	return found, errs
-}
-
-// citations returns the passages that the elected answer cites, in its order; nil if no voter gave
-// it to a prompt with passages.
-func (g *Graph) citations(rec *Record) []outcome.Citation {
-	if rec.verdict.Answer == "" {
-		return nil
-	}
-	for _, v := range g.voters {
-		for i, s := range rec.outputs[v].samples {
-			p, found := g.promptOf(rec, v, i)
-			if len(p.Passages) == 0 || !accepts(s, rec.verdict.Answer) {
-				continue
-			}
-			numbers, _ := support.Citations(rec.verdict.Answer, len(p.Passages))
-			all := make([]outcome.Citation, 0, len(numbers))
-			for _, n := range numbers {
-				id := p.Passages[n-1]
-				c := outcome.Citation{Number: n, Passage: sdk.Candidate{ID: id, Dense: sdk.Unscored, Lexical: sdk.Unscored}}
-				if at := slices.IndexFunc(found, func(c sdk.Candidate) bool { return c.ID == id }); at >= 0 {
-					c.Passage = found[at]
-				}
-				all = append(all, c)
-			}
-			return all
-		}
-	}
-	return nil
 }
 
 // promptOf returns the prompt behind a sample of a voter, and the candidates that the prompt was

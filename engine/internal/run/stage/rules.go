@@ -268,7 +268,10 @@ func (s *stage) accept(ctx context.Context, rec *Record, samples []sdk.Sample) e
 
 // flag decides whether a person should look at the verdict.
 func (s *stage) flag(ctx context.Context, rec *Record) error {
-	if s.Flag == nil {
+	if named, cites := s.graph.citations(rec); !cites {
+		rec.flagged, rec.verdict.Reason = true, cmp.Or(rec.verdict.Reason, uncited(named))
+	}
+	if s.Flag == nil || rec.flagged {
 		return nil
 	}
 	e := s.env(rec, s.Flag)

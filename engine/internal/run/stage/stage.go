@@ -394,11 +394,15 @@ func (s *stage) work(ctx context.Context, records []*Record) {
 			if err == nil {
 				err = s.applyRules(ctx, rec)
 			}
-			if err != nil {
-				rec.fail(s, err)
-			} else if resampled < s.Resamples && rec.rejected(s.index) {
+			switch rejected := err == nil && rec.rejected(s.index); {
+			case rejected && resampled < s.Resamples:
 				rec.retried(s, "none of its answers was accepted")
 				again = append(again, rec)
+			case rejected && rec.takeUncited(s.index):
+				err = s.applyRules(ctx, rec)
+			}
+			if err != nil {
+				rec.fail(s, err)
 			}
 		}
 		records = again

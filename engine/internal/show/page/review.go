@@ -11,9 +11,9 @@ import (
 	"html/template"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
+	"github.com/racflow/racflow/engine/internal/process/confine"
 	"github.com/racflow/racflow/engine/internal/show/review"
 )
 
@@ -155,7 +155,7 @@ func local(next http.Handler) http.Handler {
 		} {
 			w.Header().Set(name, value)
 		}
-		if !loopback(r.Host) {
+		if !confine.ThisMachine(r.Host) { // its port may be another one, which ssh forwards
 			refuse(w, http.StatusForbidden, "host", "this page is for this machine alone: open it by the address that racflow printed")
 			return
 		}
@@ -165,16 +165,6 @@ func local(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// loopback reports whether a Host header names this machine as localhost or by a loopback address.
-// Its port may be another one, which ssh forwards.
-func loopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 func (s *ReviewServer) authorized(next http.Handler) http.Handler {
