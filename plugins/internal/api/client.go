@@ -62,7 +62,12 @@ func New(c Config) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 256 // connections of all calls under way are kept
 	// A slow service still takes connections at once: one that does not is down.
-	transport.DialContext = (&net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}).DialContext
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, connectTime)
+		defer cancel()
+		return dial(ctx, network, address)
+	}
 	return &Client{config: c, fields: fields, secrets: secrets(c), http: http.Client{
 		Transport: transport,
 		Timeout:   c.Timeout,

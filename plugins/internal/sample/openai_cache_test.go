@@ -261,8 +261,8 @@ func TestFaults(t *testing.T) {
 				item := texts(fmt.Sprint("item ", i))
 				samples, err := f.one(t, item)
 				for ; err != nil && failures < 200; failures++ {
-					if sdk.CodeOf(err) != sdk.CodeTransient {
-						t.Fatalf("error %v is not transient", err)
+					if code := sdk.CodeOf(err); code != sdk.CodeTransient && !(hangs && code == sdk.CodeDeadline) { // a resumed run asks again then
+						t.Fatalf("error %v is not one that passes", err)
 					}
 					samples, err = f.one(t, item)
 				}
