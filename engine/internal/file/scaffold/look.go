@@ -388,7 +388,7 @@ func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
 func (r *Rows) combined() (label, separator string, sure bool) {
 	for _, separator := range []string{"|", ";", ",", "+", "&", "/", " and "} {
 		c := r.combinations(separator)
-		known := c.n > 0 && c.single == c.members // each part is a label of its own
+		known := c.n > 0 && c.single == c.members                             // each part is a label of its own
 		if (separator == "/" || separator == " and ") && !c.moves && !known { // names have these, too
 			continue
 		}
