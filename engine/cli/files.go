@@ -23,8 +23,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
-// takeFile gives a verb whose command line names no pipeline file that of the working directory, as
-// its first argument, and says on standard error which one that is.
+// takeFile makes the pipeline file of the working directory the first argument of a verb that was given
+// none, and prints its name on standard error.
 func takeFile(c *cobra.Command) error {
 	path, err := usualFile()
 	if err != nil {
@@ -36,8 +36,8 @@ func takeFile(c *cobra.Command) error {
 	return nil
 }
 
-// usualFile is the file of the working directory that is meant where none is named: pipeline.hcl, or else
-// the only one that has a pipeline block.
+// usualFile finds the pipeline file of the working directory: pipeline.hcl, or else the only file with a
+// pipeline block.
 func usualFile() (string, error) {
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -66,7 +66,7 @@ func hasPipeline(path string) bool {
 	if err != nil {
 		return false
 	}
-	file, _ := bounded.Parse(src, path) // what is wrong shows when it is loaded
+	file, _ := bounded.Parse(src, path) // loading the file reports its errors
 	body, ok := file.Body.(*hclsyntax.Body)
 	return ok && slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool { return b.Type == "pipeline" })
 }
@@ -178,7 +178,7 @@ func newLSP() *cobra.Command {
 	return c
 }
 
-// stdout is standard output, which nobody closes.
+// stdout is standard output as an io.WriteCloser that stays open.
 type stdout struct{ io.Writer }
 
 // Close implements io.Closer.

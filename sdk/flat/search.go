@@ -11,10 +11,10 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// pageBytes bounds the texts and vectors of a page of Scan, so that it fits into a message.
+// pageBytes is the size after which Scan ends a page, so that the page fits into a message.
 const pageBytes = 16 << 20
 
-// part returns as much of an entry as is asked for.
+// part returns an entry with its texts and its vector only if they are asked for.
 func part(e sdk.Entry, texts, vectors bool) sdk.Entry {
 	if !texts {
 		e.Text, e.Context, e.Meta = "", "", nil
@@ -74,7 +74,7 @@ func (s *store) Scan(_ context.Context, name string, scan sdk.Scan) (sdk.Page, e
 // The parameters of BM25 that sdk.Hits names.
 const k1, b = 1.2, 0.75
 
-// words are what the lexical leg counts of a version.
+// words is the word index of a version, which the lexical leg searches.
 type words struct {
 	analyzer support.Analyzer
 	postings map[string][]posting
@@ -82,9 +82,9 @@ type words struct {
 	average  float64
 }
 
-// posting is an entry that has a word, and how often it does.
+// posting says how often an entry has a word.
 type posting struct {
-	entry int
+	entry int // position in version.Entries
 	times float64
 }
 
@@ -110,7 +110,7 @@ func count(c *content) *words {
 	return w
 }
 
-// scores returns what BM25 gives each entry, 0 where it has no word of the text.
+// scores returns the BM25 score of each entry for a text: 0 if they share no word.
 func (w *words) scores(text string) []float32 {
 	sums := make([]float64, len(w.lengths))
 	for _, word := range w.analyzer.Append(nil, text) {
@@ -127,7 +127,7 @@ func (w *words) scores(text string) []float32 {
 	return all
 }
 
-// cosines returns the cosine of each entry's vector to one that is not all zero.
+// cosines returns the cosine of each entry's vector and the query, which must not be all zero.
 func (v *version) cosines(query []float32) []float32 {
 	all, length := make([]float32, len(v.Entries)), norm(query)
 	for i, e := range v.Entries {
@@ -202,7 +202,8 @@ func (v *version) search(search sdk.Search, q sdk.Query) (hits sdk.Hits) {
 	return hits
 }
 
-// best returns the hits with the highest scores above a bound, those that tie in the order of their ids.
+// best returns the n hits with the highest scores above a bound. It expects the selected entries in the order of their
+// ids, and leaves ties in that order. No scores, no hits.
 func best(selected []int, scores []float32, n int, above float64, hit func(int) sdk.Hit) []sdk.Hit {
 	hits := []sdk.Hit{} // a leg that was asked is not nil
 	if scores == nil {

@@ -69,7 +69,8 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 	return out, nil
 }
 
-// measure runs the pipeline with some arguments set: once, or for each fold.
+// measure runs the pipeline with some arguments set: once, or once for each fold, with one report about all folds.
+// first asks for the advice of adviseTuned.
 func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.Options, first bool, change func(*Options)) (r eval.Report, incomplete bool, err error) {
 	events, folds := p.workspace.options.Events, p.workspace.options.Folds
 	var all figures
@@ -80,11 +81,11 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 		ofFold := func(to *Options) {
 			change(to)
 			if to.fold = fold; fold > 1 {
-				to.Events.Begun, to.Events.Knowledge = nil, nil // as in the first
+				to.Events.Begun, to.Events.Knowledge = nil, nil // the first fold has reported them
 			}
 		}
 		err := p.examine(ctx, set, nil, ofFold, func(v *Pipeline) error {
-			v.opened, p.opened = p.opened, nil
+			v.opened, p.opened = p.opened, nil // an input that can be read only once may be open
 			if fold > 0 && len(v.chosen.Input.Rows) == 0 {
 				return nil
 			}

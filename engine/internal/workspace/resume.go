@@ -39,7 +39,7 @@ func (p *Pipeline) resume() (journal.Manifest, error) {
 	return last, nil
 }
 
-// recall gives the stages what a run's stages began with.
+// recall restores what a run began with: what its stages had learnt, the values they chose, and prices.
 func (p *Pipeline) recall(began []journal.ManifestStage) {
 	stages := p.stages()
 	p.resolved, p.began = map[*pipeline.Stage]map[string]any{}, map[string]string{}
@@ -49,7 +49,7 @@ func (p *Pipeline) recall(began []journal.ManifestStage) {
 		if s == nil || s.Use != kept.Use {
 			continue // another part of the file now
 		}
-		if kept.Learnt == "" { // else the stage resolves the same from what it learned, and could not learn with these values given
+		if kept.Learnt == "" { // a stage that learnt chooses the same values again, and could not learn if they were given
 			p.resolved[s] = kept.Resolved
 		}
 		if kept.Price == nil {

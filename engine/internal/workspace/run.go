@@ -23,7 +23,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Newest stands for the ID of the newest run of a file and pipeline that left items unanswered.
+// Newest is the Options.Resume for the pipeline's newest run that is unfinished or has failed items.
 const Newest = "newest"
 
 // ChangedError says that a run cannot be resumed, since it would mix answers from before and after
@@ -40,8 +40,8 @@ func (e *ChangedError) Error() string {
 // Runs returns the runs in the state folder.
 func (w *Workspace) Runs() journal.Runs { return journal.RunsOf(w.state) }
 
-// journal opens the journal of a new run over the input or, with Options.Resume, of the run that
-// p.resume has found. It describes the run in begun.
+// journal opens the journal of a new run over the input or, with Options.Resume, of the run last,
+// which p.resume has found. It fills in begun.
 func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Begun) (*journal.Journal, error) {
 	m, err := p.manifest(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Be
 	return records, err
 }
 
-// manifest describes what a run of the pipeline depends on. It starts the stages.
+// manifest describes what a run of the pipeline over the input depends on.
 func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 	m, err := p.depends(ctx)
 	if err != nil {
@@ -95,14 +95,14 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 	return m, nil
 }
 
-// depends returns the part of the manifest that does not depend on the input.
+// depends describes what a run depends on, apart from the input. It starts the stages.
 func (p *Pipeline) depends(ctx context.Context) (journal.Manifest, error) {
 	m := journal.Manifest{Version: Version()}
-	if b := BuildInfo(); b.Program == "" { // else the revision is another program's
+	if b := BuildInfo(); b.Program == "" { // built into another program, whose revision it would be
 		m.Revision = b.Revision
 	}
 	m.Define(p.file, p.chosen)
-	for i := range m.Variables { // a value given as text may be a secret elsewhere
+	for i := range m.Variables { // a variable that is not declared secret may hold the same text as a secret
 		m.Variables[i].Value = p.workspace.host.Secrets().Message(m.Variables[i].Value)
 	}
 	r, err := p.Start(ctx)
@@ -217,8 +217,8 @@ func (i Item) Row(line int) source.Row {
 // set. An error comes last, without a result, and says why the run ended early; every result before
 // it is complete.
 //
-// Another goroutine takes items ahead of their results. Breaking off the loop ends what is under
-// way.
+// Another goroutine reads items ahead of their results. Breaking off the loop waits until nothing is
+// under way.
 func (p *Pipeline) Run(ctx context.Context, items iter.Seq[Item]) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -267,14 +267,14 @@ func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<-
 			totals, err = r.Items(ctx, each(ctx, items), nil, send)
 		}
 	}
-	if err == nil && totals.Left > 0 { // some items have only other voters' answers
+	if err == nil && totals.Left > 0 { // a voter stopped, and the others have no answer for these
 		err = fmt.Errorf("%d items are not answered: %w", totals.Left, totals.Missing[0].First)
 	}
 	return err
 }
 
-// each returns a reader of items as rows. The items may be waiting for something when ctx ends: a
-// goroutine that nobody waits for asks for them.
+// each returns a reader of items as rows. It returns when ctx ends even while items blocks: a goroutine
+// that nobody waits for iterates over them.
 func each(ctx context.Context, items iter.Seq[Item]) func() (source.Row, error) {
 	rows := make(chan source.Row)
 	go func() {
@@ -315,7 +315,7 @@ func (p *Pipeline) Answer(ctx context.Context, item Item) (Result, error) {
 	return r, nil
 }
 
-// AnswerRow is like Answer, but returns all that the run knows of the item.
+// AnswerRow is like Answer, but takes a row, and returns all that the run knows about it.
 func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Result, error) {
 	r, err := p.Start(ctx)
 	if err != nil {
@@ -336,7 +336,7 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Resul
 		}
 		return nil
 	})
-	if err == nil && totals.Left > 0 { // only other voters may have answered
+	if err == nil && totals.Left > 0 { // a voter stopped, and the others have no answer
 		err = totals.Missing[0].First
 	}
 	return answered, err
@@ -356,8 +356,8 @@ func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error)
 	return output.Candidates(found), nil
 }
 
-// Terms returns the words of an item that distinguish what was found for it (package eval). It needs a
-// result with its lists (Options.Lists).
+// Terms weighs the words of an item and its answer by how few of the passages found for it have them. It
+// needs a result with its lists (Options.Lists).
 func (p *Pipeline) Terms(r outcome.Result) *eval.QuestionTerms {
 	block := p.searched()
 	if block == nil {

@@ -12,25 +12,25 @@ import (
 	"time"
 )
 
-// What a template may take. Anybody's template runs over texts of anybody: without bounds
-// a loop over numbers, a template that calls itself, or texts that are joined with themselves
-// would take all time and memory.
+// Bounds of a template. Neither templates nor the texts they show are trusted: without bounds a loop
+// over numbers, a template that calls itself, or texts joined with themselves would take all time
+// and memory.
 const (
 	maxTemplate = 256 << 10 // bytes of its source
 	maxBytes    = 16 << 20  // of a prompt, and of all texts that are made for it
-	maxTicks    = 1 << 18   // times that its loops go round, and that templates are called, for a prompt
+	maxTicks    = 1 << 18   // rounds of loops and calls of templates, for a prompt
 	maxTime     = 10 * time.Second
-	maxNested   = 30 // loops in each other, and templates that call each other: after an error package template takes long to leave many
+	maxNested   = 30 // nested loops, and nested calls of templates: unwinding many after an error takes text/template long
 )
 
-// These are the functions that guard puts into a template. No template can name them: they are not
-// known yet when it is parsed.
+// The functions that guard puts into a template. A template cannot name them itself: they are not
+// defined while it is parsed.
 const tickName, enterName, leaveName = "__tick", "__enter", "__leave"
 
 // budget is what is left for one prompt.
 type budget struct {
 	bytes, ticks int
-	calls        int // templates that are under way
+	calls        int // depth of the templates that call each other
 	deadline     time.Time
 }
 
@@ -69,7 +69,8 @@ func (b *budget) leave() string {
 	return ""
 }
 
-// make returns a text that a function of the template makes, of at most so many bytes.
+// make returns the text that a function of the template makes. most is an upper bound of its bytes, which must
+// be left before the text is made; only its real length is spent.
 func (b *budget) make(most int, text func() string) (string, error) {
 	if most > b.bytes {
 		return "", errLong
@@ -81,7 +82,7 @@ func (b *budget) make(most int, text func() string) (string, error) {
 
 var errLong = &boundError{fmt.Sprintf("a template makes at most %d MiB of text for a prompt; show less of the texts, or join them less often", maxBytes>>20)}
 
-// functions are those of templates. The ones that make texts are Go's own, within the budget.
+// functions returns the functions of templates: Go's own that make texts, within the budget, and those of guard.
 func (b *budget) functions() text.FuncMap {
 	escaped := func(escape func(...any) string) func(...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -110,7 +111,7 @@ func (b *budget) functions() text.FuncMap {
 	}
 }
 
-// length is how long values are as text, at most.
+// length is an upper bound of the bytes of values as text, with a separator for each.
 func length(args []any) int {
 	n := 0
 	for _, a := range args {
@@ -123,13 +124,13 @@ func longest(a any) int {
 	if t, ok := a.(string); ok {
 		return len(t)
 	}
-	return len(fmt.Sprintf("%#v", a)) // of the item: bounded
+	return len(fmt.Sprintf("%#v", a)) // a part of the item, whose size is bounded
 }
 
 var digits = regexp.MustCompile(`[0-9]+|\*`)
 
-// formatted is how long a formatted text is, at most: each verb may show any argument,
-// quoted, and as wide as any number says.
+// formatted is an upper bound of the bytes of a formatted text. It assumes that each verb shows the
+// longest argument, quoted, at the largest width in the format.
 func formatted(format string, args []any) int {
 	each, wide := 0, 0
 	for _, a := range args {
@@ -138,12 +139,12 @@ func formatted(format string, args []any) int {
 	for _, d := range digits.FindAllString(format, -1) {
 		n, err := strconv.Atoi(d)
 		if err != nil {
-			n = 1e6 // the widest that fmt obeys, and what an argument may say
+			n = 1e6 // the largest width that fmt accepts, which * may take from an argument
 		}
 		wide = max(wide, n)
 	}
 	if len(args) == 0 {
-		each = 30 // of what is missing
+		each = 30 // fmt's note about a missing argument
 	}
 	return len(format) + strings.Count(format, "%")*(each+min(wide, 1e6)+30)
 }
@@ -165,7 +166,7 @@ func guard(t *text.Template) error {
 	return nil
 }
 
-// guardList puts a tick before the body of each loop in a list that stands in so many loops.
+// guardList puts a tick at the beginning of each loop's body in a list. depth is the number of loops around the list.
 func guardList(tree *parse.Tree, list *parse.ListNode, depth int) error {
 	if list == nil {
 		return nil
@@ -202,7 +203,7 @@ func guardList(tree *parse.Tree, list *parse.ListNode, depth int) error {
 	return nil
 }
 
-// call puts a call of a function of guard at the beginning of a list, or of leave at its end.
+// call adds a call of leave to the end of a list, or a call of tick or enter to its beginning.
 func call(tree *parse.Tree, list *parse.ListNode, name string) error {
 	source := fmt.Sprintf("{{%s %q}}", name, place(tree, list))
 	if name == leaveName {
@@ -220,7 +221,7 @@ func call(tree *parse.Tree, list *parse.ListNode, name string) error {
 	return nil
 }
 
-// place is where a list begins. ErrorContext would write the list itself, which may be long.
+// place is where a list begins. An empty text node stands for the list, which ErrorContext would print in full.
 func place(tree *parse.Tree, list *parse.ListNode) string {
 	at, _ := tree.ErrorContext(&parse.TextNode{NodeType: parse.NodeText, Pos: list.Pos})
 	return at

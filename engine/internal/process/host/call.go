@@ -66,7 +66,8 @@ func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, err
 	return reply, err
 }
 
-// send makes a call of the current process. changes says that the end of the process undoes it.
+// send calls the current process, again as retry.Resend decides. changes marks a call whose effect is lost
+// with the process: it is not sent again.
 func (p caller) send(ctx context.Context, changes bool, call func(ctx context.Context, now instance, sent func()) error) (err error) {
 	p.waits.begin()
 	defer func() { p.waits.end(err == nil) }()

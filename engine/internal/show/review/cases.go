@@ -22,8 +22,8 @@ import (
 type Case struct {
 	ID   string `json:"id"` // set by NewQueue; the same in every review of the same text or row
 	Text string `json:"text"`
-	// Items lists the IDs of the run's items with this text, ignoring case and spaces. People see
-	// the details of the first one, which is a doubtful one.
+	// Items lists the IDs of the run's items with this text, ignoring case and spaces. The first one
+	// is one to decide about; people see its details.
 	Items []string `json:"items,omitempty"`
 	// Row is the ID of the row of a knowledge that a decision changes or drops; empty: the case is
 	// about items.
@@ -33,12 +33,12 @@ type Case struct {
 
 	Why []string `json:"why"` // why a person should decide: sentences without full stops
 
-	Answer     string  `json:"answer,omitempty"` // of the run, or the label of the row; or a set of labels
+	Answer     string  `json:"answer,omitempty"` // the run's answer or the row's label; may be a set of labels
 	Expected   string  `json:"expected,omitempty"`
 	Confidence float64 `json:"confidence,omitempty"` // as in result.Result
 	Unknown    float64 `json:"unknown,omitempty"`
 	Agreement  float64 `json:"agreement,omitempty"`
-	// Suggestions lists the labels to choose from, the most likely first; of sets, the answer's first.
+	// Suggestions lists the labels to choose from, the most likely first; of a set, the answer's labels come first.
 	Suggestions []string `json:"suggestions"`
 	Drop        bool     `json:"drop,omitempty"` // dropping the row is suggested
 
@@ -65,20 +65,20 @@ func (c *Case) suggest(labels ...string) {
 	}
 }
 
-// OfFindings makes a case of each row that racflow doctor found something wrong with, if a person can correct
-// the row: by another label, or by dropping it. Errors come first, then what voters are surest about.
+// OfFindings makes a case of each row with findings of racflow doctor that another label, or dropping the row, would
+// settle. Errors come first, then warnings; among equals, those where voters agree most on another label.
 func OfFindings(s *doctor.Set) []Case {
 	var cases []Case
 	for i, d := range doctor.Doubts(s) {
 		row := s.Rows[d.Row]
-		if row.Held { // a decision would bring it into the knowledge
+		if row.Held { // held out of the knowledge, and a decision would add it
 			continue
 		}
 		c := Case{
 			ID: idOf(row.Text, row.Entry), Text: row.Text, Row: row.Entry, File: row.File, Line: row.Line, Why: d.Why, Answer: row.Label,
 			Suggestions: []string{}, order: i, doubt: d.Sure / 4, // from 0 to 1/4
 		}
-		own := s.Form().Split(row.Label) // a person can confirm it
+		own := s.Form().Split(row.Label) // so that a person can confirm it
 		if s.Form().Many {
 			c.suggest(own...)
 		}
@@ -112,7 +112,8 @@ func ofRun(ctx context.Context, run *explain.Run, decide func(*explain.Brief) bo
 		}
 		return n > 0
 	}
-	var later []*explain.Brief // not to decide about themselves, but a later item with the same text may be
+	var later []*explain.Brief // need no decision, and their text had no case yet
+	// Items that need no decision are not completed: wanted adds them to their text's case, or to later.
 	wanted := func(b *explain.Brief) bool {
 		if !answered(b) {
 			return false
@@ -153,7 +154,7 @@ func doubtful(b *explain.Brief) bool { return b.Flagged || b.Error != nil || b.A
 
 // doubtOf returns how doubtful an item's answer is, from 0 to 1.
 func doubtOf(b *explain.Brief) float64 {
-	if b.Answer == "" { // it failed, too
+	if b.Answer == "" { // or the item failed
 		return 1
 	}
 	return 1 - cmp.Or(b.Confidence, b.Agreement)
@@ -214,9 +215,9 @@ type Place struct {
 	Add       string // lines to add to the knowledge's block, so that it reads the decisions; empty: none
 }
 
-// Find says where decisions go for a pipeline in this file that searches these knowledge blocks. They go to
-// the knowledge called name or, if that is empty, to the only one made of rows or the only one that has a
-// source of decisions. path replaces the path in the file, if it is not empty.
+// Find chooses among the knowledge blocks that a pipeline of the file searches: the one called name or, if
+// that is empty, the only one made of rows or the only one that has a source of decisions. A path that is not
+// empty replaces the path in the file.
 func Find(file string, blocks []*pipeline.Knowledge, name, path string) (Place, error) {
 	var rows, reviewed []*pipeline.Knowledge
 	var names []string

@@ -325,7 +325,7 @@ func axis(i int) []float32 {
 	return x
 }
 
-// depths compares lists of any length, with texts and without.
+// depths compares short and long lists, with texts and without.
 func depths(c *collection) {
 	queries := c.queries(3, 60)
 	for _, mode := range c.modes() {
@@ -334,7 +334,7 @@ func depths(c *collection) {
 		} {
 			for _, f := range []sdk.Fusion{weighted, rrf} {
 				r := ranking(mode, f, d.depth, d.topK)
-				if r.Texts = i%2 == 0; d.depth <= 60 || f != rrf { // farther down ranks are not clear
+				if r.Texts = i%2 == 0; d.depth <= 60 || f != rrf { // queries makes only the first 60 places clear, and rrf counts ranks
 					c.compare(r, queries...)
 				}
 			}
