@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // rerankers are stages of a plugin: near works here, far asks a service.
@@ -82,9 +83,7 @@ func TestRerankBlock(t *testing.T) {
 	if first.TopK != 20 || first.Keep != nil || first.Retries != retries || first.Kind != sdk.KindRerank {
 		t.Errorf("got %+v", first)
 	}
-	if second.TopK != 3 || second.Limit == nil || second.Price == nil || second.Price.Input != 2 || second.Retries != networkRetries {
-		t.Errorf("got %+v", second)
-	}
+	must.Equal(t, "top_k, limit, price and retries of the second", []any{3, true, &Price{Input: 2, Cached: 2}, networkRetries}, []any{second.TopK, second.Limit != nil, second.Price, second.Retries})
 	same, other := second.Fallbacks[0].Stage, second.Fallbacks[1].Stage
 	if same.TopK != 2 || same.Keep == nil || other.TopK != 3 || other.Keep != nil {
 		t.Errorf("fallbacks %+v and %+v", same, other)

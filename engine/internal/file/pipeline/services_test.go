@@ -9,6 +9,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/racflow/racflow/engine/internal/file/grammar"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func TestServices(t *testing.T) {
@@ -126,9 +127,8 @@ pipeline "p" {
 	}
 	one := p.Stages[3]
 	other, cheap := one.Fallbacks[0].Stage, one.Fallbacks[1].Stage
-	if api := file.Limits[0]; one.Limit != api || other.Limit != api || api.Concurrency != 64 || api.Requests != 0 || api.Tokens != 200000 {
-		t.Errorf("limits: %+v, %+v", one.Limit, other.Limit)
-	}
+	api := file.Limits[0]
+	must.Equal(t, "one and its fallback have the first limit; its concurrency, requests and tokens", []any{true, true, 64, 0, 200000}, []any{one.Limit == api, other.Limit == api, api.Concurrency, api.Requests, api.Tokens})
 	if slow := file.Limits[1]; cheap.Limit != slow || slow.Concurrency != grammar.DefaultConcurrency || slow.Requests != 3 {
 		t.Errorf("limit: %+v", cheap.Limit)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 func compileFilter(t testing.TB, text string) *Filter {
@@ -223,9 +224,7 @@ func TestFilterIsBoundOnce(t *testing.T) {
 	f := compileFilter(t, `label in var.names and meta.lang == var.lang`)
 	one, err := f.Bind(context.Background(), ofItem(nil))
 	other, otherErr := f.Bind(context.Background(), ofItem(sdk.Meta{"lang": "x"}))
-	if one == nil || one != other || err != nil || otherErr != nil || f.Reads("item") {
-		t.Errorf("got %p, %p, %v, %v", one, other, err, otherErr)
-	}
+	must.Equal(t, "it is bound, to the same for both items, errors, and it reads the item", []any{true, true, nil, nil, false}, []any{one != nil, one == other, err, otherErr, f.Reads("item")})
 	if f = compileFilter(t, `id != item.id`); !f.Reads("item") || !f.Reads("id") || f.Reads("meta") || f.Text() != `id != item.id` {
 		t.Error("what it reads, or its text, is wrong")
 	}
