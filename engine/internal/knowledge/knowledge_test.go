@@ -533,11 +533,9 @@ func TestRefusedRows(t *testing.T) {
 	b.stages.strict, b.embedder.strict = true, true
 	check := func(k *knowledge.Knowledge, entries, added, changed, removed int, want ...string) {
 		t.Helper()
-		reported := b.faults(k)
 		r := k.Report
-		if d := cmp.Diff(want, reported); d != "" || r.Entries != entries || r.Added != added || r.Changed != changed || r.Removed != removed || r.InvalidCount != len(want) {
-			t.Errorf("%+v, faults (-want +got):\n%s", r, d)
-		}
+		must.Equal(t, "errors", want, b.faults(k))
+		must.Equal(t, "entries, added, changed, removed, invalid", [5]int{entries, added, changed, removed, len(want)}, [5]int{r.Entries, r.Added, r.Changed, r.Removed, r.InvalidCount})
 		if found := b.nearest(k, "a"); len(found) != entries {
 			t.Errorf("found %q, want %d entries", found, entries)
 		}

@@ -67,9 +67,8 @@ func TestBatchesOfDocuments(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	k := must.Get(knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Pending: book}))(t)
-	if k.Report.Entries != 2*n || k.Report.Unenriched != 0 || e.adder.asks != 1 || len(e.adder.calls) != 1 || len(e.adder.calls[0]) != n {
-		t.Errorf("%+v after %d asks and %d calls", k.Report, e.adder.asks, len(e.adder.calls))
-	}
+	must.Equal(t, "entries, those unenriched, asks and calls", [4]int{2 * n, 0, 1, 1}, [4]int{k.Report.Entries, k.Report.Unenriched, e.adder.asks, len(e.adder.calls)})
+	must.Equal(t, "documents of the call", n, len(e.adder.calls[0]))
 	for _, documents := range other.calls {
 		if len(documents) != 1 {
 			t.Fatalf("the other one got %d documents at a time", len(documents))

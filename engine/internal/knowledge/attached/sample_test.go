@@ -13,6 +13,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // What the sample gives is what the entries are, with vectors of norm 1.
@@ -50,10 +51,8 @@ func TestSample(t *testing.T) {
 		if string(texts[0].Hash) != string(texts[6].Hash) || string(texts[0].Hash) == string(texts[1].Hash) {
 			t.Errorf("%s: twins have hashes %x and %x, another entry %x", opening, texts[0].Hash, texts[6].Hash, texts[1].Hash)
 		}
-		near, err := c.Nearest(t.Context(), [][]float32{{0, 0, 1, 0}, {0, 0, 0, 0}}, 2)
-		if err != nil || len(near[0]) != 2 || near[0][0].Label != "c" || near[0][1].Label != "a" || near[1] != nil {
-			t.Errorf("%s: nearest %+v, %v", opening, near, err)
-		}
+		near := must.Get(c.Nearest(t.Context(), [][]float32{{0, 0, 1, 0}, {0, 0, 0, 0}}, 2))(t)
+		must.Equal(t, opening+": nearest", [][]sdk.Candidate{{{Label: "c"}, {Label: "a"}}, nil}, near, cmpopts.IgnoreFields(sdk.Candidate{}, "ID", "Score", "Dense", "Lexical"))
 		if got := ids(all(t, c.Whole(t.Context(), sdk.Scan{Texts: true}))); got != ids(texts) {
 			t.Errorf("%s: whole %q", opening, got)
 		}
@@ -61,8 +60,9 @@ func TestSample(t *testing.T) {
 			t.Errorf("%s: the mean norm is %v, want %v", opening, c.Norm(), want)
 		}
 		r := c.Report()
-		if r.Sample != 8 || !r.Whole || r.Kept != (opening == "kept") || len(r.Notes) != 4 || !strings.HasPrefix(r.Notes[1], "1 entry of the sample without a text") || !strings.HasSuffix(r.Notes[3], "from 1 to 42.4.") {
-			t.Errorf("%s: %+v", opening, r)
+		must.Equal(t, opening+": size of the sample, whether it is whole and kept", []any{8, true, opening == "kept"}, []any{r.Sample, r.Whole, r.Kept})
+		if len(r.Notes) != 4 || !strings.HasPrefix(r.Notes[1], "1 entry of the sample without a text") || !strings.HasSuffix(r.Notes[3], "from 1 to 42.4.") {
+			t.Errorf("%s: notes %q", opening, r.Notes)
 		}
 	}
 }
