@@ -11,10 +11,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/plugin"
 	"github.com/racflow/racflow/engine/internal/process/host"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 
 	"github.com/racflow/racflow/engine/internal/plugin/registry"
 	"github.com/racflow/racflow/engine/internal/process/confine"
@@ -208,12 +210,11 @@ func TestStages(t *testing.T) {
 	if p := known.Program("own"); p != nil {
 		t.Errorf("a built-in stage has the program %+v", p)
 	}
-	if all := known.Plugins(); len(all) != 1 || all[0].Version != "1.0.0" || all[0].Hash != m.locked || all[0].Signer != "minisign:RWQ" || all[0].Source != "x/mine" || all[0].Err != nil {
-		t.Errorf("listed %+v", all)
-	}
-	if all, err := known.Installed(); err != nil || len(all) != 1 || all[0].Name != "mine" || all[0].Err != nil || all[0].Path == "" {
-		t.Errorf("installed %+v, %v", all, err)
-	}
+	listed := []Plugin{{Name: "mine", Version: "1.0.0", Origin: program.Locked, Source: "x/mine", Signer: "minisign:RWQ", Hash: m.locked}}
+	must.Equal(t, "listed", listed, known.Plugins(), cmpopts.IgnoreFields(Plugin{}, "Path"))
+	installed := must.Get(known.Installed())(t)
+	must.Equal(t, "installed", []Plugin{{Name: "mine", Version: "1.0.0", Hash: m.locked}}, installed, cmpopts.IgnoreFields(Plugin{}, "Path"))
+	must.Equal(t, "its program", "racflow-plugin-mine", filepath.Base(installed[0].Path))
 	if m.executed() {
 		t.Error("a program was executed")
 	}

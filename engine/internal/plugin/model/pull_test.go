@@ -504,8 +504,10 @@ func TestOwnFolder(t *testing.T) {
 	modelWrite(t, from, "weights.bin", "my own")
 	said = nil
 	dir, record, err := pulled()
-	if err != nil || len(said) != 2 || !strings.Contains(said[1], "weights.bin differ from the published files") || record.Pinned || record.Bytes() != 8 {
-		t.Fatalf("got %+v, %v, said %q", record, err, said)
+	must.Do(t, err)
+	must.Equal(t, "it is pinned, bytes, reports", []any{false, int64(8), 2}, []any{record.Pinned, record.Bytes(), len(said)})
+	if !strings.Contains(said[1], "weights.bin differ from the published files") {
+		t.Errorf("said %q", said)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "sub", "options.json")); string(got) != "{}" {
 		t.Errorf("options hold %q, %v", got, err)

@@ -155,9 +155,8 @@ func TestKnown(t *testing.T) {
 	commit, sum := regexp.MustCompile(`^[0-9a-f]{40}$`), regexp.MustCompile(`^[0-9a-f]{64}$`)
 	seen := map[string]bool{}
 	for _, m := range Known() {
-		if seen[m.Name] || !sdk.ModelName.MatchString(m.Name) || !isOwned(m.Repository) || m.Title == "" || m.License == "" || m.Parameters < 1e7 || (m.Kind == Embed) != (m.Dimensions > 0) {
-			t.Errorf("%+v", m)
-		}
+		must.Equal(t, m.Name+": new, with a name, an owner, a title, a licence, parameters, and dimensions if it embeds", [7]bool{true, true, true, true, true, true, true},
+			[7]bool{!seen[m.Name], sdk.ModelName.MatchString(m.Name), isOwned(m.Repository), m.Title != "", m.License != "", m.Parameters >= 1e7, (m.Kind == Embed) == (m.Dimensions > 0)})
 		seen[m.Name] = true
 		if !commit.MatchString(m.Commit) {
 			t.Errorf("%s: commit %q", m.Name, m.Commit)

@@ -28,6 +28,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	fake "github.com/google/go-containerregistry/pkg/registry"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/opencontainers/image-spec/specs-go"
@@ -93,8 +94,9 @@ func TestArchives(t *testing.T) {
 	p.require(of("1.0.0"), "1.0.0", sha256("1.0.0"))
 	p.init("")
 	got := p.locked()
-	if got.Version != "1.0.0" || got.Signer != "" || got.Protocol != 2 || len(got.Programs) != 2 || got.Programs["linux/amd64"] == got.Programs["linux/arm64"] {
-		t.Errorf("locked %+v", got)
+	must.Equal(t, "locked", plugin.LockedPlugin{Name: "mine", Source: of("1.0.0"), Version: "1.0.0", Constraint: "1.0.0", Protocol: 2}, got, cmpopts.IgnoreFields(got, "Digest", "Programs", "Range"))
+	if len(got.Programs) != 2 || got.Programs["linux/amd64"] == got.Programs["linux/arm64"] {
+		t.Errorf("programs %v", got.Programs)
 	}
 	installed := mustInstall(p.installer.Store.Program("mine", got.Programs["linux/amd64"]))
 	if said, _, err := p.installer.Store.Description(installed.Hash); err != nil || said.Version != "1.0.0" || asked != 1 {
@@ -413,9 +415,9 @@ func TestReleases(t *testing.T) {
 
 			out := p.init("")
 			got := p.locked()
-			if !out.Written || got.Version != "1.2.0" || got.Constraint != "~> 1.2" || got.Source != source || got.Digest != first.Digest || got.Signer != first.Signer || got.Protocol != 2 {
-				t.Errorf("locked %+v", got)
-			}
+			want := plugin.LockedPlugin{Name: "mine", Source: source, Version: "1.2.0", Constraint: "~> 1.2", Protocol: 2, Digest: first.Digest, Signer: first.Signer}
+			must.Equal(t, "locked", want, got, cmpopts.IgnoreFields(got, "Programs", "Range"))
+			must.Equal(t, "the lock is written", true, out.Written)
 			if len(got.Programs) != 2 || got.Programs["linux/amd64"] == got.Programs["linux/arm64"] || !strings.HasPrefix(got.Programs["linux/arm64"], "sha256:") {
 				t.Errorf("programs %v", got.Programs)
 			}

@@ -82,14 +82,12 @@ func TestStore(t *testing.T) {
 		if again, err := s.Add("mine", bytes.NewReader(layer), kind == "tree", hash, description(t)); err != nil || again != hash {
 			t.Errorf("%s again: %s, %v", kind, again, err)
 		}
-		p, err := s.Program("mine", hash)
-		if err != nil || p.Name != "mine" || p.Hash != hash || p.Origin != program.Locked || (p.Folder != "") != (kind == "tree") {
-			t.Errorf("%s: %+v, %v", kind, p, err)
-		}
+		p := must.Get(s.Program("mine", hash))(t)
+		must.Equal(t, kind+": name, hash, origin, and whether it has a folder", []any{"mine", hash, program.Locked, kind == "tree"}, []any{p.Name, p.Hash, p.Origin, p.Folder != ""})
 		about, protocol, err := s.Description(hash)
-		if err != nil || protocol != 2 || about.Version != "1.2.3" || len(about.Stages) != 1 || !about.Stages[0].Reads.Has(sdk.ColumnText) {
-			t.Errorf("%s: described as %+v, %d, %v", kind, about, protocol, err)
-		}
+		must.Do(t, err)
+		must.Equal(t, kind+": protocol, version, number of stages", []any{2, "1.2.3", 1}, []any{protocol, about.Version, len(about.Stages)})
+		must.Equal(t, kind+": its stage reads", sdk.Of(sdk.ColumnText), about.Stages[0].Reads)
 		err = filepath.WalkDir(filepath.Dir(s.dir), func(path string, e fs.DirEntry, err error) error {
 			info, bad := e.Info()
 			if err != nil || bad != nil {
@@ -118,10 +116,8 @@ func TestStore(t *testing.T) {
 	if hash, err := s.Add("mine", bytes.NewReader(packed(t, script, "./lib/a.py a", "lib/b.py -> a.py")), true, hashes["tree"], description(t)); err != nil {
 		t.Errorf("at the top: %s, %v", hash, err)
 	}
-	all, err := s.List()
-	if err != nil || len(all) != 2 || all[0].Version != "1.2.3" || all[0].Name != "mine" || all[0].Hash != hashes["file"] {
-		t.Errorf("listed %+v, %v", all, err)
-	}
+	all := must.Get(s.List())(t)
+	must.Equal(t, "number listed, and the first", []any{2, Installed{"mine", hashes["file"], "1.2.3"}}, []any{len(all), all[0]})
 	copied, err := OpenStore(filepath.Join(t.TempDir(), "copied"))
 	must.Do(t, err)
 	for kind, hash := range hashes {
@@ -129,9 +125,8 @@ func TestStore(t *testing.T) {
 		must.Do(t, s.Vouch(of, hash))
 		must.Do(t, s.CopyTo(copied.Dir(), hash))
 		p, err := copied.Program("mine", hash)
-		if about, _, undescribed := copied.Description(hash); err != nil || undescribed != nil || p.Hash != hash || about.Version != "1.2.3" || !copied.Vouched(of, hash) {
-			t.Errorf("%s: the copy is %+v, %v, described %v", kind, p, err, undescribed)
-		}
+		about, _, undescribed := copied.Description(hash)
+		must.Equal(t, kind+": of the copy hash, version, vouched, errors", []any{hash, "1.2.3", true, nil, nil}, []any{p.Hash, about.Version, copied.Vouched(of, hash), err, undescribed})
 	}
 	for _, hash := range hashes {
 		if err := s.Remove(hash); err != nil {
