@@ -79,9 +79,9 @@ func TestAttachedAnswersAsBuilt(t *testing.T) {
 	texts := []string{"apple", "tram", "pear bus", "a", "zzz"}
 	var report knowledge.BuildReport
 	theirs := must.Get(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid", voting, &report))(t)
-	if a := report.Attached; a == nil || report.Entries != 12 || a.Sample != 12 || !a.Whole || a.Cosine < 0.999 || a.Compared != 12 {
-		t.Errorf("%+v, %+v", report, report.Attached)
-	}
+	a := report.Attached
+	must.Equal(t, "the report", "12 entries, a sample of 12, whole: true; 12 compared, with a cosine of 1.000",
+		fmt.Sprintf("%d entries, a sample of %d, whole: %t; %d compared, with a cosine of %.3f", report.Entries, a.Sample, a.Whole, a.Compared, a.Cosine))
 	if g := theirs.Generations(); len(g) != 1 || !g[0].Attached || g[0].Collection != "theirs" {
 		t.Errorf("%+v", g)
 	}
@@ -187,8 +187,9 @@ func TestAttachedIsDropped(t *testing.T) {
 		why = one.Failure.Error()
 		return nil
 	}))
-	if err != nil || right == 0 || failed == 0 || totals.Failed != failed || right+failed != len(rows) {
-		t.Errorf("%d answered, %d failed: %+v, %v", right, failed, totals, err)
+	must.Do(t, err)
+	if right == 0 || failed == 0 || totals.Failed != failed || right+failed != len(rows) {
+		t.Errorf("of %d rows %d are answered, %d failed: %+v", len(rows), right, failed, totals)
 	}
 	if !strings.Contains(why, "was dropped: attach another one") {
 		t.Errorf("they failed, for %s", why)

@@ -63,15 +63,14 @@ func TestDecided(t *testing.T) {
 	} {
 		one := got[i]
 		must.Equal(t, "item "+one.ID, []any{want.answer, want.reason, want.reason != "", rows[i].ID, rows[i].Label}, []any{one.Answer, one.Reason, one.Decided != nil, one.ID, one.Expected})
-		if one.Decided != nil && (one.Agreement != 1 || one.Confidence != 1 || one.Flagged || len(one.Votes)+len(one.Candidates)+len(one.Lists) > 0 || !one.Decided.At.Equal(at)) {
-			t.Errorf("item %s, decided: %+v", one.ID, one)
+		if one.Decided != nil {
+			must.Equal(t, one.ID+": agreement, confidence, flagged, votes and candidates, decided at", []any{1., 1., false, 0, at}, []any{one.Agreement, one.Confidence, one.Flagged, len(one.Votes) + len(one.Candidates) + len(one.Lists), one.Decided.At})
 		}
 	}
 	// What is found for it is still to be had: it is an entry now.
-	found, err := r.Found(t.Context(), rows[0])
-	if err != nil || len(found) != 3 || found[0].ID != reviewed.ID("a Flying  saucer", "") || found[0].Label != "vehicle" || found[0].Meta["reviewer"] != "Ada" {
-		t.Errorf("found %+v, %v", found, err)
-	}
+	found := must.Get(r.Found(t.Context(), rows[0]))(t)
+	must.Equal(t, "number found", 3, len(found))
+	must.Equal(t, "the first that is found", []any{reviewed.ID("a Flying  saucer", ""), "vehicle", "Ada"}, []any{found[0].ID, found[0].Label, found[0].Meta["reviewer"]})
 }
 
 // TestDecisionsAreHeldOut: an election that learns from votes on rows of the knowledge learns from

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // service is a voter over the network: one item per call, at most so many calls
@@ -285,9 +286,8 @@ func TestTheEndOfTheBudget(t *testing.T) {
 			}
 			return nil
 		}))
-		if err != nil || got["paid"] != 5000 || got["missing"] != 4980 || totals.Provisional != 4980 || totals.Failed+totals.Left != 0 {
-			t.Errorf("answered %v, totals %+v, %v", got, totals, err)
-		}
+		must.Do(t, err)
+		must.Equal(t, "paid, missing, provisional, failed, left", [5]int{5000, 4980, 4980, 0, 0}, [5]int{got["paid"], got["missing"], totals.Provisional, totals.Failed, totals.Left})
 		if took := time.Since(start); took > 10*time.Second || asked.Load() != 21 {
 			t.Errorf("it took %v, and %d calls", took, asked.Load())
 		}

@@ -169,9 +169,8 @@ func TestSample(t *testing.T) {
 		t.Errorf("%d rows are %s with a bound that they do not exceed, and %s without", len(all), same, whole)
 	}
 	name, some := learn(6)
-	if len(some) != 6 || some["single"] == nil || some["smallone"] == nil || some["smalltwo"] == nil || name == whole {
-		t.Errorf("%s, as %s of all rows: %v", name, whole, some)
-	}
+	must.Equal(t, "number of rows, those of single and small labels, and a name of its own", []any{6, true, true, true, true},
+		[]any{len(some), some["single"] != nil, some["smallone"] != nil, some["smalltwo"] != nil, name != whole})
 	slices.Reverse(rows)
 	if _, again := learn(6); !cmp.Equal(some, again) {
 		t.Errorf("in another order other rows are learnt from: %s", cmp.Diff(some, again))

@@ -577,12 +577,9 @@ func TestModes(t *testing.T) {
 		return c
 	}
 	key := sdk.KeyOf("what", "is", "asked")
-	recall := func(h sdk.Host, want string) {
+	recall := func(h sdk.Host, want []byte) {
 		t.Helper()
-		values, err := h.CacheGet(t.Context(), []sdk.Key{sdk.KeyOf("else"), key})
-		if err != nil || len(values) != 2 || values[0] != nil || (values[1] != nil) != (want != "-") || values[1] != nil && string(values[1]) != want {
-			t.Errorf("recalled %q, %v, want %q", values, err, want)
-		}
+		must.Equal(t, "recalled", [][]byte{nil, want}, must.Get(h.CacheGet(t.Context(), []sdk.Key{sdk.KeyOf("else"), key}))(t))
 	}
 	keep := func(h sdk.Host, value string) {
 		t.Helper()
@@ -592,23 +589,23 @@ func TestModes(t *testing.T) {
 
 	c, beside := control(Normal), control(Normal)
 	h := c.Stage(openai)
-	recall(h, "-")
+	recall(h, nil)
 	keep(h, "1")
-	recall(h, "1")
+	recall(h, []byte("1"))
 	keep(beside.Stage(openai), "of a run that asked at the same time")
-	recall(beside.Stage(openai), "1")
-	recall(c.Stage(Stage{Name: "sample.other", Kind: sdk.KindSample, Use: "openai"}), "1")
-	recall(c.Stage(Stage{Name: "sample.third", Kind: sdk.KindSample, Use: "acme/openai"}), "-")
-	recall(c.Stage(Stage{Name: "embed.k", Kind: sdk.KindEmbed, Use: "openai"}), "-")
+	recall(beside.Stage(openai), []byte("1"))
+	recall(c.Stage(Stage{Name: "sample.other", Kind: sdk.KindSample, Use: "openai"}), []byte("1"))
+	recall(c.Stage(Stage{Name: "sample.third", Kind: sdk.KindSample, Use: "acme/openai"}), nil)
+	recall(c.Stage(Stage{Name: "embed.k", Kind: sdk.KindEmbed, Use: "openai"}), nil)
 	must.Equal(t, "counts", Counts{CacheHits: 2, CachePuts: 1}, c.Snapshot().Total)
 
 	refresh := control(Refresh).Stage(openai)
-	recall(refresh, "-")
+	recall(refresh, nil)
 	keep(refresh, "2")
-	recall(refresh, "2")
+	recall(refresh, []byte("2"))
 
 	offline := control(Offline).Stage(openai)
-	recall(offline, "2")
+	recall(offline, []byte("2"))
 	_, err := offline.Acquire(t.Context(), sdk.Call{Endpoint: "api"})
 	if sdk.CodeOf(err) != sdk.CodeUnavailable || !strings.Contains(err.Error(), "not in the cache and the run is offline") {
 		t.Errorf("a call of a run that is offline: %v", err)
@@ -621,7 +618,7 @@ func TestModes(t *testing.T) {
 	nothing, _ := newControl(Options{})
 	h = nothing.Stage(openai)
 	keep(h, "3")
-	recall(h, "-")
+	recall(h, nil)
 	if s, err := cache.ReadStats(dir); err != nil || len(s.About) != 1 || s.About[0].About != "sample.openai" {
 		t.Errorf("in the cache: %+v, %v", s, err)
 	}

@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -154,9 +155,7 @@ func TestResults(t *testing.T) {
 		}
 		for i, item := range got {
 			r := item.Result
-			if item.Status != want[i] || r.Line != rows[i].Line || r.Text != rows[i].Text || !r.FreeText || r.ID == "" {
-				t.Errorf("item %d: %+v", i, item)
-			}
+			must.Equal(t, fmt.Sprintf("item %d: status, line, text, free text, an ID", i), []any{want[i], rows[i].Line, rows[i].Text, true, true}, []any{item.Status, r.Line, r.Text, r.FreeText, r.ID != ""})
 		}
 		if r := got[1].Result; r.Answer != "y" || r.ID != "3" || len(r.Missing) != 1 || r.Missing[0].Stage != "sample.llm" {
 			t.Errorf("provisional: %+v", r)

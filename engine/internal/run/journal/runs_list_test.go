@@ -36,9 +36,8 @@ func TestNumbers(t *testing.T) {
 		}
 		newest, ok := kept.Newest("/p.hcl", "p")
 		last, any := kept.Last()
-		if j.ID() != want || !ok || !any || newest.ID != want || last != want || !journal.IsRunID(want) {
-			t.Errorf("begun: %s, newest: %s, last: %s, want %s", j.ID(), newest.ID, last, want)
-		}
+		must.Equal(t, "IDs of the run begun, the newest and the last", [3]string{want, want, want}, [3]string{j.ID(), newest.ID, last})
+		must.Equal(t, "there is a newest and a last, and the ID is one of a run", [3]bool{true, true, true}, [3]bool{ok, any, journal.IsRunID(want)})
 	}
 	remove := func(id string) {
 		t.Helper()

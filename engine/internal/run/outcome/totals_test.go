@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // TestDropped counts answers of a model beside a distribution.
@@ -39,8 +42,9 @@ func TestDropped(t *testing.T) {
 			if got := len(all) == 1; got != test.want || len(all) > 1 {
 				t.Fatalf("dropped: %+v", all)
 			}
-			if test.want && (all[0].Voter != "llm" || all[0].Answers != test.of || all[0].Dropped != test.dropped || len(all[0].Texts) != 1 || all[0].Texts[0] != (Text{Answer: "**a**", Count: test.dropped})) {
-				t.Errorf("dropped: %+v", all[0])
+			if test.want {
+				want := []Dropped{{Voter: "llm", Answers: test.of, Dropped: test.dropped, Texts: []Text{{Answer: "**a**", Count: test.dropped}}}}
+				must.Equal(t, "dropped", want, all, cmpopts.IgnoreUnexported(Dropped{}))
 			}
 		})
 	}
@@ -64,7 +68,8 @@ func TestDroppedIsBounded(t *testing.T) {
 	for _, text := range d.Texts {
 		bytes += len(text.Answer)
 	}
-	if d.Dropped != 1_000_000 || len(d.Texts) != maxTexts || len(d.positions) != maxTexts || bytes > maxTexts*(maxText+3) || d.Texts[0] != (Text{Answer: "the same", Count: 250_000}) {
-		t.Errorf("%d dropped, %d texts of %d bytes, %+v", d.Dropped, len(d.Texts), bytes, d.Texts[0])
+	must.Equal(t, "answers, texts, their positions, the first text", []any{1_000_000, maxTexts, maxTexts, Text{Answer: "the same", Count: 250_000}}, []any{d.Dropped, len(d.Texts), len(d.positions), d.Texts[0]})
+	if bytes > maxTexts*(maxText+3) {
+		t.Errorf("the texts have %d bytes", bytes)
 	}
 }

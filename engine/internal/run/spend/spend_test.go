@@ -243,8 +243,9 @@ func TestOneByOne(t *testing.T) {
 				}
 			}
 			r := sp.Report()
-			if d := cmp.Diff(want, asked); d != "" || took > limit || r.Asked != len(asked) || r.Wanted != len(items) || r.Calls != len(asked) || int(r.Cost*1e6+.5) != int(took) {
-				t.Fatalf("limit %v, cut off after %d rounds: %s\ntook %v, %+v", limit, cutOff, d, took, r)
+			n := len(asked)
+			if d := cmp.Diff([]any{want, n, len(items), n, int(took)}, []any{asked, r.Asked, r.Wanted, r.Calls, int(r.Cost*1e6 + .5)}); d != "" || took > limit {
+				t.Fatalf("limit %v, cut off after %d rounds, took %v: items asked about, their number, wanted, calls, cost (-want +got):\n%s", limit, cutOff, took, d)
 			}
 		}
 	}
@@ -330,9 +331,8 @@ func TestFailures(t *testing.T) {
 	paid := &outcome.Failure{Stage: "sample.llm", Err: errors.New("refused")}
 	must.Do(t, sp.Asking(j).Keep([]outcome.Result{{Line: 3, Failure: paid}}))
 	one, two, three := sp.Result(j, source.Row{Line: 1}), sp.Result(j, source.Row{Line: 2}), sp.Result(j, source.Row{Line: 3})
-	if one.Failure != failure || two.Answer != "paid" || three.Answer != "free" || len(three.Missing) != 1 || three.Missing[0] != paid {
-		t.Errorf("%+v\n%+v\n%+v", one, two, three)
-	}
+	must.Equal(t, "the first failed as it did, answers of the others, the third lacks what was refused", []any{true, "paid", "free", true},
+		[]any{one.Failure == failure, two.Answer, three.Answer, slices.Equal(three.Missing, []*outcome.Failure{paid})})
 }
 
 func TestCheck(t *testing.T) {

@@ -11,9 +11,11 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/support"
 )
 
@@ -106,9 +108,7 @@ func TestCitedAnswers(t *testing.T) {
 	}
 	for _, test := range tests {
 		got := runtest.Found(t, r, test.question)
-		if got.Failure != nil || got.Answer != test.answer || got.Reason != test.reason || got.Agreement != test.agreement || got.Flagged != test.flagged {
-			t.Errorf("%s: got %+v", test.question, got)
-		}
+		must.Equal(t, test.question, []any{(*outcome.Failure)(nil), test.answer, test.reason, test.agreement, test.flagged}, []any{got.Failure, got.Answer, got.Reason, got.Agreement, got.Flagged})
 		shown := m.seen[test.question].Passages
 		var cites []int
 		for _, c := range got.Citations {

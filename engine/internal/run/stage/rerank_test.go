@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/engine/internal/run"
+	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/internal/run/stage"
 	"github.com/racflow/racflow/sdk"
@@ -91,9 +91,7 @@ func TestRerank(t *testing.T) {
 			t.Errorf("%+v came of %+v", c, was)
 		}
 	}
-	if l := result.Lists; len(l) != 2 || l[0].Stage != "retrieve.near" || len(l[0].Candidates) != 6 || l[1].Stage != "rerank.best" || !cmp.Equal(l[1].Candidates, got, cmpopts.EquateNaNs()) {
-		t.Errorf("lists %v", result.Lists)
-	}
+	must.Equal(t, "lists", []outcome.List{{Stage: "retrieve.near", Candidates: s.seen["apple"]}, {Stage: "rerank.best", Candidates: got}}, result.Lists, cmpopts.EquateNaNs())
 }
 
 func same(a, b float32) bool { return a == b || math.IsNaN(float64(a)) && math.IsNaN(float64(b)) }

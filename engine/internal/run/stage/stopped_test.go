@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/racflow/racflow/engine/internal/run/journal"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
@@ -139,9 +141,7 @@ func TestAVoterStops(t *testing.T) {
 			must.Do(t, err)
 			checkMissing(t, got, want)
 			missing := strings.Count(got, `"missing":["sample.v"]`)
-			if totals.Items != items || totals.Answered != items || totals.Left != 0 || totals.Provisional != missing || len(totals.Skipped) > 0 {
-				t.Errorf("totals %+v", totals)
-			}
+			must.Equal(t, "items, answered, left, provisional, skipped stages", [5]int{items, items, 0, missing, 0}, [5]int{totals.Items, totals.Answered, totals.Left, totals.Provisional, len(totals.Skipped)})
 			if m := totals.Missing; len(m) != 1 || m[0].Stage != "sample.v" || m[0].Items != missing || m[0].First.Error() != errStop.Error() {
 				t.Errorf("missing %+v", m)
 			}
@@ -250,9 +250,7 @@ func TestWhatStopsWithAVoter(t *testing.T) {
 		if err != nil || totals.Answered != items || totals.Provisional != items-int(p.asked.Load()) || p.asked.Load() != 20 {
 			t.Errorf("%d asked, totals %+v, %v", p.asked.Load(), totals, err)
 		}
-		if m := totals.Missing; len(m) != 2 || m[0].Stage != "sample.v" || m[0].Items != items-20 || m[1].Stage != "prompt.p" || m[1].Items != 0 {
-			t.Errorf("missing %+v", m)
-		}
+		must.Equal(t, "missing", []outcome.Skipped{{Stage: "sample.v", Items: items - 20}, {Stage: "prompt.p"}}, totals.Missing, cmpopts.IgnoreFields(outcome.Skipped{}, "First"))
 	})
 	t.Run("a voter whose rule asks for its votes", func(t *testing.T) {
 		p, judge := &paid{}, &paid{}
@@ -396,8 +394,9 @@ func TestTheRunEndsWithAStage(t *testing.T) {
 			p.money.Store(50)
 			r := runtest.PipelineWith(t, runtest.Stages(p.stage("paid"), runtest.Voter("free", runtest.Always("free")), runtest.Voter("odd", odd)), run.Options{Options: stage.Options{Strict: test.strict}}, test.body)
 			out, totals, err := part(t, r, nil, numbers(items), 0)
-			if sdk.CodeOf(err) != sdk.CodeStopped || totals.Left == 0 || totals.Items > 50 || totals.Failed != 0 || totals.Items+totals.Left > 600 {
-				t.Errorf("totals %+v, %v", totals, err)
+			must.Equal(t, "code of the error, failed items", []any{sdk.CodeStopped, 0}, []any{sdk.CodeOf(err), totals.Failed})
+			if totals.Left == 0 || totals.Items > 50 || totals.Items+totals.Left > 600 {
+				t.Errorf("%d items left, %d not", totals.Left, totals.Items)
 			}
 			if name != "one voter after the other" && strings.Contains(out, "missing") {
 				t.Errorf("an answer without the voter:\n%s", out)
@@ -520,9 +519,8 @@ func TestAServiceThatCannotAnswer(t *testing.T) {
 			r.OnLater(func(line int) { later = append(later, line) })
 			texts := []string{"cached", "a", "silence", "b"}
 			_, totals, err := part(t, r, nil, texts, 0)
-			if err != nil || totals.Provisional != test.provisional || totals.Left != test.left || totals.Failed != test.failed || len(later) != test.later || asked != 4 {
-				t.Errorf("asked %d times, later %v; totals %+v, %v", asked, later, totals, err)
-			}
+			must.Do(t, err)
+			must.Equal(t, "provisional, left, failed, asked for later, asked", [5]int{test.provisional, test.left, test.failed, test.later, 4}, [5]int{totals.Provisional, totals.Left, totals.Failed, len(later), asked})
 			if m := totals.Missing; (test.later > 0) != (len(m) == 1) || len(m) == 1 && (m[0].Stage != "sample.v" || m[0].Items != test.provisional || m[0].Left != test.left) {
 				t.Errorf("missing %+v", m)
 			}
