@@ -93,9 +93,8 @@ func TestDescription(t *testing.T) {
 		t.Errorf("served are %q\nand described %q", served, paths)
 	}
 	for id, op := range operations {
-		if len(asked[id]) == 0 || len(op.Tags) != 1 || op.Summary == "" || op.Responses["500"] == nil || op.Responses["default"] != nil {
-			t.Errorf("%s is asked for %d times, tagged %q, summary %q", id, len(asked[id]), op.Tags, op.Summary)
-		}
+		must.Equal(t, id+" is asked for; has one tag, a summary, a response 500, and no default", []any{true, 1, true, true, false},
+			[]any{len(asked[id]) > 0, len(op.Tags), op.Summary != "", op.Responses["500"] != nil, op.Responses["default"] != nil})
 		if tagged := slices.ContainsFunc(tags, func(tag *huma.Tag) bool { return slices.Contains(op.Tags, tag.Name) }); !tagged {
 			t.Errorf("%s has tags that are not described: %q", id, op.Tags)
 		}

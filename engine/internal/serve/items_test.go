@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/serve/live"
 	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/result"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // failing answers with an error, or with a result that has one.
@@ -90,8 +91,9 @@ func TestStatus(t *testing.T) {
 				return
 			}
 			var problem Problem
-			if err := json.Unmarshal([]byte(text), &problem); err != nil || problem.Status != test.status || problem.Title == "" || !strings.Contains(text, test.want) || len(text) > 1000 {
-				t.Errorf("%v\n%s", err, text)
+			must.Do(t, json.Unmarshal([]byte(text), &problem))
+			if problem.Status != test.status || problem.Title == "" || !strings.Contains(text, test.want) || len(text) > 1000 {
+				t.Errorf("want status %d with %q, got\n%s", test.status, test.want, text)
 			}
 			if got := response.Header.Get("Content-Type"); got != problemContentType {
 				t.Errorf("it is %s", got)

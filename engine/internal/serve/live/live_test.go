@@ -26,9 +26,8 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	must.Do(t, s.Start(t.Context()))
-	if got := p.Status(); !got.Ready || got.Since.IsZero() || strings.Join(got.Labels, " ") != "fruit vehicle" || got.Answers != journal.LabelAnswers || len(got.Knowledge) != 1 {
-		t.Errorf("%+v", got)
-	}
+	got := p.Status()
+	must.Equal(t, "ready, not since ever, labels, answers, number of knowledge blocks", []any{true, true, []string{"fruit", "vehicle"}, journal.LabelAnswers, 1}, []any{got.Ready, !got.Since.IsZero(), got.Labels, got.Answers, len(got.Knowledge)})
 	if got := ask(t, p, "red apple"); got != "fruit" {
 		t.Errorf("it is %q", got)
 	}
