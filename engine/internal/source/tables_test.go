@@ -294,9 +294,8 @@ func TestRefusedTables(t *testing.T) {
 func TestListsOfLabels(t *testing.T) {
 	content := "{\"text\": \"a\", \"label\": [\"x\"]}\n{\"text\": \"b\", \"label\": [\"x\", \"y\"]}\n{\"text\": \"c\", \"label\": []}\n{\"text\": \"d\", \"label\": [{}]}\n"
 	rows, _ := read(t, "-", Form{Format: JSONL}, Mapping{Text: "text", Label: "label"}, content)
-	if rows[0].Label != "x" || rows[0].Err != nil || !errors.Is(rows[1].Err, ErrSeveralLabels) || rows[2].Label != "" || rows[2].Err != nil || rows[3].Err == nil || errors.Is(rows[3].Err, ErrSeveralLabels) {
-		t.Errorf("got %+v", rows)
-	}
+	must.Equal(t, "labels and errors of a list of one, and of none; a list of several is one, an object is not, but an error", []any{"x", nil, "", nil, true, false, true},
+		[]any{rows[0].Label, rows[0].Err, rows[2].Label, rows[2].Err, errors.Is(rows[1].Err, ErrSeveralLabels), errors.Is(rows[3].Err, ErrSeveralLabels), rows[3].Err != nil})
 	if rows, _ = read(t, "-", Form{Format: JSONL}, Mapping{Text: "text", Label: "label[0]"}, content); rows[1].Label != "x" || rows[1].Err != nil {
 		t.Errorf("the first of them: %+v", rows[1])
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/plugins"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // builtin is what main keeps of its first statement, for a program.
@@ -138,15 +139,11 @@ func TestItem(t *testing.T) {
 	k := run(t)
 	calls := k.server.Calls()
 	r := k.open(t, workspace.Newest)
-	if r.ID() != k.run || r.Totals() == nil || r.Manifest().Pipeline != "p" || len(r.Gone()) > 0 || !slices.Equal(r.Labels(), []string{"fruit", "vehicle"}) {
-		t.Errorf("%s, %+v, %q, %q", r.ID(), r.Totals(), r.Gone(), r.Labels())
-	}
+	must.Equal(t, "run, pipeline, labels, what is gone, whether there are totals", []any{k.run, "p", []string{"fruit", "vehicle"}, []string(nil), true}, []any{r.ID(), r.Manifest().Pipeline, r.Labels(), r.Gone(), r.Totals() != nil})
 
 	// What led to the first answer: both lists with texts, prompts and replies letter by letter.
 	a := item(t, r, "a")
-	if a.Line != 2 || a.Status != journal.Answered || a.Answer != "fruit" || a.Expected != "fruit" || a.Text != "an apple" || !a.Seen || len(a.Gone) > 0 {
-		t.Errorf("%+v", a.Brief)
-	}
+	must.Equal(t, "line, status, answer, expected, text, seen, gone", []any{2, journal.Answered, result.Answer("fruit"), "fruit", "an apple", true, []string(nil)}, []any{a.Line, a.Status, a.Answer, a.Expected, a.Text, a.Seen, a.Gone})
 	if len(a.Fields) != 1 || a.Fields[0].Name != "shop" || a.Fields[0].Value != "north" {
 		t.Errorf("fields %v", a.Fields)
 	}
@@ -321,9 +318,8 @@ func TestGone(t *testing.T) {
 					t.Errorf("%s are there: %v", what, there)
 				}
 			}
-			if a.Answer != "fruit" || len(a.Lists) != 2 || len(a.Rules) != 1 || a.Rules[0].Text != "rank <= 5" || len(a.Votes) == 0 || !slices.Equal(r.Labels(), []string{"fruit", "vehicle"}) {
-				t.Errorf("%+v, %q", a, r.Labels())
-			}
+			must.Equal(t, "answer, lists, rules, labels, whether there are votes", []any{result.Answer("fruit"), 2, 1, []string{"fruit", "vehicle"}, true}, []any{a.Answer, len(a.Lists), len(a.Rules), r.Labels(), len(a.Votes) > 0})
+			must.Equal(t, "rule", "rank <= 5", a.Rules[0].Text)
 			if test.name != "the rows changed" {
 				for name, content := range saved {
 					if err := os.WriteFile(path(name), content, 0o600); err != nil {
@@ -354,11 +350,10 @@ func TestNotSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := k.open(t, out.Run), k.open(t, out.Run)
+	const gone = `what was seen: the run keeps that of items that are flagged, failed, wrong or without an answer; keep = "all" in the pipeline's journal block keeps it of every item`
 	for _, r := range []*explain.Run{first, second} {
 		a := item(t, r, "a")
-		if a.Seen || len(a.Lists) > 0 || len(a.Votes) == 0 || len(a.Gone) != 1 || !strings.Contains(a.Gone[0], "the run keeps that of items that are flagged") {
-			t.Errorf("%+v", a)
-		}
+		must.Equal(t, "seen, lists, whether there are votes, what is gone", []any{false, 0, true, []string{gone}}, []any{a.Seen, len(a.Lists), len(a.Votes) > 0, a.Gone})
 		if b := item(t, r, "b"); b.Error == nil || b.Seen || len(b.Gone) > 0 { // it failed before any stage saw it
 			t.Errorf("%+v", b)
 		}

@@ -163,12 +163,10 @@ func TestOf(t *testing.T) {
 	if d := cmp.Diff([]string{"e", "w", "w", "rf", "wf", "r", "", "d", "u"}, got.Items.State); d != "" {
 		t.Errorf("states (-want +got):\n%s", d)
 	}
-	if e := got.Run.Eval; e == nil || e.Scored != 6 || e.Accuracy != 2./6 || e.Flags["caught"] != 1 || len(e.Confused) != 2 || len(got.Run.Curve) != 50 || len(got.Run.Bins) == 0 {
-		t.Errorf("it measured %+v, %v", e, got.Run.Bins)
-	}
-	if s := got.Run.Stages; len(s) != 2 || s[0].Stage != "search.local" || s[1].Use != "openai" || s[1].Cost != .5 || s[1].Tokens == nil || s[1].Tokens.Input != 10 {
-		t.Errorf("the stages are %+v", s)
-	}
+	e, s := got.Run.Eval, got.Run.Stages
+	must.Equal(t, "scored, accuracy, caught, confused, points of the curve, whether there are bins", []any{6, 2. / 6, 1, 2, 50, true}, []any{e.Scored, e.Accuracy, e.Flags["caught"], len(e.Confused), len(got.Run.Curve), len(got.Run.Bins) > 0})
+	must.Equal(t, "number of stages", 2, len(s))
+	must.Equal(t, "the first; use, cost and tokens of the second", []any{"search.local", "openai", .5, uint64(10)}, []any{s[0].Stage, s[1].Use, s[1].Cost, s[1].Tokens.Input})
 	if got.Run.File != "intent.hcl" || strings.Contains(text, "ada/secret") {
 		t.Errorf("the file is %s: folders of this machine are nobody's business", got.Run.File)
 	}

@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/racflow/racflow/engine/internal/show/review"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // site is a review that is served.
@@ -146,9 +148,8 @@ func TestRefuses(t *testing.T) {
 func TestPage(t *testing.T) {
 	s := serve(t, ReviewOptions{Title: "run-000001 <b>", Reviewer: "Ada"})
 	status, text := s.send("/", "", func(r *http.Request) { r.Header.Del("Authorization") })
-	if status != 200 || strings.Contains(text, s.token) || strings.Contains(text, "alert(1)") || strings.Contains(text, "<b>") || strings.Contains(text, "Ada") {
-		t.Errorf("status %d:\n%s", status, text)
-	}
+	found := slices.DeleteFunc([]string{s.token, "alert(1)", "<b>", "Ada"}, func(never string) bool { return !strings.Contains(text, never) })
+	must.Equal(t, "status, and what the page may not have", []any{200, []string{}}, []any{status, found})
 	if !strings.Contains(text, "connect-src &#39;self&#39;") && !strings.Contains(text, "connect-src 'self'") {
 		t.Error("the page may not call its server")
 	}
@@ -169,8 +170,9 @@ func TestQueueAndCase(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &q); err != nil {
 		t.Fatal(err)
 	}
-	if q.Title != "run-000001" || q.Reviewer != "Ada" || len(q.Cases) != 3 || len(q.Labels) != 2 || len(q.Notes) != 2 || !strings.Contains(q.Notes[1], "reviewed.jsonl:1: ") {
-		t.Errorf("got %s", text)
+	must.Equal(t, "title, reviewer, numbers of cases, labels and notes", []any{"run-000001", "Ada", 3, 2, 2}, []any{q.Title, q.Reviewer, len(q.Cases), len(q.Labels), len(q.Notes)})
+	if !strings.Contains(q.Notes[1], "reviewed.jsonl:1: ") {
+		t.Errorf("notes %q", q.Notes)
 	}
 	if got := q.Cases[0].Text; !strings.HasSuffix(got, "é…") || utf8.RuneCountInString(got) != maxBrief+1 {
 		t.Errorf("the beginning of a text is %q", got)

@@ -9,6 +9,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/measure/plan"
 	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // A plan says of each third party's plugin what it may touch, as text and as JSON.
@@ -70,9 +71,10 @@ All processes together may hold 6.0 GiB.
 	if err := json.Unmarshal([]byte(text.String()), &shown); err != nil {
 		t.Fatal(err)
 	}
-	one := shown.Plugins[0]
-	if shown.Memory != 6<<30 || len(shown.Plugins) != 3 || !one.Confined || shown.Plugins[1].Confined || one.Memory["sample.s"] != 2<<30 ||
-		one.Hash != "sha256:12" || one.Origin != "locked" || len(one.Network) != 2 || len(one.NotEnforced) != 1 || one.Read[0] != "/models" || one.Write[0] != "/out" {
-		t.Errorf("as JSON: %s", text.String())
+	first := pluginJSON{
+		Name: "mine", Version: "1.2.3", Origin: "locked", Program: "/store/racflow-plugin-mine", Hash: "sha256:12", Stages: []string{"rerank.r", "sample.s"}, Confined: true,
+		Read: []string{"/models"}, Write: []string{"/out"}, Network: []string{"a.example.com:443", "*.example.org:80"}, Memory: map[string]int64{"sample.s": 2 << 30}, NotEnforced: []string{"it can send signals"},
 	}
+	must.Equal(t, "the first as JSON", first, shown.Plugins[0])
+	must.Equal(t, "memory, number of plugins, whether the second is confined", []any{int64(6 << 30), 3, false}, []any{shown.Memory, len(shown.Plugins), shown.Plugins[1].Confined})
 }

@@ -73,7 +73,8 @@ func TestPickLeavesOut(t *testing.T) {
 	for _, p := range picks {
 		taken[p.at] = true
 	}
-	if taken[5] || taken[2] == taken[3] || len(picks) != 4 || picks[0].covers == 0 || picks[3].covers != 0 {
+	must.Equal(t, "number picked", 4, len(picks))
+	if taken[5] || taken[2] == taken[3] || picks[0].covers == 0 || picks[3].covers != 0 {
 		t.Errorf("picked: %v", picks)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 const key = "sk-very-secret-key"
@@ -166,9 +167,8 @@ func checkSpans(t *testing.T, all []span, asks []modelserver.Ask) {
 	}
 	tokens := 0
 	for _, s := range requests {
-		if s.Kind != 3 || s.text("gen_ai.request.model") != "gpt-test" || s.text("gen_ai.operation.name") != "chat" || s.text("gen_ai.provider.name") != "openai" || s.text("server.address") != "127.0.0.1" || s.text("server.port") == "" {
-			t.Errorf("a request is %+v", s)
-		}
+		must.Equal(t, "kind, model, operation, provider, address, whether there is a port", []any{3, "gpt-test", "chat", "openai", "127.0.0.1", true},
+			[]any{s.Kind, s.text("gen_ai.request.model"), s.text("gen_ai.operation.name"), s.text("gen_ai.provider.name"), s.text("server.address"), s.text("server.port") != ""})
 		if s.text("gen_ai.usage.input_tokens") != "" {
 			tokens++
 		} else if s.text("error.type") != "down" || s.Status.Code != 2 {
@@ -228,12 +228,9 @@ func TestTraceOfItem(t *testing.T) {
 		}
 	}
 	items := named(all, "item p")
-	if len(items) != 3 || items[0].ParentSpanID != caller || items[1].ParentSpanID != "" || items[1].TraceID == trace || items[2].ParentSpanID != caller {
-		t.Errorf("items are %+v", items)
-	}
-	if len(items) == 3 && (items[0].text("racflow.text") != "a red pear" || items[0].text("racflow.answer") == "" || items[0].text("racflow.item.id") != "one") {
-		t.Errorf("the item is %+v", items[0])
-	}
+	must.Equal(t, "number of items", 3, len(items))
+	must.Equal(t, "parents of the items, and whether the second is in the caller's trace", []any{caller, "", caller, false}, []any{items[0].ParentSpanID, items[1].ParentSpanID, items[2].ParentSpanID, items[1].TraceID == trace})
+	must.Equal(t, "text and ID of the first, and whether it has an answer", []any{"a red pear", "one", true}, []any{items[0].text("racflow.text"), items[0].text("racflow.item.id"), items[0].text("racflow.answer") != ""})
 	asks := server.Asks()
 	if h := asks[0].Header; !strings.HasPrefix(h.Get("Traceparent"), "00-"+trace+"-") || h.Get("Tracestate") != "congo=t61rcWkgMzE" {
 		t.Errorf("the service got %q and %q", h.Get("Traceparent"), h.Get("Tracestate"))
