@@ -139,9 +139,10 @@ func TestPlanOfAttached(t *testing.T) {
 	}
 	must.Do(t, json.Unmarshal(numbers.Bytes(), &shown))
 	k := shown.Knowledge[0]
-	if a := k.Attached; k.Entries != 20 || k.ToEmbed != 0 || a.Collection != "theirs" || len(a.Fields) != 1 || a.Fields[0].Field != "content" || a.Lexical || !a.Whole || a.Sample != 20 || a.Compared != 20 || a.Cosine < 0.999 || len(a.Notes) != 1 {
-		t.Errorf("%s", numbers.String())
-	}
+	a := k.Attached
+	must.Equal(t, "entries, to embed, collection, lexical, whole, sample, compared, cosine, notes", []any{20, 0, "theirs", false, true, 20, 20, "1.000", 1},
+		[]any{k.Entries, k.ToEmbed, a.Collection, a.Lexical, a.Whole, a.Sample, a.Compared, fmt.Sprintf("%.3f", a.Cosine), len(a.Notes)})
+	must.Equal(t, "fields", []sdk.AttachedField{{Part: "text", Field: "content", Why: "the only text"}}, a.Fields)
 }
 
 // A run, an evaluation and an explanation of an attached collection; what was learnt from its sample is not

@@ -379,9 +379,7 @@ func TestTuneIsNotCalibrated(t *testing.T) {
 	found, err := p.Plan(t.Context())
 	must.Do(t, err)
 	f := found.Forecast.Calibrating
-	if f == nil || !f.Wanted || f.Done || f.Rows != 5 || f.Calls != 5 || f.Cost <= 0 || c.asked.Load() > 0 {
-		t.Errorf("%+v, %d requests", f, c.asked.Load())
-	}
+	must.Equal(t, "wanted, done, rows, calls, whether it has a cost, requests", []any{true, false, 5, 5, true, int32(0)}, []any{f.Wanted, f.Done, f.Rows, f.Calls, f.Cost > 0, c.asked.Load()})
 	rows := "text\tlabel\n"
 	for i := range 10 {
 		rows += fmt.Sprintf("red apple %d\tfruit\nblue car %[1]d\tvehicle\n", i)

@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/racflow/racflow/engine/internal/enginetest"
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/workspace"
 	"github.com/racflow/racflow/engine/internal/workspace/expect"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // builtin is what main keeps of its first statement.
@@ -331,12 +334,8 @@ func TestBaseline(t *testing.T) {
 				t.Fatal(err)
 			}
 			b := r.Baseline
-			if b.Worse != test.worse || b.Paired.Lost != test.lost || b.Paired.Gained != test.gained || b.Paired.Items != test.lost+test.gained+10 || b.Missing+b.Relabelled > 0 {
-				t.Errorf("%+v", b)
-			}
-			if d := b.Paired.Chance() - test.chance; d > 1e-12 || d < -1e-12 || r.Holds() == test.worse || len(b.Lost) != test.lost || b.Run != run.ID() {
-				t.Errorf("p is %v, %v lost; holds: %v", b.Paired.Chance(), b.Lost, r.Holds())
-			}
+			must.Equal(t, "worse, lost, gained, compared, left out", []any{test.worse, test.lost, test.gained, test.lost + test.gained + 10, 0}, []any{b.Worse, b.Paired.Lost, b.Paired.Gained, b.Paired.Items, b.Missing + b.Relabelled})
+			must.Equal(t, "p, whether it holds, number of IDs, run", []any{test.chance, !test.worse, test.lost, run.ID()}, []any{b.Paired.Chance(), r.Holds(), len(b.Lost), b.Run}, cmpopts.EquateApprox(0, 1e-12))
 		})
 	}
 }
