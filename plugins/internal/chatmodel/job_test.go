@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // stage asks about texts: for each it wants two choices, which are cached apart.
@@ -128,9 +129,9 @@ func TestBatch(t *testing.T) {
 	if later == nil || later.PollAfter != 70*time.Millisecond || strings.Contains(later.Handle, "content") {
 		t.Fatalf("pending: %+v", later)
 	}
-	if calls := host.Calls(); len(calls) != 1 || !calls[0].Batch || calls[0].Most.OutputTokens != 36 || calls[0].Most.InputTokens < 100 || calls[0].Endpoint != server.URL {
-		t.Errorf("reserved %+v", calls)
-	}
+	calls := host.Calls()
+	must.Equal(t, "number of calls", 1, len(calls))
+	must.Equal(t, "endpoint, batch, most output, most input of at least 100", []any{server.URL, true, uint64(36), true}, []any{calls[0].Endpoint, calls[0].Batch, calls[0].Most.OutputTokens, calls[0].Most.InputTokens >= 100})
 	answers, notes := s.finish(t, later.Handle, "a", "b", "b")
 	wants(t, answers, "a0 a1", "b0 b1", "b0 b1")
 	wants(t, append([]string{later.Note}, notes...), "batch of 2 requests, 0 done, at most 24 h", "batch of 2 requests, 0 done, at most 24 h", "batch of 2 requests, 1 done, at most 24 h")

@@ -20,6 +20,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // What of a document that was asked about before is asked about again: each request holds
@@ -180,9 +181,9 @@ func TestContextRequests(t *testing.T) {
 			t.Errorf("%s: %q was asked about first", title, first)
 		}
 		for i, a := range of {
-			if beginning(a) != beginning(of[0]) || len(a.Messages) != 4 || !a.Messages[0].Marked || !a.Messages[1].Marked || a.Messages[2].Marked || a.Messages[3].Marked {
-				t.Errorf("%s: request %d begins otherwise:\n%s", title, i, a.Body)
-			}
+			what := fmt.Sprintf("%s: request %d", title, i)
+			must.Equal(t, what+": number of messages", 4, len(a.Messages))
+			must.Equal(t, what+": its beginning, which messages are marked", []any{beginning(of[0]), true, true, false, false}, []any{beginning(a), a.Messages[0].Marked, a.Messages[1].Marked, a.Messages[2].Marked, a.Messages[3].Marked})
 			if i > 0 && a.At.Sub(of[0].At) < 30*time.Millisecond {
 				t.Errorf("%s: request %d was sent before the first was answered", title, i)
 			}
@@ -381,10 +382,8 @@ func TestContextForecast(t *testing.T) {
 	}
 	line := strings.Repeat("A lost card is blocked, and a new one comes by mail. ", 20)
 	passages := slices.Concat(contextDocument("guide", line+"1", line+"2", line+"3", " "), contextDocument("news", "We moved.", line))
-	said, err := f.ForecastPassages(passages)
-	if err != nil || f.server.Calls() > 0 || said.Requests != 5 || said.Answers != 5 || said.MostRequests != 5 || said.Unknown != "" {
-		t.Fatalf("%+v, error %v, %d calls", said, err, f.server.Calls())
-	}
+	said := must.Get(f.ForecastPassages(passages))(t)
+	must.Equal(t, "calls; requests, answers, most requests, why unknown", []any{0, 5, 5, 5, ""}, []any{f.server.Calls(), said.Requests, said.Answers, said.MostRequests, said.Unknown})
 	if _, err := f.Enrich(t.Context(), passages); err != nil || f.server.Calls() != said.Requests {
 		t.Fatalf("%d calls, error %v", f.server.Calls(), err)
 	}

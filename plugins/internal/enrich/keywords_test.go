@@ -19,6 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // What of a document that was asked about before is asked about again: a request holds a
@@ -87,10 +88,8 @@ func TestKeywordsForecast(t *testing.T) {
 				d.Text += text
 			}
 			forecast := f.Enricher.(sdk.EnrichForecaster).ForecastPassages
-			said, err := forecast(passages)
-			if err != nil || f.server.Calls() > 0 || said.Requests != requests || said.Answers != 5 || said.Unknown != "" {
-				t.Fatalf("%+v, error %v, %d calls", said, err, f.server.Calls())
-			}
+			said := must.Get(forecast(passages))(t)
+			must.Equal(t, "calls; requests, answers, why unknown", []any{0, requests, 5, ""}, []any{f.server.Calls(), said.Requests, said.Answers, said.Unknown})
 			if _, err := f.Enrich(t.Context(), passages); err != nil || f.server.Calls() != requests {
 				t.Fatalf("%d calls, error %v", f.server.Calls(), err)
 			}

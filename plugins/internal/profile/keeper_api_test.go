@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/profile"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // keeper of a model; ask takes the place of the calls of its probes.
@@ -128,10 +129,9 @@ func TestGiven(t *testing.T) {
 		c.Given = profile.Given{Temperature: new(true), Thinks: new(false), Structured: "tool", Room: new(100), BytesPerToken: new(2.5), TemplateTokens: new(0), Effort: "high"}
 	}
 	k := keeper(t, host, ask, given)
-	p, err := k.Get(t.Context())
-	if err != nil || p.Temperature != profile.Yes || p.Thinks != profile.No || p.Structured != profile.StructureTool || p.Room != 100 || p.BytesPerToken != 2.5 || p.TemplateTokens != 0 || p.Seed != profile.Yes {
-		t.Errorf("%+v, error %v", p, err)
-	}
+	p := must.Get(k.Get(t.Context()))(t)
+	must.Equal(t, "temperature, thinks, structured, room, bytes per token, tokens of the template, seed", []any{profile.Yes, profile.No, profile.StructureTool, 100, 2.5, 0, profile.Yes},
+		[]any{p.Temperature, p.Thinks, p.Structured, p.Room, p.BytesPerToken, p.TemplateTokens, p.Seed})
 	k.Close()
 	raw, err := host.Profile(t.Context(), k.Endpoint(), "some-model")
 	if err != nil || !strings.Contains(string(raw), `"temperature":"no"`) {

@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/prompt"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // item has a question and candidates that a search has found.
@@ -122,10 +123,9 @@ func TestAnswerPrompt(t *testing.T) {
 func TestNothingToAnswerFrom(t *testing.T) {
 	blank := item()
 	blank.Candidates = blank.Candidates[1:2]
-	got, err := answerPrompts(t, `{}`, sdk.Item{Text: "why?"}, blank, item())
-	if err != nil || len(got) != 3 || len(got[0]) != 0 || len(got[1]) != 0 || len(got[2]) != 1 {
-		t.Errorf("got %+v, error %v", got, err)
-	}
+	got := must.Get(answerPrompts(t, `{}`, sdk.Item{Text: "why?"}, blank, item()))(t)
+	must.Equal(t, "number of items", 3, len(got))
+	must.Equal(t, "number of prompts of each", [3]int{0, 0, 1}, [3]int{len(got[0]), len(got[1]), len(got[2])})
 }
 
 // Nothing in a document ends its passage, or begins another one.
@@ -194,9 +194,10 @@ func TestAnswerBudget(t *testing.T) {
 	short.Candidates = short.Candidates[3:]
 	got, err := answerPrompts(t, config(64), item(), short)
 	rows := sdk.RowErrors{}
-	if !errors.As(err, &rows) || len(rows) != 1 || sdk.CodeOf(rows[0]) != sdk.CodeInvalid || len(got[0]) != 0 || len(got[1]) != 1 {
+	if !errors.As(err, &rows) {
 		t.Fatalf("the first passage is too long: %+v, error %v", got, err)
 	}
+	must.Equal(t, "failed rows, code of the first, prompts of each item", []any{1, sdk.CodeInvalid, 0, 1}, []any{len(rows), sdk.CodeOf(rows[0]), len(got[0]), len(got[1])})
 	if !strings.Contains(rows[0].Error(), "with its first passage alone, max_tokens is 64; raise it") {
 		t.Errorf("error %v", rows[0])
 	}

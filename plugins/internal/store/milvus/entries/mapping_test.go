@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // jsonRow is a row with a JSON field.
@@ -37,10 +39,8 @@ func TestPlaces(t *testing.T) {
 		"metadata.with.dots":         {dynamicField, "metadata.with.dots", []string{"metadata.with.dots"}},
 		`a name with [no] quotes[0]`: {dynamicField, `a name with [no] quotes[0]`, []string{`a name with [no] quotes[0]`}},
 	} {
-		p, err := d.find("fields.text", text)
-		if err != nil || p.Field.GetName() != want.field || !slices.Equal(p.path, want.path) || p.key() != want.key || p.String() != text {
-			t.Errorf("%s: %v, %q, key %q, %v", text, p, p.path, p.key(), err)
-		}
+		p := must.Get(d.find("fields.text", text))(t)
+		must.Equal(t, text+": field, path, key, as text", []any{want.field, want.path, want.key, text}, []any{p.Field.GetName(), p.path, p.key(), p.String()}, cmpopts.EquateEmpty())
 	}
 	for _, text := range []string{`lang["a"]`, `nothing["a"]`} {
 		if p, err := d.find("fields.text", text); sdk.CodeOf(err) != sdk.CodeInvalid {
