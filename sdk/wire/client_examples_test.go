@@ -255,9 +255,9 @@ func replayOthers(t *testing.T) {
 	}
 	described := &stagepb.DescribeReply{}
 	call(&stagepb.DescribeRequest{}, described, "Describe")
-	if p, err := wire.DecodePlugin(described); err != nil || len(p.Stages) != len(reference.Stages) || p.Stages[2].FitReads != sdk.Of(sdk.ColumnText) || p.Stages[3].Attaches != "collection" || !p.Stages[6].Pends {
-		t.Errorf("got %+v, %v", p, err)
-	}
+	p := must.Get(wire.DecodePlugin(described))(t)
+	must.Equal(t, "number of stages", len(reference.Stages), len(p.Stages))
+	must.Equal(t, "what stages read, attach and leave pending", []any{sdk.Of(sdk.ColumnText), "collection", true}, []any{p.Stages[2].FitReads, p.Stages[3].Attaches, p.Stages[6].Pends})
 	config := []byte(`{"precision": "int8", "sharpness": 20}`)
 	call(&stagepb.ValidateRequest{Kind: stagepb.Kind_KIND_SAMPLE, Name: "first", ConfigJson: config}, &stagepb.ValidateReply{}, "Validate")
 	call(&stagepb.ConfigureRequest{

@@ -138,10 +138,8 @@ func TestCache(t *testing.T) {
 	for key, value := range map[sdk.Key]string{a: "x", sdk.KeyOf("empty"): ""} {
 		must.Do(t, host.CachePut(t.Context(), key, []byte(value)))
 	}
-	got, err := host.CacheGet(t.Context(), []sdk.Key{b, a, sdk.KeyOf("empty")})
-	if err != nil || got[0] != nil || string(got[1]) != "x" || got[2] == nil || len(got[2]) != 0 {
-		t.Errorf("recalled %q, %v", got, err)
-	}
+	got := must.Get(host.CacheGet(t.Context(), []sdk.Key{b, a, sdk.KeyOf("empty")}))(t)
+	must.Equal(t, "recalled", [][]byte{nil, []byte("x"), {}}, got)
 	if err := host.CachePut(t.Context(), a, make([]byte, sdk.MaxCached+1)); sdk.CodeOf(err) != sdk.CodeInvalid {
 		t.Errorf("a value that is too large: %v", err)
 	}

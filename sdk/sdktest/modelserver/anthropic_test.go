@@ -83,8 +83,10 @@ func TestMessagesRefused(t *testing.T) {
 			Type  string
 			Error struct{ Type, Message string }
 		}
-		if err := json.Unmarshal([]byte(text), &got); err != nil || status != 400 || got.Type != "error" || got.Error.Type != "invalid_request_error" || !strings.Contains(got.Error.Message, want) {
-			t.Errorf("%s: status %d: %s", fields, status, text)
+		must.Do(t, json.Unmarshal([]byte(text), &got))
+		must.Equal(t, fields+": status and types", []any{400, "error", "invalid_request_error"}, []any{status, got.Type, got.Error.Type})
+		if !strings.Contains(got.Error.Message, want) {
+			t.Errorf("%s: %q has no %q", fields, got.Error.Message, want)
 		}
 	}
 	s := Serve(t, Options{Key: "k", Faults: []Fault{{Kind: Status, Status: 529, Calls: []int{2}}}})

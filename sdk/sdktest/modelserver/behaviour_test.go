@@ -176,8 +176,9 @@ func TestStreams(t *testing.T) {
 			"streams-only": "answer", "thinks-in-a-field": usualThoughts + "answer", "answers-by-tool-call": `{"label": "answer"}`,
 			"refuses-to-answer": "I can't help with that.",
 		}[behaviour]
-		if len(texts) != 2 || texts[0] != want || texts[1] != want || ends != 2 || !done || tokens == 0 && behaviour != "refuses-to-answer" {
-			t.Errorf("%s: texts %v, %d ends, %v tokens, done: %t", behaviour, texts, ends, tokens, done)
+		must.Equal(t, behaviour+": texts, ends, done", []any{map[float64]string{0: want, 1: want}, 2, true}, []any{texts, ends, done})
+		if tokens == 0 && behaviour != "refuses-to-answer" {
+			t.Errorf("%s: no tokens are counted", behaviour)
 		}
 	}
 }

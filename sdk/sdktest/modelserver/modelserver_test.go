@@ -149,9 +149,8 @@ func TestProbes(t *testing.T) {
 	if status, text := probe(s); status != 200 || !strings.Contains(text, `"answer"`) {
 		t.Errorf("status %d, %s", status, text)
 	}
-	if s.Calls() != 0 || len(s.Given()) != 0 || s.MostAtOnce() != 0 || len(s.Probes()) != 1 || s.Probes()[0].Model != "m" {
-		t.Errorf("%d calls, %v given, %d at once, probes %+v", s.Calls(), s.Given(), s.MostAtOnce(), s.Probes())
-	}
+	must.Equal(t, "calls, given, most at once, probes", [4]int{0, 0, 0, 1}, [4]int{s.Calls(), len(s.Given()), s.MostAtOnce(), len(s.Probes())})
+	must.Equal(t, "model of the probe", "m", s.Probes()[0].Model)
 	if status, _, _, _ := post(t, t.Context(), s, "/chat/completions", hello); status != 503 {
 		t.Errorf("the first request that is no probe got status %d, not its fault", status)
 	}
