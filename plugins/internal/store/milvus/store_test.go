@@ -183,9 +183,7 @@ func readsAttached(t *testing.T, c config) {
 			o.insert(name, "", len(d.entries), d.columns...)
 			before := o.rowsAndSchema(name)
 			r, found := attach(t, c, entries.Arguments{Collection: name})
-			if found.Name != name || found.Entries != 400 || found.Dimension != docsDimension || found.Lexical != test.words || !found.Labels {
-				t.Errorf("found %+v", found)
-			}
+			must.Equal(t, "found", sdk.Attached{Name: name, Entries: 400, Dimension: docsDimension, Lexical: test.words, Labels: true}, found, cmpopts.IgnoreFields(found, "ID", "Fields", "Notes"))
 			t.Run("scan", func(t *testing.T) { sameScan(t, r, name, d) })
 			t.Run("get", func(t *testing.T) { sameGet(t, r, name, d) })
 			t.Run("dense", func(t *testing.T) { sameDense(t, r, name, d, test.metric == "COSINE" || test.stretch == 0) })

@@ -282,7 +282,6 @@ func TestReleasedCollection(t *testing.T) {
 		t.Errorf("hits %+v, %v", hits, err)
 	}
 	must.Do(t, bareSDK(t, s).ReleaseCollection(t.Context(), knownOf(s).Name))
-	if list, err := openStore(t, e.config()).List(t.Context()); err != nil || len(list) != 1 || list[0].Name != "c" || list[0].Entries != 1 || string(list[0].Note) != "note" {
-		t.Errorf("list %+v, %v", list, err)
-	}
+	list := must.Get(openStore(t, e.config()).List(t.Context()))(t)
+	must.Equal(t, "list", []sdk.Collection{{Name: "c", Entries: 1, Dimension: 2, Note: []byte("note")}}, list)
 }
