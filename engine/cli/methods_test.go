@@ -216,8 +216,8 @@ func TestRAGEAsPublished(t *testing.T) {
 			Stop        []string
 			MaxTokens   int `json:"max_tokens"`
 		}](t, string(a.Body))[0]
-		if a.Path != "/v1/completions" || a.N != 1 || sent.Temperature != .5 || sent.MaxTokens != 10 || !slices.Equal(sent.Stop, []string{"\n"}) || a.Labels != nil {
-			t.Errorf("asked at %s: %s", a.Path, a.Body)
+		if got, want := fmt.Sprintf("%s, n %d, labels %#v, %+v", a.Path, a.N, a.Labels, sent), "/v1/completions, n 1, labels []string(nil), {Temperature:0.5 Stop:[\n] MaxTokens:10}"; got != want {
+			t.Errorf("asked at %q, want %q", got, want)
 		}
 		if len(shots) != 70 {
 			t.Fatalf("%d shots in\n%s", len(shots), a.Prompt)

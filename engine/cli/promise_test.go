@@ -43,7 +43,7 @@ func TestPromiseIsWhatARunDoes(t *testing.T) {
 			}
 		}
 	}
-	if gotRows != rows || gotAnswered != answered || gotRight != right || answered == 0 || answered == rows {
-		t.Errorf("a run has %d rows, %d answered without a flag, %d right; tune has found %d, %d, %d", gotRows, gotAnswered, gotRight, rows, answered, right)
+	if got, want := [3]int{gotRows, gotAnswered, gotRight}, [3]int{rows, answered, right}; got != want || answered == 0 || answered == rows {
+		t.Errorf("rows, answered without a flag, right: a run has %d, tune has found %d", got, want)
 	}
 }

@@ -125,7 +125,7 @@ func TestBudget(t *testing.T) {
 	var cost float64
 	at := strings.LastIndex(stderr, "cost ")
 	if _, err := fmt.Sscanf(stderr[at:], "cost %g", &cost); err != nil || code != 0 || cost > budget || cost < 0.8*budget || calls < 10 || calls == spendItems {
-		t.Fatalf("exit code %d, %d calls, %v\n%s", code, calls, err, stderr)
+		t.Fatalf("exit code %d, %d calls cost %v of %v, %v\n%s", code, calls, cost, budget, err, stderr)
 	}
 	if ids := askedIDs(jsonLines[spent](t, first)); len(ids) != calls || len(want) != spendItems {
 		t.Errorf("asked %v", ids)
