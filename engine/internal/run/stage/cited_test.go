@@ -271,21 +271,3 @@ func TestWholeOrNot(t *testing.T) {
 		}
 	}
 }
-
-// A fallback searches for items of which keep left nothing of the whole.
-func TestWholeWithFallback(t *testing.T) {
-	got := runtest.Found(t, runtest.Pipeline(t, runtest.Stages(), `
-	retrieve "near" {
-	  from  = knowledge.k
-	  top_k = 2
-	  whole = "true"
-	  keep  = "label == 'animal'"
-	  fallback "search" {
-	    when = "len(candidates) == 0"
-	    keep = "dense > 0"
-	  }
-	}`), "fast car")
-	if got.Failure != nil || len(got.Candidates) == 0 || got.Candidates[0].Text != "fast car" || !(got.Candidates[0].Dense > .9) {
-		t.Errorf("got %+v", got)
-	}
-}

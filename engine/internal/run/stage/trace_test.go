@@ -89,8 +89,8 @@ func TestRulesAndRetries(t *testing.T) {
 	})
 }
 
-// A knowledge that is given as a whole is not listed again for each item, but where a
-// fallback searched.
+// A knowledge that is given as a whole is not listed again for each item. Where keep left nothing of
+// it, the fallback searches, and what it finds is listed.
 func TestWholeLists(t *testing.T) {
 	const body = `
 	retrieve "near" {
@@ -107,6 +107,9 @@ func TestWholeLists(t *testing.T) {
 		got := runtest.Found(t, runtest.Pipeline(t, runtest.Stages(), body), text)
 		if len(got.Lists) != 1 || got.Lists[0].Whole != whole || len(got.Lists[0].Candidates) != 6 {
 			t.Errorf("%s: lists %+v, %v", text, got.Lists, got.Failure)
+		}
+		if !whole && (got.Candidates[0].Text != text || !(got.Candidates[0].Dense > .9)) {
+			t.Errorf("%s: found %+v", text, got.Candidates)
 		}
 	}
 }
