@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/racflow/racflow/plugins/internal/api"
 	"github.com/racflow/racflow/plugins/internal/apitest"
 	"github.com/racflow/racflow/plugins/internal/chatmodel"
@@ -116,9 +114,7 @@ func echo(a modelserver.Ask, choice int) string { return fmt.Sprint(a.Text(), ch
 
 func wants(t *testing.T, got []string, want ...string) {
 	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
+	must.Equal(t, "texts", want, got)
 }
 
 func TestBatch(t *testing.T) {
