@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
-	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -108,7 +107,7 @@ func sizeOf(e sdk.Entry) int {
 
 // take puts the entries of a batch into the store, within a share of its timeout. It notes those that it refuses.
 func (w *walk) take(ctx context.Context, entries []sdk.Entry) error {
-	err := retry.Bounded(ctx, w.Block.Store.HangTime(), w.Block.Store.Info.Network, len(entries), func(ctx context.Context) error { return w.Store.Put(ctx, w.Collection, entries) })
+	err := w.Block.Store.Patience().Bounded(ctx, len(entries), func(ctx context.Context) error { return w.Store.Put(ctx, w.Collection, entries) })
 	return written("store", w.refused.take(entries, err))
 }
 

@@ -112,7 +112,7 @@ func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]s
 			return err
 		}
 		defer func() { <-e.slots }()
-		err := retry.Bounded(ctx, e.stage.HangTime(), e.stage.Info.Network, len(at), func(ctx context.Context) error {
+		err := e.stage.Patience().Bounded(ctx, len(at), func(ctx context.Context) error {
 			got, err := e.invoke(ctx, handle, generation.Pick(passages, at))
 			return generation.Spread(found, at, got, err)
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/require"
 	"github.com/racflow/racflow/engine/internal/file/rule"
 	"github.com/racflow/racflow/engine/internal/process/program"
+	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/source/document"
 	"github.com/racflow/racflow/sdk"
@@ -375,6 +376,11 @@ func (s *Stage) HangTime() time.Duration {
 		return 20 * time.Minute
 	}
 	return 2 * time.Minute
+}
+
+// Patience returns how long calls of the stage may take.
+func (s *Stage) Patience() retry.Patience {
+	return retry.Patience{Timeout: s.HangTime(), Network: s.Info.Network}
 }
 
 // CallPrice returns the price of the stage's calls: the batch price, if it asks in batches.

@@ -82,7 +82,7 @@ func (c *Collection) compare(ctx context.Context, to *comparison) error {
 func (c *Collection) cosine(ctx context.Context, of []sdk.Entry, texts []string) (mean float64, compared int, err error) {
 	vectors := make([][]float32, len(texts))
 	work := retry.Work{Retries: c.block.Embed.Retries, Stage: "embed." + c.block.Name, Waits: c.options.Waits, Call: func(ctx context.Context, at []int) error {
-		return retry.Bounded(ctx, c.block.Embed.HangTime(), c.block.Embed.Info.Network, len(at), func(ctx context.Context) error {
+		return c.block.Embed.Patience().Bounded(ctx, len(at), func(ctx context.Context) error {
 			return retry.PendingWork{Call: func(ctx context.Context, _ string, at []int) error {
 				found, err := c.Embedder.Embed(ctx, sdk.RolePassage, generation.Pick(texts, at))
 				return generation.Spread(vectors, at, found, err)

@@ -53,7 +53,7 @@ type Caller struct {
 func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context, handle string, at []int) error) ([]error, error) {
 	before, now := c.answered, false
 	bounded := func(ctx context.Context, handle string, at []int) error {
-		err := retry.Bounded(ctx, c.Stage.HangTime(), c.Stage.Info.Network, len(at), func(ctx context.Context) error { return call(ctx, handle, at) })
+		err := c.Stage.Patience().Bounded(ctx, len(at), func(ctx context.Context) error { return call(ctx, handle, at) })
 		now = now || err == nil || errors.As(err, new(sdk.RowErrors))
 		return err
 	}
@@ -87,7 +87,7 @@ func (c *Caller) works(ctx context.Context) bool {
 		return false // nobody would wait for the answer
 	}
 	err := retry.Work{Retries: c.Stage.Retries, Stage: c.Name, Waits: c.Waits, Call: func(ctx context.Context, _ []int) error {
-		return retry.Bounded(ctx, c.Stage.HangTime(), c.Stage.Info.Network, 1, c.Probe)
+		return c.Stage.Patience().Bounded(ctx, 1, c.Probe)
 	}}.Do(ctx, 1)[0]
 	return err == nil || errors.As(err, new(sdk.RowErrors))
 }

@@ -237,21 +237,26 @@ type lateError struct {
 
 func (e *lateError) Unwrap() error { return e.error }
 
-// TimedOut reports whether err says that a call took longer than Bounded allows.
+// TimedOut reports whether err says that a call took longer than Patience.Bounded allows.
 func TimedOut(err error) bool { return errors.Is(err, errNoAnswer) }
 
-// Bounded makes one call of a stage with so many rows, within its share of the stage's timeout;
-// network is set if the stage asks other machines. The
+// Patience says how long a row of a stage may take.
+type Patience struct {
+	Timeout time.Duration
+	Network bool // the stage asks other machines
+}
+
+// Bounded makes one call of a stage with so many rows, within its share of the timeout. The
 // shares of all calls that lead to a row that hangs make up the timeout: a quarter for its batch,
 // for an enricher another quarter for its document, and half for the row alone. A stage that asks
 // other machines is not asked about a single row again, so half is for its batch. What is left is
 // for the other rows of the batch, and for processes that start anew.
 //
 // A timeout is an error with sdk.CodeDeadline, and TimedOut reports it.
-func Bounded(ctx context.Context, timeout time.Duration, network bool, rows int, call func(context.Context) error) error {
-	limit := timeout / 4
-	if network || rows == 1 && wire.IsAlone(ctx) {
-		limit = timeout / 2
+func (p Patience) Bounded(ctx context.Context, rows int, call func(context.Context) error) error {
+	limit := p.Timeout / 4
+	if p.Network || rows == 1 && wire.IsAlone(ctx) {
+		limit = p.Timeout / 2
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -259,13 +264,13 @@ func Bounded(ctx context.Context, timeout time.Duration, network bool, rows int,
 	err := call(context.WithValue(within, turnKey{}, t))
 	// The stage has the same deadline, and may report it before within does.
 	if at, _ := within.Deadline(); err != nil && ctx.Err() == nil && !time.Now().Before(at) {
-		why := fmt.Errorf("%w within %s, its share of timeout = %q", errNoAnswer, limit, timeout)
+		why := fmt.Errorf("%w within %s, its share of timeout = %q", errNoAnswer, limit, p.Timeout)
 		waited, of := t.result()
 		if of != "" {
 			why = fmt.Errorf("%s: %w", of, why)
 		}
 		// A call that others held up for more than a moment did not have its time.
-		err = &sdk.Error{Code: sdk.CodeDeadline, Err: &lateError{why, network, waited > limit/10}}
+		err = &sdk.Error{Code: sdk.CodeDeadline, Err: &lateError{why, p.Network, waited > limit/10}}
 	}
 	return err
 }

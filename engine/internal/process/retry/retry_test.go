@@ -123,7 +123,7 @@ func TestAHeldUpRowIsNotBlamed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				calls := 0
 				w := Work{Call: func(ctx context.Context, rows []int) error {
-					return Bounded(ctx, time.Minute, c.network, 1, func(ctx context.Context) error {
+					return Patience{time.Minute, c.network}.Bounded(ctx, 1, func(ctx context.Context) error {
 						return Resend(ctx, "", func(ctx context.Context, sent func()) error {
 							if calls++; calls <= c.late { // it is sent when half of its time is over
 								time.Sleep(7 * time.Second)
@@ -151,7 +151,7 @@ func TestAHeldUpRowIsNotBlamed(t *testing.T) {
 // with any.
 func hanging(poison []int, timeout, each time.Duration) Work {
 	return Work{Call: func(ctx context.Context, rows []int) error {
-		return Bounded(ctx, timeout, false, len(rows), func(ctx context.Context) error {
+		return Patience{timeout, false}.Bounded(ctx, len(rows), func(ctx context.Context) error {
 			if poison == nil || slices.ContainsFunc(rows, func(row int) bool { return slices.Contains(poison, row) }) {
 				<-ctx.Done()
 				return ctx.Err()
@@ -312,7 +312,7 @@ func TestShares(t *testing.T) {
 				ctx = wire.Alone(ctx)
 			}
 			start := time.Now()
-			err := Bounded(ctx, 2*time.Minute, c.network, c.rows, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			err := Patience{2 * time.Minute, c.network}.Bounded(ctx, c.rows, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 			if took := time.Since(start); took != c.want || sdk.CodeOf(err) != sdk.CodeDeadline {
 				t.Errorf("%+v had %v, want %v: %v", c, took, c.want, err)
 			}
@@ -320,7 +320,7 @@ func TestShares(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Bounded(ctx, time.Minute, false, 1, func(ctx context.Context) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
+	if err := (Patience{Timeout: time.Minute}).Bounded(ctx, 1, func(ctx context.Context) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }

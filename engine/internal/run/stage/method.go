@@ -167,7 +167,7 @@ func (s *stage) invoke(ctx context.Context, handle string, records []*Record) er
 	ctx, done := s.graph.options.Observe.Call(ctx, progress.StageCall{
 		Pipeline: s.graph.pipeline.Name, Stage: s.String(), Use: s.Use, Model: s.Config.Model(), Kind: s.Kind, Rows: len(records),
 	})
-	err := retry.Bounded(ctx, s.Stage.HangTime(), s.Stage.Info.Network, len(records), func(ctx context.Context) error { return s.method(ctx, handle, records) })
+	err := s.Stage.Patience().Bounded(ctx, len(records), func(ctx context.Context) error { return s.method(ctx, handle, records) })
 	done(progress.CallEnded(err))
 	if cause := stopOf(err); cause != nil {
 		s.graph.stop(s, cause)
