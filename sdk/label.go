@@ -23,16 +23,26 @@ type LabelForm struct {
 // LabelSeparator stands between the labels of a set. No label of a set contains it.
 const LabelSeparator = "; "
 
-// JoinLabels writes a set of labels as one text: sorted, each once.
+// NoLabels is how a set without labels is written. An empty text is no set: nobody knows its labels.
+const NoLabels = "[]"
+
+// JoinLabels writes a set of labels as one text: sorted, each once. It writes a set that has none as NoLabels, and
+// nil, a set that nobody knows, as an empty text.
 func JoinLabels(labels []string) string {
+	if labels != nil && len(labels) == 0 {
+		return NoLabels
+	}
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(labels))), LabelSeparator)
 }
 
-// Split returns the labels of a set, or the only label. An empty text has none.
+// Split returns the labels of a set, or the only label. Of an empty text it returns nil, and of NoLabels, where labels
+// are sets, a list that is empty.
 func (f LabelForm) Split(labels string) []string {
 	switch {
 	case labels == "":
 		return nil
+	case f.Many && labels == NoLabels:
+		return []string{}
 	case f.Many:
 		return strings.Split(labels, LabelSeparator)
 	}
@@ -40,7 +50,7 @@ func (f LabelForm) Split(labels string) []string {
 }
 
 // Canonical returns a label, or a set of them, as it is compared: in Unicode NFC, without blanks and invisible
-// characters at its ends. It writes a set as JoinLabels does, without empty labels.
+// characters at its ends. It writes a set as JoinLabels does, without empty labels; a text that has no others is empty.
 func (f LabelForm) Canonical(labels string) string {
 	if !f.Many {
 		return strings.TrimFunc(norm.NFC.String(labels), func(r rune) bool { return unicode.IsSpace(r) || isInvisible(r) })
@@ -49,7 +59,10 @@ func (f LabelForm) Canonical(labels string) string {
 	for i := range all {
 		all[i] = LabelForm{}.Canonical(all[i])
 	}
-	return JoinLabels(slices.DeleteFunc(all, func(l string) bool { return l == "" }))
+	if all = slices.DeleteFunc(all, func(l string) bool { return l == "" }); len(all) == 0 {
+		return ""
+	}
+	return JoinLabels(all)
 }
 
 // isInvisible reports whether a character shows nothing: a soft hyphen, a mark of direction, a joiner or a space

@@ -51,11 +51,14 @@ func MarginSet(shares []sdk.Answer) float64 {
 	return margin
 }
 
-// VerdictSet elects the labels with a share of at least threshold, and always the first. The
-// agreement is the mean of their shares.
+// VerdictSet elects the labels with a share of at least threshold, and always the first; no label, if
+// that none fits has the greatest share. The agreement is the mean of their shares.
 func VerdictSet(shares []sdk.Answer, threshold float64) sdk.Verdict {
-	if len(shares) == 0 || shares[0].Label == "" {
-		return Verdict(shares)
+	if len(shares) == 0 {
+		return Verdict(nil)
+	}
+	if shares[0].Label == "" {
+		return sdk.Verdict{Answer: sdk.NoLabels, Agreement: min(shares[0].Weight, 1)}
 	}
 	var v sdk.Verdict
 	var labels []string

@@ -27,7 +27,8 @@ func TestSet(t *testing.T) {
 		{"weights", []sdk.Sample{sample("linear", "a", 1.0), sample("llm", "c", 1.0)}, ballot.Weights{"llm": 3}, shares("c", .75, "a", .25), .5, "c"},
 		{"at least one label", []sdk.Sample{sample("linear", "b", .2, "a", .1)}, nil, shares("b", .2, "a", .1), .6, "b"},
 		{"in order", []sdk.Sample{sample("linear", "z", .6, "a", .6)}, nil, shares("z", .6, "a", .6), .2, "a; z"},
-		{"none of the labels", []sdk.Sample{sample("llm", "", 1.0)}, nil, shares("", 1.0), 1, ""},
+		{"none of the labels", []sdk.Sample{sample("llm", "", 1.0)}, nil, shares("", 1.0), 1, "[]"},
+		{"most of a ballot is for none", []sdk.Sample{sample("near", "", .6, "a", .4)}, nil, shares("", .6, "a", .4), .2, "[]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := ballot.MeanSet(c.samples, c.weights)

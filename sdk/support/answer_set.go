@@ -9,11 +9,11 @@ import (
 
 // This file reads sets of labels (AnswerOptions.Many): in a line, or in several.
 
-// members are the answers that a set of labels gives, those that are allowed first. That none fits
-// counts only where no label does.
+// members are the answers that a set of labels gives, those that are allowed first. That none fits, or an
+// empty set as examples have it, counts only where no label does.
 func members(labels []foundLabel, allowed []string) []sdk.Answer {
 	var all, others []sdk.Answer
-	seen := map[string]bool{"": true}
+	seen := map[string]bool{"": true, sdk.NoLabels: true}
 	for _, l := range labels {
 		a := sdk.Answer{Label: l.label, Weight: 1, Reading: l.reading}
 		switch {
@@ -26,7 +26,7 @@ func members(labels []foundLabel, allowed []string) []sdk.Answer {
 		}
 		seen[l.label] = true
 	}
-	if all == nil && slices.ContainsFunc(labels, func(l foundLabel) bool { return l.label == "" }) {
+	if all == nil && slices.ContainsFunc(labels, func(l foundLabel) bool { return l.label == "" || l.label == sdk.NoLabels }) {
 		all = []sdk.Answer{{Weight: 1}}
 	}
 	return append(all, others...)

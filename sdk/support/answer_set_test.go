@@ -43,6 +43,7 @@ func TestReadSets(t *testing.T) {
 		{"letter by letter", "a; b; A", line, exact, []string{"a", "b", "A?"}},
 		{"letter by letter, a comma", "a, b", line, exact, []string{"a, b?"}},
 		{"any label", "x, y; z", sdk.Prompt{Text: "?"}, many, []string{"x, y", "z"}},
+		{"an empty set as examples have it", "[]", line, many, []string{""}},
 		{"the nearest", "a; the card was lost", line, support.AnswerOptions{Many: true, Nearest: .5}, []string{"a", "card_lost"}},
 		{"a list", `{"reasoning": "...", "labels": ["b", "x", "a"]}`, object, many, []string{"b", "a", "x?"}},
 		{"an empty list", `{"labels": []}`, object, many, []string{""}},

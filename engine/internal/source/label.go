@@ -32,6 +32,8 @@ func (l Labels) text(name, text string) (string, error) {
 // list makes a row's label of several.
 func (l Labels) list(name string, texts []string) (string, error) {
 	switch {
+	case l.Many && len(texts) == 0:
+		return sdk.NoLabels, nil
 	case l.Many:
 	case len(texts) == 0:
 		return "", nil

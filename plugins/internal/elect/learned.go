@@ -97,7 +97,7 @@ type learnedConfig struct {
 // Learned describes the election.
 func Learned() sdk.Stage {
 	return sdk.ElectStage("learned", "Weighs the voters by a logistic regression on their answers; the likeliest label wins, and its probability is the confidence.",
-		openLearned, sdk.Revision("4"), sdk.Reads(sdk.ColumnLabels), sdk.Fits(sdk.ColumnSamples), sdk.Validates(check), sdk.Example("weights = { neighbours = 3.1, llm = 1.4 }"))
+		openLearned, sdk.Revision("5"), sdk.Reads(sdk.ColumnLabels), sdk.Fits(sdk.ColumnSamples), sdk.Validates(check), sdk.Example("weights = { neighbours = 3.1, llm = 1.4 }"))
 }
 
 func check(c learnedConfig) error {

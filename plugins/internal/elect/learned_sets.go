@@ -22,14 +22,15 @@ import (
 //
 // Weights and offset maximise the likelihood of which of the labels that have votes are right, on
 // labelled rows, with a ridge penalty of 3/2 times the squared distance of each from what it is
-// before anything is known. The answer has the labels whose
-// probability is at least a threshold, and always the likeliest. The threshold is the one with the
-// best F1 over all labels of rows from which the weights were not learnt (five folds), and thus
+// before anything is known. The answer has the labels whose probability is at least a threshold, and
+// the likeliest in any case where each row that was learnt from has a label. The threshold is the one
+// with the best F1 over all labels of rows from which the weights were not learnt (five folds), and thus
 // below one half where labels are missed more often than made up: "Optimal thresholding of
-// classifiers to maximize F1 measure" (Lipton et al. 2014). The argument precision asks for another:
-// the smallest with which the answered labels of those rows are right so often, by the lower end
-// of the 95 % interval (Wilson). Then the likeliest label has to reach it, too, and an answer may
-// be empty.
+// classifiers to maximize F1 measure" (Lipton et al. 2014). Of thresholds that tie, the middle is taken of
+// most that lie beside each other. The argument precision asks for another: the smallest above that one
+// with which the answered labels of those rows are right so often, by the lower end of the 95 % interval
+// (Wilson). Then the likeliest label has to reach it, too, and there may be no answer; or that no label
+// fits, where rows have shown it.
 //
 // The confidence is the probability that the set is right, label by label. The product of their
 // probabilities, calibrated as elsewhere on the rows of the folds, estimates it.
@@ -40,6 +41,7 @@ type sets struct {
 	Offset      float64            `json:"offset"`
 	Threshold   float64            `json:"threshold"`
 	Calibration calibration        `json:"calibration"`
+	Empty       bool               `json:"empty,omitempty"` // rows without a label were learnt from: an answer may have none
 
 	voters  []string // sorted
 	weights []float64
@@ -142,7 +144,7 @@ func (s *sets) decide(labels []string, inputs [][]float64, weights []float64) []
 // answered returns how many of the labels are in the answer.
 func (s *sets) answered(all []likely) int {
 	n := 0
-	for n < len(all) && (n == 0 && !s.strict || all[n].Confidence >= s.Threshold) {
+	for n < len(all) && (n == 0 && !s.strict && !s.Empty || all[n].Confidence >= s.Threshold) {
 		n++
 	}
 	return n
@@ -170,24 +172,35 @@ func (s *sets) elect(r *reader, samples []sdk.Sample, shown int) sdk.Verdict {
 	voters, weights := s.asked(r)
 	all := s.decide(r.labels, inputs(len(r.labels), r.cast, r.voters, voters), weights)
 	n := s.answered(all)
-	if n == 0 && len(all) > 0 {
+	none := n == 0 && s.Empty && slices.ContainsFunc(r.cast, func(c cast) bool { return c.samples > 0 })
+	switch {
+	case n > 0 || none:
+	case len(all) > 0:
 		return sdk.Verdict{Reason: "no label is as sure as the precision asks for"}
-	}
-	if n == 0 {
-		return ballot.Weighed(ballot.MeanSet(samples, nil), samples)
+	case slices.ContainsFunc(r.labels, func(l string) bool { return l == "" }): // a voter says that none fits
+		return ballot.VerdictSet(ballot.MeanSet(samples, nil), half)
+	default:
+		return ballot.Weighed(nil, samples)
 	}
 	var v sdk.Verdict
-	var labels []string
+	labels := []string{}
 	for i, l := range all[:max(n, min(shown, len(all)))] {
 		if i < n {
 			labels = append(labels, l.Label)
 		}
 		v.Labels = append(v.Labels, l.LabelConfidence)
 	}
+	others := 0.0
 	for _, a := range ballot.MeanSet(samples, nil) {
-		if slices.Contains(labels, a.Label) {
+		switch {
+		case slices.Contains(labels, a.Label):
 			v.Agreement += min(a.Weight, 1) / float64(n)
+		case none && a.Label != "":
+			others = max(others, a.Weight)
 		}
+	}
+	if none {
+		v.Agreement = 1 - min(others, 1)
 	}
 	v.Answer, v.Confidence = sdk.JoinLabels(labels), s.Calibration.confidence(sigmoid(pointOf(all, n, 0).odds))
 	return v
@@ -255,12 +268,13 @@ func learnSets(ctx context.Context, rows []setRow, names []string, precision flo
 		}
 	}
 	take(fit(func(int) bool { return true }))
+	s.Empty = slices.ContainsFunc(rows, func(r setRow) bool { return len(r.set) == 0 })
 	if held != nil {
 		expected := 0
 		for _, r := range rows {
 			expected += len(r.set)
 		}
-		s.Threshold = threshold(held, expected, precision)
+		s.Threshold = s.threshold(held, expected, precision)
 		var t trial
 		for i, all := range held {
 			t = append(t, pointOf(all, s.answered(all), len(rows[i].set)))
@@ -283,14 +297,15 @@ func (l *lesson) addSet(t *sdk.TrainingRow) {
 }
 
 // threshold returns the one with the best F1 over all labels of the rows, of which so many are
-// expected; or with a precision, the smallest that keeps it, and 1 where none does.
-func threshold(held [][]likely, expected int, precision float64) float64 {
-	best, most := half, -1.0
-	for percent := 1; percent < 100; percent++ {
-		s := &sets{Threshold: float64(percent) / 100, strict: precision > 0}
+// expected; or with a precision, the smallest from there on that keeps it, and 1 where none does.
+func (s *sets) threshold(held [][]likely, expected int, precision float64) float64 {
+	const most = 100
+	var f1, kept [most]float64
+	for percent := 1; percent < most; percent++ {
+		at := &sets{Threshold: float64(percent) / most, strict: s.strict, Empty: s.Empty}
 		right, answered := 0, 0
 		for _, all := range held {
-			n := s.answered(all)
+			n := at.answered(all)
 			answered += n
 			for _, l := range all[:n] {
 				if l.right {
@@ -298,17 +313,33 @@ func threshold(held [][]likely, expected int, precision float64) float64 {
 				}
 			}
 		}
-		if precision > 0 {
-			if best = 1; wilson(right, answered) >= precision {
-				return s.Threshold
-			}
-			continue
+		f1[percent], kept[percent] = 2*float64(right)/float64(max(answered+expected, 1)), wilson(right, answered)
+	}
+	from, to := plateau(f1[:], slices.Max(f1[1:]))
+	best := (from + to) / 2
+	if precision == 0 || kept[best] >= precision {
+		return float64(best) / most
+	}
+	for from = best + 1; from < most && !(kept[from] >= precision); from++ {
+	}
+	for to = from; to+1 < most && kept[to+1] == kept[from]; to++ {
+	}
+	return float64((from+to)/2) / most
+}
+
+// plateau returns the first and the last of most values beside each other, behind the first, that are as great.
+func plateau(values []float64, as float64) (from, to int) {
+	to = -1
+	for i := 1; i < len(values); i++ {
+		start := i
+		for i < len(values) && values[i] == as {
+			i++
 		}
-		if f1 := 2 * float64(right) / float64(answered+expected); f1 > most {
-			best, most = s.Threshold, f1
+		if i > start && i-1-start > to-from {
+			from, to = start, i-1
 		}
 	}
-	return best
+	return from, to
 }
 
 // wilson is the lower end of the 95 % interval of a share (Wilson 1927).
@@ -320,11 +351,15 @@ func wilson(part, whole int) float64 {
 
 // argument returns all but the weights as the argument calibration.
 func (s *sets) argument() map[string]float64 {
-	return map[string]float64{"slope": s.Calibration.Slope, "offset": s.Calibration.Offset, ofLabels: s.Offset, thresholdName: s.Threshold}
+	all := map[string]float64{"slope": s.Calibration.Slope, "offset": s.Calibration.Offset, ofLabels: s.Offset, thresholdName: s.Threshold}
+	if s.Empty {
+		all[emptyName] = 1
+	}
+	return all
 }
 
 // Names in the argument calibration of an election that answers with sets.
-const ofLabels, thresholdName = "offset of labels", "threshold"
+const ofLabels, thresholdName, emptyName = "offset of labels", "threshold", "no label"
 
 // setsOf makes an election of its arguments.
 func setsOf(weights, given map[string]float64) (*sets, error) {
@@ -339,8 +374,10 @@ func setsOf(weights, given map[string]float64) (*sets, error) {
 			s.Offset = value
 		case thresholdName:
 			s.Threshold = value
+		case emptyName:
+			s.Empty = value != 0
 		default:
-			return nil, &sdk.ArgumentError{Argument: "calibration", Err: fmt.Errorf("there is no %q; where labels are sets, give slope, offset, %s and %s", name, ofLabels, thresholdName)}
+			return nil, &sdk.ArgumentError{Argument: "calibration", Err: fmt.Errorf("there is no %q; where labels are sets, give slope, offset, %s, %s and %s", name, ofLabels, thresholdName, emptyName)}
 		}
 	}
 	return s.prepare(), nil

@@ -146,6 +146,73 @@ func TestLearnedSets(t *testing.T) {
 	}
 }
 
+// Rows without a label teach that a text may have none, and are answered so. Without such rows no answer is empty.
+func TestEmptySets(t *testing.T) {
+	empty := func(rows []sdk.TrainingRow) {
+		for i := range rows {
+			if i%4 > 0 {
+				continue
+			}
+			rows[i].Label = sdk.NoLabels
+			for j := range rows[i].Samples[0].Answers {
+				rows[i].Samples[0].Answers[j].Weight = .02 + .01*float64(j)
+			}
+		}
+	}
+	rows, others := setRows(400, 1), setRows(400, 2)
+	empty(rows)
+	empty(others)
+	for _, config := range []string{`{}`, `{"precision": 0.9}`} {
+		e, verdicts := electSets(t, config, rows, others)
+		right, made := 0, 0
+		for i, v := range verdicts {
+			switch {
+			case v.Answer == sdk.NoLabels && others[i].Label == sdk.NoLabels:
+				if right++; v.Confidence < .5 || v.Agreement <= 0 {
+					t.Errorf("%s: row %d: %+v", config, i, v)
+				}
+			case v.Answer == sdk.NoLabels && config == `{}`:
+				made++
+			}
+		}
+		if right < 95 || made > 15 {
+			t.Errorf("%s: %d of 100 texts without labels have none, and %d of 300 others", config, right, made)
+		}
+		if none := verdictsOf(t, e, []sdk.TrainingRow{{}})[0]; none.Answer != "" || none.Reason == "" {
+			t.Errorf("%s: %+v where nobody voted", config, none)
+		}
+		given := string(must.Get(json.Marshal(e.(sdk.Resolver).Resolved()))(t))
+		if _, again := electSets(t, given, nil, others[:1]); config == `{}` && again[0].Answer != sdk.NoLabels {
+			t.Errorf("%+v with the arguments %s", again[0], given)
+		}
+	}
+	full := slices.DeleteFunc(slices.Clone(rows), func(r sdk.TrainingRow) bool { return r.Label == sdk.NoLabels })
+	if _, verdicts := electSets(t, `{}`, full, others[:1]); sets.Labels.Split(verdicts[0].Answer) == nil || len(verdicts[0].Labels) != 1 {
+		t.Errorf("%+v, where each row has a label", verdicts[0])
+	}
+}
+
+// Of thresholds that tie, the middle one is taken; a precision that it keeps changes nothing.
+func TestThresholdOfSets(t *testing.T) {
+	rows := setRows(100, 1)
+	for i := range rows {
+		for j, a := range rows[i].Samples[0].Answers {
+			weight := .02
+			if slices.Contains(sets.Labels.Split(rows[i].Label), a.Label) {
+				weight = .98
+			}
+			rows[i].Samples[0].Answers[j].Weight = weight
+		}
+		rows[i].Samples = rows[i].Samples[:1]
+	}
+	for _, config := range []string{`{}`, `{"precision": 0.9}`} {
+		e, _ := electSets(t, config, rows, nil)
+		if at := e.(sdk.Resolver).Resolved()["calibration"].(map[string]float64)["threshold"]; at < .4 || at > .6 {
+			t.Errorf("%s: the threshold is %v", config, at)
+		}
+	}
+}
+
 func TestUnlearntSets(t *testing.T) {
 	item := []sdk.TrainingRow{{Samples: []sdk.Sample{
 		{Voter: "linear", Answers: []sdk.Answer{{Label: "a", Weight: .95, Accepted: true}, {Label: "b", Weight: .9, Accepted: true}, {Label: "c", Weight: .01, Accepted: true}}},

@@ -59,7 +59,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Sorts texts into labels by what similar texts have, with calibrated probabilities.
 
     X is a list, array, Series or frame of one column of texts. y holds a label for each (texts,
-    numbers or booleans), or is an indicator matrix where a text has several labels.
+    numbers or booleans), or is an indicator matrix where a text has several labels, or none.
 
     Parameters:
         embedder: "minilm", which fit downloads once (90 MB); "hashing", which needs no model and is
@@ -167,7 +167,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 row[:] = self._shares
                 continue
             sure = result.agreement if result.confidence is None else result.confidence
-            for label, confidence in (result.labels or {str(result.answer): sure}).items():
+            for label, confidence in (result.labels or {str(result.answer): sure}).items() if result.answer != "[]" or result.labels else ():
                 row[self._index[label]] = confidence
             left = np.isnan(row)
             row[left] = 0 if self._many else min(max(1 - np.nansum(row), 0) / max(left.sum(), 1), np.nanmin(row))
@@ -192,7 +192,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The places in classes_ of what was answered."""
         if result is None:
             return [int(np.argmax(self._shares))]
-        return [self._index[label] for label in (str(result.answer).split("; ") if self._many else [str(result.answer)])]
+        if not self._many:
+            return [self._index[str(result.answer)]]
+        return [self._index[label] for label in str(result.answer).split("; ") if label != "[]"]
 
     def _pipeline(self, many: bool, labels: int) -> str:
         embed = f"use = {_hcl(self.embedder)}"

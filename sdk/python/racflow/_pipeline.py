@@ -265,7 +265,7 @@ def _line(item: Mapping[str, Any]) -> bytes:
     # A text that is no Unicode becomes a line that is no UTF-8, which is the row's error.
     kept = {what: value for what, value in item.items() if value is not None}
     if isinstance(kept.get("label"), list):
-        kept["label"] = "; ".join(map(str, kept["label"]))
+        kept["label"] = "; ".join(map(str, kept["label"])) or "[]"
     return json.dumps(kept, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass") + b"\n"
 
 

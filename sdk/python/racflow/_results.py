@@ -40,7 +40,8 @@ class Result:
 
     @property
     def answer(self) -> str | None:
-        """The answer; None: there is none, and ``error`` or ``reason`` says why. Several labels are joined by ``; ``."""
+        """The answer; None: there is none, and ``error`` or ``reason`` says why. Several labels are joined by ``; ``;
+        where answers are sets of labels, ``[]`` is one that has none."""
         return self.json.get("answer")
 
     @property

@@ -103,7 +103,7 @@ func (s *Source) eachUnit(block *pipeline.Knowledge, stdin io.Reader, f func(Uni
 			return "", nil, err
 		}
 	}
-	return digestOf(digests), table.described(), nil
+	return digestOf(block, digests), table.described(), nil
 }
 
 // eachRow calls f with each usable row of a source block. It notes the others, the places of the rows, and labels that are

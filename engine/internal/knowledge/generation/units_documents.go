@@ -212,11 +212,15 @@ func Digest(block *pipeline.Knowledge) (string, error) {
 		}
 		all = append(all, digest)
 	}
-	return digestOf(all), nil
+	return digestOf(block, all), nil
 }
 
-// digestOf combines the digests of several sources; a single one stays as it is.
-func digestOf(all []string) string {
+// digestOf combines the digests of several sources; a single one stays as it is. Where labels are sets, it says that
+// empty lists are read as sets, so that sources are read once more that were read before that was so.
+func digestOf(block *pipeline.Knowledge, all []string) string {
+	if block.LabelForm().Many {
+		all = append(all, sdk.NoLabels)
+	}
 	if len(all) == 1 {
 		return all[0]
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Counter counts results.
@@ -86,7 +87,7 @@ func (c *Counter) Add(r outcome.Result) {
 		c.voter(name).ask(right)
 	}
 	for _, top := range TopAnswers(r.Form, r.Votes) {
-		alone := top.Answer == r.Expected || outside && top.Answer == ""
+		alone := top.Answer == r.Expected || outside && unnamed(r.Form, top.Answer)
 		c.voter(top.Voter).score(alone, right)
 	}
 }
@@ -97,14 +98,17 @@ func Scored(r outcome.Result) bool { return labelled(r) && r.Decided == nil && !
 
 func labelled(r outcome.Result) bool { return r.Expected != "" && !r.RetrievalOnly && !r.FreeText }
 
-// Outside reports whether the knowledge lacks the expected label.
+// unnamed reports whether an answer names no label.
+func unnamed(f sdk.LabelForm, answer string) bool { return len(f.Split(answer)) == 0 }
+
+// Outside reports whether the knowledge lacks the expected label, or all of an expected set.
 func (c *Counter) Outside(r outcome.Result) bool {
-	return len(c.known) > 0 && r.Expected != "" && !slices.ContainsFunc(r.Form.Split(r.Expected), func(l string) bool { return c.known[l] })
+	return len(c.known) > 0 && !unnamed(r.Form, r.Expected) && !slices.ContainsFunc(r.Form.Split(r.Expected), func(l string) bool { return c.known[l] })
 }
 
 // Right reports whether an item with an expected label got the right answer.
 func (c *Counter) Right(r outcome.Result) bool {
-	return r.Failure == nil && (r.Right() || r.Answer == "" && c.Outside(r))
+	return r.Failure == nil && (r.Right() || unnamed(r.Form, r.Answer) && c.Outside(r))
 }
 
 // score counts the answer to an item with an expected label, and returns whether it is right.
@@ -122,12 +126,13 @@ func (c *Counter) score(r outcome.Result, outside bool) (right bool) {
 		s.right++
 		c.right++
 	}
-	if r.Failure == nil && (r.Flagged || r.Answer == "") {
+	unanswered := r.Answer == "" || outside && unnamed(r.Form, r.Answer)
+	if r.Failure == nil && (r.Flagged || unanswered) {
 		s.caught++
 	}
 	switch {
 	case r.Failure != nil:
-	case r.Answer == "":
+	case unanswered:
 		s.unanswered++
 	default:
 		for _, label := range r.Form.Split(r.Answer) {

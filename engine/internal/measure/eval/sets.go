@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/racflow/racflow/engine/internal/run/outcome"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Sets measures answers that are sets of labels. Report.Accuracy is then the subset accuracy: the
@@ -12,7 +13,8 @@ import (
 // bootstrap samples of the items (Efron 1979).
 type Sets struct {
 	// MicroF1 is the F1 of all labels of all items together, with its precision and recall; MacroF1
-	// the mean of the F1 of each label (Report.MacroF1); ExampleF1 the mean of the F1 of each item.
+	// the mean of the F1 of each label (Report.MacroF1); ExampleF1 the mean of the F1 of each item,
+	// which is 1 where no label is expected and none is answered.
 	MicroF1          float64  `json:"micro_f1"`
 	MicroF1Interval  Interval `json:"micro_f1_interval"`
 	MacroF1Interval  Interval `json:"macro_f1_interval"`
@@ -21,16 +23,22 @@ type Sets struct {
 	Recall           float64  `json:"micro_recall"`
 	ExpectedPerItem  float64  `json:"expected_per_item"`
 	AnsweredPerItem  float64  `json:"answered_per_item"`
+	Empty            int      `json:"empty,omitempty"`               // items whose expected set has no label
+	EmptyRight       int      `json:"empty_right,omitempty"`         // of them: answered with no label
 	LabelsOutOfScope int      `json:"labels_out_of_scope,omitempty"` // expected labels that the knowledge does not have
 }
 
 // scoredSet is an item with an expected set.
-type scoredSet struct{ expected, answered []string }
+type scoredSet struct {
+	expected, answered []string
+	none               bool // it is answered that no label fits
+}
 
 func (c *Counter) addSet(r outcome.Result) {
 	s := scoredSet{expected: r.Form.Split(r.Expected)}
 	if r.Failure == nil {
 		s.answered = r.Form.Split(r.Answer)
+		s.none = r.Answer == sdk.NoLabels
 	}
 	c.sets = append(c.sets, s)
 }
@@ -69,6 +77,13 @@ func (c *Counter) reportSets() *Sets {
 	s := &Sets{}
 	right, expected, answered := 0, 0, 0
 	for _, set := range c.sets {
+		if len(set.expected) == 0 {
+			s.Empty++
+			if set.none {
+				s.EmptyRight++
+				s.ExampleF1 += 1 / float64(len(c.sets))
+			}
+		}
 		both := 0
 		var item []labelTally
 		for _, label := range set.expected {

@@ -57,6 +57,29 @@ func TestSets(t *testing.T) {
 	}
 }
 
+// Items without labels count: a set is right that is empty, too, and no answer is wrong. An item of unknown labels is
+// right without any.
+func TestEmptySets(t *testing.T) {
+	c := NewCounter("a", "b")
+	set := func(expected, answer string) outcome.Result {
+		return outcome.Result{Expected: expected, Answer: answer, Form: sdk.LabelForm{Many: true}, Votes: []outcome.Vote{{Voter: "llm", Weight: 1, Accepted: true}}}
+	}
+	for _, r := range []outcome.Result{set("a", "a"), set("[]", "[]"), set("[]", "a; b"), set("[]", ""), set("a; b", "[]"), set("x", "[]"), set("", "a")} {
+		c.Add(r)
+	}
+	r := c.Report(outcome.Totals{})
+	if r.Scored != 6 || math.Abs(r.Accuracy-3./6) > 1e-9 || r.Scope == nil || r.Scope.Out != 1 || r.Scope.Recall != 1 {
+		t.Errorf("%d scored, accuracy %v, scope %+v", r.Scored, r.Accuracy, r.Scope)
+	}
+	s := r.Sets
+	if s.Empty != 3 || s.EmptyRight != 1 || math.Abs(s.ExampleF1-2./6) > 1e-9 || math.Abs(s.Precision-1./3) > 1e-9 || math.Abs(s.Recall-1./4) > 1e-9 {
+		t.Errorf("%+v", s)
+	}
+	if alone := r.Voters[0].Accuracy; math.Abs(alone-4./6) > 1e-9 { // without a label
+		t.Errorf("alone it is right on %v", alone)
+	}
+}
+
 // The interval holds what it says: of many samples of items, about 95 % have the F1 of all in theirs.
 func TestSetIntervals(t *testing.T) {
 	holds := 0

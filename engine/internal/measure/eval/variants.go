@@ -358,12 +358,12 @@ func TopAnswers(f sdk.LabelForm, votes []result.Vote) []result.Vote {
 		}
 	}
 	for i, top := range tops {
-		if !f.Many || top.Answer == "" {
+		if !f.Many {
 			continue
 		}
-		var labels []string
+		labels := []string{}
 		for _, s := range sums {
-			if s.Voter == top.Voter && s.Answer != "" && 2*s.Weight >= top.Weight {
+			if top.Answer != "" && s.Voter == top.Voter && s.Answer != "" && 2*s.Weight >= top.Weight {
 				labels = append(labels, s.Answer)
 			}
 		}

@@ -326,15 +326,15 @@ func (s *stage) draw(ctx context.Context, records []*Record) ([][]sdk.Candidate,
 }
 
 // single splits answers that are sets, as of voters that vote for what neighbours have. A label gets
-// the weights of all sets that have it, at most 1; the heaviest stands first.
+// the weights of all sets that have it, at most 1; the heaviest stands first. A set without labels is the answer that none fits.
 func single(f sdk.LabelForm, answers []sdk.Answer) []sdk.Answer {
-	if !slices.ContainsFunc(answers, func(a sdk.Answer) bool { return len(f.Split(a.Label)) > 1 }) {
+	if !slices.ContainsFunc(answers, func(a sdk.Answer) bool { return a.Label != "" && len(f.Split(a.Label)) != 1 }) {
 		return answers
 	}
 	var all []sdk.Answer
 	for _, a := range answers {
 		labels := f.Split(a.Label)
-		if a.Label == "" { // that none fits
+		if len(labels) == 0 { // none fits
 			labels = []string{""}
 		}
 		for _, label := range labels {

@@ -17,6 +17,11 @@ func TestSingle(t *testing.T) {
 	if diff := cmp.Diff(voted, single(sdk.LabelForm{}, voted)); diff != "" {
 		t.Errorf("one label (-want +got):\n%s", diff)
 	}
+	near := []sdk.Answer{{Label: sdk.NoLabels, Weight: .6}, {Label: "a", Weight: .4}}
+	want = []sdk.Answer{{Weight: .6}, {Label: "a", Weight: .4}}
+	if diff := cmp.Diff(want, single(sdk.LabelForm{Many: true}, near)); diff != "" {
+		t.Errorf("a set without labels (-want +got):\n%s", diff)
+	}
 	full := []sdk.Answer{{Label: "a; b", Weight: 1}, {Label: "b; c", Weight: 1, Reason: "no"}, {Label: "", Weight: 1}}
 	want = []sdk.Answer{{Label: "a", Weight: 1}, {Label: "b", Weight: 1}, {Label: "b", Weight: 1, Reason: "no"}, {Label: "c", Weight: 1, Reason: "no"}}
 	if diff := cmp.Diff(want, single(sdk.LabelForm{Many: true}, full[:2])); diff != "" {

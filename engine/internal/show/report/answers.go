@@ -29,6 +29,9 @@ func answers(w io.Writer, r eval.Report) {
 	if s := r.Sets; s != nil {
 		fmt.Fprintf(w, "micro-F1\t%.4f\tof all labels; precision %.4f, recall %.4f; %s\n", s.MicroF1, s.Precision, s.Recall, sure(s.MicroF1Interval))
 		fmt.Fprintf(w, "macro-F1\t%.4f\tover %d labels; %s\n", r.MacroF1, len(r.Labels), sure(s.MacroF1Interval))
+		if s.Empty > 0 {
+			fmt.Fprintf(w, "no label\t%d of %d\titems that have none, and are answered so\n", s.EmptyRight, s.Empty)
+		}
 		fmt.Fprintf(w, "example-F1\t%.4f\tmean over the items, which have %.2f labels and get %.2f\n", s.ExampleF1, s.ExpectedPerItem, s.AnsweredPerItem)
 	} else {
 		fmt.Fprintf(w, "macro-F1\t%.4f\tover %d labels\n", r.MacroF1, len(r.Labels))

@@ -314,7 +314,7 @@ func (q *Queue) label(given string, isNew bool) (string, error) {
 	}
 	given = q.form.Canonical(given)
 	labels := q.form.Split(given)
-	if len(labels) == 0 {
+	if labels == nil {
 		return "", ErrLabel
 	}
 	for _, label := range labels {

@@ -234,6 +234,22 @@ SKIPPED = {
 }
 
 
+class EmptySets(unittest.TestCase):
+    def test_rows_of_zeros(self):
+        """Texts that belong to no label are rows of zeros, in what is learnt and in what is predicted."""
+        own = sorted(set(LABELS))[:2]
+        y = np.array([[label == one for one in own] for label in LABELS], dtype=int)
+        classifier = hashing().fit(TEXTS, y)
+        expected = np.array([[label == one for one in own] for label in TRUTH], dtype=int)
+        predicted = classifier.predict(QUESTIONS)
+        empty = expected.sum(axis=1) == 0
+        self.assertGreater((predicted[empty].sum(axis=1) == 0).mean(), 0.7)
+        self.assertGreater((predicted == expected).mean(), 0.8)
+        probabilities = classifier.predict_proba(QUESTIONS)
+        self.assertFalse(np.isnan(probabilities).any())
+        self.assertLess(probabilities[empty].mean(), 0.3)
+
+
 class Numbers(racflow.Classifier):
     """A Classifier of rows of numbers: each number is a word."""
 

@@ -9,7 +9,7 @@ const passages = run.answers === "passages";
 const rows = data.items.line.map((line, i) => Object.fromEntries(Object.entries(data.items).map(([name, column]) => [name, column[i]])));
 
 const many = run.form?.many; // a label is a set
-const labels = (set) => (many ? set.split("; ").filter(Boolean) : [set]);
+const labels = (set) => (many ? set.split("; ").filter((l) => l && l !== "[]") : [set]);
 const has = (set, label) => labels(set).includes(label);
 const alone = (set, other, label) => !label || (has(set, label) && !has(other, label));
 

@@ -106,8 +106,10 @@ import { connect } from "./server.js";
     ["confidence", shown.confidence && percent(shown.confidence)], ["of no known label", shown.unknown && percent(shown.unknown)], ["agreement", shown.agreement && percent(shown.agreement)],
   ].filter((f) => f[1]).map(([name, value]) => [element("dt", {}, name), element("dd", {}, quoted(value))]);
 
+  const none = "[]"; // a set without labels
+
   // labelsOf returns the labels of a set, or the only label.
-  const labelsOf = (set) => (queue.many ? (set || "").split("; ").filter(Boolean) : [set]);
+  const labelsOf = (set) => (queue.many ? (set || "").split("; ").filter((l) => l && l !== none) : [set]);
 
   // picks returns the labels that are checked for the case, at first those of the decision or answer.
   function picks() {
@@ -125,8 +127,8 @@ import { connect } from "./server.js";
   const choose = (what) => (queue.many ? pick(what.label, !picks().has(what.label)) : decide(what));
 
   const accept = () => {
-    if (!picks().size) return failed(new Error("No label is checked: check those that fit, or skip."));
-    decide({ label: [...picks()].join("; "), new: [...picks()].some((l) => !queue.labels.includes(l)) });
+    if (!picks().size && !shown.answer) return failed(new Error("No label is checked: check those that fit, or skip."));
+    decide({ label: [...picks()].join("; ") || none, new: [...picks()].some((l) => !queue.labels.includes(l)) });
   };
 
   // suggestions are the labels to choose from, with why.
