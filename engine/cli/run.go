@@ -157,6 +157,9 @@ func runTo(c *cobra.Command, a *app, p *workspace.Pipeline, results *results) er
 		}
 		summarize(w, o, where)
 	}
+	if part := c.Flag("part"); err == nil && o.Items+o.Left == 0 && part != nil && part.Changed {
+		fmt.Fprintf(w, "part %s has no item: the input has fewer rows than parts\n", part.Value)
+	}
 	if !a.quiet {
 		reportSpent(w, p, o)
 	}

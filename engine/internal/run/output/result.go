@@ -18,10 +18,10 @@ func Of(r outcome.Result) result.Result {
 		ID: r.ID, Text: strings.ToValidUTF8(r.Text, "\uFFFD"), Expected: r.Expected, Verdict: r.Verdict, Missing: r.Without(),
 		Votes: Votes(r.Votes), Fields: r.Fields, Usage: r.Usage, Cost: r.Cost,
 	}
-	out.Agreement, out.Confidence, out.Unknown = round(r.Agreement), round(r.Confidence), round(r.Unknown)
+	out.Agreement, out.Confidence, out.Unknown = round(r.Agreement), estimated(r.Confidence), estimated(r.Unknown)
 	out.Labels = slices.Clone(r.Labels)
 	for i := range out.Labels {
-		out.Labels[i].Confidence = round(out.Labels[i].Confidence)
+		out.Labels[i].Confidence = estimated(out.Labels[i].Confidence)
 	}
 	if r.Failure != nil {
 		out.Error = &result.Failure{File: r.File, Line: cmp.Or(r.FileLine, r.Line), Stage: r.Failure.Stage, Message: r.Failure.Err.Error()}
@@ -91,6 +91,14 @@ func scored(score float32) *float64 {
 	}
 	v := round(float64(score))
 	return &v
+}
+
+// estimated rounds a probability. One that is estimated stays above 0, which says that there is none.
+func estimated(p float64) float64 {
+	if p > 0 {
+		return max(round(p), 1e-6)
+	}
+	return p
 }
 
 // round keeps six digits after the point: later ones depend on the order of addition.

@@ -196,6 +196,15 @@ func TestCitedAnswers(t *testing.T) {
 }
 
 // Only an election that estimates how likely its answers are right is quoted with that.
+// A confidence of nearly 0 is one.
+func TestLeastConfidence(t *testing.T) {
+	for confidence, want := range map[float64]float64{0: 0, 1e-9: 1e-6, .8765432109: .876543} {
+		if got := Of(outcome.Result{Answer: "a", Verdict: outcome.Verdict{Confidence: confidence}}).Confidence; got != want {
+			t.Errorf("%v is written as %v, want %v", confidence, got, want)
+		}
+	}
+}
+
 func TestConfidence(t *testing.T) {
 	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Verdict: result.Verdict{Agreement: .5, Confidence: .875, Unknown: .25}}
 	want := map[string]string{
