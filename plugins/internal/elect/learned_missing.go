@@ -163,10 +163,12 @@ func (m *model) without(missing uint64) *present {
 }
 
 const (
-	folds  = 5
-	few    = 20   // rows that are enough for a calibration
-	many   = 2000 // rows that are enough where voters are missing
-	smooth = 3.   // how many rows' worth a calibration stays with that of the whole
+	folds    = 5
+	handful  = 5    // rows that show how far unknown texts are
+	few      = 20   // rows that are enough for a calibration
+	many     = 2000 // rows that are enough where voters are missing
+	flattest = 0.05 // the least slope, so that a confidence keeps the order of the probabilities, which shows unknown texts
+	smooth   = 3.   // how many rows' worth a calibration stays with that of the whole
 )
 
 // trial is what an election decides on rows from whose votes it has not learnt.
@@ -188,7 +190,7 @@ func (p *problem) learn(ctx context.Context) (weights []float64, t trial, err er
 	if p.raise == 0 {
 		p.raise = p.bearable(weights)
 	}
-	if len(p.rows) < few {
+	if len(p.rows) < handful {
 		return weights, nil, nil
 	}
 	t = make(trial, len(p.rows))
@@ -242,8 +244,8 @@ func (m *model) learn(ctx context.Context, p *problem, voters []string) (trial, 
 		return nil, err
 	}
 	m.present, m.Raise = present{known(voters, weights, 0), uncalibrated}, p.raise
-	if len(t) == 0 {
-		return nil, nil
+	if len(p.rows) < few {
+		return t, nil
 	}
 	m.Calibration = t.calibrated(uncalibrated, 1)
 	m.calibrateLevels(p.levels)
@@ -341,7 +343,10 @@ func (t trial) calibrated(from calibration, rows float64) calibration {
 		det := h[0]*h[2] - h[1]*h[1]
 		by := [2]float64{(h[2]*g[0] - h[1]*g[1]) / det, (h[0]*g[1] - h[1]*g[0]) / det}
 		size := min(1, 1/max(math.Abs(by[0]), math.Abs(by[1]))) // far from the end, Newton's steps are too long
-		c.Slope, c.Offset = max(c.Slope-size*by[0], 0), c.Offset-size*by[1]
+		if c.Slope == flattest && by[0] > 0 {
+			by = [2]float64{0, g[1] / h[2]}
+		}
+		c.Slope, c.Offset = max(c.Slope-size*by[0], flattest), c.Offset-size*by[1]
 		if math.Abs(by[0])+math.Abs(by[1]) < 1e-9 {
 			break
 		}

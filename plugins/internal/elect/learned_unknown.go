@@ -37,15 +37,35 @@ import (
 // is right if it is. That is calibrated once more on the rows with labels: it says how often answers
 // to known texts are right, and is low for unknown ones.
 //
+// # Few rows
+//
+// On fewer than 200 rows standard deviations are great, and what is calibrated hides how strange a text is. There, without
+// unknown rows, only the distance counts that correlates least with the log-odds: another says the same as they do.
+// Both weights are multiplied by what makes a text as likely unknown as known that looks stranger than 19 of 20
+// rows with labels, by what voters say of them that have not seen them. That is the p-value of conformal prediction
+// (Vovk et al., "Algorithmic Learning in a Random World", 2005), which holds for few rows, too. And the confidence is at most
+// the probability that the text is known. It was chosen on ten files of 46 to 94 rows, 5 to 12 labels, of six public sets,
+// with 200 texts each that belong to none. Shares with a confidence below 1/2:
+//
+//	                                         other questions   made-up words   right answers
+//	as on more rows                          .635              .570            .025
+//	the least correlated, 19 of 20           .844              .738            .030
+//	the same, bounded                        .869              .781            .044
+//	9 of 10, bounded                         .922              .854            .083
+//
+// On ten files of 291 to 2,035 rows it flags .881, .985 and .034 in place of .627, .836 and .010; but confidences of
+// known texts are worse there (Brier score .064 in place of .052 on 89 to 358 rows).
+//
 // Nothing is estimated where no voter gives a distance, where one that counts gives none for the
-// item, and after a fit on fewer than 20 rows.
+// item, and after a fit on fewer than 5 rows.
 
 // stranger recognises texts that belong to no label.
 type stranger struct {
 	Offset    float64     `json:"offset"`
 	Odds      float64     `json:"odds"`
-	Distances []remote    `json:"distances"`  // by voter
-	Known     calibration `json:"confidence"` // of the probability that text and answer are right
+	Distances []remote    `json:"distances"`        // by voter
+	Known     calibration `json:"confidence"`       // of the probability that text and answer are right
+	Bounds    bool        `json:"bounds,omitempty"` // a confidence is at most the probability that the text is known
 }
 
 // remote is the weight of a voter's distance.
@@ -78,7 +98,9 @@ func (s *stranger) judge(v *sdk.Verdict, samples []sdk.Sample) {
 	case v.Answer == "": // the voters say it themselves
 		v.Unknown = v.Confidence
 	default:
-		v.Unknown, v.Confidence = unknown, s.Known.confidence(v.Confidence*(1-unknown))
+		if v.Unknown, v.Confidence = unknown, s.Known.confidence(v.Confidence*(1-unknown)); s.Bounds {
+			v.Confidence = min(v.Confidence, 1-unknown)
+		}
 	}
 }
 
@@ -97,7 +119,8 @@ func distances(samples []sdk.Sample) map[string]float64 {
 const (
 	distanceOf    = "distance of "
 	ofConfidence  = " of confidence"
-	unknownNames  = `give offset, odds, "distance of NAME" for voters, "slope of confidence" and "offset of confidence"`
+	boundsName    = "bounds" + ofConfidence
+	unknownNames  = `give offset, odds, "distance of NAME" for voters, "slope of confidence", "offset of confidence" and "bounds of confidence"`
 	unknownNobody = `give "distance of NAME" for a voter: without distances nothing is unknown`
 )
 
@@ -111,6 +134,9 @@ func (s *stranger) argument() map[string]float64 {
 	}
 	for _, r := range s.Distances {
 		all[distanceOf+r.Voter] = r.Weight
+	}
+	if s.Bounds {
+		all[boundsName] = 1
 	}
 	return all
 }
@@ -131,6 +157,8 @@ func strangerOf(given map[string]float64) (*stranger, error) {
 			s.Offset = value
 		case name == "odds":
 			s.Odds = value
+		case name == boundsName:
+			s.Bounds = value != 0
 		case name == "slope"+ofConfidence && value < 0:
 			return nil, &sdk.ArgumentError{Argument: "unknown", Err: fmt.Errorf("%s is below 0", name)}
 		case name == "slope"+ofConfidence:
@@ -152,6 +180,7 @@ const (
 	telling   = 0.75 // the weight of the log-odds, and of all distances
 	halfway   = -1.  // the log-odds of a mean known text, if half of all were unknown
 	narrowest = 1e-3 // the least standard deviation of an input
+	scarce    = 200  // rows with labels from which on their standard deviations are enough
 	sweeps    = 200  // over the weights of a fit; it takes about twenty
 )
 
@@ -197,8 +226,13 @@ func strangers(known, unknown []sight) *stranger {
 		}
 	}
 	in, out := s.inputs(known), s.inputs(unknown)
-	if len(s.Distances) == 0 || len(in) < few {
+	if len(s.Distances) == 0 || len(in) < handful {
 		return nil
+	}
+	if s.Bounds = len(out) == 0 && len(in) < scarce; s.Bounds {
+		i := leastCorrelated(in)
+		s.Distances = s.Distances[i : i+1]
+		in = s.inputs(known)
 	}
 	mean, deviation := spread(in)
 	weights := make([]float64, len(mean)+1) // the last is that of 1
@@ -214,6 +248,11 @@ func strangers(known, unknown []sight) *stranger {
 	weights[len(mean)] = halfway + logOdds(usual)
 	if len(out) > 0 {
 		separate(weights, in, out)
+	}
+	if score := strange(weights, in); s.Bounds && score > 0 {
+		for i := range mean {
+			weights[i] *= -weights[len(mean)] / score
+		}
 	}
 	s.Offset = weights[len(mean)]
 	for i, w := range weights[:len(mean)] {
@@ -233,8 +272,41 @@ func strangers(known, unknown []sight) *stranger {
 			t = append(t, d)
 		}
 	}
-	s.Known = t.calibrated(uncalibrated, smooth)
+	if s.Known = uncalibrated; len(t) >= few {
+		s.Known = t.calibrated(uncalibrated, smooth)
+	}
 	return s
+}
+
+// leastCorrelated returns which distance correlates least with the log-odds, on rows as inputs returns them.
+func leastCorrelated(rows [][]float64) (least int) {
+	mean, deviation := spread(rows)
+	lowest := math.Inf(1)
+	for i := range mean[1:] {
+		sum := 0.0
+		for _, x := range rows {
+			sum += (x[0] - mean[0]) / deviation[0] * (x[i+1] - mean[i+1]) / deviation[i+1]
+		}
+		if sum < lowest-tie {
+			least, lowest = i, sum
+		}
+	}
+	return least
+}
+
+// strange returns the score, without the constant, that one known row in 20 exceeds, by p-values of which n rows have
+// steps of 1/(n+1); of fewer than 20 rows, the greatest.
+func strange(weights []float64, known [][]float64) float64 {
+	var scores []float64
+	for _, x := range known {
+		sum := 0.0
+		for i := range x[1:] {
+			sum += weights[i] * x[i]
+		}
+		scores = append(scores, sum)
+	}
+	slices.Sort(scores)
+	return scores[len(scores)-max(int(usual*float64(len(scores)+1)), 1)]
 }
 
 // inputs returns, for each row that has all distances, minus its log-odds, the distances, and 1.

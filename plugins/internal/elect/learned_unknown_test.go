@@ -131,6 +131,44 @@ func TestUnknownWithFewVotes(t *testing.T) {
 	}
 }
 
+// TestUnknownOfFewRows: from a handful of rows on, what lies farther than they do is unknown, and no answer to it is sure;
+// at most one row in 20 with a label is, or the farthest of fewer. The arguments say the same.
+func TestUnknownOfFewRows(t *testing.T) {
+	for _, n := range []int{6, 12, 40, 150} {
+		labels, rows := withDistances(8, n, 0)
+		_, items := withDistances(9, 400, 0)
+		far := slices.Clone(items[:50])
+		for i := range far {
+			far[i].Samples = slices.Clone(far[i].Samples)
+			for j := range far[i].Samples {
+				far[i].Samples[j].Distance = 1
+			}
+		}
+		first := fitted(t, rows)
+		share := func(rows []sdk.TrainingRow) float64 {
+			unknown := 0.
+			for i, v := range learnedElect(t, first, labels, rows) {
+				if v.Unknown > .5 {
+					unknown += 1 / float64(len(rows))
+				}
+				if v.Confidence > 1-v.Unknown {
+					t.Fatalf("%d rows: item %d: %+v", n, i, v)
+				}
+			}
+			return unknown
+		}
+		if found, alarms := share(far), share(items); found < .95 || alarms > .05+3/float64(n) {
+			t.Errorf("%d rows: %.2f of what is far and %.2f of the others are unknown", n, found, alarms)
+		}
+		given := string(must.Get(json.Marshal(first.(sdk.Resolver).Resolved()))(t))
+		for i, v := range learnedElect(t, open(t, elect.Learned(), given), labels, far[:5]) {
+			if want := learnedElect(t, first, labels, far[i:i+1])[0]; !reflect.DeepEqual(v, want) {
+				t.Fatalf("%d rows: %+v with the arguments %s, want %+v", n, v, given, want)
+			}
+		}
+	}
+}
+
 // TestUnknownArgument: what was learnt is what the arguments say.
 func TestUnknownArgument(t *testing.T) {
 	labels, rows := withDistances(4, 300, 60)
@@ -162,7 +200,7 @@ func TestNotEstimated(t *testing.T) {
 	if v := learnedElect(t, e, labels, none)[0]; v.Answer != "" || v.Unknown != v.Confidence || v.Unknown < .5 {
 		t.Errorf("the voters say that no label fits: %+v", v)
 	}
-	for _, fewRows := range [][]sdk.TrainingRow{rows[:10], nil} {
+	for _, fewRows := range [][]sdk.TrainingRow{rows[:4], nil} {
 		if v := learnedElect(t, fitted(t, fewRows), labels, rows[20:21])[0]; v.Unknown != 0 {
 			t.Errorf("after %d rows %+v", len(fewRows), v)
 		}
