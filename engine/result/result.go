@@ -30,7 +30,8 @@ type Result struct {
 	Cost  float64   `json:"-"`
 }
 
-// Answer is an elected answer; empty, and null in JSON: there is no acceptable one.
+// Answer is an elected answer; empty, and null in JSON: there is no acceptable one. Where labels are sets, sdk.NoLabels is the
+// answer that the text has none.
 type Answer string
 
 // MarshalJSON implements json.Marshaler. The calling encoder decides whether to escape HTML.

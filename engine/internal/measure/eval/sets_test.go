@@ -62,7 +62,7 @@ func TestSets(t *testing.T) {
 func TestEmptySets(t *testing.T) {
 	c := NewCounter("a", "b")
 	set := func(expected, answer string) outcome.Result {
-		return outcome.Result{Expected: expected, Answer: answer, Form: sdk.LabelForm{Many: true}, Votes: []outcome.Vote{{Voter: "llm", Weight: 1, Accepted: true}}}
+		return outcome.Result{Expected: expected, Answer: answer, Form: sdk.LabelForm{Many: true}, Votes: []result.Vote{{Voter: "llm", Weight: 1, Accepted: true}}}
 	}
 	for _, r := range []outcome.Result{set("a", "a"), set("[]", "[]"), set("[]", "a; b"), set("[]", ""), set("a; b", "[]"), set("x", "[]"), set("", "a")} {
 		c.Add(r)

@@ -199,7 +199,7 @@ func TestCitedAnswers(t *testing.T) {
 // A confidence of nearly 0 is one.
 func TestLeastConfidence(t *testing.T) {
 	for confidence, want := range map[float64]float64{0: 0, 1e-9: 1e-6, .8765432109: .876543} {
-		if got := Of(outcome.Result{Answer: "a", Verdict: outcome.Verdict{Confidence: confidence}}).Confidence; got != want {
+		if got := Of(outcome.Result{Answer: "a", Verdict: result.Verdict{Confidence: confidence}}).Confidence; got != want {
 			t.Errorf("%v is written as %v, want %v", confidence, got, want)
 		}
 	}
