@@ -90,6 +90,7 @@ type learnedConfig struct {
 	Calibration map[string]float64 `config:"calibration" min:"-100" max:"100" example:"{ slope = 0.9, offset = -0.1 }" doc:"What makes a confidence of the answer's probability: its log-odds times slope, plus offset; and where voters are missing, slope without llm, offset without llm and weight of linear without llm and knn. Empty: the confidence is the probability. It is learnt with the weights, and given with them."`
 	AnswerAt    float64            `config:"answer_at" default:"0" min:"0" below:"1" doc:"Where labels have levels: the confidence that a node needs to be the answer; the deepest that has it is, and where none has, the likeliest of the first level. 0: the answer is the likeliest label."`
 	Precision   float64            `config:"precision" default:"0" min:"0" below:"1" doc:"Where labels are sets: how often a label of an answer is to be right, on the rows that are learnt from. 0: the labels are answered whose choice has the best F1."`
+	RaiseCost   float64            `config:"raise_cost" default:"0.0008" min:"0" max:"0.2" doc:"Where labels are described and have no example: the share of the right answers with other labels, on the rows that are learnt from, that may go to them instead. More finds more of their texts."`
 	Labels      int                `config:"labels" default:"0" min:"0" max:"100000" doc:"How many of the likeliest labels results list with their probabilities, where labels have no levels. Without levels or sets, those of all labels add up to 1, and that of the answer is its confidence. Sets list those of their answer in any case."`
 	Unknown     map[string]float64 `config:"unknown" min:"-1e6" max:"1e6" example:"{ offset = -8.5, odds = 0.4, \"distance of neighbours\" = 6.1 }" doc:"What makes a probability that the text belongs to no label: log-odds of offset, minus odds times those of the confidence, plus the distance of each voter times its number; and what makes a confidence of that one and its complement, slope of confidence and offset of confidence; with bounds of confidence = 1 it is at most that the text is known. Empty: it is not estimated. It is learnt with the weights, and given with them."`
 }
@@ -117,7 +118,7 @@ func check(c learnedConfig) error {
 }
 
 func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elector, error) {
-	e := &election{form: setup.Labels, at: c.AnswerAt, precision: c.Precision, shown: c.Labels, memory: sync.Pool{New: func() any { return &reader{sets: setup.Labels.Many} }}}
+	e := &election{form: setup.Labels, at: c.AnswerAt, precision: c.Precision, raiseCost: c.RaiseCost, shown: c.Labels, memory: sync.Pool{New: func() any { return &reader{sets: setup.Labels.Many} }}}
 	e.Elector = ballot.NewElection(setup.Log, "weights", c.Weights, e.elect)
 	if len(c.Weights) > 0 {
 		m := &model{present: present{Weights: c.Weights}}
@@ -146,6 +147,7 @@ type election struct {
 	form        sdk.LabelForm
 	at          float64 // the confidence that a node of a tree needs
 	precision   float64 // of the labels of a set; 0: none is asked for
+	raiseCost   float64 // the share of right answers that labels without examples may take
 	shown       int     // how many of the likeliest labels a verdict has at least
 	model       atomic.Pointer[model]
 	alone       atomic.Pointer[map[string]bool] // labels without examples, which are those of every batch

@@ -13,14 +13,13 @@ import (
 // study and analysis of generalized zero-shot learning for object recognition in the wild", ECCV 2016), a
 // constant is added to its score where a voter votes for it: the raise.
 //
-// The raise is as high as the other labels can bear: with it the labels without examples take none of the rows
-// that the election answers right, or one in 1,200. So it needs no row of the labels that it is about.
+// The raise is as high as the other labels can bear: with it the labels without examples take at most the share raise_cost
+// of the rows that the election answers right. So it needs no row of the labels that it is about.
 
 const (
-	borne       = 1. / 1200 // of the rows that are right
-	usualRaise  = 3         // the most that few rows allow
-	mostRaise   = 7         // as much as two voters of which nothing is known
-	enoughBorne = 100       // rows below which the usual raise is the most
+	usualRaise  = 3   // the most that few rows allow
+	mostRaise   = 7   // as much as two voters of which nothing is known
+	enoughBorne = 100 // rows below which the usual raise is the most, if they may lose none
 )
 
 // aloneOf returns the labels that have no example; nil: there are none.
@@ -71,11 +70,11 @@ func (p *problem) bearable(weights []float64) float64 {
 		return 0
 	}
 	slices.Sort(leads)
-	most := float64(mostRaise)
-	if len(leads) < enoughBorne {
+	most, at := float64(mostRaise), int(p.raiseCost*float64(len(leads)))
+	if len(leads) < enoughBorne && at == 0 {
 		most = usualRaise
 	}
-	if at := int(borne * float64(len(leads))); at < len(leads) {
+	if at < len(leads) {
 		most = min(most, math.Floor(leads[at]*1e4)/1e4)
 	}
 	return max(most, 0)

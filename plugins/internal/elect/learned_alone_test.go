@@ -7,6 +7,7 @@ import (
 
 	"github.com/racflow/racflow/plugins/internal/elect"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // withoutExamples are rows of generate, of which those of the last label were never seen: voters give that
@@ -87,5 +88,37 @@ func TestRaiseIsAnArgument(t *testing.T) {
 	got, err := second.Elect(t.Context(), b)
 	if err != nil || !reflect.DeepEqual(want, got) {
 		t.Errorf("%+v, error %v; want %+v", got, err, want)
+	}
+}
+
+// TestRaiseCost: with more to lose, labels without examples are elected more often, and others lose what they may.
+func TestRaiseCost(t *testing.T) {
+	labels, learnt, _ := withoutExamples(1, 1000)
+	_, items, own := withoutExamples(2, 4000)
+	alone := labels[len(labels)-1]
+	var own0, others0 float64
+	for _, config := range []string{`{}`, `{"raise_cost": 0.02}`} {
+		setup := sdk.Setup{StateDir: t.TempDir()}
+		e := must.Get(elect.Learned().Open(t.Context(), setup, []byte(config)))(t)
+		rows := append([]sdk.TrainingRow{{Label: alone}}, learnt...)
+		must.Do(t, e.(sdk.Fitter).Fit(t.Context(), func(yield func([]sdk.TrainingRow, error) bool) { yield(rows, nil) }))
+		share := func(rows []sdk.TrainingRow) (right float64) {
+			b := sdk.Batch{Labels: labels, Described: map[string]sdk.Described{alone: {Text: "x", Alone: true}}}
+			for _, r := range rows {
+				b.Items = append(b.Items, sdk.Item{ID: r.ID, Samples: r.Samples})
+			}
+			for i, v := range must.Get(e.(sdk.Elector).Elect(t.Context(), b))(t) {
+				if v.Answer == rows[i].Label {
+					right += 1 / float64(len(rows))
+				}
+			}
+			return right
+		}
+		of, others := share(own), share(items)
+		if own0 > 0 && (of < own0+.03 || others < others0-.03) {
+			t.Errorf("%.3f and %.3f are right, with nothing to lose %.3f and %.3f", of, others, own0, others0)
+		}
+		t.Logf("%s: %.3f of the label, %.4f of others", config, of, others)
+		own0, others0 = of, others
 	}
 }

@@ -25,7 +25,7 @@ func (f *fitter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingRow, e
 	if f.dir == "" {
 		return errors.New("there is no folder for what is learnt")
 	}
-	l := &lesson{form: f.form, reader: reader{sets: f.form.Many}, precision: f.precision, labels: map[string]struct{}{}, alone: map[string]bool{}}
+	l := &lesson{form: f.form, reader: reader{sets: f.form.Many}, precision: f.precision, raiseCost: f.raiseCost, labels: map[string]struct{}{}, alone: map[string]bool{}}
 	for batch, err := range batches {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
@@ -68,6 +68,7 @@ func (f *fitter) Resolved() map[string]any {
 type lesson struct {
 	form      sdk.LabelForm
 	precision float64
+	raiseCost float64
 	sets      []setRow
 
 	reader  reader
@@ -136,7 +137,7 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 		slices.SortFunc(r.votes.all, func(a, b vote) int { return cmp.Or(cmp.Compare(a.label, b.label), cmp.Compare(a.voter, b.voter)) })
 	}
 	p := newProblem(l.rows, len(l.labels), len(voters))
-	p.form = l.form
+	p.form, p.raiseCost = l.form, l.raiseCost
 	m := &model{Rows: len(l.rows), Labels: len(l.labels), Alone: map[string]float64{}}
 	for i, name := range voters {
 		m.Alone[name] = rounded(p.alone(i))
@@ -204,6 +205,8 @@ type problem struct {
 	shares []bool    // by voter: it gives distributions
 	prior  []float64 // by voter: its weight before anything is learnt, as one of its kind
 	raise  float64   // of labels without examples, in decisions
+
+	raiseCost float64 // the share of right decisions that the raise may take
 
 	gradient []float64
 	hessian  [][]float64
