@@ -141,7 +141,12 @@ func hashText(x *embed.HashedFeatures, text string, buckets int) []feature {
 		}
 		all = append(all, feature{Row: int32(hash % uint64(buckets)), Factor: value})
 	})
-	slices.SortStableFunc(all, func(a, b feature) int { return cmp.Compare(a.Row, b.Row) })
+	slices.SortFunc(all, func(a, b feature) int {
+		if a.Row == b.Row {
+			return cmp.Compare(a.Factor, b.Factor)
+		}
+		return int(a.Row) - int(b.Row)
+	})
 	n := 0
 	for _, f := range all {
 		if n > 0 && all[n-1].Row == f.Row {
@@ -170,8 +175,8 @@ func (v *vocabulary) weigh(all []feature) []feature {
 		}
 	}
 	if len(weighed) > strongest {
-		slices.SortStableFunc(weighed, func(a, b feature) int {
-			return cmp.Compare(math.Abs(float64(b.Factor)), math.Abs(float64(a.Factor)))
+		slices.SortFunc(weighed, func(a, b feature) int {
+			return cmp.Or(cmp.Compare(math.Abs(float64(b.Factor)), math.Abs(float64(a.Factor))), cmp.Compare(a.Row, b.Row))
 		})
 		weighed = slices.Clone(weighed[:strongest])
 	}
@@ -310,7 +315,7 @@ type linearConfig struct {
 // Linear describes the voter.
 func Linear() sdk.Stage {
 	return sdk.SampleStage("linear", "Votes by a logistic regression over vectors, words and letters, learnt from the knowledge.",
-		openLinear, sdk.Revision("4"), sdk.Reads(sdk.ColumnText, sdk.ColumnVector), sdk.Fits(sdk.ColumnText, sdk.ColumnVector))
+		openLinear, sdk.Revision("5"), sdk.Reads(sdk.ColumnText, sdk.ColumnVector), sdk.Fits(sdk.ColumnText, sdk.ColumnVector))
 }
 
 func openLinear(_ context.Context, setup sdk.Setup, c linearConfig) (sdk.Sampler, error) {
@@ -383,7 +388,11 @@ func (m *model) ballot(e example) sdk.Sample {
 	p := make([]float32, m.width)
 	m.score(p, e.terms(nil))
 	p = p[:len(m.labels)]
-	distance := 1 / (1 + float64(m.scale*max(slices.Max(p), 0)))
+	nearest := float64(slices.Max(p))
+	if !m.many {
+		nearest = 2*(math.Exp(nearest)-floor) - 1
+	}
+	distance := min(max((1-nearest)/2, 1e-3), 1)
 	m.probabilities(p, m.scale)
 	order := best(p, most)
 	answers := make([]sdk.Answer, 0, len(order))
@@ -397,7 +406,7 @@ func (m *model) ballot(e example) sdk.Sample {
 
 const (
 	stateFile = "weights"
-	version   = "racflow linear 2\n"
+	version   = "racflow linear 3\n"
 )
 
 // header stands before the numbers of a state.

@@ -3,6 +3,7 @@ package sample
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -11,200 +12,192 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// This file trains a model, by stochastic gradient descent: see the package's documentation.
+// This file trains a model, by dual coordinate descent: see the package's documentation.
 
 const (
-	passesOfOne  = 345 // over a single row; divided by the cube root of the rows for more
-	fewestPasses = 5
-	highestRate  = 2   // by which residuals are multiplied
-	stable       = 2.5 // the highest product of rate, rows of a batch and curvature
+	cost       = 2 // of a squared violation of the margin, against half the squared weights
+	mostPasses = 8
+	violation  = .1 // of the margin, by less than which all examples do so in the last pass
+	labelBlock = 128
+	mostKept   = 8 << 20 // terms of all examples, in 64 MiB
+	fewChanges = 8       // labels of an example that are changed one by one
 )
 
-const (
-	batchRows  = 64      // at most
-	rowBlock   = 8       // rows that a goroutine takes at a time
-	inputBlock = 128     // inputs
-	shared     = 2 << 20 // products of a batch from which on goroutines share them
-	kept       = 4 << 20 // numbers of all examples up to which batches stay sorted, in 64 MiB
-)
-
-// descent is where training stands. One goroutine computes a number, in a fixed order, so that how
-// many there are makes no difference.
+// descent is where the training of a block of labels stands. Blocks do not depend on each other, so that how many
+// goroutines there are makes no difference.
 type descent struct {
+	*lesson
+	first, labels, width int
+	weights              simd.View // by input
+	duals                []float32 // by example: how much it counts for or against each label
+	scores, by           []float32 // of one example; by: the changes of its duals, with the sign of their labels
+	changed              []int
+	terms, one           []feature // of one example; one term, for the changes
+}
+
+// lesson is what all blocks of labels are trained on.
+type lesson struct {
 	*model
-	rates    []float32 // by label: what residuals of the first batch are multiplied by; those of the last one come near 0
-	rows     int       // of a batch
-	residual []float32 // a row for each: probabilities less the truth, times the rates
-	begins   []int32   // by input; see fill
-	batches  []batch   // of all passes; nil: there is too much of them, and each is sorted anew
-	one      batch
-	alone    bool // a batch is so little work that it does not pay to share it
+	examples []example
+	vector   float32     // by which vectors are multiplied, to have length 1 on average
+	length   float32     // the same of the features of texts
+	squares  []float32   // of each example: the squared length
+	kept     [][]feature // the terms of each; nil: they are too many, and made each time
 }
 
-// batch is the terms of some examples, by row and by input.
-type batch struct {
-	terms   [][]feature
-	present []int32   // inputs that the rows have
-	begins  []int32   // of each, and of one more: where the rows that have it begin in having
-	having  []feature // the rows that have the inputs
-}
-
-// train sets the weights to such as make the labels of examples likely.
-func (m *model) train(ctx context.Context, examples []example, strength float64) error {
-	d, n := newDescent(m, examples), len(examples)
-	passes := max(int(passesOfOne/math.Cbrt(float64(n))), fewestPasses)
-	for pass := range passes {
-		left := func(at int) float32 { return float32(1 - (float64(pass)+float64(at)/float64(n))/float64(passes)) }
-		for at := 0; at < n; at += d.rows {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			some := examples[at:min(at+d.rows, n)]
-			d.step(some, d.sorted(some, at/d.rows), left(at))
-		}
-		d.shrink(left(n/2) / float32(strength))
+// terms returns what the model multiplies. It may use the memory of to.
+func (l *lesson) terms(to []feature, i int) []feature {
+	if l.kept != nil {
+		return l.kept[i]
 	}
-	return nil
+	to = l.examples[i].terms(to[:0])
+	for at, f := range to {
+		to[at].Factor *= l.factor(int(f.Row))
+	}
+	return to
 }
 
-// sorted returns the batch of some examples.
-func (d *descent) sorted(examples []example, number int) *batch {
-	b := &d.one
-	if d.batches != nil {
-		b = &d.batches[number]
+// factor is by what an input is multiplied.
+func (l *lesson) factor(input int) float32 {
+	switch {
+	case input < l.dimension:
+		return l.vector
+	case input == l.dimension:
+		return 1
 	}
-	if d.batches == nil || b.terms == nil {
-		d.fill(b, examples)
-	}
-	return b
+	return l.length
 }
 
-// shrink takes the step of the penalty for a pass, once all weights are there.
-func (d *descent) shrink(by float32) {
-	factors := make([]float32, len(d.rates))
-	for label, rate := range d.rates {
-		factors[label] = 1 / (1 + rate*by)
-	}
-	d.blocks(d.inputs(), inputBlock, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			row := d.weights[i*d.width:][:len(factors)]
-			for label, factor := range factors {
-				row[label] *= factor
-			}
-		}
-	})
-}
-
-// newDescent begins where each label is as likely as it is frequent. A label's rate is as high as the
-// curvature there allows, and batches are as large as the rate of the most frequent label allows.
-func newDescent(m *model, examples []example) *descent {
-	clear(m.weights)
-	constant, squares, numbers := m.weights[m.dimension*m.width:][:len(m.labels)], 0.0, 0
-	var terms []feature
+// train sets the weights to such as tell the labels of examples from all others by a margin, with features of texts as long as length
+// beside vectors of length 1. The weights are for features as they come.
+func (m *model) train(ctx context.Context, examples []example, length float32) error {
+	l, numbers, square := &lesson{model: m, examples: examples, length: length / textNorm, squares: make([]float32, len(examples))}, 0, 0.0
+	all, terms := make([][]feature, len(examples)), []feature(nil)
 	for _, e := range examples {
-		for _, label := range e.labels {
-			constant[label]++
+		square += float64(simd.Dot(e.vector, e.vector))
+		for _, f := range e.inputs[:max(len(e.inputs)-1, 0)] {
+			square += float64(f.Factor) * float64(f.Factor)
 		}
-		terms = e.terms(terms[:0])
-		numbers += len(terms)
+	}
+	l.vector = float32(math.Sqrt(float64(len(examples)) / square))
+	for i := range examples {
+		terms = l.terms(terms, i)
 		for _, f := range terms {
-			squares += float64(f.Factor) * float64(f.Factor)
+			l.squares[i] += f.Factor * f.Factor
+		}
+		if numbers += len(terms); numbers <= mostKept {
+			all[i] = slices.Clone(terms)
 		}
 	}
-	squares /= float64(len(examples))
-	rates, steepest := make([]float32, len(constant)), 0.0
-	for i, count := range constant {
-		share := (float64(count) + .5) / float64(len(examples)+1)
-		rates[i] = float32(share * (1 - share) * squares)
-		steepest = max(steepest, float64(rates[i]))
-		constant[i] = float32(math.Log(share))
-		if m.many {
-			constant[i] -= float32(math.Log(1 - share))
-		}
+	if numbers <= mostKept {
+		l.kept = all
 	}
-	rows := min(max(int(stable/(highestRate*steepest)), rowBlock), batchRows)
-	for i, curvature := range rates {
-		rates[i] = min(highestRate, stable/(float32(rows)*curvature))
-	}
-	d := &descent{
-		model: m, rates: rates, rows: rows, residual: make([]float32, rows*m.width), begins: make([]int32, m.inputs()),
-		alone: rows*numbers/len(examples)*m.width < shared,
-	}
-	if numbers <= kept {
-		d.batches = make([]batch, (len(examples)+rows-1)/rows)
-	}
-	return d
-}
-
-// step changes the weights by the gradient of a batch.
-func (d *descent) step(examples []example, b *batch, left float32) {
-	d.blocks(len(examples), rowBlock, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			row := d.residual[i*d.width:][:d.width]
-			d.score(row, b.terms[i])
-			d.probabilities(row[:len(d.labels)], 1)
-			for _, label := range examples[i].labels {
-				row[label]--
-			}
-			for label, rate := range d.rates {
-				row[label] *= -left * rate
-			}
-		}
-	})
-	residual := simd.NewView(d.residual, len(examples), d.width)
-	d.blocks(len(b.present), inputBlock, func(lo, hi int) {
-		for k := lo; k < hi; k++ {
-			simd.Best().AddRows(d.weights[int(b.present[k])*d.width:][:d.width], residual, b.having[b.begins[k]:b.begins[k+1]])
-		}
-	})
-}
-
-// fill sorts the terms of examples into a batch.
-func (d *descent) fill(b *batch, examples []example) {
-	b.terms, b.present, b.begins = slices.Grow(b.terms[:0], len(examples))[:len(examples)], b.present[:0], b.begins[:0]
-	for i, e := range examples {
-		b.terms[i] = e.terms(b.terms[i][:0])
-		for _, f := range b.terms[i] {
-			if d.begins[f.Row] == 0 {
-				b.present = append(b.present, f.Row)
-			}
-			d.begins[f.Row]++
-		}
-	}
-	end := int32(0)
-	for _, i := range b.present {
-		b.begins = append(b.begins, end)
-		end, d.begins[i] = end+d.begins[i], end
-	}
-	b.begins = append(b.begins, end)
-	b.having = slices.Grow(b.having[:0], int(end))[:end]
-	for i, of := range b.terms {
-		for _, f := range of {
-			b.having[d.begins[f.Row]] = feature{Row: int32(i), Factor: f.Factor}
-			d.begins[f.Row]++
-		}
-	}
-	for _, i := range b.present {
-		d.begins[i] = 0
-	}
-}
-
-// blocks calls work for each block of n things, on as many goroutines as processors may
-// run if that pays. Blocks do not depend on that number.
-func (d *descent) blocks(n, size int, work func(lo, hi int)) {
-	count := int64((n + size - 1) / size)
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	some := func() {
-		for i := next.Add(1) - 1; i < count; i = next.Add(1) - 1 {
-			work(int(i)*size, min(int(i+1)*size, n))
+		for first := int(next.Add(1)-1) * labelBlock; first < len(m.labels); first = int(next.Add(1)-1) * labelBlock {
+			l.block(ctx, first)
 		}
 	}
-	if !d.alone {
-		for range min(int64(runtime.GOMAXPROCS(0)), count) - 1 {
-			workers.Go(some)
-		}
+	for range min(runtime.GOMAXPROCS(0), (len(m.labels)+labelBlock-1)/labelBlock) - 1 {
+		workers.Go(some)
 	}
 	some()
 	workers.Wait()
+	return ctx.Err()
+}
+
+// block trains the labels of a block.
+func (l *lesson) block(ctx context.Context, first int) {
+	width := min(labelBlock, l.width-first)
+	d := &descent{
+		lesson: l, first: first, width: width, labels: min(width, len(l.labels)-first),
+		weights: simd.NewView(make([]float32, l.inputs()*width), l.inputs(), width),
+		duals:   make([]float32, len(l.examples)*width), scores: make([]float32, width), by: make([]float32, width), one: make([]feature, 1),
+	}
+	order := make([]int, len(l.examples))
+	for i := range order {
+		order[i] = i
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	for range mostPasses {
+		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		worst := float32(0)
+		for _, i := range order {
+			if ctx.Err() != nil {
+				return
+			}
+			worst = max(worst, d.visit(i))
+		}
+		if worst < violation {
+			break
+		}
+	}
+	for i := range l.inputs() {
+		row := l.weights[i*l.width+first:][:width]
+		copy(row, d.weights.Row(i))
+		for at, factor := 0, l.factor(i); at < d.labels; at++ {
+			if row[at] *= factor; i == l.dimension {
+				row[at]--
+			}
+		}
+	}
+}
+
+// visit makes the duals of an example, one for each label, the best ones as long as all others stay as they are. It returns by how much
+// the margin was violated at most.
+func (d *descent) visit(i int) float32 {
+	e := &d.examples[i]
+	d.terms = d.lesson.terms(d.terms, i)
+	for label := range d.scores {
+		d.scores[label] = -1
+	}
+	simd.Best().AddRows(d.scores, d.weights, d.terms)
+	for _, label := range e.labels {
+		if at := label - d.first; at >= 0 && at < d.labels {
+			d.scores[at] = -d.scores[at]
+		}
+	}
+	const diagonal = 1. / (2 * cost)
+	duals, step, worst := d.duals[i*d.width:][:d.labels], 1/(d.squares[i]+diagonal), float32(0)
+	d.changed = d.changed[:0]
+	for label, score := range d.scores[:d.labels] { // of the example's own labels with the opposite sign
+		slope := -score - 1 + diagonal*duals[label]
+		if duals[label] == 0 && slope > 0 || max(slope, -slope) < violation/2 {
+			continue
+		}
+		to := max(duals[label]-slope*step, 0)
+		d.by[label] = duals[label] - to
+		duals[label] = to
+		d.changed = append(d.changed, label)
+		worst = max(worst, slope, -slope)
+	}
+	for _, label := range e.labels {
+		if at := label - d.first; at >= 0 && at < d.labels {
+			d.by[at] = -d.by[at]
+		}
+	}
+	d.change()
+	return worst
+}
+
+// change adds an example to the weights, as often as its duals have changed by.
+func (d *descent) change() {
+	if len(d.changed) > fewChanges {
+		by := simd.NewView(d.by, 1, d.width)
+		for _, f := range d.terms {
+			d.one[0].Factor = f.Factor
+			simd.Best().AddRows(d.weights.Row(int(f.Row)), by, d.one)
+		}
+	} else {
+		for _, label := range d.changed {
+			by := d.by[label]
+			for _, f := range d.terms {
+				d.weights.Data[int(f.Row)*d.width+label] += by * f.Factor
+			}
+		}
+	}
+	for _, label := range d.changed {
+		d.by[label] = 0
+	}
 }

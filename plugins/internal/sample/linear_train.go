@@ -16,52 +16,37 @@ import (
 // heldOut is what models say of the examples that they have not learnt from.
 type heldOut struct {
 	scores [][]float32
-	truth  []int
-	spread []float64 // of the models, on what they have learnt from
-	sets   float64   // the loss where labels are sets; nothing else is known then
+	truth  [][]int // the labels
+	many   bool
 }
 
 // add notes the scores of a model.
-func (h *heldOut) add(m *model, learnt, held []example) {
+func (h *heldOut) add(m *model, held []example) {
 	m.eachScore(held, func(e example, scores []float32) {
-		if m.many {
-			m.probabilities(scores, 1)
-			h.sets += lossOfSet(scores, e.labels)
-		} else {
-			h.scores, h.truth = append(h.scores, slices.Clone(scores)), append(h.truth, e.labels[0])
-		}
+		h.scores, h.truth = append(h.scores, slices.Clone(scores)), append(h.truth, e.labels)
 	})
-	h.spread = append(h.spread, m.spread(learnt))
+	h.many = m.many
 }
 
-// loss is the negative log-likelihood of the true labels, where scores are multiplied by what makes it
-// smallest, and its standard error, which is not known of sets.
-func (h *heldOut) loss() (sum, deviation float64) {
-	factor, squares, n := float32(h.likeliest()), 0.0, float64(len(h.scores))
+// loss is the negative log-likelihood of the true labels, where scores are multiplied by what makes it smallest.
+func (h *heldOut) loss() (sum float64) {
+	m, factor := model{many: h.many}, float32(h.likeliest(0))
 	var p []float32
 	for i, scores := range h.scores {
 		p = append(p[:0], scores...)
-		simd.Best().Softmax(p, factor)
-		one := loss(p[h.truth[i]])
-		sum += one
-		squares += one * one
-	}
-	return h.sets + sum, math.Sqrt(max(squares-sum*sum/max(n, 1), 0))
-}
-
-func loss(probability float32) float64 { return -math.Log(max(float64(probability), negligible)) }
-
-// lossOfSet is the sum of the losses of all labels, of which those of the set are right.
-func lossOfSet(probabilities []float32, set []int) float64 {
-	sum := 0.0
-	for _, p := range probabilities {
-		sum += loss(1 - p)
-	}
-	for _, label := range set {
-		sum += loss(probabilities[label]) - loss(1-probabilities[label])
+		m.probabilities(p, factor)
+		for _, label := range h.truth[i] {
+			sum += loss(p[label])
+			p[label] = 0
+		}
+		for label := 0; h.many && label < len(p); label++ {
+			sum += loss(1 - p[label])
+		}
 	}
 	return sum
 }
+
+func loss(probability float32) float64 { return -math.Log(max(float64(probability), negligible)) }
 
 // eachScore calls f with the scores of each example, which it may change.
 func (m *model) eachScore(examples []example, f func(example, []float32)) {
@@ -73,41 +58,18 @@ func (m *model) eachScore(examples []example, f func(example, []float32)) {
 	}
 }
 
-// spread is the standard deviation of the scores of an example, over the labels and as
-// the root mean square over the examples.
-func (m *model) spread(examples []example) float64 {
-	sum := 0.0
-	m.eachScore(examples, func(_ example, scores []float32) {
-		mean, squares, n := 0.0, 0.0, float64(len(scores))
-		for _, x := range scores {
-			mean += float64(x) / n
-			squares += float64(x) * float64(x) / n
-		}
-		sum += max(squares-mean*mean, 0)
-	})
-	return math.Sqrt(sum / float64(len(examples)))
-}
+const (
+	extreme    = 16  // the largest factor, and the inverse of the smallest one
+	usualScale = 2.5 // where too few examples tell one
+	floor      = .06 // what is added to a probability that a margin stands for
+)
 
-// scale returns by what the scores of the final model are to be multiplied, so that its
-// probabilities say how often it is right: see the package's documentation.
-func (h *heldOut) scale(final *model, learnt []example) float64 {
-	spread := final.spread(learnt)
-	if len(h.scores) == 0 || spread == 0 {
-		return 1
+// likeliest returns the factor that makes the true labels likeliest, by bisection of the slope, which rises; of fewer than
+// fewestHeld examples the usual one.
+func (h *heldOut) likeliest(usual float64) float64 {
+	if len(h.scores) < fewestHeld {
+		return usual
 	}
-	before := 0.0
-	for _, s := range h.spread {
-		before += s / float64(len(h.spread))
-	}
-	return h.likeliest() * math.Sqrt(before/spread)
-}
-
-// extreme is the largest factor, and the inverse of the smallest one.
-const extreme = 16
-
-// likeliest returns the factor that makes the true labels likeliest, by bisection of the
-// slope, which rises.
-func (h *heldOut) likeliest() float64 {
 	low, high := -math.Log(extreme), math.Log(extreme)
 	for high-low > 1e-3 {
 		if middle := (low + high) / 2; h.slope(math.Exp(middle)) < 0 {
@@ -123,35 +85,38 @@ func (h *heldOut) likeliest() float64 {
 // the true one by 1 - 1/(n+2), as with Platt, so that n right answers of n do not make
 // the next one certain.
 func (h *heldOut) slope(factor float64) float64 {
-	sum, doubt := 0.0, 1/float64(len(h.scores)+2)
+	m, sum, doubt := model{many: h.many}, 0.0, 1/float64(len(h.scores)+2)
 	var p []float32
 	for i, scores := range h.scores {
 		p = append(p[:0], scores...)
-		simd.Best().Softmax(p, float32(factor))
-		all, others := 0.0, float64(max(len(scores)-1, 1))
-		for _, x := range scores {
-			all += float64(x)
+		m.probabilities(p, float32(factor))
+		others := doubt // of a label that is not the true one
+		if !h.many {
+			others /= float64(max(len(scores)-1, 1))
 		}
-		truth := float64(scores[h.truth[i]])
-		sum += float64(simd.Dot(p, scores)) - (1-doubt)*truth - doubt*(all-truth)/others
+		for label, x := range scores {
+			want := others
+			if slices.Contains(h.truth[i], label) {
+				want = 1 - doubt
+			}
+			sum += (float64(p[label]) - want) * float64(x)
+		}
 	}
 	return sum
 }
 
 // What training costs at most, whatever the time it takes.
 const (
-	folds     = 3
-	triedRows = 2000 // of cross-validation
-	heldRows  = 300  // that are enough to stop it
+	folds      = 3
+	triedRows  = 2000 // of cross-validation
+	heldRows   = 200  // that are enough to stop it
+	fewestHeld = 10   // that tell anything
 )
 
+// lengths are those of the features of texts that cross-validation chooses from.
+var lengths = []float32{.7, 1.2}
+
 const negligible = 1e-7 // the probability that is taken for 0
-
-// strengths are those that cross-validation chooses from: the sum of losses counts so
-// much more than half the squared weights.
-var strengths = []float64{10, 100}
-
-const usualStrength = 30 // where there are too few rows to choose
 
 // Fit implements sdk.Fitter.
 func (v *linearVoter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingRow, error]) error {
@@ -187,7 +152,12 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 		return newModel(nil, 0, nil), err
 	}
 	x, examples := &embed.HashedFeatures{Analyzer: v.analyzer}, make([]example, len(all))
-	hashed := func(e example) []feature { return hashText(x, e.text, v.Features) }
+	hashed := func(e example) []feature {
+		if e.features != nil {
+			return e.features
+		}
+		return hashText(x, e.text, v.Features)
+	}
 	for i, row := range all {
 		examples[i] = example{text: row.text, vector: row.vector, inputs: row.inputs}
 		for _, label := range v.form.Split(row.label) {
@@ -200,18 +170,21 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 		m.many = v.form.Many
 		return m
 	}
+	for i, e := range examples[:min(len(examples), triedRows)] {
+		examples[i].features = hashed(e)
+	}
 	tried, some := withoutDescriptions(labels, all, examples)
 	tried = slices.Clone(tried[:min(len(tried), triedRows)])
 	for i, e := range tried {
 		tried[i].features = hashed(e)
 	}
-	strength, held, err := choose(ctx, tried, func(from []example) *model {
+	length, held, err := choose(ctx, tried, func(from []example) *model {
 		return fresh(some, from, func(e example) []feature { return e.features })
 	})
 	if err != nil {
 		return nil, err
 	}
-	// Texts are hashed twice, since the features of all would take several times the memory before they are weighed.
+	// Other texts are hashed twice, since the features of all would take several times the memory before they are weighed.
 	m := fresh(labels, examples, hashed)
 	for i, e := range examples {
 		if err := ctx.Err(); err != nil {
@@ -219,8 +192,8 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 		}
 		examples[i].features = m.weigh(hashed(e))
 	}
-	err = m.train(ctx, examples, strength)
-	m.scale = float32(held.scale(m, examples[:min(len(examples), triedRows)]))
+	err = m.train(ctx, examples, length)
+	m.scale = float32(held.likeliest(usualScale))
 	return m, err
 }
 
@@ -277,38 +250,49 @@ func (m *model) weighAll(examples []example) []example {
 	return all
 }
 
-// choose returns the smallest strength, the strongest penalty, whose models make the labels of examples
-// that they have not learnt from nearly as likely as any, and what those models say of them. The examples are in random order.
-func choose(ctx context.Context, examples []example, fresh func([]example) *model) (float64, *heldOut, error) {
-	if len(examples) < 10*folds {
-		return usualStrength, new(heldOut), nil
+// choose returns the length of the features of texts beside vectors of length 1 with which models make the labels of examples that
+// they have not learnt from likeliest, and what those models say of them. Of the label that one example has alone nothing can be
+// learnt so. The examples are in random order.
+func choose(ctx context.Context, examples []example, fresh func([]example) *model) (length float32, held *heldOut, err error) {
+	counts := map[int]int{}
+	for _, e := range examples {
+		for _, label := range e.labels {
+			counts[label]++
+		}
 	}
-	said, losses := make([]heldOut, len(strengths)), make([]float64, len(strengths))
-	for fold := 0; fold < folds && fold*len(examples) < heldRows*folds; fold++ {
-		var learnt, held []example
-		for i, e := range examples {
+	several := slices.DeleteFunc(slices.Clone(examples), func(e example) bool {
+		return slices.ContainsFunc(e.labels, func(label int) bool { return counts[label] < 2 })
+	})
+	length, held = textNorm, new(heldOut)
+	if len(several) < fewestHeld {
+		return length, held, nil
+	}
+	said := make([]heldOut, len(lengths))
+	for fold := 0; fold < folds && len(said[0].scores) < heldRows; fold++ {
+		var learnt, tried []example
+		for i, e := range several {
 			if i%folds == fold {
-				held = append(held, e)
+				tried = append(tried, e)
 			} else {
 				learnt = append(learnt, e)
 			}
 		}
 		m := fresh(learnt)
-		learnt, held = m.weighAll(learnt), m.weighAll(held)
-		for i, strength := range strengths {
-			if err := m.train(ctx, learnt, strength); err != nil {
+		learnt, tried = m.weighAll(learnt), m.weighAll(tried)
+		for i, length := range lengths {
+			if err := m.train(ctx, learnt, length); err != nil {
 				return 0, nil, err
 			}
-			said[i].add(m, learnt, held)
+			said[i].add(m, tried)
 		}
 	}
-	within := math.Inf(1)
+	least := math.Inf(1)
 	for i := range said {
-		loss, deviation := said[i].loss()
-		losses[i], within = loss, min(within, loss+deviation)
+		if loss := said[i].loss(); loss < least {
+			least, length, held = loss, lengths[i], &said[i]
+		}
 	}
-	chosen := slices.IndexFunc(losses, func(loss float64) bool { return loss <= within })
-	return strengths[chosen], &said[chosen], nil
+	return length, held, nil
 }
 
 // model is a linear layer: scores = Σ x[i]·weights[i].
@@ -354,10 +338,17 @@ func (e *example) terms(to []feature) []feature {
 	return append(append(to, e.inputs...), e.features...)
 }
 
-// score sets scores to those of an example with these terms.
+// score sets scores to those of an example with these terms: margins, or where labels exclude each other the logarithms of the
+// probabilities that margins stand for.
 func (m *model) score(scores []float32, terms []feature) {
 	clear(scores)
 	simd.Best().AddRows(scores, simd.NewView(m.weights, m.inputs(), m.width), terms)
+	if m.many {
+		return
+	}
+	for i, margin := range scores[:len(m.labels)] {
+		scores[i] = float32(math.Log(floor + max(0, (1+float64(margin))/2)))
+	}
 }
 
 // probabilities makes probabilities of scores.

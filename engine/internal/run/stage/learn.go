@@ -204,7 +204,7 @@ func (s *stage) votes(ctx context.Context, start Launch) ([]sdk.TrainingRow, err
 		return nil, nil
 	}
 	rows, err := s.graph.Choose(ctx, s.voted())
-	if err != nil {
+	if err != nil || len(rows.Items) == 0 { // voters would learn again to be asked nothing
 		return nil, err
 	}
 	held, done, err := s.graph.HoldOut(ctx, rows, false, start)
