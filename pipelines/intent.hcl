@@ -59,7 +59,7 @@ pipeline "intent" {
   }
   sample "neighbours" { use = "neighbours" } # the nearest vote for their labels,
   sample "prototype" { use = "prototype" }   # the nearest label centroids for theirs,
-  sample "linear" { use = "linear" }         # and a logistic regression for its own
+  sample "linear" { use = "linear" }         # and a support vector machine for its own
   prompt "shots" { use = "completion" }      # random examples first, the nearest last
   sample "llm" {
     model = model.llm

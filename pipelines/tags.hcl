@@ -28,7 +28,7 @@ pipeline "tags" {
   retrieve "neighbours" {}                   # the 60 nearest, by meaning and by words
   sample "neighbours" { use = "neighbours" } # the nearest vote for their tags,
   sample "prototype" { use = "prototype" }   # the tags' centroids for theirs,
-  sample "linear" { use = "linear" }         # and a logistic regression of each tag for its own
+  sample "linear" { use = "linear" }         # and a support vector machine of each tag for its own
   elect "tags" { use = "learned" }
   expect "f1" {
     rule = var.embedder == "hashing" ? "f1 >= 0.6 and low(f1) >= 0.55" : "f1 >= 0.72 and low(f1) >= 0.68"

@@ -182,6 +182,14 @@ func TestSampleWithoutHeldOut(t *testing.T) {
 	}
 }
 
+// Where no row can be held out, since each has a label of its own, no voter learns a second time.
+func TestNothingHeldOut(t *testing.T) {
+	b := holdoutNewBench(t, "a\tred apple\tone", "b\tgreen pear\ttwo", "c\tblue plum\tthree")
+	if votes := b.votes(); len(votes) > 0 || b.learned["sample.word"] != 1 {
+		t.Errorf("votes on %d rows; the voter read %d pages of rows to learn from, and all rows are on one", len(votes), b.learned["sample.word"])
+	}
+}
+
 // The election learns anew where what it learns from changes, and only there.
 func TestLearntAnew(t *testing.T) {
 	b := holdoutNewBench(t, "f1\tred apple pear plum\tfruit", "f2\tgreen apple pear plum\tfruit", "c1\tred car bus van\tcar", "c2\tgreen car bus van\tcar")
