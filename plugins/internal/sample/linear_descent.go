@@ -15,9 +15,9 @@ import (
 // This file trains a model, by dual coordinate descent: see the package's documentation.
 
 const (
-	cost       = 2 // of a squared violation of the margin, against half the squared weights
+	cost       = 1 // of a squared violation of the margin, against half the squared weights
 	mostPasses = 8
-	violation  = .1 // of the margin, by less than which all examples do so in the last pass
+	violation  = .1 // of the margin: where all are smaller, training ends; those of less than half of it are let be
 	labelBlock = 128
 	mostKept   = 8 << 20 // terms of all examples, in 64 MiB
 	fewChanges = 8       // labels of an example that are changed one by one
