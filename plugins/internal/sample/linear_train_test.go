@@ -22,9 +22,6 @@ func TestCalibrated(t *testing.T) {
 				t.Fatalf("%s: answer %s, without the scale %s", item.ID, answers[0].Label, same[0].Label)
 			}
 			scaled += answers[0].Weight / 2000
-			if item.ID == "row-1000" {
-				t.Log("scale", m.scale)
-			}
 			raw += same[0].Weight / 2000
 		}
 		if off := math.Abs(scaled - share); off > .04 || off > math.Abs(raw-share)/2 {
