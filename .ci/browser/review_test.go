@@ -186,11 +186,13 @@ func TestReview(t *testing.T) {
 }
 
 // TestReviewOfSets: where rows have sets of labels, the answer's are checked, others are checked by key or
-// by search, and Enter accepts all that are checked.
+// by search, and Enter accepts all that are checked; if none is, that no label of the answer fits.
 func TestReviewOfSets(t *testing.T) {
 	one, two := item("1", "one"), item("2", "two")
+	three := item("3", "three")
+	three.Answer = ""
 	one.Answer, one.Suggestions = "card_lost; order_status", []string{"order_status", "card_lost", "card_stolen"}
-	q, address := reviewed(t, []review.Case{one, two}, sdk.LabelForm{Many: true})
+	q, address := reviewed(t, []review.Case{one, two, three}, sdk.LabelForm{Many: true})
 	tab := Open(t, address)
 	shows(tab, "one")
 	checked := func(want string) {
@@ -216,8 +218,15 @@ func TestReviewOfSets(t *testing.T) {
 	tab.Keys("1") // nothing is checked any more
 	checked("")
 	press(tab, enter)
+	shows(tab, "three")
+	if got := decisions(t, tab, q, 2); got["two"] != "[] by Ada" {
+		t.Errorf("Enter decides %v", got)
+	}
+	press(tab, enter)
 	tab.Wait(`document.getElementById("notices").textContent.includes("No label is checked")`)
-	decisions(t, tab, q, 1)
+	decisions(t, tab, q, 2)
+	tab.Keys("u")
+	shows(tab, "two")
 	tab.Keys("u")
 	shows(tab, "one")
 	checked("order_status card_lost")
