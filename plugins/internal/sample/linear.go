@@ -44,14 +44,16 @@ import (
 // the held-out labels likeliest; it stops once 200 have been held out. Rows whose label no other has
 // are left out of that.
 //
-// The least squared violation is that of the margin 2p-1, where p is how likely the label is (Zhang,
-// "Statistical behavior and consistency of classification methods based on convex risk minimization",
-// Annals of Statistics 32, 2004). So the weight of a label is (.06 + max(0, (1 + margin)/2)) to a power,
-// divided by the sum of those of all labels. The power changes no answer; it is the one that makes the
-// held-out labels likeliest (temperature scaling: Guo et al., "On calibration of modern neural networks",
-// 2017), with Platt's correction for few rows ("Probabilistic outputs for support vector machines", 1999).
+// The weight of a label is exp(a * margin), divided by the sum of those of all labels. The factor a changes
+// no answer; it is the one that makes the held-out labels likeliest (temperature scaling: Guo et al., "On
+// calibration of modern neural networks", 2017), with Platt's correction for few rows ("Probabilistic outputs
+// for support vector machines", 1999). The probabilities that margins of a least squared violation stand for
+// (Zhang, "Statistical behavior and consistency of classification methods based on convex risk minimization",
+// Annals of Statistics 32, 2004) have half the calibration error where this voter is alone. But an election with them is
+// surer of texts that belong to no label: it flags .675 and .670 of CLINC150's, in place of .740 and .710, with the rows of
+// RAGE and of CLINC150.
 //
-// The strength of the penalty, the two lengths and the .06 were chosen by folds of the training rows of
+// The strength of the penalty and the two lengths were chosen by folds of the training rows of
 // seven public sets. A logistic regression on the same inputs had .9 points less on average
 // (4.1 on DBpedia, up to 1.2 less and .6 more on the others) and took three times as long.
 //
@@ -386,11 +388,7 @@ func (m *model) ballot(e example) sdk.Sample {
 	p := make([]float32, m.width)
 	m.score(p, e.terms(nil))
 	p = p[:len(m.labels)]
-	nearest := float64(slices.Max(p))
-	if !m.many {
-		nearest = 2*(math.Exp(nearest)-floor) - 1
-	}
-	distance := min(max((1-nearest)/2, 1e-3), 1)
+	distance := min(max((1-float64(slices.Max(p)))/2, 1e-3), 1)
 	m.probabilities(p, m.scale)
 	order := best(p, most)
 	answers := make([]sdk.Answer, 0, len(order))

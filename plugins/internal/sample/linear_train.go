@@ -61,7 +61,6 @@ func (m *model) eachScore(examples []example, f func(example, []float32)) {
 const (
 	extreme    = 16  // the largest factor, and the inverse of the smallest one
 	usualScale = 2.5 // where too few examples tell one
-	floor      = .06 // what is added to a probability that a margin stands for
 )
 
 // likeliest returns the factor that makes the true labels likeliest, by bisection of the slope, which rises; of fewer than
@@ -338,17 +337,10 @@ func (e *example) terms(to []feature) []feature {
 	return append(append(to, e.inputs...), e.features...)
 }
 
-// score sets scores to those of an example with these terms: margins, or where labels exclude each other the logarithms of the
-// probabilities that margins stand for.
+// score sets scores to the margins of an example with these terms.
 func (m *model) score(scores []float32, terms []feature) {
 	clear(scores)
 	simd.Best().AddRows(scores, simd.NewView(m.weights, m.inputs(), m.width), terms)
-	if m.many {
-		return
-	}
-	for i, margin := range scores[:len(m.labels)] {
-		scores[i] = float32(math.Log(floor + max(0, (1+float64(margin))/2)))
-	}
 }
 
 // probabilities makes probabilities of scores.

@@ -24,7 +24,7 @@ func TestCalibrated(t *testing.T) {
 			scaled += answers[0].Weight / 2000
 			raw += same[0].Weight / 2000
 		}
-		if off := math.Abs(scaled - share); off > .04 || off > math.Abs(raw-share)/2 {
+		if off := math.Abs(scaled - share); off > .05 || off > math.Abs(raw-share)/2 {
 			t.Errorf("noise %v: right on %.3f, mean probability %.3f, without the scale %.3f", noise, share, scaled, raw)
 		}
 	}
