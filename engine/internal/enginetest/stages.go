@@ -39,6 +39,23 @@ func (alphabet) Embed(_ context.Context, _ sdk.Role, texts []string) ([][]float3
 	return all, nil
 }
 
+// mirroredStage is Alphabet, from the other end of the alphabet where a text is a query.
+func mirroredStage() sdk.Stage {
+	return sdk.EmbedStage("mirrored", "How often a text has each letter; of queries, the opposite one.", func(context.Context, sdk.Setup, none) (sdk.Embedder, error) { return mirrored{}, nil })
+}
+
+type mirrored struct{ alphabet }
+
+func (m mirrored) Embed(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {
+	all, err := m.alphabet.Embed(ctx, role, texts)
+	for _, v := range all {
+		if role == sdk.RoleQuery {
+			slices.Reverse(v)
+		}
+	}
+	return all, err
+}
+
 // AlphabetOf is the vector that Alphabet makes of a text.
 func AlphabetOf(text string) []float32 {
 	v, square := make([]float32, 26), 0.0
@@ -117,7 +134,7 @@ func chat() sdk.Stage {
 // Stages are all stages of this package. The store keeps its collections in memory,
 // by Setup.StateDir, for as long as the result is held.
 func Stages() []sdk.Stage {
-	return []sdk.Stage{Hashing(), Memory(), neighbours(), prototype(), Words(), majority(), soft(), first(), weighted(), Witness(), answer(), chat()}
+	return []sdk.Stage{Hashing(), mirroredStage(), Memory(), neighbours(), prototype(), Words(), majority(), soft(), first(), weighted(), Witness(), answer(), chat()}
 }
 
 // Catalog offers stages to a pipeline file. It is a pipeline.Catalog.

@@ -65,12 +65,8 @@ func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Q
 	var vectors [][]float32
 	failed := sdk.RowErrors{}
 	if r.Mode = k.mode(r.Mode); r.Mode != sdk.ModeLexical {
-		texts := make([]string, len(queries))
-		for i, q := range queries {
-			texts[i] = q.Text
-		}
 		var err error
-		if vectors, err = k.Embed(ctx, texts); TakeRows(failed, err) != nil {
+		if vectors, err = k.VectorsOf(ctx, queries); TakeRows(failed, err) != nil {
 			return nil, nil, err
 		}
 	}
@@ -169,6 +165,19 @@ func (k *Knowledge) Nearest(ctx context.Context, texts []string) (vectors [][]fl
 		}
 	}
 	return vectors, entries, nil
+}
+
+// VectorsOf returns the vectors of queries, of which all have one or none: then it embeds their texts. With
+// sdk.RowErrors it is as Embed.
+func (k *Knowledge) VectorsOf(ctx context.Context, queries []sdk.Query) ([][]float32, error) {
+	texts, vectors := make([]string, len(queries)), make([][]float32, len(queries))
+	for i, q := range queries {
+		texts[i], vectors[i] = q.Text, q.Vector
+	}
+	if len(queries) > 0 && vectors[0] != nil {
+		return vectors, nil
+	}
+	return k.Embed(ctx, texts)
 }
 
 // Embed embeds texts as queries. With sdk.RowErrors, single texts failed; the vectors of the others

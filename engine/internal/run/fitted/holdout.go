@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"iter"
@@ -86,6 +87,7 @@ type HeldOut struct {
 	form      sdk.LabelForm
 	folds     map[string]int // by id, for Items
 	vectors   map[string][]float32
+	same      bool // vectors are those of the texts as queries
 	labels    map[string]*label
 	rows      int // with a label
 	most      int // rows that are held out at most
@@ -106,7 +108,9 @@ func HoldOut(ctx context.Context, k *knowledge.Knowledge, n int, centroids bool)
 	chosen, err := r.draw(ctx)
 	if err == nil {
 		r.divide(chosen)
-		err = r.read(ctx, centroids)
+		if err = r.read(ctx, centroids); err == nil && r.same {
+			r.same, err = r.compare(ctx)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("hold rows out of knowledge %q: %w", k.Report.Name, err)
@@ -194,9 +198,11 @@ func (r *HeldOut) divide(chosen []drawn) {
 
 // read reads the chosen rows and, with centroids, the vectors.
 func (r *HeldOut) read(ctx context.Context, centroids bool) error {
+	r.same = centroids
 	err := r.knowledge.Entries(ctx, sdk.Scan{Texts: true, Vectors: centroids}, func(e sdk.Entry) {
 		if _, chosen := r.folds[e.ID]; chosen {
 			r.keep(e)
+			r.same = r.same && e.Context == "" // which is embedded with the text
 		}
 		if !centroids {
 			return
@@ -219,6 +225,40 @@ func (r *HeldOut) read(ctx context.Context, centroids bool) error {
 		r.Items[i].Line = i + 1
 	}
 	return err
+}
+
+const (
+	compared = 3    // rows that tell whether an embedder makes a difference between passages and queries
+	rounding = 1e-5 // of a number in a vector
+)
+
+// compare reports whether the vectors of rows are those of their texts as queries, so that nobody has to embed
+// these again.
+func (r *HeldOut) compare(ctx context.Context) (same bool, err error) {
+	var texts []string
+	for _, row := range r.Items[:min(compared, len(r.Items))] {
+		texts = append(texts, row.Text)
+	}
+	queries, err := r.knowledge.Embed(ctx, texts)
+	if errors.As(err, new(sdk.RowErrors)) {
+		return false, nil
+	}
+	for i, query := range queries {
+		for at, x := range r.vectors[r.Items[i].ID] {
+			if math.Abs(float64(x-query[at])) > rounding {
+				return false, err
+			}
+		}
+	}
+	return err == nil, err
+}
+
+// Query returns the vector of a row as a query; nil: it has to be made.
+func (r *HeldOut) Query(id string) []float32 {
+	if !r.same {
+		return nil
+	}
+	return r.vectors[id]
 }
 
 // keep stores a chosen row. It clones the vector, which is a part of its page.

@@ -211,3 +211,11 @@ func TestLearntAnew(t *testing.T) {
 		}
 	}
 }
+
+// Rows are searched for with their vectors as queries, where those are others than in the knowledge.
+func TestHeldOutQueries(t *testing.T) {
+	b := holdoutNewBench(t, "1\taaa\tfirst", "2\taab\tfirst", "3\tzzz\tlast", "4\tzzy\tlast")
+	if got, want := b.votes("embed.k.use", "mirrored")["1"], "near=last centroid=last"; !strings.HasPrefix(got, want) {
+		t.Errorf("the vote on aaa is %q, want %q", got, want)
+	}
+}

@@ -440,7 +440,7 @@ func (c search) find(ctx context.Context, _ string, records []*Record) error {
 		c.ranking.Texts = c.ranking.Texts || rec.texts
 		queries[i] = sdk.Query{Text: rec.Row.Text, Filter: rec.outputs[c.index].filter}
 		if heldOut {
-			queries[i].Filter = held.Except(rec.id, queries[i].Filter)
+			queries[i].Filter, queries[i].Vector = held.Except(rec.id, queries[i].Filter), held.Query(rec.id)
 		}
 	}
 	candidates, vectors, err := c.knowledge.Retrieve(ctx, c.ranking, queries)
@@ -475,11 +475,7 @@ func (c search) find(ctx context.Context, _ string, records []*Record) error {
 // nearest to them; nil: no stage reads them. It adds failed rows to failed.
 func (c search) embed(ctx context.Context, queries []sdk.Query, vectors [][]float32, failed sdk.RowErrors) (_ [][]float32, nearest [][]sdk.Candidate, err error) {
 	if c.embedded && vectors == nil && !c.rescue { // a fallback does without what may have failed
-		texts := make([]string, len(queries))
-		for i, q := range queries {
-			texts[i] = q.Text
-		}
-		vectors, err = c.knowledge.Embed(ctx, texts)
+		vectors, err = c.knowledge.VectorsOf(ctx, queries)
 		if err := knowledge.TakeRows(failed, err); err != nil {
 			return nil, nil, err
 		}
