@@ -7,7 +7,8 @@
 //
 // A reply that is not a success becomes a coded error. Statuses 408, 409, 429 and 5xx,
 // lost connections and truncated replies are transient, with the time that the service
-// asks to wait; a refusal of one text, by a content filter or because it is too long, is
+// asks to wait; a request that took longer than it may is not sent again, since the service may
+// still be at work on it; a refusal of one text, by a content filter or because it is too long, is
 // sdk.Refused, by the codes and words of common services; everything else is an error of
 // the input. As in OpenAI's own clients,
 // the service's x-should-retry overrides its status. An error that comes with status

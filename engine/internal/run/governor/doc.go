@@ -5,7 +5,8 @@
 // A call is admitted when all three of these allow it:
 //
 //   - Its limit (limiter): concurrent calls, and calls and tokens within any minute. Stages
-//     that name the same limit block share it; other stages share one limit per endpoint. A
+//     that name the same limit block share it; other stages share one limit per endpoint: eight
+//     calls at a time, or on this machine as many as the service answers fastest (pace). A
 //     limit admits the waiting calls of one stage in order, and its stages in turns.
 //   - Its endpoint (breaker): a service that asks for fewer calls gets none for the time that
 //     it names, or else for a pause that grows with every further refusal. After several
