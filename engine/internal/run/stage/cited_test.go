@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 	"github.com/racflow/racflow/engine/internal/run/stage"
+	"github.com/racflow/racflow/engine/result"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/support"
@@ -88,7 +89,7 @@ func TestCitedAnswers(t *testing.T) {
 		"fast car?":   {"So it is [2],\n\nand [1, 2]."},
 		"green apple": {"no citation", "behind [9]", "an apple [1]", "an apple [1]"},
 		"banana":      {"The passages do not answer this."},
-		"train":       {"nothing"},
+		"train":       {"Nothing about any apple whatsoever here."},
 		"pear":        {"That is a green apple.", "behind [9]"},
 		"bus":         {"spam [1]"},
 	}}
@@ -102,7 +103,7 @@ func TestCitedAnswers(t *testing.T) {
 		{question: "fast car?", answer: "So it is [2],\n\nand [1, 2].", agreement: 1, flagged: true, cites: []int{2, 1}},
 		{question: "green apple", answer: "an apple [1]", agreement: 1, cites: []int{1}},
 		{question: "banana", reason: "the passages do not answer this", agreement: 1},
-		{question: "train", answer: "nothing", reason: "it cites no passage, and none shares most of its words", agreement: 1, flagged: true},
+		{question: "train", answer: "Nothing about any apple whatsoever here.", reason: "it cites no passage, and none shares most of its words", agreement: 1, flagged: true},
 		{question: "pear", answer: "That is a green apple.", reason: "it cites no passage; those that are named share most of its words", agreement: 1, flagged: true, cites: []int{2, 1}},
 		{question: "bus", reason: "no voter gave an acceptable answer"},
 	}
@@ -119,6 +120,9 @@ func TestCitedAnswers(t *testing.T) {
 		}
 		if !slices.Equal(cites, test.cites) {
 			t.Errorf("%s: it cites %v, want %v", test.question, cites, test.cites)
+		}
+		if at := slices.IndexFunc(got.Votes, func(v result.Vote) bool { return v.Answer == test.answer && v.Accepted && v.Reason == "" }); test.answer != "" && at < 0 {
+			t.Errorf("%s: the votes are %+v", test.question, got.Votes)
 		}
 		if votes := got.Votes; test.question == "green apple" && (len(votes) != 4 || votes[1].Accepted || votes[1].Reason != "it cites [9], which is none of the passages that it was given") {
 			t.Errorf("the votes are %+v", votes)
