@@ -77,8 +77,8 @@ type AnswerOptions struct {
 // is in the answer's Reading.
 //
 // A prompt with Passages is answered by the whole text, line breaks included, if it
-// cites passages, and only those that exist: see Citations. Options do not count then,
-// and None may come with a full stop, quotes, emphasis and citations.
+// cites passages, and only those that exist: see Citations. One that cites none has the text as its
+// label, and NoCitation as its Reason. Options do not count then, and None may come with a full stop, quotes, emphasis and citations.
 func ReadAnswer(text string, p sdk.Prompt, o AnswerOptions) sdk.Answer {
 	return ReadAnswers(text, p, o)[0]
 }
