@@ -29,6 +29,16 @@ type memory struct {
 	place *place
 }
 
+// Search implements sdk.Store. It holds the engine to what sdk.Query promises.
+func (m *memory) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
+	for _, q := range queries {
+		if search.Mode == sdk.ModeLexical && q.Vector != nil {
+			return nil, sdk.Invalid(errors.New("a query of a lexical search has a vector"))
+		}
+	}
+	return m.Store.Search(ctx, name, search, queries)
+}
+
 func (m *memory) Put(ctx context.Context, name string, entries []sdk.Entry) error {
 	m.place.writers.Store(name, m)
 	return m.Store.Put(ctx, name, entries)

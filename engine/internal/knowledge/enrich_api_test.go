@@ -165,11 +165,11 @@ func (e *enriched) fails() (err error) {
 	return err
 }
 
-// find searches by BM25.
+// find searches by BM25, and so without the vector that the query has.
 func find(t *testing.T, k *knowledge.Knowledge, text string) []sdk.Candidate {
 	t.Helper()
 	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 10, Texts: true}, Fusion: sdk.Fusion{Method: support.Weighted}, TopK: 10}
-	found, _, err := k.Retrieve(t.Context(), ranking, []sdk.Query{{Text: text}})
+	found, _, err := k.Retrieve(t.Context(), ranking, []sdk.Query{{Text: text, Vector: []float32{1}}})
 	must.Do(t, err)
 	return found[0]
 }

@@ -74,7 +74,7 @@ func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Q
 	var asked []sdk.Query
 	for i, q := range queries {
 		if failed[i] == nil {
-			if vectors != nil {
+			if q.Vector = nil; vectors != nil { // with one, hits of a lexical search would have cosines
 				q.Vector = vectors[i]
 			}
 			at, asked = append(at, i), append(asked, q)

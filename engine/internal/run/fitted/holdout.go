@@ -108,7 +108,7 @@ func HoldOut(ctx context.Context, k *knowledge.Knowledge, n int, centroids bool)
 	chosen, err := r.draw(ctx)
 	if err == nil {
 		r.divide(chosen)
-		if err = r.read(ctx, centroids); err == nil && r.same {
+		if err = r.read(ctx, centroids); err == nil && r.same && len(r.Items) > 0 {
 			r.same, err = r.compare(ctx)
 		}
 	}
