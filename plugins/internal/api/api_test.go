@@ -384,6 +384,9 @@ func TestLost(t *testing.T) {
 	if diff := cmp.Diff([]sdk.Result{{Status: sdk.StatusLeft, Lost: true}}, host.Results(t)); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
+	if _, err := (api.Transfer{Client: slow, Method: http.MethodGet, Path: "/jobs"}).Do(t.Context()); sdk.CodeOf(err) != sdk.CodeTransient || !strings.Contains(fmt.Sprint(err), "no reply within 30ms") {
+		t.Errorf("error %v, want one after which the same is asked for again", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	left, host := client(t, api.Config{}, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // a server notices only then that the client leaves

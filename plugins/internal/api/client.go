@@ -387,28 +387,17 @@ func (r *Request) read(answer []byte, reply any) (sdk.Usage, error) {
 
 // send returns a reply that is a success, without secrets, and the result of the call.
 func (c *Client) send(req *http.Request, join func([]byte) ([]byte, error)) ([]byte, sdk.Result, error) {
-	lost := sdk.Result{Status: sdk.StatusDown, Lost: true}
 	res, err := c.http.Do(req)
 	if err != nil {
-		if lost.Lost = !unsent(err); !lost.Lost {
-			lost.RetryAfter = requeue
-		} else if late(err) {
-			lost.Status = sdk.StatusLeft
-		}
-		return nil, lost, c.lost(req, err)
+		return nil, lostResult(err), c.lost(req, err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, c.config.MaxReply+1))
-	if err != nil {
-		if late(err) {
-			lost.Status = sdk.StatusLeft
-		}
-		return nil, lost, c.lost(req, err)
+	if err == nil && join != nil && isStream(res, text) {
+		text, err = join(text)
 	}
-	if join != nil && isStream(res, text) {
-		if text, err = join(text); err != nil {
-			return nil, lost, c.lost(req, err)
-		}
+	if err != nil {
+		return nil, lostResult(err), c.lost(req, err)
 	}
 	result, err := c.resultOf(res, text, time.Now())
 	return c.redact(text), result, err

@@ -44,6 +44,17 @@ func late(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
+// lostResult is the result of a call that got no whole reply.
+func lostResult(err error) sdk.Result {
+	switch {
+	case unsent(err):
+		return sdk.Result{Status: sdk.StatusDown, RetryAfter: requeue}
+	case late(err):
+		return sdk.Result{Status: sdk.StatusLeft, Lost: true}
+	}
+	return sdk.Result{Status: sdk.StatusDown, Lost: true}
+}
+
 // lost is the error of a request that got no whole reply.
 func (c *Client) lost(req *http.Request, err error) error {
 	if req.Context().Err() != nil {
@@ -57,10 +68,13 @@ func (c *Client) lost(req *http.Request, err error) error {
 		err = wrapped.Err // without the whole address
 	}
 	switch {
-	case late(err) && wait == 0: // the service has the request, and may still be at work on it
-		return &sdk.Error{Code: sdk.CodeDeadline, Err: fmt.Errorf("%s: no reply within %s; a slow service needs a longer timeout, or a limit with less concurrency", req.URL.Host, c.config.Timeout)}
-	case late(err):
+	case !late(err):
+	case unsent(err):
 		err = fmt.Errorf("no connection within %s", min(connectTime, c.config.Timeout))
+	case req.Method == http.MethodPost: // the service has the request, and may still be at work on it
+		return &sdk.Error{Code: sdk.CodeDeadline, Err: fmt.Errorf("%s: no reply within %s; a slow service needs a longer timeout, or a limit with less concurrency", req.URL.Host, c.config.Timeout)}
+	default:
+		err = fmt.Errorf("no reply within %s", c.config.Timeout)
 	}
 	return sdk.Transient(fmt.Errorf("%s; check base_url and whether the server runs", c.excerpt(req.URL.Host+": "+err.Error())), wait)
 }
