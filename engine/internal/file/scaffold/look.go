@@ -120,8 +120,8 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 	return r, true, nil
 }
 
-// rowsOfExport looks at a path whose form is not told: what another program exported; nil: nothing is.
-// A named form must be there.
+// rowsOfExport reads the rows of another program's export. It returns nil if the path holds no export that it
+// knows, and an error if as names a form that the path does not have.
 func rowsOfExport(path string, glob, folder bool, as string) (*Rows, error) {
 	if !glob {
 		form, rows, err := exportIn(path, folder, as)

@@ -203,10 +203,7 @@ func Loopback(entries []string) []string {
 	return all
 }
 
-func (h Host) loopback() bool {
-	address, err := netip.ParseAddr(h.name)
-	return !h.wildcard && (h.name == "localhost" || err == nil && address.IsLoopback())
-}
+func (h Host) loopback() bool { return !h.wildcard && ThisMachine(h.name) }
 
 var errName = errors.New("that is no name of a host")
 

@@ -75,8 +75,7 @@ func MakeBelow(root, dir string) error {
 	return nil
 }
 
-// ownFile refuses what a state folder holds only if somebody else has put it there: a link, a pipe, a device, and what
-// another user owns. Through those, racflow would read, change and hand to plugins what is not its own.
+// ownFile refuses links, pipes, devices and other users' files: in a state folder, somebody else has put them there. Through those, racflow would read, change and hand to plugins what is not its own.
 func ownFile(path string, info fs.FileInfo) error {
 	var why string
 	user := 0

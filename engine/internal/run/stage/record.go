@@ -25,9 +25,11 @@ type Record struct {
 	outputs []output // by stage
 	verdict sdk.Verdict
 	flagged bool
-	texts   bool                 // its candidates are shown, so they need texts
-	follow  func(Step)           // called when a stage is done with the item; nil: no callback
-	ballots map[int][]sdk.Sample // the voters' samples by stage; nil: not kept
+	// citations are the passages that the verdict cites, or that support it.
+	citations []outcome.Citation
+	texts     bool                 // its candidates are shown, so they need texts
+	follow    func(Step)           // called when a stage is done with the item; nil: no callback
+	ballots   map[int][]sdk.Sample // the voters' samples by stage; nil: not kept
 }
 
 // Given is an answer from elsewhere: none of this machine's stages is called.
@@ -204,7 +206,7 @@ func (g *Graph) Result(rec *Record) (out outcome.Result, left bool) {
 	if g.elect >= 0 && out.Failure == nil && out.Answer == "" && out.Reason == "" {
 		out.Reason = "no election was held: its when rule does not hold"
 	}
-	out.Citations, _ = g.citations(rec)
+	out.Citations = rec.citations
 	out.Votes = g.votes(rec)
 	g.bill(rec, &out)
 	if g.found >= 0 {

@@ -268,10 +268,12 @@ func (s *stage) accept(ctx context.Context, rec *Record, samples []sdk.Sample) e
 
 // flag decides whether a person should look at the verdict.
 func (s *stage) flag(ctx context.Context, rec *Record) error {
-	if named, cites := s.graph.citations(rec); !cites {
-		rec.flagged, rec.verdict.Reason = true, cmp.Or(rec.verdict.Reason, uncited(named))
+	var cites bool
+	if rec.citations, cites = s.graph.citations(rec); !cites {
+		rec.flagged, rec.verdict.Reason = true, cmp.Or(rec.verdict.Reason, uncited(rec.citations))
+		return nil
 	}
-	if s.Flag == nil || rec.flagged {
+	if s.Flag == nil {
 		return nil
 	}
 	e := s.env(rec, s.Flag)
