@@ -87,12 +87,13 @@ func (c Config) Check() error {
 // several goroutines.
 type Model struct {
 	*api.Client
-	dialect dialect.Dialect
-	blank   dialect.Request // with what the config says of every request
-	keeper  *profile.Keeper
-	obeyed  atomic.Bool // a structured answer has come
-	turns   sync.Map    // keys that somebody works on: each has a channel that is closed when it is free again
-	jobs    *Jobs       // nil: it is asked by single calls
+	dialect    dialect.Dialect
+	blank      dialect.Request // with what the config says of every request
+	keeper     *profile.Keeper
+	obeyed     atomic.Bool // a structured answer has come
+	recognised sync.Once   // recognise was called
+	turns      sync.Map    // keys that somebody works on: each has a channel that is closed when it is free again
+	jobs       *Jobs       // nil: it is asked by single calls
 }
 
 // New returns the model of a config that Check finds no error in.
@@ -139,8 +140,12 @@ func (m *Model) Request(maxTokens, usual int) dialect.Request {
 
 // Key is the key of the first answer to a request in the response cache. Parts say
 // what is made of the answer before it is cached. What the model turns out to take or refuse does not
-// count: an answer that was paid for stays one.
+// count: an answer that was paid for stays one. A server on this machine counts as the model that it
+// serves.
 func (m *Model) Key(r dialect.Request, parts ...string) sdk.Key {
+	if served := m.keeper.Served().Model; served != "" && served != m.Name() {
+		parts = append(slices.Clip(parts), "served", served)
+	}
 	return r.Key(m.Address(), m.dialect.Path(r), parts...)
 }
 

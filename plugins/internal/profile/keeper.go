@@ -26,6 +26,7 @@ type Keeper struct {
 	probed bool            // whether the probe found anything or not
 	seen   map[string]Seen // by replies so far, of which the profile has what was due
 	known  *Profile        // nil: nothing is known
+	served Served          // that the server has told
 }
 
 // Estimate is about how many tokens the prompt of a request has, which Apply has changed.
@@ -159,7 +160,38 @@ func (k *Keeper) Kept(ctx context.Context) (p Profile, known bool, err error) {
 	if k.known != nil {
 		p = *k.known
 	}
+	p.Served = cmp.Or(k.served, p.Served)
 	return k.config.Given.over(p), k.known != nil, nil
+}
+
+// Serves learns which model the server serves. What was found out about another one does not hold for it.
+func (k *Keeper) Serves(ctx context.Context, now Served) {
+	p, known, err := k.Kept(ctx)
+	if err != nil || now.Model == "" {
+		return
+	}
+	before := p.Served.Model
+	k.mu.Lock()
+	k.served = now
+	if before != "" && before != now.Model {
+		k.known, known = nil, false
+	}
+	k.mu.Unlock()
+	switch {
+	case known:
+		k.keep(ctx, false, func(p Profile) Profile { return p })
+	case before != "" && before != now.Model:
+		k.config.Warn("served", "the server serves another model than before: it is asked anew, and the earlier answers stay those of the other one", "before", before, "now", now.Model)
+	}
+}
+
+// Served is what the server serves, as it said last.
+func (k *Keeper) Served() Served {
+	p, _, err := k.Kept(context.Background())
+	if err != nil {
+		return Served{}
+	}
+	return p.Served
 }
 
 // look asks the Host for the profile, once. The caller holds mu.
@@ -222,6 +254,7 @@ func (k *Keeper) keep(ctx context.Context, anyway bool, change func(Profile) Pro
 		before = *k.known
 	}
 	p := change(before)
+	p.Served = cmp.Or(k.served, before.Served)
 	changed := !reflect.DeepEqual(p, before)
 	if changed || anyway {
 		k.known = &p
@@ -246,8 +279,8 @@ func (k *Keeper) keep(ctx context.Context, anyway bool, change func(Profile) Pro
 func (k *Keeper) join(ctx context.Context, p *Profile) {
 	var kept Profile
 	raw, err := k.config.Host.Profile(context.WithoutCancel(ctx), k.Endpoint(), k.config.Model)
-	if err != nil || json.Unmarshal(raw, &kept) != nil {
-		return // nothing is kept, or look has said what is wrong
+	if err != nil || json.Unmarshal(raw, &kept) != nil || kept.Served.Model != p.Served.Model {
+		return // nothing is kept of this model, or look has said what is wrong
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -267,9 +300,16 @@ func (k *Keeper) Refused(ctx context.Context, sent dialect.Request, err error) {
 	})
 }
 
+// A prompt of more than cutTokens, of which the server reports fewer than one in cutTimes, was cut:
+// estimates of whole prompts are off by less.
+const cutTokens, cutTimes = 1000, 2.5
+
 // Saw learns from a reply.
 func (k *Keeper) Saw(ctx context.Context, sent dialect.Request, reply dialect.Reply) {
 	k.keep(ctx, false, func(p Profile) Profile {
+		if read, about := float64(reply.Usage.InputTokens), p.tokens("", asked(sent)); reply.Usage.Plausible() && read > 0 && about > cutTokens && read*cutTimes < about {
+			k.config.Warn("cut", "the server says that it read far fewer tokens than the prompt has: it may cut prompts, which its context length decides", "read", read, "prompt", math.Round(about), "model", k.config.Model)
+		}
 		after := p.saw(sent, reply)
 		s, ok := k.seen[sent.About]
 		if !ok {

@@ -45,6 +45,8 @@ type probe struct {
 	tested   bool            // one that had all fields
 	formed   bool            // the form of structured answers is found
 	named    bool            // the server said what it refused last
+	plain    uint64          // input tokens of a call without a schema; 0: unknown
+	withForm uint64          // of one with a schema and the same text
 }
 
 // The limits of answers to a probe, in tokens: of a word or two, and of one before which
@@ -121,6 +123,9 @@ func (t Target) Run(ctx context.Context) (Profile, error) {
 	if err != nil && (!p.answered || ctx.Err() != nil) {
 		return p.found, err
 	}
+	if p.plain > 0 && p.withForm > 0 && p.found.Structured == StructureSchema {
+		p.found.SchemaCounted = finding(p.withForm >= p.plain+leastSchema)
+	}
 	if p.found.Thinks == Yes {
 		p.found.Room = max(p.found.Room, LeastRoom, roomier*p.found.Thoughts)
 	}
@@ -180,8 +185,18 @@ func (p *probe) ask(ctx context.Context, r dialect.Request) (dialect.Reply, erro
 	if p.found.Usage != Yes {
 		p.found.Usage = finding(reply.Usage.InputTokens > 0 && reply.Usage.Plausible())
 	}
+	switch {
+	case !reply.Usage.Plausible():
+	case r.Schema == nil:
+		p.plain = reply.Usage.InputTokens
+	case r.Form == dialect.FormSchema:
+		p.withForm = reply.Usage.InputTokens
+	}
 	return reply, nil
 }
+
+// leastSchema is fewer tokens than the probe's schema has, and more than a template may add for it.
+const leastSchema = 12
 
 // sends reports whether the dialect has a field.
 func (p *probe) sends(f field) bool {

@@ -46,7 +46,7 @@ func good() profile.Profile {
 	return profile.Profile{
 		Temperature: profile.Yes, Stop: profile.Yes, N: profile.Yes, Seed: profile.Yes, Logprobs: profile.Yes,
 		Limit: profile.LimitTokens, Structured: profile.StructureSchema, Streaming: profile.No, Thinks: profile.No,
-		Usage: profile.Yes, BytesPerToken: 3.94,
+		Usage: profile.Yes, BytesPerToken: 3.94, SchemaCounted: profile.Yes,
 	}
 }
 
@@ -143,6 +143,9 @@ func TestProbe(t *testing.T) {
 			}
 			want := good()
 			test.want(&want)
+			if want.Structured != profile.StructureSchema || want.BytesPerToken == 0 { // the tokens of calls with a schema and without tell
+				want.SchemaCounted = ""
+			}
 			if got.Probed.IsZero() {
 				t.Error("the date is missing")
 			}
@@ -165,11 +168,11 @@ func TestProbeAnthropic(t *testing.T) {
 	for behaviours, want := range map[string]profile.Profile{
 		"": {
 			Temperature: profile.Yes, N: profile.No, Seed: profile.No, Logprobs: profile.No, Limit: profile.LimitTokens, Structured: profile.StructureSchema,
-			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 3.94,
+			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 3.94, SchemaCounted: profile.Yes,
 		},
 		"refuses-temperature": {
 			Temperature: profile.No, N: profile.No, Seed: profile.No, Logprobs: profile.No, Limit: profile.LimitTokens, Structured: profile.StructureSchema,
-			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 3.94,
+			Streaming: profile.No, Thinks: profile.No, Usage: profile.Yes, BytesPerToken: 3.94, SchemaCounted: profile.Yes,
 		},
 	} {
 		server := modelserver.Serve(t, modelserver.Named(strings.Fields(behaviours)...))
@@ -189,9 +192,9 @@ func TestRefusedWithoutAReason(t *testing.T) {
 	none := good()
 	none.Temperature, none.N, none.Seed, none.Stop, none.Logprobs = profile.No, profile.No, profile.No, profile.No, profile.No
 	plain := none
-	none.Limit, none.Structured = profile.LimitNone, profile.StructureObject // or weaker: that is not known yet
+	none.Limit, none.Structured, none.SchemaCounted = profile.LimitNone, profile.StructureObject, "" // or weaker: that is not known yet
 	limited := none
-	limited.Limit, limited.Structured = profile.LimitTokens, profile.StructureTool
+	limited.Limit, limited.Structured, limited.SchemaCounted = profile.LimitTokens, profile.StructureTool, ""
 	tests := map[string]struct {
 		refused string // with any of these
 		want    profile.Profile
@@ -232,7 +235,7 @@ func TestProbeCompletions(t *testing.T) {
 	to.Completion = true
 	got, err := to.Run(t.Context())
 	want := good()
-	want.Seed, want.Structured, want.BytesPerToken = profile.No, "", 3.99
+	want.Seed, want.Structured, want.BytesPerToken, want.SchemaCounted = profile.No, "", 3.99, ""
 	got.Probed = time.Time{}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil || len(server.Probes()) != 2 {
 		t.Errorf("error %v after %d calls (-want +got):\n%s", err, len(server.Probes()), diff)

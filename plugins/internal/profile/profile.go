@@ -16,6 +16,7 @@ import (
 // Profile is what is known of a model. Its JSON form is stored, and people may edit it.
 type Profile struct {
 	Probed time.Time `json:"probed,omitzero"` // zero: what is known comes from other calls
+	Served Served    `json:"served,omitzero"`
 
 	Temperature Finding   `json:"temperature"`
 	TopP        Finding   `json:"top_p"`
@@ -40,6 +41,12 @@ type Profile struct {
 	SchemaCounted  Finding `json:"schema_counted"`  // the tokens of a JSON schema count as input
 	// Asked has what real requests showed, by their kind.
 	Asked map[string]Seen `json:"asked,omitempty"`
+}
+
+// Served is what a server says of the model that it serves. The zero Served is unknown.
+type Served struct {
+	Model   string `json:"model"`             // its id, and what else tells it from others under the same name
+	Context int    `json:"context,omitempty"` // tokens of a prompt with its answer; 0: unknown
 }
 
 // Apply returns the request as the model takes it. What is unknown stays as it is, and so

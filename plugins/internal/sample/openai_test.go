@@ -514,8 +514,10 @@ func TestATooLongPrompt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				calls++
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					calls++
+				}
 				w.WriteHeader(http.StatusBadRequest)
 				fmt.Fprintf(w, `{"error": {"message": %q}}`, message)
 			}))

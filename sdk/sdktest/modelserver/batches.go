@@ -100,6 +100,13 @@ func (r batchReply) good() bool { return r.status > 0 && r.status < 300 }
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", s.serve)
+	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, r *http.Request) {
+		if s.options.Serves == "" {
+			http.NotFound(w, r)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": []any{map[string]any{"id": s.options.Serves, "object": "model"}}})
+	})
 	for _, route := range []struct {
 		pattern string
 		step    BatchStep

@@ -137,6 +137,7 @@ func holds(word string) func(Ask) bool {
 type Options struct {
 	Latency time.Duration // of every reply
 	Key     string        // that requests must bring; empty: any
+	Serves  string        // the id of the model in its list of models; empty: it has no such list
 	// Answer gives the text of one choice; without one it is the first label
 	// that the request allows, or "answer". Where the request asks for a JSON
 	// object, a text that is none becomes its label.
