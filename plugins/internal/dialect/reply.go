@@ -68,12 +68,23 @@ func parse(text []byte, list string) (reply gjson.Result, elements []gjson.Resul
 // tokensIn reads the probabilities of a chat, or of a text that was continued.
 func tokensIn(logprobs gjson.Result) (tokens []Token) {
 	for _, t := range logprobs.Get("content").Array() {
-		tokens = append(tokens, Token{t.Get("token").Str, t.Get("logprob").Num})
+		token := Token{Text: t.Get("token").Str, Log: t.Get("logprob").Num}
+		for _, other := range t.Get("top_logprobs").Array() {
+			token.Others = append(token.Others, Token{Text: other.Get("token").Str, Log: other.Get("logprob").Num})
+		}
+		tokens = append(tokens, token)
 	}
+	others := logprobs.Get("top_logprobs").Array()
 	logs := logprobs.Get("token_logprobs").Array()
 	for i, t := range logprobs.Get("tokens").Array() {
 		if i < len(logs) && logs[i].Type == gjson.Number {
-			tokens = append(tokens, Token{t.Str, logs[i].Num})
+			token := Token{Text: t.Str, Log: logs[i].Num}
+			if i < len(others) {
+				for text, log := range others[i].Map() {
+					token.Others = append(token.Others, Token{Text: text, Log: log.Num})
+				}
+			}
+			tokens = append(tokens, token)
 		}
 	}
 	return tokens
@@ -155,8 +166,9 @@ const (
 
 // Token is a piece of an answer with the natural logarithm of its probability.
 type Token struct {
-	Text string
-	Log  float64
+	Text   string
+	Log    float64
+	Others []Token // the likeliest in its place, itself among them
 }
 
 // Broken is the error of an answer that the server did not end; nil: it did.
@@ -315,6 +327,10 @@ func (j *joined) add(c gjson.Result) {
 		j.finish = json.RawMessage(finish.Raw)
 	}
 	for _, t := range tokensIn(c.Get("logprobs")) {
-		j.tokens = append(j.tokens, map[string]any{"token": t.Text, "logprob": t.Log})
+		others := []any{}
+		for _, o := range t.Others {
+			others = append(others, map[string]any{"token": o.Text, "logprob": o.Log})
+		}
+		j.tokens = append(j.tokens, map[string]any{"token": t.Text, "logprob": t.Log, "top_logprobs": others})
 	}
 }

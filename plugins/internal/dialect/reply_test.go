@@ -36,8 +36,10 @@ func TestRead(t *testing.T) {
 		{"a call with words", `{"message": {"content": "I call.", "tool_calls": [{"function": {"arguments": "{}"}}, {"function": {"arguments": "[]"}}]}}`, dialect.FormTool, []choice{{Text: `{}`}}},
 		{"words with a call that nobody asked for", `{"message": {"content": "yes", "tool_calls": [{"function": {"arguments": "{}"}}]}}`, "", []choice{{Text: `yes`}}},
 		{"arguments that are no text", `{"message": {"tool_calls": [{"function": {"arguments": {"label": "a"}}}]}}`, "", []choice{{Text: `{"label": "a"}`}}},
-		{"probabilities", `{"message": {"content": "yes"}, "logprobs": {"content": [{"token": "yes", "logprob": -0.5}]}}`, "", []choice{{Text: "yes", Tokens: []dialect.Token{{Text: "yes", Log: -.5}}}}},
-		{"probabilities of a text", `{"text": "yes", "logprobs": {"tokens": ["y", "es", "."], "token_logprobs": [null, -0.5]}}`, "", []choice{{Text: "yes", Tokens: []dialect.Token{{Text: "es", Log: -.5}}}}},
+		{"probabilities", `{"message": {"content": "yes"}, "logprobs": {"content": [{"token": "yes", "logprob": -0.5, "top_logprobs": [{"token": "no", "logprob": -1}]}]}}`, "",
+			[]choice{{Text: "yes", Tokens: []dialect.Token{{Text: "yes", Log: -.5, Others: []dialect.Token{{Text: "no", Log: -1}}}}}}},
+		{"probabilities of a text", `{"text": "yes", "logprobs": {"tokens": ["y", "es", "."], "token_logprobs": [null, -0.5], "top_logprobs": [null, {"o": -2}]}}`, "",
+			[]choice{{Text: "yes", Tokens: []dialect.Token{{Text: "es", Log: -.5, Others: []dialect.Token{{Text: "o", Log: -2}}}}}}},
 		{"two", `{"message": {"content": "a"}}, {"message": {"content": "b"}}`, "", []choice{{Text: "a"}, {Text: "b"}}},
 		{"none", ``, "", nil},
 	}
@@ -100,8 +102,8 @@ func TestJoin(t *testing.T) {
 		{"a call of the tool", chunk(`{"delta": {"tool_calls": [{"index": 0, "function": {"name": "answer", "arguments": ""}}]}}`) + chunk(`{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "{\"a\":"}}]}}`) +
 			chunk(`{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]}}`) + chunk(`{"delta": {"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]}, "finish_reason": "tool_calls"}`) + end,
 			[]choice{{Text: `{"a":1}`, Finish: "stop"}}, sdk.Usage{}, false},
-		{"probabilities", chunk(`{"delta": {"content": "y"}, "logprobs": {"content": [{"token": "y", "logprob": -1}]}}`) + chunk(`{"delta": {"content": "es"}, "logprobs": {"content": [{"token": "es", "logprob": -2}]}}`) + end,
-			[]choice{{Text: "yes", Tokens: []dialect.Token{{Text: "y", Log: -1}, {Text: "es", Log: -2}}}}, sdk.Usage{}, false},
+		{"probabilities", chunk(`{"delta": {"content": "y"}, "logprobs": {"content": [{"token": "y", "logprob": -1, "top_logprobs": [{"token": "n", "logprob": -3}]}]}}`) + chunk(`{"delta": {"content": "es"}, "logprobs": {"content": [{"token": "es", "logprob": -2}]}}`) + end,
+			[]choice{{Text: "yes", Tokens: []dialect.Token{{Text: "y", Log: -1, Others: []dialect.Token{{Text: "n", Log: -3}}}, {Text: "es", Log: -2}}}}, sdk.Usage{}, false},
 		{"whole messages", `data: {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}`, []choice{{Text: "yes", Finish: "stop"}}, sdk.Usage{}, false},
 		{"broken off", begin + chunk(`{"index": 0, "delta": {"content": "y"}}`), nil, sdk.Usage{}, true},
 		{"broken off in an event", begin + stop + `data: {"choices": [{"delta"`, nil, sdk.Usage{}, true},

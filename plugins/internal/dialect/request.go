@@ -56,6 +56,7 @@ type body struct {
 	Seed                *int                                 `json:"seed,omitempty"`
 	Stop                []string                             `json:"stop,omitempty"`
 	Logprobs            any                                  `json:"logprobs,omitempty"` // true for a chat, a number for a text
+	TopLogprobs         int                                  `json:"top_logprobs,omitempty"`
 	ResponseFormat      *openai.ChatCompletionResponseFormat `json:"response_format,omitempty"`
 	Tools               []openai.Tool                        `json:"tools,omitempty"`
 	ToolChoice          *openai.ToolChoice                   `json:"tool_choice,omitempty"`
@@ -90,9 +91,9 @@ func (OpenAI) Body(r Request) (any, error) {
 		b.MaxTokens = r.MaxTokens
 	}
 	if r.Logprobs {
-		b.Logprobs = true
+		b.Logprobs, b.TopLogprobs = true, chatAlternatives
 		if r.Messages == nil {
-			b.Logprobs = 1
+			b.Logprobs, b.TopLogprobs = textAlternatives, 0
 		}
 	}
 	if r.Choice != nil {
@@ -104,6 +105,12 @@ func (OpenAI) Body(r Request) (any, error) {
 	b.structure(r)
 	return merge(b, r.Extra)
 }
+
+// How many alternatives to each token are asked for: the most that OpenAI, vLLM and Ollama give.
+const (
+	chatAlternatives = 20
+	textAlternatives = 5
+)
 
 // answerName is the name of a schema, and of the tool that takes an answer.
 const answerName = "answer"

@@ -30,14 +30,14 @@ func TestBody(t *testing.T) {
 		want string
 	}{
 		{"a chat", dialect.Request{Messages: chat}, `"model":"m",` + messages},
-		{"a text", dialect.Request{Prompt: "p", MaxTokens: 7, Logprobs: true}, `"model":"m","prompt":"p","max_tokens":7,"logprobs":1`},
+		{"a text", dialect.Request{Prompt: "p", MaxTokens: 7, Logprobs: true}, `"model":"m","prompt":"p","max_tokens":7,"logprobs":5`},
 		{"zeros are sent", dialect.Request{Messages: chat, Temperature: number(0), TopP: number(0), Seed: &zero},
 			`"model":"m",` + messages + `,"temperature":0,"top_p":0,"seed":0`},
 		{"numbers are not rounded", dialect.Request{Prompt: "p", Temperature: number(.7), TopP: number(.1)}, `"model":"m","prompt":"p","temperature":0.7,"top_p":0.1`},
 		{"all of a chat", dialect.Request{Messages: question, N: 3, Temperature: number(1.5), MaxTokens: 7, MaxTokensField: dialect.MaxCompletionTokens, Stop: []string{"\n"},
 			Logprobs: true, Choice: []string{"a"}, Effort: "low", PromptCacheKey: "k", Stream: true, Extra: map[string]any{"user": "me", "temperature": json.RawMessage("2")}},
 			`"logprobs":true,"max_completion_tokens":7,"messages":[{"role":"user","content":"q"}],"model":"m","n":3,"prompt_cache_key":"k","reasoning_effort":"low",` +
-				`"stop":["\n"],"stream":true,"stream_options":{"include_usage":true},"structured_outputs":{"choice":["a"]},"temperature":2,"user":"me"`},
+				`"stop":["\n"],"stream":true,"stream_options":{"include_usage":true},"structured_outputs":{"choice":["a"]},"temperature":2,"top_logprobs":20,"user":"me"`},
 		{"marks", dialect.Request{Messages: chat, CacheMarks: true},
 			`"model":"m","messages":[{"role":"system","content":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]},{"role":"user","content":""},{"role":"user","content":"q"}]`},
 		{"a schema", dialect.Request{Messages: question, Schema: schema, Grammar: "root ::= x"},

@@ -104,7 +104,7 @@ var fields = []field{
 	{name: "n", others: []string{"n_cmpl"}, member: "N", value: 2}, // or more, which is for the probe to say; n_cmpl is llama.cpp's
 	{name: "seed", member: "Seed", value: new(1)},
 	{name: "stop", member: "Stop", value: []string{probeStop}},
-	{name: "logprobs", member: "Logprobs", value: true},
+	{name: "logprobs", others: []string{"top_logprobs"}, member: "Logprobs", value: true},
 	{name: "top_p", member: "TopP"},
 	{name: "reasoning_effort", member: "Effort"},
 }

@@ -164,7 +164,7 @@ type openAIConfig struct {
 	MaxTokens   int      `config:"max_tokens" default:"0" min:"-1" doc:"Most tokens of an answer, without what a model thinks before it; 0: 32 for a label, 128 for a set of labels, 512 for JSON, 1024 for a text that cites passages; -1: no limit."`
 	Stop        []string `config:"stop" pattern:"(?s)." doc:"Texts that end an answer; not sent where the answer is JSON or a text that cites passages. Without it a line break ends those of the completions endpoint."`
 	MaxN        int      `config:"max_n" affects_output:"false" default:"128" min:"1" max:"128" doc:"Most choices to ask for in one request."`
-	Logprobs    bool     `config:"logprobs" doc:"Weigh an answer by the probability that the server gives its tokens."`
+	Logprobs    bool     `config:"logprobs" doc:"Vote by the probabilities that the server gives to the tokens of the answer and to others in their places: a distribution over labels, also of one answer. Without them an answer weighs 1."`
 	Structured  string   `config:"structured" default:"auto" one_of:"auto,json_schema,choice,off" doc:"How the answer is held to the labels: json_schema, or as strictly as the server can; vLLM's structured_outputs choice; or not; auto: json_schema where the prompt wants JSON."`
 	Read        string   `config:"read" default:"plain" one_of:"plain,exact" doc:"How an answer is read: plain, as people would where it can mean one label only (markup, quotes, case, Label: x, JSON, fences); exact, only the label letter by letter."`
 	Reasons     bool     `config:"reasons" doc:"Keep the model's reasons in the results: the other texts of the JSON object, such as its reasoning."`

@@ -200,7 +200,8 @@ func (v *openAIVoter) request(ctx context.Context, b *Backend, slots []*slot, n 
 		var values [][]byte
 		keep := func(key sdk.Key, r reply) { keys, values = append(keys, key), append(values, api.Value(r)) }
 		for i, s := range slots[:given] {
-			r := reply{Choice: got.Choices[i], Probability: v.weigh(q, got.Choices[i], sent)}
+			r := reply{Choice: got.Choices[i]}
+			v.weigh(q, &r, sent)
 			if i == 0 {
 				r.Input, r.Cached, r.Output = got.Usage.InputTokens, got.Usage.CachedTokens, got.Usage.OutputTokens
 			}
@@ -217,25 +218,27 @@ func (v *openAIVoter) request(ctx context.Context, b *Backend, slots []*slot, n 
 	return given, asked, err
 }
 
-// weigh is a reply's probability where it was asked for and given; 0: nobody knows.
-func (v *openAIVoter) weigh(q *question, c dialect.Choice, sent dialect.Request) float64 {
+// weigh adds probabilities to a reply where they were asked for and given.
+func (v *openAIVoter) weigh(q *question, r *reply, sent dialect.Request) {
 	if !sent.Logprobs {
-		return 0
+		return
 	}
-	if len(c.Tokens) == 0 {
+	if len(r.Tokens) == 0 {
 		v.WarnOnce("logprobs", "the server gives no logprobs: its answers weigh 1")
-		return 0
+		return
 	}
-	if p := probability(c.Tokens, q.prompt, v.reading); !math.IsNaN(p) {
-		return p
+	if own, others := likely(r.Tokens, q.prompt, v.reading); !math.IsNaN(own) {
+		if r.Probability = own; q.tree == nil { // further levels follow on the way of the answer alone
+			r.Others = others
+		}
 	}
-	return 0
 }
 
 // reply is one choice, as it is cached.
 type reply struct {
 	dialect.Choice
-	Probability float64 `json:"probability,omitempty"` // of the label's tokens; 0: the server did not say
+	Probability float64            `json:"probability,omitempty"` // of the label; 0: the server did not say
+	Others      map[string]float64 `json:"others,omitempty"`      // those of other labels, as far as it said
 	// What the request cost, on its first choice.
 	Input  uint64 `json:"input,omitempty"`
 	Cached uint64 `json:"cached,omitempty"`
@@ -261,6 +264,9 @@ func (v *openAIVoter) read(s *slot) sdk.Sample {
 	if r.Probability > 0 {
 		all[0].Weight = r.Probability
 	}
+	if len(all) == 1 && all[0].Label != "" {
+		all = r.spread(all[0])
+	}
 	if reason := r.unusable(all[0], s.question); reason != all[0].Reason {
 		all = []sdk.Answer{{Weight: all[0].Weight, Reason: reason}}
 	}
@@ -274,6 +280,20 @@ func (v *openAIVoter) read(s *slot) sdk.Sample {
 		sample.Model = cmp.Or(r.Model, s.backend.Name())
 	}
 	return sample
+}
+
+// spread returns an answer and the other labels that the reply may have had, the likeliest first.
+func (r reply) spread(own sdk.Answer) []sdk.Answer {
+	all := []sdk.Answer{own}
+	for label, share := range r.Others {
+		if label != own.Label {
+			all = append(all, sdk.Answer{Label: label, Weight: share})
+		}
+	}
+	slices.SortFunc(all, func(a, b sdk.Answer) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Label, b.Label))
+	})
+	return all
 }
 
 // unusable is why a reply is no answer; "": it is one.
@@ -303,30 +323,6 @@ func (r reply) cutLabel(a sdk.Answer, q *question) bool {
 		return false
 	}
 	return !slices.Contains(p.Labels, a.Label)
-}
-
-// probability multiplies those of the tokens of the label, as it is read. NaN: there is
-// none.
-func probability(tokens []dialect.Token, p sdk.Prompt, o support.AnswerOptions) float64 {
-	var whole strings.Builder
-	for _, t := range tokens {
-		whole.WriteString(t.Text)
-	}
-	from, to := support.AnswerSpan(whole.String(), p, o)
-	if from >= to {
-		return math.NaN()
-	}
-	at, sum := 0, 0.0
-	for _, t := range tokens {
-		if at < to && at+len(t.Text) > from {
-			sum += t.Log
-		}
-		at += len(t.Text)
-	}
-	if !(sum <= 0) { // a server's mistake
-		return math.NaN()
-	}
-	return max(math.Exp(sum), least)
 }
 
 // The limits of OpenAI's strict schemas: values of an enum, and their

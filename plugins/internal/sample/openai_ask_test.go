@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/racflow/racflow/plugins/internal/dialect"
 	"github.com/racflow/racflow/sdk"
@@ -291,8 +292,41 @@ func TestProbability(t *testing.T) {
 		return p
 	}
 	for _, test := range tests {
-		if got := probability(test.tokens, prompt(test.object), support.AnswerOptions{}); math.Abs(got-test.want) > 1e-9 || math.IsNaN(got) != math.IsNaN(test.want) {
-			t.Errorf("probability(%v) = %v, want %v", test.tokens, got, test.want)
+		if got, _ := likely(test.tokens, prompt(test.object), support.AnswerOptions{}); math.Abs(got-test.want) > 1e-9 || math.IsNaN(got) != math.IsNaN(test.want) {
+			t.Errorf("likely(%v) = %v, want %v", test.tokens, got, test.want)
+		}
+	}
+}
+
+// What a model might have written in the place of its answer are votes for other labels.
+func TestLikelyOthers(t *testing.T) {
+	token := func(text string, p float64, others ...any) dialect.Token {
+		all := []dialect.Token{{Text: text, Log: math.Log(p)}}
+		for i := 0; i < len(others); i += 2 {
+			all = append(all, dialect.Token{Text: others[i].(string), Log: math.Log(others[i+1].(float64))})
+		}
+		return dialect.Token{Text: text, Log: math.Log(p), Others: all}
+	}
+	labels := []string{"card lost", "card lost abroad", "car", "pin", "pin \"x\""}
+	for name, test := range map[string]struct {
+		tokens []dialect.Token
+		fields []string
+		own    float64
+		others map[string]float64
+	}{
+		"a line": {
+			[]dialect.Token{token("card", .5, "pin", .2, "car", .1, "stray", .1), token(" lost", .8, " kept", .1)}, nil, .4 + .1/3, map[string]float64{"pin": .1, "pin \"x\"": .1, "car": .1 / 3, "card lost abroad": .1 / 3},
+		},
+		"an object": {
+			[]dialect.Token{token(`{"label": "c`, .5, `{"label": "p`, .4, "{", .1), token("ard lost", .8, `ar"`, .1), token(`"}`, .6, " abroad", .3)}, []string{"label"}, .28,
+			map[string]float64{"pin": .2, "pin \"x\"": .2, "car": .05, "card lost abroad": .12},
+		},
+		"escaped": {[]dialect.Token{token(`{"label": "pin`, 1), token(` \"x`, .5, `"`, .4, ` \`, .06), token(`\""}`, 1)}, []string{"label"}, .56, map[string]float64{"pin": .4}},
+		"dust":    {[]dialect.Token{token("pin", .9, "car", .0009)}, nil, .9, nil},
+	} {
+		own, others := likely(test.tokens, sdk.Prompt{Labels: labels, Fields: test.fields}, support.AnswerOptions{})
+		if diff := cmp.Diff(test.others, others, cmpopts.EquateApprox(0, 1e-9)); math.Abs(own-test.own) > 1e-9 || diff != "" {
+			t.Errorf("%s: %v, want %v; others (-want +got):\n%s", name, own, test.own, diff)
 		}
 	}
 }
@@ -327,7 +361,7 @@ func FuzzProbability(f *testing.F) {
 		for piece := range slices.Chunk([]byte(text), size) {
 			tokens = append(tokens, dialect.Token{Text: string(piece), Log: math.Log(.9)})
 		}
-		if p := probability(tokens, p, support.AnswerOptions{}); !math.IsNaN(p) && (p < least || p > 1) {
+		if p, _ := likely(tokens, p, support.AnswerOptions{}); !math.IsNaN(p) && (p < least || p > 1) {
 			t.Errorf("%q gives %v", text, p)
 		}
 	})
