@@ -60,11 +60,20 @@ pipeline "intent" {
   sample "neighbours" { use = "neighbours" } # the nearest vote for their labels,
   sample "prototype" { use = "prototype" }   # the nearest label centroids for theirs,
   sample "linear" { use = "linear" }         # and a support vector machine for its own
-  prompt "shots" { use = "completion" }      # random examples first, the nearest last
+  prompt "shots" {                           # a chat: the labels of the neighbours, the nearest as answered questions
+    use = "chat"
+    config {
+      shots     = 10
+      reasoning = false
+    }
+  }
   sample "llm" {
     model = model.llm
     when  = "margin < var.margin_below"
-    n     = 6
+    config "openai" { # one answer, and what else it might have been
+      logprobs    = true
+      temperature = 0
+    }
   }
   elect "intent" {
     use    = var.election

@@ -1,8 +1,8 @@
 # Sort texts among many labels with a language model that chooses between few:
 # RAC, retrieval-augmented classification. The labels of a text's neighbours are
 # the only ones allowed, the nearest neighbours are shown as answered questions,
-# and the model answers with a JSON object: its reasoning, then the label. An
-# answer outside those labels is rejected and asked for again; up to two times.
+# and the model answers with a JSON object that has the label. An answer outside
+# those labels is rejected and asked for again; up to two times.
 # methods.md lists what is as in the article that described the method, and what is not.
 #
 #   racflow run -var model=gpt-4o-mini pipelines/rac.hcl
@@ -27,7 +27,7 @@ variable "store" { default = "local" }     # or milvus, at MILVUS_ADDRESS
 variable "neighbours" { default = 30 }     # how many provide the allowed labels
 variable "shots" { default = 5 }           # how many of them are shown as answered questions
 variable "answer" { default = "label" }    # or list: labels, the likeliest first
-variable "reasoning" { default = true }    # the model writes its reasons before the label
+variable "reasoning" { default = false }   # the model writes its reasons before the label
 variable "levels" { default = "" }         # what stands between the levels of a label, such as /
 variable "temperature" { default = 0.3 }   # at 0 an answer that was rejected is likely to come again
 

@@ -30,7 +30,7 @@ func TestRAC(t *testing.T) {
 		}
 		return fmt.Sprintf(`{"reasoning": "the third", "label": %q}`, a.Labels[2])
 	}})
-	results := method(t, server, "rac.hcl", "-var", "embedder=hashing", "--limit", "4")
+	results := method(t, server, "rac.hcl", "-var", "embedder=hashing", "-var", "reasoning=true", "--limit", "4")
 	asked := map[string][]modelserver.Ask{}
 	for _, a := range server.Asks() {
 		item := a.Messages[question].Content
@@ -77,7 +77,7 @@ func TestRACRanked(t *testing.T) {
 		}
 		return fmt.Sprintf(`{"reasoning": "the third", "labels": ["of my own", %q, %q]}`, a.Labels[2], a.Labels[0])
 	}})
-	results := method(t, server, "rac.hcl", "-var", "embedder=hashing", "-var", "answer=list", "-var", "shots=3", "-var", "neighbours=20", "--limit", "4")
+	results := method(t, server, "rac.hcl", "-var", "embedder=hashing", "-var", "answer=list", "-var", "reasoning=true", "-var", "shots=3", "-var", "neighbours=20", "--limit", "4")
 	third := map[string]string{}
 	for _, a := range server.Asks() {
 		if len(a.Messages) != 8 || !slices.Equal(a.Fields, []string{"reasoning", "labels"}) || len(a.Labels) > 20 {

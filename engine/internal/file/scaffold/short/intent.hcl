@@ -16,10 +16,16 @@ pipeline "intent" {
   sample "neighbours" { use = "neighbours" }
   sample "prototype" { use = "prototype" }
   sample "linear" { use = "linear" }
-  prompt "shots" { use = "completion" }
+  prompt "shots" {
+    use = "chat"
+    config {
+      shots     = 10
+      reasoning = false
+    }
+  }
   sample "llm" {
     model = model.llm
-    n     = 6
+    config { logprobs = true }
   }
   elect "intent" {
     accept = "answer in labels"
