@@ -130,6 +130,9 @@ func (e *contextEnricher) enrich(ctx context.Context, passages []sdk.Passage) ([
 		w.document(ctx, &groups, from, to)
 	}
 	_ = groups.Wait() // errors are of single rows
+	for from, to := range api.Documents(passages) {
+		w.dropSame(from, to)
+	}
 	return api.Results(ctx, w.additions, &w.failed)
 }
 
@@ -157,6 +160,20 @@ func (w *contextWork) windows(from, to int) (v view, rows map[int][]int, order [
 		rows[window] = append(rows[window], row)
 	}
 	return v, rows, order
+}
+
+// dropSame drops the note that most passages of a document have.
+func (w *contextWork) dropSame(from, to int) {
+	var rows []int
+	for row := from; row < to; row++ {
+		if w.additions[row].Context != "" {
+			rows = append(rows, row)
+		}
+	}
+	for _, row := range sameNotes(rows, func(row int) string { return w.additions[row].Context }) {
+		w.additions[row].Context = ""
+		w.failed.Add(errSame, row)
+	}
 }
 
 // contextDocument starts the groups of a document's passages in the rows from and up to to: a

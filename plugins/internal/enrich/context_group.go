@@ -29,6 +29,7 @@ type group struct {
 	part   bool
 	shared []sdk.Message
 	prefix sdk.Key // of shared
+	told   string  // all instructions
 }
 
 // begin writes the messages that the group shares.
@@ -44,7 +45,9 @@ func (g *group) begin(v view, window int) error {
 		{Role: sdk.MessageAssistant, Text: acknowledged},
 	}
 	g.prefix = g.Key(dialect.Request{Messages: g.shared})
-	return nil
+	last, err := g.Prompt.Write(contextData{Part: g.part})
+	g.told = system + "\n" + acknowledged + "\n" + last
+	return err
 }
 
 // question returns the question about a passage, and the key of its answer.
@@ -90,8 +93,19 @@ func (g *group) take(row int, cached []byte) bool {
 		return false
 	}
 	text, err := contextOf(r)
-	g.additions[row].Context = text
+	if err == nil {
+		g.note(row, text)
+	}
 	return err == nil
+}
+
+// note keeps the note for a passage. One with a flaw is not asked for again: it would come again.
+func (g *group) note(row int, text string) {
+	if err := flaw(text, g.told, g.passages[row].Text()); err != nil {
+		g.failed.Add(err, row)
+		return
+	}
+	g.additions[row].Context = text
 }
 
 // lead asks about the first passage alone, so that the service has cached what they share for
@@ -141,7 +155,7 @@ func (g *group) ask(ctx context.Context, row int) error {
 		if err != nil {
 			return err
 		}
-		g.additions[row].Context = text
+		g.note(row, text)
 		g.CachePut(ctx, []sdk.Key{key}, [][]byte{api.Value(r)})
 		return nil
 	})

@@ -29,7 +29,8 @@ func TestWindows(t *testing.T) {
 			passages := contextDocument("Guide", lines...)
 			text := passages[0].Document.Text
 			const latency = 3 * time.Millisecond
-			f := openedContext(t, modelserver.Options{Latency: latency}, `, "context_tokens": 1000`)
+			number := func(a modelserver.Ask, _ int) string { return "It is line " + strings.SplitN(chunkOf(a), ".", 2)[0] }
+			f := openedContext(t, modelserver.Options{Latency: latency, Answer: number}, `, "context_tokens": 1000`)
 			if _, err := f.Enrich(t.Context(), passages); err != nil {
 				t.Fatal(err)
 			}

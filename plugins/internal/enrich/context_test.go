@@ -376,7 +376,11 @@ func TestContextGolden(t *testing.T) { apitest.Asking(t, Context(), "2 9810c2fea
 
 // TestContextForecast compares what is said of passages with what the server then counts.
 func TestContextForecast(t *testing.T) {
-	f := openedContext(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return strings.Repeat("It is about that. ", 15) }}, "")
+	var numbers []string // 270 characters with what stands before them
+	for i := range 65 {
+		numbers = append(numbers, fmt.Sprint(1000+i)[1:])
+	}
+	f := openedContext(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "It is about " + strings.Join(numbers, " ") }}, "")
 	if err := f.host.KeepProfile(t.Context(), f.Address(), "tiny", json.RawMessage(`{"thinking": "no"}`)); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,94 @@
+package enrich
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/racflow/racflow/sdk"
+)
+
+// This file finds notes that say nothing of where a passage belongs, which small models write: they repeat
+// what they were told, the passage, or themselves, or write one note for all passages. Indexed, such
+// words would make all passages alike. They are found by runs of words that texts have in common.
+
+const (
+	echoRun  = 7   // words in a row that the instructions have: they say them again
+	echoPart = 3   // words, if there are no others
+	copyRun  = 5   // words in a row that the passage has
+	copied   = 0.8 // of a note's runs: it is a copy
+	loopRun  = 4   // words
+	looped   = 3   // times that a run of them is repeated, which then are a third of the text
+	fewNotes = 4   // passages of a document, of which more than half with the same note are too many
+)
+
+// flaw is why the note for a passage is of no use; nil: nothing is wrong with it. Instructions are all that
+// the model was told beside document and passage.
+func flaw(note, instructions, passage string) error {
+	said := words(note)
+	switch {
+	case shared(said, words(instructions), echoRun) > 0, len(said) >= echoPart && strings.Contains(joined(words(instructions)), joined(said)):
+		return sdk.Invalid(errors.New("the model's note repeats its instructions"))
+	case len(said) > copyRun && shared(said, words(passage), copyRun) >= copied:
+		return sdk.Invalid(errors.New("the model's note copies the passage"))
+	case loops(said):
+		return sdk.Invalid(errors.New("the model's note repeats itself"))
+	}
+	return nil
+}
+
+// errSame is the flaw of a note that many passages of a document have.
+var errSame = sdk.Invalid(errors.New("the model wrote the same note for most passages of the document"))
+
+// sameNotes returns the rows whose note is that of more than half of a document's passages.
+func sameNotes(rows []int, note func(row int) string) []int {
+	by := map[string][]int{}
+	for _, row := range rows {
+		if text := joined(words(note(row))); text != "" {
+			by[text] = append(by[text], row)
+		}
+	}
+	for _, same := range by {
+		if len(rows) >= fewNotes && 2*len(same) > len(rows) {
+			return same
+		}
+	}
+	return nil
+}
+
+// words are those of a text, in lower case, without punctuation.
+func words(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
+}
+
+func joined(words []string) string { return " " + strings.Join(words, " ") + " " }
+
+// runs yields each run of n words.
+func runs(words []string, n int) map[string]int {
+	all := map[string]int{}
+	for i := 0; i+n <= len(words); i++ {
+		all[strings.Join(words[i:i+n], " ")]++
+	}
+	return all
+}
+
+// shared is the share of a text's runs of n words that another text has.
+func shared(text, other []string, n int) float64 {
+	theirs, both, all := runs(other, n), 0, 0
+	for run, times := range runs(text, n) {
+		if all += times; theirs[run] > 0 {
+			both += times
+		}
+	}
+	return float64(both) / float64(max(all, 1))
+}
+
+// loops reports whether a run of words comes again and again.
+func loops(words []string) bool {
+	for _, times := range runs(words, loopRun) {
+		if times > looped && 3*times*loopRun >= len(words) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,75 @@
+package enrich
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/sdktest/modelserver"
+	"github.com/racflow/racflow/sdk/sdktest/must"
+)
+
+func TestFlaw(t *testing.T) {
+	const told = "You write a short note that goes before the passage.\nI have read it. Which passage is the note for?\nWrite only the note, without an introduction."
+	const passage = "A lost card is blocked at once, and a new one comes by mail within a week; the old number cannot be used again."
+	for note, want := range map[string]string{
+		"This part of the card guide says what happens after a card is lost.": "",
+		"Card guide: loss.": "",
+		"The note.":         "", // two words may be anybody's
+		"I have read it. Which passage is the note for?":                                          "instructions",
+		"Sure! I write a short note that goes before the passage: it is about cards.":             "instructions",
+		"Without an introduction.":                                                                "instructions",
+		"A lost card is blocked at once, and a new one comes by mail within a week.":              "copies",
+		"From the card guide, on loss: a lost card is blocked at once. It names no fee.":          "",
+		"It is about cards and fees. " + strings.Repeat("It is about cards and fees. ", 4):        "itself",
+		"Of the guide's four parts on cards this is the third, on loss. It follows that on PINs.": "",
+	} {
+		err := flaw(note, told, passage)
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", note, err, want)
+		}
+	}
+}
+
+// A note of no use is not indexed; its passage is reported, and is not asked about again.
+func TestUselessNotes(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer func(n int) string
+		failed int
+		why    string
+	}{
+		"echoes": {func(n int) string {
+			return []string{acknowledged, fmt.Sprintf("On number %d of the guide.", n)}[min(n, 1)]
+		}, 1, "instructions"},
+		"one for all":   {func(int) string { return "This is from the guide to cards." }, 5, "same note"},
+		"one for three": {func(n int) string { return []string{"On cards, in the guide.", fmt.Sprintf("On line %d.", n)}[n/3] }, 3, "same note"},
+		"one for two": {func(n int) string {
+			return []string{"On cards, in the guide.", fmt.Sprintf("On line %d.", n)}[min(n/2, 1)]
+		}, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := openedContext(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
+				var n int
+				_, _ = fmt.Sscanf(chunkOf(a), "Text %d", &n)
+				return test.answer(n)
+			}}, "")
+			passages := contextDocument("Cards", "Text 0 of it", "Text 1 of it", "Text 2 of it", "Text 3 of it", "Text 4 of it")
+			for range 2 {
+				got, err := f.Enrich(t.Context(), passages)
+				rows, _ := err.(sdk.RowErrors)
+				without := 0
+				for i, a := range got {
+					if a.Context == "" {
+						without++
+						if rows[i] == nil || !strings.Contains(rows[i].Error(), test.why) {
+							t.Errorf("row %d: error %v", i, rows[i])
+						}
+					}
+				}
+				must.Equal(t, "passages without a note, errors, calls", []int{test.failed, test.failed, 5}, []int{without, len(rows), f.server.Calls()})
+				f.reopen(t, "")
+			}
+		})
+	}
+}
