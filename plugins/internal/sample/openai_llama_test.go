@@ -72,7 +72,7 @@ func TestRealServer(t *testing.T) {
 			}
 			// A fourth is asked for alone: the server has the prompt in its cache.
 			four := sample(4)
-			if u := four[3].Usage; u.CachedTokens == 0 || u.CachedTokens > u.InputTokens || u.InputTokens < 500 {
+			if u := four[3].Usage; u.CachedTokens == 0 || u.CachedTokens > u.InputTokens || u.InputTokens < 200 {
 				t.Errorf("the second request: %+v", u)
 			}
 			if got := len(host.Calls()); got != 2 {
@@ -101,7 +101,7 @@ func TestRealServer(t *testing.T) {
 		_, err = voter.Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
 		must.Do(t, err)
 		calls, spent = len(host.Calls())-calls, host.Spent(t).InputTokens-spent
-		if off := float64(said.Likely.InputTokens)/float64(spent) - 1; calls != 2 || said.Requests != 2 || math.Abs(off) > .05 {
+		if off := float64(said.Likely.InputTokens)/float64(spent) - 1; calls != 2 || said.Requests != 2 || math.Abs(off) > .3 { // a text that repeats itself has longer tokens than the probe's
 			t.Errorf("%d requests with %d tokens in, forecast %+v", calls, spent, said)
 		}
 	})
