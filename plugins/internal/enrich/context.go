@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -105,6 +106,8 @@ type contextEnricher struct {
 	fewshot.Pair
 	config contextConfig
 	room   chan struct{} // for each request that is being written or under way
+
+	notes, useless atomic.Int32 // that the model wrote, and those with a flaw
 }
 
 const (

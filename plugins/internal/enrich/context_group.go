@@ -101,12 +101,20 @@ func (g *group) take(row int, cached []byte) bool {
 
 // note keeps the note for a passage. One with a flaw is not asked for again: it would come again.
 func (g *group) note(row int, text string) {
-	if err := flaw(text, g.told, g.passages[row].Text()); err != nil {
-		g.failed.Add(err, row)
+	err := flaw(text, g.told, g.passages[row].Text())
+	notes := g.notes.Add(1)
+	if err == nil {
+		g.additions[row].Context = text
 		return
 	}
-	g.additions[row].Context = text
+	g.failed.Add(err, row)
+	if useless := g.useless.Add(1); notes >= enoughNotes && 2*useless > notes {
+		g.WarnOnce("useless", "most notes of this model are of no use, and are left out: a larger model is needed, or enrich with use = \"path\"", "notes", notes, "useless", useless, "why", err)
+	}
 }
+
+// enoughNotes are enough to say that a model cannot write them.
+const enoughNotes = 8
 
 // lead asks about the first passage alone, so that the service has cached what they share for
 // the others, which it leaves in g.rows. Its error is theirs. Nobody leads where answers come later.

@@ -2,13 +2,39 @@ package enrich
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
+	"github.com/racflow/racflow/plugins/internal/chatmodel"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
+
+// A model that cannot write notes is named before a build is through.
+func TestUselessModel(t *testing.T) {
+	for share, warns := range map[int]bool{2: false, 9: true} {
+		var log strings.Builder
+		f := openedContext(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
+			var n int
+			_, _ = fmt.Sscanf(chunkOf(a), "Text %d", &n)
+			if n%10 < share {
+				return acknowledged
+			}
+			return fmt.Sprintf("On line %d.", n)
+		}}, "")
+		f.Model = chatmodel.New(f.config.Config, sdk.Setup{Host: f.host, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		var lines []string
+		for i := range 20 {
+			lines = append(lines, fmt.Sprintf("Text %d of it", i))
+		}
+		_, _ = f.Enrich(t.Context(), contextDocument("Cards", lines...))
+		if got := strings.Count(log.String(), "of no use"); (got == 1) != warns {
+			t.Errorf("%d of 10 echoes: warned %d times: %s", share, got, &log)
+		}
+	}
+}
 
 func TestFlaw(t *testing.T) {
 	const told = "You write a short note that goes before the passage.\nI have read it. Which passage is the note for?\nWrite only the note, without an introduction."
