@@ -325,6 +325,9 @@ func (d *display) ended(o *workspace.Outcome) {
 	for _, dropped := range o.Evaluation.Dropped {
 		d.print("warning: %s", dropped)
 	}
+	for _, stranger := range o.Evaluation.Strangers {
+		d.print("warning: %s", stranger)
+	}
 	d.progress.Clear()
 }
 

@@ -21,13 +21,17 @@ import (
 )
 
 // This file decides whether a run calibrates its election. If the file does not say, it does where
-// the calls are at most a tenth of those about the items or, if they are free, no more than those,
+// the calls are at most a tenth of those about the items or, if they are free, the items are ten or as many as the calls,
 // and take at most a tenth of every limit. Calls that the file asks for are made unless they alone
 // would exceed a limit.
 
 // few is the least ratio of the items of a run, or of a limit, to what calibrating takes, if the
 // file does not ask for that.
 const few = 10
+
+// handful is how many items are enough where the calls are free: fewer are answered in less than a fifth of the time that calibrating
+// takes. What is learnt serves later runs, too.
+const handful = 10
 
 // calibrate lets the election of a new run learn from answers of the voters that call services, if
 // that is wanted and has not been done before. Otherwise Events.Advice gets what their votes rest
@@ -97,7 +101,7 @@ func (p *Pipeline) calibrates(c *stage.Calibration, input bool) (bool, error) {
 	case !input || !p.rereadable():
 		return false, nil
 	case !slices.ContainsFunc(c.Voters, func(s *pipeline.Stage) bool { return !free(s) }):
-		return p.reaches(int64(c.Rows)) // it takes no longer than the items
+		return p.reaches(int64(min(c.Rows, handful)))
 	}
 	return p.reaches(int64(few * c.Rows))
 }

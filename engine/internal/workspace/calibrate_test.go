@@ -163,7 +163,8 @@ func TestCalibrates(t *testing.T) {
 		want               int
 	}{
 		"free":                               {nothing, witness, "", 40, nil, 40},
-		"free, few items":                    {nothing, witness, "", 39, nil, 0},
+		"free, few items":                    {nothing, witness, "", 10, nil, 40},
+		"free, fewer":                        {nothing, witness, "", 9, nil, 0},
 		"free, for one question":             {nothing, witness, "", 0, nil, 0},
 		"few items":                          {costs, witness, "", 399, nil, 0},
 		"many items":                         {costs, witness, "", 400, nil, 40},
@@ -208,6 +209,19 @@ func TestCalibrates(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestStrangers: the report of a run names a model that agrees with the other voters no more than chance, and nobody else.
+func TestStrangers(t *testing.T) {
+	for text, want := range map[string]string{
+		"text\n" + strings.Repeat("red apple\nblue car\n", 10): "[sample.llm: says what the other voters say on 10 of 20 items (50 %), and would by chance on 50 %: look at its answers, or leave it out]",
+		"text\n" + strings.Repeat("red apple\n", 20):           "[]",
+	} {
+		c := calibrate(t, costs, witness, "")
+		c.o.Input = beside(t, c.path, "items.tsv", text)
+		out, _ := c.work()
+		must.Equal(t, "strangers", want, fmt.Sprint(out.Evaluation.Strangers))
 	}
 }
 

@@ -438,6 +438,11 @@ func (w *work) report() {
 	for _, s := range w.chosen.Stages {
 		if s.Block == "sample" && s.Info.Network {
 			askedOver(&out.Evaluation, totals, s.Name)
+			for _, a := range totals.Strangers() {
+				if a.Voter == s.Name {
+					out.Evaluation.Strangers = append(out.Evaluation.Strangers, eval.Stranger{Voter: a.Voter, Items: a.Items, Same: a.Same, Chance: a.Chance()})
+				}
+			}
 		}
 	}
 	for _, id := range w.run.Graph().Identities() {

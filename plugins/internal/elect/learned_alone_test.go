@@ -91,12 +91,14 @@ func TestRaiseIsAnArgument(t *testing.T) {
 	}
 }
 
-// TestRaiseCost: with more to lose, labels without examples are elected more often, and others lose what they may.
+// TestRaiseCost: with more to lose, labels without examples are elected more often, and others lose what they may. Wrong answers
+// with them are flagged by their confidence: half of the raise is no evidence.
 func TestRaiseCost(t *testing.T) {
 	labels, learnt, _ := withoutExamples(1, 1000)
 	_, items, own := withoutExamples(2, 4000)
 	alone := labels[len(labels)-1]
 	var own0, others0 float64
+	wrong, spared := 0, 0
 	for _, config := range []string{`{}`, `{"raise_cost": 0.02}`} {
 		setup := sdk.Setup{StateDir: t.TempDir()}
 		e := must.Get(elect.Learned().Open(t.Context(), setup, []byte(config)))(t)
@@ -110,6 +112,10 @@ func TestRaiseCost(t *testing.T) {
 			for i, v := range must.Get(e.(sdk.Elector).Elect(t.Context(), b))(t) {
 				if v.Answer == rows[i].Label {
 					right += 1 / float64(len(rows))
+				} else if v.Answer == alone {
+					if wrong++; v.Confidence >= .5 {
+						spared++
+					}
 				}
 			}
 			return right
@@ -118,7 +124,10 @@ func TestRaiseCost(t *testing.T) {
 		if own0 > 0 && (of < own0+.03 || others < others0-.03) {
 			t.Errorf("%.3f and %.3f are right, with nothing to lose %.3f and %.3f", of, others, own0, others0)
 		}
-		t.Logf("%s: %.3f of the label, %.4f of others", config, of, others)
+		t.Logf("%s: %.3f of the label, %.4f of others; %d of %d wrong answers with it are sure", config, of, others, spared, wrong)
+		if spared > wrong/20 {
+			t.Error("they are not flagged")
+		}
 		own0, others0 = of, others
 	}
 }

@@ -178,8 +178,9 @@ func (p *problem) alone(voter int) float64 {
 }
 
 const (
-	ridge      = 0.5 // of the squared distance from the prior
-	steps      = 50  // of Newton's method at most; it takes about ten
+	tight      = 0.5   // penalty of the squared distance from the prior, of voters that give distributions
+	loose      = 0.125 // of others, which differ more
+	steps      = 50    // of Newton's method at most; it takes about ten
 	shortest   = 1e-6
 	flat       = 1e-6 // the expected decrease with which a step is the last one
 	sufficient = 1e-4 // share of the expected decrease that a step has to bring (Armijo)
@@ -233,7 +234,9 @@ func newProblem(rows []row, labels, voters int) *problem {
 		kinds[kind]++
 	}
 	for i, kind := range p.shares {
-		p.prior[i] = prior(kinds[kind])
+		if p.prior[i] = prior(kinds[kind]); !kind {
+			p.prior[i] = unmeasured(kinds[kind], labels) // models, mostly, which are asked about few of the rows
+		}
 	}
 	return p
 }
@@ -247,6 +250,10 @@ func (p *problem) loss(weights []float64, keep func(int) bool) float64 {
 	}
 	for i, w := range weights {
 		off := w - p.prior[i]
+		ridge := loose
+		if p.shares[i] {
+			ridge = tight
+		}
 		value += ridge / 2 * off * off
 		p.gradient[i], p.hessian[i][i] = ridge*off, ridge
 	}

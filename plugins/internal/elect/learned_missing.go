@@ -222,7 +222,7 @@ func (p *problem) decide(i int, weights []float64) point {
 		return point{odds: math.Inf(-1)}
 	}
 	r.votes.softmax(p.scores, p.labels)
-	return point{logOdds(p.scores[best]), best == r.truth}
+	return point{logOdds(unraised(p.scores[best], slices.Contains(r.alone, int32(best)), p.raise)), best == r.truth}
 }
 
 // known names weights.

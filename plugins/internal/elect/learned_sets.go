@@ -81,8 +81,15 @@ func (s *sets) asked(r *reader) (voters []string, weights []float64) {
 			others = append(others, name)
 		}
 	}
+	each, sum := prior(len(others)), 0.0
+	for _, w := range weights {
+		sum += w
+	}
+	if len(weights) > 0 {
+		each = min(each, sum/float64(len(weights))) // no more than a voter whose worth is known
+	}
 	for _, name := range others {
-		voters, weights = append(slices.Clip(voters), name), append(slices.Clip(weights), prior(len(others)))
+		voters, weights = append(slices.Clip(voters), name), append(slices.Clip(weights), each)
 	}
 	return voters, weights
 }

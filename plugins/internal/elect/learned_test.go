@@ -42,6 +42,9 @@ func learnedSample(voter string, answers ...any) sdk.Sample {
 // odds are what a share of a distribution adds, times the weight.
 func odds(share float64) float64 { return math.Log(1+1000*share) / math.Log(1001) }
 
+// squared is a probability of twice the log-odds.
+func squared(p float64) float64 { return p * p / (p*p + (1-p)*(1-p)) }
+
 // among is the probability of the first of some scores, with so many labels that have none.
 func among(others int, scores ...float64) float64 {
 	sum := float64(others)
@@ -83,8 +86,13 @@ func TestLearnedElect(t *testing.T) {
 			want:    "b", confidence: among(3, 3, 2), agreement: 1. / 3,
 		},
 		{
-			name: "a voter without a weight has 3.5", config: `{"weights": {"other": 3}}`, samples: []sdk.Sample{learnedSample("llm", "a", 1.)},
-			want: "a", confidence: among(4, 3.5), agreement: 1,
+			name: "a voter without a weight has log(labels)", config: `{"weights": {"other": 3}}`, samples: []sdk.Sample{learnedSample("llm", "a", 1.)},
+			want: "a", confidence: among(4, math.Log(5)), agreement: 1,
+		},
+		{
+			name: "two have less each, in units of calibrated log-odds", config: `{"weights": {"other": 1}, "calibration": {"slope": 2}}`,
+			samples: []sdk.Sample{learnedSample("llm", "a", 1.), learnedSample("more", "a", 1.), learnedSample("other", "b", 1.)},
+			want:    "a", confidence: squared(among(3, math.Log(5)/2*math.Sqrt2, 1)), agreement: 2. / 3,
 		},
 		{
 			name: "before it has learnt, three have less each", samples: []sdk.Sample{learnedSample("x", "b", 1.), learnedSample("y", "a", 1.), learnedSample("z", "a", 1.)},
@@ -240,8 +248,8 @@ func TestState(t *testing.T) {
   "rows": 2,
   "labels": 2,
   "weights": {
-    "bad": 2.2024,
-    "llm": 3.6839
+    "bad": 0,
+    "llm": 2.1538
   },
   "calibration": {
     "slope": 1,
@@ -256,9 +264,9 @@ func TestState(t *testing.T) {
 	if got := string(learn(t, rows)); got != want {
 		t.Errorf("state %s", got)
 	}
-	// The slope of the penalty is that of the likelihood: 0.1 (w - 0.5) = 2 / (1 + exp(w)).
-	before := 3.5 / math.Pow(2, .25)
-	if a, b := 3.6839, 2.2024; math.Abs(.5*(a-before)-2/(1+math.Exp(a-b))) > 1e-4 || math.Abs(a+b-2*before) > 1e-4 {
+	// The slope of the penalty is that of the likelihood, and bad is no better than nothing.
+	before := math.Log(2) / math.Sqrt2
+	if w := 2.1538; math.Abs(.125*(w-before)-2/(1+math.Exp(w))) > 1e-4 || .125*before > 2/(1+math.Exp(-w)) {
 		t.Error("the weight is not the best one")
 	}
 }
@@ -272,7 +280,11 @@ func TestLittleToLearn(t *testing.T) {
 		"one label": {{ID: "1", Label: "a", Samples: []sdk.Sample{learnedSample("llm", "a", 1.)}}},
 	} {
 		v := learnedElect(t, fitted(t, rows), []string{"a", "b"}, []sdk.TrainingRow{{Samples: []sdk.Sample{learnedSample("llm", "a", 1.)}}})[0]
-		if v.Answer != "a" || math.Abs(v.Confidence-among(1, 3.5)) > 1e-9 {
+		want := among(1, 3.5)
+		if strings.HasPrefix(name, "one label") {
+			want = among(1, math.Log(2)) // the weight before anything is known
+		}
+		if v.Answer != "a" || math.Abs(v.Confidence-want) > 1e-4 {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
@@ -430,13 +442,13 @@ func TestLearnedConformance(t *testing.T) {
 }
 
 func TestLearnedGolden(t *testing.T) {
-	apitest.CheckReply(t, elect.Learned(), `{"weights": {"llm": 3}}`, "5 fd10863a75f587a8")
+	apitest.CheckReply(t, elect.Learned(), `{"weights": {"llm": 3}}`, "6 fee8df7c416e1acc")
 }
 
 // The weights that are learnt are part of what the election gives, too.
 func TestGoldenFit(t *testing.T) {
 	labels, rows := generate(1, 300)
-	apitest.Compare(t, elect.Learned(), learnedElect(t, fitted(t, rows[:280]), labels, rows[280:]), "5 92c992632b6a3725")
+	apitest.Compare(t, elect.Learned(), learnedElect(t, fitted(t, rows[:280]), labels, rows[280:]), "6 511630cbc77a1daa")
 }
 
 const recorded = "../../../../shared/data/votes/"

@@ -126,7 +126,7 @@ var format = []Block{
 		perItem(uses(sdk.KindElect, true, "Counts the votes and decides.").with(
 			ruleArgument("accept", rule.Accept, "Which answers count."),
 			ruleArgument("flag", rule.Flag, "Which verdicts a person should look at."),
-			intArgument("calibrate", "", 0, "How many held-out examples of the knowledge voters that call services are asked about before the first item, at most 1000, so that an election that learns knows what their votes are worth. It is paid for once. 0: never. Without it 40, where that is at most a tenth of the items or, if calls are free, no more than the items."),
+			intArgument("calibrate", "", 0, "How many held-out examples of the knowledge voters that call services are asked about before the first item, at most 1000, so that an election that learns knows what their votes are worth. It is paid for once. 0: never. Without it 40, where that is at most a tenth of the items or, if calls are free, where there are 10 items."),
 		)),
 		{Type: "expect", Labelled: true, Doc: "What is expected of the pipeline. racflow test measures it and says whether it holds; a run does not ask.", Arguments: []Argument{
 			textArgument("description", "", "Why it is expected, for people."),

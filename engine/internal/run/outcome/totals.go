@@ -32,6 +32,8 @@ type Totals struct {
 
 	reasons map[string]int // indexes in Reasons
 	voters  []*Dropped
+
+	agreements []*Agreement
 }
 
 // Dropped counts the refused answers of a voter.
@@ -155,6 +157,7 @@ func (t *Totals) Add(r Result) {
 		t.Provisional++
 	}
 	t.countDropped(r)
+	t.countAgreement(r.Votes)
 	switch {
 	case r.Failure != nil:
 		if t.Failed++; r.Usage != (sdk.Usage{}) {
