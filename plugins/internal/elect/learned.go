@@ -85,7 +85,7 @@ import (
 
 type learnedConfig struct {
 	Weights     map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ neighbours = 3.1, llm = 1.4 }" doc:"The log-odds that each voter's full vote adds to a label, by the name of its sample block; at most 2 if not given, and less where several are not. Empty: they are learnt from the voters' answers on rows of the knowledge."`
-	Calibration map[string]float64 `config:"calibration" min:"-100" max:"100" example:"{ slope = 0.9, offset = -0.1 }" doc:"What makes a confidence of the answer's probability: its log-odds times slope, plus offset; and where voters are missing, slope without llm, offset without llm and weight of linear without llm and knn. Empty: the confidence is the probability. It is learnt with the weights, and given with them."`
+	Calibration map[string]float64 `config:"calibration" min:"-100" max:"100" example:"{ slope = 0.9, offset = -0.1 }" doc:"What makes a confidence of the answer's probability: its log-odds times slope, plus offset; and where voters are missing, slope without llm, offset without llm and weight of linear without llm and knn; most of LABEL bounds the confidence in it. Empty: the confidence is the probability. It is learnt with the weights, and given with them."`
 	AnswerAt    float64            `config:"answer_at" default:"0" min:"0" below:"1" doc:"Where labels have levels: the confidence that a node needs to be the answer; the deepest that has it is, and where none has, the likeliest of the first level. 0: the answer is the likeliest label."`
 	Precision   float64            `config:"precision" default:"0" min:"0" below:"1" doc:"Where labels are sets: how often a label of an answer is to be right, on the rows that are learnt from. 0: the labels are answered whose choice has the best F1."`
 	RaiseCost   float64            `config:"raise_cost" default:"0.0008" min:"0" max:"0.2" doc:"Where labels are described and have no example: the share of the right answers with other labels, on the rows that are learnt from, that may go to them instead. More finds more of their texts."`
@@ -183,10 +183,10 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	}
 	verdict := r.elect(samples, m, labels, *e.alone.Load())
 	m.Stranger.judge(&verdict, samples)
-	switch {
-	case e.form.Levels != "":
+	if e.form.Levels != "" {
 		m.climb(&verdict, r, e.form, e.at)
-	case e.shown > 0:
+	}
+	if m.bounded(&verdict, r); e.form.Levels == "" && e.shown > 0 {
 		verdict.Labels = r.likeliest(verdict, labels, e.shown)
 	}
 	return verdict
@@ -351,6 +351,7 @@ type model struct {
 	Levels  []calibration      `json:"levels,omitempty"`  // of nodes of a tree, from the top down
 	Sets    *sets              `json:"sets,omitempty"`    // where labels are sets, in place of all that
 	Raise   float64            `json:"raise,omitempty"`   // of the scores of labels without examples
+	Most    map[string]float64 `json:"most,omitempty"`    // of the confidence in labels with one example
 
 	Stranger *stranger `json:"unknown,omitempty"` // nil: nothing shows which texts are unknown
 

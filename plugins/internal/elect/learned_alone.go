@@ -15,6 +15,8 @@ import (
 //
 // The raise is as high as the other labels can bear: with it the labels without examples take at most the share raise_cost
 // of the rows that the election answers right. So it needs no row of the labels that it is about.
+//
+// Labels with one example are almost as little known: their confidence has a bound.
 
 const (
 	usualRaise  = 3   // the most that few rows allow
@@ -57,6 +59,43 @@ func unraised(probability float64, alone bool, by float64) float64 {
 		return probability
 	}
 	return sigmoid(logOdds(probability) - by/2)
+}
+
+const (
+	mostOfOne  = 0.79 // the confidence in a label of one example: that one says nothing of others like it
+	heldOutAll = 1000 // rows of a knowledge from which on not all of them are learnt from
+)
+
+// ofOne bounds labels of which the knowledge has one row. Voters never found that row without having seen it.
+func (l *lesson) ofOne() map[string]float64 {
+	times, most := map[string]int{}, map[string]float64{}
+	for _, r := range l.rows {
+		if r.heldOut {
+			times[r.label]++
+		}
+	}
+	for label, n := range times {
+		if n == 1 && len(l.rows) < heldOutAll {
+			most[label] = mostOfOne
+		}
+	}
+	return most
+}
+
+// bounded bounds the confidence in a label of one example, unless a voter with a weight votes for it that gives single answers:
+// others know nothing but the example.
+func (m *model) bounded(v *sdk.Verdict, r *reader) {
+	most, ok := m.Most[v.Answer]
+	if !ok || v.Confidence <= most {
+		return
+	}
+	label := slices.Index(r.labels, v.Answer)
+	for i, c := range r.cast {
+		if !c.distribution && m.Weights[r.voters[i]] > 0 && label < len(c.shares) && c.shares[label] > .5 {
+			return
+		}
+	}
+	v.Confidence = most
 }
 
 // bearable returns the raise that the rows bear; 0: nobody votes for a label without examples.

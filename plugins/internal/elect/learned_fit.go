@@ -112,7 +112,7 @@ func (l *lesson) add(t *sdk.TrainingRow) {
 			names = append(names, strings.Clone(label))
 		}
 	}
-	l.rows = append(l.rows, row{names: names, id: strings.Clone(t.ID), label: strings.Clone(t.Label), votes: v, truth: truth, alone: alone, distances: distances(t.Samples)})
+	l.rows = append(l.rows, row{names: names, id: strings.Clone(t.ID), label: strings.Clone(t.Label), heldOut: t.HeldOut, votes: v, truth: truth, alone: alone, distances: distances(t.Samples)})
 }
 
 // learn fits a model. Rows and voters are sorted before, so that their order makes no
@@ -138,7 +138,7 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 	}
 	p := newProblem(l.rows, len(l.labels), len(voters))
 	p.form, p.raiseCost = l.form, l.raiseCost
-	m := &model{Rows: len(l.rows), Labels: len(l.labels), Alone: map[string]float64{}}
+	m := &model{Rows: len(l.rows), Labels: len(l.labels), Alone: map[string]float64{}, Most: l.ofOne()}
 	for i, name := range voters {
 		m.Alone[name] = rounded(p.alone(i))
 	}
@@ -190,6 +190,7 @@ const (
 // row is what is learnt from a labelled row.
 type row struct {
 	id, label string
+	heldOut   bool               // the row is one of the knowledge
 	votes     votes              // by label
 	truth     int                // its label, among those of the votes; -1: nobody voted for it
 	alone     []int32            // labels of the votes that have no example

@@ -54,7 +54,7 @@ type present struct {
 
 // The argument calibration has names such as "slope", "offset without llm" and "weight of linear
 // without llm and knn".
-const weightOf, without, and, raiseName = "weight of ", " without ", " and ", "raise"
+const weightOf, without, and, raiseName, mostName = "weight of ", " without ", " and ", "raise", "most of "
 
 // argument returns all but the weights of the whole as the argument calibration.
 func (m *model) argument() map[string]float64 {
@@ -65,6 +65,9 @@ func (m *model) argument() map[string]float64 {
 	}
 	if m.Raise > 0 {
 		all[raiseName] = m.Raise
+	}
+	for label, most := range m.Most {
+		all[mostName+label] = most
 	}
 	for missing, p := range m.Without {
 		all["slope"+without+missing], all["offset"+without+missing] = p.Calibration.Slope, p.Calibration.Offset
@@ -79,6 +82,13 @@ func (m *model) argument() map[string]float64 {
 func (m *model) calibrate(given map[string]float64) error {
 	m.Calibration, m.Without = uncalibrated, map[string]present{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if label, ok := strings.CutPrefix(name, mostName); ok {
+			if m.Most == nil {
+				m.Most = map[string]float64{}
+			}
+			m.Most[label] = given[name]
+			continue
+		}
 		what, missing, some := strings.Cut(name, without)
 		p, known := m.Without[missing]
 		switch {
