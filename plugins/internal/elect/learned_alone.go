@@ -66,16 +66,18 @@ const (
 	heldOutAll = 1000 // rows of a knowledge from which on not all of them are learnt from
 )
 
-// ofOne bounds labels of which the knowledge has one row. Voters never found that row without having seen it.
+// ofOne bounds labels of which the knowledge has one row, or one that contradicts no other. Voters never found that row without
+// having seen it.
 func (l *lesson) ofOne() map[string]float64 {
+	if len(l.rows) >= heldOutAll || slices.ContainsFunc(l.rows, func(r row) bool { return !r.heldOut }) {
+		return nil
+	}
 	times, most := map[string]int{}, map[string]float64{}
 	for _, r := range l.rows {
-		if r.heldOut {
-			times[r.label]++
-		}
+		times[r.label]++
 	}
-	for label, n := range times {
-		if n == 1 && len(l.rows) < heldOutAll {
+	for label := range l.labels {
+		if times[label] <= 1 {
 			most[label] = mostOfOne
 		}
 	}
