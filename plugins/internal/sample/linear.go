@@ -175,10 +175,7 @@ func (v *vocabulary) weigh(all []feature) []feature {
 		}
 	}
 	if len(weighed) > strongest {
-		slices.SortFunc(weighed, func(a, b feature) int {
-			return cmp.Or(cmp.Compare(math.Abs(float64(b.Factor)), math.Abs(float64(a.Factor))), cmp.Compare(a.Row, b.Row))
-		})
-		weighed = slices.Clone(weighed[:strongest])
+		weighed = keepStrongest(weighed)
 	}
 	for _, f := range weighed {
 		sum += float64(f.Factor) * float64(f.Factor)
@@ -187,6 +184,28 @@ func (v *vocabulary) weigh(all []feature) []feature {
 		weighed[i].Factor = float32(float64(weighed[i].Factor) * textNorm / math.Sqrt(sum))
 	}
 	return weighed
+}
+
+// keepStrongest returns the strongest features in the order in which they come; of those that are as strong, the first.
+func keepStrongest(all []feature) []feature {
+	size := func(f feature) float32 { return max(f.Factor, -f.Factor) }
+	sizes := make([]float32, len(all))
+	for i, f := range all {
+		sizes[i] = size(f)
+	}
+	slices.Sort(sizes)
+	least := sizes[len(sizes)-strongest]
+	above, _ := slices.BinarySearch(sizes, math.Nextafter32(least, math.MaxFloat32))
+	ties := strongest - (len(sizes) - above)
+	kept := make([]feature, 0, strongest)
+	for _, f := range all {
+		if x := size(f); x > least || x == least && ties > 0 {
+			if kept = append(kept, f); x == least {
+				ties--
+			}
+		}
+	}
+	return kept
 }
 
 // newVocabulary numbers the buckets that are used, as inputs from first on.

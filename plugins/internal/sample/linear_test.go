@@ -435,6 +435,30 @@ func TestLongText(t *testing.T) {
 	}
 }
 
+// TestStrongestFeatures: of more features than are kept, those with the greatest numbers are, whatever their sign, in their order;
+// of those that tie, the first.
+func TestStrongestFeatures(t *testing.T) {
+	var all, want []feature
+	for i := range 2*strongest + 1 {
+		f := feature{Row: int32(i), Factor: 1}
+		switch {
+		case i%2 == 1 && i > 99:
+			f.Factor = float32(-2 - i%7)
+			want = append(want, f)
+		case len(want) < 50: // the first of the others; below they tie
+			want = append(want, f)
+		}
+		all = append(all, f)
+	}
+	stronger := len(slices.DeleteFunc(slices.Clone(want), func(f feature) bool { return f.Factor == 1 }))
+	if stronger+50 != strongest {
+		t.Fatalf("%d are stronger", stronger)
+	}
+	if got := keepStrongest(all); !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+}
+
 func TestGolden(t *testing.T) {
 	v := fitted(t, `{}`, cloud(120, 4, 8, .4))
 	apitest.Compare(t, Linear(), sample(t, v, items(cloud(124, 4, 8, .4)[120:])...), "5 a291c8387825c329")
