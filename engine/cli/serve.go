@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ GET /docs shows the interface in a browser, and GET /openapi.json describes it f
   POST /v1/pipelines/NAME/retrieve   what is found for an item
   POST /v1/pipelines/NAME/rebuild    brings its knowledge up to date; GET /v1/pipelines lists all
   /v1/chat/completions, /v1/models   OpenAI's form: a pipeline is a model, citations are annotations
+  /v1/systemone, /v1/decisions       typed questions about a text, as clients of Jev and of OpenAI's decisions ask them
   /mcp                               a tool for each pipeline; --mcp speaks it on standard input and output
   /healthz, /readyz, /metrics        the process answers; the pipelines do; metrics for Prometheus
 
@@ -87,6 +89,7 @@ func newServe() *cobra.Command {
 	f.BoolVar(&s.network.Insecure, "insecure", false, "listen without TLS or tokens where other machines can call")
 	f.StringArrayVar(&g.Hosts, "host", nil, "answer to this `NAME` as the Host (may be repeated)")
 	f.StringArrayVar(&g.Origins, "cors", nil, "let web pages of this `ORIGIN` call, such as https://example.com (may be repeated)")
+	f.StringToStringVar(&o.Aliases, "alias", nil, "answer to another name of a model: `NAME=PIPELINE`, such as jev-latest=intent (may be repeated)")
 	f.StringVar(&s.body, "body", "4MiB", "refuse bodies that are longer than `SIZE`, unless they are batches")
 	f.IntVar(&g.Concurrency, "concurrency", 1024, "refuse requests while `N` are under way")
 	f.IntVar(&s.queue, "queue", 4096, "refuse items while `N` wait for a pipeline")
@@ -154,11 +157,17 @@ func (s *serving) run(c *cobra.Command, flags *fileFlags, files []string) (err e
 		}
 		return err
 	}
+	for alias, name := range s.options.Aliases {
+		if !slices.Contains(set.Names(), name) || slices.Contains(set.Names(), alias) {
+			return fmt.Errorf("--alias %s=%s: it is another name of a pipeline, and those that are served are %s", alias, name, strings.Join(set.Names(), ", "))
+		}
+	}
 	server, err := serve.New(serve.Of(set), s.options)
 	if err != nil {
 		return err
 	}
 	serve.MountChat(server)
+	serve.MountDecisions(server)
 	serve.MountMCP(server, o.Log)
 	if s.child {
 		return serveChild(c, set, server)

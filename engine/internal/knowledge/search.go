@@ -180,6 +180,9 @@ func (k *Knowledge) VectorsOf(ctx context.Context, queries []sdk.Query) ([][]flo
 	return k.Embed(ctx, texts)
 }
 
+// Embeds reports whether the knowledge has an embedder: a collection of another program may have none.
+func (k *Knowledge) Embeds() bool { return k.embedder != nil }
+
 // Embed embeds texts as queries. With sdk.RowErrors, single texts failed; the vectors of the others
 // are valid.
 func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, error) {

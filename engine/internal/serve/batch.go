@@ -26,24 +26,30 @@ import (
 
 // batch is a batch under way.
 type batch struct {
-	server   *Server
-	pipeline Pipeline
-	answer   lineAnswer
-	room     *semaphore.Weighted // in bytes
-	lines    chan *line          // in order; closed at the end of the body
-	work     sync.WaitGroup
-	ended    error // why the body ended early; set before lines is closed
-	written  int
+	face    batchFace
+	room    *semaphore.Weighted // in bytes
+	lines   chan *line          // in order; closed at the end of the body
+	work    sync.WaitGroup
+	ended   error // why the body ended early; set before lines is closed
+	written int
+}
+
+// batchFace is how a face of the server reads and answers the lines of a batch.
+type batchFace struct {
+	// read reads a line, whose number counts from 1, or takes the error that there is in place of one. It returns what answers
+	// it with a value to be written as JSON. The content is valid until read returns.
+	read func(content []byte, charset string, line int, err error) func(context.Context) any
+	// end is the value of the last line of a batch that ends early.
+	end func(*Problem) any
+	// refuse answers a batch that cannot be read.
+	refuse func(*Problem) http.Handler
 }
 
 // lineAnswer answers an item of a batch with a value to be written as JSON.
 type lineAnswer func(ctx context.Context, p Pipeline, line int, item Item, err error) any
 
-// window limits the bytes of a batch's lines under way at the same time.
-const window = 8 << 20
-
-// batch answers the lines of a body in order, while it is still being read.
-func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer) {
+// itemBatch answers the items of a batch.
+func (s *Server) itemBatch(w http.ResponseWriter, r *http.Request, answer lineAnswer) {
 	p := s.pipelines.Named(r.PathValue("name"))
 	if p == nil {
 		unknown(r.PathValue("name")).ServeHTTP(w, r)
@@ -53,16 +59,36 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer
 		problemOf(r.Context(), workspace.Result{}, live.ErrStarting).ServeHTTP(w, r)
 		return
 	}
+	s.batch(w, r, batchFace{
+		read: func(content []byte, charset string, line int, err error) func(context.Context) any {
+			var item Item
+			if err == nil {
+				err = decode(content, charset, &item)
+			}
+			return func(ctx context.Context) any { return answer(ctx, p, line, item, err) }
+		},
+		end: func(p *Problem) any {
+			return result.Result{Votes: []result.Vote{}, Error: &result.Failure{Message: "the batch ended early: " + p.Detail}}
+		},
+		refuse: func(p *Problem) http.Handler { return p },
+	})
+}
+
+// window limits the bytes of a batch's lines under way at the same time.
+const window = 8 << 20
+
+// batch answers the lines of a body in order, while it is still being read.
+func (s *Server) batch(w http.ResponseWriter, r *http.Request, face batchFace) {
 	body := bufio.NewReaderSize(r.Body, 64<<10)
 	if _, err := body.Peek(1); errors.Is(err, rows.ErrEncoding) { // other errors come again
-		unreadableBody(err).ServeHTTP(w, r)
+		face.refuse(unreadableBody(err)).ServeHTTP(w, r)
 		return
 	}
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // fails only for recorders of tests
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	b := &batch{server: s, pipeline: p, answer: answer, room: semaphore.NewWeighted(window), lines: make(chan *line, s.options.Window)}
+	b := &batch{face: face, room: semaphore.NewWeighted(window), lines: make(chan *line, s.options.Window)}
 	_, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	b.work.Go(func() { b.read(ctx, body, params["charset"]) })
 	w.Header().Set("Content-Type", linesType)
@@ -79,7 +105,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, answer lineAnswer
 	case err == nil:
 		return
 	case b.written == 0 && b.ended != nil:
-		unreadableBody(err).ServeHTTP(w, r)
+		face.refuse(unreadableBody(err)).ServeHTTP(w, r)
 		return
 	}
 	panic(http.ErrAbortHandler) // the answer is incomplete, and the client must notice that
@@ -98,7 +124,6 @@ func (b *batch) read(ctx context.Context, body *bufio.Reader, charset string) {
 	for {
 		content, err := in.Next()
 		content = rows.TrimMark(content)
-		var item Item
 		switch {
 		case errors.Is(err, io.EOF):
 			return
@@ -108,16 +133,14 @@ func (b *batch) read(ctx context.Context, body *bufio.Reader, charset string) {
 			return
 		case len(bytes.TrimSpace(content)) == 0:
 			continue
-		default:
-			err = decode(content, charset, &item)
 		}
 		one := &line{size: int64(len(content)) + 1, done: make(chan any, 1)}
 		if b.room.Acquire(ctx, one.size) != nil {
 			b.ended = ctx.Err()
 			return
 		}
-		number := in.Line()
-		b.work.Go(func() { one.done <- b.answer(ctx, b.pipeline, number, item, err) })
+		answer := b.face.read(content, charset, in.Line(), err)
+		b.work.Go(func() { one.done <- answer(ctx) })
 		select {
 		case b.lines <- one:
 		case <-ctx.Done():
@@ -148,7 +171,7 @@ func (b *batch) write(w io.Writer, control *http.ResponseController) error {
 		}
 		if !ok {
 			if b.written > 0 {
-				return errors.Join(enc.Encode(result.Result{Votes: []result.Vote{}, Error: &result.Failure{Message: "the batch ended early: " + unreadableBody(b.ended).Detail}}), flush())
+				return errors.Join(enc.Encode(b.face.end(unreadableBody(b.ended))), flush())
 			}
 			return nil
 		}

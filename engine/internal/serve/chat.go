@@ -1,10 +1,13 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +61,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		mistake.ServeHTTP(w, r)
 		return
 	}
-	p := s.pipelines.Named(in.Model)
+	p := s.asked(in.Model)
 	if p == nil {
 		unknownModel(in.Model).ServeHTTP(w, r)
 		return
@@ -95,10 +98,23 @@ type model struct {
 	OwnedBy string `json:"owned_by"`
 }
 
-// modelList is the list of models.
+// modelList is the list of models, as clients of OpenAI read it, and those of TypeSafe.
 type modelList struct {
-	Data   []model `json:"data"`
-	Object string  `json:"object" enum:"list"`
+	Data   []model      `json:"data"`
+	Object string       `json:"object" enum:"list"`
+	Models []modelNamed `json:"models"`
+}
+
+// modelNamed describes a pipeline in TypeSafe's list of models.
+type modelNamed struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Released    string `json:"release_date" doc:"The day when what answers now began to; 1970-01-01: not yet"`
+}
+
+// asked returns the pipeline that a model's name or alias stands for; nil: there is none.
+func (s *Server) asked(model string) Pipeline {
+	return s.pipelines.Named(cmp.Or(s.options.Aliases[model], model))
 }
 
 func modelOf(p Pipeline) model {
@@ -110,15 +126,26 @@ func modelOf(p Pipeline) model {
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	all := []model{}
-	for _, p := range s.pipelines() {
-		all = append(all, modelOf(p))
+	all := modelList{Data: []model{}, Object: "list", Models: []modelNamed{}}
+	list := func(name string, p Pipeline) {
+		m := modelOf(p)
+		m.ID = name
+		all.Data = append(all.Data, m)
+		all.Models = append(all.Models, modelNamed{name, describeTool(p.Definition(), p.Status()), time.Unix(m.Created, 0).UTC().Format(time.DateOnly)})
 	}
-	writeJSON(w, "application/json", http.StatusOK, modelList{all, "list"})
+	for _, p := range s.pipelines() {
+		list(p.Name(), p)
+	}
+	for _, alias := range slices.Sorted(maps.Keys(s.options.Aliases)) {
+		if p := s.asked(alias); p != nil {
+			list(alias, p)
+		}
+	}
+	writeJSON(w, "application/json", http.StatusOK, all)
 }
 
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
-	p := s.pipelines.Named(r.PathValue("name"))
+	p := s.asked(r.PathValue("name"))
 	if p == nil {
 		unknownModel(r.PathValue("name")).ServeHTTP(w, r)
 		return

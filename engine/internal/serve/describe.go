@@ -26,6 +26,7 @@ var tags = []*huma.Tag{
 	{Name: "items", Description: "Take texts through a pipeline"},
 	{Name: "pipelines", Description: "List pipelines and rebuild their knowledge"},
 	{Name: "chat", Description: "The chat completions of OpenAI, where a pipeline is a model"},
+	{Name: "decisions", Description: "Typed questions about a text, in the forms of TypeSafe and OpenAI, where a pipeline is the model"},
 	{Name: "agents", Description: "The Model Context Protocol, where a pipeline is a tool"},
 	{Name: "server", Description: "How the server is doing, and this description"},
 }

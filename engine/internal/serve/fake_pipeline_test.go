@@ -31,6 +31,25 @@ func (p *fakePipeline) Answer(ctx context.Context, i workspace.Item) (workspace.
 	return p.To(ctx, i)
 }
 
+// Decide implements Pipeline.
+func (p *fakePipeline) Decide(ctx context.Context, i workspace.Item) (workspace.Result, error) {
+	return p.To(ctx, i)
+}
+
+// Embed implements Pipeline: the vector of a text counts its letters.
+func (p *fakePipeline) Embed(_ context.Context, texts []string) (all [][]float32, _ error) {
+	for _, text := range texts {
+		v := make([]float32, 26)
+		for _, r := range text {
+			if r >= 'a' && r <= 'z' {
+				v[r-'a']++
+			}
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
 // Retrieve implements Pipeline: it finds the item's text itself.
 func (p *fakePipeline) Retrieve(ctx context.Context, i workspace.Item) ([]workspace.Candidate, error) {
 	if _, err := p.To(ctx, i); err != nil {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/rs/cors"
 
 	"github.com/racflow/racflow/engine/internal/source/rows"
@@ -38,19 +39,25 @@ type guard struct {
 	inside   http.Handler // behind the check of origins
 }
 
-// errSlow says that a body did not arrive in time.
-var errSlow = errors.New("the body did not arrive in time")
+// Why a body cannot be read.
+var (
+	errSlow   = errors.New("the body did not arrive in time")
+	errPacked = errors.New("the body is not whole in zstd, as its Content-Encoding says")
+)
 
 // bound limits a request's body; a non-nil problem rejects the request.
 func (g *guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("the body is packed with %q: send bodies as they are, without a Content-Encoding", coding))
+	coding := r.Header.Get("Content-Encoding")
+	packed := strings.EqualFold(coding, "zstd")
+	if coding != "" && !packed && !strings.EqualFold(coding, "identity") {
+		return newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("the body is packed with %q: send bodies as they are, without a Content-Encoding, or packed with zstd", coding))
 	}
+	streams := g.options.Streams(r)
 	b := &guardedBody{in: r.Body, control: http.NewResponseController(w), arriving: &g.arriving}
-	if g.options.Streams(r) {
+	if streams {
 		b.each = g.options.Stall
 	} else {
 		if r.ContentLength > g.options.Body {
@@ -59,11 +66,50 @@ func (g *guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
 		b.in = http.MaxBytesReader(w, r.Body, g.options.Body)
 		b.until = time.Now().Add(g.options.Arrive)
 	}
+	body := io.ReadCloser(b)
+	if packed {
+		if body = unpacked(b); !streams {
+			body = http.MaxBytesReader(w, body, g.options.Body)
+		}
+	}
 	r.Body = struct {
 		io.Reader
 		io.Closer
-	}{rows.UTF8(b), b}
+	}{rows.UTF8(body), body}
 	return nil
+}
+
+// window of a packed body: what its sender may ask this server to hold.
+const packedWindow = 8 << 20
+
+// unpacked returns the content of a body in zstd. Its errors are errPacked, or the body's own.
+func unpacked(body io.ReadCloser) io.ReadCloser {
+	in, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(packedWindow))
+	if err != nil {
+		panic(err) // options that cannot be
+	}
+	return &unpacking{in, body}
+}
+
+type unpacking struct {
+	in   *zstd.Decoder
+	body io.Closer
+}
+
+// Read implements io.Reader.
+func (u *unpacking) Read(p []byte) (int, error) {
+	n, err := u.in.Read(p)
+	var own *http.MaxBytesError
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errSlow) && !errors.As(err, &own) {
+		err = fmt.Errorf("%w: %w", errPacked, err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (u *unpacking) Close() error {
+	u.in.Close()
+	return u.body.Close()
 }
 
 func (g *guard) large() *Problem { return tooLarge(g.options.Body) }
@@ -80,6 +126,8 @@ func unreadableBody(err error) *Problem {
 		return tooLarge(large.Limit)
 	case errors.Is(err, errSlow):
 		return newProblem(http.StatusRequestTimeout, errSlow.Error())
+	case errors.Is(err, errPacked):
+		return newProblem(http.StatusBadRequest, err.Error())
 	case errors.Is(err, rows.ErrEncoding):
 		return newProblem(http.StatusUnsupportedMediaType, "the body cannot be read: "+err.Error())
 	}
@@ -216,20 +264,21 @@ func (g *guard) callers(h http.Handler) http.Handler {
 		}
 		if t := g.options.Tokens; t != nil && !t.admit(r.Header.Get("Authorization")) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="racflow"`)
-			newProblem(http.StatusUnauthorized, "send a valid token as Authorization: Bearer TOKEN").ServeHTTP(w, r)
+			g.options.Refuse(r, newProblem(http.StatusUnauthorized, "send a valid token as Authorization: Bearer TOKEN")).ServeHTTP(w, r)
 			return
 		}
 		if !g.enter(r.Context()) {
 			p := newProblem(http.StatusTooManyRequests, "as many requests as this server takes at a time are under way")
 			p.RetryAfter = time.Second
-			p.ServeHTTP(w, r)
+			g.options.Refuse(r, p).ServeHTTP(w, r)
 			return
 		}
 		defer func() { <-g.working }()
 		if p := g.bound(w, r); p != nil {
-			p.ServeHTTP(w, r)
+			g.options.Refuse(r, p).ServeHTTP(w, r)
 			return
 		}
+		defer func(body io.Closer) { _ = body.Close() }(r.Body) // an unpacked one holds memory
 		h.ServeHTTP(w, r)
 	})
 }
@@ -254,7 +303,9 @@ type GuardOptions struct {
 	// Watch is called at the start of each request. It returns the request to serve, and a function
 	// to call at its end; may be nil.
 	Watch func(*http.Request) (*http.Request, func(RequestSeen))
-	Log   *slog.Logger // nil: no log
+	// Refuse says in the form of a request's path why it is refused; nil: a problem document.
+	Refuse func(*http.Request, *Problem) http.Handler
+	Log    *slog.Logger // nil: no log
 }
 
 // RequestSeen describes a finished request.
@@ -274,6 +325,9 @@ func (o GuardOptions) defaults() GuardOptions {
 	o.Idle = cmp.Or(o.Idle, 2*time.Minute)
 	if o.Streams == nil {
 		o.Streams = func(*http.Request) bool { return false }
+	}
+	if o.Refuse == nil {
+		o.Refuse = func(_ *http.Request, p *Problem) http.Handler { return p }
 	}
 	if o.Watch == nil {
 		o.Watch = func(r *http.Request) (*http.Request, func(RequestSeen)) { return r, func(RequestSeen) {} }

@@ -121,7 +121,7 @@ func operation[Result any](s *Server, verb, summary string, answer lineAnswer) h
 		Middlewares: huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 			r, w := humago.Unwrap(ctx)
 			if isLines(r) {
-				s.batch(w, r, answer)
+				s.itemBatch(w, r, answer)
 				return
 			}
 			if _, p := readJSON(r); p != nil {

@@ -131,6 +131,8 @@ type Pipeline interface {
 	Retrieve(context.Context, workspace.Item) ([]workspace.Candidate, error)
 	Follow(context.Context, workspace.Item, func(live.Event)) (workspace.Result, error)
 	Rebuild(context.Context) error
+	Decide(context.Context, workspace.Item) (workspace.Result, error)
+	Embed(context.Context, []string) ([][]float32, error)
 	Status() live.Status
 }
 
@@ -166,6 +168,8 @@ type Options struct {
 	// Drain is how long an ending server still accepts connections, while /readyz reports the end;
 	// after that, Grace is how long requests may take to end. 0: 0 and 30 s.
 	Drain, Grace time.Duration
+	// Aliases are further names of pipelines, where a model is named, such as jev-latest.
+	Aliases map[string]string
 	// Telemetry counts and traces requests, and provides GET /metrics; nil: none.
 	Telemetry *telemetry.Telemetry
 	Log       *slog.Logger // nil: no log
@@ -179,7 +183,10 @@ func New(pipelines Pipelines, o Options) (*Server, error) {
 	}
 	o.Guard.Log = o.Log
 	o.Guard.Public = []string{"/healthz", "/readyz"}
-	o.Guard.Streams = func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/pipelines/") && isLines(r) }
+	o.Guard.Streams = func(r *http.Request) bool {
+		return (strings.HasPrefix(r.URL.Path, "/v1/pipelines/") || decisionFormOf(r) != nil) && isLines(r)
+	}
+	o.Guard.Refuse = refuseInForm
 	s := &Server{pipelines: pipelines, mux: &routes{}, ending: make(chan struct{}), rebuilds: map[string]chan struct{}{}}
 	s.end = sync.OnceFunc(func() { close(s.ending) })
 	s.life, s.stop = context.WithCancel(context.Background())

@@ -90,6 +90,10 @@ type Options struct {
 	// pipelines (package live).
 	Edition bool
 
+	// Likely has elections list all labels with their probabilities, if they can, whatever the file says: Pipeline.Shown
+	// leaves what it says. What elections learn does not depend on it.
+	Likely bool
+
 	// Folds splits the rows of the knowledge into so many parts, to measure without an input: the items are
 	// these rows, and Evaluate answers those of each fold by a knowledge without them. 0: the input has the items.
 	Folds int

@@ -120,6 +120,11 @@ func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, erro
 	if err != nil {
 		return nil, err
 	}
+	if w.options.Likely && listsLabels(l.Stage) {
+		if config, err = sdk.CompleteConfig([]byte(allLabels), config); err != nil {
+			return nil, err
+		}
+	}
 	spec := host.Spec{
 		Kind: l.Stage.Kind, Use: l.Stage.Use, Block: block, Config: config,
 		StateDir: dir, Fits: l.Stage.Kind == sdk.KindEmbed && l.Stage.Info.Fits, State: l.State, Samples: l.Stage.N, Labels: p.chosen.LabelForm(), Quiet: l.HeldOut, Network: l.Stage.Info.Network, Host: shared,

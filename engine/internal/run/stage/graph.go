@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"sync"
@@ -221,6 +222,16 @@ func (g *Graph) Described() map[string]sdk.Described {
 		return known.Described
 	}
 	return nil
+}
+
+// Embed returns a vector of each text, by the embedder of the knowledge whose labels are elected; nil: it has none, or there
+// is no such knowledge.
+func (g *Graph) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	known := g.answersFrom()
+	if known == nil || !known.Embeds() {
+		return nil, nil
+	}
+	return known.Embed(ctx, texts)
 }
 
 // answersFrom returns the knowledge whose labels are elected; nil: there is none.

@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 	"github.com/racflow/racflow/engine/internal/workspace"
+	"github.com/racflow/racflow/sdk"
 )
 
 // Errors of requests that the pipeline has not started.
@@ -68,7 +69,9 @@ type Status struct {
 	Working    int    // requests under way
 	Knowledge  []run.Generation
 	Labels     []string
-	Answers    journal.AnswerKind // empty: unknown until it is ready
+	Form       sdk.LabelForm            // how labels are written
+	Described  map[string]sdk.Described // what a table says of labels
+	Answers    journal.AnswerKind       // empty: unknown until it is ready
 }
 
 // Name returns the name of the pipeline block.
@@ -92,6 +95,7 @@ func (p *Pipeline) Status() Status {
 	}
 	if v := p.now; v != nil {
 		s.Since, s.Knowledge, s.Labels, s.Answers = v.since, v.run.Generations(), v.run.Labels(), v.Answers(v.run.Labels())
+		s.Form, s.Described = v.Definition().LabelForm(), v.run.Graph().Described()
 	}
 	return s
 }

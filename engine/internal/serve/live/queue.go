@@ -32,6 +32,7 @@ type request struct {
 	row    source.Row
 	kind   kind
 	follow func(stage.Step) // for kind follows
+	whole  bool             // with the probabilities of all labels
 
 	result outcome.Result
 	found  []sdk.Candidate
@@ -220,6 +221,28 @@ func (p *Pipeline) Answer(ctx context.Context, item workspace.Item) (workspace.R
 		return workspace.Result{}, err
 	}
 	return output.Of(r.result), nil
+}
+
+// Decide is like Answer. The Labels of the Result are all that the election estimates.
+func (p *Pipeline) Decide(ctx context.Context, item workspace.Item) (workspace.Result, error) {
+	r := p.request(ctx, item, answers)
+	r.whole = true
+	if err := p.queue.do(r); err != nil {
+		return workspace.Result{}, err
+	}
+	out := output.Of(r.result)
+	out.Verdict = r.result.Verdict // its digits are not rounded
+	return out, nil
+}
+
+// Embed returns a vector of each text, as a search has it of a query; nil: the pipeline has no embedder.
+func (p *Pipeline) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	v, err := p.serving()
+	if err != nil {
+		return nil, err
+	}
+	defer v.done()
+	return v.run.Graph().Embed(ctx, texts)
 }
 
 // Retrieve returns the candidates that the last retrieve or rerank stage leaves for an item, best

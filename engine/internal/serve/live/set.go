@@ -96,7 +96,7 @@ func Open(ctx context.Context, files []string, o Options) (*Set, error) {
 // survey finds the pipelines of a file.
 func (s *Set) survey(file string, several bool, declared map[string]bool) ([]*Pipeline, error) {
 	o := s.options.Engine
-	o.Edition, o.Events.Warnings = true, nil // opening a pipeline reports the warnings later
+	o.Edition, o.Likely, o.Events.Warnings = true, true, nil // opening a pipeline reports the warnings later
 	if several {
 		vars, err := s.declared(file)
 		if err != nil {
@@ -349,6 +349,9 @@ func (v *version) work(ctx context.Context, b *batch) {
 	for i, r := range b.requests {
 		if r.err = err; err == nil {
 			r.result, r.err = done.Results[i], done.Left[i]
+			if !r.whole {
+				r.result = v.Shown(r.result)
+			}
 		}
 	}
 }
