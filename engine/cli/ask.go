@@ -22,7 +22,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
-const askLong = `The question goes through the pipeline, and the answer comes with the passages that it cites. Without a
+const askLong = `The question goes through the pipeline, and the answer comes with the passages that it cites. A label comes with its
+confidence and the labels that are likeliest after it, where the election estimates them. Without a
 language model, the passages that were found are shown, the best first, with those lines that match the
 question best; --whole shows all of them.
 
@@ -40,7 +41,7 @@ type questioning struct {
 
 func newAsk() *cobra.Command {
 	var a questioning
-	a.flags.more.Lists = true // with the texts of what was found
+	a.flags.more.Lists, a.flags.more.Likely = true, true // with the texts of what was found, and the labels after the answer
 	c := &cobra.Command{
 		Use:   `ask [FILE] "QUESTION"`,
 		Short: "Ask a pipeline one question",
@@ -113,7 +114,7 @@ func (q *questioning) write(c *cobra.Command, a *app, p *workspace.Pipeline, r o
 	if q.format == "json" {
 		enc := json.NewEncoder(out)
 		enc.SetEscapeHTML(false)
-		return enc.Encode(output.Of(r))
+		return enc.Encode(output.Of(p.Shown(r)))
 	}
 	return report.Ask(out, r, report.Asking{
 		Width: int(terminalWidth(out)), Passages: q.passages, More: "--passages %d shows them",

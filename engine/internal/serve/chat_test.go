@@ -166,7 +166,7 @@ func TestStream(t *testing.T) {
 func TestModels(t *testing.T) {
 	url := chatStart(t)
 	for path, want := range map[string]string{
-		"/v1/models":        `{"data":[{"id":"intent","object":"model","created":1700000000,"owned_by":"racflow"}],"object":"list"}`,
+		"/v1/models":        `{"data":[{"id":"intent","object":"model","created":1700000000,"owned_by":"racflow"}],"object":"list","models":[{"name":"intent","description":"Takes a text through the pipeline intent.","release_date":"2023-11-14"}]}`,
 		"/v1/models/intent": `{"id":"intent","object":"model"`,
 		"/v1/models/other":  `"code":"model_not_found"`,
 	} {

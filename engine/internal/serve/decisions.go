@@ -27,9 +27,9 @@ type decisionForm struct {
 	read  func([]byte) (decide.Request, error)
 	write func(model string, r decide.Request, answers []decide.Answer, used sdk.Usage) any
 	// fail returns the body that says what is wrong: with the request, where a mistake is given.
-	fail func(*Problem, *decide.Mistake) any
-	// mistaken is the status of a request with a mistake in its form.
-	mistaken int
+	fail     func(*Problem, *decide.Mistake) any
+	mistaken int    // the status of a request with a mistake in its form
+	state    string // the field that has the text
 }
 
 var decisionForms = map[string]*decisionForm{
@@ -38,14 +38,14 @@ var decisionForms = map[string]*decisionForm{
 		write: func(m string, r decide.Request, a []decide.Answer, u sdk.Usage) any {
 			return decide.WriteSystemOne(m, r, a, u)
 		},
-		fail: systemOneFailure, mistaken: http.StatusUnprocessableEntity,
+		fail: systemOneFailure, mistaken: http.StatusUnprocessableEntity, state: "state",
 	},
 	"/v1/decisions": {
 		read: decide.ReadDecisions,
 		write: func(m string, r decide.Request, a []decide.Answer, u sdk.Usage) any {
 			return decide.WriteDecisions(m, r, a, u)
 		},
-		fail: decisionsFailure, mistaken: http.StatusBadRequest,
+		fail: decisionsFailure, mistaken: http.StatusBadRequest, state: "input",
 	},
 }
 
@@ -88,6 +88,7 @@ func (s *Server) decisions(path, id, summary string, request, reply, failed *hum
 			var wrong *decide.Mistake
 			if p.Status == http.StatusBadRequest {
 				wrong = &decide.Mistake{Type: decide.NotJSON, Message: p.Detail}
+				p = form.problem(wrong)
 			}
 			form.refusal(p, wrong).ServeHTTP(w, r)
 			return
@@ -171,7 +172,7 @@ func (form *decisionForm) answer(ctx context.Context, s *Server, body []byte, ta
 	case err != nil:
 		problem := problemOf(ctx, workspace.Result{}, err)
 		if problem.Status == http.StatusUnprocessableEntity {
-			wrong = &decide.Mistake{At: []any{"state"}, Type: decide.Wrong, Message: problem.Detail}
+			wrong = &decide.Mistake{At: []any{form.state}, Type: decide.Wrong, Message: problem.Detail}
 		}
 		return nil, problem, wrong
 	}
@@ -187,11 +188,8 @@ func (form *decisionForm) problem(m *decide.Mistake) *Problem {
 	return newProblem(status, m.Error())
 }
 
-// refusal answers with a problem in the form.
+// refusal answers with a problem in the form. The mistake is the request's, or nil.
 func (form *decisionForm) refusal(p *Problem, m *decide.Mistake) http.Handler {
-	if m != nil {
-		p = &Problem{Status: form.problem(m).Status, Detail: m.Error()}
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for name, values := range p.GetHeaders() {
 			w.Header()[name] = values

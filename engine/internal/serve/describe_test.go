@@ -52,6 +52,19 @@ var asked = map[string][]struct {
 		{method: "POST", path: "/v1/chat/completions", body: `{"model": "p", "messages": []}`, status: 400},
 		{method: "POST", path: "/v1/chat/completions", body: `{"model": "p"}`, header: []string{"Content-Encoding", "gzip"}, status: 415},
 	},
+	"askSystemOne": {
+		{method: "POST", path: "/v1/systemone", body: `{"model": "p", "state": "a", "questions": {"q": {"type": "choice", "criteria": {"a": null, "b": null}}}}`, status: 200},
+		{method: "POST", path: "/v1/systemone", body: "{\"model\": \"p\", \"state\": \"a\", \"questions\": {\"q\": {\"type\": \"noul\", \"instructions\": \"x\"}}}\n{", header: []string{"Content-Type", linesType}, status: 200},
+		{method: "POST", path: "/v1/systemone", body: `{"model": "p", "state": "a", "questions": {}}`, status: 422},
+		{method: "POST", path: "/v1/systemone", body: `{"model": "q", "state": "a", "questions": {"q": {"type": "noul", "instructions": "x"}}}`, status: 404},
+		{method: "POST", path: "/v1/systemone", body: `"` + strings.Repeat("a", 1<<11) + `"`, status: 413},
+		{method: "POST", path: "/v1/systemone", body: `{}`, header: []string{"Content-Encoding", "gzip"}, status: 415},
+	},
+	"createDecision": {
+		{method: "POST", path: "/v1/decisions", body: `{"model": "p", "input": "a", "questions": [{"type": "choice", "choices": [{"value": "a"}, {"value": true}]}, {"type": "predicate", "instructions": "x", "name": "n"}]}`, status: 200},
+		{method: "POST", path: "/v1/decisions", body: `{"model": "p", "input": "a", "questions": []}`, status: 400},
+		{method: "POST", path: "/v1/decisions", body: `{`, status: 400},
+	},
 	"listModels": {{method: "GET", path: "/v1/models", status: 200}},
 	"getModel":   {{method: "GET", path: "/v1/models/p", status: 200}, {method: "GET", path: "/v1/models/q", status: 404}},
 	"callProtocol": {
@@ -67,6 +80,7 @@ func whole(t *testing.T, tokens *Tokens) (s *Server, url string, operations map[
 	t.Helper()
 	s, url = serving(t, Options{Telemetry: must.Get(telemetry.New(t.Context(), telemetry.Options{}))(t), Guard: GuardOptions{Tokens: tokens, Body: 1 << 10}}, newFake("p"))
 	MountChat(s)
+	MountDecisions(s)
 	MountMCP(s, quiet)
 	s.description()
 	operations = map[string]*huma.Operation{}

@@ -102,6 +102,7 @@ func startIn(t testing.TB, dir, intent string, o Options) *real {
 	}
 	must.Do(t, set.Start(t.Context()))
 	s := must.Get(New(Of(set), o))(t)
+	MountDecisions(s)
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

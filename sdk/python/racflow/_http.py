@@ -88,8 +88,13 @@ class Reply:
         return not self.complete
 
 
-def problem(body: bytes | str) -> Error:
-    """Returns the error that a problem (RFC 9457) describes."""
+def problem(body: bytes | str, status: int = 0) -> Error:
+    """Returns the error that a problem (RFC 9457) describes, or one in the form of ``/v1/systemone`` with that status."""
     described: dict[str, Any] = json.loads(body)
-    message = "; ".join([str(described.get("detail") or described.get("title")), *(str(e["message"]) for e in described.get("errors") or ())])
-    return Error(message) if described["status"] in (404, 429, 503) else ItemError(message, described.get("stage"))
+    detail = described.get("detail") or described.get("title")
+    if isinstance(detail, list):
+        detail = "; ".join(".".join(map(str, one["loc"][1:])) + ": " + one["msg"] for one in detail)
+    elif isinstance(detail, dict):
+        detail = detail["message"]
+    message = "; ".join([str(detail), *(str(e["message"]) for e in described.get("errors") or ())])
+    return Error(message) if described.get("status", status) in (404, 429, 503) else ItemError(message, described.get("stage"))

@@ -121,6 +121,25 @@ class Pipeline:
         server = await asyncio.to_thread(self._running)
         return Result(json.loads((await server.aask(_path(server), _item(text, id, meta)))[0]))
 
+    def decide(self, state: Any, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Answers typed questions about a text, all from one search. Raises ItemError where a question or the text cannot be used.
+
+        Args:
+            state: the text; or a mapping with one as ``text``, whose other fields are metadata.
+            questions: by ids of your choice, in the form of TypeSafe's clients: ``{"type": "noul", "instructions": LABEL}``, ``{"type":
+                "choice", "criteria": {LABEL: None, ..., "none": None}}`` or ``{"type": "score", "criteria": [LABEL, ...]}``.
+
+        Returns:
+            answers by those ids, such as ``{"type": "choice", "choice": ..., "probabilities": {...}, "confidence": ...}``.
+        """
+        server = self._running()
+        return _decided(server.ask("/v1/systemone", _decision(server, state, questions)))
+
+    async def adecide(self, state: Any, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Does what decide does. Cancelling it cancels the request."""
+        server = await asyncio.to_thread(self._running)
+        return _decided(await server.aask("/v1/systemone", _decision(server, state, questions)))
+
     def ask(self, question: str) -> Result:
         """Answers a question. The result has the passages that were found, and citations. Raises ItemError if it fails."""
         server = self._running()
@@ -271,6 +290,15 @@ def _line(item: Mapping[str, Any]) -> bytes:
 
 def _item(text: str, id: str | None = None, meta: Mapping[str, Any] | None = None) -> bytes:
     return _line(_frames.item({"text": text, "id": id, "meta": meta}))
+
+
+def _decision(server: Server, state: Any, questions: Mapping[str, Mapping[str, Any]]) -> bytes:
+    return json.dumps({"model": server.pipelines[0], "state": state, "questions": questions}, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _decided(lines: list[bytes]) -> dict[str, dict[str, Any]]:
+    answers: dict[str, dict[str, Any]] = json.loads(b"\n".join(lines))["answers"]
+    return answers
 
 
 def _asked(lines: list[bytes]) -> Result:

@@ -237,7 +237,7 @@ def gather(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 
 def _succeeded(reply: _http.Reply, lines: list[bytes]) -> list[bytes]:
     if reply.status != 200:
-        raise _http.problem(b"\n".join(lines))
+        raise _http.problem(b"\n".join(lines), reply.status)
     return lines
 
 

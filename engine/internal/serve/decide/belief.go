@@ -13,6 +13,8 @@ type Belief struct {
 	labels []string
 	of     map[string]float64
 	nodes  map[string]float64 // where labels have levels: of the nodes above them, and of themselves
+	answer string
+	others float64 // what is left of labels other than the answer, where no label may fit; see leave
 }
 
 // smooth is the share that all labels together have of the votes, so that none is impossible.
@@ -39,9 +41,6 @@ func BeliefOf(r result.Result, labels []string, form sdk.LabelForm) Belief {
 	default:
 		b.divide(way(r, form), shares(r.Votes, labels))
 	}
-	if !form.Many {
-		b.leave(r)
-	}
 	if form.Levels != "" && !form.Many {
 		b.nodes = map[string]float64{}
 		for _, label := range labels {
@@ -49,6 +48,9 @@ func BeliefOf(r result.Result, labels []string, form sdk.LabelForm) Belief {
 				b.nodes[node] += b.of[label]
 			}
 		}
+	}
+	if !form.Many {
+		b.leave(r)
 	}
 	return b
 }
@@ -127,29 +129,30 @@ func (b Belief) divide(way []sdk.LabelConfidence, shares map[string]float64) {
 	}
 }
 
-// leave takes the probability that no label fits from the labels other than the answer, whose confidence knows of it.
-func (b Belief) leave(r result.Result) {
-	answer, kept := string(r.Answer), 0.0
-	for label, p := range b.of {
-		if r.Answer != "" && b.form.Holds(answer, label) {
-			kept += p
-		}
-	}
-	none := min(r.Unknown, 1-kept)
-	switch {
-	case r.Decided != nil:
-		none = 0
+// leave notes what is left of labels other than the answer, where the probability that no label fits is taken from them: the
+// answer's confidence knows of it.
+func (b *Belief) leave(r result.Result) {
+	b.answer, b.others = string(r.Answer), 1
+	switch kept := b.Of(b.answer); {
 	case r.Answer == "" && slices.ContainsFunc(r.Votes, func(v result.Vote) bool { return v.Accepted }): // the voters say that none fits
-		none = 1
+		clear(b.of)
+		clear(b.nodes)
+	case r.Decided == nil && kept < 1:
+		b.others = max(1-kept-r.Unknown, 0) / (1 - kept)
 	}
-	if kept >= 1 {
-		return
+}
+
+// beside returns the probability of a node where no label may fit.
+func (b Belief) beside(node string) float64 {
+	p, kept := b.Of(node), 0.0
+	switch {
+	case b.answer == "":
+	case b.form.Holds(b.answer, node):
+		return p
+	case b.form.Holds(node, b.answer):
+		kept = b.Of(b.answer)
 	}
-	for label := range b.of {
-		if answer == "" || !b.form.Holds(answer, label) {
-			b.of[label] *= max(1-kept-none, 0) / (1 - kept)
-		}
-	}
+	return kept + (p-kept)*b.others
 }
 
 // Of returns the probability of a label, or of a node: that of all labels below it.
@@ -166,10 +169,13 @@ func (b Belief) among(nodes []string, none int) (p []float64, confidence float64
 	p = make([]float64, len(nodes))
 	inside, outside := 0.0, 1.0
 	for i, node := range nodes {
-		if i != none {
-			p[i] = b.Of(node)
-			outside *= 1 - p[i]
+		if i == none {
+			continue
 		}
+		if p[i] = b.Of(node); none >= 0 && !b.form.Many {
+			p[i] = b.beside(node)
+		}
+		outside *= 1 - p[i]
 	}
 	inside = total(p)
 	if !b.form.Many {

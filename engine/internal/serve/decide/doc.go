@@ -5,7 +5,7 @@
 //
 // # Probabilities
 //
-// A Belief has a probability for each label, as the election estimates them; they and that of no label add up to 1.
+// A Belief has a probability for each label, as the election estimates them; they add up to 1.
 // That of the answer is its calibrated confidence. The rest is divided as the election divides it, where it lists its
 // labels (the built-in learned, which the server asks for all), and else by the shares of the votes: of labels in a
 // tree, of elections that estimate nothing. Without an estimate the confidence is the agreement, which nothing
@@ -15,8 +15,8 @@
 //
 // An option names a label, or a node above labels, by its id or by its name in the labels' table; spellings of one name
 // (case, blanks, hyphens) are the same. Its probability is the label's, divided by the sum over the options. What lies
-// outside the options goes to an option called none, if the question has one and no label is called so. Otherwise it
-// lowers the confidence, which is TypeSafe's (p - 1/n) / (1 - 1/n), at least 0, for n options: p is the probability of
+// outside the options goes to an option called none, if the question has one and no label is called so; so does the probability
+// that no label fits, which is taken from the labels other than the answer. Without such an option, what lies outside lowers the confidence, which is TypeSafe's (p - 1/n) / (1 - 1/n), at least 0, for n options: p is the probability of
 // the likeliest before it was divided. So a text about something else gets a choice, and little confidence. The order of
 // the options has no influence; of equally likely ones the first by name is chosen.
 //

@@ -58,7 +58,7 @@ func about(text string) Question {
 var near = cmpopts.EquateApprox(0, 1e-9)
 
 // TestLabels: options that are labels get the election's probabilities, and what lies outside is none's or lowers the
-// confidence. The labels have .7, .2 x 2/3, .05 x 2/3 and .05 x 2/3, and no label has .1.
+// confidence. The labels have .7, .2, .05 and .05; where none is an option, no label has .1, and those after the first two thirds.
 func TestLabels(t *testing.T) {
 	all := choiceOf("refund", "order_late", "greeting", "complaint")
 	score := choiceOf("greeting", "complaint", "refund")
@@ -69,15 +69,15 @@ func TestLabels(t *testing.T) {
 		want Answer
 	}{
 		"predicate":                       {about("refund"), Answer{P: []float64{.7}}},
-		"predicate by another spelling":   {about("Order-Late"), Answer{P: []float64{third}}},
-		"predicate by name":               {about("a late order"), Answer{P: []float64{third}}},
+		"predicate by another spelling":   {about("Order-Late"), Answer{P: []float64{.2}}},
+		"predicate by name":               {about("a late order"), Answer{P: []float64{.2}}},
 		"predicate by a field":            {Question{Kind: Predicate, About: "is it one?", Label: "refund", Options: make([]Option, 2)}, Answer{P: []float64{.7}}},
 		"predicate by what it is if true": {Question{Kind: Predicate, About: "is it one?", Options: []Option{{Text: "refund"}, {}}}, Answer{P: []float64{.7}}},
-		"all labels":                      {all, Answer{P: []float64{.7 / .9, third / .9, third / 4 / .9, third / 4 / .9}, Confidence: (.7 - .25) / .75}},
+		"all labels":                      {all, Answer{P: []float64{.7, .2, .05, .05}, Confidence: (.7 - .25) / .75}},
 		"with none":                       {choiceOf("order_late", "None"), Answer{P: []float64{third, 1 - third}, Best: 1, Confidence: (1 - third - .5) / .5}},
-		"two labels":                      {choiceOf("order_late", "refund"), Answer{P: []float64{third / (.7 + third), .7 / (.7 + third)}, Best: 1, Confidence: (.7 - .5) / .5}},
+		"two labels":                      {choiceOf("order_late", "refund"), Answer{P: []float64{.2 / .9, .7 / .9}, Best: 1, Confidence: (.7 - .5) / .5}},
 		"two unlikely labels":             {choiceOf("greeting", "complaint"), Answer{P: []float64{.5, .5}, Best: 1}},
-		"score":                           {score, Answer{P: []float64{third / 4 / (.7 + third/2), third / 4 / (.7 + third/2), .7 / (.7 + third/2)}, Best: 2, Confidence: (.7 - 1./3) / (2. / 3)}},
+		"score":                           {score, Answer{P: []float64{.05 / .8, .05 / .8, .7 / .8}, Best: 2, Confidence: (.7 - 1./3) / (2. / 3)}},
 		"descriptions":                    {choiceOf("money", "ship"), Answer{P: []float64{1 / (1 + math.Exp(-10)), 1 / (1 + math.Exp(10))}, Confidence: 2/(1+math.Exp(-10)) - 1, Described: true}},
 		"predicate by its words":          {about("money back"), Answer{P: []float64{1 / (1 + math.Exp(-20*(1-.3)))}, Described: true}},
 	} {
@@ -163,7 +163,7 @@ func TestBeliefs(t *testing.T) {
 		"a person decided":       {result.Result{Answer: "b", Verdict: result.Verdict{Decided: &result.Decision{}}}, []string{"a", "b"}, sdk.LabelForm{}, map[string]float64{"a": 0, "b": 1}},
 		"no label fits":          {result.Result{Votes: []result.Vote{vote("", 1)}}, []string{"a", "b"}, sdk.LabelForm{}, map[string]float64{"a": 0, "b": 0}},
 		"nobody voted":           {result.Result{}, []string{"a", "b"}, sdk.LabelForm{}, map[string]float64{"a": .5, "b": .5}},
-		"perhaps no label fits":  {result.Result{Answer: "a", Verdict: result.Verdict{Confidence: .5, Unknown: .3, Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .5}, {Label: "b", Confidence: .5}}}}, []string{"a", "b"}, sdk.LabelForm{}, map[string]float64{"a": .5, "b": .2}},
+		"perhaps no label fits":  {result.Result{Answer: "a", Verdict: result.Verdict{Confidence: .5, Unknown: .3, Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .5}, {Label: "b", Confidence: .5}}}}, []string{"a", "b"}, sdk.LabelForm{}, map[string]float64{"a": .5, "b": .5}},
 		"sets":                   {result.Result{Answer: "a; b", Verdict: result.Verdict{Labels: []sdk.LabelConfidence{{Label: "a", Confidence: .9}, {Label: "b", Confidence: .8}}}}, []string{"a", "b", "c"}, sdk.LabelForm{Many: true}, map[string]float64{"a": .9, "b": .8, "c": 0}},
 		"sets without estimates": {result.Result{Answer: "a; b", Verdict: result.Verdict{Agreement: .5}}, []string{"a", "b", "c"}, sdk.LabelForm{Many: true}, map[string]float64{"a": .5, "b": .5, "c": 0}},
 		"a tree": {

@@ -239,10 +239,28 @@ func (a Asking) remark(w io.Writer, r outcome.Result) {
 		return
 	}
 	text := fmt.Sprintf("(agreement %.0f %%", 100*r.Agreement)
+	if r.Confidence > 0 {
+		text = fmt.Sprintf("(confidence %s, agreement %.0f %%", probability(r.Confidence), 100*r.Agreement)
+	}
 	if r.Flagged {
 		text += ", flagged"
 	}
 	fmt.Fprintln(w, text+")")
+	if r.Confidence > 0 && r.Form == (sdk.LabelForm{}) {
+		for _, l := range r.Labels[min(1, len(r.Labels)):min(1+runnersUp, len(r.Labels))] {
+			fmt.Fprintf(w, "%6s  %s\n", probability(l.Confidence), terminal.Fit(l.Label, a.Width-8))
+		}
+	}
+}
+
+// runnersUp is how many labels are shown after the answer.
+const runnersUp = 3
+
+func probability(p float64) string {
+	if p < .005 {
+		return "< 1 %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*p)
 }
 
 // passages writes the nearest passages.
