@@ -174,6 +174,7 @@ func TestServeRefuses(t *testing.T) {
 		"half of TLS":        {"--tls-cert tokens good.hcl", "", "give both"},
 		"a short token":      {"--tokens tokens good.hcl", "", "tokens: tokens: line 1: a token of 5 characters can be guessed"},
 		"one in the setting": {"good.hcl", "hush", "tokens: line 1: a token of 4 characters can be guessed"},
+		"no such pipeline":   {"--alias jev-latest=other good.hcl", "", "--alias jev-latest=other: it is another name of a pipeline, and those that are served are "},
 		"a size":             {"--body much good.hcl", "", "--body much: a size is a number above 0"},
 		"no room":            {"--concurrency 0 good.hcl", "", "--concurrency 0: it is at least 1"},
 		"no time":            {"--timeout -1s good.hcl", "", "--timeout -1s: it is more than 0"},

@@ -8,12 +8,14 @@
 //	GET  /v1/pipelines/NAME           the same of one, with its labels
 //	POST /v1/pipelines/NAME/rebuild   its knowledge is brought up to date; ?wait=true waits for it
 //	POST /v1/chat/completions         the same in OpenAI's form (chat.go), with GET /v1/models
+//	POST /v1/systemone                typed questions about a text in TypeSafe's form (decisions.go)
+//	POST /v1/decisions                the same in OpenAI's form
 //	POST /mcp                         the same as tools of the Model Context Protocol (mcp.go)
 //	GET  /openapi.json, /docs         all of this in OpenAPI 3.1, and as a page for people
 //	GET  /metrics                     metrics for Prometheus, where they are kept
 //	GET  /healthz, /readyz            the process answers; all pipelines do, and it is not ending
 //
-// Bodies are UTF-8, with or without a byte order mark. An item is a JSON object with a text and
+// Bodies are UTF-8, with or without a byte order mark, as they are or packed with zstd. An item is a JSON object with a text and
 // optionally an id, an expected label and metadata. A body of the type application/x-ndjson is a batch:
 // one item per line, of any length. The response has one result per line, in the order of the items;
 // results come while items are still being sent, so a client sends and reads at the same time. An invalid line gets a result with an error. A batch
@@ -23,7 +25,7 @@
 // For "Accept: text/event-stream" the answer comes as events: "stage" after each stage, and
 // "result" or "error" at the end. If a client disconnects, the work ends.
 //
-// Errors are problem documents (RFC 9457):
+// Errors are problem documents (RFC 9457), but for those forms that have their own:
 //
 //	400 malformed                       413 the body is too long
 //	401 no valid token                  415 a body of another type or encoding
@@ -42,5 +44,5 @@
 //	racflow_http_requests_total{route,code}  counter    requests by the status of the answer
 //	racflow_http_seconds{route}              histogram  from the first to the last byte
 //
-// The package does not open files, start stages or combine requests into batches: live does.
+// Package decide answers typed questions. This package does not open files, start stages or combine requests into batches: live does.
 package serve

@@ -43,6 +43,17 @@ class TestPipeline(unittest.TestCase):
         self.assertIn("<td>delivery_missing_parcel</td>", result._repr_html_())
         self.assertEqual(pickle.loads(pickle.dumps(result)), result)
 
+    def test_decisions(self) -> None:
+        label = "delivery_missing_parcel"
+        questions = {"which": {"type": "choice", "criteria": {"complaint_staff": None, label: None, "none": None}}, "is": {"type": "noul", "instructions": label}}
+        answers = self.pipeline.decide({"text": "where is my parcel?", "channel": "mail"}, questions)
+        self.assertEqual(answers["which"]["choice"], label)
+        self.assertEqual(answers["which"]["probabilities"][label], answers["is"]["noul"])
+        self.assertEqual(asyncio.run(self.pipeline.adecide("where is my parcel?", questions)), answers)
+        for state, wrong, message in ((" ", questions, "state: the text is empty"), ("x", {}, "questions: ask at least one question")):
+            with self.assertRaisesRegex(racflow.ItemError, message):
+                self.pipeline.decide(state, wrong)
+
     def test_html_is_escaped(self) -> None:
         self.assertIn("&lt;b&gt;", racflow.Result({"id": "1", "text": "<b>", "answer": "x"})._repr_html_())
 
