@@ -31,8 +31,8 @@ func shop(t *testing.T, o Options) string {
 		case "fails":
 			return workspace.Result{Error: &result.Failure{Stage: "sample.llm", Message: "it was refused"}}, nil
 		}
-		if err := i.Row(1).Err; err != nil {
-			return workspace.Result{Error: &result.Failure{Message: err.Error()}}, nil
+		if wrong := i.Row(1).Err; wrong != nil {
+			return workspace.Result{Error: &result.Failure{Message: wrong.Error()}}, nil //nolint:nilerr // an item that fails is in its result
 		}
 		return workspace.Result{Answer: "refund", Verdict: result.Verdict{Confidence: .75, Labels: []sdk.LabelConfidence{{Label: "refund", Confidence: .75}, {Label: "late", Confidence: .25}}}}, nil
 	}
@@ -102,7 +102,7 @@ func TestDecisionBatch(t *testing.T) {
 	url := shop(t, Options{})
 	response, text := post(t, url+"/v1/systemone", linesType, strings.Join([]string{systemOne("shop", "a", which), "", systemOne("other", "a", which), `{`, systemOne("shop", "", which), systemOne("shop", "b", which)}, "\n"))
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if response.StatusCode != 200 || len(lines) != 5 || lines[0] != decided || !strings.Contains(lines[1], "not_found_error") || !strings.Contains(lines[2], "json_invalid") || !strings.Contains(lines[3], "the text is empty") || lines[4] != decided {
+	if response.StatusCode != http.StatusOK || len(lines) != 5 || lines[0] != decided || !strings.Contains(lines[1], "not_found_error") || !strings.Contains(lines[2], "json_invalid") || !strings.Contains(lines[3], "the text is empty") || lines[4] != decided {
 		t.Errorf("%s\n%s", response.Status, text)
 	}
 	response, text = post(t, url+"/v1/decisions", linesType, "\xff\xfe{\x00}\x00")
@@ -152,7 +152,7 @@ func TestPacked(t *testing.T) {
 		}
 	}
 	response, text := send(t, request(t, http.MethodPost, url+"/v1/systemone", pack(systemOne("shop", "a", which)+"\n"+systemOne("shop", "b", which)), "Content-Type", linesType, "Content-Encoding", "zstd"))
-	if response.StatusCode != 200 || strings.Count(text, decided) != 2 {
+	if response.StatusCode != http.StatusOK || strings.Count(text, decided) != 2 {
 		t.Errorf("a batch: %s %s", response.Status, text)
 	}
 }
@@ -172,7 +172,7 @@ func TestRealDecisions(t *testing.T) {
 					var b bytes.Buffer
 					_, err = b.ReadFrom(response.Body)
 					response.Body.Close() //nolint:errcheck // it was only read
-					if want := fmt.Sprintf(`"choice":%q,"probabilities":{"vehicle":`, right[text]); response.StatusCode != 200 || !strings.Contains(b.String(), want) {
+					if want := fmt.Sprintf(`"choice":%q,"probabilities":{"vehicle":`, right[text]); response.StatusCode != http.StatusOK || !strings.Contains(b.String(), want) {
 						err = errors.New(b.String())
 					}
 				}
@@ -189,7 +189,7 @@ func TestRealDecisions(t *testing.T) {
 		if _, text := post(t, r.url+"/v1/pipelines/intent/answer", "application/json", `{"text": "red apple"}`); strings.Contains(text, `"labels"`) {
 			t.Errorf("%s: an answer has more than the file asks for: %s", election, text)
 		}
-		if response, text := post(t, r.url+"/v1/systemone", "application/json", systemOne("intent", "x", `{"type": "choice", "criteria": {"colour": null, "form": null}}`)); response.StatusCode != 200 || !strings.Contains(text, `"x_basis":"descriptions"`) {
+		if response, text := post(t, r.url+"/v1/systemone", "application/json", systemOne("intent", "x", `{"type": "choice", "criteria": {"colour": null, "form": null}}`)); response.StatusCode != http.StatusOK || !strings.Contains(text, `"x_basis":"descriptions"`) {
 			t.Errorf("%s: %s %s", election, response.Status, text)
 		}
 		r.stop()

@@ -79,7 +79,7 @@ func (g *guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
 	return nil
 }
 
-// window of a packed body: what its sender may ask this server to hold.
+// packedWindow is how much of a packed body's content its sender may ask this server to hold.
 const packedWindow = 8 << 20
 
 // unpacked returns the content of a body in zstd. Its errors are errPacked, or the body's own.
@@ -91,9 +91,10 @@ func unpacked(body io.ReadCloser) io.ReadCloser {
 	return &unpacking{in, body}
 }
 
+// unpacking is a body in zstd. Its decoder decodes in the goroutine that reads, and so need not be closed.
 type unpacking struct {
-	in   *zstd.Decoder
-	body io.Closer
+	in *zstd.Decoder
+	io.Closer
 }
 
 // Read implements io.Reader.
@@ -104,12 +105,6 @@ func (u *unpacking) Read(p []byte) (int, error) {
 		err = fmt.Errorf("%w: %w", errPacked, err)
 	}
 	return n, err
-}
-
-// Close implements io.Closer.
-func (u *unpacking) Close() error {
-	u.in.Close()
-	return u.body.Close()
 }
 
 func (g *guard) large() *Problem { return tooLarge(g.options.Body) }
@@ -278,7 +273,6 @@ func (g *guard) callers(h http.Handler) http.Handler {
 			g.options.Refuse(r, p).ServeHTTP(w, r)
 			return
 		}
-		defer func(body io.Closer) { _ = body.Close() }(r.Body) // an unpacked one holds memory
 		h.ServeHTTP(w, r)
 	})
 }

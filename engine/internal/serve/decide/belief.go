@@ -167,7 +167,7 @@ func (b Belief) Of(node string) float64 {
 // options' labels; none is the option for what lies outside them, or -1.
 func (b Belief) among(nodes []string, none int) (p []float64, confidence float64) {
 	p = make([]float64, len(nodes))
-	inside, outside := 0.0, 1.0
+	outside := 1.0
 	for i, node := range nodes {
 		if i == none {
 			continue
@@ -177,9 +177,8 @@ func (b Belief) among(nodes []string, none int) (p []float64, confidence float64
 		}
 		outside *= 1 - p[i]
 	}
-	inside = total(p)
 	if !b.form.Many {
-		outside = max(1-inside, 0)
+		outside = max(1-total(p), 0)
 	}
 	if none >= 0 {
 		p[none] = outside

@@ -170,9 +170,12 @@ func (r *Request) input(raw json.RawMessage) (err error) {
 		Type, Text string
 		Data       json.RawMessage
 	}
-	if json.Unmarshal(content, &parts) != nil {
+	if kindOf(content) != '[' {
 		r.Item.Text = flat(content)
 		return nil
+	}
+	if err := json.Unmarshal(content, &parts); err != nil {
+		return mistake(at, Wrong, "the content of a message is a text or a list of parts: %v", err)
 	}
 	for i, p := range parts {
 		more := r.Item

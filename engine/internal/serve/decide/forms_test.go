@@ -103,7 +103,7 @@ func TestReadMistakes(t *testing.T) {
 		{ofTypeSafe, state(`"q": {"type": "noul", "criteria": [1]}`), "questions.q.criteria", "true, false"}, {ofTypeSafe, state(strings.Join(questions, ",")), "questions", "401 questions"},
 		{ofTypeSafe, state(`"q": {"type": "choice", "criteria": {` + strings.Join(options, ",") + `}}, "r": {"type": "choice", "criteria": {"a": null, "b": null}}`), "questions", "20002 options"},
 		{ofOpenAI, `{"questions": {}}`, "", "no request"}, {ofOpenAI, `{"model": "m", "questions": []}`, "input", "list of messages"}, {ofOpenAI, `{"model": "m", "input": [7]}`, "input", "list of messages"},
-		{ofOpenAI, `{"model": "m", "input": [{"role": "system", "content": "x"}]}`, "input", "role user"}, {ofOpenAI, `{"model": "m", "input": [{"role": "user", "content": [{"type": "input_image"}]}]}`, "input", `"input_image"`},
+		{ofOpenAI, `{"model": "m", "input": [{"role": "user", "content": [7]}]}`, "input", "list of parts"}, {ofOpenAI, `{"model": "m", "input": [{"role": "system", "content": "x"}]}`, "input", "role user"}, {ofOpenAI, `{"model": "m", "input": [{"role": "user", "content": [{"type": "input_image"}]}]}`, "input", `"input_image"`},
 		{ofOpenAI, input(""), "questions", "at least one"}, {ofOpenAI, input(`{"type": "noul"}`), "questions.0.type", `"noul" is no type`}, {ofOpenAI, input(`{"type": "choice", "choices": [{"value": 7}]}`), "questions.0", "text, true or false"},
 		{ofOpenAI, input(`{"type": "choice", "choices": [{"value": "a"}, {"value": "a"}]}`), "questions.0", "twice"}, {ofOpenAI, input(`{"type": "score", "levels": []}`), "questions.0", "0 options"},
 	} {

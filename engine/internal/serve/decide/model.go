@@ -3,6 +3,7 @@ package decide
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -212,6 +213,9 @@ func (m Model) compare(ctx context.Context, t *texts, r Request) ([]float64, err
 		return nil, &result.Failure{Line: 1, Message: err.Error()}
 	}
 	vectors, err := m.Embed(ctx, t.all)
+	if failed := (sdk.RowErrors{}); errors.As(err, &failed) {
+		return nil, mistake([]any{"questions"}, Wrong, "the text or a description cannot be compared: %v", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -219,6 +219,11 @@ func TestMistakes(t *testing.T) {
 		"nothing is asked":  {about(""), nil, "it has no instructions and no criteria"},
 		"no embedder":       {choiceOf("red", "blue"), func(m *Model) { m.Embed = none }, "has no embedder to compare descriptions with; its labels are refund, order_late"},
 		"the embedder ends": {choiceOf("red", "blue"), func(m *Model) { m.Embed = func(context.Context, []string) ([][]float32, error) { return nil, lost } }, "lost"},
+		"a text is too long": {choiceOf("red", "blue"), func(m *Model) {
+			m.Embed = func(context.Context, []string) ([][]float32, error) {
+				return make([][]float32, 3), sdk.RowErrors{1: lost}
+			}
+		}, "questions: the text or a description cannot be compared:"},
 		"the search ends": {about("refund"), func(m *Model) {
 			m.Decide = func(context.Context, workspace.Item) (result.Result, error) { return result.Result{}, lost }
 		}, "lost"},
