@@ -13,7 +13,7 @@ import (
 type DecisionsRequest struct {
 	_         struct{}            `additionalProperties:"true"`
 	Model     string              `json:"model" doc:"The pipeline, or an alias of it"`
-	Input     any                 `json:"input" doc:"The text; or messages, of which the last one of the role user is it, as parts of the types input_text and input_json"`
+	Input     json.RawMessage     `json:"input" doc:"The text; or messages, of which the last one of the role user is it, as parts of the types input_text and input_json"`
 	Questions []DecisionsQuestion `json:"questions" doc:"1 to 400"`
 }
 
@@ -22,7 +22,7 @@ type DecisionsQuestion struct {
 	_            struct{}          `additionalProperties:"true"`
 	Type         string            `json:"type" enum:"predicate,choice,score"`
 	Name         *string           `json:"name,omitempty"`
-	Instructions any               `json:"instructions,omitempty" doc:"Of a predicate: the label that it is about; or a part of the type input_json with {\"label\": NAME}"`
+	Instructions json.RawMessage   `json:"instructions,omitempty" doc:"Of a predicate: the label that it is about; or a part of the type input_json with {\"label\": NAME}"`
 	Choices      []DecisionsOption `json:"choices,omitempty" doc:"Of a choice"`
 	Levels       []DecisionsLevel  `json:"levels,omitempty" doc:"Of a score, lowest first"`
 }
@@ -83,20 +83,7 @@ type DecisionsUsage struct {
 
 // ReadDecisions reads a request. An error is a Mistake.
 func ReadDecisions(body []byte) (r Request, err error) {
-	var in struct {
-		Model     string
-		Input     json.RawMessage
-		Questions []struct {
-			Type         string
-			Name         *string
-			Instructions json.RawMessage
-			Choices      []struct {
-				Value       any
-				Description string
-			}
-			Levels []DecisionsLevel
-		}
-	}
+	var in DecisionsRequest
 	if err := json.Unmarshal(body, &in); err != nil {
 		return r, mistake(nil, NotJSON, "the body is no request: %v", err)
 	}
@@ -197,8 +184,8 @@ func (r *Request) input(raw json.RawMessage) (err error) {
 	return nil
 }
 
-// WriteDecisions returns the response.
-func WriteDecisions(model string, r Request, answers []Answer, used sdk.Usage) DecisionsReply {
+// WriteDecisions returns the response, a DecisionsReply.
+func WriteDecisions(model string, r Request, answers []Answer, used sdk.Usage) any {
 	out := DecisionsReply{Model: model, Answers: []DecisionsAnswer{}}
 	out.Usage = DecisionsUsage{Input: used.InputTokens, Output: used.OutputTokens, Total: used.InputTokens + used.OutputTokens}
 	out.Usage.InputDetails.Cached = used.CachedTokens

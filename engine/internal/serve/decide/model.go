@@ -87,13 +87,11 @@ type resolved struct {
 func (m Model) resolve(q Question, texts *texts) (resolved, error) {
 	r := resolved{none: -1}
 	if q.Kind == Predicate {
-		if node, ok := m.label(cmp.Or(q.Label, q.About)); ok {
-			r.nodes = []string{node}
-			return r, nil
-		}
-		if node, ok := m.label(q.Options[0].Text); ok && q.Label == "" {
-			r.nodes = []string{node}
-			return r, nil
+		for _, name := range []string{q.About, q.Options[0].Text} {
+			if node, ok := m.label(cmp.Or(q.Label, name)); ok {
+				r.nodes = []string{node}
+				return r, nil
+			}
 		}
 		if q.Label != "" {
 			return r, m.noLabel(q, []string{q.Label})

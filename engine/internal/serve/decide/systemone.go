@@ -20,10 +20,10 @@ type SystemOneRequest struct {
 
 // SystemOneQuestion is a question in that form.
 type SystemOneQuestion struct {
-	_            struct{} `additionalProperties:"true"`
-	Type         string   `json:"type" enum:"noul,choice,score"`
-	Instructions any      `json:"instructions,omitempty" doc:"Of a noul: the label that it is about, or {\"label\": NAME}"`
-	Criteria     any      `json:"criteria,omitempty" doc:"Of a choice: the options, each with a description or null; of a score the levels, lowest first; of a noul perhaps true and false"`
+	_            struct{}        `additionalProperties:"true"`
+	Type         string          `json:"type" enum:"noul,choice,score"`
+	Instructions json.RawMessage `json:"instructions,omitempty" doc:"Of a noul: the label that it is about, or {\"label\": NAME}"`
+	Criteria     json.RawMessage `json:"criteria,omitempty" doc:"Of a choice: the options, each with a description or null; of a score the levels, lowest first; of a noul perhaps true and false"`
 }
 
 // SystemOneReply is the response.
@@ -87,10 +87,7 @@ func ReadSystemOne(body []byte) (r Request, err error) {
 	for _, f := range in.Questions {
 		q := Question{Name: f.Name, At: []any{"questions", f.Name}}
 		raw, ok := f.Value.(json.RawMessage)
-		var one struct {
-			Type                   string
-			Instructions, Criteria json.RawMessage
-		}
+		var one SystemOneQuestion
 		if seen[f.Name] {
 			return r, mistake(q.At, Wrong, "there are two questions of this id")
 		}
@@ -166,8 +163,8 @@ func described(value any) string {
 	return ""
 }
 
-// WriteSystemOne returns the response.
-func WriteSystemOne(model string, r Request, answers []Answer, used sdk.Usage) SystemOneReply {
+// WriteSystemOne returns the response, a SystemOneReply.
+func WriteSystemOne(model string, r Request, answers []Answer, used sdk.Usage) any {
 	out := SystemOneReply{Model: model, Answers: result.Fields{}}
 	out.Usage.Input, out.Usage.Output = used.InputTokens, used.OutputTokens
 	for i, a := range answers {
