@@ -34,18 +34,14 @@ type decisionForm struct {
 
 var decisionForms = map[string]*decisionForm{
 	"/v1/systemone": {
-		read: decide.ReadSystemOne,
-		write: func(m string, r decide.Request, a []decide.Answer, u sdk.Usage) any {
-			return decide.WriteSystemOne(m, r, a, u)
-		},
-		fail: systemOneFailure, mistaken: http.StatusUnprocessableEntity, state: "state",
+		read:  decide.ReadSystemOne,
+		write: decide.WriteSystemOne,
+		fail:  systemOneFailure, mistaken: http.StatusUnprocessableEntity, state: "state",
 	},
 	"/v1/decisions": {
-		read: decide.ReadDecisions,
-		write: func(m string, r decide.Request, a []decide.Answer, u sdk.Usage) any {
-			return decide.WriteDecisions(m, r, a, u)
-		},
-		fail: decisionsFailure, mistaken: http.StatusBadRequest, state: "input",
+		read:  decide.ReadDecisions,
+		write: decide.WriteDecisions,
+		fail:  decisionsFailure, mistaken: http.StatusBadRequest, state: "input",
 	},
 }
 
@@ -93,9 +89,7 @@ func (s *Server) decisions(path, id, summary string, request, reply, failed *hum
 			form.refusal(p, wrong).ServeHTTP(w, r)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
-		defer cancel()
-		value, problem, wrong := form.answer(ctx, s, body, s.decide)
+		value, problem, wrong := form.answer(r.Context(), s, body, s.decide)
 		if problem != nil {
 			form.refusal(problem, wrong).ServeHTTP(w, r)
 			return
@@ -113,10 +107,8 @@ func (form *decisionForm) batch(s *Server) batchFace {
 				_, err = mistake(content, charset)
 			}
 			if err != nil {
-				p := form.problem(&decide.Mistake{Type: decide.NotJSON, Message: err.Error()})
-				return func(context.Context) any {
-					return form.fail(p, &decide.Mistake{Type: decide.NotJSON, Message: err.Error()})
-				}
+				wrong := &decide.Mistake{Type: decide.NotJSON, Message: err.Error()}
+				return func(context.Context) any { return form.fail(form.problem(wrong), wrong) }
 			}
 			content = slices.Clone(content)
 			return func(ctx context.Context) any {
@@ -145,6 +137,8 @@ func (s *Server) decide(ctx context.Context, p Pipeline, item workspace.Item) (w
 
 // answer answers a request. A problem says why it cannot; the mistake is the request's, or nil.
 func (form *decisionForm) answer(ctx context.Context, s *Server, body []byte, take func(context.Context, Pipeline, workspace.Item) (workspace.Result, error)) (any, *Problem, *decide.Mistake) {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
 	r, err := form.read(body)
 	var wrong *decide.Mistake
 	if errors.As(err, &wrong) {

@@ -22,8 +22,8 @@ type form struct {
 }
 
 var (
-	ofTypeSafe = form{ReadSystemOne, func(m string, r Request, a []Answer, u sdk.Usage) any { return WriteSystemOne(m, r, a, u) }}
-	ofOpenAI   = form{ReadDecisions, func(m string, r Request, a []Answer, u sdk.Usage) any { return WriteDecisions(m, r, a, u) }}
+	ofTypeSafe = form{ReadSystemOne, WriteSystemOne}
+	ofOpenAI   = form{ReadDecisions, WriteDecisions}
 )
 
 // TestForms: a request is read, and its answers written with the options in their order and as they were.

@@ -1,8 +1,10 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +36,18 @@ func TestAnswers(t *testing.T) {
 	r, err := p.Answer(t.Context(), workspace.Item{ID: "x", Text: " "})
 	if err != nil || r.Error == nil || r.ID != "x" {
 		t.Errorf("an empty text: %+v, %v", r, err)
+	}
+	vectors, err := p.Embed(t.Context(), []string{"red apple", "blue car", "red apple"})
+	if err != nil || len(vectors) != 3 || len(vectors[0]) == 0 || !slices.Equal(vectors[0], vectors[2]) || slices.Equal(vectors[0], vectors[1]) {
+		t.Errorf("vectors: %v, %v", vectors, err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for range embedding {
+		p.embeds <- struct{}{}
+	}
+	if _, err := p.Embed(ended, []string{"red apple"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("many are under way: %v", err)
 	}
 	found, err := p.Retrieve(t.Context(), workspace.Item{Text: "blue car"})
 	if err != nil || len(found) == 0 || found[0].Text != "blue car" || found[0].Label != "vehicle" {
@@ -101,5 +115,22 @@ func TestVariables(t *testing.T) {
 	o.Engine.Vars["rowz"] = "1"
 	if _, err := Open(t.Context(), files, o); err == nil || !strings.Contains(err.Error(), `"rowz"`) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestDecide: a result for a decision lists all labels, and another as many as the file asks for.
+func TestDecide(t *testing.T) {
+	for file, shown := range map[string]int{`use    = "learned"`: 0, "use    = \"learned\"\n    config { labels = 1 }": 1, `use    = "soft"`: 0} {
+		dir, o := folder(t, map[string]string{"p.hcl": strings.Replace(intent, `use    = "soft"`, file, 1), "rows.tsv": fruit})
+		p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
+		item := workspace.Item{Text: "red apple"}
+		answer, decided := must.Get(p.Answer(t.Context(), item))(t), must.Get(p.Decide(t.Context(), item))(t)
+		all := 2
+		if strings.Contains(file, "soft") {
+			all = 0
+		}
+		if answer.Answer != "fruit" || decided.Answer != "fruit" || len(answer.Labels) != shown || len(decided.Labels) > all || len(decided.Labels) < min(all, 1) {
+			t.Errorf("%s: %+v and %+v", file, answer, decided)
+		}
 	}
 }

@@ -34,6 +34,7 @@ type Pipeline struct {
 	queue      queue
 	line       atomic.Int64 // line number of the newest item
 
+	embeds     chan struct{} // holds the calls of Embed under way
 	rebuilding chan struct{} // holds the running rebuild
 	sick       chan struct{} // has a value when the serving version can no longer answer
 
@@ -51,7 +52,7 @@ type Pipeline struct {
 }
 
 func newPipeline(s *Set, file, name string, o workspace.Options) *Pipeline {
-	p := &Pipeline{set: s, file: file, name: name, options: o, rebuilding: make(chan struct{}, 1), sick: make(chan struct{}, 1), versions: map[*version]bool{}}
+	p := &Pipeline{set: s, file: file, name: name, options: o, embeds: make(chan struct{}, embedding), rebuilding: make(chan struct{}, 1), sick: make(chan struct{}, 1), versions: map[*version]bool{}}
 	p.queue.pipeline = p
 	if p.queue.limit = s.options.Queue; p.queue.limit == 0 {
 		p.queue.limit = defaultQueue

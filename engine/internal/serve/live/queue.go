@@ -235,8 +235,17 @@ func (p *Pipeline) Decide(ctx context.Context, item workspace.Item) (workspace.R
 	return out, nil
 }
 
+// embedding is how many calls of Embed are under way at a time: they wait in no queue.
+const embedding = 4
+
 // Embed returns a vector of each text, as a search has it of a query; nil: the pipeline has no embedder.
 func (p *Pipeline) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	select {
+	case p.embeds <- struct{}{}:
+		defer func() { <-p.embeds }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	v, err := p.serving()
 	if err != nil {
 		return nil, err
