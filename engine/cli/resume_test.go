@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -196,6 +197,10 @@ func TestResume(t *testing.T) {
 			_, err := os.Stat(filepath.Join(p.dir, "out.jsonl.part")) // none where nothing was written yet
 			if reported := strings.Contains(stderr, "results so far are in out.jsonl.part, and out.jsonl is unchanged\n"); reported != (test.reported && err == nil) {
 				t.Errorf("where the results are is not reported:\n%s", stderr)
+			}
+			_, said, _ := strings.Cut("\n"+stderr, fmt.Sprintf("\n%d items in ", journal.RunsOf(filepath.Join(p.dir, stateDir)).Info(id).Answered))
+			if test.reported && said == "" {
+				t.Errorf("another number of items than resuming finds:\n%s", stderr)
 			}
 			if strings.Contains(stderr, "results in out.jsonl") {
 				t.Errorf("a run that ended early names its output:\n%s", stderr)

@@ -25,7 +25,7 @@ const runLong = `What the pipeline knows is brought up to date first: only what 
 embedded. Results go to standard output or to --output, everything else to standard error.
 
 Exit code 0: every item was answered; 1: the run could not start or broke off; 3: it finished, and
-some items or rows failed, or lack a voter; 130: it was interrupted.
+some items or rows failed, or lack a voter, or a voter was refused every item; 130: it was interrupted.
 
 --output FILE. Results are written to FILE.part as they come, which replaces FILE at the end of the
 input. Two runs cannot write one FILE, and what an unfinished run left is replaced only with --overwrite.
@@ -155,6 +155,9 @@ func runTo(c *cobra.Command, a *app, p *workspace.Pipeline, results *results) er
 		if err == nil {
 			where = results.file.Name()
 		}
+		if o.Err != nil && o.Run != "" { // results wait for those before them, and are kept meanwhile
+			o.Items = max(o.Items, a.Runs().Info(o.Run).Answered)
+		}
 		summarize(w, o, where)
 	}
 	if part := c.Flag("part"); err == nil && o.Items+o.Left == 0 && part != nil && part.Changed {
@@ -164,6 +167,9 @@ func runTo(c *cobra.Command, a *app, p *workspace.Pipeline, results *results) er
 		reportSpent(w, p, o)
 	}
 	reportMissing(w, o)
+	for _, stage := range o.Refusing {
+		fmt.Fprintf(w, "%s failed: its service refused every item, and the answers are those of the other voters\n", stage)
+	}
 	reportUnfinished(w, p, o, results.file)
 	if n := a.Runs().Unfinished(); o.Run != "" && n > manyRuns {
 		fmt.Fprintf(w, "%d runs are unfinished and kept: racflow runs list --state %s shows them, racflow runs remove removes them\n", n, c.Flag("state").Value)

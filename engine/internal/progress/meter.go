@@ -15,7 +15,8 @@ import (
 //
 // It does not know what kind of work is done.
 
-// An estimate needs this much time since the start, and this many recent reports of progress.
+// An estimate needs this much time since the start, and this many recent reports of progress, or one where
+// steps are slow: a model that takes ten seconds for an item has then done a batch of them.
 // Recent means at least the last half of the time since the start, and at least the time `recent`, so that a
 // few slow steps do not outweigh everything else.
 const (
@@ -72,7 +73,8 @@ func (m *Meter) since(now time.Time) (since mark, ok bool) {
 			since = one
 		}
 	}
-	return since, elapsed >= evidence && m.moves-since.moves >= steps && m.step.Done > since.done
+	slow := now.Sub(since.at) >= recent
+	return since, elapsed >= evidence && (slow || m.moves-since.moves >= steps) && m.step.Done > since.done
 }
 
 // Rate returns how much is done per second, recently; false: too little is known.

@@ -23,6 +23,7 @@ func TestLeft(t *testing.T) {
 		"rounded up":                 {steps: steady(1, 10, 11), total: 1001, want: 100 * time.Second},
 		"too early":                  {steps: steady(1, 10, 5), total: 200},
 		"too few steps":              {steps: [][2]int64{{0, 0}, {10, 50}, {20, 60}}, total: 200},
+		"slow steps":                 {steps: [][2]int64{{0, 0}, {80, 8}}, total: 32, want: 4 * time.Minute},
 		"nothing done":               {steps: [][2]int64{{0, 0}, {10, 0}, {20, 0}, {30, 0}, {40, 0}}, total: 200},
 		"no total":                   {steps: steady(1, 10, 11)},
 		"all is done, work remains":  {steps: steady(1, 10, 11), total: 100},

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
@@ -37,6 +38,34 @@ type work struct {
 	counter *eval.Counter
 	cost    float64 // cost of the voters' answers, at the file's prices
 	out     *Outcome
+
+	mu       sync.Mutex // of what follows
+	inOrder  tally
+	answered int64 // results in the journal
+
+	heard map[string]bool // voters with an answer to any item
+}
+
+// keeping reports how far the run is when results are kept: they come in order only once those before them are there.
+type keeping struct {
+	run.Journal
+	work *work
+}
+
+func (k keeping) Keep(results []outcome.Result) error {
+	err := k.Journal.Keep(results)
+	k.work.far(nil, len(results))
+	return err
+}
+
+// far reports how far the run is after these results came in order, and so many were kept.
+func (w *work) far(inOrder []outcome.Result, kept int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answered += int64(kept)
+	step := w.inOrder.add(inOrder, w.rows.step("answering"))
+	step.Done = max(step.Done, w.answered)
+	w.workspace.progress(step)
 }
 
 // unasked holds the lines of items that a service could not be asked about.
@@ -253,14 +282,19 @@ type Outcome struct {
 	Evaluation eval.Report // for the items with an expected label
 	Invalid    int         // as Pipeline.Invalid
 	Err        error       // why the run ended early; nil: it did not
+	Refusing   []string    // voters whose service refused every item, such as a model with too small a context
 	// Spent reports the effect of Options.Spend; nil: it was not set.
 	Spent *spend.Report
 }
 
 // Incomplete reports whether items or documents failed, or lack a voter's answers.
 func (o *Outcome) Incomplete() bool {
-	return o.Failed > 0 || o.Provisional > 0 || o.Left > 0 || o.Invalid > 0
+	return o.Failed > 0 || o.Provisional > 0 || o.Left > 0 || o.Invalid > 0 || len(o.Refusing) > 0
 }
+
+// fewRefused is how many items a service has to refuse, and answer none, until that is due to the voter: fewer items
+// may be ones that it must not answer.
+const fewRefused = 5
 
 // Work takes the input through the pipeline. write gets batches of results in input order. finish,
 // if not nil, gets the error that ended the run early, or nil, and returns the final error: if
@@ -290,7 +324,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if err != nil {
 		return nil, err
 	}
-	w := &work{Pipeline: p, run: r, rows: rows, write: write, out: &Outcome{Labels: r.Labels()}}
+	w := &work{Pipeline: p, run: r, rows: rows, write: write, out: &Outcome{Labels: r.Labels()}, heard: map[string]bool{}}
 	w.counter = w.newCounter()
 	if s := p.pooled; s != nil {
 		w.counter, w.cost = s.counter, s.cost
@@ -302,7 +336,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if begin := p.workspace.options.Events.Begun; begin != nil {
 		begin(begun)
 	}
-	err = w.items(ctx)
+	err = w.items(ctx, begun)
 	if p.spender != nil {
 		spent := p.spender.Report()
 		w.out.Spent, w.cost = &spent, spent.Cost
@@ -352,7 +386,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (Begun, error) {
 	if err != nil {
 		return begun, err
 	}
-	w.records, w.kept = records, records
+	w.records, w.kept = records, keeping{records, w}
 	if err := o.Services.keepProfiles(records.Folder()); err != nil {
 		return begun, errors.Join(err, records.Close(nil))
 	}
@@ -366,11 +400,12 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (Begun, error) {
 }
 
 // items takes the input through the stages and passes all results to write.
-func (w *work) items(ctx context.Context) error {
+func (w *work) items(ctx context.Context, begun Begun) error {
 	var err error
 	if w.spender != nil {
 		w.out.Totals, err = w.passes(ctx, w.run, w.records, w.sink())
 	} else {
+		w.far(nil, begun.Answered)
 		w.out.Totals, err = w.run.Items(ctx, w.rows.Next, w.kept, w.sink())
 	}
 	switch {
@@ -394,12 +429,14 @@ func (w *work) newCounter() *eval.Counter { return eval.NewCounter(w.out.Labels.
 
 // sink returns a function that counts and reports results, and passes them on to write.
 func (w *work) sink() func([]outcome.Result) error {
-	var counted tally
 	return func(batch []outcome.Result) error {
 		for _, one := range batch {
 			w.counter.Add(one)
 			if w.pooled != nil {
 				w.pooled.totals.Add(one)
+			}
+			for _, v := range one.Votes {
+				w.heard[v.Voter] = w.heard[v.Voter] || v.Answer != ""
 			}
 			for voter, usage := range one.Usages {
 				w.cost += w.chosen.Cost(voter, usage)
@@ -409,7 +446,7 @@ func (w *work) sink() func([]outcome.Result) error {
 			answered(batch)
 		}
 		if w.spender == nil { // the long passes are over
-			w.workspace.progress(counted.add(batch, w.rows.step("answering")))
+			w.far(batch, 0)
 		}
 		return w.write(w.later.before(batch))
 	}
@@ -453,6 +490,11 @@ func (w *work) report() {
 	for _, id := range w.run.Graph().Identities() {
 		if w.pooled == nil && strings.HasPrefix(id.Stage, "elect.") {
 			out.Evaluation.Weigh(w.chosen.WeightsOf(id.Resolved))
+		}
+	}
+	for _, s := range out.Skipped {
+		if voter, _ := strings.CutPrefix(s.Stage, "sample."); s.Items >= fewRefused && sdk.CodeOf(s.First) == sdk.CodeRefused && !w.heard[voter] {
+			out.Refusing = append(out.Refusing, s.Stage)
 		}
 	}
 	out.Invalid = w.Invalid()

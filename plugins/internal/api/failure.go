@@ -145,6 +145,8 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 	}
 	why := refused(res.StatusCode, body)
 	switch {
+	case why == tooLong:
+		text += "; send less (fewer or shorter examples or passages), or give the server a larger context"
 	case why != nothing: // the key is good
 	case res.StatusCode < 400:
 		text = fmt.Sprintf("the server redirects (%d) to %q; write that as base_url if you trust it", res.StatusCode, c.excerpt(location(res)))

@@ -19,18 +19,21 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// modelDir returns the folder of the model, or skips the test where there is none.
-func modelDir(t testing.TB) string {
+// modelDir returns the folder of MiniLM, or skips the test where there is none.
+func modelDir(t testing.TB) string { return modelNamed(t, "minilm") }
+
+// modelNamed is modelDir for a model of a name.
+func modelNamed(t testing.TB, name string) string {
 	t.Helper()
 	models := os.Getenv("RACFLOW_MODELS")
 	if models == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
-			t.Skip("no model: set RACFLOW_MODELS to the folder that holds minilm/")
+			t.Skipf("no model: set RACFLOW_MODELS to the folder that holds %s/", name)
 		}
 		models = filepath.Join(cache, "racflow", "models")
 	}
-	dir := filepath.Join(models, "minilm")
+	dir := filepath.Join(models, name)
 	if _, err := os.Stat(filepath.Join(dir, "model.safetensors")); err != nil {
 		t.Skipf("no model in %s: put it there or set RACFLOW_MODELS", dir)
 	}
@@ -65,38 +68,54 @@ func cosine(a, b []float32) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// TestOriginal holds the encoder to sentence-transformers' vectors.
+// TestOriginal holds the encoder to sentence-transformers' vectors: of MiniLM for all texts, of all-mpnet-base-v2
+// for every 20th.
 func TestOriginal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it computes for long, as TestTinyModel does with a small one")
 	}
+	must.NoRace(t)
 	var texts []string
 	lines(t, "texts.jsonl", func(line []byte) {
 		var text string
 		parts(t, append(append([]byte("["), line...), ']'), &text)
 		texts = append(texts, text)
 	})
-	raw, err := os.ReadFile("testdata/vectors.f16")
-	must.Do(t, err)
-	for p, lowest := range map[Precision]float64{Float32: 0.9999, Int8: 0.993} {
-		t.Run(string(p), func(t *testing.T) {
-			m := openFor(t, modelDir(t), Options{Precision: p, MiniLM: true})
-			if len(texts) != 1000 || len(raw) != 2*len(texts)*m.Dim() {
+	for _, test := range []struct {
+		model, vectors string
+		every          int
+		precision      Precision
+		lowest         float64
+	}{
+		{"minilm", "vectors.f16", 1, Float32, 0.9999},
+		{"minilm", "vectors.f16", 1, Int8, 0.993},
+		{"all-mpnet-base-v2", "mpnet.f16", 20, Float32, 0.9999},
+		{"all-mpnet-base-v2", "mpnet.f16", 20, Int8, 0.96},
+	} {
+		t.Run(test.model+" "+string(test.precision), func(t *testing.T) {
+			m := openFor(t, modelNamed(t, test.model), Options{Precision: test.precision})
+			raw, err := os.ReadFile(filepath.Join("testdata", test.vectors))
+			must.Do(t, err)
+			var some []string
+			for i := 0; i < len(texts); i += test.every {
+				some = append(some, texts[i])
+			}
+			if len(texts) != 1000 || len(raw) != 2*len(some)*m.Dim() {
 				t.Fatalf("%d texts, %d bytes of vectors", len(texts), len(raw))
 			}
 			worst, sum := 1.0, 0.0
 			want := make([]float32, m.Dim())
-			for i, got := range encode(t, m, texts...) {
+			for i, got := range encode(t, m, some...) {
 				for j := range want {
 					want[j] = float16.Frombits(binary.LittleEndian.Uint16(raw[2*(i*len(want)+j):])).Float32()
 				}
 				c := cosine(got, want)
-				if worst = min(worst, c); !(c >= lowest) {
-					t.Errorf("text %d, %.60q: cosine %.6f", i, texts[i], c)
+				if worst = min(worst, c); !(c >= test.lowest) {
+					t.Errorf("text %d, %.60q: cosine %.6f", i, some[i], c)
 				}
 				sum += c
 			}
-			t.Logf("cosine: lowest %.8f, mean %.8f", worst, sum/float64(len(texts)))
+			t.Logf("cosine: lowest %.8f, mean %.8f", worst, sum/float64(len(some)))
 		})
 	}
 }

@@ -57,7 +57,7 @@ func (p caller) Invoke(ctx context.Context, method string, request, reply any, o
 func (p caller) Fit(ctx context.Context, rows iter.Seq2[*stagepb.FitRequest, error]) (reply *stagepb.FitReply, err error) {
 	err = p.send(ctx, true, func(ctx context.Context, now instance, sent func()) error {
 		sent()
-		if reply, err = now.conn.Fit(ctx, rows); err == nil {
+		if reply, err = now.conn.Fit(ctx, p.waits.fed(rows)); err == nil {
 			p.hide(reply)
 			p.sign(reply)
 		}
@@ -353,6 +353,21 @@ func (w *waits) end(answered bool) {
 	w.calls--
 	if answered {
 		w.since = time.Now()
+	}
+}
+
+// fed returns rows whose making is no wait for the stage that reads them: enrichments may take long for each.
+func (w *waits) fed(rows iter.Seq2[*stagepb.FitRequest, error]) iter.Seq2[*stagepb.FitRequest, error] {
+	return func(yield func(*stagepb.FitRequest, error) bool) {
+		w.end(false)
+		defer w.begin()
+		for row, err := range rows {
+			w.begin()
+			more := yield(row, err)
+			if w.end(true); !more {
+				return
+			}
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/retry"
 	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/proto/stagepb"
 	"github.com/racflow/racflow/sdk/sdktest/must"
 	"github.com/racflow/racflow/sdk/wire"
 )
@@ -292,8 +293,14 @@ func TestWaits(t *testing.T) {
 		opened, starting := w.open(), time.Since(start)
 		time.Sleep(9 * time.Second)
 		opened()
+		w.begin() // it reads rows that take an hour to make
+		for range w.fed(func(yield func(*stagepb.FitRequest, error) bool) { time.Sleep(time.Hour); yield(nil, nil) }) {
+			time.Sleep(40 * time.Second)
+		}
+		w.end(true)
 		time.Sleep(time.Hour)
-		want := [][]time.Duration{{50 * time.Second, 30 * time.Second}, {80 * time.Second, 60 * time.Second}, {starting + 5*time.Second, 5 * time.Second}}
+		fed := starting + 9*time.Second + time.Hour
+		want := [][]time.Duration{{50 * time.Second, 30 * time.Second}, {80 * time.Second, 60 * time.Second}, {starting + 5*time.Second, 5 * time.Second}, {fed + 30*time.Second, 30 * time.Second}}
 		for len(reports) > 0 {
 			report := <-reports
 			if len(want) == 0 || !slices.Equal(report, want[0]) {

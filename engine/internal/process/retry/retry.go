@@ -115,9 +115,11 @@ type Work struct {
 	Again func()
 }
 
-// maxWait is the longest pause that a stage may ask for. Rows that would have to wait longer fail
-// with sdk.CodeUnavailable. Within this time it may ask again and again: a row that has to wait its turn has
-// not failed.
+// maxPause is the longest pause that a stage may ask for, as long as calls wait that have not been sent (package
+// governor). Rows that would have to wait longer fail with sdk.CodeUnavailable.
+const maxPause = 5 * time.Minute
+
+// maxWait is how long a stage may ask for pauses again and again: a row that has to wait its turn has not failed.
 const maxWait = 2 * time.Minute
 
 // Do works on rows 0 to n-1, and again on rows whose failure may pass. It returns an error or nil
@@ -181,7 +183,7 @@ func (t *tries) count(at []int, results []error) another {
 		if !errors.As(results[i], &coded) || coded.Code != sdk.CodeTransient {
 			continue
 		}
-		if coded.RetryAfter > maxWait {
+		if coded.RetryAfter > maxPause {
 			// No row is to blame: those that this wait keeps from being sent get this code, too.
 			t.errs[n] = &sdk.Error{Code: sdk.CodeUnavailable, Err: fmt.Errorf("%w; it asks to wait %s, longer than a run waits", results[i], coded.RetryAfter)}
 			continue

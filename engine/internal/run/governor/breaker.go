@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/racflow/racflow/sdk"
@@ -24,12 +26,16 @@ const (
 // pauses determine how long to wait when an endpoint asks for fewer calls but names no time.
 var pauses = support.Backoff{First: 500 * time.Millisecond, Max: time.Minute}
 
-// maxWait limits how long calls wait for an endpoint that is down or asked for a pause, so that an
-// exhausted daily quota does not delay a run for hours.
+// maxWait limits how long calls wait for an endpoint that is down.
 const maxWait = 2 * time.Minute
 
+// maxAbsent limits it for an endpoint where no server has listened since the first call: a server that restarts has
+// answered before, and one that loads a model mostly listens meanwhile.
+const maxAbsent = 15 * time.Second
+
 // maxBusy is how long an endpoint may refuse all calls as too many before it counts as down: by
-// then a quota per minute is free again.
+// then a quota per minute is free again. It also is the longest pause that calls wait for, so that an exhausted daily
+// quota does not delay a run for hours.
 const maxBusy = 5 * time.Minute
 
 // breaker is the circuit breaker of an endpoint. It also applies the pauses that the endpoint asks for.
@@ -69,7 +75,7 @@ func (b *breaker) ready(now time.Time) (time.Duration, error) {
 		}
 	}
 	wait := max(b.paused.Sub(now), 0)
-	if wait > maxWait {
+	if wait > maxBusy {
 		return 0, b.unavailable(fmt.Errorf("%s wants no calls for another %s: resume the run then", b.name, wait.Round(time.Second)))
 	}
 	if wait > 0 && b.exhausted(now) {
@@ -95,12 +101,19 @@ func (b *breaker) requiredWait(now time.Time) (time.Duration, error) {
 		return 0, errors.New(b.allBusy(now) + "; a quota may be spent, or the limit too high")
 	case !b.open:
 		return 0, fmt.Errorf("%s wants no calls for another %s", b.name, b.paused.Sub(now).Round(time.Second))
+	case b.absent() && now.Sub(b.since) >= maxAbsent && !b.trying:
+		return 0, fmt.Errorf("no server has listened at %s for %s: start it, or set base_url to another%s", b.name, now.Sub(b.since).Round(time.Second), b.because())
 	case now.Sub(b.since) >= maxWait && !b.trying && !b.answered:
 		return 0, fmt.Errorf("%s has never answered, in %s%s", b.name, now.Sub(b.since).Round(time.Second), b.because())
 	case now.Sub(b.since) >= maxWait && !b.trying:
 		return 0, fmt.Errorf("%s has been down for %s%s", b.name, now.Sub(b.since).Round(time.Second), b.because())
 	}
 	return max(b.retry.Sub(now), 0), nil // 0: the trial call is in flight
+}
+
+// absent reports whether the endpoint has never answered and refuses connections.
+func (b *breaker) absent() bool {
+	return !b.answered && strings.Contains(b.why, syscall.ECONNREFUSED.Error())
 }
 
 // because returns the reason of the last failure in parentheses; empty: none is known.
@@ -190,7 +203,11 @@ func (b *breaker) down(now, began time.Time, trial, gone bool) {
 		return // the call was sent before the circuit opened or the pause began, so it adds no news
 	}
 	b.retry = now.Add(b.coolDown)
-	if end := b.since.Add(maxWait); now.Before(end) && end.Before(b.retry) {
+	patience := maxWait
+	if b.absent() {
+		patience = maxAbsent
+	}
+	if end := b.since.Add(patience); now.Before(end) && end.Before(b.retry) {
 		b.retry = end // allow one more trial before the waiting calls give up
 	}
 }

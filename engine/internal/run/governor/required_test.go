@@ -13,7 +13,8 @@ import (
 // TestRequired: a stage that nothing stands in for waits for its service, and the
 // run ends where that does not come back.
 func TestRequired(t *testing.T) {
-	down := sdk.Result{Status: sdk.StatusDown, Reason: "connection refused"}
+	down := sdk.Result{Status: sdk.StatusDown, Reason: "no such host"}
+	absent := sdk.Result{Status: sdk.StatusDown, Reason: "connection refused"}
 	good := sdk.Result{Status: sdk.StatusOK}
 	busy := sdk.Result{Status: sdk.StatusBusy}
 	denied := sdk.Result{Status: sdk.StatusDenied, Reason: "401: check api_key"}
@@ -36,6 +37,43 @@ func TestRequired(t *testing.T) {
 					return err
 				}
 			}
+		},
+		"never started": func(t *testing.T, _ *Governor, h sdk.Host) error {
+			start := time.Now()
+			for {
+				if _, err := ask(t, h, absent); err != nil {
+					if took := time.Since(start); took < maxAbsent || took > maxAbsent+time.Second {
+						t.Errorf("the run ended after %s", took)
+					}
+					return err
+				}
+			}
+		},
+		"started in time": func(t *testing.T, _ *Governor, h sdk.Host) error {
+			for range downInARow {
+				must.Get(ask(t, h, absent))(t)
+				time.Sleep(time.Second)
+			}
+			_, err := ask(t, h, good)
+			return err
+		},
+		"restarted": func(t *testing.T, _ *Governor, h sdk.Host) error {
+			_, _ = ask(t, h, good)
+			for start := time.Now(); time.Since(start) < maxWait/2; {
+				if _, err := ask(t, h, absent); err != nil {
+					return err
+				}
+			}
+			_, err := ask(t, h, good)
+			return err
+		},
+		"a pause of minutes": func(t *testing.T, _ *Governor, h sdk.Host) error {
+			_, _ = ask(t, h, sdk.Result{Status: sdk.StatusBusy, RetryAfter: 4 * time.Minute})
+			waited, err := ask(t, h, good)
+			if waited < 4*time.Minute {
+				t.Errorf("it waited %s", waited)
+			}
+			return err
 		},
 		"slow to start": func(t *testing.T, _ *Governor, h sdk.Host) error {
 			for start := time.Now(); time.Since(start) < maxWait/2; {
@@ -157,7 +195,8 @@ func TestRequired(t *testing.T) {
 		},
 	}
 	wants := map[string]string{
-		"never there":        "sample.llm: http://api/v1 has never answered, in 2m0s (connection refused)",
+		"never there":        "sample.llm: http://api/v1 has never answered, in 2m0s (no such host)",
+		"never started":      "sample.llm: no server has listened at http://api/v1 for 15s: start it, or set base_url to another (connection refused)",
 		"stays away":         "sample.llm: http://api/v1 has been down for",
 		"always busy":        "sample.llm: http://api/v1 has refused all calls as too many for 5m",
 		"denied":             "sample.llm: none of its calls was served: 401: check api_key",

@@ -17,12 +17,12 @@ import (
 // TestWaiting: people hear of a service that keeps calls waiting after five
 // seconds, then every thirty, and of none that does not.
 func TestWaiting(t *testing.T) {
-	down := sdk.Result{Status: sdk.StatusDown, Reason: "connection refused"}
+	down := sdk.Result{Status: sdk.StatusDown, Reason: "no such host"}
 	good := sdk.Result{Status: sdk.StatusOK}
 	busy := func(after time.Duration) sdk.Result {
 		return sdk.Result{Status: sdk.StatusBusy, RetryAfter: after, Reason: "429: slow down"}
 	}
-	const refused, slow = "waiting for sample.llm: 1 call, connection refused (http://api/v1)", "waiting for sample.llm: 429: slow down (http://api/v1)"
+	const refused, slow = "waiting for sample.llm: 1 call, no such host (http://api/v1)", "waiting for sample.llm: 429: slow down (http://api/v1)"
 	tests := map[string]struct {
 		do   func(*testing.T, sdk.Host)
 		want []string // when, in seconds, and what
