@@ -49,7 +49,8 @@ written where that is found out wrongly.
 
 Names and values of columns decide which hold the text, the label and the id. A doubtful guess is an error that
 says what to type: --column corrects the guess, label= says that there is no label, and --yes takes it. The
-embedder is minilm where that is on this machine and the texts are in English, else hashing.
+embedder is minilm for English texts and multilingual-e5-small for others, where the model is on this machine, else
+hashing. A larger one, all-mpnet-base-v2, answers more items rightly, and takes longer (pipelines/figures.md).
 
 --example NAME writes a shipped pipeline, which has variables for all that can be set, and its data into a folder.`
 
@@ -88,8 +89,10 @@ func newInit() *cobra.Command {
 }
 
 // hasMiniLM reports whether the embedding model is on this machine.
-func hasMiniLM() bool {
-	status, err := model.StatusOf("minilm")
+func hasMiniLM() bool { return hasModel("minilm") }
+
+func hasModel(name string) bool {
+	status, err := model.StatusOf(name)
 	return err == nil && status.Installed
 }
 
@@ -121,7 +124,7 @@ func (f *initFlags) write(c *cobra.Command, paths []string) error {
 		}
 	}
 	data.Describe(out)
-	plan, err := scaffold.Make(data, scaffold.Options{Output: f.output, MiniLM: hasMiniLM()})
+	plan, err := scaffold.Make(data, scaffold.Options{Output: f.output, MiniLM: hasMiniLM(), Multilingual: hasModel("multilingual-e5-small")})
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func Formats() []string {
 var everyStage = []Argument{
 	intArgument("batch", "", 1, "Rows per call; without it the stage's own number."),
 	intArgument("workers", "", 1, "Calls at a time; without it what suits the stage."),
-	intArgument("retries", "", 0, "Calls after a failure that may pass: 2, or 5 of a stage that asks other machines. While a service asks to wait, cannot be reached, has answered nothing yet or fails whatever it is asked, calls wait for it, for two minutes, and that does not count."),
+	intArgument("retries", "", 0, "Calls after a failure that may pass: 2, or 5 of a stage that asks other machines. While a service asks to wait, cannot be reached, has answered nothing yet or fails whatever it is asked, calls wait for it, for two minutes (five where it asks to), and that does not count."),
 	{Argument: sdk.Argument{Name: "timeout", Type: sdk.TypeDuration, Example: "30s", Doc: "After this a row that hangs has failed: 2 minutes; 20 of a voter, or where config names a model; 2 hours of a stage that asks other machines. A call with several rows gets a quarter, a row alone half."}},
 }
 

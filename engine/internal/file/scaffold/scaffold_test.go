@@ -14,6 +14,7 @@ import (
 
 	"github.com/racflow/racflow/examples"
 	"github.com/racflow/racflow/pipelines"
+	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
 // write writes files into a folder of its own, and works there.
@@ -241,6 +242,36 @@ func TestMakeShort(t *testing.T) {
 		for _, w := range want {
 			if got := argument(t, p.File, w.argument, w.path...); got != w.value {
 				t.Errorf("%s: %s of %s is %q, want %q", file, w.argument, w.path, got, w.value)
+			}
+		}
+	}
+}
+
+// TestLanguages: texts that are not in English are embedded by a model for them, where it is there, and it is named where
+// it is not.
+func TestLanguages(t *testing.T) {
+	rows := strings.ReplaceAll(tickets("\t", "text", "label", 30), "where is the parcel that you should have sent to my house with order", german)
+	write(t, map[string]string{"rows.tsv": rows, "docs/a.md": "# Karten\n\n" + german})
+	for file, there := range map[string][]string{
+		"rows.tsv": {"knowledge utterances", "query: "},
+		"docs":     {"knowledge docs", "passage: "},
+	} {
+		d, _, err := look(t, "pipeline.hcl", map[string]string{}, file)
+		must.Do(t, err)
+		for _, installed := range []bool{false, true} {
+			p, err := Make(d, Options{Output: "pipeline.hcl", MiniLM: true, Multilingual: installed})
+			must.Do(t, err)
+			want, none := []string{"encoder", "multilingual-e5-small", there[1]}, "no block config encoder"
+			if !installed {
+				want = []string{"hashing", none, none}
+			}
+			got := []string{argument(t, p.File, "default", "variable embedder")}
+			for _, name := range []string{"model", "passage_prompt"} {
+				got = append(got, argument(t, p.File, name, there[0], "embed", "config encoder"))
+			}
+			must.Equal(t, file, want, got)
+			if !strings.Contains(strings.Join(p.Said, " "), "multilingual-e5-small") {
+				t.Errorf("said %q", p.Said)
 			}
 		}
 	}

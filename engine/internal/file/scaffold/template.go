@@ -293,8 +293,8 @@ func open(name, comment, variables string) *template {
 
 // oneLine matches blocks on one line that may get more arguments; alone matches those that got none.
 var (
-	oneLine = regexp.MustCompile(`(?m)^( *)(source|input|store) \{ (.+) \}$`)
-	alone   = regexp.MustCompile(`(?m)^( *)(source|input|store) \{\n *([^#\n]+)\n *\}$`)
+	oneLine = regexp.MustCompile(`(?m)^( *)(source|input|store|embed) \{ (.+) \}$`)
+	alone   = regexp.MustCompile(`(?m)^( *)(source|input|store|embed) \{\n *([^#\n]+)\n *\}$`)
 )
 
 func parse(text []byte, name string) (*template, error) {

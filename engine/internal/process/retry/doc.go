@@ -21,7 +21,7 @@
 //	a change was lost with the process,         Work    Retries times, 0.2 s to 26 s apart
 //	  CodeTransient
 //	CodeTransient, RetryAfter (429, 503, a      Work    after that time, for 2 minutes without counting
-//	  breaker of package governor)                      it; a longer one becomes CodeUnavailable
+//	  breaker of package governor)                      it; one of over 5 minutes becomes CodeUnavailable
 //	Bounded: no answer in time                  Work    each row alone and once; 10 times if others held it up
 //	CodeInternal, CodeInvalid, CodeRefused      Work    in halves, once
 //	CodeUnavailable, Stopped, Cancelled,        -       not at all: a resumed run does
