@@ -72,7 +72,7 @@ func newHandbooks(t *testing.T) *handbooks {
 	l.refuse.Store("")
 	l.server = modelserver.Serve(t, modelserver.Options{
 		Key:    enrichKey,
-		Answer: func(modelserver.Ask, int) string { return "It is from the handbook of a zebrafish farm." },
+		Answer: func(a modelserver.Ask, _ int) string { return "It is from the handbook of a zebrafish farm, on " + paragraph(a) + "." },
 		Refuse: func(a modelserver.Ask) bool {
 			last := a.Messages[len(a.Messages)-1].Content
 			refuse := l.refuse.Load().(string)
@@ -85,6 +85,11 @@ func newHandbooks(t *testing.T) *handbooks {
 		write(t, l.dir, fmt.Sprintf("docs/%d.txt", i), l.text(i, 4+i))
 	}
 	return l
+}
+
+// paragraph names the one that a model is asked about: no two passages have the same note.
+func paragraph(a modelserver.Ask) string {
+	return regexp.MustCompile(`\d+ of text \d+`).FindString(a.Messages[len(a.Messages)-1].Content)
 }
 
 // text is a document of so many paragraphs.
@@ -164,7 +169,7 @@ func TestEnrichAfterKill(t *testing.T) {
 			if a.Number == 20 {
 				once.Do(func() { close(half) })
 			}
-			return "It is from a handbook."
+			return "It is from a handbook, on " + paragraph(a) + "."
 		},
 	})
 	c := l.command(t, "run")
