@@ -18,7 +18,7 @@ func TestProgress(t *testing.T) {
 			"answering: 1200 of about 10003 items, about 1 min 20 s left, 12 flagged, 1 failed, cost so far 0.4213 of about 3.51, 120/s"},
 		"all of it":       {progress.Step{Doing: "answering", Unit: "item", Done: 1200, Total: 1200}, 10 * time.Second, "answering: 1200 of 1200 items, 120/s"},
 		"too early":       {progress.Step{Doing: "answering", Unit: "item", Done: 1, Total: 3}, time.Second, "answering: 1 of 3 items"},
-		"standard input":  {progress.Step{Doing: "answering", Unit: "item", Done: 1}, 100 * time.Second, "answering: 1 item"},
+		"standard input":  {progress.Step{Doing: "answering", Unit: "item", Done: 1}, 100 * time.Second, "answering: 1 item, 1 per minute"},
 		"slow":            {progress.Step{Doing: "answering", Unit: "item", Done: 10, Total: 1000}, 100 * time.Second, "answering: 10 of 1000 items, about 2 h 50 min left, 6 per minute"},
 		"documents":       {progress.Step{Doing: "embedding", Name: "docs", Unit: progress.BytesUnit, Done: 1_234_567, Total: 40_000_000, Passages: 312}, 10 * time.Second, "embedding docs: 1.2 of 40.0 MB, about 5 min 20 s left, 312 passages, 123.5 kB/s"},
 		"small documents": {progress.Step{Doing: "embedding", Name: "docs", Unit: progress.BytesUnit, Done: 10, Total: 999, Passages: 1}, time.Second, "embedding docs: 10 of 999 B, 1 passage"},
