@@ -71,8 +71,10 @@ func newHandbooks(t *testing.T) *handbooks {
 	l := &handbooks{dir: t.TempDir()}
 	l.refuse.Store("")
 	l.server = modelserver.Serve(t, modelserver.Options{
-		Key:    enrichKey,
-		Answer: func(a modelserver.Ask, _ int) string { return "It is from the handbook of a zebrafish farm, on " + paragraph(a) + "." },
+		Key: enrichKey,
+		Answer: func(a modelserver.Ask, _ int) string {
+			return "It is from the handbook of a zebrafish farm, on " + paragraph(a) + "."
+		},
 		Refuse: func(a modelserver.Ask) bool {
 			last := a.Messages[len(a.Messages)-1].Content
 			refuse := l.refuse.Load().(string)
