@@ -101,7 +101,7 @@ func (g *group) take(row int, cached []byte) bool {
 
 // note keeps the note for a passage. One with a flaw is not asked for again: it would come again.
 func (g *group) note(row int, text string) {
-	err := flaw(text, g.told, g.passages[row].Text())
+	text, err := checked(text, g.told, g.passages[row].Text())
 	notes := g.notes.Add(1)
 	if err == nil {
 		g.additions[row].Context = text

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/racflow/racflow/plugins/internal/syntax"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -22,19 +23,37 @@ const (
 	fewNotes = 4   // passages of a document, of which more than half with the same note are too many
 )
 
-// flaw is why the note for a passage is of no use; nil: nothing is wrong with it. Instructions are all that
-// the model was told beside document and passage.
-func flaw(note, instructions, passage string) error {
-	said := words(note)
-	switch {
-	case shared(said, words(instructions), echoRun) > 0, len(said) >= echoPart && strings.Contains(joined(words(instructions)), joined(said)):
-		return sdk.Invalid(errors.New("the model's note repeats its instructions"))
-	case len(said) > copyRun && shared(said, words(passage), copyRun) >= copied:
-		return sdk.Invalid(errors.New("the model's note copies the passage"))
-	case loops(said):
-		return sdk.Invalid(errors.New("the model's note repeats itself"))
+// checked returns a note without the sentences that repeat the instructions, which are all that the model was
+// told beside document and passage, or another sentence. An error says why the rest is of no use.
+func checked(note, instructions, passage string) (string, error) {
+	told, seen := words(instructions), map[string]bool{}
+	var kept []string
+	for at := 0; at < len(note); {
+		end := syntax.NextSentence(note, at, len(note))
+		if end <= at {
+			end = len(note)
+		}
+		if said := words(note[at:end]); !seen[joined(said)] && !echoes(said, told) {
+			seen[joined(said)] = true
+			kept = append(kept, strings.TrimSpace(note[at:end]))
+		}
+		at = end
 	}
-	return nil
+	note = strings.Join(kept, " ")
+	switch said := words(note); {
+	case len(said) == 0, echoes(said, told):
+		return "", sdk.Invalid(errors.New("the model's note repeats its instructions"))
+	case len(said) > copyRun && shared(said, words(passage), copyRun) >= copied:
+		return "", sdk.Invalid(errors.New("the model's note copies the passage"))
+	case loops(said):
+		return "", sdk.Invalid(errors.New("the model's note repeats itself"))
+	}
+	return note, nil
+}
+
+// echoes reports whether words say again what a model was told.
+func echoes(said, told []string) bool {
+	return shared(said, told, echoRun) > 0 || len(said) >= echoPart && strings.Contains(joined(told), joined(said))
 }
 
 // errSame is the flaw of a note that many passages of a document have.

@@ -36,24 +36,26 @@ func TestUselessModel(t *testing.T) {
 	}
 }
 
-func TestFlaw(t *testing.T) {
+func TestChecked(t *testing.T) {
 	const told = "You write a short note that goes before the passage.\nI have read it. Which passage is the note for?\nWrite only the note, without an introduction."
 	const passage = "A lost card is blocked at once, and a new one comes by mail within a week; the old number cannot be used again."
-	for note, want := range map[string]string{
-		"This part of the card guide says what happens after a card is lost.": "",
-		"Card guide: loss.": "",
-		"The note.":         "", // two words may be anybody's
-		"I have read it. Which passage is the note for?":                                          "instructions",
-		"Sure! I write a short note that goes before the passage: it is about cards.":             "instructions",
-		"Without an introduction.":                                                                "instructions",
-		"A lost card is blocked at once, and a new one comes by mail within a week.":              "copies",
-		"From the card guide, on loss: a lost card is blocked at once. It names no fee.":          "",
-		"It is about cards and fees. " + strings.Repeat("It is about cards and fees. ", 4):        "itself",
-		"Of the guide's four parts on cards this is the third, on loss. It follows that on PINs.": "",
+	for note, want := range map[string]string{ // the note, or behind "!" why there is none
+		"This part of the card guide says what happens after a card is lost.": "This part of the card guide says what happens after a card is lost.",
+		"Card guide: loss.": "Card guide: loss.",
+		"The note.":         "The note.", // two words may be anybody's
+		"I have read it. Which passage is the note for?":                                          "!instructions",
+		"It is on lost cards. I write a short note that goes before the passage. See page 3.":     "It is on lost cards. See page 3.",
+		"Without an introduction.":                                                                "!instructions",
+		"A lost card is blocked at once, and a new one comes by mail within a week.":              "!copies",
+		"From the card guide, on loss: a lost card is blocked at once. It names no fee.":          "From the card guide, on loss: a lost card is blocked at once. It names no fee.",
+		strings.Repeat("It is about cards and fees. ", 4):                                         "It is about cards and fees.",
+		strings.Repeat("it is about cards and fees and ", 4):                                      "!itself",
+		"Of the guide's four parts on cards this is the third, on loss. It follows that on PINs.": "Of the guide's four parts on cards this is the third, on loss. It follows that on PINs.",
 	} {
-		err := flaw(note, told, passage)
-		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", note, err, want)
+		got, err := checked(note, told, passage)
+		why, bad := strings.CutPrefix(want, "!")
+		if bad && (err == nil || got != "" || !strings.Contains(err.Error(), why)) || !bad && (err != nil || got != want) {
+			t.Errorf("%q: %q, %v, want %q", note, got, err, want)
 		}
 	}
 }
