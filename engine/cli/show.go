@@ -325,8 +325,8 @@ func (d *display) ended(o *workspace.Outcome) {
 	for _, dropped := range o.Evaluation.Dropped {
 		d.print("warning: %s", dropped)
 	}
-	for _, stranger := range o.Evaluation.Strangers {
-		d.print("warning: %s", stranger)
+	for _, voter := range o.Evaluation.ByChance {
+		d.print("warning: %s", voter)
 	}
 	d.progress.Clear()
 }

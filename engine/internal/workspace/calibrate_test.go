@@ -212,8 +212,8 @@ func TestCalibrates(t *testing.T) {
 	}
 }
 
-// TestStrangers: the report of a run names a model that agrees with the other voters no more than chance, and nobody else.
-func TestStrangers(t *testing.T) {
+// TestAgreesByChance: the report of a run names a model that agrees with the other voters no more than chance, and nobody else.
+func TestAgreesByChance(t *testing.T) {
 	for text, want := range map[string]string{
 		"text\n" + strings.Repeat("red apple\nblue car\n", 10): "[sample.llm: says what the other voters say on 10 of 20 items (50 %), and would by chance on 50 %: look at its answers, or leave it out]",
 		"text\n" + strings.Repeat("red apple\n", 20):           "[]",
@@ -221,7 +221,7 @@ func TestStrangers(t *testing.T) {
 		c := calibrate(t, costs, witness, "")
 		c.o.Input = beside(t, c.path, "items.tsv", text)
 		out, _ := c.work()
-		must.Equal(t, "strangers", want, fmt.Sprint(out.Evaluation.Strangers))
+		must.Equal(t, "voters by chance", want, fmt.Sprint(out.Evaluation.ByChance))
 	}
 }
 

@@ -43,23 +43,23 @@ type work struct {
 	inOrder  tally
 	answered int64 // results in the journal
 
-	heard map[string]bool // voters with an answer to any item
+	gaveAnswers map[string]bool // voters with an answer to any item
 }
 
-// keeping reports how far the run is when results are kept: they come in order only once those before them are there.
-type keeping struct {
+// reportingJournal reports progress when results are kept: they come in order only once those before them are there.
+type reportingJournal struct {
 	run.Journal
 	work *work
 }
 
-func (k keeping) Keep(results []outcome.Result) error {
-	err := k.Journal.Keep(results)
-	k.work.far(nil, len(results))
+func (j reportingJournal) Keep(results []outcome.Result) error {
+	err := j.Journal.Keep(results)
+	j.work.reportProgress(nil, len(results))
 	return err
 }
 
-// far reports how far the run is after these results came in order, and so many were kept.
-func (w *work) far(inOrder []outcome.Result, kept int) {
+// reportProgress reports how many items are answered, after these results came in order and so many were kept.
+func (w *work) reportProgress(inOrder []outcome.Result, kept int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answered += int64(kept)
@@ -324,7 +324,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if err != nil {
 		return nil, err
 	}
-	w := &work{Pipeline: p, run: r, rows: rows, write: write, out: &Outcome{Labels: r.Labels()}, heard: map[string]bool{}}
+	w := &work{Pipeline: p, run: r, rows: rows, write: write, out: &Outcome{Labels: r.Labels()}, gaveAnswers: map[string]bool{}}
 	w.counter = w.newCounter()
 	if s := p.pooled; s != nil {
 		w.counter, w.cost = s.counter, s.cost
@@ -386,7 +386,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (Begun, error) {
 	if err != nil {
 		return begun, err
 	}
-	w.records, w.kept = records, keeping{records, w}
+	w.records, w.kept = records, reportingJournal{records, w}
 	if err := o.Services.keepProfiles(records.Folder()); err != nil {
 		return begun, errors.Join(err, records.Close(nil))
 	}
@@ -405,7 +405,7 @@ func (w *work) items(ctx context.Context, begun Begun) error {
 	if w.spender != nil {
 		w.out.Totals, err = w.passes(ctx, w.run, w.records, w.sink())
 	} else {
-		w.far(nil, begun.Answered)
+		w.reportProgress(nil, begun.Answered)
 		w.out.Totals, err = w.run.Items(ctx, w.rows.Next, w.kept, w.sink())
 	}
 	switch {
@@ -436,7 +436,7 @@ func (w *work) sink() func([]outcome.Result) error {
 				w.pooled.totals.Add(one)
 			}
 			for _, v := range one.Votes {
-				w.heard[v.Voter] = w.heard[v.Voter] || v.Answer != ""
+				w.gaveAnswers[v.Voter] = w.gaveAnswers[v.Voter] || v.Answer != ""
 			}
 			for voter, usage := range one.Usages {
 				w.cost += w.chosen.Cost(voter, usage)
@@ -446,7 +446,7 @@ func (w *work) sink() func([]outcome.Result) error {
 			answered(batch)
 		}
 		if w.spender == nil { // the long passes are over
-			w.far(batch, 0)
+			w.reportProgress(batch, 0)
 		}
 		return w.write(w.later.before(batch))
 	}
@@ -480,9 +480,9 @@ func (w *work) report() {
 	for _, s := range w.chosen.Stages {
 		if s.Block == "sample" && s.Info.Network {
 			askedOver(&out.Evaluation, totals, s.Name)
-			for _, a := range totals.Strangers() {
+			for _, a := range totals.ByChance() {
 				if a.Voter == s.Name {
-					out.Evaluation.Strangers = append(out.Evaluation.Strangers, eval.Stranger{Voter: a.Voter, Items: a.Items, Same: a.Same, Chance: a.Chance()})
+					out.Evaluation.ByChance = append(out.Evaluation.ByChance, eval.ByChance{Voter: a.Voter, Items: a.Items, Same: a.Same, Chance: a.Chance()})
 				}
 			}
 		}
@@ -493,7 +493,7 @@ func (w *work) report() {
 		}
 	}
 	for _, s := range out.Skipped {
-		if voter, _ := strings.CutPrefix(s.Stage, "sample."); s.Items >= fewRefused && sdk.CodeOf(s.First) == sdk.CodeRefused && !w.heard[voter] {
+		if voter, _ := strings.CutPrefix(s.Stage, "sample."); s.Items >= fewRefused && sdk.CodeOf(s.First) == sdk.CodeRefused && !w.gaveAnswers[voter] {
 			out.Refusing = append(out.Refusing, s.Stage)
 		}
 	}

@@ -228,8 +228,8 @@ type Report struct {
 	Errors []Mistake `json:"errors,omitempty"`
 	// Dropped are the voters with more than 5 % of their answers not accepted.
 	Dropped []DroppedReport `json:"dropped,omitempty"`
-	// Strangers are the models that agree with the other voters no more than chance.
-	Strangers []Stranger `json:"strangers,omitempty"`
+	// ByChance are the models that agree with the other voters no more than chance.
+	ByChance []ByChance `json:"by_chance,omitempty"`
 }
 
 // Scope separates items whose expected label the knowledge does not have: they are out of scope,

@@ -26,9 +26,9 @@ func (a *Agreement) Chance() float64 {
 	return sum / float64(a.Items) / float64(a.Items)
 }
 
-// Strangers returns the voters whose agreement with the others is at most a tenth of the way from chance to certainty
+// ByChance returns the voters whose agreement with the others is at most a tenth of the way from chance to certainty
 // (Cohen's kappa, "A coefficient of agreement for nominal scales", 1960), in file order.
-func (t *Totals) Strangers() (all []Agreement) {
+func (t *Totals) ByChance() (all []Agreement) {
 	for _, a := range t.agreements {
 		if chance := a.Chance(); a.Items >= leastCompared && float64(a.Same)/float64(a.Items)-chance <= .1*(1-chance) && chance < 1 {
 			all = append(all, *a)

@@ -8,8 +8,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestStrangers: a voter is named where it agrees with the others no more than chance. Three items in four are of the label a.
-func TestStrangers(t *testing.T) {
+// TestByChance: a voter is named where it agrees with the others no more than chance. Three items in four are of the label a.
+func TestByChance(t *testing.T) {
 	for name, test := range map[string]struct {
 		items int
 		llm   func(i int) string
@@ -42,7 +42,7 @@ func TestStrangers(t *testing.T) {
 				all.countAgreement(votes)
 			}
 			got := ""
-			for _, a := range all.Strangers() {
+			for _, a := range all.ByChance() {
 				if a.Voter == "llm" {
 					got = fmt.Sprintf("%s %d of %d, by chance %.2f", a.Voter, a.Same, a.Items, a.Chance())
 				}
