@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -39,7 +41,7 @@ func TestContextual(t *testing.T) {
 	cite := regexp.MustCompile(`<passage (\d+)>`)
 	server := modelserver.Serve(t, modelserver.Options{Latency: latency, Answer: func(a modelserver.Ask, _ int) string {
 		if chunkOf(a) != "" {
-			return "It is from the manual of a queue."
+			return fmt.Sprintf("It is from the manual of a queue, part %x.", sha256.Sum224([]byte(chunkOf(a)))) // another note for each
 		}
 		// An answer that cites the passage which holds the fact.
 		before, _, found := strings.Cut(strings.Join(strings.Fields(a.Whole()), " "), fact)

@@ -173,7 +173,9 @@ func (w *contextWork) dropSame(from, to int) {
 			rows = append(rows, row)
 		}
 	}
-	for _, row := range sameNotes(rows, func(row int) string { return w.additions[row].Context }) {
+	note := func(row int) string { return w.additions[row].Context }
+	passage := func(row int) string { return w.passages[row].Text() }
+	for _, row := range sameNotes(rows, note, passage) {
 		w.additions[row].Context = ""
 		w.failed.Add(errSame, row)
 	}

@@ -59,20 +59,24 @@ func echoes(said, told []string) bool {
 // errSame is the flaw of a note that many passages of a document have.
 var errSame = sdk.Invalid(errors.New("the model wrote the same note for most passages of the document"))
 
-// sameNotes returns the rows whose note is that of more than half of a document's passages.
-func sameNotes(rows []int, note func(row int) string) []int {
-	by := map[string][]int{}
+// sameNotes returns the rows whose note is that of more than half of a document's passages. Equal passages
+// count once.
+func sameNotes(rows []int, note, passage func(row int) string) (same []int) {
+	rowsOf, passagesOf, all := map[string][]int{}, map[string]map[string]bool{}, map[string]bool{}
 	for _, row := range rows {
-		if text := joined(words(note(row))); text != "" {
-			by[text] = append(by[text], row)
+		text := joined(words(note(row)))
+		if passagesOf[text] == nil {
+			passagesOf[text] = map[string]bool{}
+		}
+		rowsOf[text] = append(rowsOf[text], row)
+		passagesOf[text][passage(row)], all[passage(row)] = true, true
+	}
+	for text, passages := range passagesOf {
+		if len(all) >= fewNotes && 2*len(passages) > len(all) {
+			same = rowsOf[text]
 		}
 	}
-	for _, same := range by {
-		if len(rows) >= fewNotes && 2*len(same) > len(rows) {
-			return same
-		}
-	}
-	return nil
+	return same
 }
 
 // words are those of a text, in lower case, without punctuation.

@@ -66,15 +66,17 @@ func TestUselessNotes(t *testing.T) {
 		answer func(n int) string
 		failed int
 		why    string
+		calls  int
 	}{
 		"echoes": {func(n int) string {
 			return []string{acknowledged, fmt.Sprintf("On number %d of the guide.", n)}[min(n, 1)]
-		}, 1, "instructions"},
-		"one for all":   {func(int) string { return "This is from the guide to cards." }, 5, "same note"},
-		"one for three": {func(n int) string { return []string{"On cards, in the guide.", fmt.Sprintf("On line %d.", n)}[n/3] }, 3, "same note"},
+		}, 1, "instructions", 5},
+		"one for all":   {func(int) string { return "This is from the guide to cards." }, 5, "same note", 5},
+		"one for three": {func(n int) string { return []string{"On cards, in the guide.", fmt.Sprintf("On line %d.", n)}[n/3] }, 3, "same note", 5},
 		"one for two": {func(n int) string {
 			return []string{"On cards, in the guide.", fmt.Sprintf("On line %d.", n)}[min(n/2, 1)]
-		}, 0, ""},
+		}, 0, "", 5},
+		"equal passages": {func(int) string { return "On cards, in the guide." }, 0, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := openedContext(t, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
@@ -83,6 +85,9 @@ func TestUselessNotes(t *testing.T) {
 				return test.answer(n)
 			}}, "")
 			passages := contextDocument("Cards", "Text 0 of it", "Text 1 of it", "Text 2 of it", "Text 3 of it", "Text 4 of it")
+			if name == "equal passages" {
+				passages = contextDocument("Cards", "Text 0 of it", "Text 0 of it", "Text 0 of it", "Text 0 of it", "Text 0 of it")
+			}
 			for range 2 {
 				got, err := f.Enrich(t.Context(), passages)
 				rows, _ := err.(sdk.RowErrors)
@@ -95,7 +100,7 @@ func TestUselessNotes(t *testing.T) {
 						}
 					}
 				}
-				must.Equal(t, "passages without a note, errors, calls", []int{test.failed, test.failed, 5}, []int{without, len(rows), f.server.Calls()})
+				must.Equal(t, "passages without a note, errors, calls", []int{test.failed, test.failed, test.calls}, []int{without, len(rows), f.server.Calls()})
 				f.reopen(t, "")
 			}
 		})
