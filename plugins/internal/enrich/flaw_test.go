@@ -3,6 +3,7 @@ package enrich
 import (
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -104,5 +105,19 @@ func TestUselessNotes(t *testing.T) {
 				f.reopen(t, "")
 			}
 		})
+	}
+}
+
+// Half of the passages may have one note, and few passages may have what they have.
+func TestSameNotes(t *testing.T) {
+	for notes, want := range map[string]int{"aabc": 0, "aaab": 3, "aaa": 0, "aabbc": 0, "aabba": 3} {
+		var rows []int
+		for i := range notes {
+			rows = append(rows, i)
+		}
+		same := sameNotes(rows, func(i int) string { return "note " + notes[i:i+1] }, strconv.Itoa)
+		if len(same) != want {
+			t.Errorf("%s: %d rows with one note for most, want %d", notes, len(same), want)
+		}
 	}
 }

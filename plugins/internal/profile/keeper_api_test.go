@@ -192,3 +192,29 @@ func TestStagesShareWhatTheySaw(t *testing.T) {
 		t.Errorf("after a probe: %+v, error %v", p, err)
 	}
 }
+
+// What real requests to another model showed does not count for the one that is served now.
+func TestServesAnother(t *testing.T) {
+	host := &apitest.Host{}
+	k := keeper(t, host, nil, func(c *profile.Config) { c.Probe = false })
+	must.Do(t, host.KeepProfile(t.Context(), k.Endpoint(), k.Name(), json.RawMessage(`{"served": {"model": "a"}, "thinking": "yes", "asked": {"before": {"requests": 5, "answers": 5}}}`)))
+	k.Serves(t.Context(), profile.Served{Model: "b", Context: 99})
+	k.Saw(t.Context(), dialect.Request{Prompt: "p", About: "now"}, dialect.Reply{Choices: []dialect.Choice{{Text: "yes"}}})
+	k.Close()
+	raw := string(must.Get(host.Profile(t.Context(), k.Endpoint(), k.Name()))(t))
+	if !strings.Contains(raw, `"served":{"model":"b","context":99}`) || !strings.Contains(raw, `"now"`) || strings.Contains(raw, "before") || strings.Contains(raw, `"thinking":"yes"`) {
+		t.Error(raw)
+	}
+}
+
+// A server that reads a part of a prompt is named.
+func TestCutPrompts(t *testing.T) {
+	for read, want := range map[uint64]string{4000: "", 1000: "cut"} {
+		warned := ""
+		k := keeper(t, &apitest.Host{}, nil, func(c *profile.Config) { c.Warn = func(topic, _ string, _ ...any) { warned = topic } })
+		k.Saw(t.Context(), dialect.Request{Prompt: strings.Repeat("word ", 4000)}, dialect.Reply{Choices: []dialect.Choice{{Text: "yes"}}, Usage: sdk.Usage{InputTokens: read}})
+		if warned != want {
+			t.Errorf("%d tokens read: warned of %q, want %q", read, warned, want)
+		}
+	}
+}

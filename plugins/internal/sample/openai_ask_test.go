@@ -331,6 +331,18 @@ func TestLikelyOthers(t *testing.T) {
 	}
 }
 
+// Where further levels follow, only the way of the answer goes on.
+func TestOthersInLevels(t *testing.T) {
+	voter, pieces := &openAIVoter{}, []dialect.Token{{Text: "pin", Log: -1, Others: []dialect.Token{{Text: "card", Log: -2}}}}
+	for _, below := range []*tree{nil, {}} {
+		r := reply{Choice: dialect.Choice{Tokens: pieces}}
+		voter.weigh(&question{prompt: sdk.Prompt{Labels: []string{"card", "pin"}}, tree: below}, &r, dialect.Request{Logprobs: true})
+		if r.Probability != math.Exp(-1) || (len(r.Others) == 1) != (below == nil) {
+			t.Errorf("levels %t: probability %v, others %v", below != nil, r.Probability, r.Others)
+		}
+	}
+}
+
 func TestGrammar(t *testing.T) {
 	want := `root ::= "{\"why\": " string ", \"label\": " label "}"
 label ::= "\"a \\\"b\\\"\"" | "\"<é>\""
