@@ -325,10 +325,10 @@ const cutOut = "\x00"
 // articles count, too, and that a label's words may be joined by any character
 // that is neither letter nor digit.
 func nearest(text string, names []string, enough float64) (found string, ok bool) {
-	given := words(text)
+	given := Words(text)
 	best := 0.0
 	for _, name := range names {
-		switch score := f1(given, words(name)); {
+		switch score := f1(given, Words(name)); {
 		case score > best:
 			found, ok, best = name, true, score
 		case score == best && name != found:
@@ -338,7 +338,8 @@ func nearest(text string, names []string, enough float64) (found string, ok bool
 	return found, ok && best >= enough
 }
 
-func words(text string) []string {
+// Words returns the words of a text, in lower case and without punctuation.
+func Words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
 	})

@@ -120,7 +120,7 @@ func (r *Run) HeldOut(ctx context.Context, n int, start stage.Launch, sink func(
 // row without an answer.
 func (r *Run) Kept(ctx context.Context, next func() (source.Row, error), kept func(source.Row) (outcome.Result, *outcome.Failure), sink func([]outcome.Result) error) (outcome.Totals, error) {
 	start := time.Now()
-	var totals outcome.Totals
+	totals := outcome.Totals{Callers: r.graph.Callers()}
 	for ended := false; !ended; {
 		var batch []outcome.Result
 		for len(batch) < batchSize {

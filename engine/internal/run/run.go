@@ -96,7 +96,7 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row) []*stage.Recor
 // need the stage are still answered, and Items returns the stage's error.
 func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journal Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	start := time.Now()
-	var totals outcome.Totals
+	totals := outcome.Totals{Callers: r.graph.Callers()}
 	g, ctx := errgroup.WithContext(ctx)
 	rows := make(chan source.Row)
 	readErr := make(chan error, 1)

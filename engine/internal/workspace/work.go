@@ -16,6 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/doctor"
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/process/host"
+	"github.com/racflow/racflow/engine/internal/progress"
 	"github.com/racflow/racflow/engine/internal/run"
 	"github.com/racflow/racflow/engine/internal/run/governor"
 	"github.com/racflow/racflow/engine/internal/run/journal"
@@ -42,8 +43,7 @@ type work struct {
 	mu       sync.Mutex // of what follows
 	inOrder  tally
 	answered int64 // results in the journal
-
-	gaveAnswers map[string]bool // voters with an answer to any item
+	reported progress.Step
 }
 
 // reportingJournal reports progress when results are kept: they come in order only once those before them are there.
@@ -64,8 +64,10 @@ func (w *work) reportProgress(inOrder []outcome.Result, kept int) {
 	defer w.mu.Unlock()
 	w.answered += int64(kept)
 	step := w.inOrder.add(inOrder, w.rows.step("answering"))
-	step.Done = max(step.Done, w.answered)
-	w.workspace.progress(step)
+	if step.Done = max(step.Done, w.answered); step != w.reported { // what is kept may come in order at once
+		w.workspace.progress(step)
+	}
+	w.reported = step
 }
 
 // unasked holds the lines of items that a service could not be asked about.
@@ -324,7 +326,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	if err != nil {
 		return nil, err
 	}
-	w := &work{Pipeline: p, run: r, rows: rows, write: write, out: &Outcome{Labels: r.Labels()}, gaveAnswers: map[string]bool{}}
+	w := &work{Pipeline: p, run: r, rows: rows, write: write, out: &Outcome{Labels: r.Labels()}}
 	w.counter = w.newCounter()
 	if s := p.pooled; s != nil {
 		w.counter, w.cost = s.counter, s.cost
@@ -433,10 +435,8 @@ func (w *work) sink() func([]outcome.Result) error {
 		for _, one := range batch {
 			w.counter.Add(one)
 			if w.pooled != nil {
+				w.pooled.totals.Callers = w.run.Graph().Callers()
 				w.pooled.totals.Add(one)
-			}
-			for _, v := range one.Votes {
-				w.gaveAnswers[v.Voter] = w.gaveAnswers[v.Voter] || v.Answer != ""
 			}
 			for voter, usage := range one.Usages {
 				w.cost += w.chosen.Cost(voter, usage)
@@ -480,12 +480,10 @@ func (w *work) report() {
 	for _, s := range w.chosen.Stages {
 		if s.Block == "sample" && s.Info.Network {
 			askedOver(&out.Evaluation, totals, s.Name)
-			for _, a := range totals.ByChance() {
-				if a.Voter == s.Name {
-					out.Evaluation.ByChance = append(out.Evaluation.ByChance, eval.ByChance{Voter: a.Voter, Items: a.Items, Same: a.Same, Chance: a.Chance()})
-				}
-			}
 		}
+	}
+	for _, a := range totals.ByChance() {
+		out.Evaluation.ByChance = append(out.Evaluation.ByChance, eval.ByChance{Voter: a.Voter, Items: a.Items, Same: a.Same, Chance: a.Chance()})
 	}
 	for _, id := range w.run.Graph().Identities() {
 		if w.pooled == nil && strings.HasPrefix(id.Stage, "elect.") {
@@ -493,7 +491,7 @@ func (w *work) report() {
 		}
 	}
 	for _, s := range out.Skipped {
-		if voter, _ := strings.CutPrefix(s.Stage, "sample."); s.Items >= fewRefused && sdk.CodeOf(s.First) == sdk.CodeRefused && !w.gaveAnswers[voter] {
+		if voter, _ := strings.CutPrefix(s.Stage, "sample."); s.Items >= fewRefused && sdk.CodeOf(s.First) == sdk.CodeRefused && !out.Totals.Wrote(voter) {
 			out.Refusing = append(out.Refusing, s.Stage)
 		}
 	}

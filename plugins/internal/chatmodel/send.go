@@ -21,7 +21,8 @@ import (
 const BatchArgument = "batch"
 
 // Later does a stage's work on rows, where the config says so by batches of the service: its error
-// is *sdk.Pending then. handle is what that named before; empty: it did not.
+// is *sdk.Pending then. handle is what that named before; empty: it did not. Before the first work it finds
+// out which model the server serves, since keys depend on that.
 func Later[R any](ctx context.Context, m *Model, handle string, work func(context.Context) (R, error)) (R, error) {
 	m.recognise(ctx)
 	if m.jobs == nil {

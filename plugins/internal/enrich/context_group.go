@@ -25,11 +25,11 @@ const acknowledged = "I have read it. Which passage is the note for?"
 // group are passages whose requests show the same part of their document.
 type group struct {
 	*contextWork
-	rows   []int // without an answer yet
-	part   bool
-	shared []sdk.Message
-	prefix sdk.Key // of shared
-	told   string  // all instructions
+	rows         []int // without an answer yet
+	part         bool
+	shared       []sdk.Message
+	prefix       sdk.Key // of shared
+	instructions string  // what the model reads beside the document and the passage
 }
 
 // begin writes the messages that the group shares.
@@ -46,7 +46,7 @@ func (g *group) begin(v view, window int) error {
 	}
 	g.prefix = g.Key(dialect.Request{Messages: g.shared})
 	last, err := g.Prompt.Write(contextData{Part: g.part})
-	g.told = system + "\n" + acknowledged + "\n" + last
+	g.instructions = system + "\n" + acknowledged + "\n" + last
 	return err
 }
 
@@ -101,7 +101,7 @@ func (g *group) take(row int, cached []byte) bool {
 
 // note keeps the note for a passage. One with a flaw is not asked for again: it would come again.
 func (g *group) note(row int, text string) {
-	text, err := checked(text, g.told, g.passages[row].Text())
+	text, err := checked(text, g.instructions, g.passages[row].Text())
 	notes := g.notes.Add(1)
 	if err == nil {
 		g.additions[row].Context = text

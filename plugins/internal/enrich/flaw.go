@@ -3,15 +3,15 @@ package enrich
 import (
 	"errors"
 	"strings"
-	"unicode"
 
 	"github.com/racflow/racflow/plugins/internal/syntax"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file finds notes that say nothing of where a passage belongs, which small models write: they repeat
-// what they were told, the passage, or themselves, or write one note for all passages. Indexed, such
-// words would make all passages alike. They are found by runs of words that texts have in common.
+// This file finds notes that are of no use, as small models write them: a note that repeats the
+// instructions, the passage or itself, or one note for all passages. In an index such notes would make
+// all passages alike. They are found by runs of words that two texts have in common.
 
 const (
 	echoRun  = 7   // words in a row that the instructions have: they say them again
@@ -23,27 +23,27 @@ const (
 	fewNotes = 4   // passages of a document, of which more than half with the same note are too many
 )
 
-// checked returns a note without the sentences that repeat the instructions, which are all that the model was
-// told beside document and passage, or another sentence. An error says why the rest is of no use.
+// checked returns a note without the sentences that repeat the instructions or an earlier sentence. The
+// error says why the rest is of no use.
 func checked(note, instructions, passage string) (string, error) {
-	told, seen := words(instructions), map[string]bool{}
+	rules, seen := support.Words(instructions), map[string]bool{}
 	var kept []string
 	for at := 0; at < len(note); {
 		end := syntax.NextSentence(note, at, len(note))
 		if end <= at {
 			end = len(note)
 		}
-		if said := words(note[at:end]); !seen[joined(said)] && !echoes(said, told) {
+		if said := support.Words(note[at:end]); !seen[joined(said)] && !echoes(said, rules) {
 			seen[joined(said)] = true
 			kept = append(kept, strings.TrimSpace(note[at:end]))
 		}
 		at = end
 	}
 	note = strings.Join(kept, " ")
-	switch said := words(note); {
-	case len(said) == 0, echoes(said, told):
+	switch said := support.Words(note); {
+	case len(said) == 0, echoes(said, rules):
 		return "", sdk.Invalid(errors.New("the model's note repeats its instructions"))
-	case len(said) > copyRun && shared(said, words(passage), copyRun) >= copied:
+	case len(said) > copyRun && shared(said, support.Words(passage), copyRun) >= copied:
 		return "", sdk.Invalid(errors.New("the model's note copies the passage"))
 	case loops(said):
 		return "", sdk.Invalid(errors.New("the model's note repeats itself"))
@@ -51,9 +51,9 @@ func checked(note, instructions, passage string) (string, error) {
 	return note, nil
 }
 
-// echoes reports whether words say again what a model was told.
-func echoes(said, told []string) bool {
-	return shared(said, told, echoRun) > 0 || len(said) >= echoPart && strings.Contains(joined(told), joined(said))
+// echoes reports whether words repeat instructions.
+func echoes(said, instructions []string) bool {
+	return shared(said, instructions, echoRun) > 0 || len(said) >= echoPart && strings.Contains(joined(instructions), joined(said))
 }
 
 // errSame is the flaw of a note that many passages of a document have.
@@ -64,7 +64,7 @@ var errSame = sdk.Invalid(errors.New("the model wrote the same note for most pas
 func sameNotes(rows []int, note, passage func(row int) string) (same []int) {
 	rowsOf, passagesOf, all := map[string][]int{}, map[string]map[string]bool{}, map[string]bool{}
 	for _, row := range rows {
-		text := joined(words(note(row)))
+		text := joined(support.Words(note(row)))
 		if passagesOf[text] == nil {
 			passagesOf[text] = map[string]bool{}
 		}
@@ -77,11 +77,6 @@ func sameNotes(rows []int, note, passage func(row int) string) (same []int) {
 		}
 	}
 	return same
-}
-
-// words are those of a text, in lower case, without punctuation.
-func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
 }
 
 func joined(words []string) string { return " " + strings.Join(words, " ") + " " }

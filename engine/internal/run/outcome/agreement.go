@@ -26,7 +26,7 @@ func (a *Agreement) Chance() float64 {
 	return sum / float64(a.Items) / float64(a.Items)
 }
 
-// ByChance returns the voters whose agreement with the others is at most a tenth of the way from chance to certainty
+// ByChance returns the Callers whose agreement with the others is at most a tenth of the way from chance to certainty
 // (Cohen's kappa, "A coefficient of agreement for nominal scales", 1960), in file order.
 func (t *Totals) ByChance() (all []Agreement) {
 	for _, a := range t.agreements {
@@ -37,7 +37,7 @@ func (t *Totals) ByChance() (all []Agreement) {
 	return all
 }
 
-// countAgreement compares the answers of an item's voters. The votes of a voter stand together.
+// countAgreement compares what Callers and the other voters answer about an item. The votes of a voter stand together.
 func (t *Totals) countAgreement(votes []result.Vote) {
 	type ballot struct{ voter, answer string }
 	var all []ballot
@@ -52,6 +52,9 @@ func (t *Totals) countAgreement(votes []result.Vote) {
 		votes = votes[end:]
 	}
 	for i, one := range all {
+		if !slices.Contains(t.Callers, one.voter) {
+			continue
+		}
 		var rest []result.Vote
 		for j, other := range all {
 			if j != i {

@@ -29,6 +29,8 @@ type Totals struct {
 	Reasons []Reason    // why items are undecided, in order of appearance
 	// Distributions names the voters that return distributions: their labels are no answers.
 	Distributions []string
+	// Callers names the voters that call services, which are compared with the others; set it before Add.
+	Callers []string
 
 	reasons map[string]int // indexes in Reasons
 	voters  []*Dropped
@@ -43,6 +45,7 @@ type Dropped struct {
 	Dropped int    // of Answers: not accepted
 	Texts   []Text // the first refused texts that differ; at most maxTexts
 
+	written   int          // of Answers: with a text, which may count for nothing
 	positions map[Text]int // indexes in Texts, by text without its count
 }
 
@@ -70,6 +73,11 @@ func (t *Totals) Dropped() []Dropped {
 	return all
 }
 
+// Wrote reports whether a voter answered any item.
+func (t *Totals) Wrote(voter string) bool {
+	return slices.ContainsFunc(t.voters, func(d *Dropped) bool { return d.Voter == voter && d.written > 0 })
+}
+
 // countDropped counts the answers of an item's voters. The votes of a voter stand together.
 func (t *Totals) countDropped(r Result) {
 	var d *Dropped
@@ -94,6 +102,9 @@ func (t *Totals) voter(name string) *Dropped {
 }
 
 func (d *Dropped) add(v *result.Vote) {
+	if v.Answer != "" {
+		d.written++
+	}
 	if d.Answers++; v.Accepted {
 		return
 	}
@@ -157,7 +168,9 @@ func (t *Totals) Add(r Result) {
 		t.Provisional++
 	}
 	t.countDropped(r)
-	t.countAgreement(r.Votes)
+	if len(t.Callers) > 0 {
+		t.countAgreement(r.Votes)
+	}
 	switch {
 	case r.Failure != nil:
 		if t.Failed++; r.Usage != (sdk.Usage{}) {

@@ -237,6 +237,17 @@ func (g *Graph) Distributions() []string {
 	return all
 }
 
+// Callers names the voters that call services.
+func (g *Graph) Callers() []string {
+	var all []string
+	for _, v := range g.voters {
+		if g.stages[v].Info.Network {
+			all = append(all, g.stages[v].Name)
+		}
+	}
+	return all
+}
+
 // Step is the output of one stage for an item.
 type Step struct {
 	Stage      string          // as "sample.knn"
