@@ -107,6 +107,11 @@ func behave(t *testing.T, o modelserver.Options, replacements ...string) (code i
 	return code, stderr, results
 }
 
+// decides reports whether a decision model is tried.
+func decides(t modelserver.Try) bool {
+	return t == modelserver.AsSystemOne || t == modelserver.AsWideSystemOne || t == modelserver.AsDecisions
+}
+
 // TestBehaviours runs a pipeline against every behaviour of the model server. What it
 // checks is what the table in modelserver's README says.
 func TestBehaviours(t *testing.T) {
@@ -126,6 +131,17 @@ func TestBehaviours(t *testing.T) {
 				replacements, n = []string{"n   = 2", "n   = 5"}, 5
 			case modelserver.AsBatch:
 				replacements = []string{"logprobs = true", "batch    = true"}
+			}
+			if decides(b.Try) {
+				n = 1
+				config := `api = "systemone"`
+				switch b.Try {
+				case modelserver.AsDecisions:
+					config = `api = "decisions"`
+				case modelserver.AsWideSystemOne:
+					config = `none = "neither"`
+				}
+				replacements = []string{"use = \"openai\"\n    n   = 2", `use = "decision"`, "seed     = 7", config, "logprobs = true", "", `stop     = ["\n"]`, ""}
 			}
 			if b.Name == "hangs" {
 				replacements = append(replacements, "TIMEOUT", "2s")

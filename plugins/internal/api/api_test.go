@@ -237,7 +237,7 @@ func TestFailures(t *testing.T) {
 		{"an error with status 200, in words", 200, nil, `{"error": "Unexpected endpoint (POST /chat)", "choices": null}`, sdk.CodeTransient, sdk.StatusDown, 0, "answered with an error: Unexpected endpoint"},
 		{"an error beside an answer", 200, nil, `{"error": "slow", "data": [1]}`, 0, sdk.StatusOK, 0, ""},
 		{"details", 422, nil, `{"detail": "no such field"}`, sdk.CodeInvalid, sdk.StatusRefused, 0, "422: no such field"},
-		{"a list of details", 422, nil, `{"detail": [{"msg": "no such field"}]}`, sdk.CodeInvalid, sdk.StatusRefused, 0, `{"msg": "no such field"}`},
+		{"a list of details", 422, nil, `{"detail": [{"msg": "no such field"}]}`, sdk.CodeInvalid, sdk.StatusRefused, 0, "422: no such field"},
 		{"another form", 200, nil, `[]`, sdk.CodeInvalid, sdk.StatusRefused, 0, "another form"},
 		{"its own error, in words", 500, nil, message("the answer does not fit the schema"), sdk.CodeTransient, sdk.StatusRefused, 0, "does not fit the schema"},
 		{"a long page", 500, nil, strings.Repeat("é", 290) + key + strings.Repeat("x", 900), sdk.CodeTransient, sdk.StatusDown, 0, "..."},

@@ -164,7 +164,7 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 	after := retryAfter(res.Header, now)
 	if !retryable(res, code) {
 		switch res.StatusCode {
-		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusNotImplemented:
 			err.denied = true
 		}
 		if code == noQuota || res.StatusCode == http.StatusPaymentRequired { // no item is to blame
@@ -202,7 +202,7 @@ const (
 
 // errorMessage finds the message and the code in the forms of error replies:
 // {"error": {"message", "code" or "type"}}, {"error": "..."}, {"message": "..."},
-// {"detail": "..."}, or a plain text. Standard says that it is the first form.
+// {"detail": "..."}, a list of objects in detail or errors, or a plain text. Standard says that it is the first form.
 func errorMessage(body []byte) (message, code string, standard bool) {
 	if !gjson.ValidBytes(body) {
 		return string(body), "", false
@@ -210,7 +210,7 @@ func errorMessage(body []byte) (message, code string, standard bool) {
 	if e := gjson.GetBytes(body, "error"); e.Get("message").Str != "" {
 		return e.Get("message").Str, cmp.Or(e.Get("code").Str, e.Get("type").Str), true
 	}
-	for _, text := range gjson.GetManyBytes(body, "error", "message", "detail") {
+	for _, text := range gjson.GetManyBytes(body, "error", "message", "detail", "detail.message", "detail.0.msg", "errors.0.message") {
 		if text.Str != "" {
 			return text.Str, "", false
 		}
@@ -287,7 +287,7 @@ func retryable(res *http.Response, code string) bool {
 	case http.StatusRequestTimeout, http.StatusConflict:
 		return true
 	}
-	return res.StatusCode >= 500
+	return res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented
 }
 
 // retryAfter is how long the server asks to wait, in retry-after-ms or in

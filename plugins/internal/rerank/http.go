@@ -115,19 +115,13 @@ func (r *httpReranker) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked,
 
 // rank returns the candidates of one item, best first.
 func (r *httpReranker) rank(ctx context.Context, item sdk.Item) ([]sdk.Ranked, error) {
-	var documents []string
-	var of []int // the candidate of each document
-	for i := range item.Candidates {
-		if text := r.document(&item.Candidates[i]); text != "" {
-			documents, of = append(documents, text), append(of, i)
-		}
-	}
+	documents, of := texts(item.Candidates, r.config.Context, r.config.MaxCharacters)
 	if len(documents) == 0 {
 		return nil, nil
 	}
-	query := strings.TrimSpace(strings.ToValidUTF8(item.Text, "\uFFFD"))
-	if query == "" {
-		return nil, sdk.Invalid(errors.New(`the item has no text to rank by; on_error = "skip" leaves the order as it is`))
+	query, err := queryOf(item)
+	if err != nil {
+		return nil, err
 	}
 	scores := make([]float32, len(documents))
 	var calls errgroup.Group // without a context: scores of other requests are still cached
@@ -149,13 +143,27 @@ func (r *httpReranker) rank(ctx context.Context, item sdk.Item) ([]sdk.Ranked, e
 	return ranked, nil
 }
 
-// document is the text of a candidate that the service gets.
-func (r *httpReranker) document(c *sdk.Candidate) string {
-	text := c.Text
-	if r.config.Context && c.Context != "" {
-		text = c.Context + "\n" + text
+// texts are what a service gets of the candidates that have a text, and which these are.
+func texts(candidates []sdk.Candidate, context bool, characters int) (documents []string, of []int) {
+	for i := range candidates {
+		text := candidates[i].Text
+		if context && candidates[i].Context != "" {
+			text = candidates[i].Context + "\n" + text
+		}
+		if text = fewshot.Clip(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), characters); text != "" {
+			documents, of = append(documents, text), append(of, i)
+		}
 	}
-	return fewshot.Clip(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")), r.config.MaxCharacters)
+	return documents, of
+}
+
+// queryOf is the text that an item's candidates are ranked by.
+func queryOf(item sdk.Item) (string, error) {
+	query := strings.TrimSpace(strings.ToValidUTF8(item.Text, "\uFFFD"))
+	if query == "" {
+		return "", sdk.Invalid(errors.New(`the item has no text to rank by; on_error = "skip" leaves the order as it is`))
+	}
+	return query, nil
 }
 
 // score fills in the scores of the documents of one request: not a number for

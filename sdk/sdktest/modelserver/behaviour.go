@@ -33,17 +33,20 @@ type Try uint8
 
 // What it asks for.
 const (
-	AsLabel     Try = iota // a label as plain text
-	AsObject               // a JSON object with a label
-	AsEmbedding            // embeddings
-	AsMessages             // a label, with api = "anthropic"
-	AsBatch                // a label, with batch = true
-	AsMany                 // a label, five times
+	AsLabel         Try = iota // a label as plain text
+	AsObject                   // a JSON object with a label
+	AsEmbedding                // embeddings
+	AsMessages                 // a label, with api = "anthropic"
+	AsBatch                    // a label, with batch = true
+	AsMany                     // a label, five times
+	AsSystemOne                // a label, of a decision model
+	AsWideSystemOne            // the same, among more labels
+	AsDecisions                // a label, of a decision model in OpenAI's form
 )
 
 // Behaviours returns all behaviours, as the documents list them.
 func Behaviours() []Behaviour {
-	return slices.Concat(asking, answering, speaking, embedding, failing, refusing)
+	return slices.Concat(asking, answering, speaking, embedding, deciding, failing, refusing)
 }
 
 // Find returns the behaviour of a name.
@@ -298,6 +301,9 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, err error) {
 		}
 	}
 	reply := object{"error": made}
+	if systemOne(r.URL.Path) {
+		reply = object{"detail": object{"error_type": "invalid_request", "message": err.Error()}}
+	}
 	if messages(r.URL.Path) {
 		reply = object{"type": "error", "error": object{"type": cmp.Or(errorKinds[status], "invalid_request_error"), "message": err.Error()}}
 	}

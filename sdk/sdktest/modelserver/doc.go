@@ -19,6 +19,8 @@
 // options, but streams no messages, and refuses what that refuses: fields of OpenAI's, stop texts of white space
 // alone, thinking beside a temperature or a tool that has to be called.
 //
+// It decides, too, at /systemone and /decisions: it answers questions by probabilities.
+//
 // Probes, the requests by which racflow finds out what a model takes, are answered but
 // not counted, unless a test asks for it.
 //

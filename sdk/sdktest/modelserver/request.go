@@ -32,6 +32,8 @@ type Ask struct {
 	Labels   []string  // that it allows by a schema's enum or structured_outputs.choice
 	Inputs   []string  // of /embeddings
 
+	Questions []Question // to a decision model, in order; the prompt is the text of the state
+
 	apart       bool // a probe that is not counted
 	dimensions  int
 	base64      bool
@@ -375,6 +377,10 @@ func (a *Ask) read() {
 	a.logprobs = r.Get("logprobs").Bool() // true, or how many
 	a.effort, a.stream, a.streamUsage = r.Get("reasoning_effort").String(), r.Get("stream").Bool(), r.Get("stream_options.include_usage").Bool()
 	a.stop = slices.DeleteFunc(texts(r.Get("stop")), func(text string) bool { return text == "" })
+	if r.Get("questions").Exists() {
+		a.readQuestions()
+		return
+	}
 	a.Inputs, a.dimensions, a.base64 = texts(r.Get("input")), int(r.Get("dimensions").Int()), r.Get("encoding_format").String() == "base64"
 	a.Labels = texts(r.Get("structured_outputs.choice"))
 	a.format = r.Get("response_format.type").String()

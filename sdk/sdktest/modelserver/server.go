@@ -179,6 +179,7 @@ type Options struct {
 	Seed   uint64  // of the draws by Fault.Share
 
 	Batches Batches // files of requests that are answered later
+	Decides Decides // questions that have probabilities as answers
 
 	// Probes makes probes requests like all others: they are counted, and Answer, Refuse
 	// and Faults apply to them. Otherwise they get the first label or "answer".
@@ -330,6 +331,9 @@ func (s *Server) reply(a Ask, fault Fault) ([]byte, error) {
 	}
 	if s.options.Refuse != nil && !a.apart && s.options.Refuse(a) {
 		return nil, errors.New("refused, as the test says")
+	}
+	if a.Questions != nil {
+		return s.decided(a)
 	}
 	if strings.HasSuffix(a.Path, "/embeddings") {
 		vectors, err := s.embed(a, fault)

@@ -45,9 +45,9 @@ var format = []Block{
 	}},
 	{Type: "model", Labelled: true, Doc: "A language model behind a service. Stages that name it, model = model.NAME, take its address, key, price and limit where they say nothing else.", Arguments: []Argument{
 		required(textArgument("name", "", "The model, as the service knows it. Empty: there is none, and stages that name it are off.")),
-		textArgument("provider", "openai", "Who serves it: openai, whose form most servers and gateways take, or anthropic; or a plugin's sample stage, which then asks it."),
+		textArgument("provider", "openai", "Who serves it: openai, whose form most servers and gateways take, or anthropic; systemone or decisions, of decision models; or a plugin's sample stage, which then asks it."),
 		textArgument("base_url", "", "The address of the service, up to and with its version; without it, or empty, the provider's own."),
-		textArgument("api_key", "", "The key; without it the secret OPENAI_API_KEY or ANTHROPIC_API_KEY, where there is one."),
+		textArgument("api_key", "", "The key; without it the secret OPENAI_API_KEY, ANTHROPIC_API_KEY or TYPESAFE_API_KEY, where there is one."),
 		given("batch", sdk.TypeBool, "false", "Whether it is asked by the service's batches: half the price, answers within 24 hours."),
 		given("price", sdk.TypeNumberMap, "", "What a million tokens cost, such as { input = 0.15, output = 0.6 }; without it, or empty, by the tables of prices."),
 		{Argument: sdk.Argument{Name: "timeout", Type: sdk.TypeDuration, Example: "20m", Doc: "Longest time of one request; without it what the stage has."}},

@@ -25,11 +25,13 @@ type model struct {
 	price  hcl.Blocks
 }
 
-// providers are the services that need no address: the variables of the environment with the key and with another
-// address, the service's own address, and the form of requests where it is not OpenAI's.
-var providers = map[string]struct{ key, address, url, api string }{
-	"openai":    {key: "OPENAI_API_KEY", address: "OPENAI_BASE_URL", url: "https://api.openai.com/v1"},
-	"anthropic": {key: "ANTHROPIC_API_KEY", url: "https://api.anthropic.com/v1", api: "anthropic"},
+// providers are the services that need no address: the stage that asks them, the variables of the environment with the key
+// and with another address, the service's own address, and the form of requests where it is not that of chats.
+var providers = map[string]struct{ use, key, address, url, api string }{
+	"openai":    {use: "openai", key: "OPENAI_API_KEY", address: "OPENAI_BASE_URL", url: "https://api.openai.com/v1"},
+	"anthropic": {use: "openai", key: "ANTHROPIC_API_KEY", url: "https://api.anthropic.com/v1", api: "anthropic"},
+	"systemone": {use: "decision", key: "TYPESAFE_API_KEY", address: "TYPESAFE_BASE_URL", url: "https://api.typesafe.ai/v1", api: "systemone"},
+	"decisions": {use: "decision", key: "OPENAI_API_KEY", address: "OPENAI_BASE_URL", url: "https://api.openai.com/v1", api: "decisions"},
 }
 
 // readModel reads a model block.
@@ -47,7 +49,7 @@ func (l *loader) readModel(b *hcl.Block) *model {
 	l.off = !m.exists
 	provider := (arguments{l, m.attrs}).text("provider", "openai")
 	known, ok := providers[provider]
-	if m.use = "openai"; !ok {
+	if m.use = known.use; !ok {
 		m.use = provider // a plugin's stage
 	}
 	m.give("model", "name")

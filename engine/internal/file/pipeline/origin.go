@@ -41,7 +41,7 @@ type Origin struct {
 const ownVariables = "RACFLOW_"
 
 // addresses are further variables that a file may read where they hold an address.
-var addresses = []string{"OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "MILVUS_ADDRESS"}
+var addresses = []string{"OPENAI_BASE_URL", "TYPESAFE_BASE_URL", "ANTHROPIC_BASE_URL", "MILVUS_ADDRESS"}
 
 // token is in the names of variables that hold what must not get to others.
 var token = regexp.MustCompile(`(?i)TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH`)

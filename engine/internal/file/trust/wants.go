@@ -247,7 +247,7 @@ func isForeign(c pipeline.Config, h host) bool {
 
 // ownHosts holds the hosts of the services that keys are for, by the usual names of those keys.
 var ownHosts = map[string][]string{
-	"OPENAI_API_KEY": {"api.openai.com"}, "ANTHROPIC_API_KEY": {"api.anthropic.com"}, "COHERE_API_KEY": {"api.cohere.com"},
+	"OPENAI_API_KEY": {"api.openai.com"}, "TYPESAFE_API_KEY": {"api.typesafe.ai"}, "ANTHROPIC_API_KEY": {"api.anthropic.com"}, "COHERE_API_KEY": {"api.cohere.com"},
 	"JINA_API_KEY": {"api.jina.ai"}, "VOYAGE_API_KEY": {"api.voyageai.com"}, "MILVUS_TOKEN": nil,
 }
 

@@ -1,0 +1,257 @@
+package sample
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/racflow/racflow/plugins/internal/api"
+	"github.com/racflow/racflow/plugins/internal/decision"
+	"github.com/racflow/racflow/plugins/internal/fewshot"
+	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
+)
+
+// This file is a voter: a decision model, which returns how likely each of some options is (package
+// decision). Its vote is that distribution.
+//
+// The options are the labels of the item's candidates, in the order of the nearest candidate of each, with
+// what the knowledge says of them. Such models know no examples and take 20 to 255 options, so both come
+// from the knowledge: the options are few, and the nearest candidates stand in the state as examples. A service
+// that takes fewer options still is asked about as many as it takes.
+//
+// What stands first is chosen more often than it is right: with orders = 2 the same request asks again
+// with the second half of the options first, and the distributions are averaged.
+//
+// Labels with levels take a question for each node, in the same request; a label has the product of the
+// probabilities on its way. Of a label set each label is a question of its own: whether it applies.
+//
+// Where all candidates have one label, there is nothing to ask, and it has the vote. An item whose candidates have
+// no label, or that the model refuses, has none.
+//
+// A forecast does not know what the knowledge says of labels: with such a table it counts answers that are
+// cached as asked for, and their tokens without the table's.
+
+type decisionConfig struct {
+	decision.Config
+	Options int    `config:"options" default:"20" min:"2" max:"255" doc:"Most labels to choose from: those of the nearest candidates."`
+	Shots   int    `config:"shots" default:"5" min:"0" max:"100" doc:"How many of the nearest candidates the model sees as labelled examples."`
+	Orders  int    `config:"orders" default:"2" min:"1" max:"8" doc:"In how many orders it sees the options, in one request; their distributions are averaged."`
+	None    string `config:"none" doc:"A further option, such as none of these: that no label fits. By default there is none."`
+}
+
+// Decision describes the voter.
+func Decision() sdk.Stage {
+	return sdk.SampleStage("decision", "Asks a decision model, which gives the probabilities of the labels of the nearest candidates.",
+		openDecision, sdk.Revision("1"), sdk.Reads(sdk.ColumnText, sdk.ColumnCandidates, sdk.ColumnCandidateTexts, sdk.ColumnLabels),
+		sdk.Network(), sdk.Addresses(decisionConfig.Addresses), sdk.PreferBatch(1), sdk.Validates(decisionConfig.Check))
+}
+
+func openDecision(_ context.Context, setup sdk.Setup, c decisionConfig) (sdk.Sampler, error) {
+	v := &decisionVoter{Model: decision.New(c.Config, setup), config: c, form: setup.Labels}
+	v.most.Store(int64(c.Options))
+	return v, nil
+}
+
+type decisionVoter struct {
+	*decision.Model
+	config decisionConfig
+	form   sdk.LabelForm
+	most   atomic.Int64 // options that the service takes
+}
+
+// Sample implements sdk.Sampler.
+func (v *decisionVoter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
+	meanings := fewshot.Meanings(b.Described)
+	return api.Rows(ctx, b.Items, func(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
+		for {
+			most := v.most.Load()
+			d := v.about(item, meanings, int(most))
+			samples, err := v.vote(ctx, d)
+			fewer := fewerOptions(err, d.longest())
+			if fewer == 0 {
+				return samples, err
+			}
+			if v.most.CompareAndSwap(most, int64(fewer)) {
+				v.WarnOnce("options", "the service takes fewer options: only the nearest labels are asked about", "options", fewer)
+			}
+		}
+	})
+}
+
+// Forecast implements sdk.Forecaster.
+func (v *decisionVoter) Forecast(item sdk.Item) (sdk.Forecast, error) {
+	d := v.about(item, nil, int(v.most.Load()))
+	if len(d.questions) == 0 {
+		return sdk.Forecast{}, nil
+	}
+	return v.Model.Forecast(d.state, d.questions, v.config.Orders)
+}
+
+// decisionAsk is what an item is asked.
+type decisionAsk struct {
+	drawn     bool // it has been asked before, and would be answered alike
+	labels    []string
+	state     decision.State
+	questions []decision.Question // of a set one for each label, else one for each of nodes
+	nodes     []string            // whose children are the options; the first is the root, ""
+}
+
+// longest is the number of options of the question that has most of them.
+func (d decisionAsk) longest() (n int) {
+	for _, q := range d.questions {
+		n = max(n, len(q.Options))
+	}
+	return n
+}
+
+// clipped is how many characters of an example the model sees.
+const clipped = 500
+
+// about returns what to ask about an item.
+func (v *decisionVoter) about(item sdk.Item, meanings map[string]string, most int) (d decisionAsk) {
+	d.drawn = item.Drawn > 0
+	if v.config.None != "" {
+		most--
+	}
+	for i := range item.Candidates {
+		for _, label := range v.form.Split(item.Candidates[i].Label) {
+			if len(d.labels) < most && label != "" && label != v.config.None && !slices.Contains(d.labels, label) {
+				d.labels = append(d.labels, label)
+			}
+		}
+	}
+	if d.drawn || len(d.labels) == 0 || len(d.labels) == 1 && !v.form.Many && v.config.None == "" {
+		return d
+	}
+	d.state = decision.State{Text: item.Text, Examples: fewshot.First(item.Candidates, v.config.Shots)}
+	slices.Reverse(d.state.Examples) // the nearest stands beside the text
+	for i := range d.state.Examples {
+		d.state.Examples[i].Text = fewshot.Clip(d.state.Examples[i].Text, clipped)
+	}
+	if v.form.Many {
+		for _, label := range d.labels {
+			d.questions = append(d.questions, decision.Question{About: about("Does this label apply to the text?", meanings[label]), Label: label})
+		}
+		return d
+	}
+	d.ways(v.form, meanings, v.config.None)
+	return d
+}
+
+// about is a question with what its label stands for.
+func about(question, meaning string) string {
+	if meaning == "" {
+		return question
+	}
+	return question + " It stands for: " + meaning
+}
+
+// ways asks at each node from which several ways lead to labels, which one it is. A label that others lie below is one of the
+// ways from itself.
+func (d *decisionAsk) ways(form sdk.LabelForm, meanings map[string]string, none string) {
+	children := map[string][]string{}
+	var nodes []string
+	for _, label := range d.labels {
+		above := ""
+		for _, node := range append(form.Path(label), label) {
+			if children[above] == nil {
+				nodes = append(nodes, above)
+			}
+			if !slices.Contains(children[above], node) {
+				children[above] = append(children[above], node)
+			}
+			above = node
+		}
+	}
+	for _, node := range nodes {
+		q := decision.Question{About: "Which label fits the text best?"}
+		for _, child := range children[node] {
+			q.Options = append(q.Options, decision.Option{Name: child, Text: meanings[child]})
+		}
+		if node == "" && none != "" {
+			q.Options = append(q.Options, decision.Option{Name: none})
+		}
+		if len(q.Options) > 1 {
+			d.nodes, d.questions = append(d.nodes, node), append(d.questions, q)
+		}
+	}
+}
+
+// vote returns the sample of an item.
+func (v *decisionVoter) vote(ctx context.Context, d decisionAsk) ([]sdk.Sample, error) {
+	if d.drawn || len(d.labels) == 0 {
+		return nil, nil
+	}
+	if len(d.questions) == 0 {
+		return []sdk.Sample{{Answers: []sdk.Answer{{Label: d.labels[0], Weight: 1}}}}, nil
+	}
+	reply, key, err := v.Ask(ctx, d.state, d.questions, v.config.Orders)
+	if err != nil {
+		return nil, err
+	}
+	s := sdk.Sample{Usage: reply.Usage, Key: key, Answers: v.answers(d, reply.Answers)}
+	if len(s.Answers) == 0 {
+		s.Answers = []sdk.Answer{{Reason: "the model refused"}}
+	}
+	return []sdk.Sample{s}, nil
+}
+
+// answers returns the labels with their probabilities, the likeliest first; none: the model refused.
+func (v *decisionVoter) answers(d decisionAsk, given []decision.Answer) (all []sdk.Answer) {
+	of := map[string]float64{} // by node: of it, from the one above
+	for i, q := range d.questions {
+		switch {
+		case given[i].Refused && v.form.Many: // this label alone is unknown
+		case given[i].Refused:
+			return nil
+		case v.form.Many:
+			all = append(all, sdk.Answer{Label: q.Label, Weight: given[i].P[0]})
+		default:
+			for j, o := range q.Options {
+				of[d.nodes[i]+"\n"+o.Name] = given[i].P[j]
+			}
+		}
+	}
+	if !v.form.Many {
+		for _, label := range d.labels {
+			all = append(all, sdk.Answer{Label: label, Weight: v.product(of, label)})
+		}
+		if p, ok := of["\n"+v.config.None]; ok && v.config.None != "" {
+			all = append(all, sdk.Answer{Weight: p})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b sdk.Answer) int { return cmp.Compare(b.Weight, a.Weight) })
+	return all
+}
+
+// product is the probability of a label: that of each step on its way that had an alternative.
+func (v *decisionVoter) product(of map[string]float64, label string) float64 {
+	p, above := 1.0, ""
+	for _, node := range append(v.form.Path(label), label) {
+		if step, asked := of[above+"\n"+node]; asked {
+			p *= step
+		}
+		above = node
+	}
+	return p
+}
+
+// optionWords are those of a refusal that is about the number of options, and its numbers.
+var optionWords, numbers = support.Pattern(`(?i)option|choice|criteria|labels`), support.Pattern(`\d+`)
+
+// fewerOptions returns how many options a service takes that has refused so many, by its own words or half of them; 0: the
+// error is about something else.
+func fewerOptions(err error, sent int) (fewer int) {
+	if !api.BadRequest(err) || sdk.CodeOf(err) == sdk.CodeRefused || sent <= 2 || !optionWords().MatchString(err.Error()) {
+		return 0
+	}
+	for _, text := range numbers().FindAllString(err.Error(), -1) {
+		if n, err := strconv.Atoi(text); err == nil && n < sent && n >= 2 {
+			fewer = max(fewer, n)
+		}
+	}
+	return cmp.Or(fewer, sent/2)
+}
