@@ -193,6 +193,55 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
+// TestDecisionsServed lets a pipeline ask another one as a decision model, in both forms: a label, one of a tree, a set.
+func TestDecisionsServed(t *testing.T) {
+	const served = `
+knowledge "k" {
+  source {
+    path = "rows.tsv"
+    FORM
+  }
+  embed { use = "hashing" }
+  store { use = "local" }
+}
+pipeline "served" {
+  retrieve "near" {}
+  sample "near" { use = "neighbours" }
+  elect "e" { use = "ELECTION" }
+}
+`
+	const asking = `
+model "m" {
+  name     = "served"
+  provider = "PROVIDER"
+  base_url = "http://ADDRESS"
+  api_key  = ""
+}
+`
+	for name, test := range map[string]struct{ provider, form, election, rows string }{
+		"systemone": {"systemone", "", "soft", "text\tlabel\nmy card is lost\tcard\nthe invoice is wrong\tbill\nsend an invoice\tbill\n"},
+		"decisions": {"decisions", "", "soft", "text\tlabel\nmy card is lost\tcard\nthe invoice is wrong\tbill\nsend an invoice\tbill\n"},
+		"a tree":    {"systemone", `levels = "/"`, "soft", "text\tlabel\nmy card is lost\tcard/lost\nmy card is new\tcard/new\nthe invoice is wrong\tbill/wrong\n"},
+		"a set":     {"decisions", `labels = "many"`, "learned", "text\tlabel\nmy card is lost\t[\"card\"]\nthe invoice is wrong\t[\"bill\"]\nthe card and the invoice\t[\"card\",\"bill\"]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := strings.NewReplacer("FORM", test.form, "ELECTION", test.election)
+			dir := folder(t, map[string]string{"served.hcl": change.Replace(served), "rows.tsv": test.rows, "items.tsv": "id\ttext\n1\tmy card is lost\n"})
+			s := startServer(t, racflow(t, dir, "serve", "--listen", "127.0.0.1:0", "--state", "served", "served.hcl"))
+			asks := strings.NewReplacer(`sample "near" { use = "neighbours" }`, `sample "m" { model = model.m }`, `pipeline "served"`, `pipeline "asks"`).Replace(change.Replace(served))
+			model := strings.NewReplacer("PROVIDER", test.provider, "ADDRESS", s.address).Replace(asking)
+			if err := os.WriteFile(filepath.Join(dir, "asks.hcl"), []byte(model+asks), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, results, stderr := ran(t, racflow(t, dir, "run", "--input", "items.tsv", "asks.hcl"))
+			if code != 0 || !strings.Contains(results, `"answer":"card`) && !strings.Contains(results, `"answer":"[\"card\"]`) {
+				t.Errorf("exit code %d\n%s\n%s", code, results, stderr)
+			}
+			s.end(t)
+		})
+	}
+}
+
 // TestServeChild asks a server over the socket that it names, and closes its standard input, as a program does that
 // ends or is killed, once while a request is under way.
 func TestServeChild(t *testing.T) {

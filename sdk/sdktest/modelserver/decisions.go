@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 )
 
 // This file is a server of decision models: POST /systemone and /decisions, and any other address that questions are sent
-// to. Options.Answer names the option that is right, which gets nine tenths; without it that is the first one.
+// to. Options.Answer names the option that is right, or a label below it, such as
+// a/b below a, and it gets nine tenths; without it that is the first one.
 
 // Decides is how a server of decision models differs from TypeSafe's and OpenAI's own.
 type Decides struct {
@@ -152,9 +154,13 @@ func (s *Server) probable(a Ask, q Question) object {
 		return object{"type": q.Type, "noul": p, "probability": p, "name": nil}
 	}
 	of, list := object{}, []any{}
+	fits := func(option string) bool { return option == right || strings.HasPrefix(right, option+"/") }
 	for _, option := range q.Options {
 		p := 0.1 / float64(max(len(q.Options)-1, 1))
-		if option == right {
+		switch {
+		case !slices.ContainsFunc(q.Options, fits):
+			p = 1 / float64(len(q.Options))
+		case fits(option):
 			p = 0.9
 		}
 		of[option] = s.round(p)

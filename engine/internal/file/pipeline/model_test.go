@@ -13,6 +13,7 @@ import (
 
 const modelFile = `-env OPENAI_API_KEY=sk-open-123
 -env ANTHROPIC_API_KEY=sk-ant-123
+-env TYPESAFE_API_KEY=sk-safe-123
 -- p.hcl --
 variable "price" {
   type    = map(number)
@@ -72,6 +73,8 @@ func TestModel(t *testing.T) {
 		"openai":          {nil, "openai", map[string]any{"model": "gpt", "batch": true, "api_key": "sk-open-123"}, nil, true, 2},
 		"an address":      {[]string{"URL", "http://127.0.0.1:1/v1"}, "openai", map[string]any{"model": "gpt", "batch": true, "api_key": "sk-open-123", "base_url": "http://127.0.0.1:1/v1"}, nil, true, 2},
 		"anthropic":       {[]string{"PROVIDER", "anthropic"}, "openai", map[string]any{"model": "gpt", "batch": true, "api_key": "sk-ant-123", "api": "anthropic", "base_url": "https://api.anthropic.com/v1"}, nil, true, 2},
+		"systemone":       {[]string{"PROVIDER", "systemone"}, "decision", map[string]any{"model": "gpt", "batch": true, "api_key": "sk-safe-123", "api": "systemone", "base_url": "https://api.typesafe.ai/v1"}, nil, true, 2},
+		"decisions":       {[]string{"PROVIDER", "decisions"}, "decision", map[string]any{"model": "gpt", "batch": true, "api_key": "sk-open-123", "api": "decisions", "base_url": "https://api.openai.com/v1"}, nil, true, 2},
 		"a plugin":        {[]string{"PROVIDER", "words"}, "words", map[string]any{}, nil, true, 2},
 		"no model":        {[]string{`"NAME"`, `""`}, "openai", map[string]any{"model": "", "batch": true, "api_key": "sk-open-123"}, nil, false, 2},
 		"a price":         {[]string{"PRICE", "{ input = 0.5, output = 2 }"}, "openai", map[string]any{"model": "gpt", "batch": true, "api_key": "sk-open-123"}, &Price{Input: .5, Cached: .5, Output: 2}, true, 2},
@@ -80,7 +83,7 @@ func TestModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := strings.NewReplacer(append(test.replace, "PROVIDER", "openai", "NAME", "gpt", "URL", "", "PRICE", "var.price", "OWN", "")...).Replace(modelFile)
 			path, o := unpack(t, txtar.Parse([]byte(text)))
-			o.Catalog = append(catalog{sdk.EnrichStage("terms", "", opener[serviceConfig, sdk.Enricher], sdk.Network()), sdk.SampleStage("openai", "", opener[serviceConfig, sdk.Sampler], sdk.Network())}, stages().(catalog)...)
+			o.Catalog = append(catalog{sdk.EnrichStage("terms", "", opener[serviceConfig, sdk.Enricher], sdk.Network()), sdk.SampleStage("openai", "", opener[serviceConfig, sdk.Sampler], sdk.Network()), sdk.SampleStage("decision", "", opener[serviceConfig, sdk.Sampler], sdk.Network())}, stages().(catalog)...)
 			file, diags := Load(t.Context(), path, o)
 			if len(diags) > 0 {
 				t.Fatal(diags)
