@@ -115,7 +115,11 @@ var failing = []Behaviour{
 	},
 	{
 		Name: "loads-at-first", Server: "answers 503 to its first five requests, while it loads the model",
-		Racflow: again, Says: "(5 failed)", set: fault(Fault{Kind: Status, Status: http.StatusServiceUnavailable, Message: "Loading model", First: 5}),
+		Racflow: "waits up to 15 seconds for a server that listens and has not answered yet", Says: "(5 failed)",
+		set: func(o *Options) {
+			o.Probes = true // it has no answer for these either
+			fault(Fault{Kind: Status, Status: http.StatusServiceUnavailable, Message: "Loading model", First: 5})(o)
+		},
 	},
 	{
 		Name: "resets-at-first", Server: "resets the connections of its first five requests",
@@ -123,7 +127,8 @@ var failing = []Behaviour{
 	},
 	{
 		Name: "hangs", Server: "does not reply to its first request",
-		Racflow: "gives the request up after `timeout`, and asks again", Says: failed, set: fault(Fault{Kind: Hang, First: 1}),
+		Racflow: "gives the request up after `timeout`; the item fails, since the service may still be at work on it, and a resumed run asks again", Exit: 3, Lost: true,
+		Says: "no reply within 2s", set: fault(Fault{Kind: Hang, First: 1}),
 	},
 	{
 		Name: "drops", Server: "closes the connection of its first request without a reply",

@@ -116,6 +116,11 @@ func (b *breaker) absent() bool {
 	return !b.answered && strings.Contains(b.why, syscall.ECONNREFUSED.Error())
 }
 
+// loading reports whether the endpoint may still load a model: it takes connections, and has not answered yet.
+func (b *breaker) loading(now time.Time) bool {
+	return !b.answered && !b.absent() && now.Sub(b.since) < maxAbsent
+}
+
 // because returns the reason of the last failure in parentheses; empty: none is known.
 func (b *breaker) because() string {
 	if b.why == "" {
@@ -189,6 +194,9 @@ func (b *breaker) down(now, began time.Time, trial, gone bool) {
 	switch {
 	case trial:
 		b.coolDown = min(2*b.coolDown, maxCoolDown)
+	case !b.open && b.downs >= goneInARow && gone && b.loading(now): // all calls wait: without it items would go without its answers for nothing
+		b.paused = now.Add(downPause)
+		return
 	case !b.open && b.downs >= downInARow && now.Sub(b.since) >= downFor:
 		b.open, b.coolDown = true, firstCoolDown
 		b.warnDown()
