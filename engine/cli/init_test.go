@@ -37,7 +37,7 @@ func TestInitRename(t *testing.T) {
 	ask("aquarium", "aquarium.txt")
 }
 
-// A build reports how many documents it read without their tables of contents.
+// A build reports that it left out a table of contents.
 func TestContentsAreReported(t *testing.T) {
 	content := "BT /F1 10 Tf 12 TL 50 700 Td (Cards ........ 1) Tj T* (Fees ........ 1) Tj T* (Water ........ 1) Tj T* (It is changed on Mondays.) Tj ET"
 	pdf, table := "%PDF-1.4\n", ""
@@ -52,7 +52,7 @@ func TestContentsAreReported(t *testing.T) {
 	dir := folder(t, map[string]string{"docs/a.pdf": pdf, "docs/b.md": "Cards ........ 1\nFees ........ 1\nWater ........ 1\n"})
 	must(t, racflow(t, dir, "init", "docs"))
 	said := must(t, racflow(t, dir, "ask", "-var", "embedder=hashing", "pipeline.hcl", "water"))
-	if want := "2 entries, 2 embedded with hashing, tables of contents of 1 document left out"; !strings.Contains(said, want) {
+	if want := "2 entries, 2 embedded with hashing, not read: 1 table of contents"; !strings.Contains(said, want) {
 		t.Errorf("there is no %q in\n%s", want, said)
 	}
 }

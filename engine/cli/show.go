@@ -386,8 +386,8 @@ func describeKnowledge(r knowledge.BuildReport) string {
 			what += fmt.Sprintf(", %d removed", r.Removed)
 		}
 	}
-	if r.Contents > 0 {
-		what += fmt.Sprintf(", tables of contents of %s left out", terminal.Plural(r.Contents, "document"))
+	if len(r.Unread) > 0 {
+		what += ", not read: " + r.Unread.String()
 	}
 	what = terminal.Plural(r.Entries, "entry") + ", " + what
 	if r.Documents > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge/cache"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/progress"
+	"github.com/racflow/racflow/engine/internal/source/document"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -221,7 +222,7 @@ func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[s
 	if err != nil {
 		return nil, err
 	}
-	b.Report.Documents, b.Report.Contents = w.documentCount(), len(b.Source.Contents)
+	b.Report.Documents, b.Report.Unread = w.documentCount(), b.Source.Unread.Sum()
 	if b.Plan {
 		b.Report.Asks = b.Enrichers.asks()
 		return diff.Labels, nil
@@ -313,6 +314,9 @@ func (b *builder) contentHash() func([]byte) []byte {
 
 func (b *builder) commit(ctx context.Context) error {
 	b.note.Changed = generation.Now()
+	if b.Source != nil {
+		b.note.Unread = b.Source.UnreadAfter(b.note.Unread)
+	}
 	n, err := json.Marshal(b.note)
 	if err != nil {
 		return err
@@ -375,8 +379,8 @@ func (m *measure) add(entries int, ended ...string) progress.Step {
 // BuildReport says what a build found and did.
 type BuildReport struct {
 	Name                    string
-	Documents               int // that the entries come from; 0: the entries are rows
-	Contents                int // documents among those that this build read whose tables of contents it left out
+	Documents               int             // that the entries come from; 0: the entries are rows
+	Unread                  document.Unread // what the documents that this build read hold and it did not read
 	Entries                 int
 	Added, Changed, Removed int
 	Reused                  int                     // entries among Added and Changed whose vectors an earlier build made of the same texts

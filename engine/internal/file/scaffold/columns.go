@@ -140,7 +140,9 @@ type Documents struct {
 	Unusable []document.File
 	Characters,
 	Read int // of a sample of documents, evenly spread
-	Code     int // documents of the sample with source code
+	Code     int             // documents of the sample with source code
+	Unread   document.Unread // what the sample holds that was not read
+	UnreadIn []string        // the same for each document that holds some
 	Language string
 }
 
@@ -157,7 +159,7 @@ func documentsAt(ctx context.Context, place string) (*Documents, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the documents in %s: %w", place, err)
 	}
-	d := &Documents{Path: place, Suffixes: map[string]int{}}
+	d := &Documents{Path: place, Suffixes: map[string]int{}, Unread: document.Unread{}}
 	var usable []document.File
 	for _, f := range files {
 		if f.Err != nil {
@@ -180,6 +182,9 @@ func documentsAt(ctx context.Context, place string) (*Documents, error) {
 			}
 			d.Read++
 			d.Characters += len(text.Text)
+			if d.Unread.Add(text.Unread); len(text.Unread) > 0 {
+				d.UnreadIn = append(d.UnreadIn, f.ID+": "+text.Unread.String())
+			}
 			if text.Meta["format"] == "code" {
 				d.Code++
 			} else {

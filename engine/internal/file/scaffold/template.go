@@ -154,6 +154,13 @@ func (d *Documents) describe(w io.Writer) {
 	}
 	line(w, "%s: %s (%s)", d.Path, terminal.Plural(d.Files, "document"), list(kinds))
 	line(w, "  texts: a mean of %d characters%s", d.Characters/d.Read, spoken(d.Language))
+	if len(d.Unread) > 0 {
+		sample := ""
+		if d.Read < d.Files {
+			sample = fmt.Sprintf(" in the %d looked at", d.Read)
+		}
+		line(w, "  not read%s: %s (%s)", sample, d.Unread, list(d.UnreadIn))
+	}
 	for i, f := range d.Unusable {
 		if i == 3 {
 			line(w, "  ... and %d more that cannot be used", len(d.Unusable)-i)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
+	"github.com/racflow/racflow/engine/internal/source/document"
 )
 
 // Choose returns the name of the generation that belongs to a block and its stages.
@@ -73,7 +74,8 @@ type Generation struct {
 	Origin
 	Collection string // name of the entries' collection
 	Entries    int
-	Documents  int // that the entries come from; 0: the entries are rows
+	Documents  int                        // that the entries come from; 0: the entries are rows
+	Unread     map[string]document.Unread // what documents hold that was not read, by their ids
 	State      State
 	Current    bool // has the block's fingerprint, complete or not
 }
@@ -146,7 +148,7 @@ func list(ctx context.Context, block *pipeline.Knowledge, store Store, current s
 		if !ours || !isName(c.Name, block.Name) {
 			continue
 		}
-		g := Generation{Origin: n.Origin, Collection: c.Name, Entries: c.Entries, Documents: n.Documents, Current: c.Name == current}
+		g := Generation{Origin: n.Origin, Collection: c.Name, Entries: c.Entries, Documents: n.Documents, Unread: n.Unread, Current: c.Name == current}
 		switch {
 		case !n.Complete:
 			g.State = Incomplete

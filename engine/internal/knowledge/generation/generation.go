@@ -64,6 +64,8 @@ type Note struct {
 	Invalid    int    `json:"invalid,omitempty"`    // rows that could not be used
 	Unenriched int    `json:"unenriched,omitempty"` // passages that lack an addition
 	Documents  int    `json:"documents,omitempty"`
+	// Unread is what documents hold that was not read, by their ids.
+	Unread map[string]document.Unread `json:"unread,omitempty"`
 	// Holders are the processes that serve an edition, with the time of their last Hold.
 	Holders map[string]time.Time `json:"holders,omitempty"`
 	Origin

@@ -190,7 +190,7 @@ type Source struct {
 	Respelt []string     // notes on labels that are not read as they are written, one for each source block that has some
 	// Described is what a table says of labels, by label; nil: there is no table.
 	Described map[string]sdk.Described
-	Contents  map[string]bool // ids of documents that were read without their tables of contents
+	Unread    Reads // what documents hold that was not read
 
 	sizes  map[string]int64      // of documents, by id
 	places map[string]InvalidRow // places of units, by id; Err is nil

@@ -250,7 +250,7 @@ func listDocuments(ctx context.Context, block *pipeline.Knowledge, _ io.Reader) 
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", block.Main().Path, err)
 	}
-	s := &Source{places: make(map[string]InvalidRow, len(files)), sizes: make(map[string]int64, len(files)), Contents: map[string]bool{}}
+	s := &Source{places: make(map[string]InvalidRow, len(files)), sizes: make(map[string]int64, len(files))}
 	s.load = s.loadDocuments(*block.Documents())
 	digest := sha256.New()
 	for _, f := range files {
@@ -274,7 +274,6 @@ func (s *Source) loadDocuments(set document.Set) loader {
 			return err
 		}
 		defer folder.Close() //nolint:errcheck // it was only read
-		folder.Contents = s.Contents
 		for _, u := range wanted {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -282,6 +281,7 @@ func (s *Source) loadDocuments(set document.Set) loader {
 			d, hash, err := folder.Read(ctx, u.ID)
 			if err == nil {
 				u.Text, u.Meta, u.Hash = d.Text, d.Meta, hash
+				s.Unread.set(u.ID, d.Unread)
 			}
 			if err := f(u, err); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/knowledge"
 	"github.com/racflow/racflow/engine/internal/knowledge/generation"
 	"github.com/racflow/racflow/engine/internal/measure/plan"
+	"github.com/racflow/racflow/engine/internal/source/document"
 	"github.com/racflow/racflow/engine/internal/terminal"
 	"github.com/racflow/racflow/sdk"
 )
@@ -103,7 +104,10 @@ type row struct {
 	Current    *bool            `json:"current"` // null: unknown
 	Entries    int              `json:"entries"`
 	Documents  int              `json:"documents,omitempty"`
-	Source     string           `json:"source,omitempty"`
+	// Unread sums what the documents hold that was not read; UnreadIn says it of each.
+	Unread   document.Unread            `json:"unread,omitempty"`
+	UnreadIn map[string]document.Unread `json:"unread_in,omitempty"`
+	Source   string                     `json:"source,omitempty"`
 	generation.Origin
 }
 
@@ -115,6 +119,7 @@ func (l *Generations) Add(name, store string, h *generation.History) {
 	for _, g := range h.Generations {
 		one := row{
 			Knowledge: name, Store: store, Collection: g.Collection, State: g.State, Entries: g.Entries, Documents: g.Documents,
+			Unread: generation.SumUnread(g.Unread), UnreadIn: g.Unread,
 			Source: strings.Join(append([]string{g.Path}, g.Beside...), " + "), Origin: g.Origin,
 		}
 		if h.Doubt == nil {

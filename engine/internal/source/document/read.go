@@ -74,8 +74,9 @@ func formatOf(name string) string {
 }
 
 // Read returns the document of a file, and the hash of the content that it was made from: the file
-// may have changed since it was listed. A file without text yields a document without text.
-func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []byte, err error) {
+// may have changed since it was listed. An empty file yields a document without text; if the content of a file has
+// no text, that is an error.
+func (f *Folder) Read(ctx context.Context, id string) (d Document, hash []byte, err error) {
 	in, err := f.open(id)
 	if err != nil {
 		return d, nil, plain(err)
@@ -90,13 +91,15 @@ func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []by
 	}
 	sum := sha256.Sum256(raw)
 	format := formatOf(id)
-	text, title, err := f.parse(ctx, id, format, raw)
+	unread := Unread{}
+	text, title, err := f.parse(ctx, id, format, raw, unread)
 	if err != nil {
 		return d, nil, err
 	}
 	if format == formatPDF {
 		if rest, found := withoutContents(text); found {
 			text, f.Contents[id] = rest, true
+			unread["table of contents"]++
 		}
 	}
 	if title == "" && headed[format] {
@@ -110,13 +113,28 @@ func (f *Folder) Read(ctx context.Context, id string) (d sdk.Document, hash []by
 	}
 	title = strings.ToValidUTF8(title[:min(len(title), longestTitle)], "")
 	if strings.TrimSpace(text) == "" {
-		text = ""
+		if text = ""; len(bytes.TrimSpace(raw)) > 0 && !verbatim[format] {
+			return d, nil, errWithout(format, unread)
+		}
 	}
-	return sdk.Document{ID: id, Text: text, Meta: sdk.Meta{"path": id, "title": title, "format": format}}, sum[:hashBytes], nil
+	d.Document = sdk.Document{ID: id, Text: text, Meta: sdk.Meta{"path": id, "title": title, "format": format}}
+	d.Unread = unread
+	return d, sum[:hashBytes], nil
 }
 
-// parse returns the text of a file's content, and its title if it has one.
-func (f *Folder) parse(ctx context.Context, id, format string, raw []byte) (text, title string, err error) {
+// verbatim lists the formats whose text is the file's.
+var verbatim = map[string]bool{formatText: true, formatMarkdown: true, formatCode: true}
+
+func errWithout(format string, unread Unread) error {
+	what := ""
+	if len(unread) > 0 {
+		what = " (not read: " + unread.String() + ")"
+	}
+	return fmt.Errorf("its %s holds no text%s; leave it out with exclude", strings.ToUpper(format), what)
+}
+
+// parse returns the text of a file's content, and its title if it has one. It counts what it does not read.
+func (f *Folder) parse(ctx context.Context, id, format string, raw []byte, unread Unread) (text, title string, err error) {
 	if kind := strings.ToUpper(format); apartReaders[kind] != nil {
 		return readApart(ctx, kind, raw, f.set.Max, maxTime)
 	}
