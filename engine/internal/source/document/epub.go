@@ -90,7 +90,7 @@ func (a *archive) page(part, name string, out *strings.Builder) error {
 		if int64(max(len(raw), out.Len())) > a.most || time.Now().After(a.stop) {
 			return errTooLong
 		}
-		text, wrong := decode(raw)
+		text, wrong := decode(raw, true)
 		if err = cmp.Or(err, wrong); err == nil {
 			text, _, err = HTML(closed.ReplaceAllString(text, "<$1$2></$1>"), true)
 		}

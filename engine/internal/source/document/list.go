@@ -26,7 +26,7 @@ import (
 const MaxBytes = 20 << 20
 
 // Version changes when the same files yield other texts or titles.
-const Version = 5
+const Version = 6
 
 // Set selects the files that are documents.
 type Set struct {

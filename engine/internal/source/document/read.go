@@ -10,10 +10,15 @@ import (
 	"io"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+
+	"github.com/racflow/racflow/engine/internal/source/rows"
 	"github.com/racflow/racflow/sdk"
 	"github.com/racflow/racflow/sdk/support"
 )
@@ -144,7 +149,7 @@ func (f *Folder) parse(ctx context.Context, id, format string, raw []byte, unrea
 	if advice := refused[strings.ToLower(path.Ext(id))]; advice != "" {
 		return "", "", errors.New(advice)
 	}
-	if text, err = decode(raw); err != nil {
+	if text, err = decode(raw, format == formatHTML); err != nil {
 		return "", "", err
 	}
 	switch format {
@@ -161,22 +166,54 @@ const longestTitle = 300
 
 var errBinary = errors.New("it is a binary file, not text; leave it out with exclude")
 
-// decode converts a file's bytes to valid UTF-8 without a byte order mark. Such a mark identifies
-// UTF-16; binary files are refused.
-func decode(raw []byte) (string, error) {
+// decode converts a file's bytes to valid UTF-8 without a byte order mark. The encoding is that of the mark; else the declared one, of a
+// page or of XML; else the likely one. Binary files are refused.
+func decode(raw []byte, markup bool) (string, error) {
 	switch {
 	case bytes.HasPrefix(raw, []byte{0xFF, 0xFE}) && len(raw)%2 == 0:
 		return decode16(raw[2:], binary.LittleEndian)
 	case bytes.HasPrefix(raw, []byte{0xFE, 0xFF}) && len(raw)%2 == 0:
 		return decode16(raw[2:], binary.BigEndian)
 	}
-	raw = bytes.TrimPrefix(raw, []byte{0xEF, 0xBB, 0xBF})
+	raw, marked := bytes.CutPrefix(raw, []byte{0xEF, 0xBB, 0xBF})
 	if bytes.IndexByte(raw, 0) >= 0 || bytes.HasPrefix(raw, []byte("%PDF-")) {
 		return "", errBinary
 	}
-	if utf8.Valid(raw) {
-		return string(raw), nil
+	var e encoding.Encoding
+	if markup && !marked {
+		e = declared(raw)
 	}
+	if e == nil && !utf8.Valid(raw) {
+		var sure bool
+		if e, sure = rows.Guess(raw); !sure && damaged(raw) {
+			return "", errBinary
+		}
+	}
+	if e == nil {
+		return strings.ToValidUTF8(string(raw), "\uFFFD"), nil
+	}
+	text, err := e.NewDecoder().Bytes(raw)
+	return strings.ToValidUTF8(string(text), "\uFFFD"), err
+}
+
+// declaration matches the encoding of XML, which is no part of HTML.
+var declaration = regexp.MustCompile(`^\s*<\?xml[^>]*\sencoding\s*=\s*["']([^"']+)`)
+
+// declared returns the encoding that a page names; nil: none, or UTF-8.
+func declared(raw []byte) encoding.Encoding {
+	head := raw[:min(len(raw), 1024)]
+	e, name, sure := charset.DetermineEncoding(head, "")
+	if m := declaration.FindSubmatch(head); m != nil && !sure {
+		e, name = charset.Lookup(string(m[1]))
+	}
+	if name == "utf-8" || name == "windows-1252" && !sure {
+		return nil
+	}
+	return e
+}
+
+// damaged reports whether a text is not UTF-8 in more than a few per cent of its bytes.
+func damaged(raw []byte) bool {
 	invalid := 0
 	for rest := raw; len(rest) > 0; {
 		r, n := utf8.DecodeRune(rest)
@@ -185,10 +222,7 @@ func decode(raw []byte) (string, error) {
 		}
 		rest = rest[n:]
 	}
-	if invalid > 16 && invalid > len(raw)/10 { // more than a text in Latin-1 has: a few per cent
-		return "", errBinary
-	}
-	return strings.ToValidUTF8(string(raw), "\uFFFD"), nil
+	return invalid > 16 && invalid > len(raw)/10
 }
 
 func decode16(raw []byte, order binary.ByteOrder) (string, error) {

@@ -3,13 +3,16 @@ package rows
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gogs/chardet"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/text/encoding"
@@ -33,8 +36,8 @@ type Text struct {
 }
 
 // Decode returns the text of a stream in an encoding, given by its IANA name. Without a name it
-// detects the encoding: by a byte order mark; and if the first
-// character beyond ASCII is not UTF-8, it assumes windows-1252. It may read a patient stream ahead.
+// detects the encoding: by a byte order mark, and by what Guess says of the bytes from the first
+// character beyond ASCII on. It may read a patient stream ahead.
 // Standard input is not patient, since the program that writes to it may wait for an answer.
 func Decode(in *bufio.Reader, name string, patient bool) (*Text, error) {
 	head := beginning(in, patient)
@@ -109,21 +112,18 @@ func FindEncoding(name string) (encoding.Encoding, error) {
 // ASCII, it is utf-8.
 func (t *Text) Encoding() string {
 	if t.guess != nil {
-		if t.guess.other {
-			return guessed
-		}
-		return "utf-8"
+		return cmp.Or(t.guess.name, "utf-8")
 	}
 	return t.encoding
 }
 
 // Guessed reports whether the encoding is only likely.
-func (t *Text) Guessed() bool { return t.guess != nil && t.guess.other }
+func (t *Text) Guessed() bool { return t.guess != nil && t.guess.name != "" }
 
 // Lossy reports whether U+FFFD in the text always means an undecodable character.
 func (t *Text) Lossy() bool {
 	if t.guess != nil {
-		return t.guess.other
+		return t.guess.name != ""
 	}
 	return !strings.HasPrefix(t.encoding, "utf-")
 }
@@ -154,15 +154,12 @@ func line(in *bufio.Reader) []byte {
 	}
 }
 
-// guessed is the encoding assumed for texts that are not UTF-8 and have no byte order mark.
-const guessed = "windows-1252"
-
-// guess reads a text that is UTF-8 or windows-1252. ASCII is the same in both, so it decides at the
+// guess reads a text whose encoding nothing names. ASCII is the same in all of these, so it decides at the
 // first character beyond.
 type guess struct {
 	in      *bufio.Reader
 	patient bool
-	other   bool      // the text is windows-1252
+	name    string    // of an encoding other than UTF-8
 	out     io.Reader // nil: only ASCII so far
 }
 
@@ -179,10 +176,10 @@ func (g *guess) Read(p []byte) (int, error) {
 		_, err := g.in.Discard(n)
 		return n, err
 	}
-	if g.other = latin(beginning(g.in, g.patient)); g.other {
-		g.out = charmap.Windows1252.NewDecoder().Reader(g.in)
-	} else {
-		g.out = g.in
+	g.out = g.in
+	if e, _ := Guess(beginning(g.in, g.patient)); e != nil {
+		g.name, _ = htmlindex.Name(e)
+		g.out = e.NewDecoder().Reader(g.in)
 	}
 	return g.out.Read(p)
 }
@@ -198,30 +195,69 @@ func ascii(text []byte) int {
 	return n
 }
 
-// latin reports whether a text is windows-1252 rather than damaged UTF-8. Such a text has only as
-// much valid UTF-8 as chance makes, and neither undefined bytes nor ÿ, which hardly any language
-// uses and damage often shows.
-func latin(text []byte) bool {
-	var valid, invalid int
-	for len(text) > 0 {
-		n := ascii(text)
-		if text = text[n:]; len(text) == 0 {
-			break
+// Guess returns the encoding of a text without a byte order mark or a name of its encoding; nil: it is UTF-8, perhaps damaged.
+// It is sure where the bytes tell the encoding. Otherwise the text is taken for windows-1252, if it has no byte that is undefined
+// there, and no ÿ, which hardly any language uses and damage often shows. Valid UTF-8 is rare in other encodings.
+func Guess(text []byte) (e encoding.Encoding, sure bool) {
+	first := ascii(text)
+	valid, invalid, undefined, run, longest := 0, 0, false, 0, 0
+	for rest := text[first:]; len(rest) > 0; {
+		if n := ascii(rest); n > 0 {
+			rest, run = rest[n:], 0
+			continue
 		}
-		r, size := utf8.DecodeRune(text)
-		switch {
-		case r != utf8.RuneError || size > 1:
-			valid++
-		case !utf8.FullRune(text): // cut off at the end
-			return invalid > 4*valid
-		case bytes.IndexByte([]byte{0x81, 0x8D, 0x8F, 0x90, 0x9D, 0xFF}, text[0]) >= 0:
-			return false
-		default:
+		r, size := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && size == 1 {
+			if !utf8.FullRune(rest) && valid+invalid > 0 { // cut off at the end
+				break
+			}
 			invalid++
+			undefined = undefined || bytes.IndexByte([]byte{0x81, 0x8D, 0x8F, 0x90, 0x9D, 0xFF}, rest[0]) >= 0
+		} else {
+			valid++
 		}
-		text = text[size:]
+		rest, run = rest[size:], run+size
+		longest = max(longest, run)
 	}
-	return invalid > 4*valid
+	if invalid <= valid {
+		return nil, false
+	}
+	start := max(0, first-detected/16)
+	if e := detect(text[start:min(len(text), start+detected)], longest); e != nil {
+		return e, true
+	}
+	if undefined || invalid <= 4*valid {
+		return nil, false
+	}
+	return charmap.Windows1252, false
+}
+
+// Limits of detection.
+const (
+	detected      = 16 << 10 // bytes to look at
+	fewConfidence = 12       // what the detector gives to texts too short to tell, and less
+	longRun       = 4        // bytes beyond ASCII in a row, which a word in another script has and hardly a word in Latin
+)
+
+// detect returns the encoding that the letters and pairs of bytes of a text are typical of; nil: they are of none, or of windows-1252
+// as much. longest is the longest run of bytes beyond ASCII.
+func detect(text []byte, longest int) encoding.Encoding {
+	all, _ := chardet.NewTextDetector().DetectAll(text) // an error means that there are none
+	if len(all) == 0 || all[0].Confidence < fewConfidence {
+		return nil
+	}
+	for _, one := range all {
+		western := one.Charset == "ISO-8859-1" || one.Charset == "windows-1252"
+		if western && one.Confidence == all[0].Confidence {
+			return nil
+		}
+	}
+	e, err := htmlindex.Get(all[0].Charset)
+	latin := slices.Contains([]string{"ISO-8859-2", "ISO-8859-9", "windows-1250", "windows-1254"}, all[0].Charset)
+	if err != nil || e == unicode.UTF8 || !latin && longest < longRun {
+		return nil
+	}
+	return e
 }
 
 // known lists binary files by their first bytes, each with advice.
