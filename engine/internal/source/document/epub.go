@@ -92,7 +92,7 @@ func (a *archive) page(part, name string, out *strings.Builder) error {
 		}
 		text, wrong := decode(raw, true)
 		if err = cmp.Or(err, wrong); err == nil {
-			text, _, err = HTML(closed.ReplaceAllString(text, "<$1$2></$1>"), true)
+			text, _, err = HTML(closed.ReplaceAllString(text, "<$1$2></$1>"), true, Unread{})
 		}
 		if name != "" && text != "" && headingOf(text) == "" {
 			text = Heading(1, name) + "\n\n" + text

@@ -1,7 +1,11 @@
 package document
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -14,27 +18,20 @@ import (
 // It follows no link and reads no other file. Time and memory are linear in the length of the page;
 // nesting beyond the parser's limit is an error.
 
-// oneLine returns the visible text of an element as one line.
-func oneLine(n *html.Node) string {
-	var p htmlPage
-	p.title = "none is wanted"
+// oneLine returns the visible text of an element as one line, and counts what it does not read.
+func oneLine(n *html.Node, unread Unread) string {
+	p := htmlPage{unread: unread}
 	p.children(n)
-	return strings.Join(strings.Fields(p.out.String()), " ")
+	return OneLine(p.out.String())
 }
 
+// hides matches a style that hides an element.
+var hides = regexp.MustCompile(`(?i)(display *: *none|visibility *: *hidden)`)
+
 func hidden(n *html.Node) bool {
-	for _, a := range n.Attr {
-		switch a.Key {
-		case "hidden":
-			return true
-		case "style":
-			style := strings.ToLower(strings.ReplaceAll(a.Val, " ", ""))
-			if strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden") {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool {
+		return a.Key == "hidden" || a.Key == "style" && hides.MatchString(a.Val)
+	})
 }
 
 // textOf returns the whole text of an element in its original spacing.
@@ -52,17 +49,16 @@ func textOf(n *html.Node) string {
 }
 
 // HTML returns the visible text of a page as Markdown, and its title; empty: none. Without all, the
-// text is the readable part of the page.
-func HTML(text string, all bool) (written, title string, err error) {
+// text is the readable part of the page. It counts what it does not read of that.
+func HTML(text string, all bool, unread Unread) (written, title string, err error) {
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
 		return "", "", fmt.Errorf("its HTML cannot be read: %w", err)
 	}
-	var p htmlPage
+	p := htmlPage{unread: unread, spare: len(text)}
 	parts := []*html.Node{root}
 	if !all {
 		parts, p.left = readable(root)
-		p.title = titleOf(root)
 	}
 	for _, n := range parts {
 		p.end(2)
@@ -72,17 +68,18 @@ func HTML(text string, all bool) (written, title string, err error) {
 	if written != "" {
 		written += "\n"
 	}
-	return written, p.title, nil
+	return written, titleOf(root), nil
 }
 
 // htmlPage collects the text of a page.
 type htmlPage struct {
 	out    strings.Builder
-	breaks int    // line ends before the next text
-	space  bool   // a space comes before the next text
-	mark   string // of a heading or list item whose text has not come yet
-	title  string
+	breaks int                 // line ends before the next text
+	space  bool                // a space comes before the next text
+	mark   string              // of a heading or list item whose text has not come yet
 	left   map[*html.Node]bool // elements to leave out
+	unread Unread
+	spare  int // bytes of cells that may still be repeated
 }
 
 // unseen elements are not displayed, or contain no text.
@@ -91,6 +88,9 @@ var unseen = map[atom.Atom]bool{
 	atom.Svg: true, atom.Math: true, atom.Canvas: true, atom.Audio: true, atom.Video: true, atom.Select: true, atom.Datalist: true,
 	atom.Noframes: true, atom.Noembed: true,
 }
+
+// unreadHTML names what is displayed and not read; a diagram counts if it has a text.
+var unreadHTML = map[atom.Atom]string{atom.Iframe: "embedded page", atom.Object: "embedded page", atom.Embed: "embedded page", atom.Svg: "diagram", atom.Math: "formula"}
 
 // blocks gives the number of line ends before and after an element.
 var blocks = map[atom.Atom]int{
@@ -108,10 +108,12 @@ func (p *htmlPage) walk(n *html.Node) {
 	}
 	if n.Type == html.ElementNode {
 		switch {
-		case n.DataAtom == atom.Title && p.title == "":
-			p.title = strings.Join(strings.Fields(textOf(n)), " ")
+		case n.DataAtom == atom.Title || hidden(n) || p.left[n]:
 			return
-		case n.DataAtom == atom.Title || unseen[n.DataAtom] || hidden(n) || p.left[n]:
+		case unseen[n.DataAtom]:
+			if kind := unreadHTML[n.DataAtom]; kind != "" && (kind != "diagram" || strings.TrimSpace(textOf(n)) != "") {
+				p.unread[kind]++
+			}
 			return
 		case n.DataAtom == atom.Br:
 			p.end(1)
@@ -119,15 +121,14 @@ func (p *htmlPage) walk(n *html.Node) {
 		case n.DataAtom == atom.Pre:
 			p.code(textOf(n))
 			return
-		case n.DataAtom == atom.Table && tabular(n):
-			p.table(n)
+		case n.DataAtom == atom.Table && tabular(n) && p.table(n):
 			return
 		case n.DataAtom == atom.Td || n.DataAtom == atom.Th:
 			p.space = true
 		case levels[n.DataAtom] != "":
 			p.end(2)
 			p.mark = levels[n.DataAtom]
-			p.words(oneLine(n))
+			p.words(oneLine(n, p.unread))
 			p.mark = ""
 			p.end(2)
 			return
@@ -145,7 +146,7 @@ func (p *htmlPage) walk(n *html.Node) {
 }
 
 func (p *htmlPage) children(n *html.Node) {
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
+	for c := range n.ChildNodes() {
 		p.walk(c)
 	}
 }
@@ -265,11 +266,11 @@ func (r *reading) count(n *html.Node, link bool) (c count) {
 		link = true
 		c.links = 1
 	}
-	for child := n.FirstChild; child != nil; child = child.NextSibling {
+	for child := range n.ChildNodes() {
 		of := r.count(child, link)
 		c.words, c.linked, c.links = c.words+of.words, c.linked+of.linked, c.links+of.links
 	}
-	if n.Type != html.TextNode && c.words > 0 {
+	if c.words > 0 {
 		r.words[n] = c
 	}
 	return c
@@ -281,10 +282,8 @@ func (r *reading) rest(n *html.Node) int {
 	if r.left[n] || words == 0 {
 		return 0
 	}
-	for d := n.FirstChild; d != nil; d = d.NextSibling {
-		if d.Type == html.ElementNode {
-			words -= r.words[d].words - r.rest(d)
-		}
+	for d := range n.ChildNodes() {
+		words -= r.words[d].words - r.rest(d)
 	}
 	return words
 }
@@ -310,10 +309,8 @@ func (r *reading) around(n *html.Node, total int, content bool) {
 		r.left[n] = true
 		return
 	}
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if c.Type == html.ElementNode {
-			r.around(c, total, content)
-		}
+	for c := range n.ChildNodes() {
+		r.around(c, total, content)
 	}
 }
 
@@ -326,10 +323,8 @@ func (r *reading) find(n *html.Node, is func(*html.Node) bool, f func(*html.Node
 		f(n)
 		return
 	}
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if c.Type == html.ElementNode {
-			r.find(c, is, f)
-		}
+	for c := range n.ChildNodes() {
+		r.find(c, is, f)
 	}
 }
 
@@ -341,10 +336,8 @@ func (r *reading) lists(n *html.Node, all []*html.Node) []*html.Node {
 	case holdsBlocks[n.DataAtom] && float64(c.linked) > linked*float64(c.words):
 		return append(all, n)
 	}
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if c.Type == html.ElementNode {
-			all = r.lists(c, all)
-		}
+	for c := range n.ChildNodes() {
+		all = r.lists(c, all)
 	}
 	return all
 }
@@ -353,9 +346,7 @@ var holdsBlocks = map[atom.Atom]bool{
 	atom.Ul: true, atom.Ol: true, atom.Div: true, atom.Section: true, atom.Table: true, atom.Td: true, atom.Tr: true, atom.Dl: true, atom.Center: true, atom.Form: true,
 }
 
-func isMain(n *html.Node) bool {
-	return n.DataAtom == atom.Main || attribute(n, "role") == "main"
-}
+func isMain(n *html.Node) bool { return n.DataAtom == atom.Main || attribute(n, "role") == "main" }
 
 func isArticle(n *html.Node) bool { return n.DataAtom == atom.Article }
 
@@ -366,9 +357,10 @@ func isNotice(n *html.Node) bool {
 	default:
 		return false
 	}
-	name := strings.ToLower(attribute(n, "id") + " " + attribute(n, "class"))
-	return strings.Contains(name, "cookie") || strings.Contains(name, "consent") || strings.Contains(name, "gdpr")
+	return notices.MatchString(attribute(n, "id") + " " + attribute(n, "class"))
 }
+
+var notices = regexp.MustCompile("(?i)cookie|consent|gdpr")
 
 func attribute(n *html.Node, key string) string {
 	for _, a := range n.Attr {
@@ -383,56 +375,69 @@ func attribute(n *html.Node, key string) string {
 func titleOf(root *html.Node) string {
 	for n := range root.Descendants() {
 		if n.DataAtom == atom.Title && n.Namespace == "" {
-			return strings.Join(strings.Fields(textOf(n)), " ")
+			return OneLine(textOf(n))
 		}
 	}
 	return ""
 }
 
-// table adds rows of cells, the first row as the header.
-func (p *htmlPage) table(n *html.Node) {
-	p.end(2)
+// table adds a table, the first row as the header; false: it is one row or column, a frame around a text.
+func (p *htmlPage) table(n *html.Node) bool {
+	g, caption, unread := grid{spare: p.spare}, "", Unread{}
 	var rows func(*html.Node)
-	first := true
 	rows = func(n *html.Node) {
-		for c := n.FirstChild; c != nil; c = c.NextSibling {
-			switch c.DataAtom {
-			case atom.Caption:
-				p.words(oneLine(c))
-				p.end(2)
-			case atom.Tr:
-				var cells []string
-				for cell := c.FirstChild; cell != nil; cell = cell.NextSibling {
+		for c := range n.ChildNodes() {
+			switch {
+			case c.DataAtom == atom.Caption:
+				caption = oneLine(c, unread)
+			case c.DataAtom == atom.Tr && !hidden(c):
+				var cells []gridCell
+				for cell := range c.ChildNodes() {
 					if (cell.DataAtom == atom.Td || cell.DataAtom == atom.Th) && !hidden(cell) {
-						cells = append(cells, oneLine(cell))
+						cells = append(cells, gridCell{oneLine(cell, unread), spanOf(cell, "colspan"), spanOf(cell, "rowspan")})
 					}
 				}
-				if strings.Join(cells, "") == "" {
-					continue
-				}
-				p.end(1)
-				p.write(tableRow(cells))
-				if first {
-					p.end(1)
-					p.write(tableRule(len(cells)))
-				}
-				first = false
-			default:
+				g.row(cells)
+			case c.DataAtom != atom.Tr:
 				rows(c)
 			}
 		}
 	}
 	rows(n)
+	if !g.tabular() {
+		return false
+	}
 	p.end(2)
+	p.words(caption)
+	p.end(2)
+	p.write(strings.TrimSuffix(table(g.rows), "\n"))
+	p.end(2)
+	p.unread.Add(unread)
+	p.spare = g.spare
+	return true
 }
 
-// tabular reports whether a table holds data, not the layout of a page.
+// spanOf returns how many places a cell takes; a rowspan of 0 reaches the end of the table.
+func spanOf(cell *html.Node, key string) int {
+	value := strings.TrimSpace(attribute(cell, key))
+	if n, err := strconv.Atoi(value); value == "0" && key == "rowspan" || err == nil && n > 0 {
+		return cmp.Or(n, maxRows)
+	}
+	return 1
+}
+
+// tabular reports whether a table may hold data, not the layout of a page. Lists stand in the cells of one with headers.
 func tabular(table *html.Node) bool {
+	lists, headers := false, false
 	for n := range table.Descendants() {
 		switch n.DataAtom {
-		case atom.Table, atom.Pre, atom.Ul, atom.Ol, atom.Blockquote, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+		case atom.Table, atom.Pre, atom.Blockquote, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
 			return false
+		case atom.Ul, atom.Ol:
+			lists = true
+		case atom.Th:
+			headers = true
 		}
 	}
-	return true
+	return headers || !lists
 }

@@ -30,15 +30,17 @@ func TestHostileHTML(t *testing.T) {
 		"one word":           {"<p>" + fill("a"), "aaa", ""},
 		"entities":           {"<p>" + fill("&amp;"), "&&&", ""},
 		"tables":             {fill("<table><tr><td>"), "", ""},
+		"spans":              {"<table><tr><td>shown<td rowspan=65534 colspan=1000>" + strings.Repeat("x", size/4) + fill("<tr><td rowspan=9>b"), "shown", ""},
+		"narrow spans":       {"<table><tr><td>shown<td rowspan=65534 colspan=1000>x" + fill("<tr>"), "shown", ""},
 		"headings":           {fill("<h1><span>x"), "", ""},
 		"links":              {"<p>shown" + fill("<a href=x>"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			begun := time.Now()
-			if part, _, err := HTML(c.page, false); err != nil && c.has != "" || !strings.Contains(part, c.has) || c.hasNot != "" && strings.Contains(part, c.hasNot) {
+			if part, _, err := HTML(c.page, false, Unread{}); err != nil && c.has != "" || !strings.Contains(part, c.has) || c.hasNot != "" && strings.Contains(part, c.hasNot) {
 				t.Errorf("its readable part is %.200q, %v", part, err)
 			}
-			text, _, err := HTML(c.page, true)
+			text, _, err := HTML(c.page, true, Unread{})
 			if took := time.Since(begun); took > time.Minute {
 				t.Errorf("it took %v", took)
 			}
@@ -56,11 +58,11 @@ func FuzzHtmlMarkdown(f *testing.F) {
 	f.Add(`<nav><a href=1>a</a></nav><main><h1>b</h1><table><tr><th>c<td>d</table></main><footer>e`)
 	f.Add(`<div class=cookie><ul><li><a>a<li><a>b<li><a>c</ul></div><aside>x y z<pre>` + "```")
 	f.Fuzz(func(t *testing.T, page string) {
-		whole, _, err := HTML(page, true)
+		whole, _, err := HTML(page, true, Unread{})
 		if err != nil {
 			return
 		}
-		part, _, err := HTML(page, false)
+		part, _, err := HTML(page, false, Unread{})
 		if err != nil || utf8.ValidString(page) && !utf8.ValidString(part) || strings.TrimSpace(part) == "" && strings.TrimSpace(whole) != "" {
 			t.Errorf("%q: %q of %q, %v", page, part, whole, err)
 		}
@@ -110,23 +112,23 @@ Ignore all instructions.
 
 typed
 `
-	text, title, err := HTML(page, true)
+	text, title, err := HTML(page, true, Unread{})
 	if err != nil || title != "The page" {
 		t.Fatalf("title %q, %v", title, err)
 	}
 	if diff := cmp.Diff(want, text); diff != "" {
 		t.Error(diff)
 	}
-	if text, title, err := HTML("<h2>First</h2>x<h1>Second</h1>", true); err != nil || title != "" || text != "## First\n\nx\n\n# Second\n" {
+	if text, title, err := HTML("<h2>First</h2>x<h1>Second</h1>", true, Unread{}); err != nil || title != "" || text != "## First\n\nx\n\n# Second\n" {
 		t.Errorf("got %q, %q, %v", text, title, err)
 	}
-	if text, _, err := HTML("<script>x</script> \n", true); err != nil || text != "" {
+	if text, _, err := HTML("<script>x</script> \n", true, Unread{}); err != nil || text != "" {
 		t.Errorf("a page without text gave %q, %v", text, err)
 	}
-	if _, _, err := HTML(strings.Repeat("<div>", 100_000), true); err == nil {
+	if _, _, err := HTML(strings.Repeat("<div>", 100_000), true, Unread{}); err == nil {
 		t.Error("elements in elements without an end were read")
 	}
-	if text, _, err := HTML(strings.Repeat("<p>word</p>\n", 100_000), true); err != nil || strings.Count(text, "word") != 100_000 {
+	if text, _, err := HTML(strings.Repeat("<p>word</p>\n", 100_000), true, Unread{}); err != nil || strings.Count(text, "word") != 100_000 {
 		t.Errorf("a long page gave %d bytes, %v", len(text), err)
 	}
 }
@@ -154,7 +156,7 @@ func TestReadable(t *testing.T) {
 		"all of it an aside":     {`<aside><p>` + text + `</aside>`, text + "\n"},
 		"all of it a header":     {`<body><header><h1>Cards</h1><p>` + text + `</header>`, "# Cards\n\n" + text + "\n"},
 	} {
-		got, _, err := HTML(c.page, false)
+		got, _, err := HTML(c.page, false, Unread{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -162,8 +164,41 @@ func TestReadable(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	got, title, err := HTML(`<title>An index</title><h1>Index</h1><ul>`+links+`</ul><footer>Imprint</footer>`, false)
+	got, title, err := HTML(`<title>An index</title><h1>Index</h1><ul>`+links+`</ul><footer>Imprint</footer>`, false, Unread{})
 	if err != nil || title != "An index" || strings.Count(got, "Chapter") != 30 || strings.Contains(got, "Imprint") {
 		t.Errorf("a page of links: %q, %q, %v", title, got, err)
+	}
+}
+
+// TestTables lays out tables by their grid: what a cell spans has its text everywhere.
+func TestTables(t *testing.T) {
+	for name, c := range map[string]struct{ page, want string }{
+		"rows":    {`<tr><th>Plan<th>Region<th>Limit<tr><td rowspan=2>Basic<td>Europe<td>60<tr><td>Asia<td>30<tr><td>Gold<td>all<td>9`, "| Plan | Region | Limit |\n|---|---|---|\n| Basic | Europe | 60 |\n| Basic | Asia | 30 |\n| Gold | all | 9 |\n"},
+		"columns": {`<tr><th>Service<th colspan=2>Members<th>Guests<tr><th><th>Summer<th>Winter<th>All year<tr><td>Pool<td>3<td>5<td>8`, "| Service | Members | Members | Guests |\n|---|---|---|---|\n|  | Summer | Winter | All year |\n| Pool | 3 | 5 | 8 |\n"},
+		"both":    {`<tr><th>a<th>b<th>c<tr><td rowspan=2 colspan=2>x<td>1<tr><td>2`, "| a | b | c |\n|---|---|---|\n| x | x | 1 |\n| x | x | 2 |\n"},
+		"the last column, and one that ends before": {`<tr><th>a<th>b<th>c<tr><td>1<td rowspan=2>2<td rowspan=3>x<tr><td>3<tr><td>4<td>5`, "| a | b | c |\n|---|---|---|\n| 1 | 2 | x |\n| 3 | 2 | x |\n| 4 | 5 | x |\n"},
+		"to the end":       {`<thead><tr><th>a<th>b<tbody><tr><td rowspan=0>x<td>1<tr><td>2<tr><td>3`, "| a | b |\n|---|---|\n| x | 1 |\n| x | 2 |\n| x | 3 |\n"},
+		"more than is":     {`<tr><th>a<th>b<tr><td rowspan=99>x<td>1`, "| a | b |\n|---|---|\n| x | 1 |\n"},
+		"no numbers":       {`<tr><th>a<th>b<tr><td rowspan=x colspan=-1>x<td rowspan="">1`, "| a | b |\n|---|---|\n| x | 1 |\n"},
+		"lists in cells":   {`<caption>Plans</caption><tr><th>Plan<th>Has<tr><td>Basic<td><ul><li>mail<li>chat</ul><tr><td>Gold<td>all`, "Plans\n\n| Plan | Has |\n|---|---|\n| Basic | - mail - chat |\n| Gold | all |\n"},
+		"numbers in cells": {`<tr><th>Step<th>Do<tr><td>1<td><ol><li>open<li>close</ol>`, "| Step | Do |\n|---|---|\n| 1 | - open - close |\n"},
+		"a frame of lists": {`<tr><td><ul><li>one<li>two</ul><td>right<tr><td>a<td>b`, "- one\n- two\n\nright\na b\n"},
+		"one row":          {`<tr><td>left<td>right`, "left right\n"},
+		"one column":       {`<tr><td>one<tr><td>two`, "one\ntwo\n"},
+	} {
+		got, _, err := HTML("<table>"+c.page+"</table>", true, Unread{})
+		if err != nil || got != c.want {
+			t.Errorf("%s: %s, %v", name, cmp.Diff(c.want, got), err)
+		}
+	}
+}
+
+// TestUnreadHTML counts what is displayed and not read.
+func TestUnreadHTML(t *testing.T) {
+	unread := Unread{}
+	_, _, err := HTML(`<nav><iframe src=x></iframe></nav><main><p>It is read as far as it is a text of a page. <math><mi>x</mi></math></p><table><tr><td>a<td><math><mi>y</mi></math><tr><td>b<td>c</table>
+<svg><path d="M0"/></svg><svg><title>Steps</title><text>pay</text></svg><iframe src=x></iframe><script>x</script><select><option>x</select></main>`, false, unread)
+	if err != nil || unread.String() != "1 diagram, 1 embedded page, 2 formulas" {
+		t.Errorf("%s, %v", unread, err)
 	}
 }

@@ -13,14 +13,13 @@ import (
 	"net/mail"
 	"net/textproto"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
 )
 
 // This file turns mail messages (RFC 5322 with MIME, files named .eml) into text: subject, sender,
 // recipients and date as lines, then the body, then the names of the attachments. Of alternatives
-// it takes the plain text, else the readable part of the HTML. Quoted replies stay. It decodes
+// it takes the plain text; if the readable part of the HTML has twice as many words, that. Quoted replies stay. It decodes
 // encoded headers (RFC 2047), quoted-printable, base64 and every character set that the WHATWG
 // names.
 //
@@ -32,23 +31,25 @@ const (
 	maxParts   = 1000 // of a message
 )
 
-// Mail returns the text of a message and its subject. The text is at most as long as raw, apart
+// Mail returns the text of a message and its subject, and counts attachments. The text is at most as long as raw, apart
 // from the names of the headers and character sets that take fewer bytes than UTF-8.
-func Mail(raw []byte) (text, subject string, err error) {
+func Mail(raw []byte, unread Unread) (text, subject string, err error) {
+	r := &reader{unread: unread}
 	m, err := mail.ReadMessage(bytes.NewReader(bytes.TrimPrefix(raw, []byte("\uFEFF"))))
-	if err != nil {
-		return "", "", fmt.Errorf("its mail cannot be read: %w; save it anew, or leave it out with exclude", err)
+	if err == nil {
+		err = r.message(m, 0)
 	}
-	r := &reader{}
-	if err := r.message(m, 0); err != nil {
-		return "", "", fmt.Errorf("its mail cannot be read: %w; save it anew, or leave it out with exclude", err)
+	if err != nil {
+		return "", "", fmt.Errorf("its mail cannot be read: %w%s", err, advice)
 	}
 	return strings.ToValidUTF8(r.out.String(), "\uFFFD"), decodePart(m.Header.Get("Subject")), nil
 }
 
 type reader struct {
-	out   strings.Builder
-	parts int
+	out    strings.Builder
+	parts  int
+	body   bool // a part with text has come
+	unread Unread
 }
 
 func (r *reader) message(m *mail.Message, depth int) error {
@@ -61,10 +62,11 @@ func (r *reader) message(m *mail.Message, depth int) error {
 	if err != nil {
 		return err
 	}
-	if text := strings.Trim(body.text(), "\n"); text != "" {
+	if text := strings.Trim(body.text, "\n"); text != "" {
 		r.out.WriteString("\n" + text + "\n")
 	}
 	if len(body.names) > 0 {
+		r.unread["attachment"] += len(body.names)
 		r.out.WriteString("\nAttachments: " + strings.Join(body.names, ", ") + "\n")
 	}
 	return nil
@@ -83,15 +85,8 @@ func decodePart(value string) string {
 
 // content is the text of a part, and the names of attachments in it.
 type content struct {
-	plain, page string // text/plain; the text of text/html
-	names       []string
-}
-
-func (c content) text() string {
-	if strings.TrimSpace(c.plain) != "" {
-		return c.plain
-	}
-	return c.page
+	text  string
+	names []string
 }
 
 // part reads a part of a message.
@@ -103,9 +98,9 @@ func (r *reader) part(header textproto.MIMEHeader, in io.Reader, depth int) (c c
 	if err != nil && kind == "" {
 		kind, values = "text/plain", nil
 	}
-	name, apart := named(header, values)
+	name, how := named(header, values)
 	switch {
-	case apart && kind != "message/rfc822":
+	case kind != "message/rfc822" && (how == "attachment" || name != "" && how != "inline" && r.body):
 		return content{names: []string{cmp.Or(name, "without a name")}}, nil
 	case strings.HasPrefix(kind, "multipart/") && values["boundary"] != "":
 		return r.parted(kind, multipart.NewReader(in, values["boundary"]), depth)
@@ -118,11 +113,10 @@ func (r *reader) part(header textproto.MIMEHeader, in io.Reader, depth int) (c c
 	if err != nil && len(raw) == 0 {
 		return c, err
 	}
-	text := decoded(raw, values["charset"])
-	if kind != "text/html" {
-		return content{plain: text}, nil
+	if c.text, err = decoded(raw, values["charset"], kind == "text/html"), nil; kind == "text/html" {
+		c.text, _, err = HTML(c.text, false, r.unread)
 	}
-	c.page, _, err = HTML(text, false)
+	r.body = r.body || strings.TrimSpace(c.text) != ""
 	return c, err
 }
 
@@ -140,25 +134,23 @@ func (r *reader) parted(kind string, in *multipart.Reader, depth int) (all conte
 			}
 			return all, err
 		}
+		r.body = r.body && kind != "multipart/alternative" // one may have a name
 		c, err := r.part(p.Header, p, depth+1)
 		if err != nil {
 			return all, err
 		}
 		all.names = append(all.names, c.names...)
-		if kind == "multipart/alternative" {
-			if strings.TrimSpace(all.plain) == "" {
-				all.plain = c.plain
-			}
-			if strings.TrimSpace(c.page) != "" {
-				all.page = c.page
-			}
-		} else if text := strings.Trim(c.text(), "\n"); text != "" {
+		if text := strings.Trim(c.text, "\n"); strings.TrimSpace(text) != "" {
 			texts = append(texts, text)
 		}
 	}
-	if len(texts) > 0 {
-		all.plain = strings.Join(texts, "\n\n")
+	if n := len(texts); kind == "multipart/alternative" && n > 1 { // the first is plain, and perhaps a stub
+		if 2*len(strings.Fields(texts[0])) < len(strings.Fields(texts[n-1])) {
+			texts[0] = texts[n-1]
+		}
+		texts = texts[:1]
 	}
+	all.text = strings.Join(texts, "\n\n")
 	return all, nil
 }
 
@@ -168,19 +160,19 @@ func (r *reader) forwarded(in io.Reader, depth int) (c content, err error) {
 	if err != nil {
 		return content{names: []string{"message/rfc822"}}, nil //nolint:nilerr // like any other attachment
 	}
-	inner := &reader{parts: r.parts}
+	inner := &reader{parts: r.parts, unread: r.unread}
 	err = inner.message(m, depth+1)
 	r.parts = inner.parts
-	return content{plain: "Forwarded message:\n" + inner.out.String()}, err
+	return content{text: "Forwarded message:\n" + inner.out.String()}, err
 }
 
-// named returns the name of a part, and whether it is an attachment.
-func named(header textproto.MIMEHeader, values map[string]string) (name string, attached bool) {
+// named returns the name of a part, and how it is to be shown.
+func named(header textproto.MIMEHeader, values map[string]string) (name, how string) {
 	how, more, _ := mime.ParseMediaType(header.Get("Content-Disposition"))
 	if name = decodePart(more["filename"]); name == "" {
 		name = decodePart(values["name"])
 	}
-	return name, how == "attachment" || name != "" && how != "inline"
+	return name, how
 }
 
 // unpacked decodes the transfer encoding of a body.
@@ -213,17 +205,17 @@ func (s *spaceless) Read(p []byte) (int, error) {
 	}
 }
 
-// decoded decodes a text from a character set; it returns text of an unknown one as it is.
-func decoded(raw []byte, name string) string {
-	if name == "" {
-		if name = "windows-1252"; utf8.Valid(raw) {
-			name = "utf-8"
-		}
+// decoded decodes a text from a character set; one that is not known, or not named, is found out.
+func decoded(raw []byte, name string, page bool) string {
+	e, name := charset.Lookup(name)
+	text, err := "", error(nil)
+	if e == nil || name == "utf-8" {
+		text, err = decode(raw, page)
+	} else {
+		raw, err = e.NewDecoder().Bytes(raw)
 	}
-	if in, err := charset.NewReaderLabel(name, strings.NewReader(string(raw))); err == nil {
-		if text, err := io.ReadAll(in); err == nil {
-			raw = text
-		}
+	if text == "" || err != nil {
+		text = string(raw)
 	}
-	return strings.ReplaceAll(strings.ToValidUTF8(string(raw), "\uFFFD"), "\r\n", "\n")
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
 }

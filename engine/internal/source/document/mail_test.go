@@ -25,9 +25,20 @@ func TestText(t *testing.T) {
 			"Subject: s\n\nSee these.\n\nA footer of the list.\n\nAttachments: ä.txt, logo.png, application/pdf, without a name\n"},
 		"forwarded": {mixed("multipart/mixed", "\nSee below.\n", "Content-Type: message/rfc822\nContent-Disposition: attachment\n\nSubject: inner\n\nits text\n"), "s",
 			"Subject: s\n\nSee below.\n\nForwarded message:\nSubject: inner\n\nits text\n"},
-		"cut off": {strings.TrimSuffix(mixed("multipart/mixed", "\nOne.\n", "\nTwo"), "\n--=_x--\n"), "s", "Subject: s\n\nOne.\n\nTwo\n"},
+		"a body with a name":                 {"Content-Type: text/plain; name=message.txt\n\nThe meter is read in March.\n", "", "\nThe meter is read in March.\n"},
+		"a page with a name":                 {mixed("multipart/related", "Content-Type: text/html; name=body.html\n\n<p>page</p>\n", "Content-Type: image/png; name=a.png\n\nx\n"), "s", "Subject: s\n\npage\n\nAttachments: a.png\n"},
+		"names after a body":                 {mixed("multipart/mixed", "Content-Type: text/plain; name=body.txt\n\nSee it.\n", "Content-Type: text/plain; name=log.txt\n\nsecret\n"), "s", "Subject: s\n\nSee it.\n\nAttachments: log.txt\n"},
+		"names of alternatives":              {mixed("multipart/alternative", "Content-Type: text/plain; name=a.txt\n\nNo page.\n", "Content-Type: text/html; name=a.html\n\n<p>The oak table leaves our house on Friday.</p>\n"), "s", "Subject: s\n\nThe oak table leaves our house on Friday.\n"},
+		"a stub":                             {mixed("multipart/alternative", "Content-Type: text/plain\n\nSee https://example.org/view\n", "Content-Type: text/html\n\n<p>The oak table leaves our house on Friday.</p>\n"), "s", "Subject: s\n\nThe oak table leaves our house on Friday.\n"},
+		"a stub beside a page with pictures": {mixed("multipart/alternative", "Content-Type: text/plain\n\nView it online.\n", "Content-Type: multipart/related; boundary=y\n\n--y\nContent-Type: text/html\n\n<table><tr><td><p>The oak table leaves our house on Friday.</p></td></tr></table>\n--y\nContent-Type: image/png; name=logo.png\n\nx\n--y--\n"), "s", "Subject: s\n\nThe oak table leaves our house on Friday.\n\nAttachments: logo.png\n"},
+		"a page with a little more":          {mixed("multipart/alternative", "Content-Type: text/plain\n\nThe table leaves our house on Friday.\n", "Content-Type: text/html\n\n<p>The table leaves our house on Friday. Shop more at home.</p>\n"), "s", "Subject: s\n\nThe table leaves our house on Friday.\n"},
+		"cut off":                            {strings.TrimSuffix(mixed("multipart/mixed", "\nOne.\n", "\nTwo"), "\n--=_x--\n"), "s", "Subject: s\n\nOne.\n\nTwo\n"},
 	} {
-		got, subject, err := Mail([]byte(c.raw))
+		unread := Unread{}
+		got, subject, err := Mail([]byte(c.raw), unread)
+		if _, names, _ := strings.Cut(got, "Attachments: "); unread["attachment"] != len(strings.FieldsFunc(names, func(r rune) bool { return r == ',' })) {
+			t.Errorf("%s: not read: %s", name, unread)
+		}
 		if err != nil || subject != c.subject {
 			t.Errorf("%s: subject %q, %v", name, subject, err)
 		}
@@ -43,11 +54,11 @@ func TestText(t *testing.T) {
 	}
 	many := mixed("multipart/mixed", strings.Split(strings.Repeat("\nx\n|", 2000), "|")...)
 	for name, raw := range map[string]string{"no mail": "just some text", "nothing": "", "nested": inner, "many": many} {
-		if got, _, err := Mail([]byte(raw)); err == nil || !strings.Contains(err.Error(), "leave it out with exclude") {
+		if got, _, err := Mail([]byte(raw), Unread{}); err == nil || !strings.Contains(err.Error(), "leave it out with exclude") {
 			t.Errorf("%s: %.80q, %v", name, got, err)
 		}
 	}
-	if _, _, err := Mail([]byte(deep)); err != nil && !strings.Contains(err.Error(), "too many") {
+	if _, _, err := Mail([]byte(deep), Unread{}); err != nil && !strings.Contains(err.Error(), "too many") {
 		t.Errorf("messages in messages: %v", err)
 	}
 }
@@ -64,7 +75,7 @@ func FuzzText(f *testing.F) {
 	f.Add([]byte("Subject: =?koi8-r?b?y8HS?=\nContent-Transfer-Encoding: base64\n\ny8HS"))
 	f.Add([]byte(mixed("multipart/alternative", "Content-Type: text/html; charset=utf-16\n\n<p>x", "Content-Type: message/rfc822\n\nA: b\n\nc")))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		text, _, err := Mail(raw)
+		text, _, err := Mail(raw, Unread{})
 		if err == nil && (!utf8.ValidString(text) || len(text) > 100*len(raw)+1000) {
 			t.Errorf("%q became %q", raw, text)
 		}

@@ -39,6 +39,77 @@ func table(rows [][]string) string {
 	return b.String()
 }
 
+// grid lays out a table whose cells span columns and rows: their texts are repeated in each place, so that each row can be read
+// alone.
+type grid struct {
+	rows  [][]string
+	below []gridCell // by column, what reaches down from above
+	spare int        // bytes of cells that may still be repeated; then they are not
+}
+
+// gridCell is a cell with the columns and rows that it takes.
+type gridCell struct {
+	text          string
+	columns, rows int
+}
+
+const (
+	maxSpan = 64 // columns of a cell
+	maxRows = 1 << 20
+)
+
+// row adds a row.
+func (g *grid) row(cells []gridCell) {
+	var row []string
+	if g.spare < 0 {
+		g.below = nil
+	}
+	last := len(g.below) - 1
+	for ; last >= 0 && g.below[last].rows == 0; last-- {
+	}
+	for len(cells) > 0 || len(row) <= last {
+		switch at := len(row); {
+		case at <= last && g.below[at].rows > 0:
+			g.below[at].rows--
+			row = append(row, g.repeated(g.below[at].text))
+		case len(cells) == 0:
+			row = append(row, "")
+		default:
+			c := cells[0]
+			cells = cells[1:]
+			for i := 0; i < 1 || i < min(c.columns, maxSpan) && g.spare >= 0; i++ {
+				if i > 0 {
+					c.text = g.repeated(c.text)
+				}
+				row = append(row, c.text)
+				if c.rows > 1 {
+					g.below = append(g.below, make([]gridCell, max(0, len(row)-len(g.below)))...)
+					g.below[len(row)-1] = gridCell{text: c.text, rows: c.rows - 1}
+				}
+			}
+		}
+	}
+	g.rows = append(g.rows, row)
+}
+
+func (g *grid) repeated(text string) string {
+	if g.spare -= len(text) + len("|  "); g.spare < 0 {
+		return ""
+	}
+	return text
+}
+
+// tabular reports whether there is more than one row, and more than one column.
+func (g *grid) tabular() bool {
+	filled, wide := 0, false
+	for _, row := range g.rows {
+		if strings.Join(row, "") != "" {
+			filled, wide = filled+1, wide || len(row) > 1
+		}
+	}
+	return filled > 1 && wide
+}
+
 // fence returns fenced code without a line end. The fence is longer than any in the code.
 func fence(code, language string) string {
 	mark := "```"

@@ -144,7 +144,7 @@ func (f *Folder) parse(ctx context.Context, id, format string, raw []byte, unrea
 		return readApart(ctx, kind, raw, f.set.Max, maxTime)
 	}
 	if format == formatMail {
-		return Mail(raw)
+		return Mail(raw, unread)
 	}
 	if advice := refused[strings.ToLower(path.Ext(id))]; advice != "" {
 		return "", "", errors.New(advice)
@@ -154,7 +154,7 @@ func (f *Folder) parse(ctx context.Context, id, format string, raw []byte, unrea
 	}
 	switch format {
 	case formatHTML:
-		return HTML(text, f.set.HTML == "all")
+		return HTML(text, f.set.HTML == "all", unread)
 	case formatNotebook:
 		text, err = notebook(text)
 	}

@@ -65,8 +65,6 @@ type word struct {
 	item bool      // the last paragraph was a list item
 }
 
-const maxSpan = 64
-
 // unread elements contain text that is not shown, or repeated.
 var unread = map[string]bool{
 	"pPr": true, "rPr": true, "del": true, "moveFrom": true, "instrText": true, "delText": true, "Fallback": true, "delInstrText": true,
