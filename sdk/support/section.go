@@ -66,7 +66,7 @@ const byteOrderMark = "\uFEFF"
 // blocks reads a document.
 func blocks(document string) []Block {
 	var all []Block
-	front := frontMatter(document)
+	front := FrontMatter(document)
 	if front > 0 {
 		all = append(all, Block{Kind: Matter})
 	} else if strings.HasPrefix(document, byteOrderMark) {
@@ -120,8 +120,8 @@ func titleOf(n *ast.Heading, source []byte) string {
 	return title
 }
 
-// frontMatter returns where the front matter of a document ends; 0: it has none.
-func frontMatter(document string) int {
+// FrontMatter returns where the front matter of a document ends; 0: it has none.
+func FrontMatter(document string) int {
 	fence, at := "", 0
 	for line := range strings.Lines(document) {
 		at += len(line)

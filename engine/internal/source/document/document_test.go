@@ -156,7 +156,11 @@ func TestRead(t *testing.T) {
 	files := map[string]struct{ content, text, title, format, fault string }{
 		"a.txt":      {content: "plain\r\ntext\n", text: "plain\r\ntext\n", title: "a.txt", format: "text"},
 		"bom.md":     {content: "\xef\xbb\xbf# Title #\ntext", text: "# Title #\ntext", title: "Title", format: "markdown"},
-		"front.md":   {content: "---\ntitle: x\n# no\n---\n```\n# no\n```\n    # no\n\n##no\nReal\n====\n", title: "##no Real", format: "markdown", text: "---\ntitle: x\n# no\n---\n```\n# no\n```\n    # no\n\n##no\nReal\n====\n"},
+		"front.md":   {content: "---\ntitle: x\n# no\n---\n```\n# no\n```\n    # no\n\n##no\nReal\n====\n", title: "x", format: "markdown", text: "---\ntitle: x\n# no\n---\n```\n# no\n```\n    # no\n\n##no\nReal\n====\n"},
+		"matter.md":  {content: "---\nlayout: post\ntitle: >-\n  Fees:\n  a list\ntags: [a]\n...\n# No\n", text: "---\nlayout: post\ntitle: >-\n  Fees:\n  a list\ntags: [a]\n...\n# No\n", title: "Fees: a list", format: "markdown"},
+		"toml.md":    {content: "+++\ndate = 2026-01-01\ntitle = \"All \\\"cards\\\"\" \n[title]\nx = 1\n+++\n# No\n", text: "+++\ndate = 2026-01-01\ntitle = \"All \\\"cards\\\"\" \n[title]\nx = 1\n+++\n# No\n", title: `All "cards"`, format: "markdown"},
+		"odd.md":     {content: "---\ntitle: [a\n---\n# Yes\n", text: "---\ntitle: [a\n---\n# Yes\n", title: "Yes", format: "markdown"},
+		"rule.md":    {content: "---\n# Yes\ntitle: x\n", text: "---\n# Yes\ntitle: x\n", title: "Yes", format: "markdown"},
 		"none.md":    {content: "no heading", text: "no heading", title: "none.md", format: "markdown"},
 		"latin.txt":  {content: "caf\xe9 au lait", text: "café au lait", title: "latin.txt", format: "text"},
 		"wide.txt":   {content: "\xff\xfeh\x00i\x00=\xd8\x42\xde", text: "hi🙂", title: "wide.txt", format: "text"},

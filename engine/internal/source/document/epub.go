@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"path"
 	"regexp"
@@ -85,21 +84,19 @@ func (a *archive) page(part, name string, out *strings.Builder) error {
 	if a.parts[strings.ToLower(part)] == nil {
 		return fmt.Errorf("its EPUB cannot be read: %s is missing%s", part, advice)
 	}
-	return a.open(part, func(in io.Reader) error {
-		raw, err := io.ReadAll(io.LimitReader(in, a.most+1))
-		if int64(max(len(raw), out.Len())) > a.most || time.Now().After(a.stop) {
-			return errTooLong
-		}
-		text, wrong := decode(raw, true)
-		if err = cmp.Or(err, wrong); err == nil {
-			text, _, err = HTML(closed.ReplaceAllString(text, "<$1$2></$1>"), true, Unread{})
-		}
-		if name != "" && text != "" && headingOf(text) == "" {
-			text = Heading(1, name) + "\n\n" + text
-		}
-		out.WriteString(text + "\n")
-		return err
-	})
+	raw, err := a.content(part)
+	if err != nil || int64(out.Len()) > a.most {
+		return cmp.Or(err, errTooLong)
+	}
+	text, err := decode(raw, true)
+	if err == nil {
+		text, _, err = HTML(closed.ReplaceAllString(text, "<$1$2></$1>"), true, Unread{})
+	}
+	if name != "" && text != "" && headingOf(text) == "" {
+		text = Heading(1, name) + "\n\n" + text
+	}
+	out.WriteString(text + "\n")
+	return a.fault(part, err)
 }
 
 // closed matches elements that XML closes at once. HTML would read on to an end tag.

@@ -92,6 +92,14 @@ func (g *grid) row(cells []gridCell) {
 	g.rows = append(g.rows, row)
 }
 
+// above returns the text in a column of the last row, to be repeated.
+func (g *grid) above(column int) string {
+	if n := len(g.rows); n > 0 && column < len(g.rows[n-1]) {
+		return g.repeated(g.rows[n-1][column])
+	}
+	return ""
+}
+
 func (g *grid) repeated(text string) string {
 	if g.spare -= len(text) + len("|  "); g.spare < 0 {
 		return ""

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
 // This file turns Jupyter notebooks (nbformat 4) into Markdown: Markdown cells stay, code
@@ -33,7 +35,7 @@ func notebook(text string) (string, error) {
 			Kernel   struct{ Language string } `json:"kernelspec"`
 		} `json:"metadata"`
 	}
-	if err := json.Unmarshal([]byte(text), &book); err != nil {
+	if err := json.Unmarshal(rows.Finite([]byte(text)), &book); err != nil {
 		return "", fmt.Errorf("its notebook cannot be read: %w; save it anew, or leave it out with exclude", err)
 	}
 	if book.Cells == nil {

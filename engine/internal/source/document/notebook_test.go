@@ -22,6 +22,8 @@ func TestMarkdown(t *testing.T) {
 			"# Cards\nText with ![a picture].\n\n```python\nprint('a')\n```\n\nOutput:\n\n```\na\nred\n<Figure>\n**ok**\nKeyError: 'x'\n```\n\nraw\n"},
 		"an odd language": {"{\"cells\": [{\"cell_type\": \"code\", \"source\": \"a ``` b\"}], \"metadata\": {\"language_info\": {\"name\": \"x`\\ny\"}}}", "````\na ``` b\n````\n"},
 		"no text":         {`{"cells": []}`, ""},
+		"no numbers": {`{"metadata": {"threshold": NaN, "most": [Infinity, -Infinity]}, "cells": [{"cell_type": "markdown", "source": "NaN is \"NaN\", and -Infinity", "metadata": {"x": NaN}}, {"cell_type": "code", "source": "f()", "outputs": [{"output_type": "execute_result", "data": {"application/json": NaN, "text/plain": ["nan"]}}]}]}`,
+			"NaN is \"NaN\", and -Infinity\n\n```\nf()\n```\n\nOutput:\n\n```\nnan\n```\n"},
 	} {
 		got, err := notebook(c.book)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -167,6 +168,11 @@ func (a *archive) open(part string, f func(io.Reader) error) error {
 		defer in.Close() //nolint:errcheck // it was only read
 		err = f(&limited{in, &a.left})
 	}
+	return a.fault(part, err)
+}
+
+// fault adds to an error where it is.
+func (a *archive) fault(part string, err error) error {
 	if err == nil || errors.Is(err, errTooLong) {
 		return err
 	}
@@ -174,6 +180,61 @@ func (a *archive) open(part string, f func(io.Reader) error) error {
 }
 
 var errTooLong = tooLong("text")
+
+// content returns the bytes of a part, if there is one.
+func (a *archive) content(part string) (raw []byte, err error) {
+	err = a.open(part, func(in io.Reader) (err error) {
+		raw, err = io.ReadAll(io.LimitReader(in, a.most+1))
+		if int64(len(raw)) > a.most || time.Now().After(a.stop) {
+			return errTooLong
+		}
+		return err
+	})
+	return raw, err
+}
+
+// diagram returns the texts of the points of a diagram (SmartArt).
+func (a *archive) diagram(part string) (points []string, err error) {
+	root, err := a.read(part)
+	for point := range root.all("pt") {
+		for p := range point.all("p") {
+			if text := OneLine(slideText(p)); text != "" {
+				points = append(points, text)
+			}
+		}
+	}
+	return points, err
+}
+
+// unreadParts name the parts of office files that hold what is not read.
+var unreadParts = map[string]*regexp.Regexp{
+	"attachment":  regexp.MustCompile(`^(word|ppt|xl)/embeddings/`),
+	"chart":       regexp.MustCompile(`^(word|ppt|xl)/charts/chart(ex)?\d*\.xml$`),
+	"diagram":     regexp.MustCompile(`^xl/diagrams/data\d*\.xml$`),
+	"part in RTF": regexp.MustCompile(`^word/.*\.rtf$`),
+}
+
+// officeUnread counts the parts of an office file that its reader does not read. A chart in a text or on slides has its numbers in an
+// embedded workbook, which does not count.
+func officeUnread(raw []byte, unread Unread) {
+	r, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		return // the reader says it
+	}
+	for _, f := range r.File {
+		for kind, names := range unreadParts {
+			if names.MatchString(strings.ToLower(f.Name)) {
+				unread[kind]++
+			}
+		}
+	}
+	if unread["attachment"] -= unread["chart"]; unread["attachment"] <= 0 {
+		delete(unread, "attachment")
+	}
+	if unread["chart"] == 0 {
+		delete(unread, "chart")
+	}
+}
 
 func (a *archive) tree(in io.Reader) (*node, error) {
 	d := xml.NewDecoder(in)

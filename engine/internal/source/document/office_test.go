@@ -234,7 +234,7 @@ A lost card is blocked[^1]
 
 | card | fee \| cost | note |
 |---|---|---|
-| gold | 10 a year |  |
+| gold | 10 a year | 10 a year |
 
 A frame.
 
@@ -415,5 +415,48 @@ func TestCellsOfSheets(t *testing.T) {
 	must.Do(t, f.Write(&b))
 	if _, _, err := XLSX(b.Bytes(), most, later()); err == nil || !strings.Contains(err.Error(), "formulas without values, the first in row 7 of sheet Sheet1: open the file in Excel or LibreOffice and save it") {
 		t.Errorf("a formula without a value: %v", err)
+	}
+}
+
+// TestOfficeParts reads what stands in other parts of an office file, and counts what is not read.
+func TestOfficeParts(t *testing.T) {
+	chunk := func(body, part, content string, more ...string) []byte {
+		return docx(t, para("", "Report")+body, append([]string{"word/_rels/document.xml.rels", rels + `<Relationship Id="rId5" Type="x/aFChunk" Target="` + part + `"/></Relationships>`, "word/" + part, content}, more...)...)
+	}
+	const alt, art = `<w:altChunk xmlns:r="r" r:id="rId5"/>`, `<w:p><w:r><mc:AlternateContent><mc:Choice><w:drawing><a:graphic><dgm:relIds xmlns:r="r" r:dm="rId5"/></a:graphic></w:drawing></mc:Choice></mc:AlternateContent></w:r></w:p>`
+	point := func(text string) string { return `<dgm:pt><dgm:t>` + line("0", text) + `</dgm:t></dgm:pt>` }
+	tall := `<p:sld xmlns:p="p" xmlns:a="a"><p:graphicFrame><a:tbl><a:tr><a:tc rowSpan="2">` + line("0", "Basic") + `</a:tc><a:tc gridSpan="2">` + line("0", "60") + `</a:tc><a:tc hMerge="1"/></a:tr><a:tr><a:tc vMerge="1"/><a:tc>` + line("0", "30") + `</a:tc><a:tc>` + line("0", "45") + `</a:tc></a:tr></a:tbl></p:graphicFrame></p:sld>`
+	cell := func(properties, text string) string {
+		return "<w:tc><w:tcPr>" + properties + "</w:tcPr>" + para("", text) + "</w:tc>"
+	}
+	slide := func(more ...string) string {
+		return string(zipped(t, append([]string{"ppt/presentation.xml", `<p:presentation xmlns:p="p" xmlns:r="r"><p:sldId id="1" r:id="r1"/></p:presentation>`,
+			"ppt/_rels/presentation.xml.rels", rels + `<Relationship Id="r1" Type="x/slide" Target="slides/slide1.xml"/></Relationships>`}, more...)...))
+	}
+	for name, c := range map[string]struct{ raw, want, unread string }{
+		"page.docx":  {string(chunk(alt, "chunk1.html", "<meta charset=windows-1252><h1>Pr\xfcfung</h1><p>The boiler leaks.")), "Report\n\n# Prüfung\n\nThe boiler leaks.", ""},
+		"mht.docx":   {string(chunk(alt, "c.mht", "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=x\n\n--x\nContent-Type: text/html\n\n<p>It leaks.\n--x--\n")), "Report\n\nIt leaks.", ""},
+		"inner.docx": {string(chunk(alt, "c.docx", string(docx(t, para("", "It leaks."))))), "Report\n\nIt leaks.\n\n[^1]: In most countries.", ""},
+		"text.docx":  {string(chunk(alt, "c.txt", "It leaks < 5 l.")), "Report\n\nIt leaks < 5 l.", ""},
+		"rtf.docx":   {string(chunk(alt, "c.rtf", `{\rtf1 It leaks.}`)), "Report", "1 part in RTF"},
+		"art.docx":   {string(chunk(art, "diagrams/data1.xml", `<dgm:dataModel xmlns:dgm="d" xmlns:a="a">`+point("Ombudsman answers")+point("Nine days")+`<dgm:pt type="pres"/></dgm:dataModel>`)), "Report\n\n- Ombudsman answers\n- Nine days", ""},
+		"merged.docx": {string(docx(t, `<w:tbl><w:tr>`+cell("", "Plan")+cell(`<w:gridSpan w:val="2"/>`, "Limits")+`</w:tr><w:tr>`+cell(`<w:vMerge w:val="restart"/>`, "Basic")+cell("", "60")+cell("", "9")+`</w:tr><w:tr>`+cell(`<w:vMerge/>`, "")+cell("", "30")+cell("", "4")+`</w:tr></w:tbl>`)),
+			"| Plan | Limits | Limits |\n|---|---|---|\n| Basic | 60 | 9 |\n| Basic | 30 | 4 |", ""},
+		"more.docx": {string(docx(t, para("", "Report"), "word/charts/chart1.xml", "x", "word/charts/style1.xml", "x", "word/embeddings/Microsoft_Excel_Sheet.xlsx", "x", "word/embeddings/oleObject1.bin", "x")), "Report", "1 attachment, 1 chart"},
+		"tall.pptx": {slide("ppt/slides/slide1.xml", tall), "## Slide 1\n\n| Basic | 60 | 60 |\n|---|---|---|\n| Basic | 30 | 45 |", ""},
+		"art.pptx": {slide("ppt/slides/slide1.xml", `<p:sld xmlns:p="p" xmlns:a="a"><p:graphicFrame><dgm:relIds xmlns:r="r" r:dm="r7"/></p:graphicFrame></p:sld>`, "ppt/slides/_rels/slide1.xml.rels",
+			rels+`<Relationship Id="r7" Type="x/diagramData" Target="../diagrams/data1.xml"/></Relationships>`, "ppt/diagrams/data1.xml", `<dgm:dataModel xmlns:dgm="d" xmlns:a="a">`+point("Pay")+`</dgm:dataModel>`), "## Slide 1\n\n- Pay", ""},
+		"bare.docx": {string(zipped(t, "word/document.xml", `<w:document xmlns:w="w"/>`, "word/embeddings/a.bin", "x")), "", "1 attachment"},
+	} {
+		d, _, err := open(t, Set{Path: folder(t, map[string]string{name: c.raw})}).Read(t.Context(), name)
+		if c.want == "" {
+			if err == nil || !strings.Contains(err.Error(), "its DOCX holds no text (not read: "+c.unread+"); leave it out with exclude") {
+				t.Errorf("%s: %q, %v", name, d.Text, err)
+			}
+			continue
+		}
+		if got := strings.TrimSpace(strings.TrimSuffix(d.Text, "[^1]: In most countries.\n")); err != nil || got != c.want || d.Unread.String() != c.unread {
+			t.Errorf("%s: %q, not read: %s, %v", name, got, d.Unread, err)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
 
@@ -107,6 +108,9 @@ func (f *Folder) Read(ctx context.Context, id string) (d Document, hash []byte, 
 			unread["table of contents"]++
 		}
 	}
+	if title == "" && format == formatMarkdown {
+		title = matterTitle(text)
+	}
 	if title == "" && headed[format] {
 		title = headingOf(text)
 	}
@@ -141,6 +145,7 @@ func errWithout(format string, unread Unread) error {
 // parse returns the text of a file's content, and its title if it has one. It counts what it does not read.
 func (f *Folder) parse(ctx context.Context, id, format string, raw []byte, unread Unread) (text, title string, err error) {
 	if kind := strings.ToUpper(format); apartReaders[kind] != nil {
+		officeUnread(raw, unread)
 		return readApart(ctx, kind, raw, f.set.Max, maxTime)
 	}
 	if format == formatMail {
@@ -234,6 +239,22 @@ func decode16(raw []byte, order binary.ByteOrder) (string, error) {
 	}
 	return string(utf16.Decode(units)), nil
 }
+
+// matterTitle returns the title in front matter, YAML between --- or TOML between +++; empty: there is none.
+func matterTitle(text string) string {
+	matter := text[:support.FrontMatter(text)]
+	if strings.HasPrefix(matter, "+++") {
+		matter = tomlTitle.FindString(matter) // YAML reads the value of one line, too
+		matter = strings.Replace(matter, "=", ":", 1)
+	} else {
+		matter = strings.Trim(strings.TrimSpace(matter), "-.")
+	}
+	var front struct{ Title string }
+	_ = yaml.Unmarshal([]byte(matter), &front) // what is no YAML has no title
+	return OneLine(front.Title)
+}
+
+var tomlTitle = regexp.MustCompile(`(?m)^title\s*=.*$`)
 
 // headingOf returns the title of the first heading with a title in a Markdown text; empty: there is
 // none.

@@ -61,9 +61,12 @@ func PPTX(raw []byte, most int64, stop time.Time) (text, title string, err error
 		if err != nil {
 			return "", "", err
 		}
-		s, notes := &slide{}, &slide{notes: true}
+		s, notes := &slide{a: a, parts: to, spare: int(most)}, &slide{notes: true}
 		s.walk(one, "")
 		notes.walk(spoken, "")
+		if s.err != nil {
+			return "", "", s.err
+		}
 		heading := fmt.Sprintf("Slide %d", number)
 		if s.title = OneLine(s.title); s.title != "" {
 			heading += ": " + s.title
@@ -103,6 +106,11 @@ type slide struct {
 	title string
 	notes bool // reads speaker notes only
 	items bool // the last paragraph was a list item
+
+	a     *archive
+	parts map[string]relation // of the slide
+	err   error               // the first one of other parts
+	spare int                 // bytes of cells that may still be repeated
 }
 
 // walk writes the text in an element. place is the kind of the shape around it: "title", "body", "sldNum"; empty:
@@ -123,23 +131,42 @@ func (s *slide) walk(n *node, place string) {
 		case "p":
 			s.paragraph(inner, place)
 		case "tbl":
-			var rows [][]string
-			for row := range inner.all("tr") {
-				var cells []string
-				for cell := range row.all("tc") {
-					var texts []string
-					for p := range cell.all("p") {
-						texts = append(texts, slideText(p))
-					}
-					cells = append(cells, OneLine(strings.Join(texts, " ")))
-				}
-				rows = append(rows, cells)
+			s.table(inner)
+		case "relIds":
+			if s.notes {
+				continue
 			}
-			s.block(strings.TrimSuffix(table(rows), "\n"), false)
+			points, err := s.a.diagram(s.parts[inner.attr("dm")].part)
+			for s.err = cmp.Or(s.err, err); len(points) > 0; points = points[1:] {
+				s.block("- "+points[0], true)
+			}
 		default:
 			s.walk(inner, place)
 		}
 	}
+}
+
+// table writes a table.
+func (s *slide) table(n *node) {
+	g := grid{spare: s.spare}
+	for row := range n.all("tr") {
+		var cells []gridCell
+		for cell := range row.all("tc") {
+			if cell.attr("hMerge") != "" || cell.attr("vMerge") != "" {
+				continue // the grid repeats what it belongs to
+			}
+			var texts []string
+			for p := range cell.all("p") {
+				texts = append(texts, slideText(p))
+			}
+			columns, _ := strconv.Atoi(cell.attr("gridSpan"))
+			rows, _ := strconv.Atoi(cell.attr("rowSpan"))
+			cells = append(cells, gridCell{OneLine(strings.Join(texts, " ")), columns, rows})
+		}
+		g.row(cells)
+	}
+	s.spare = g.spare
+	s.block(strings.TrimSuffix(table(g.rows), "\n"), false)
 }
 
 // slideText is the text of a paragraph.

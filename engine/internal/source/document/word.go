@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"path"
@@ -12,6 +13,10 @@ import (
 
 // DOCX reads a Word document. It is an apartReader.
 func DOCX(raw []byte, most int64, stop time.Time) (text, title string, err error) {
+	return readWord(raw, most, stop, false)
+}
+
+func readWord(raw []byte, most int64, stop time.Time, within bool) (text, title string, err error) {
 	a, err := openArchive("DOCX", raw, most, stop)
 	if err != nil {
 		return "", "", err
@@ -21,7 +26,10 @@ func DOCX(raw []byte, most int64, stop time.Time) (text, title string, err error
 		return "", "", err
 	}
 	folder := path.Dir(main)
-	w := &word{styles: map[string]style{}, formats: map[string]string{}, lists: map[string]string{}, last: map[string]int{}}
+	w := &word{a: a, within: within, spare: int(most), styles: map[string]style{}, formats: map[string]string{}, lists: map[string]string{}, last: map[string]int{}}
+	if w.parts, err = a.relations(main); err != nil {
+		return "", "", err
+	}
 	for _, part := range []struct {
 		name  string
 		write func(*node)
@@ -37,7 +45,9 @@ func DOCX(raw []byte, most int64, stop time.Time) (text, title string, err error
 		if part.name == main && (root == nil || root.name != "document") {
 			return "", "", errNot("DOCX", "a Word document")
 		}
-		part.write(root)
+		if part.write(root); w.err != nil {
+			return "", "", w.err
+		}
 	}
 	return strings.TrimRight(strings.ToValidUTF8(w.out.String(), "\uFFFD"), "\n") + "\n", a.title(), nil
 }
@@ -54,6 +64,11 @@ const (
 
 // word writes the paragraphs and tables of a Word document.
 type word struct {
+	a       *archive
+	parts   map[string]relation // of the main part
+	within  bool                // in another Word document
+	err     error               // the first one of other parts
+	spare   int                 // bytes of cells that may still be repeated
 	out     strings.Builder
 	styles  map[string]style
 	formats map[string]string // of numbers, by "abstract list, level"
@@ -85,6 +100,13 @@ func (w *word) inline(n *node, text *strings.Builder) {
 			w.paragraph(inner)
 		case inner.name == "tbl":
 			w.table(inner)
+		case inner.name == "altChunk":
+			w.chunk(w.parts[relationID(inner)].part)
+		case inner.name == "relIds":
+			points, err := w.a.diagram(w.parts[inner.attr("dm")].part)
+			for w.err = cmp.Or(w.err, err); len(points) > 0; points = points[1:] {
+				w.block("- "+points[0], true)
+			}
 		case inner.name == "t":
 			text.WriteString(inner.words())
 		case inner.name == "tab" || inner.name == "ptab":
@@ -100,6 +122,26 @@ func (w *word) inline(n *node, text *strings.Builder) {
 		default:
 			w.inline(inner, text)
 		}
+	}
+}
+
+// chunk writes a part in another format: a page, an archive of one, a Word document, or text. RTF is not read (unreadParts).
+func (w *word) chunk(part string) {
+	raw, missing := w.a.content(part)
+	text, err := "", error(nil)
+	switch head := raw[:min(len(raw), 1024)]; {
+	case missing != nil || bytes.HasPrefix(head, []byte(`{\rtf`)):
+	case bytes.HasPrefix(head, []byte("PK")) && !w.within:
+		text, _, err = readWord(raw, w.a.most, w.a.stop, true)
+	case bytes.Contains(bytes.ToLower(head), []byte("mime-version:")):
+		text, _, err = Mail(raw, Unread{})
+	default:
+		if text, err = decode(raw, true); err == nil && path.Ext(part) != ".txt" {
+			text, _, err = HTML(text, true, Unread{})
+		}
+	}
+	if w.err = cmp.Or(w.err, missing, w.a.fault(part, err)); strings.TrimSpace(text) != "" {
+		w.block(strings.TrimSpace(text), false)
 	}
 }
 
@@ -161,35 +203,37 @@ func (w *word) block(text string, item bool) {
 // table writes a table. One of a single row or column is a frame around its text, and rows of one in a table become a
 // part of the cell.
 func (w *word) table(n *node) {
-	var rows [][]string
-	outer, wide := w.cell, false
+	outer, g := w.cell, grid{spare: w.spare}
 	for row := range n.all("tr") {
 		if row.own("trPr").own("del") != nil {
 			continue
 		}
-		var cells []string
+		var cells []gridCell
+		column := 0
 		for cell := range row.all("tc") {
 			var paragraphs []string
 			w.cell = &paragraphs
 			w.blocks(cell)
 			span, _ := strconv.Atoi(cell.own("tcPr").val("gridSpan"))
-			cells = append(cells, strings.Join(paragraphs, " "))
-			cells = append(cells, make([]string, min(max(span, 1), maxSpan)-1)...)
+			text, merged := strings.Join(paragraphs, " "), cell.own("tcPr").own("vMerge")
+			if text == "" && merged != nil && merged.attr("val") != "restart" {
+				text = g.above(column)
+			}
+			cells = append(cells, gridCell{text: text, columns: span})
+			column += min(max(span, 1), maxSpan)
 		}
-		rows, wide = append(rows, cells), wide || len(cells) > 1
+		g.row(cells)
 	}
-	w.cell = outer
+	w.cell, w.spare = outer, g.spare
 	switch {
 	case outer != nil:
-		for _, row := range rows {
-			*outer = append(*outer, strings.Join(slices.DeleteFunc(row, func(c string) bool { return c == "" }), " "))
+		for _, row := range g.rows {
+			*outer = append(*outer, strings.Join(slices.DeleteFunc(slices.Compact(row), func(c string) bool { return c == "" }), " "))
 		}
-	case wide && len(rows) > 1:
-		if text := table(rows); text != "" {
-			w.block(strings.TrimSuffix(text, "\n"), false)
-		}
+	case g.tabular():
+		w.block(strings.TrimSuffix(table(g.rows), "\n"), false)
 	default:
-		for _, cell := range slices.Concat(rows...) {
+		for _, cell := range slices.Compact(slices.Concat(g.rows...)) {
 			if cell != "" {
 				w.block(cell, false)
 			}
