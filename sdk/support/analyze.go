@@ -16,7 +16,9 @@ import (
 // so that the same words meet.
 //
 // All analyzers read the text in Unicode form NFKC and in lower case: a
-// full-width or a ligature letter finds its plain form. A word is a run of
+// full-width or a ligature letter finds its plain form. Characters that are not
+// seen do not separate, the final sigma is a sigma, and the vowels of Arabic and
+// Hebrew are left out (folded). A word is a run of
 // letters, digits and the marks on them; everything else separates. In all but
 // ngram, Chinese characters and Hiragana are a word each.
 //
@@ -47,20 +49,41 @@ import (
 // characters take standard.
 //
 // Standard, code and ngram have no stop words and no stems, and fold no accents.
-// What an analyzer makes of a text never changes under the same name, since stored
-// knowledge depends on it: another version of the stemmers is another name.
+// What an analyzer makes of a text never changes under the name that a store keeps
+// beside its words (StoredAnalyzer): another version is another name there.
 
 // Analyzer splits texts into words. It is immutable and safe for concurrent use.
 type Analyzer struct {
 	name  string
-	split func(words []string, text string) []string // text in form NFKC
+	split func(words []string, text string) []string // text in form NFKC, folded
+	first bool                                       // the first version, which does not fold
+}
+
+// storedVersion follows the name of an analyzer in what a store keeps; the first version has none.
+const storedVersion = "/2"
+
+// StoredName returns the name that a store keeps for what it makes with the analyzer of a name. It
+// takes names that a store keeps, too.
+func StoredName(name string) string {
+	if name == "" || strings.HasSuffix(name, storedVersion) {
+		return name
+	}
+	return name + storedVersion
+}
+
+// StoredAnalyzer returns the analyzer that made the words of a store which keeps its name.
+func StoredAnalyzer(kept string) (Analyzer, error) {
+	name, now := strings.CutSuffix(kept, storedVersion)
+	a, err := NamedAnalyzer(name)
+	a.first = !now
+	return a, err
 }
 
 var analyzers = slices.SortedFunc(slices.Values(append([]Analyzer{
-	{"code", appendCode},
-	{"english", stemmer(englishStops, stem)},
-	{"ngram", appendNgram},
-	{"standard", appendStandard},
+	{name: "code", split: appendCode},
+	{name: "english", split: stemmer(englishStops, stem)},
+	{name: "ngram", split: appendNgram},
+	{name: "standard", split: appendStandard},
 }, languages...)), func(a, b Analyzer) int { return cmp.Compare(a.name, b.name) })
 
 // AnalyzerNames lists the analyzers, sorted.
@@ -89,8 +112,48 @@ func (a Analyzer) String() string { return a.name }
 // the text and as often as they do, and returns the extended slice. The words
 // may share memory with the text.
 func (a Analyzer) Append(words []string, text string) []string {
-	return a.split(words, norm.NFKC.String(text))
+	text = norm.NFKC.String(text)
+	if !a.first {
+		text = folded(text)
+	}
+	return a.split(words, text)
 }
+
+// folded leaves out what does not tell words apart, and writes the final sigma as any other.
+func folded(text string) string {
+	before := rune(0)
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < firstFolded:
+		case r == 'ς':
+			r = 'σ'
+		case Unseen(r) && !parts(before, r), unicode.Is(vowels, r):
+			return -1
+		}
+		before = r
+		return r
+	}, text)
+}
+
+const firstFolded = '\u00AD' // the lowest character that folded changes
+
+// Unseen reports whether a character is not seen in a text: a soft hyphen, a joiner, or a space or byte order mark without
+// width.
+func Unseen(r rune) bool {
+	return r == '\u00AD' || '\u200B' <= r && r <= '\u200D' || r == '\u2060' || r == '\uFEFF'
+}
+
+// parts reports whether a character that is not seen parts words after a letter: in Persian the non-joiner stands where others
+// write a space, and in scripts without spaces the space without width does.
+func parts(before, unseen rune) bool {
+	return unseen == '\u200C' && unicode.Is(unicode.Arabic, before) || unseen == '\u200B' && unspaced(before)
+}
+
+// vowels are the marks of vowels that most Arabic and Hebrew texts leave out, and the Arabic line that stretches words.
+var vowels = &unicode.RangeTable{R16: []unicode.Range16{
+	{Lo: 0x0591, Hi: 0x05BD, Stride: 1}, {Lo: 0x05BF, Hi: 0x05BF, Stride: 1}, {Lo: 0x05C1, Hi: 0x05C2, Stride: 1}, {Lo: 0x05C4, Hi: 0x05C5, Stride: 1},
+	{Lo: 0x05C7, Hi: 0x05C7, Stride: 1}, {Lo: 0x0640, Hi: 0x0640, Stride: 1}, {Lo: 0x064B, Hi: 0x0652, Stride: 1}, {Lo: 0x0670, Hi: 0x0670, Stride: 1},
+}}
 
 func appendStandard(words []string, text string) []string {
 	text = strings.ToLower(text)

@@ -32,6 +32,15 @@ func TestAppend(t *testing.T) {
 		{"Chinese", "北京city2", "北 京 city2", "北 京 city2 city 2"},
 		{"Hiragana with Katakana", "これはテスト", "こ れ は テスト", "こ れ は テスト"},
 		{"not UTF-8", "a\xffb\xc3", "a b", "a b"},
+		{"soft hyphens", "Haft\u00ADpflicht\u00ADver\u00ADsicherung x\u00ADTen", "haftpflichtversicherung xten", "haftpflichtversicherung xten x ten"},
+		{"no width", "con\u200Bfig\u200Bura\u2060tion \uFEFFtorque\uFEFF a\u200Db", "configuration torque ab", "configuration torque ab"},
+		{"conjuncts", "ക്\u200Dഷ क्\u200Cष", "ക്ഷ क्ष", "ക്ഷ क्ष"},
+		{"Persian", "می\u200Cتوانید", "می توانید", "می توانید"},
+		{"Thai with spaces without width", "การ\u200Bรับ", "การ รับ", "การ รับ"},
+		{"final sigma", "ΟΔΟΣ οδός δρόμος", "οδοσ οδόσ δρόμοσ", "οδοσ οδόσ δρόμοσ"},
+		{"vocalised Arabic", "مُدَّةُ الضَّمـــانِ", "مدة الضمان", "مدة الضمان"},
+		{"pointed Hebrew", "שָׁלוֹם", "שלום", "שלום"},
+		{"nothing but unseen", "\u00AD \u200B\uFEFF", "", ""},
 		{"greek", "ΑΛΦΑ βήταΓ", "αλφα βήταγ", "αλφα βήταγ βήτα γ"},
 	}
 	for _, tt := range tests {
@@ -80,4 +89,23 @@ func FuzzAppend(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestStored: what a store keeps an analyzer's name beside goes on as it was made.
+func TestStored(t *testing.T) {
+	for _, name := range AnalyzerNames() {
+		for kept, want := range map[string]string{name: "haft pflicht", StoredName(name): "haftpflicht", StoredName(StoredName(name)): "haftpflicht"} {
+			a, err := StoredAnalyzer(kept)
+			words := a.Append(nil, "haft\u00ADpflicht")
+			if err != nil || a.String() != name || len(words) != len(strings.Fields(want)) {
+				t.Errorf("%s: %s, %q, %v", kept, a, words, err)
+			}
+		}
+	}
+	if _, err := StoredAnalyzer("english/3"); err == nil {
+		t.Error("a version of later was taken")
+	}
+	if StoredName("") != "" {
+		t.Error("no analyzer has a name")
+	}
 }

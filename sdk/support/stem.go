@@ -93,7 +93,7 @@ const firstThai = '\u0E00' // the lowest block of these scripts
 // strings.ToLower gets the i of Turkish wrong, and the stemmer of Romanian does not
 // know the letters ș and ț of today.
 func snowball(language string, stem func(*snowballstem.Env) bool, without string) Analyzer {
-	return Analyzer{language, stemmer(without, func(word string) string {
+	return Analyzer{name: language, split: stemmer(without, func(word string) string {
 		env := snowballstem.NewEnv(word)
 		stem(env)
 		if env.Current() == "" {

@@ -166,7 +166,7 @@ type localConfig struct {
 // Local describes the reranker.
 func Local() sdk.Stage {
 	return sdk.RerankStage("local", "Reranks without a model: by the search's score, the item's words in fields, its identifiers, and diversity.",
-		openLocal, sdk.Revision("3"), sdk.Reads(sdk.ColumnCandidateTexts))
+		openLocal, sdk.Revision("4"), sdk.Reads(sdk.ColumnCandidateTexts))
 }
 
 func openLocal(_ context.Context, _ sdk.Setup, c localConfig) (sdk.Reranker, error) {

@@ -210,4 +210,4 @@ func TestLocalConfig(t *testing.T) {
 	}
 }
 
-func TestLocalGolden(t *testing.T) { apitest.CheckReply(t, Local(), `{}`, "3 3064b335c20024ba") }
+func TestLocalGolden(t *testing.T) { apitest.CheckReply(t, Local(), `{}`, "4 3064b335c20024ba") }

@@ -334,7 +334,7 @@ type linearConfig struct {
 // Linear describes the voter.
 func Linear() sdk.Stage {
 	return sdk.SampleStage("linear", "Votes by a support vector machine over vectors, words and letters, learnt from the knowledge.",
-		openLinear, sdk.Revision("5"), sdk.Reads(sdk.ColumnText, sdk.ColumnVector), sdk.Fits(sdk.ColumnText, sdk.ColumnVector))
+		openLinear, sdk.Revision("6"), sdk.Reads(sdk.ColumnText, sdk.ColumnVector), sdk.Fits(sdk.ColumnText, sdk.ColumnVector))
 }
 
 func openLinear(_ context.Context, setup sdk.Setup, c linearConfig) (sdk.Sampler, error) {

@@ -461,7 +461,7 @@ func TestStrongestFeatures(t *testing.T) {
 
 func TestGolden(t *testing.T) {
 	v := fitted(t, `{}`, cloud(120, 4, 8, .4))
-	apitest.Compare(t, Linear(), sample(t, v, items(cloud(124, 4, 8, .4)[120:])...), "5 a291c8387825c329")
+	apitest.Compare(t, Linear(), sample(t, v, items(cloud(124, 4, 8, .4)[120:])...), "6 a291c8387825c329")
 }
 
 func TestLinearConformance(t *testing.T) { sdktest.Stage(t, Linear(), `{}`) }

@@ -122,7 +122,7 @@ func (t *QuestionTerms) Densest(texts []string, n int) int {
 func (t *QuestionTerms) Mark(line, before, after string) string {
 	var b strings.Builder
 	inWord := func(r rune) bool {
-		return unicode.In(r, unicode.L, unicode.M, unicode.N) || r == '_'
+		return unicode.In(r, unicode.L, unicode.M, unicode.N) || r == '_' || support.Unseen(r)
 	}
 	for line != "" {
 		at := strings.IndexFunc(line, inWord)

@@ -219,7 +219,7 @@ func TestDamagedBase(t *testing.T) {
 	// files the next writer could remove.
 	first := bytes.Index(log, []byte(segment.CommitMark)) - segment.FrameHeader
 	end := first + segment.FrameHeader + int(binary.LittleEndian.Uint32(log[first:]))
-	for size := segment.LogHeader + segment.FrameHeader + len("standard") + 4 + 5; size < end; size += 5 {
+	for size := segment.LogHeader + segment.FrameHeader + len("standard/2") + 4 + 5; size < end; size += 5 {
 		must.Do(t, os.WriteFile(filepath.Join(dir, "c", "log"), log[:size], 0o644))
 		_, err := openStore(t, dir).Open(ctx, "c", sdk.Schema{Dimension: 2, Analyzer: "standard"})
 		var d *segment.DamageError

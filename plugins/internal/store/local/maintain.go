@@ -249,7 +249,7 @@ func stats(at Location) (Statistics, error) {
 	defer runtime.KeepAlive(s)
 	files := segment.SnapshotFiles(s.Parts)
 	found := Statistics{
-		Entries: s.Live, Removed: s.Rows - s.Live, Dimension: s.Schema.Dimension, Analyzer: s.Schema.Analyzer,
+		Entries: s.Live, Removed: s.Rows - s.Live, Dimension: s.Schema.Dimension, Analyzer: analyzerName(s.Schema.Analyzer),
 		Segments: files, Words: s.Words, Note: s.Note,
 	}
 	labels := map[string]bool{}

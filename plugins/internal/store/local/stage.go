@@ -152,13 +152,19 @@ func (c *collection) look() (*os.File, segment.LogState, error) {
 	return f, s, nil
 }
 
+// analyzerName is the name of an analyzer without its version.
+func analyzerName(kept string) string {
+	name, _, _ := strings.Cut(kept, "/")
+	return name
+}
+
 // fits reports whether a collection can be used with a schema.
 func (c *collection) fits(s segment.LogState, schema sdk.Schema) error {
 	switch have := s.Schema; {
 	case have.Dimension != schema.Dimension:
 		return sdk.Invalid(fmt.Errorf("collection %q has vectors of %d dimensions and the embedder gives %d: build it anew, under another name or in another state folder", c.name, have.Dimension, schema.Dimension))
-	case have.Analyzer != schema.Analyzer:
-		return sdk.Invalid(fmt.Errorf("collection %q was built with analyzer %q, not %q: build it anew, under another name or in another state folder", c.name, have.Analyzer, schema.Analyzer))
+	case support.StoredName(have.Analyzer) != support.StoredName(schema.Analyzer): // of whatever version: it is read as it was made
+		return sdk.Invalid(fmt.Errorf("collection %q was built with analyzer %q, not %q: build it anew, under another name or in another state folder", c.name, analyzerName(have.Analyzer), analyzerName(schema.Analyzer)))
 	}
 	return nil
 }
@@ -303,6 +309,7 @@ func (s *store) Open(_ context.Context, name string, schema sdk.Schema) (sdk.Col
 	if name == "" {
 		return sdk.Collection{}, sdk.Invalid(errors.New("a collection needs a name"))
 	}
+	schema.Analyzer = support.StoredName(schema.Analyzer)
 	return s.collection(name).open(schema)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/store/milvus/entries"
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 	"github.com/racflow/racflow/sdk"
+	"github.com/racflow/racflow/sdk/support"
 )
 
 // store implements sdk.Store. It is safe for concurrent use.
@@ -196,6 +197,7 @@ func (s *store) Open(ctx context.Context, name string, schema sdk.Schema) (sdk.C
 	if name == "" {
 		return sdk.Collection{}, errNoName
 	}
+	schema.Analyzer = support.StoredName(schema.Analyzer)
 	t, err := table.New(s.server, s.options, name, schema)
 	if err != nil {
 		return sdk.Collection{}, err

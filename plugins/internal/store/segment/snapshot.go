@@ -203,7 +203,7 @@ func (s *Snapshot) Page(ask sdk.Scan) (page sdk.Page, err error) {
 func EmptySnapshot(schema sdk.Schema) (*Snapshot, error) {
 	s := &Snapshot{Dimension: schema.Dimension}
 	if schema.Analyzer != "" {
-		analyzer, err := support.NamedAnalyzer(schema.Analyzer)
+		analyzer, err := support.StoredAnalyzer(schema.Analyzer)
 		if err != nil {
 			return nil, sdk.Invalid(err)
 		}

@@ -235,7 +235,7 @@ type Options struct {
 func New(s *Server, o Options, collection string, schema sdk.Schema) (*Table, error) {
 	t := &Table{Server: s, Options: o, Collection: collection, Name: o.TableName(collection), Schema: schema}
 	if schema.Analyzer != "" {
-		a, err := support.NamedAnalyzer(schema.Analyzer)
+		a, err := support.StoredAnalyzer(schema.Analyzer)
 		if err != nil {
 			return nil, sdk.Invalid(err)
 		}
