@@ -24,8 +24,8 @@ import (
 
 const askLong = `The question goes through the pipeline, and the answer comes with the passages that it cites. A label comes with its
 confidence and the labels that are likeliest after it, where the election estimates them. Without a
-language model, the passages that were found are shown, the best first, with those lines that match the
-question best; --whole shows all of them.
+language model, the passages that were found are shown, the best first: short ones whole, of others the lines around the
+sentence that matches the question best; --whole shows all of them.
 
 - reads the question from standard input. --format json writes the result as run does.
 

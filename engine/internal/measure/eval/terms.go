@@ -92,26 +92,16 @@ func (t *QuestionTerms) in(text string) map[string]bool {
 	return found
 }
 
-// Densest returns the position of the first of the n successive texts, such as lines, that together
-// have most of the terms by weight; 0 if none has any.
-func (t *QuestionTerms) Densest(texts []string, n int) int {
-	found := make([]map[string]bool, len(texts))
-	for i, text := range texts {
-		found[i] = t.in(text)
-	}
+// Best returns the position of the first of the sentences that have most of the terms by weight; 0 if none has any.
+func (t *QuestionTerms) Best(sentences []string) int {
 	best, most := 0, 0.0
-	for at := range max(0, len(texts)-n+1) {
-		seen, sum := map[string]bool{}, 0.0
-		for _, words := range found[at : at+n] {
-			for word := range words {
-				if !seen[word] {
-					seen[word] = true
-					sum += t.weights[word]
-				}
-			}
+	for i, text := range sentences {
+		sum := 0.0
+		for word := range t.in(text) {
+			sum += t.weights[word]
 		}
 		if sum > most+1e-9 {
-			best, most = at, sum
+			best, most = i, sum
 		}
 	}
 	return best

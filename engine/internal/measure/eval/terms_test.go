@@ -18,11 +18,11 @@ func TestTerms(t *testing.T) {
 		t.Errorf("the weights are %v", terms.weights)
 	}
 	lines := []string{"open", "open", "of no use", "a port", "open"}
-	if at := terms.Densest(lines, 2); at != 3 {
-		t.Errorf("the densest lines begin with %q", lines[at])
+	if at := terms.Best(lines); at != 3 {
+		t.Errorf("the best sentence is %q", lines[at])
 	}
-	if at := terms.Densest(lines[:1], 2); at != 0 {
-		t.Errorf("of too few lines those from %d on", at)
+	if at := terms.Best(lines[2:3]); at != 0 {
+		t.Errorf("of sentences without a term, number %d", at)
 	}
 	code := QuestionTermsOf("what is the maxOpen setting?", "code", among)
 	for _, common := range []string{"what", "is", "the"} {

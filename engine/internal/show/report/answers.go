@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -181,8 +182,8 @@ func lead(v eval.Voter, scored int) string {
 	return fmt.Sprintf("%s alone is right on %.1f points more than the election [%.1f, %.1f]%s", v.Name, 100*v.Alone.Difference(), 100*i.Low, 100*i.High, of)
 }
 
-// excerptLines is how many lines of a passage are shown at most, unless Asking.Whole is set.
-const excerptLines = 3
+// How many lines of a passage are shown, unless Asking.Whole is set: all of a short one, of others some around the best sentence.
+const shortLines, excerptLines = 6, 4
 
 // Asking says how to show the outcome of one question.
 type Asking struct {
@@ -280,7 +281,7 @@ func (a Asking) passages(w io.Writer, r outcome.Result) {
 	}
 }
 
-// passage writes where a candidate stands, and the part of it with the most matches.
+// passage writes where a candidate stands, and the part of it around the best sentence.
 func (a Asking) passage(w io.Writer, number string, c sdk.Candidate) {
 	fmt.Fprintln(w, terminal.Fit(number+where(c), a.Width))
 	const indent = "    "
@@ -308,7 +309,7 @@ func where(c sdk.Candidate) string {
 	return terminal.Line(strings.Join(strings.FieldsFunc(place, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
 }
 
-// excerpt returns a few lines of a candidate's text, or all of them. It leaves out leading headings
+// excerpt returns a few lines of a candidate's text, or all of them if they are few or wanted. It leaves out leading headings
 // if the place shows them already, unless all lines are wanted.
 func (a Asking) excerpt(c sdk.Candidate, width int) []string {
 	text := strings.ReplaceAll(c.Text, "\f", "\n") // a PDF separates pages by form feeds
@@ -328,14 +329,22 @@ func (a Asking) excerpt(c sdk.Candidate, width int) []string {
 	if a.Whole {
 		return terminal.Wrap(text, width)
 	}
-	lines := slices.DeleteFunc(terminal.Wrap(text, width-mark), func(line string) bool { return line == "" })
-	if len(lines) <= excerptLines {
+	lines, all, place := sentences(text, width-mark)
+	if len(lines) <= shortLines {
 		return lines
 	}
 	at := 0
 	if a.Terms != nil {
-		at = a.Terms.Densest(lines, excerptLines)
+		best := place[a.Terms.Best(all)]
+		if best[1]-best[0] >= excerptLines {
+			best[0] += a.Terms.Best(lines[best[0] : best[1]+1])
+			best[1] = best[0]
+		}
+		if at = best[0]; !strings.HasPrefix(lines[at], "#") { // below a heading stands what it is about
+			at = min(at, (at+best[1]+1-excerptLines)/2)
+		}
 	}
+	at = max(0, min(at, len(lines)-excerptLines))
 	shown := slices.Clone(lines[at : at+excerptLines])
 	if at > 0 {
 		shown[0] = "… " + shown[0]
@@ -344,6 +353,29 @@ func (a Asking) excerpt(c sdk.Candidate, width int) []string {
 		shown[excerptLines-1] = terminal.Fit(shown[excerptLines-1]+" …", width)
 	}
 	return shown
+}
+
+// sentence matches a sentence of a paragraph.
+var sentence = regexp.MustCompile(`.+?(?:[.!?…]+ +|[。！？]+|$)`)
+
+// sentences wraps a text, and returns its sentences, each with its first and last line.
+func sentences(text string, width int) (lines, all []string, at [][2]int) {
+	for paragraph := range strings.Lines(text) {
+		wrapped := slices.DeleteFunc(terminal.Wrap(paragraph, width), func(line string) bool { return line == "" })
+		lineOf := func(offset int) int {
+			n := 0
+			for ; n < len(wrapped)-1 && offset > len(wrapped[n]); n++ {
+				offset -= len(wrapped[n]) + 1
+			}
+			return len(lines) + n
+		}
+		joined := strings.Join(wrapped, " ")
+		for _, is := range sentence.FindAllStringIndex(joined, -1) {
+			all, at = append(all, joined[is[0]:is[1]]), append(at, [2]int{lineOf(is[0]), lineOf(is[1] - 1)})
+		}
+		lines = append(lines, wrapped...)
+	}
+	return lines, all, at
 }
 
 const (

@@ -72,14 +72,29 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// The part of a passage is shown that has most of the question's words.
+// The lines around the sentence are shown that has most of the question's words; short passages are shown whole.
 func TestExcerpt(t *testing.T) {
 	text := strings.Repeat("Nothing to see here at all. ", 20) + "The port is 8080 by default. " + strings.Repeat("Something else follows now. ", 20)
 	c := passage("a", text, nil)
 	a := Asking{Terms: eval.QuestionTermsOf("which port by default?", "english", []sdk.Candidate{c})}
 	lines := a.excerpt(c, 40)
-	if len(lines) != excerptLines || !strings.Contains(strings.Join(lines, " "), "port is 8080") || !strings.HasPrefix(lines[0], "… ") || !strings.HasSuffix(lines[2], " …") {
+	if len(lines) != excerptLines || !strings.Contains(strings.Join(lines, " "), "port is 8080") || !strings.HasPrefix(lines[0], "… ") || !strings.HasSuffix(lines[excerptLines-1], " …") {
 		t.Errorf("%q", lines)
+	}
+	if strings.HasPrefix(lines[0], "… The port") || strings.HasSuffix(lines[excerptLines-1], "default. …") {
+		t.Errorf("the sentence is not in the middle of %q", lines)
+	}
+	for text, most := range map[string]int{
+		strings.Repeat("Nothing to see here at all.\n\n", shortLines):                                                                          shortLines,
+		"The port is 8080.\n\n" + strings.Repeat("Nothing to see here at all.\n\n", 20):                                                        excerptLines,
+		strings.Repeat("Nothing to see here at all.\n\n", 20) + "The port is 8080.":                                                            excerptLines,
+		strings.Repeat("Nothing to see here at all, but", 20) + " The port is, by what default " + strings.Repeat("there is ", 90) + ", 8080.": excerptLines,
+		strings.Repeat("这里没有什么。", 60) + "The port is 8080。" + strings.Repeat("这里没有什么。", 60):                                                    excerptLines,
+	} {
+		lines := a.excerpt(passage("a", text, nil), 40)
+		if len(lines) != most || strings.Contains(text, "port") && !strings.Contains(strings.Join(lines, " "), "port") {
+			t.Errorf("%d lines of %.60q: %q", len(lines), text, lines)
+		}
 	}
 	for _, line := range lines {
 		if terminal.Width(line) > 40 {
