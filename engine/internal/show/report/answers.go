@@ -312,7 +312,7 @@ func where(c sdk.Candidate) string {
 // excerpt returns a few lines of a candidate's text, or all of them if they are few or wanted. It leaves out leading headings
 // if the place shows them already, unless all lines are wanted.
 func (a Asking) excerpt(c sdk.Candidate, width int) []string {
-	text := strings.ReplaceAll(c.Text, "\f", "\n") // a PDF separates pages by form feeds
+	text := printed.Replace(c.Text)
 	if _, shown := c.Meta["headings"]; shown && !a.Whole {
 		for {
 			line, rest, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
@@ -354,6 +354,9 @@ func (a Asking) excerpt(c sdk.Candidate, width int) []string {
 	}
 	return shown
 }
+
+// printed leaves out what nobody is to see, and ends lines where a PDF separates pages, by form feeds.
+var printed = strings.NewReplacer("\f", "\n", "\u00AD", "", "\u200B", "", "\u2060", "", "\uFEFF", "")
 
 // sentence matches a sentence of a paragraph.
 var sentence = regexp.MustCompile(`.+?(?:[.!?…]+ +|[。！？]+|$)`)

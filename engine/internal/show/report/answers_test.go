@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,9 @@ func TestExcerpt(t *testing.T) {
 	}
 	if strings.HasPrefix(lines[0], "… The port") || strings.HasSuffix(lines[excerptLines-1], "default. …") {
 		t.Errorf("the sentence is not in the middle of %q", lines)
+	}
+	if got := a.excerpt(passage("a", "Haft\u00ADpflicht\fcon\u200Bfig \uFEFFx", nil), 40); !slices.Equal(got, []string{"Haftpflicht config x"}) {
+		t.Errorf("what is not seen is shown: %q", got)
 	}
 	for text, most := range map[string]int{
 		strings.Repeat("Nothing to see here at all.\n\n", shortLines):                                                                          shortLines,
