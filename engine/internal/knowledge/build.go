@@ -222,7 +222,7 @@ func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[s
 	if err != nil {
 		return nil, err
 	}
-	b.Report.Documents, b.Report.Unread = w.documentCount(), b.Source.Unread.Sum()
+	b.Report.Documents, b.Report.Unread = w.documentCount(), b.Source.Unread()
 	if b.Plan {
 		b.Report.Asks = b.Enrichers.asks()
 		return diff.Labels, nil

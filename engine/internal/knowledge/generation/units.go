@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -190,8 +191,8 @@ type Source struct {
 	Respelt []string     // notes on labels that are not read as they are written, one for each source block that has some
 	// Described is what a table says of labels, by label; nil: there is no table.
 	Described map[string]sdk.Described
-	Unread    Reads // what documents hold that was not read
 
+	unread sync.Map              // document.Unread of those that were read, by id; a build commits meanwhile
 	sizes  map[string]int64      // of documents, by id
 	places map[string]InvalidRow // places of units, by id; Err is nil
 	load   loader

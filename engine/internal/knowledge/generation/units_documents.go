@@ -281,7 +281,7 @@ func (s *Source) loadDocuments(set document.Set) loader {
 			d, hash, err := folder.Read(ctx, u.ID)
 			if err == nil {
 				u.Text, u.Meta, u.Hash = d.Text, d.Meta, hash
-				s.Unread.set(u.ID, d.Unread)
+				s.unread.Store(u.ID, d.Unread)
 			}
 			if err := f(u, err); err != nil {
 				return err

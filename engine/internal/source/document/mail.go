@@ -207,15 +207,11 @@ func (s *spaceless) Read(p []byte) (int, error) {
 
 // decoded decodes a text from a character set; one that is not known, or not named, is found out.
 func decoded(raw []byte, name string, page bool) string {
-	e, name := charset.Lookup(name)
-	text, err := "", error(nil)
-	if e == nil || name == "utf-8" {
-		text, err = decode(raw, page)
-	} else {
-		raw, err = e.NewDecoder().Bytes(raw)
-	}
-	if text == "" || err != nil {
-		text = string(raw)
+	text := string(raw)
+	if e, known := charset.Lookup(name); e != nil && known != "utf-8" {
+		text, _ = e.NewDecoder().String(text) // what cannot be decoded becomes U+FFFD
+	} else if read, err := decode(raw, page); err == nil {
+		text = read
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
 }
