@@ -3,7 +3,8 @@
 // A document's id is its path below the folder, with slashes: the same wherever the folder lies.
 // List returns the documents with a hash of each file, without parsing them. Read returns the text
 // of one document: Markdown and plain text stay as they are, other formats become Markdown. Texts
-// are valid UTF-8 and not longer than the limit in bytes.
+// are valid UTF-8 and not longer than the limit in bytes. What a document holds and its reader does
+// not read, such as attachments, is counted (unread.go).
 //
 // Each format has its file here: HTML, PDF, office (docx, pptx, xlsx), e-books, notebooks and mail.
 // Hostile PDF, office files and e-books can break their readers, which therefore run in a process of

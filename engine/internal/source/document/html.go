@@ -383,7 +383,7 @@ func titleOf(root *html.Node) string {
 
 // table adds a table, the first row as the header; false: it is one row or column, a frame around a text.
 func (p *htmlPage) table(n *html.Node) bool {
-	g, caption, unread := grid{spare: p.spare}, "", Unread{}
+	g, caption, unread := grid{spare: &p.spare}, "", Unread{}
 	var rows func(*html.Node)
 	rows = func(n *html.Node) {
 		for c := range n.ChildNodes() {
@@ -413,7 +413,6 @@ func (p *htmlPage) table(n *html.Node) bool {
 	p.write(strings.TrimSuffix(table(g.rows), "\n"))
 	p.end(2)
 	p.unread.Add(unread)
-	p.spare = g.spare
 	return true
 }
 

@@ -44,7 +44,7 @@ func table(rows [][]string) string {
 type grid struct {
 	rows  [][]string
 	below []gridCell // by column, what reaches down from above
-	spare int        // bytes of cells that may still be repeated; then they are not
+	spare *int       // bytes of cells that may still be repeated, in all tables of a file; then they are not
 }
 
 // gridCell is a cell with the columns and rows that it takes.
@@ -61,7 +61,7 @@ const (
 // row adds a row.
 func (g *grid) row(cells []gridCell) {
 	var row []string
-	if g.spare < 0 {
+	if *g.spare < 0 {
 		g.below = nil
 	}
 	last := len(g.below) - 1
@@ -77,7 +77,7 @@ func (g *grid) row(cells []gridCell) {
 		default:
 			c := cells[0]
 			cells = cells[1:]
-			for i := 0; i < 1 || i < min(c.columns, maxSpan) && g.spare >= 0; i++ {
+			for i := 0; i < 1 || i < min(c.columns, maxSpan) && *g.spare >= 0; i++ {
 				if i > 0 {
 					c.text = g.repeated(c.text)
 				}
@@ -101,7 +101,7 @@ func (g *grid) above(column int) string {
 }
 
 func (g *grid) repeated(text string) string {
-	if g.spare -= len(text) + len("|  "); g.spare < 0 {
+	if *g.spare -= len(text) + len("|  "); *g.spare < 0 {
 		return ""
 	}
 	return text

@@ -166,6 +166,9 @@ func (f *Folder) parse(ctx context.Context, id, format string, raw []byte, unrea
 	return text, "", err
 }
 
+// longestMatter is how many bytes front matter has that is looked at.
+const longestMatter = 1 << 16
+
 // longestTitle is in bytes. It is short, since each chunk carries the title of its document.
 const longestTitle = 300
 
@@ -243,6 +246,9 @@ func decode16(raw []byte, order binary.ByteOrder) (string, error) {
 // matterTitle returns the title in front matter, YAML between --- or TOML between +++; empty: there is none.
 func matterTitle(text string) string {
 	matter := text[:support.FrontMatter(text)]
+	if len(matter) > longestMatter {
+		return ""
+	}
 	if strings.HasPrefix(matter, "+++") {
 		matter = tomlTitle.FindString(matter) // YAML reads the value of one line, too
 		matter = strings.Replace(matter, "=", ":", 1)

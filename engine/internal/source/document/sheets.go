@@ -148,7 +148,7 @@ func (s *slide) walk(n *node, place string) {
 
 // table writes a table.
 func (s *slide) table(n *node) {
-	g := grid{spare: s.spare}
+	g := grid{spare: &s.spare}
 	for row := range n.all("tr") {
 		var cells []gridCell
 		for cell := range row.all("tc") {
@@ -165,7 +165,6 @@ func (s *slide) table(n *node) {
 		}
 		g.row(cells)
 	}
-	s.spare = g.spare
 	s.block(strings.TrimSuffix(table(g.rows), "\n"), false)
 }
 

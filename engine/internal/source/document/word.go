@@ -203,12 +203,14 @@ func (w *word) block(text string, item bool) {
 // table writes a table. One of a single row or column is a frame around its text, and rows of one in a table become a
 // part of the cell.
 func (w *word) table(n *node) {
-	outer, g := w.cell, grid{spare: w.spare}
+	outer, g := w.cell, grid{spare: &w.spare}
+	var rows [][]string // what each cell has itself
 	for row := range n.all("tr") {
 		if row.own("trPr").own("del") != nil {
 			continue
 		}
 		var cells []gridCell
+		var own []string
 		column := 0
 		for cell := range row.all("tc") {
 			var paragraphs []string
@@ -216,24 +218,26 @@ func (w *word) table(n *node) {
 			w.blocks(cell)
 			span, _ := strconv.Atoi(cell.own("tcPr").val("gridSpan"))
 			text, merged := strings.Join(paragraphs, " "), cell.own("tcPr").own("vMerge")
+			own = append(own, text)
 			if text == "" && merged != nil && merged.attr("val") != "restart" {
 				text = g.above(column)
 			}
 			cells = append(cells, gridCell{text: text, columns: span})
 			column += min(max(span, 1), maxSpan)
 		}
+		rows = append(rows, own)
 		g.row(cells)
 	}
-	w.cell, w.spare = outer, g.spare
+	w.cell = outer
 	switch {
 	case outer != nil:
-		for _, row := range g.rows {
-			*outer = append(*outer, strings.Join(slices.DeleteFunc(slices.Compact(row), func(c string) bool { return c == "" }), " "))
+		for _, row := range rows {
+			*outer = append(*outer, strings.Join(slices.DeleteFunc(row, func(c string) bool { return c == "" }), " "))
 		}
 	case g.tabular():
 		w.block(strings.TrimSuffix(table(g.rows), "\n"), false)
 	default:
-		for _, cell := range slices.Compact(slices.Concat(g.rows...)) {
+		for _, cell := range slices.Concat(rows...) {
 			if cell != "" {
 				w.block(cell, false)
 			}
