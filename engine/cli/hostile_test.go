@@ -99,7 +99,7 @@ func TestHostileDocuments(t *testing.T) {
 		texts[e.ID] = e.Text
 	}
 	for id, want := range map[string]string{
-		"orders.md#0": orders, "page.html#0": "visible words\n", "latin.txt#0": "caf\uFFFD au lait", "wide.txt#0": "hi", "new\nline\x1b[31m.md#0": "a name of two lines",
+		"orders.md#0": orders, "page.html#0": "visible words\n", "latin.txt#0": "café au lait", "wide.txt#0": "hi", "new\nline\x1b[31m.md#0": "a name of two lines",
 	} {
 		if texts[id] != want {
 			t.Errorf("%q: %q, want %q", id, texts[id], want)
