@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/racflow/racflow/engine/internal/file/bounded"
+	"github.com/racflow/racflow/engine/internal/file/pipeline"
 	"github.com/racflow/racflow/engine/internal/process/disk"
 	"github.com/racflow/racflow/engine/internal/serve/lsp"
 	"github.com/racflow/racflow/engine/internal/terminal"
@@ -211,7 +212,7 @@ func newValidate() *cobra.Command {
 				case err != nil:
 					return err
 				case asJSON:
-					err = writeJSON(c.OutOrStdout(), validation(diags))
+					err = writeJSON(c.OutOrStdout(), validation(file, diags))
 				case len(diags) > 0:
 					writeDiagnostics(c.ErrOrStderr(), &workspace.DiagnosticsError{Diagnostics: diags, Sources: file.Sources})
 				}
@@ -235,6 +236,14 @@ type validationJSON struct {
 	Errors      int              `json:"error_count"`
 	Warnings    int              `json:"warning_count"`
 	Diagnostics []diagnosticJSON `json:"diagnostics"`
+	Inputs      []inputJSON      `json:"inputs,omitempty"`
+}
+
+// inputJSON names the columns of a pipeline's own input.
+type inputJSON struct {
+	Pipeline string `json:"pipeline"`
+	Text     string `json:"text"`
+	Label    string `json:"label,omitempty"`
 }
 
 type diagnosticJSON struct {
@@ -256,8 +265,13 @@ type posJSON struct {
 	Byte   int `json:"byte"`
 }
 
-func validation(diags hcl.Diagnostics) validationJSON {
+func validation(file *pipeline.File, diags hcl.Diagnostics) validationJSON {
 	v := validationJSON{Valid: !diags.HasErrors(), Diagnostics: []diagnosticJSON{}}
+	for _, p := range file.Pipelines {
+		if v.Valid && p.Input != nil {
+			v.Inputs = append(v.Inputs, inputJSON{p.Name, p.Input.Text, p.Input.Label})
+		}
+	}
 	for _, d := range diags {
 		out := diagnosticJSON{Severity: "error", Summary: d.Summary, Detail: d.Detail}
 		if d.Severity == hcl.DiagWarning {

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import _binary
 from ._binary import binary
 from ._errors import Diagnostic, Error, ItemError, PipelineError
 from ._pipeline import Pipeline
@@ -33,4 +34,6 @@ def __getattr__(name: str) -> Any:
         from ._classifier import Classifier
 
         return Classifier
+    if name == "__version__":  # of the program that is used
+        return _binary.command("--version")[1].split()[1]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._errors import Diagnostic, Error, PipelineError
+
+log = logging.getLogger("racflow")
 
 
 def binary() -> str:
@@ -42,7 +45,23 @@ def report(name: str, flags: Sequence[str], *more: str, cwd: str | None = None) 
     code, out, err = command(name, "--json", *flags, *more, cwd=cwd)
     if code not in (0, 3):
         raise explain(flags, err.strip(), cwd)
+    for line in err.splitlines():
+        logged(line)
     return dict(json.loads(out))
+
+
+def logged(line: str) -> None:
+    """Logs a line that the program wrote on standard error."""
+    log.log(logging.WARNING if line.startswith("warning:") else logging.INFO, "%s", line)
+
+
+def inputs(flags: Sequence[str], cwd: str | None) -> list[dict[str, str]]:
+    """Returns the columns of the inputs that a file names, by pipeline; of a file with mistakes none."""
+    _, out, _ = command("validate", "--json", *flags, cwd=cwd)
+    try:
+        return list(json.loads(out).get("inputs") or ())
+    except ValueError:
+        return []
 
 
 def explain(flags: Sequence[str], stderr: str, cwd: str | None) -> PipelineError:

@@ -35,7 +35,7 @@ def names(frame: Any) -> list[str]:
 def check(known: Collection[str], *wanted: str | None) -> None:
     """Raises KeyError if a column is missing."""
     if missing := [name for name in wanted if name is not None and name not in known]:
-        raise KeyError(f"no column {', '.join(missing)} among {', '.join(map(str, known))}")
+        raise KeyError(f"no column {', '.join(missing)} among {', '.join(map(str, known))}: text= and label= name the columns")
 
 
 def items(data: Any, **columns: str | None) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from . import _frames, _http
-from ._binary import report
+from ._binary import inputs, report
 from ._errors import ItemError
 from ._reports import Evaluation, Plan, Promise
 from ._results import Result
@@ -156,7 +156,7 @@ class Pipeline:
         Args:
             data: a data frame or a column of pandas, polars or pyarrow; or texts, or mappings with text and perhaps id,
                 label and meta. A missing text is the error of its row.
-            text: the frame's column with the texts.
+            text: the frame's column with the texts; a frame without a column text has that of the file's input.
             label, id: its columns with labels and ids.
             progress: show how far it is, by tqdm.
 
@@ -166,10 +166,22 @@ class Pipeline:
             list of Result. For another iterable an iterator of Result, which takes from it as it goes.
         """
         _check(data)
-        stream = self._stream(_frames.items(data, text=text, label=label, id=id), len(data) if hasattr(data, "__len__") else None, progress)
+        stream = self._stream(self._items(data, text=text, label=label, id=id), len(data) if hasattr(data, "__len__") else None, progress)
         if _frames.kind(data):
             return _frames.framed(data, list(stream))
         return list(stream) if hasattr(data, "__len__") else stream
+
+    def _items(self, data: Any, **columns: str | None) -> Iterator[dict[str, Any]]:
+        """Returns the items of data. Where a frame lacks a column of the usual name, that of the file's input takes its place."""
+        if _frames.tabular(data):
+            known = _frames.names(data)
+            lacking = [what for what in ("text", "label") if columns.get(what) == what and what not in known]
+            named = next((flag.partition("=")[2] for flag in self._flags if flag.startswith("--pipeline=")), None)
+            for own in inputs(self._flags, self._cwd) if lacking else ():
+                if named in (None, own["pipeline"]):
+                    columns |= {what: own[what] for what in lacking if own.get(what) in known}
+                    break
+        return _frames.items(data, **columns)
 
     def _stream(self, items: Iterator[dict[str, Any]], total: int | None, progress: bool) -> Iterator[Result]:
         server = self._running()
@@ -186,7 +198,7 @@ class Pipeline:
         if hasattr(data, "__aiter__"):
             chunks = _one_by_one(data)
         else:
-            chunks = _gathered(map(_line, _frames.items(data, text=text, label=label, id=id)))
+            chunks = _gathered(map(_line, self._items(data, text=text, label=label, id=id)))
         stream = self._astream(chunks, total, progress)
         return stream if total is None else self._collect(data, stream)
 
@@ -214,7 +226,7 @@ class Pipeline:
 
         Args:
             data: a file, or what run takes, with labels or gold passages; None: the file's own input.
-            text, label, id, gold: the columns of a frame.
+            text, label, id, gold: the columns of a frame; without columns text and label those of the file's input.
             folds: measure on the rows of the knowledge instead, in so many folds.
             limit: stop after so many items.
 
@@ -255,7 +267,7 @@ class Pipeline:
             path = os.path.join(folder, "input.jsonl")
             with open(path, "wb") as file:
                 names: dict[str, None] = {}
-                for item in _frames.items(data, **columns):
+                for item in self._items(data, **columns):
                     names.update(dict.fromkeys(item))
                     file.write(json.dumps(item, default=str).encode() + b"\n")
             # Whatever the file calls the columns of its own input.

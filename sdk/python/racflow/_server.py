@@ -4,7 +4,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import selectors
 import signal
@@ -18,7 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import IO, Any
 
 from . import _http
-from ._binary import binary, explain
+from ._binary import binary, explain, logged
 from ._errors import Error
 
 IDLE = 60  # seconds after which a connection is not used again; the server closes it after 120
@@ -28,7 +27,6 @@ PATIENCE = 0.02  # seconds for which lines are gathered before they are sent
 END = 10  # seconds that the process has to end by itself
 DYING = 1  # seconds for which a process may be there after its connections have ended
 
-log = logging.getLogger("racflow")
 _forked: weakref.WeakSet[Any] = weakref.WeakSet()  # what a forked process does not share with its parent
 _beginning = threading.Lock()  # held while a process is started, so that no fork sees half of it
 
@@ -247,7 +245,7 @@ def _listen(lines: IO[str], stderr: deque[str]) -> None:
         for line in lines:
             if line := line.rstrip():
                 stderr.append(line)
-                log.log(logging.WARNING if line.startswith("warning:") else logging.INFO, "%s", line)
+                logged(line)
 
 
 def _end(

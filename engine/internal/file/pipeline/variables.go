@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,6 +95,19 @@ func (l *loader) take(v *variable, value cty.Value, dir string, at hcl.Range) {
 	v.value = bare.WithMarks(marks)
 }
 
+// inPlaceOf says what does the work of a variable that a file lacks.
+func inPlaceOf(name string) string {
+	switch {
+	case name == "base_url":
+		return " Set OPENAI_BASE_URL in the environment, or the model block's argument: -set model.NAME.base_url=..."
+	case slices.Contains(grammar.Described("model").Names(), name):
+		return fmt.Sprintf(" Set the argument of the model block: -set model.NAME.%s=...", name)
+	case slices.Contains([]string{"chunk", "embed", "embedder", "store"}, name):
+		return fmt.Sprintf(" Set the argument of the block: -set %s.NAME.use=..., where NAME is the knowledge", strings.TrimSuffix(name, "der"))
+	}
+	return " Another block's argument is set by -set BLOCK.NAME.ARGUMENT=...; racflow stages lists the arguments."
+}
+
 // holdsNull reports whether an element of a list or map is null.
 func holdsNull(v cty.Value) bool {
 	return v.CanIterateElements() && slices.ContainsFunc(v.AsValueSlice(), cty.Value.IsNull)
@@ -184,7 +198,7 @@ func (l *loader) readVariables(blocks hcl.Blocks) {
 		}
 		l.add(hcl.Diagnostics{{
 			Severity: hcl.DiagError, Summary: "Unknown variable",
-			Detail: fmt.Sprintf("-var %s: %s has no variable %q.%s", name, l.file.Path, name, rule.DidYouMean(name, keys(known))),
+			Detail: fmt.Sprintf("-var %s: %s has no variable %q.%s", name, l.file.Path, name, cmp.Or(rule.DidYouMean(name, keys(known)), inPlaceOf(name))),
 		}})
 	}
 	for _, v := range all {

@@ -349,6 +349,9 @@ func (r *Rows) Read() error {
 		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("column %q holds several labels in one cell, such as %q, and so do answers; --column label=%s takes each cell for one label, as it is", column, combined, quoted(column)))
 		r.Mapping.Labels = source.Labels{LabelForm: sdk.LabelForm{Many: true}, Separator: separator}
 		return r.Read()
+	case r.levels() != "":
+		r.Mapping.Labels.Levels = r.levels()
+		r.Seen.Notes = append(r.Seen.Notes, fmt.Sprintf("labels are paths in a tree, such as %q: answers have a confidence for each level", r.Labels[0].Name))
 	case r.Named && column != "" && r.Count > 0 && len(labels) == 0:
 		return fmt.Errorf("%s: no row has a label in %q; name another column with --column label=NAME, or none with --column label=", r.Path, column)
 	}
@@ -397,6 +400,43 @@ func (r *Rows) combined() (label, separator string, sure bool) {
 		}
 	}
 	return "", "", false
+}
+
+// levels returns what stands between the levels of the labels; empty: they have none. Nearly all labels have it, first
+// levels come again, and none of them is a later one.
+func (r *Rows) levels() string {
+	for _, separator := range []string{" >> ", " > ", ">", "::", " / ", "/"} {
+		first, later, deep := map[string]bool{}, map[string]bool{}, 0
+		for _, l := range r.Labels {
+			parts := strings.Split(l.Name, separator)
+			first[sdk.FoldLabel(parts[0])] = true
+			for _, part := range parts[1:] {
+				later[sdk.FoldLabel(part)] = true
+			}
+			if len(parts) > 1 && !slices.Contains(parts, "") {
+				deep++
+			}
+		}
+		mixed := slices.ContainsFunc(slices.Collect(maps.Keys(first)), func(part string) bool { return later[part] })
+		if !mixed && len(first) > 1 && deep >= 2*len(first) && 10*deep >= 9*len(r.Labels) {
+			return separator
+		}
+	}
+	return ""
+}
+
+// spellings names labels that differ only in how they are spelt, the commonest first.
+func (r *Rows) spellings() (all []string) {
+	first := map[string]string{}
+	for _, l := range r.Labels {
+		folded := sdk.FoldLabel(l.Name)
+		if other, again := first[folded]; again {
+			all = append(all, fmt.Sprintf("%q as %q", clean(l.Name), clean(other)))
+			continue
+		}
+		first[folded] = l.Name
+	}
+	return all
 }
 
 // combinations are the labels that consist of parts which also occur in other labels.

@@ -194,7 +194,7 @@ func fromFile(t *testing.T, p *Plan) (all []pair) {
 		sources = append(sources, *file.Pipelines[0].Input)
 	}
 	for _, s := range sources {
-		if s.Documents != nil {
+		if s.Documents != nil || s.Reviewed {
 			continue
 		}
 		in, err := s.Open(nil)
@@ -534,7 +534,7 @@ func TestFilesOfPeople(t *testing.T) {
 			if tt.want == nil {
 				tt.want = pairs()
 			}
-			if got := bytes.Contains(p.File, []byte("\npipeline \"intent\" {")); got == (tt.texts || d.Documents != nil) {
+			if got := bytes.Contains(p.File, []byte("\n  elect \"intent\" {")); got == (tt.texts || d.Documents != nil) {
 				t.Errorf("a classification: %t\n%s", got, b.String())
 			}
 			got := fromFile(t, p)

@@ -51,7 +51,7 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 			p.Next = append(p.Next, Step{eval, "compares the answers with their labels"})
 		}
 	case share > 0:
-		p.Said = append(p.Said, fmt.Sprintf("%.0f %% of the rows are held out of the knowledge, to try the pipeline on; rows with the same text stay together.", 100*share))
+		p.Said = append(p.Said, fmt.Sprintf("%.0f %% of the rows are held out of the knowledge, to try the pipeline on; rows with the same text stay together. racflow serve and ask leave them out, too: -var held_out=0 takes them in.", 100*share))
 		p.Next = []Step{{run, "answers the rows that are held out"}, {eval, "compares the answers with their labels"}}
 	default:
 		p.Said = append(p.Said, "There are too few rows to hold some out: name texts with --input.")
@@ -93,8 +93,24 @@ func labelled(known, tried *Rows, o Options) (*Plan, error) {
 	default:
 		t.drop(input...)
 	}
+	t.set("path", reviewed(o.Output), "knowledge utterances", "source 2")
+	t.rename("pipeline", o.Output, known.Path)
 	p.File, err = t.bytes()
 	return p, err
+}
+
+// reviewed names the file of decisions beside a pipeline file, which no other file of the folder shares.
+func reviewed(output string) string {
+	if base := stem(output); base != "pipeline" {
+		return base + ".reviewed.jsonl"
+	}
+	return "reviewed.jsonl"
+}
+
+// stem returns the name of a file without its folder and suffix.
+func stem(path string) string {
+	base := filepath.Base(filepath.Clean(path))
+	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
 // mapped returns the mapping of rows for the file, without an id column whose ids are not unique.
@@ -168,6 +184,7 @@ func retrieval(data, what string, o Options, set func(*Plan, *template)) (*Plan,
 	t.set("path", path, "knowledge docs", "source")
 	set(p, t)
 	t.drop("pipeline contextual", "input")
+	t.rename("pipeline", o.Output, data)
 	p.File, err = t.bytes()
 	return p, err
 }

@@ -100,6 +100,9 @@ func (r *Rows) seen(w io.Writer) {
 		if n := len(rare); n > 0 {
 			line(w, "  %s fewer than %d rows: %s", have(n, "label"), few, list(rare))
 		}
+		if spelt := r.spellings(); len(spelt) > 0 {
+			line(w, "  labels in several spellings: %s; racflow doctor --fix writes one", list(spelt))
+		}
 		if r.Unlabelled > 0 {
 			line(w, "  %s no label", have(r.Unlabelled, "row"))
 		}
@@ -317,7 +320,8 @@ func clean(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 }), " ")
 }
 
-// block finds a block by a path of types and labels, from the outermost block inwards.
+// block finds a block by a path of types and labels, from the outermost block inwards; "source 2" is the second without
+// a label.
 func (t *template) block(path ...string) *hclwrite.Block {
 	if t.err != nil {
 		return nil
@@ -327,8 +331,11 @@ func (t *template) block(path ...string) *hclwrite.Block {
 	for _, step := range path {
 		kind, label, _ := strings.Cut(step, " ")
 		found = nil
+		second := kind == "source" && label == "2"
 		for _, b := range body.Blocks() {
-			if b.Type() == kind && (label == "" || len(b.Labels()) > 0 && b.Labels()[0] == label) {
+			if second && b.Type() == kind {
+				second = false
+			} else if b.Type() == kind && (label == "" || label == "2" || len(b.Labels()) > 0 && b.Labels()[0] == label) {
 				found = b
 				break
 			}
@@ -367,6 +374,22 @@ func (t *template) remove(argument string, path ...string) {
 	}
 }
 
+// notInName matches what a name in a pipeline file does not hold.
+var notInName = regexp.MustCompile(`[^\pL\pN_-]+`)
+
+// rename names the block of a kind after the pipeline file or, where that has the usual name, after its data, so that
+// several files can be served together.
+func (t *template) rename(kind, output, data string) {
+	name := stem(output)
+	if name == "pipeline" {
+		name = stem(data)
+	}
+	name = strings.Trim(notInName.ReplaceAllString(name, "-"), "-")
+	if b := t.block(kind); b != nil && hclsyntax.ValidIdentifier(name) {
+		b.SetLabels([]string{name})
+	}
+}
+
 // drop removes a block, with its comment.
 func (t *template) drop(path ...string) {
 	inner := t.block(path...)
@@ -389,6 +412,9 @@ func (t *template) columns(r *Rows, m source.Mapping, path ...string) {
 	}
 	if m.Label != "" && m.Labels.Many && path[len(path)-1] == "source" {
 		t.set("labels", "many", path...)
+	}
+	if m.Label != "" && m.Labels.Levels != "" && path[len(path)-1] == "source" {
+		t.set("levels", m.Labels.Levels, path...)
 	}
 	if m.Label != "" && m.Labels.Separator != "" {
 		t.set("separator", m.Labels.Separator, path...)

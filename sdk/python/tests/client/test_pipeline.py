@@ -9,6 +9,7 @@ import itertools
 import pathlib
 import pickle
 import socketserver
+import subprocess
 import tempfile
 import threading
 import unittest
@@ -75,7 +76,7 @@ class TestPipeline(unittest.TestCase):
         missing = self.pipeline.run(pandas.Series([pandas.NA, "x"], dtype="string"))
         self.assertEqual(missing["error"].isna().tolist(), [False, True])
         self.assertEqual(list(self.pipeline.run(frame.iloc[:0], text="utterance").columns), COLUMNS)
-        with self.assertRaisesRegex(KeyError, "no column text among utterance, n"):
+        with self.assertRaisesRegex(KeyError, "no column text among utterance, n: text= and label= name the columns"):
             self.pipeline.run(frame)
 
     def test_polars_and_pyarrow(self) -> None:
@@ -217,6 +218,19 @@ class TestOtherPipelines(unittest.TestCase):
             self.assertEqual([one["label"] for one in got["labels"][0]], ["delivery", "damage"])
             self.assertEqual(pipeline.answer(frame["text"][0]).labels.keys(), {"delivery", "damage"})
             self.assertEqual(pipeline.eval(frame).accuracy, 1)  # the file's own input has its labels in another column
+
+    def test_columns_of_the_file(self) -> None:
+        texts = {"order": "where is my box number", "refund": "i want my money back, case"}
+        frame = pandas.DataFrame([{"body": f"{text} {i}", "queue": label} for i in range(6) for label, text in texts.items()])
+        with tempfile.TemporaryDirectory() as folder:
+            frame.to_csv(f"{folder}/tickets.csv", index=False)
+            subprocess.run([racflow.binary(), "init", "tickets.csv"], cwd=folder, check=True, capture_output=True)
+            with racflow.Pipeline(f"{folder}/pipeline.hcl", state=folder, embedder="hashing", held_out=0) as pipeline:
+                self.assertEqual(pipeline.run(frame)["answer"].tolist(), frame["queue"].tolist())
+                with self.assertLogs("racflow", "WARNING") as logged:
+                    self.assertEqual(pipeline.eval(frame).accuracy, 1)
+                self.assertIn("12 of 12 rows of the input are in knowledge", logged.output[0])
+        self.assertEqual(racflow.__version__.count("."), 2)
 
     def test_passages(self) -> None:
         question = "How long does the gateway wait when it is shut down?"

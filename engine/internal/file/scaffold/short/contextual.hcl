@@ -1,7 +1,13 @@
 
 variable "embedder" { default = "minilm" }              # minilm, or hashing, which needs no model and is weaker
 variable "model" { default = env("RACFLOW_MODEL", "") } # a language model that answers, such as gpt-4o-mini
-model "llm" { name = var.model }
+variable "provider" { default = "openai" }              # its service: openai or anthropic
+variable "base_url" { default = env("OPENAI_BASE_URL", "") } # its address; empty: the provider's
+model "llm" {
+  name     = var.model
+  provider = var.provider
+  base_url = var.base_url
+}
 
 knowledge "docs" {
   source { path = "docs" }
