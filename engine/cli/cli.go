@@ -171,6 +171,10 @@ func execute(ctx context.Context, args []string, more ...*cobra.Command) int {
 		code, err = exit.code, exit.err
 	case strings.HasPrefix(err.Error(), "unknown command "): // of a command that takes no words
 		code = exitUsage
+	case strings.HasPrefix(err.Error(), "if any flags in the group ["): // cobra's words for flags that exclude each other
+		_, both, _ := strings.Cut(err.Error(), "; [")
+		both, _, _ = strings.Cut(both, "]")
+		err = fmt.Errorf("--%s exclude one another: leave all but one out", strings.Join(strings.Fields(both), " and --"))
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -283,6 +287,10 @@ func commandWord(group *cobra.Command, words []string) error {
 
 // unknownFlag adds the flag that was probably meant.
 func unknownFlag(c *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if wanted := map[string]string{"int": "a whole number", "float64": "a number", "duration": "a duration such as 30s"}; errors.As(err, &invalid) && wanted[invalid.GetFlag().Value.Type()] != "" {
+		return fmt.Errorf("--%s %s: it takes %s", invalid.GetFlag().Name, invalid.GetValue(), wanted[invalid.GetFlag().Value.Type()])
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return err

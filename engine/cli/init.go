@@ -37,8 +37,8 @@ type initFlags struct {
 const initLong = `DATA is a file of rows (TSV, CSV, JSONL and whatever else run reads; a glob of them in quotes), or a folder, a
 glob or a file of documents.
 
-  rows with labels   a classification like intent.hcl; a tenth of the rows is held out of the knowledge, so
-                     that run and eval work at once
+  rows with labels   a classification like intent.hcl; a tenth of the rows, a fifth of fewer than 500, is
+                     held out of the knowledge, so that run and eval work at once
   other rows         a search among them, like contextual.hcl; documents likewise
   two files of rows  the pipeline knows the first and answers the second; a file that is called test, dev or
                      the like is the second

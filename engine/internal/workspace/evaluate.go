@@ -61,7 +61,7 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 		}
 		if found := r.Retrieval; found != nil && found.Absent > 0 && !advised {
 			advised = true
-			p.advise("%d of %d gold passages are not in the knowledge and count as not found, such as %q", found.Absent, found.Passages, found.Example)
+			p.advise("%d of %d gold passages are not in the knowledge and count as not found, such as %q; a passage is named by its entry's id, as in guide.md#0, or by the document and words that stand in it, as in guide.md\"words\"", found.Absent, found.Passages, found.Example)
 		}
 		out.Incomplete = out.Incomplete || incomplete
 		out.Rows = append(out.Rows, eval.Row{Set: v.Values, Report: r})

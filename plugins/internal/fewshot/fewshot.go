@@ -63,12 +63,21 @@ type Example struct {
 	Text, Label string
 }
 
-// First returns the first n candidates that have a text and a label.
-func First(candidates []sdk.Candidate, n int) []Example {
-	var all []Example
+// Examples returns the candidates that have a text and a label.
+func Examples(candidates []sdk.Candidate) (all []Example) {
 	for _, c := range candidates {
-		if len(all) < n && c.Text != "" && c.Label != "" {
+		if c.Text != "" && c.Label != "" {
 			all = append(all, Example{Text: OneLine(c.Text), Label: OneLine(c.Label)})
+		}
+	}
+	return all
+}
+
+// First returns the first n different examples: copies of a row teach a model nothing more.
+func First(candidates []sdk.Candidate, n int) (all []Example) {
+	for _, e := range Examples(candidates) {
+		if len(all) < n && !slices.Contains(all, e) {
+			all = append(all, e)
 		}
 	}
 	return all

@@ -118,7 +118,7 @@ func (p *completionPrompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Pro
 func (p *completionPrompter) write(item sdk.Item, allowed []string, meanings map[string]string) ([]sdk.Prompt, error) {
 	neighbours := fewshot.First(item.Candidates, p.config.K)
 	slices.Reverse(neighbours)
-	random := fewshot.First(item.Random, len(item.Random))
+	random := fewshot.Examples(item.Random)
 	data := completionData{Text: fewshot.OneLine(item.Text), None: p.config.None, Many: p.many}
 	if p.config.Labels {
 		data.Labels, data.Meanings = allowed, meanings

@@ -117,7 +117,7 @@ func stem(path string) string {
 func (p *Plan) mapped(r *Rows) source.Mapping {
 	m := r.Mapping
 	if r.SameIDs > 0 {
-		p.Said = append(p.Said, fmt.Sprintf("Column %q of %s is not used as the id: %s have one that another row has.", clean(m.ID), r.Path, terminal.Plural(r.SameIDs, "row")))
+		p.Said = append(p.Said, fmt.Sprintf("Column %q of %s is not used as the id: %s an id that another row has.", clean(m.ID), r.Path, have(r.SameIDs, "row")))
 		m.ID = ""
 	}
 	return m
