@@ -24,6 +24,7 @@ import time
 
 import data
 import measures
+import models
 import psutil
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -57,7 +58,13 @@ def main():
         threads = args.threads if measure.get("threads") != measures.ALL_CORES else os.cpu_count()
         rounds = min(args.rounds, measure.get("rounds", args.rounds))
         print(f"{measure['title']}: {rounds} rounds, threads: {threads}", flush=True)
-        run(name, measure, threads, rounds, args, folder, report)
+        try:
+            if more := measure.get("arguments"):
+                models.model_folder(more[0], args.cache)  # racflow's own program makes none
+            run(name, measure, threads, rounds, args, folder, report)
+        except (Broken, ImportError, OSError) as err:
+            report["missing"][name] = str(err)
+            print(f"  {name} is left out: {err}", flush=True)
     table(report)
     args.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print(f"\nEvery round's figures are in {args.output}.")

@@ -35,7 +35,7 @@ type serving struct {
 	options serve.Options
 }
 
-var serveLong = `    curl -H 'Content-Type: application/json' -d '{"text": "where is my parcel?"}' http://127.0.0.1:8080/v1/pipelines/intent/answer
+var serveLong = `    curl -H 'Content-Type: application/json' -d '{"text": "where is my parcel?"}' http://127.0.0.1:8470/v1/pipelines/intent/answer
 
 GET /docs shows the interface in a browser, and GET /openapi.json describes it for programs:
 
@@ -82,7 +82,7 @@ func newServe() *cobra.Command {
 	flags.register(c)
 	flags.registerCalls(c)
 	f, o, g := c.Flags(), &s.options, &s.options.Guard
-	f.StringVar(&s.network.Address, "listen", "127.0.0.1:8080", "`ADDRESS` to listen on; port 0 is a free one")
+	f.StringVar(&s.network.Address, "listen", "127.0.0.1:8470", "`ADDRESS` to listen on; port 0 is a free one")
 	f.StringVar(&s.tokens, "tokens", "", "`FILE` with the tokens that callers may show, one a line")
 	f.StringVar(&s.network.Cert, "tls-cert", "", "`FILE` with the certificate for TLS, in PEM")
 	f.StringVar(&s.network.Key, "tls-key", "", "`FILE` with its key")

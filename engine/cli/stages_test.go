@@ -61,3 +61,50 @@ func TestNumbersHaveBounds(t *testing.T) {
 		}
 	}
 }
+
+// The field's name of a stage means the same stage in a file, in what -set changes and in labels of configs: the digests
+// of what answers depend on are equal.
+func TestStageAliases(t *testing.T) {
+	dir := folder(t, map[string]string{"rows.tsv": "text\tlabel\nx\ty\n"})
+	known, err := catalog.New(t.Context(), nil, builtin.Stages(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digests := func(near, center, margin, stacked string) (all []string) {
+		write(t, dir, "p.hcl", fmt.Sprintf(`
+knowledge "k" {
+  source { path = "rows.tsv" }
+  embed { use = "hashing" }
+}
+pipeline "p" {
+  retrieve "near" {}
+  sample "near" {
+    use = %[1]q
+    config %[1]q { k = 7 }
+  }
+  sample "center" { use = %[2]q }
+  sample "margin" { use = %[3]q }
+  elect "e" {
+    use = %[4]q
+    config %[4]q { answer_at = 0 }
+  }
+}
+`, near, center, margin, stacked))
+		file := filepath.Join(dir, "p.hcl")
+		loaded, diags := pipeline.Load(t.Context(), file, pipeline.Options{Dir: dir, Catalog: known, Set: []pipeline.Override{{Target: "center.sharpness", Value: "3"}}})
+		if len(diags) > 0 {
+			t.Fatal(diags)
+		}
+		for _, s := range loaded.Pipelines[0].Stages {
+			all = append(all, pipeline.WorkDigest(s)+string(s.Config.Identity))
+		}
+		return all
+	}
+	want, got := digests("neighbours", "prototype", "linear", "learned"), digests("knn", "centroid", "svm", "stacking")
+	if !slices.Equal(want, got) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if described, err := known.Describe(sdk.KindSample, "knn"); err != nil || described[0].Use != "neighbours" || described[0].Alias != "knn" {
+		t.Errorf("%v, %v", described, err)
+	}
+}

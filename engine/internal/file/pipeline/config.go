@@ -41,8 +41,10 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 				continue
 			}
 			if labelled && b.Labels[0] != used.Name {
-				l.checkOther(b, used.Kind)
-				continue
+				if s, _ := l.Catalog.Stage(used.Kind, b.Labels[0]); NameOf(b.Labels[0], s) != used.Name {
+					l.checkOther(b, used.Kind)
+					continue
+				}
 			}
 			for _, w := range l.argumentsOf(b, used) {
 				v := l.configValue(w)

@@ -102,7 +102,7 @@ func (l *loader) override(b *stageBody, stage string, names []string) {
 		return // an unknown use is reported where the stage is read
 	}
 	written := &hclsyntax.Block{
-		Type: "config", Labels: []string{use}, LabelRanges: []hcl.Range{b.block.DefRange},
+		Type: "config", Labels: []string{NameOf(use, info)}, LabelRanges: []hcl.Range{b.block.DefRange},
 		Body: &hclsyntax.Body{Attributes: hclsyntax.Attributes{}},
 	}
 	for _, a := range info.Arguments {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -475,6 +476,15 @@ type Catalog interface {
 	Stage(kind sdk.Kind, use string) (sdk.Stage, bool)
 	// Uses lists the names of all stages of a kind, for advice.
 	Uses(kind sdk.Kind) []string
+}
+
+// NameOf returns the name of a stage for the use expression that found it: the stage's own, where the expression has
+// an alias of it.
+func NameOf(use string, s sdk.Stage) string {
+	if s.Name == "" || strings.Contains(use, "/") {
+		return use
+	}
+	return s.Name
 }
 
 // validator is a Catalog whose stages in other processes can check a config, as sdk.Stage.Validate

@@ -400,6 +400,7 @@ func (l *loader) readUse(s *Stage, b stageBody, a arguments, m *model) {
 		l.unknownStage(s, at)
 		return
 	}
+	s.Use = NameOf(s.Use, s.Info)
 	if c, ok := l.Catalog.(programs); ok {
 		s.Program = c.Program(s.Use)
 	}

@@ -101,6 +101,20 @@ func (c *Catalog) For(dir string, required []require.Plugin) *Catalog {
 	return own
 }
 
+// aliases are the field's names of built-in stages. A file may write them in place of the stage's own name, which is
+// what digests, caches and messages have. The voter linear is a support vector machine, and no logistic regression.
+var aliases = map[string]string{"knn": "neighbours", "centroid": "prototype", "svm": "linear", "stacking": "learned"}
+
+// aliasOf returns the other name of a built-in stage; empty: it has none.
+func aliasOf(name string) string {
+	for alias, of := range aliases {
+		if of == name {
+			return alias
+		}
+	}
+	return ""
+}
+
 // Stage implements pipeline.Catalog. A third party's stage is PLUGIN/STAGE. It starts a plugin
 // under development once to learn its stages; it does not start a locked one.
 func (c *Catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
@@ -108,11 +122,12 @@ func (c *Catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 	if plugin, stage, third := strings.Cut(use, "/"); third {
 		stages, name = c.describe(plugin, true).Stages, stage
 	}
-	i := slices.IndexFunc(stages, func(s sdk.Stage) bool { return s.Kind == kind && s.Name == name })
-	if i < 0 {
-		return sdk.Stage{}, false
+	for _, name := range []string{name, aliases[use]} {
+		if i := slices.IndexFunc(stages, func(s sdk.Stage) bool { return s.Kind == kind && s.Name == name }); i >= 0 {
+			return stages[i], true
+		}
 	}
-	return stages[i], true
+	return sdk.Stage{}, false
 }
 
 // Uses implements pipeline.Catalog. It starts nothing: of plugins under development it lists only
@@ -194,7 +209,7 @@ func (c *Catalog) Describe(kind sdk.Kind, use string) ([]StageInfo, error) {
 	if use != "" {
 		stage, ok := c.Stage(kind, use)
 		if ok {
-			return []StageInfo{Explain(use, stage)}, nil
+			return []StageInfo{Explain(pipeline.NameOf(use, stage), stage)}, nil
 		}
 		if err := c.Explain(use); err != nil {
 			return nil, err

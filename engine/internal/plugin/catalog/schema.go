@@ -82,7 +82,11 @@ func ListStages(w io.Writer, stages []StageInfo) error {
 		if s.Kind != kind {
 			kind, shown = s.Kind, string(s.Kind)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\n", shown, s.Use, s.Doc)
+		name := s.Use
+		if s.Alias != "" {
+			name += " or " + s.Alias
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", shown, name, s.Doc)
 	}
 	return tw.Flush()
 }
@@ -104,9 +108,12 @@ func StageText(w io.Writer, s StageInfo) error {
 	return err
 }
 
-// about says which columns a stage reads, whether it uses the network, and what a store attaches.
+// about says what else a stage is called, which columns a stage reads, whether it uses the network, and what a store attaches.
 func (s StageInfo) about() string {
 	var all []string
+	if s.Alias != "" {
+		all = append(all, "may be called "+s.Alias+", too")
+	}
 	if len(s.Reads) > 0 {
 		all = append(all, "reads "+strings.Join(s.Reads, ", "))
 	}
@@ -156,6 +163,7 @@ func row(b *strings.Builder, name string, a ArgumentInfo) {
 type StageInfo struct {
 	Kind      sdk.Kind       `json:"kind"`
 	Use       string         `json:"use"` // as a file names it
+	Alias     string         `json:"alias,omitempty"`
 	Doc       string         `json:"doc"`
 	Network   bool           `json:"network"`            // uses the network
 	Reads     []string       `json:"reads"`              // columns of an item
@@ -192,7 +200,7 @@ type ArgumentInfo struct {
 
 // Explain describes a stage under the name by which a file uses it.
 func Explain(use string, s sdk.Stage) StageInfo {
-	out := StageInfo{Kind: s.Kind, Use: use, Doc: s.Doc, Network: s.Network, Reads: []string{}, Attaches: s.Attaches, Arguments: argumentsOf(s.Arguments)}
+	out := StageInfo{Kind: s.Kind, Use: use, Alias: aliasOf(use), Doc: s.Doc, Network: s.Network, Reads: []string{}, Attaches: s.Attaches, Arguments: argumentsOf(s.Arguments)}
 	for c := sdk.ColumnText; c <= sdk.ColumnSamples; c++ {
 		if s.Reads.Has(c) {
 			out.Reads = append(out.Reads, c.String())

@@ -62,7 +62,7 @@ type known struct{ pipeline.Catalog }
 
 // Stage implements pipeline.Catalog.
 func (k known) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
-	if !slices.Contains(k.Uses(kind), use) {
+	if strings.Contains(use, "/") && !slices.Contains(k.Uses(kind), use) {
 		return sdk.Stage{}, false
 	}
 	return k.Catalog.Stage(kind, use)

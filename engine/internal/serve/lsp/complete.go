@@ -120,7 +120,12 @@ func (c *completing) texts(a grammar.Argument, at span, quoted bool) {
 func (c *completing) uses(kind sdk.Kind, at span, quoted bool) {
 	for _, use := range c.catalog.Uses(kind) {
 		stage, _ := c.catalog.Stage(kind, use)
-		c.offer(at, kindValue, use, quote(use, quoted), string(kind), aboutStage(catalog.Explain(use, stage)))
+		about := catalog.Explain(use, stage)
+		for _, name := range []string{use, about.Alias} {
+			if name != "" {
+				c.offer(at, kindValue, name, quote(name, quoted), string(kind), aboutStage(about))
+			}
+		}
 	}
 }
 

@@ -85,8 +85,10 @@ func (r *request) stagesOf(kind sdk.Kind, config *block) []string {
 	if len(config.labels) > 0 {
 		return []string{config.labels[0].name}
 	}
-	if use, ok := r.use(config.parent); ok && slices.Contains(r.catalog.Uses(kind), use) {
-		return []string{use}
+	if use, ok := r.use(config.parent); ok && (slices.Contains(r.catalog.Uses(kind), use) || !strings.Contains(use, "/")) {
+		if _, is := r.catalog.Stage(kind, use); is {
+			return []string{use}
+		}
 	}
 	return r.catalog.Uses(kind)
 }
