@@ -91,12 +91,17 @@ export function calibration(run) {
   });
 }
 
-// confusion shows a matrix of few labels, or the pairs that are confused most; choose filters
-// the items by expected label and answer.
+const across = 12; // labels of a matrix
+
+// confusion shows a matrix of the labels, of many those with the most errors, and the pairs that are confused most; choose
+// filters the items by expected label and answer.
 export function confusion(report, choose) {
-  const labels = report.labels.map((l) => l.label);
+  const errors = new Map(report.labels.map((l) => [l.label, 0]));
+  for (const p of report.confused) for (const label of [p.expected, p.answered]) if (errors.has(label)) errors.set(label, errors.get(label) + p.items);
+  let labels = [...errors.keys()];
+  if (labels.length > across) labels = labels.filter((l) => errors.get(l)).sort((a, b) => errors.get(b) - errors.get(a)).slice(0, across).sort();
   const parts = [];
-  if (labels.length <= 12 && labels.length > 1) parts.push(matrix(report, labels, choose));
+  if (labels.length > 1) parts.push(matrix(report, labels, choose));
   if (report.confused.length) {
     parts.push(table({
       caption: "The most confused pairs", size: 10, rows: report.confused,
@@ -131,10 +136,12 @@ function matrix(report, labels, choose) {
     if (n) td.style.setProperty("--share", Math.min(n / Math.max(support, 1), 1));
     return td;
   };
+  const rest = (row) => report.confused.reduce((sum, p) => sum + (p.expected === row && !columns.includes(p.answered) ? p.items : 0), 0);
+  const others = labels.some(rest);
   return element("div", { class: "table wide" }, element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Confusion matrix" },
-    element("table", { class: "matrix" }, element("caption", {}, "Expected label by row, answer by column"),
-      element("thead", {}, element("tr", {}, element("td"), columns.map((c) => element("th", { scope: "col" }, answer(c))))),
-      element("tbody", {}, labels.map((r) => element("tr", {}, element("th", { scope: "row" }, quoted(r)), columns.map((c) => cell(r, c))))))));
+    element("table", { class: "matrix" }, element("caption", {}, labels.length < report.labels.length ? `Confusion matrix of the ${labels.length} labels with the most errors: expected by row, answer by column` : "Confusion matrix: expected by row, answer by column"),
+      element("thead", {}, element("tr", {}, element("td"), columns.map((c) => element("th", { scope: "col" }, answer(c))), others && element("th", { scope: "col" }, "others"))),
+      element("tbody", {}, labels.map((r) => element("tr", {}, element("th", { scope: "row" }, quoted(r)), columns.map((c) => cell(r, c)), others && element("td", { class: "number" }, rest(r) || "")))))));
 }
 
 export function voters(report) {
@@ -180,12 +187,15 @@ export function stages(run) {
   }).element;
 }
 
+// date is when a run started.
+export const date = (run) => new Date(run.started).toISOString().replace("T", " ").slice(0, 16) + " UTC";
+
 // what says what was run.
 export function what(run) {
   const fact = (name, ...value) => [element("dt", {}, name), element("dd", {}, value)];
   return element("dl", { class: "facts" },
     fact("run", run.id), fact("file", quoted(run.file), ", pipeline ", quoted(run.pipeline)), fact("input", quoted(run.input), run.limit ? `, ${plural(run.limit, "item")} at most` : ""),
-    fact("started", new Date(run.started).toISOString().replace("T", " ").slice(0, 19) + " UTC, racflow " + run.racflow),
+    fact("started", date(run) + ", racflow " + run.racflow),
     run.variables.map((v) => fact("variable " + v.name, element("code", {}, quoted(v.value)), " ", element("span", { class: "muted" }, `(${v.from})`))),
     run.knowledge.map((k) => fact("knowledge " + k.name, element("code", {}, quoted(k.collection)))));
 }

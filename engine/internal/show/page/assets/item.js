@@ -52,7 +52,7 @@ function summary(it, counts = it.answer === it.expected) {
   if (it.expected) pairs.push(["expected", it.expected]);
   if (it.confidence) pairs.push(["confidence", percent(it.confidence)]);
   if (it.labels?.length) pairs.push(["labels", element("span", {}, it.labels.map((l, i) => [i ? ", " : "", quoted(l.label), " " + percent(l.confidence)]))]);
-  if (it.unknown) pairs.push(["of no known label", percent(it.unknown)]);
+  if (it.unknown) pairs.push(["that no label fits", percent(it.unknown)]);
   if (it.agreement && !it.error) pairs.push(["agreement", percent(it.agreement)]);
   if (it.runner_up) pairs.push(["runner-up", it.runner_up]);
   if (it.reason) pairs.push(["why no answer", it.reason]);
@@ -72,6 +72,7 @@ function voteTable(it, votes, caption = "Votes") {
   const most = Math.max(...it.votes.map((v) => v.weight), 1e-9);
   const idle = (v) => v.accepted && it.weights?.[v.voter] === 0;
   const any = (key) => it.votes.some((v) => v[key]);
+  const counted = votes.every((v) => v.accepted && !idle(v)); // then nothing has to be said of it
   const notes = (v) => [v.model && "by " + v.model, v.reading && "read: " + v.reading, v.explanation].filter(Boolean).join("; ");
   return table({
     caption, hideCaption: true, size: 100, rows: votes,
@@ -80,7 +81,7 @@ function voteTable(it, votes, caption = "Votes") {
       { name: "Answer", class: "label", value: (v) => v.answer, cell: (v) => [answer(v.answer), " ", v.answer && among(it, v.answer, it.answer) ? badge("elected", "accent") : null, " ", among(it, v.answer, it.expected) ? badge("expected", "good") : null] },
       { name: "Weight", number: true, value: (v) => v.weight, cell: (v) => meter(v.weight / most, v.weight.toFixed(3)) },
       it.weights && { name: "Voter's weight", number: true, cell: (v) => it.weights[v.voter]?.toFixed(3) ?? "" },
-      { name: "Counts", class: "text short", value: (v) => (v.accepted && !idle(v) ? "yes" : "no"), cell: (v) => (idle(v) ? element("span", {}, badge("no"), " the voter's weight is 0") : v.accepted ? badge("yes") : element("span", {}, badge("no", "bad"), " ", v.reason ? quoted(v.reason) : "")) },
+      !counted && { name: "Counts", class: "text short", value: (v) => (v.accepted && !idle(v) ? "yes" : "no"), cell: (v) => (idle(v) ? element("span", {}, badge("no"), " the voter's weight is 0") : v.accepted ? badge("yes") : element("span", {}, badge("no", "bad"), " ", v.reason ? quoted(v.reason) : "")) },
       (any("model") || any("reading") || any("explanation")) && { name: "Note", class: "text", cell: (v) => quoted(notes(v)) },
     ].filter(Boolean),
   }).element;

@@ -1,6 +1,6 @@
 import { load, quoted, badge, percent, count, plural, money, costUnit, shorten } from "../../assets/base.js";
 import { answer, item } from "../../assets/item.js";
-import { card, duration, between, coverage, calibration, confusion, voters, stages, what, fill, notice, sections } from "./figures.js";
+import { card, duration, between, coverage, calibration, confusion, voters, stages, what, date, fill, notice, sections } from "./figures.js";
 import { finder, explained, whole } from "./items.js";
 
 const data = await load("data");
@@ -16,6 +16,7 @@ const alone = (set, other, label) => !label || (has(set, label) && !has(other, l
 // What came of it.
 const n = (letter) => rows.filter((r) => r.state.includes(letter)).length;
 const totals = run.totals, e = run.eval;
+fill("origin", "Pipeline ", quoted(run.pipeline), " of ", quoted(run.file), run.input ? [" on ", quoted(run.input)] : "", ", ", date(run));
 fill("cards",
   card("Items", count(data.all), totals && totals.left ? count(totals.left) + " left unanswered" : null),
   e && card("Accuracy", percent(e.accuracy), between(e.accuracy_interval), `of ${plural(e.scored, "item")} with a label`, e.decided ? `${count(e.decided)} decided by people aside` : null),
@@ -56,7 +57,7 @@ const list = finder({
   pair: (r, { expected, answered }) => (answered === null ? has(r.expected, expected)
     : !r.state.includes("e") && (many && expected !== answered ? alone(r.expected, r.answer, expected) && alone(r.answer, r.expected, answered) : has(r.expected, expected) && has(r.answer, answered))),
   options: {
-    size: 50,
+    size: 50, stack: true,
     opener: (r) => shorten(r.id, 40),
     open: async (r, place) => {
       if (r.at < 0) return place.replaceChildren(element("p", {}, `What made this answer is not in this file: racflow explain ${run.id} ${shorten(r.id, 80)} shows it.`));

@@ -103,7 +103,7 @@ import { connect } from "./server.js";
 
   const facts = () => [
     [shown.row ? "label" : "answer", shown.answer], ["expected", shown.expected],
-    ["confidence", shown.confidence && percent(shown.confidence)], ["of no known label", shown.unknown && percent(shown.unknown)], ["agreement", shown.agreement && percent(shown.agreement)],
+    ["confidence", shown.confidence && percent(shown.confidence)], ["that no label fits", shown.unknown && percent(shown.unknown)], ["agreement", shown.agreement && percent(shown.agreement)],
   ].filter((f) => f[1]).map(([name, value]) => [element("dt", {}, name), element("dd", {}, quoted(value))]);
 
   const none = "[]"; // a set without labels
@@ -404,7 +404,10 @@ import { connect } from "./server.js";
       return failed(error);
     }
     cases = new Map(queue.cases.map((c) => [c.id, c]));
-    queue.notes.forEach((text, i) => notice("note" + i, text, text.includes("\n") ? "shell" : ""));
+    const lines = queue.notes.filter((text) => text.includes("\n")); // to add to the file: no haste
+    queue.notes.filter((text) => !lines.includes(text)).forEach((text, i) => notice("note" + i, text));
+    at("notes").append(...lines.map((text) => element("pre", { class: "prose", tabindex: "0" }, visible(text))));
+    at("notes").hidden = !lines.length;
     at("reviewer").value = sessionStorage.getItem("racflow-reviewer") || queue.reviewer;
     at("reviewer").addEventListener("change", () => sessionStorage.setItem("racflow-reviewer", reviewer()));
     at("finder").replaceWith(search.element);

@@ -7,9 +7,9 @@ let tables = 0;
 // columns: [{ name, value: (row) => what it sorts by (omitted: it does not), cell: (row) => child,
 //   number: true (aligned right; descending first), class, wide }]
 // options: caption, rows, size of a page (50), empty (what is shown without rows), id, hideCaption,
-//   open: async (row, element) => fills what unfolds below a row; opener: (row) => its name.
+//   stack (on a phone the cells of a row stand below each other), open: async (row, element) => fills what unfolds below a row; opener: (row) => its name.
 // It returns { element, show(rows) } where show replaces the rows and turns to the first page.
-export function table({ caption, columns, rows, size = 50, empty = "Nothing here.", open, opener, hideCaption }) {
+export function table({ caption, columns, rows, size = 50, empty = "Nothing here.", open, opener, hideCaption, stack }) {
   const id = "table-" + ++tables;
   let sorted = null; // { column, descending }
   let shown = rows, page = 0;
@@ -18,7 +18,7 @@ export function table({ caption, columns, rows, size = 50, empty = "Nothing here
   const pager = element("div", { class: "pager", role: "group", "aria-label": "Pages of " + caption });
   const grid = element("table", { id },
     element("caption", { class: hideCaption ? "unseen" : null }, caption), element("thead", {}, head), body);
-  const all = element("div", { class: "table" },
+  const all = element("div", { class: stack ? "table stack" : "table" },
     element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption }, grid), pager);
 
   const headers = columns.map((column) => {
@@ -76,7 +76,7 @@ export function table({ caption, columns, rows, size = 50, empty = "Nothing here
 
   function line(row) {
     const cells = columns.map((column) =>
-      element("td", { class: [column.number && "number", column.class].filter(Boolean).join(" ") || null }, column.cell(row)));
+      element("td", { class: [column.number && "number", column.class].filter(Boolean).join(" ") || null, "data-name": stack && column.value ? column.name : null }, column.cell(row)));
     const tr = element("tr", {}, cells);
     if (!open) return tr;
     const button = element("button", { type: "button", class: "opener", "aria-expanded": "false" }, opener(row));
