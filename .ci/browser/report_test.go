@@ -89,6 +89,22 @@ func TestReport(t *testing.T) {
 	tab.Quiet()
 }
 
+// TestCompared: the page of two runs.
+func TestCompared(t *testing.T) {
+	dir := example(t)
+	racflow(t, dir, "run", "-var", "embedder=hashing", "-var", "election=majority", "--output", "b.jsonl", "pipelines/intent.hcl")
+	racflow(t, dir, "report", "run-000001", "newest", "--output", "compared.html")
+	tab := Open(t, filepath.Join(dir, "compared.html"))
+	tab.Wait(`document.querySelector("#items tbody tr")`)
+	tab.Fits()
+	tab.Screenshot("compared")
+	tab.Accessible()
+	if shown := Eval[string](tab, `document.querySelector("#cards").textContent`); !strings.Contains(shown, "points") || !strings.Contains(shown, "run-000002") {
+		t.Errorf("the figures are %q", shown)
+	}
+	tab.Quiet()
+}
+
 // TestOutOfScope: no answer to an item that no label fits is right in the table and in the item.
 func TestOutOfScope(t *testing.T) {
 	dir := t.TempDir()

@@ -17,6 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/explain"
 	"github.com/racflow/racflow/engine/internal/show/page"
 	"github.com/racflow/racflow/engine/internal/terminal"
+	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
 const explainLong = `RUN is the id of a run that is kept (racflow runs list shows them), or newest; ID is the item's, or its line in
@@ -178,26 +179,44 @@ const reportLong = `The page is one HTML file that needs no network: totals, con
 and time by stage, and a table of the items, failed, wrong and flagged ones first. Each item opens to what made
 its answer. RUN is the id of a run that is kept (racflow runs list shows them), or newest.
 
+With OTHER the page shows both side by side: figures, labels that gained or lost, and the items that are answered
+differently.
+
 After run --keep all, the page can explain every item, not only those that need a look. It holds texts of your
 items and your knowledge: give it to nobody who may not see these.`
+
+// reportPage makes the page of a run, or of it and another one.
+func reportPage(c *cobra.Command, run *explain.Run, o workspace.Options, state string, args []string) (page.Page, error) {
+	if len(args) == 1 {
+		return page.RunPage(c.Context(), run)
+	}
+	comparison, err := compareRuns(c.ErrOrStderr(), state, args)
+	if err != nil {
+		return page.Page{}, err
+	}
+	other, err := explain.Open(c.Context(), o, args[1])
+	if err != nil {
+		return page.Page{}, err
+	}
+	defer other.Close()
+	return page.ComparePage(c.Context(), run, other, comparison)
+}
 
 func newReport() *cobra.Command {
 	flags := fileFlags{}
 	var to string
 	c := &cobra.Command{
-		Use:   "report RUN",
-		Short: "Write a page that explains a run",
+		Use:   "report RUN [OTHER]",
+		Short: "Write a page that explains a run, or shows two side by side",
 		Long:  reportLong,
 		Example: `  racflow report newest
-  racflow report newest --output report.html`,
+  racflow report newest --output report.html
+  racflow report run-000001 newest`,
 		Args: func(_ *cobra.Command, args []string) error {
-			switch len(args) {
-			case 1:
+			if len(args) == 1 || len(args) == 2 {
 				return nil
-			case 2:
-				return errors.New("the page is of one run: racflow runs diff compares two, and --items shows what is answered differently")
 			}
-			return errors.New("name a run, or newest; racflow runs list shows them")
+			return errors.New("name a run or two, or newest; racflow runs list shows them")
 		},
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			o, err := flags.options(nil)
@@ -212,12 +231,12 @@ func newReport() *cobra.Command {
 				return err
 			}
 			defer run.Close()
-			p, err := page.RunPage(c.Context(), run)
+			p, err := reportPage(c, run, o, flags.state, args)
 			if err != nil {
 				return err
 			}
 			if to == "" {
-				to = run.ID() + ".html"
+				to = strings.ReplaceAll(p.Title, " ", "-") + ".html"
 				if info, err := os.Lstat(to); err == nil && info.Mode()&os.ModeSymlink != 0 { // anybody can guess the name, and put a link there
 					return fmt.Errorf("%s is a link: name the page with --output", to)
 				}

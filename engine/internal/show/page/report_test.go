@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/racflow/racflow/engine/internal/measure/eval"
 	"github.com/racflow/racflow/engine/internal/run/journal"
 	"github.com/racflow/racflow/engine/internal/show/explain"
 
@@ -250,4 +251,30 @@ func TestError(t *testing.T) {
 	if _, err := page.RunPage(context.Background(), run{err: errors.New("the disk is gone")}); err == nil || err.Error() != "the disk is gone" {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+// A page of two runs has the figures of both, and of each item that they answer differently who is right.
+func TestComparePage(t *testing.T) {
+	a := run{id: "run-000001", items: []explain.Item{item(2, "a", "a", .9, false), item(3, "a", "b", .6, false), item(4, "", "a", .8, false)}}
+	b := run{id: "run-000002", items: []explain.Item{item(2, "a", "b", .9, false), item(3, "a", "a", .6, false), item(4, "", "b", .8, false)}}
+	p, err := page.ComparePage(t.Context(), a, b, &eval.RunComparison{
+		Both: 3, Right: &eval.Paired{Items: 2, Lost: 1, Gained: 1}, Flips: []eval.LabelFlip{{Label: "a", Lost: 1, Gained: 1}}, Manifest: []string{"variable x"},
+		Items: []eval.ChangedItem{{Line: 2, ID: "i2", Expected: "a", A: "a", B: "b", Lost: true}, {Line: 3, ID: "i3", Expected: "a", A: "b", B: "a"}, {Line: 4, ID: "i4", A: "a", B: "b"}},
+	})
+	text := reportHTML(t, p, err)
+	var got struct {
+		Runs []struct {
+			ID   string
+			Eval *struct{ Accuracy float64 }
+		}
+		Right map[string]float64
+		Items []struct{ Text, A, B, State string }
+	}
+	block(t, text, "data", &got)
+	must.Equal(t, "accuracies, difference and first item", []any{got.Runs[0].Eval.Accuracy, got.Runs[1].Eval.Accuracy, got.Right["difference"], got.Items[0].Text}, []any{.5, .5, 0., "text 2"})
+	states := ""
+	for _, i := range got.Items {
+		states += i.State
+	}
+	must.Equal(t, "lost, gained, changed", states, "lgc")
 }

@@ -72,7 +72,7 @@ export function calibration(run) {
   const c = run.eval.calibration;
   const verdict = c.ece > c.ece_by_chance ? "more than chance alone makes it" : "no more than chance makes it";
   return chart({
-    title: "Calibration",
+    title: run.name ? "Calibration of " + run.name : "Calibration",
     about: `Where the line is on the dotted one, ${c.measured} can be taken at its word. The mean distance (ECE) is ${c.ece.toFixed(3)}, ${verdict}.`,
     x: { name: c.measured, low: 0, high: 1, ticks: shares, shown: (v) => v.toFixed(1) },
     y: { name: "share that is right", low: 0, high: 1, ticks: shares, shown: (v) => v.toFixed(1) },
