@@ -29,9 +29,10 @@ export function shorten(text, most) {
   return text.length > most ? text.slice(0, most).replace(/[\ud800-\udbff]$/, "") + "…" : text;
 }
 
-// quoted is a text of the data, apart from what stands around it, in its own direction.
+// quoted is a text of the data, apart from what stands around it, in its own direction. Its lines may end behind _ and /,
+// as in labels.
 export function quoted(text, attributes = {}) {
-  return element("bdi", { dir: "auto", ...attributes }, visible(text));
+  return element("bdi", { dir: "auto", ...attributes }, visible(text).split(/(?<=[\p{L}\p{N}][_/])/u).map((part, i) => (i ? [element("wbr"), part] : part)));
 }
 
 export const percent = (share, digits = 1) => (100 * share).toFixed(digits) + " %";

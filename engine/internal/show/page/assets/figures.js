@@ -1,4 +1,4 @@
-import { element, quoted, badge, meter, percent, count, plural, rounded, money, costUnit } from "../../assets/base.js";
+import { element, quoted, badge, meter, percent, count, plural, rounded, money, costUnit, shorten } from "../../assets/base.js";
 import { table } from "../../assets/table.js";
 import { chart } from "../../assets/chart.js";
 import { answer } from "../../assets/item.js";
@@ -140,7 +140,7 @@ function matrix(report, labels, choose) {
   const others = labels.some(rest);
   return element("div", { class: "table wide" }, element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Confusion matrix" },
     element("table", { class: "matrix" }, element("caption", {}, labels.length < report.labels.length ? `Confusion matrix of the ${labels.length} labels with the most errors: expected by row, answer by column` : "Confusion matrix: expected by row, answer by column"),
-      element("thead", {}, element("tr", {}, element("td"), columns.map((c) => element("th", { scope: "col" }, answer(c))), others && element("th", { scope: "col" }, "others"))),
+      element("thead", {}, element("tr", {}, element("td"), columns.map((c) => element("th", { scope: "col", title: c }, answer(shorten(c, 28)))), others && element("th", { scope: "col" }, "others"))),
       element("tbody", {}, labels.map((r) => element("tr", {}, element("th", { scope: "row" }, quoted(r)), columns.map((c) => cell(r, c)), others && element("td", { class: "number" }, rest(r) || "")))))));
 }
 

@@ -52,7 +52,7 @@ function summary(it, counts = it.answer === it.expected) {
   if (it.expected) pairs.push(["expected", it.expected]);
   if (it.confidence) pairs.push(["confidence", percent(it.confidence)]);
   if (it.labels?.length) pairs.push(["labels", element("span", {}, it.labels.map((l, i) => [i ? ", " : "", quoted(l.label), " " + percent(l.confidence)]))]);
-  if (it.unknown) pairs.push(["that no label fits", percent(it.unknown)]);
+  if (it.unknown) pairs.push(["no label fits", percent(it.unknown)]);
   if (it.agreement && !it.error) pairs.push(["agreement", percent(it.agreement)]);
   if (it.runner_up) pairs.push(["runner-up", it.runner_up]);
   if (it.reason) pairs.push(["why no answer", it.reason]);

@@ -103,7 +103,7 @@ import { connect } from "./server.js";
 
   const facts = () => [
     [shown.row ? "label" : "answer", shown.answer], ["expected", shown.expected],
-    ["confidence", shown.confidence && percent(shown.confidence)], ["that no label fits", shown.unknown && percent(shown.unknown)], ["agreement", shown.agreement && percent(shown.agreement)],
+    ["confidence", shown.confidence && percent(shown.confidence)], ["no label fits", shown.unknown && percent(shown.unknown)], ["agreement", shown.agreement && percent(shown.agreement)],
   ].filter((f) => f[1]).map(([name, value]) => [element("dt", {}, name), element("dd", {}, quoted(value))]);
 
   const none = "[]"; // a set without labels
