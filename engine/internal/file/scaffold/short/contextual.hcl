@@ -2,7 +2,7 @@
 variable "embedder" { default = "minilm" }              # minilm, or hashing, which needs no model and is weaker
 variable "model" { default = env("RACFLOW_MODEL", "") } # a language model that answers, such as gpt-4o-mini
 variable "provider" { default = "openai" }              # its service: openai or anthropic
-variable "base_url" { default = env("OPENAI_BASE_URL", "") } # its address; empty: the provider's
+variable "base_url" { default = "" } # its address; empty: the provider's, or OPENAI_BASE_URL
 model "llm" {
   name     = var.model
   provider = var.provider

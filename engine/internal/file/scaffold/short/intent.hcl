@@ -1,8 +1,8 @@
 
 variable "embedder" { default = "minilm" }              # minilm, or hashing, which needs no model and is weaker
 variable "model" { default = env("RACFLOW_MODEL", "") } # a language model that votes, too, such as gpt-4o-mini
-variable "provider" { default = "openai" } # its service: openai, anthropic, or a plugin's stage
-variable "base_url" { default = env("OPENAI_BASE_URL", "") } # its address; empty: the provider's
+variable "provider" { default = "openai" } # its service: openai, anthropic, a decision model (systemone, decisions), or a plugin's stage
+variable "base_url" { default = "" } # its address; empty: the provider's, or OPENAI_BASE_URL
 variable "flag_below" { default = 0.5 }                 # answers with less confidence are flagged; racflow tune finds it
 model "llm" {
   name     = var.model
