@@ -185,7 +185,7 @@ draws N of them.
 
 --curve measures in folds (5, or --folds) with at most 1, 2, 4, 8, ... rows of each label, and with all. Each size
 asks models anew. It shows the accuracy of labels by their number of rows, and those that would gain most from
-more. It takes the error for a power of the rows: doubling them leaves the same share of the errors of every label,
+more. It extrapolates a power law: doubling the rows leaves the same share of the errors of every label,
 as it did on average where the rows were doubled here or, since curves flatten, in the last doubling if that left
 more. Few items say little about a label, so its accuracy is drawn towards that of labels with as many rows.`
 

@@ -66,7 +66,7 @@ func newRun() *cobra.Command {
 	var r running
 	c := &cobra.Command{
 		Use:   "run [FILE]",
-		Short: "Take the items of the input through a pipeline",
+		Short: "Classify the texts of the input, or search for each of them",
 		Long:  runLong,
 		Example: `  racflow run pipelines/intent.hcl
   racflow run --input texts.csv --output answers.csv pipelines/intent.hcl

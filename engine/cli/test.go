@@ -244,10 +244,11 @@ were not found on. It finds
     better by more than chance, or where none is worse on balance and the confidences are better by more than
     chance, or where not certainly fewer are right and rows out of scope are found better by more than chance
   z in flag = "confidence < var.z", with --accuracy 0.98: at least 98 % of what is not flagged is right, with the
-    confidence of --confidence. Half of the rows serve this promise, all of them with --variable z
+    confidence of --confidence and for texts like the rows. Half of the rows serve this guarantee, all of them with
+    --variable z
 
 An answer to a row out of scope is wrong, and flagging it is right: the knowledge does not have its label, such as
-none. The election learned learns from such rows, and a promise says up to which share of them it holds. Without
+none. The election learned learns from such rows, and a guarantee says up to which share of them it holds. Without
 rows, --rows N asks all voters about N rows of the knowledge, each of which is kept out of what is found for it.
 run and eval take what was found by -var-file, and eval warns where it is given the same rows.`
 
@@ -265,7 +266,7 @@ func newTune() *cobra.Command {
 	var t tuning
 	c := &cobra.Command{
 		Use:   "tune [FILE] --input VALIDATION",
-		Short: "Find thresholds and weights of voters, and promise an accuracy",
+		Short: "Find thresholds and weights of voters, and guarantee an accuracy",
 		Long:  tuneLong,
 		Example: `  racflow tune --accuracy 0.95 --variable flag_below --input validation.tsv --output tuned.hclvars pipelines/intent.hcl
   racflow tune -var model=gpt-4o-mini --input validation.tsv --share 0.3 pipelines/intent.hcl`,
@@ -284,7 +285,7 @@ func newTune() *cobra.Command {
 
 func (t *tuning) register(c *cobra.Command) {
 	o := &t.options
-	c.Flags().Float64Var(&t.promised.Accuracy, "accuracy", 0, "promise that at least this share (0 to 1) of what is not flagged is right")
+	c.Flags().Float64Var(&t.promised.Accuracy, "accuracy", 0, "guarantee that at least this share (0 to 1) of what is not flagged is right, for texts like the rows")
 	c.Flags().Float64Var(&t.promised.Confidence, "confidence", .95, "with this confidence (0 to 1)")
 	c.Flags().Float64Var(&t.accuracy, "overall-accuracy", 0, "reach this accuracy (0 to 1) with as little sent as that takes")
 	c.Flags().Float64Var(&t.share, "share", 0, "the best accuracy with at most this share of the items sent (0 to 1)")
@@ -313,7 +314,7 @@ func (t *tuning) check(given func(flag string) bool, stdout io.Writer) (err erro
 	}
 	switch {
 	case o.Promise == nil && given("confidence"):
-		return errors.New("--confidence is that of a promise: give --accuracy, too")
+		return errors.New("--confidence is that of a guarantee: give --accuracy, too")
 	case t.accuracy < 0 || t.accuracy > 1 || t.share < 0 || t.share > 1 || t.cost < 0:
 		return errors.New("--overall-accuracy and --share are from 0 to 1, --cost is at least 0")
 	case o.Folds < 2:
@@ -353,7 +354,7 @@ func (t *tuning) run(c *cobra.Command, args []string) error {
 		}
 		switch {
 		case found.Unpromised != nil:
-			return fmt.Errorf("no promise, and the threshold of the flag rule stays: %w", found.Unpromised)
+			return fmt.Errorf("no guarantee, and the threshold of the flag rule stays: %w", found.Unpromised)
 		case found.Incomplete:
 			return &exitError{code: exitItemsFailed}
 		}

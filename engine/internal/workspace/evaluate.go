@@ -306,11 +306,11 @@ func (p *Pipeline) subject(o tune.Options) (tune.Subject, tune.FlagRule, hcl.Dia
 	named := o.Threshold != "" && o.Threshold == flag.Variable
 	switch {
 	case o.Promise == nil && named && diags.HasErrors():
-		return s, flag, flag.Diagnostic(p.chosen, "is found for an accuracy that is to be promised, such as --accuracy 0.95")
+		return s, flag, flag.Diagnostic(p.chosen, "is found for an accuracy that is to be guaranteed, such as --accuracy 0.95")
 	case o.Promise != nil && missed.HasErrors():
 		return s, flag, missed
 	case o.Promise != nil && s.Compares(flag.Variable):
-		return s, flag, flag.Diagnostic(p.chosen, "is also that of a when rule, so it cannot serve a promise: give the flag rule a variable of its own")
+		return s, flag, flag.Diagnostic(p.chosen, "is also that of a when rule, so it cannot serve a guarantee: give the flag rule a variable of its own")
 	case o.Promise != nil && (named || o.Threshold == "" && s.Nothing()):
 		return tune.Subject{}, flag, nil
 	}

@@ -98,7 +98,7 @@ func (p *Pipeline) unseen(ctx context.Context) error {
 	if err != nil || 100*count <= labelled { // documents are not compared
 		return nil //nolint:nilerr // what cannot be read is reported by those who need it
 	}
-	return optionError("Input", "the knowledge has %[2]d of the %[3]d rows of %[1]s, so what is promised on them would not hold for others: give rows that it does not have", count, labelled)
+	return optionError("Input", "the knowledge has %[2]d of the %[3]d rows of %[1]s, so what is guaranteed on them would not hold for others: give rows that it does not have", count, labelled)
 }
 
 // tuneHeldOut tunes on rows of the knowledge. Searches for a row leave the row itself out.

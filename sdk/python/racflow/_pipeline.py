@@ -243,11 +243,11 @@ class Pipeline:
         self, data: Any, *, accuracy: float | None = None, confidence: float = 0.95, variable: str | None = None, text: str = "text",
         label: str | None = "label", id: str | None = None, gold: str | None = None,
     ) -> Promise:
-        """Finds values of the file's variables on rows that nothing else was chosen on.
+        """Finds values of the file's variables on a held-out validation set.
 
         Args:
             data: a file, or what run takes, with labels or gold passages.
-            accuracy: promise that at least this share (0 to 1) of the answers without a flag is right.
+            accuracy: guarantee that at least this share (0 to 1) of the answers without a flag is right, for texts like data's.
             confidence: the confidence (0 to 1) of that.
             variable: find this threshold alone; with that of the flag rule, all rows serve the promise.
             text, label, id, gold: the columns of a frame.

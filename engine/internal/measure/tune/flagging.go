@@ -21,7 +21,7 @@ import (
 // This file finds the variable in an election's flag rule, such as x in flag = "confidence <
 // var.x", for which unflagged answers are right as often as promised (package eval).
 //
-// A promise needs rows that nothing else was chosen on. If tune finds other values in the same
+// A promise (a statistical guarantee) needs a held-out validation set, on which nothing else was chosen. If tune finds other values in the same
 // call, the rows are split in two: ReservedForPromise selects those that serve only the promise,
 // and the others serve the other values. The split depends on the texts, so that it is the same in
 // every call, and rows with the same text stay together.
@@ -85,9 +85,9 @@ func (f FlagPromise) String() string {
 	if f.Outside > 0 {
 		fmt.Fprintf(&b, "out of scope: at least %s are flagged or left without an answer, with %s confidence; %d of %d were\n",
 			percent(math.Floor(1e3*f.Caught)/1e3), percent(f.Goal.Confidence), f.Outside-f.Missed, f.Outside)
-		fmt.Fprintf(&b, "this holds while at most %s of the texts are out of scope\n", percent(f.Unknown()))
+		fmt.Fprintf(&b, "guaranteed for texts like these rows, while at most %s of them are out of scope\n", percent(f.Unknown()))
 	} else {
-		b.WriteString("this holds for texts that belong to one of the labels: no row is out of scope\n")
+		b.WriteString("guaranteed for texts like these rows that belong to one of the labels: no row is out of scope\n")
 	}
 	return b.String()
 }
@@ -151,11 +151,11 @@ func FindFlagRule(p *pipeline.Pipeline) (FlagRule, hcl.Diagnostics) {
 			m = flagRule().FindStringSubmatch(stage.Flag.Text())
 		}
 		if m == nil {
-			return FlagRule{}, bounded.ErrorAt(stage.Range, "No promise", "No flag rule of elect.%s compares with a variable alone, so no answers can be left out of a promise: %s", stage.Name, advice)
+			return FlagRule{}, bounded.ErrorAt(stage.Range, "No guarantee", "No flag rule of elect.%s compares with a variable alone, so no answers can be left out of a guarantee: %s", stage.Name, advice)
 		}
 		return FlagRule{Variable: m[3], signal: m[1], inclusive: m[2] == "<="}, nil
 	}
-	return FlagRule{}, bounded.ErrorAt(p.Range, "No promise", "Pipeline %q has no election, so no answers can be promised to be right.", p.Name)
+	return FlagRule{}, bounded.ErrorAt(p.Range, "No guarantee", "Pipeline %q has no election, so no accuracy can be guaranteed.", p.Name)
 }
 
 // Diagnostic reports a problem with the rule's threshold, at the pipeline's election.
@@ -166,7 +166,7 @@ func (r FlagRule) Diagnostic(p *pipeline.Pipeline, what string) hcl.Diagnostics 
 			at = stage.Range
 		}
 	}
-	return bounded.ErrorAt(at, "No promise", "The threshold of the flag rule, var.%s, %s.", r.Variable, what)
+	return bounded.ErrorAt(at, "No guarantee", "The threshold of the flag rule, var.%s, %s.", r.Variable, what)
 }
 
 // of returns the value that the rule compares.

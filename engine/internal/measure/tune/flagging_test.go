@@ -44,12 +44,12 @@ func TestPromise(t *testing.T) {
 		want    string
 		value   float64
 	}{
-		"agreement":     {FlagRule{"x", "agreement", false}, rows, "72 % are answered, at least 90 % of them right, with 95 % confidence\nfound on 100 rows: 72 are answered without a flag, 70 of them right (97.2 %)\nthis holds for texts that belong to one of the labels: no row is out of scope\n", .285},
+		"agreement":     {FlagRule{"x", "agreement", false}, rows, "72 % are answered, at least 90 % of them right, with 95 % confidence\nfound on 100 rows: 72 are answered without a flag, 70 of them right (97.2 %)\nguaranteed for texts like these rows that belong to one of the labels: no row is out of scope\n", .285},
 		"or equal":      {FlagRule{"x", "agreement", true}, rows, "72 % are answered", .285},
 		"none given":    {FlagRule{"x", "confidence", false}, rows, "72 % are answered", .285},
 		"confidence":    {FlagRule{"x", "confidence", false}, surer, "72 % are answered", .285},
 		"failures":      {FlagRule{"x", "agreement", false}, failed, "found on 100 rows: 72 are", .285},
-		"out of scope":  {FlagRule{"x", "agreement", false}, outside, "out of scope: at least 1.2 % are flagged or left without an answer, with 95 % confidence; 1 of 2 were\nthis holds while at most 1.9 % of the texts are out of scope\n", .295},
+		"out of scope":  {FlagRule{"x", "agreement", false}, outside, "out of scope: at least 1.2 % are flagged or left without an answer, with 95 % confidence; 1 of 2 were\nguaranteed for texts like these rows, while at most 1.9 % of them are out of scope\n", .295},
 		"another share": {FlagRule{"x", "agreement", false}, results(100, 0), "100 % are answered", 0},
 	}
 	for name, test := range tests {
@@ -79,7 +79,7 @@ func TestFlaggingNote(t *testing.T) {
 	want := `# 72 % are answered, at least 90 % of them right, with 95 % confidence
 # found on 100 rows that no other value was found on: 72 are answered without a flag, 70 of them right (97.2 %)
 # out of scope: at least 65.4 % are flagged or left without an answer, with 95 % confidence; 9 of 10 were
-# this holds while at most 10 % of the texts are out of scope
+# guaranteed for texts like these rows, while at most 10 % of them are out of scope
 # promise 0.9 0.95 0.6543 flag_below 0.285 0.1
 flag_below = 0.285
 `

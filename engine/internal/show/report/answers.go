@@ -88,11 +88,11 @@ func promised(w io.Writer, r eval.Report) {
 		if of > 0 && i.High < atLeast {
 			verdict = ": broken"
 		}
-		fmt.Fprintf(w, "%s\t%.4f\tof %d %s; %s; at least %v was promised%s\n", name, share(right, of), of, what, sure(i), atLeast, verdict)
+		fmt.Fprintf(w, "%s\t%.4f\tof %d %s; %s; at least %v was guaranteed%s\n", name, share(right, of), of, what, sure(i), atLeast, verdict)
 	}
-	row("promise", p.Right, p.Answered, fmt.Sprintf("answers without a flag (%.0f %% of the items)", 100*share(p.Answered, r.Scored)), p.Interval, p.Accuracy)
+	row("guarantee", p.Right, p.Answered, fmt.Sprintf("answers without a flag (%.0f %% of the items)", 100*share(p.Answered, r.Scored)), p.Interval, p.Accuracy)
 	if p.Exceeded {
-		fmt.Fprintf(w, "out of scope\t%.4f\tof the items: the promise holds up to %v\n", share(p.Outside, r.Scored), p.Unknown)
+		fmt.Fprintf(w, "out of scope\t%.4f\tof the items: the guarantee holds up to %v\n", share(p.Outside, r.Scored), p.Unknown)
 	}
 	if p.Caught > 0 && p.Outside > 0 {
 		row("out of scope", p.CaughtOf, p.Outside, "items flagged or left without an answer", p.CaughtInterval, p.Caught)
