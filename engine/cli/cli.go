@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -288,7 +289,7 @@ func commandWord(group *cobra.Command, words []string) error {
 // unknownFlag adds the flag that was probably meant.
 func unknownFlag(c *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
-	if wanted := map[string]string{"int": "a whole number", "float64": "a number", "duration": "a duration such as 30s"}; errors.As(err, &invalid) && wanted[invalid.GetFlag().Value.Type()] != "" {
+	if wanted := map[string]string{"int": "a whole number", "float64": "a number", "duration": "a duration such as 30s"}; errors.As(err, &invalid) && errors.Is(err, strconv.ErrSyntax) && wanted[invalid.GetFlag().Value.Type()] != "" {
 		return fmt.Errorf("--%s %s: it takes %s", invalid.GetFlag().Name, invalid.GetValue(), wanted[invalid.GetFlag().Value.Type()])
 	}
 	var unknown *pflag.NotExistError

@@ -64,7 +64,7 @@ func TestServeExample(t *testing.T) {
 			if server != nil {
 				server.end(t)
 			}
-			address = "127.0.0.1:8080"
+			address = "127.0.0.1:8470"
 			if strings.Contains(args, "0.0.0.0:8443") {
 				args, address = strings.Replace(args, "0.0.0.0:8443", "0.0.0.0:0", 1), "localhost:8443"
 			} else {
