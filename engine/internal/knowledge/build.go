@@ -403,12 +403,12 @@ func (r *BuildReport) changes() int { return r.Added + r.Changed + r.Removed }
 // BuildTexts calls f with every text that the knowledge would embed if its store were empty,
 // without additions of services. The report has only the source's part, and what enrichers would be
 // asked.
-func BuildTexts(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, foresee Forecasters, f func(text string)) (BuildReport, error) {
+func BuildTexts(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, estimate Forecasters, f func(text string)) (BuildReport, error) {
 	set, err := generation.StartLocal(ctx, block, starter)
 	if err != nil {
 		return reportOf(block), err
 	}
-	b := newBuilder(&BuildJob{Block: block, Chunker: set.Chunker, Enrichers: newEnrichers(block, set.Enrichers, nil).foresee(foresee)})
+	b := newBuilder(&BuildJob{Block: block, Chunker: set.Chunker, Enrichers: newEnrichers(block, set.Enrichers, nil).estimate(estimate)})
 	if err := b.Read(ctx); err != nil {
 		return b.Report, err
 	}

@@ -158,8 +158,8 @@ func newEnrichers(block *pipeline.Knowledge, processes []generation.Enricher, la
 	return all
 }
 
-// foresee adds forecasters to the enrichers that a plan does not ask.
-func (all Enrichers) foresee(by Forecasters) Enrichers {
+// estimate adds forecasters to the enrichers that a plan does not ask.
+func (all Enrichers) estimate(by Forecasters) Enrichers {
 	for _, e := range all {
 		if e.forecaster = by[e.stage]; e.forecaster != nil {
 			e.asks.Forecast = &sdk.Forecast{}

@@ -108,7 +108,7 @@ type Options struct {
 	Waits    *progress.WaitReporter       // is notified of what stages wait for; may be nil
 	Vectors  cache.VectorOptions          // where vectors of earlier builds are kept
 	Plan     bool                         // only report what would be done
-	Foresee  Forecasters                  // in a plan: forecasts of enrichers
+	Estimate  Forecasters                  // in a plan: forecasts of enrichers
 	Samples  string                       // folder for samples of attached collections; empty: none is kept
 	Refresh  bool                         // read such a sample again even if one is kept
 	// Stands is the generation to search as it is; nil: Open brings it up to date with the source.
@@ -166,7 +166,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	if o.Plan {
 		set.Enrichers = nil
 	}
-	job.Enrichers = newEnrichers(block, set.Enrichers, &job.Later).foresee(o.Foresee)
+	job.Enrichers = newEnrichers(block, set.Enrichers, &job.Later).estimate(o.Estimate)
 	made, err := buildPatiently(ctx, job, o.Waiting)
 	switch {
 	case err != nil && there:
@@ -217,8 +217,8 @@ func (k *Knowledge) Weighed(e sdk.Entry) (weight float64, description bool) {
 	return 1, false
 }
 
-// Alone returns the labels that are described and have no example, sorted.
-func (k *Knowledge) Alone() (labels []string) {
+// WithoutExamples returns the labels that are described and have no example, sorted.
+func (k *Knowledge) WithoutExamples() (labels []string) {
 	for label, d := range k.Described {
 		if d.Alone {
 			labels = append(labels, label)

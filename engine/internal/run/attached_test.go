@@ -62,7 +62,7 @@ func fruits() []sdk.Entry {
 }
 
 // openAttached opens a run over a collection that another program has made. A report that is given is filled.
-func openAttached(t *testing.T, theirs *enginetest.Theirs, mode, stages string, report ...*knowledge.BuildReport) (*run.Run, error) {
+func openAttached(t *testing.T, theirs *enginetest.External, mode, stages string, report ...*knowledge.BuildReport) (*run.Run, error) {
 	t.Helper()
 	catalog := append(enginetest.Catalog(enginetest.Stages()), enginetest.Alphabet(), theirs.Stage())
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ func openAttached(t *testing.T, theirs *enginetest.Theirs, mode, stages string, 
 func TestAttachedAnswersAsBuilt(t *testing.T) {
 	texts := []string{"apple", "tram", "pear bus", "a", "zzz"}
 	var report knowledge.BuildReport
-	theirs := must.Get(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid", voting, &report))(t)
+	theirs := must.Get(openAttached(t, enginetest.NewExternal("1", true, fruits()...), "hybrid", voting, &report))(t)
 	a := report.Attached
 	must.Equal(t, "the report", "12 entries, a sample of 12, whole: true; 12 compared, with a cosine of 1.000",
 		fmt.Sprintf("%d entries, a sample of %d, whole: %t; %d compared, with a cosine of %.3f", report.Entries, a.Sample, a.Whole, a.Compared, a.Cosine))
@@ -122,7 +122,7 @@ func TestAttachedNorms(t *testing.T) {
 				v[d] *= length / norm
 			}
 		}
-		theirs := enginetest.NewTheirs("1", true, entries...)
+		theirs := enginetest.NewExternal("1", true, entries...)
 		r := must.Get(openAttached(t, theirs, "hybrid", ""))(t)
 		runtest.Answered(t, r, "apple")
 		want := 0.0
@@ -140,11 +140,11 @@ func TestAttachedWithoutWords(t *testing.T) {
 	vote := `
   sample "near" { use = "neighbours" }
   elect "e" { use = "soft" }`
-	r := must.Get(openAttached(t, enginetest.NewTheirs("1", false, fruits()...), "hybrid", vote))(t)
+	r := must.Get(openAttached(t, enginetest.NewExternal("1", false, fruits()...), "hybrid", vote))(t)
 	if got := runtest.Answered(t, r, "apple"); got[0].Answer != "fruit" {
 		t.Errorf("%+v", got)
 	}
-	_, err := openAttached(t, enginetest.NewTheirs("1", false, fruits()...), "lexical", vote)
+	_, err := openAttached(t, enginetest.NewExternal("1", false, fruits()...), "lexical", vote)
 	if err == nil || !strings.Contains(err.Error(), `retrieve.near: knowledge "k": collection theirs cannot be searched by words alone: use mode = "dense", or name a field`) {
 		t.Errorf("lexical: %v", err)
 	}
@@ -155,7 +155,7 @@ func TestAttachedWithoutLabels(t *testing.T) {
 	for i := range entries {
 		entries[i].Label = ""
 	}
-	theirs := enginetest.NewTheirs("1", true, entries...)
+	theirs := enginetest.NewExternal("1", true, entries...)
 	_, err := openAttached(t, theirs, "hybrid", voting)
 	if err == nil || !strings.Contains(err.Error(), `no entry of theirs has a label`) || !strings.Contains(err.Error(), `name the field that holds it with label = "..." in the config of its store`) {
 		t.Errorf("%v", err)
@@ -169,7 +169,7 @@ func TestAttachedWithoutLabels(t *testing.T) {
 // Where the owner drops the collection in the middle of a run, items fail with what to do, and those
 // before keep their answers.
 func TestAttachedIsDropped(t *testing.T) {
-	theirs := enginetest.NewTheirs("1", true, fruits()...)
+	theirs := enginetest.NewExternal("1", true, fruits()...)
 	r := must.Get(openAttached(t, theirs, "hybrid", voting))(t)
 	rows := make([]source.Row, 2000)
 	for i := range rows {
@@ -197,7 +197,7 @@ func TestAttachedIsDropped(t *testing.T) {
 }
 
 func TestAttachedAbsent(t *testing.T) {
-	r := must.Get(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid", ""))(t)
+	r := must.Get(openAttached(t, enginetest.NewExternal("1", true, fruits()...), "hybrid", ""))(t)
 	absent, err := r.Absent(t.Context(), []source.Gold{{IDs: []string{"e03"}}, {IDs: []string{"gone"}}, {IDs: []string{"gone"}, Quote: "no such words"}})
 	if err != nil || len(absent) != 1 || absent[0].IDs[0] != "gone" || absent[0].Quote != "" {
 		t.Errorf("%+v, %v", absent, err)
@@ -206,7 +206,7 @@ func TestAttachedAbsent(t *testing.T) {
 
 // Another collection behind the name, or many more entries, are noticed.
 func TestAttachedMoves(t *testing.T) {
-	theirs := enginetest.NewTheirs("1", true, fruits()...)
+	theirs := enginetest.NewExternal("1", true, fruits()...)
 	r := must.Get(openAttached(t, theirs, "hybrid", voting))(t)
 	for _, step := range []struct {
 		id    string
@@ -222,7 +222,7 @@ func TestAttachedMoves(t *testing.T) {
 
 // A rule may give the whole collection, where the sample had all of it.
 func TestAttachedAsAWhole(t *testing.T) {
-	r := must.Get(openAttached(t, enginetest.NewTheirs("1", true, fruits()...), "hybrid\"\n    whole = \"knowledge.entries < 13 && knowledge.tokens < 1000", ""))(t)
+	r := must.Get(openAttached(t, enginetest.NewExternal("1", true, fruits()...), "hybrid\"\n    whole = \"knowledge.entries < 13 && knowledge.tokens < 1000", ""))(t)
 	if got := runtest.Answered(t, r, "apple"); len(got[0].Candidates) != 12 {
 		t.Errorf("%d candidates", len(got[0].Candidates))
 	}

@@ -12,7 +12,7 @@ func (r *Run) earlier(journal Journal, records ...*stage.Record) {
 		return
 	}
 	for _, rec := range records {
-		if !rec.Open() {
+		if !rec.Unanswered() {
 			continue
 		}
 		if result, ok := journal.Answered(rec.Row); ok {
@@ -25,7 +25,7 @@ func (r *Run) earlier(journal Journal, records ...*stage.Record) {
 func (r *Run) reviewed(records ...*stage.Record) {
 	decisions := r.graph.Decisions()
 	for _, rec := range records {
-		if !rec.Open() {
+		if !rec.Unanswered() {
 			continue
 		}
 		if d, ok := decisions.Find(rec.Row.Text); ok {

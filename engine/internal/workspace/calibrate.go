@@ -76,7 +76,7 @@ func (p *Pipeline) calibrating(ctx context.Context, g *stage.Graph, launch stage
 	}
 	ahead, err := p.newCalibration(ctx, c.Calibration)
 	if err == nil {
-		err = g.Foresee(ctx, launch, ahead.add)
+		err = g.Estimate(ctx, launch, ahead.add)
 	}
 	if err != nil {
 		return nil, ctx.Err() // the run says what is wrong

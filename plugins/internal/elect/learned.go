@@ -111,7 +111,7 @@ func check(c learnedConfig) error {
 	if _, ofSets := setsOf(c.Weights, c.Calibration); ofSets == nil {
 		err = nil
 	}
-	_, unknown := strangerOf(c.Unknown)
+	_, unknown := detectorOf(c.Unknown)
 	return errors.Join(unknown, err)
 }
 
@@ -127,7 +127,7 @@ func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elect
 			err = m.calibrate(c.Calibration)
 		}
 		if err == nil {
-			m.Stranger, err = strangerOf(c.Unknown)
+			m.OutOfScope, err = detectorOf(c.Unknown)
 		}
 		e.use(m)
 		return e, err
@@ -182,7 +182,7 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 		return cmp.Or(m.Sets, unlearnt).elect(r, samples, e.shown)
 	}
 	verdict := r.elect(samples, m, labels, *e.alone.Load())
-	m.Stranger.judge(&verdict, samples)
+	m.OutOfScope.judge(&verdict, samples)
 	if e.form.Levels != "" {
 		m.climb(&verdict, r, e.form, e.at)
 	}
@@ -353,7 +353,7 @@ type model struct {
 	Raise   float64            `json:"raise,omitempty"`   // of the scores of labels without examples
 	Most    map[string]float64 `json:"most,omitempty"`    // of the confidence in labels with one example
 
-	Stranger *stranger `json:"unknown,omitempty"` // nil: nothing shows which texts are unknown
+	OutOfScope *scopeDetector `json:"unknown,omitempty"` // nil: nothing shows which texts are unknown
 
 	voters   []string // sorted
 	absences []absence

@@ -58,8 +58,8 @@ func (f *fitter) Resolved() map[string]any {
 		return map[string]any{"weights": m.Sets.Weights, "calibration": m.Sets.argument()}
 	}
 	values := map[string]any{"weights": m.Weights, "calibration": m.argument()}
-	if m.Stranger != nil {
-		values["unknown"] = m.Stranger.argument()
+	if m.OutOfScope != nil {
+		values["unknown"] = m.OutOfScope.argument()
 	}
 	return values
 }
@@ -152,7 +152,7 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 			unknown = append(unknown, sight{point{odds: logOdds(v.Confidence)}, distances(t.Samples)})
 		}
 	}
-	m.Stranger = strangers(known, unknown)
+	m.OutOfScope = fitDetector(known, unknown)
 	return m, nil
 }
 

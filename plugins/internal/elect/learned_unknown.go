@@ -59,8 +59,8 @@ import (
 // Nothing is estimated where no voter gives a distance, where one that counts gives none for the
 // item, and after a fit on fewer than 5 rows.
 
-// stranger recognises texts that belong to no label.
-type stranger struct {
+// scopeDetector recognises out-of-scope texts, which belong to no label.
+type scopeDetector struct {
 	Offset    float64     `json:"offset"`
 	Odds      float64     `json:"odds"`
 	Distances []remote    `json:"distances"`        // by voter
@@ -75,7 +75,7 @@ type remote struct {
 }
 
 // unknown returns the probability that a text is unknown; ok is false if it cannot be estimated.
-func (s *stranger) unknown(confidence float64, distances map[string]float64) (probability float64, ok bool) {
+func (s *scopeDetector) unknown(confidence float64, distances map[string]float64) (probability float64, ok bool) {
 	x := s.Offset - s.Odds*logOdds(confidence)
 	for _, r := range s.Distances {
 		d, given := distances[r.Voter]
@@ -88,7 +88,7 @@ func (s *stranger) unknown(confidence float64, distances map[string]float64) (pr
 }
 
 // judge completes a verdict whose confidence is that of the answer to a known text.
-func (s *stranger) judge(v *sdk.Verdict, samples []sdk.Sample) {
+func (s *scopeDetector) judge(v *sdk.Verdict, samples []sdk.Sample) {
 	if s == nil {
 		return
 	}
@@ -125,7 +125,7 @@ const (
 )
 
 // argument returns the numbers as an argument of the election; nil: there are none.
-func (s *stranger) argument() map[string]float64 {
+func (s *scopeDetector) argument() map[string]float64 {
 	if s == nil {
 		return nil
 	}
@@ -141,12 +141,12 @@ func (s *stranger) argument() map[string]float64 {
 	return all
 }
 
-// strangerOf reads the argument; nil: it is empty.
-func strangerOf(given map[string]float64) (*stranger, error) {
+// detectorOf reads the argument; nil: it is empty.
+func detectorOf(given map[string]float64) (*scopeDetector, error) {
 	if len(given) == 0 {
 		return nil, nil
 	}
-	s := &stranger{Known: uncalibrated}
+	s := &scopeDetector{Known: uncalibrated}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value := given[name]
 		voter, far := strings.CutPrefix(name, distanceOf)
@@ -211,15 +211,15 @@ func (m *model) sights(p *problem, voters []string, decided trial) (all []sight)
 	return all
 }
 
-// strangers are learnt from rows of known labels, and rows of none. nil: nothing shows them.
-func strangers(known, unknown []sight) *stranger {
+// fitDetector learns it from rows of known labels, and rows of none. nil: nothing shows them.
+func fitDetector(known, unknown []sight) *scopeDetector {
 	times := map[string]int{}
 	for _, row := range known {
 		for voter := range row.distances {
 			times[voter]++
 		}
 	}
-	s := &stranger{}
+	s := &scopeDetector{}
 	for _, voter := range slices.Sorted(maps.Keys(times)) {
 		if 2*times[voter] > len(known) {
 			s.Distances = append(s.Distances, remote{Voter: voter})
@@ -310,7 +310,7 @@ func strange(weights []float64, known [][]float64) float64 {
 }
 
 // inputs returns, for each row that has all distances, minus its log-odds, the distances, and 1.
-func (s *stranger) inputs(rows []sight) (all [][]float64) {
+func (s *scopeDetector) inputs(rows []sight) (all [][]float64) {
 	for _, row := range rows {
 		x := []float64{-row.odds}
 		for _, r := range s.Distances {

@@ -80,7 +80,7 @@ func turn(v []float32, angle float64) []float32 {
 // bench is a block over a collection of somebody else.
 type bench struct {
 	t      *testing.T
-	theirs *enginetest.Theirs
+	theirs *enginetest.External
 	block  *pipeline.Knowledge
 	dir    string
 	model  letters
@@ -89,7 +89,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, entries ...sdk.Entry) *bench {
-	b := &bench{t: t, theirs: enginetest.NewTheirs("1", false, entries...), dir: filepath.Join(t.TempDir(), "state", "attached"), bounds: bounds{maxEntries, maxBytes}}
+	b := &bench{t: t, theirs: enginetest.NewExternal("1", false, entries...), dir: filepath.Join(t.TempDir(), "state", "attached"), bounds: bounds{maxEntries, maxBytes}}
 	must.Do(t, os.MkdirAll(filepath.Dir(b.dir), 0o700))
 	b.block = &pipeline.Knowledge{
 		Name:  "k",

@@ -117,9 +117,9 @@ func (p *Plan) forecast(ctx context.Context, o Options) (*Forecast, error) {
 		case asks(stage):
 			asked = true
 		case stage.Kind == sdk.KindRerank:
-			f.Beside = fmt.Sprintf("%s.%s calls a service, and what it sends is not foreseen", stage.Block, stage.Name)
+			f.Beside = fmt.Sprintf("%s.%s calls a service, and what it sends is not estimated", stage.Block, stage.Name)
 		default:
-			f.Unknown = fmt.Sprintf("%s.%s calls a service, and what it sends is not foreseen", stage.Block, stage.Name)
+			f.Unknown = fmt.Sprintf("%s.%s calls a service, and what it sends is not estimated", stage.Block, stage.Name)
 		}
 	}
 	for _, k := range p.Pipeline.Knowledge() {
@@ -358,11 +358,11 @@ func (p *Plan) count(o Options) error {
 func (p *Plan) compare(ctx context.Context, o Options) error {
 	for _, block := range p.Pipeline.Knowledge() {
 		r := knowledge.BuildReport{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
-		foresee := knowledge.Forecasters{}
+		estimate := knowledge.Forecasters{}
 		var err error
 		for _, s := range block.Enrichers() {
 			if s.Info.Network {
-				if foresee[s], err = o.Enricher(ctx, s); err != nil {
+				if estimate[s], err = o.Enricher(ctx, s); err != nil {
 					return err
 				}
 			}
@@ -371,14 +371,14 @@ func (p *Plan) compare(ctx context.Context, o Options) error {
 		case block.Stdin():
 		case block.Embed.Info.Network && !block.Attached():
 			var t Texts
-			r, err = knowledge.BuildTexts(ctx, block, stage.LaunchKnowledge(block, o.Launch), foresee, func(text string) {
+			r, err = knowledge.BuildTexts(ctx, block, stage.LaunchKnowledge(block, o.Launch), estimate, func(text string) {
 				t.Count++
 				t.Tokens += sdk.EstimateTokens(len([]rune(text)))
 			})
 			p.Texts[block.Name] = t
 		default:
 			var k *knowledge.Knowledge
-			if k, err = knowledge.Open(ctx, block, stage.LaunchKnowledge(block, o.Launch), knowledge.Options{Plan: true, Foresee: foresee, Samples: o.Samples}); err == nil {
+			if k, err = knowledge.Open(ctx, block, stage.LaunchKnowledge(block, o.Launch), knowledge.Options{Plan: true, Estimate: estimate, Samples: o.Samples}); err == nil {
 				r = k.Report
 			}
 		}

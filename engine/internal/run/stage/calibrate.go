@@ -127,11 +127,11 @@ func (s *stage) startFitted(ctx context.Context, start Launch) (process any, err
 	return process, err
 }
 
-// Foresee gives each the calls that Calibrate would make, with all resamples of an item as one, and
+// Estimate gives each the calls that Calibrate would make, with all resamples of an item as one, and
 // makes none. Several goroutines may call each at once.
-func (g *Graph) Foresee(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) error {
+func (g *Graph) Estimate(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) error {
 	defer g.begin() // the graphs for held-out rows use the same knowledge
-	_, done, err := g.stages[g.elect].foresee(ctx, start, each)
+	_, done, err := g.stages[g.elect].estimate(ctx, start, each)
 	if err == nil {
 		done()
 	}
@@ -139,13 +139,13 @@ func (g *Graph) Foresee(ctx context.Context, start Launch, each func(*pipeline.S
 }
 
 // Calibrate asks the voters of the graph's Calibration, which must not be nil, about held-out rows,
-// and lets the election learn from their answers, too. Call it before the first item. foresee gets
-// the calls, as in Foresee; then afford returns why they are not made, or nil. After an error the
+// and lets the election learn from their answers, too. Call it before the first item. estimate gets
+// the calls, as in Estimate; then afford returns why they are not made, or nil. After an error the
 // election is as before.
-func (g *Graph) Calibrate(ctx context.Context, start Launch, foresee func(*pipeline.Stage, sdk.Item), afford func() error) error {
+func (g *Graph) Calibrate(ctx context.Context, start Launch, estimate func(*pipeline.Stage, sdk.Item), afford func() error) error {
 	defer g.begin()
 	s := g.stages[g.elect]
-	held, done, err := s.foresee(ctx, start, foresee)
+	held, done, err := s.estimate(ctx, start, estimate)
 	if err != nil {
 		return err
 	}
@@ -186,9 +186,9 @@ func (g *Graph) Calibrate(ctx context.Context, start Launch, foresee func(*pipel
 	return s.connect(process)
 }
 
-// foresee gives each the calls about held-out rows, and returns a graph of the voters that call
+// estimate gives each the calls about held-out rows, and returns a graph of the voters that call
 // services and of what they need, which makes them.
-func (s *stage) foresee(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) (held *Graph, done func(), err error) {
+func (s *stage) estimate(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) (held *Graph, done func(), err error) {
 	rows, err := s.graph.Choose(ctx, s.voted())
 	if err != nil {
 		return nil, nil, err

@@ -121,7 +121,7 @@ func (g *Graph) WithoutExample() (rows []sdk.TrainingRow) {
 	if g.elect < 0 || g.stages[g.elect].knowledge == nil {
 		return nil
 	}
-	for _, label := range g.stages[g.elect].knowledge.Alone() {
+	for _, label := range g.stages[g.elect].knowledge.WithoutExamples() {
 		rows = append(rows, sdk.TrainingRow{Label: label})
 	}
 	return rows

@@ -51,9 +51,9 @@ const (
 // From reports whether the item's answer has this origin.
 func (r *Record) From(o Origin) bool { return r.Given != nil && r.Given.From == o }
 
-// Open reports whether stages must be asked about the item: its row is usable, and it has no answer
+// Unanswered reports whether stages must be asked about the item: its row is usable, and it has no answer
 // yet.
-func (r *Record) Open() bool { return r.Row.Err == nil && r.Given == nil }
+func (r *Record) Unanswered() bool { return r.Row.Err == nil && r.Given == nil }
 
 // output is the output of one stage for one item.
 type output struct {

@@ -310,7 +310,7 @@ func (g *Graph) Run(ctx context.Context, records []*Record) {
 func (g *Graph) run(ctx context.Context, records []*Record, wanted func(stage int) bool) {
 	var good []*Record
 	for _, rec := range records {
-		if rec.Open() {
+		if rec.Unanswered() {
 			good = append(good, rec)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk/flat"
 )
 
-// Theirs is a collection that another program makes, which a test changes as its owner would.
-type Theirs struct {
+// External is a collection that another program makes, which a test changes as its owner would.
+type External struct {
 	mu      sync.Mutex
 	found   sdk.Attached
 	now     sdk.Store // with the one collection, open
@@ -25,15 +25,15 @@ type Theirs struct {
 	Searched atomic.Pointer[sdk.Search] // the latest search; nil: there was none
 }
 
-// NewTheirs makes a collection called "theirs", with labels where an entry has one.
-func NewTheirs(id string, lexical bool, entries ...sdk.Entry) *Theirs {
-	t := &Theirs{found: sdk.Attached{Lexical: lexical, Fields: []sdk.AttachedField{{Part: "text", Field: "content", Why: "the only text"}}, Notes: []string{"A note of the store."}}}
+// NewExternal makes a collection called "theirs", with labels where an entry has one.
+func NewExternal(id string, lexical bool, entries ...sdk.Entry) *External {
+	t := &External{found: sdk.Attached{Lexical: lexical, Fields: []sdk.AttachedField{{Part: "text", Field: "content", Why: "the only text"}}, Notes: []string{"A note of the store."}}}
 	t.Change(id, entries...)
 	return t
 }
 
 // Change replaces the collection, or its entries where the ID stays.
-func (t *Theirs) Change(id string, entries ...sdk.Entry) {
+func (t *External) Change(id string, entries ...sdk.Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.found.Labels = false
@@ -45,7 +45,7 @@ func (t *Theirs) Change(id string, entries ...sdk.Entry) {
 }
 
 // fill makes a store of entries.
-func (t *Theirs) fill(entries []sdk.Entry) {
+func (t *External) fill(entries []sdk.Entry) {
 	schema := sdk.Schema{Dimension: t.found.Dimension}
 	if t.found.Lexical {
 		schema.Analyzer = "standard"
@@ -59,21 +59,21 @@ func (t *Theirs) fill(entries []sdk.Entry) {
 }
 
 // Count has the server count so many entries, whatever there are.
-func (t *Theirs) Count(entries int) {
+func (t *External) Count(entries int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.found.Entries = entries
 }
 
 // Words says whether the collection can be searched by words from now on.
-func (t *Theirs) Words(can bool) {
+func (t *External) Words(can bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.found.Lexical = can
 }
 
 // Empty removes all entries.
-func (t *Theirs) Empty() {
+func (t *External) Empty() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.found.Entries = 0
@@ -81,23 +81,23 @@ func (t *Theirs) Empty() {
 }
 
 // Drop makes every call fail from now on.
-func (t *Theirs) Drop() {
+func (t *External) Drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gone = sdk.Invalid(errors.New("collection theirs was dropped: attach another one"))
 }
 
 // Calls returns how often the collection was attached, and how many entries scans have read.
-func (t *Theirs) Calls() (attached, scanned int) {
+func (t *External) Calls() (attached, scanned int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.attach, t.scanned
 }
 
 // Stage is a store that serves the collection where its argument collection is given.
-func (t *Theirs) Stage() sdk.Stage {
-	return attaches("theirs", func(string) func() (*Theirs, error) {
-		return func() (*Theirs, error) { return t, nil }
+func (t *External) Stage() sdk.Stage {
+	return attaches("theirs", func(string) func() (*External, error) {
+		return func() (*External, error) { return t, nil }
 	})
 }
 
@@ -111,8 +111,8 @@ type Filed struct {
 // TheirsFile is a store that serves a file, the JSON of a Filed, as a collection that another program makes: for
 // processes. It is read for each call; where it is not there, the collection was dropped.
 func TheirsFile() sdk.Stage {
-	return attaches("theirs_file", func(path string) func() (*Theirs, error) {
-		return func() (*Theirs, error) {
+	return attaches("theirs_file", func(path string) func() (*External, error) {
+		return func() (*External, error) {
 			var now Filed
 			raw, err := os.ReadFile(path)
 			if err == nil {
@@ -121,7 +121,7 @@ func TheirsFile() sdk.Stage {
 			if err != nil {
 				return nil, sdk.Invalid(errors.New("collection theirs was dropped: attach another one"))
 			}
-			t := NewTheirs(now.ID, now.Lexical, now.Entries...)
+			t := NewExternal(now.ID, now.Lexical, now.Entries...)
 			t.attach = 1 // a process attaches it before all else
 			return t, nil
 		}
@@ -129,7 +129,7 @@ func TheirsFile() sdk.Stage {
 }
 
 // attaches is a store that serves what open returns for its argument collection, as it is for each call.
-func attaches(name string, open func(collection string) func() (*Theirs, error)) sdk.Stage {
+func attaches(name string, open func(collection string) func() (*External, error)) sdk.Stage {
 	type config struct {
 		Collection string `config:"collection" doc:"A collection that another program makes."`
 	}
@@ -141,7 +141,7 @@ func attaches(name string, open func(collection string) func() (*Theirs, error))
 // attacher is a process that serves the collection, and as a store of its own any other.
 type attacher struct {
 	sdk.Store
-	theirs func() (*Theirs, error)
+	theirs func() (*External, error)
 }
 
 func (a *attacher) Attach(context.Context) (sdk.Attached, error) {
@@ -158,7 +158,7 @@ func (a *attacher) Attach(context.Context) (sdk.Attached, error) {
 }
 
 // read returns the collection as it is now.
-func (a *attacher) read(name string) (*Theirs, sdk.Store, error) {
+func (a *attacher) read(name string) (*External, sdk.Store, error) {
 	t, err := a.theirs()
 	if err != nil {
 		return nil, nil, err
