@@ -238,7 +238,7 @@ func (f *fileFlags) options(stdin io.Reader) (workspace.Options, error) {
 	return o, nil
 }
 
-// columnsOf reads what a flag says of columns, which may also be what own means.
+// columnsOf reads the columns that a flag names; own are further parts that it may name.
 func columnsOf(flag string, given []string, own string) (map[string]string, error) {
 	columns := map[string]string{}
 	for _, c := range given {

@@ -262,7 +262,7 @@ func writeManual(folder string, root *cobra.Command) error {
 	return os.WriteFile(filepath.Join(folder, "README.md"), index.Bytes(), 0o644)
 }
 
-// writePage writes what help says of a command and those below it, in Markdown.
+// writePage writes the help of a command and of those below it, in Markdown.
 func writePage(w io.Writer, c *cobra.Command) {
 	level := "#"
 	if c.Parent().HasParent() {

@@ -143,7 +143,7 @@ func (r *running) run(c *cobra.Command, args []string) (err error) {
 	})
 }
 
-// runTo takes the input through a pipeline, and writes the results to a file.
+// runTo answers the input by a pipeline, and writes the results to a file.
 func runTo(c *cobra.Command, a *app, p *workspace.Pipeline, results *results) error {
 	o, err := p.Work(c.Context(), results.write, results.finish)
 	if o == nil {

@@ -77,7 +77,7 @@ type Knowledge struct {
 	Report    BuildReport // of the Open that made the knowledge
 	// Decided has the decisions of people about texts, where a source names them.
 	Decided reviewed.Decisions
-	// Described is what a table says of labels, and Renames the labels that it renames or merges. Reopen
+	// Described has the descriptions of labels, and Renames the labels that it renames or merges. Reopen
 	// leaves both empty.
 	Described map[string]sdk.Described
 	Renames   source.Renames
@@ -108,7 +108,7 @@ type Options struct {
 	Waits    *progress.WaitReporter       // is notified of what stages wait for; may be nil
 	Vectors  cache.VectorOptions          // where vectors of earlier builds are kept
 	Plan     bool                         // only report what would be done
-	Estimate  Forecasters                  // in a plan: forecasts of enrichers
+	Estimate Forecasters                  // in a plan: forecasts of enrichers
 	Samples  string                       // folder for samples of attached collections; empty: none is kept
 	Refresh  bool                         // read such a sample again even if one is kept
 	// Stands is the generation to search as it is; nil: Open brings it up to date with the source.
@@ -198,7 +198,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	return k, nil
 }
 
-// describe takes what a table says of a label from its centroid.
+// describe reads the description of a label from its centroid.
 func (k *Knowledge) describe(centroid sdk.Entry) {
 	if d, weight, ok := generation.Marked(centroid); ok {
 		if k.Described == nil {

@@ -1,4 +1,4 @@
-// Package run takes the items of an input through a pipeline.
+// Package run answers the items of an input by a pipeline.
 //
 // Items travel in batches. Only so many batches are in work at a time, which is all the
 // back-pressure there is: a batch is read only when one has been answered. Results come out in the

@@ -43,7 +43,7 @@ func MountChat(s *Server) {
 	completed.and(failed, http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
 		http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout)
 	s.handle(huma.Operation{
-		OperationID: "createChatCompletion", Method: http.MethodPost, Path: "/v1/chat/completions", Summary: "Take the last user message through a pipeline", Tags: []string{"chat"},
+		OperationID: "createChatCompletion", Method: http.MethodPost, Path: "/v1/chat/completions", Summary: "Answer the last user message by a pipeline", Tags: []string{"chat"},
 		Description: "Other fields of a chat completion request are taken and have no effect.",
 		RequestBody: &huma.RequestBody{Required: true, Content: as("application/json", schema[chatRequest](s))}, Responses: completed,
 	}, http.HandlerFunc(s.complete))

@@ -23,7 +23,7 @@ import (
 // registered with handle or huma.Register, which describe them.
 
 var tags = []*huma.Tag{
-	{Name: "items", Description: "Take texts through a pipeline"},
+	{Name: "items", Description: "Answer texts by a pipeline"},
 	{Name: "pipelines", Description: "List pipelines and rebuild their knowledge"},
 	{Name: "chat", Description: "The chat completions of OpenAI, where a pipeline is a model"},
 	{Name: "decisions", Description: "Typed questions about a text, in the forms of TypeSafe and OpenAI, where a pipeline is the model"},

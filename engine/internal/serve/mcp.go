@@ -107,7 +107,7 @@ type question struct {
 	Text string `json:"text" jsonschema:"The text to classify, or the question to answer"`
 }
 
-// call sends a text through a pipeline.
+// call answers a text by a pipeline.
 func (f mcpFace) call(ctx context.Context, r *protocol.CallToolRequest, p Pipeline, in question) (*protocol.CallToolResult, any, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()

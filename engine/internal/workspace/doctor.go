@@ -192,7 +192,7 @@ func readKnowledge(name string, block *pipeline.Knowledge, quick bool) (*doctor.
 	return all, nil
 }
 
-// addTable adds what a table says of labels.
+// addTable adds the labels of a table, with their descriptions.
 func addTable(set *doctor.Set, block *pipeline.Knowledge) error {
 	table, err := generation.ReadTable(block)
 	if table == nil || err != nil {

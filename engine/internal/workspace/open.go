@@ -43,7 +43,7 @@ func Serve(stages []sdk.Stage) Builtin {
 	return Builtin{stages}
 }
 
-// offered is what a process that runs a built-in stage says of itself.
+// offered describes the process of a built-in stage.
 func offered(stages []sdk.Stage) sdk.Plugin {
 	return sdk.Plugin{Name: "racflow", Version: Version(), Stages: stages}
 }

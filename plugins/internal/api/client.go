@@ -438,7 +438,7 @@ func (c *Client) setHeaders(req *http.Request, further http.Header) {
 	}
 }
 
-// Usage reads what a reply says of its cost in OpenAI's form; zero where it says nothing.
+// Usage reads the token counts of a reply in OpenAI's form; zero where it has none.
 // An impossible number stays one, so that whoever counts can tell that it is wrong.
 func Usage(reply []byte) sdk.Usage {
 	u := gjson.GetBytes(reply, "usage")

@@ -227,7 +227,7 @@ func location(res *http.Response) string {
 	return to.Scheme + "://" + to.Host + to.Path
 }
 
-// Refusal is what a server says of a request that it does not answer.
+// Refusal is a server's reason not to answer a request.
 type Refusal struct {
 	Status  int
 	Param   string // the field that is wrong, where it names one so

@@ -314,7 +314,7 @@ func (OpenAI) Join(stream []byte) ([]byte, error) {
 	return json.Marshal(reply)
 }
 
-// add adds what an event says of a choice.
+// add adds the part of a choice that an event holds.
 func (j *joined) add(c gjson.Result) {
 	for _, s := range []said{saidIn(c.Get("delta")), saidIn(c.Get("message"))} { // some servers send messages as events
 		j.text += s.text

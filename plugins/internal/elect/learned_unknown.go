@@ -42,7 +42,7 @@ import (
 // On fewer than 200 rows standard deviations are great, and what is calibrated hides how strange a text is. There, without
 // unknown rows, only the distance counts that correlates least with the log-odds: another says the same as they do.
 // Both weights are multiplied by what makes a text as likely unknown as known that looks stranger than 19 of 20
-// rows with labels, by what voters say of them that have not seen them. That is the p-value of conformal prediction
+// rows with labels, by the votes of voters that have not seen them. That is the p-value of conformal prediction
 // (Vovk et al., "Algorithmic Learning in a Random World", 2005), which holds for few rows, too. And the confidence is at most
 // the probability that the text is known. It was chosen on ten files of 46 to 94 rows, 5 to 12 labels, of six public sets,
 // with 200 texts each that belong to none. Shares with a confidence below 1/2:

@@ -129,7 +129,7 @@ func (f headJSON) relevance() (label int, ok bool) {
 	return label, found == 1
 }
 
-// modernJSON is what config.json says of ModernBERT alone, in the words of transformers 4 and 5.
+// modernJSON are the fields of config.json that only ModernBERT has, in the words of transformers 4 and 5.
 type modernJSON struct {
 	HiddenActivation string          `json:"hidden_activation"`
 	NormEpsilon      float64         `json:"norm_eps"`

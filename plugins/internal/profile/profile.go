@@ -43,7 +43,7 @@ type Profile struct {
 	Asked map[string]Seen `json:"asked,omitempty"`
 }
 
-// Served is what a server says of the model that it serves. The zero Served is unknown.
+// Served describes the model that a server serves, in its own words. The zero Served is unknown.
 type Served struct {
 	Model   string `json:"model"`             // its id, and what else tells it from others under the same name
 	Context int    `json:"context,omitempty"` // tokens of a prompt with its answer; 0: unknown

@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// refusal is what a server says of a request that it refuses.
+// refusal is a server's reason to refuse a request.
 type refusal api.Refusal
 
 // refused returns what is known after a request was refused that was sent as it is, and

@@ -25,7 +25,7 @@ type wants struct {
 	all    []Want
 }
 
-// Kind is a kind of what a file wants, by which it can be granted.
+// Kind is a kind of right that a file asks for, and that a person grants.
 type Kind string
 
 // The kinds.

@@ -265,7 +265,7 @@ func (t *Table) unknown(label string) error {
 	return fmt.Errorf("no row has the label %q, and the line neither describes it nor has an example: correct the label, or remove the line.%s", label, rule.DidYouMean(label, slices.Compact(known)))
 }
 
-// Described returns what the table says of the labels that stay, by label. It is complete once the rows of
+// Described returns the descriptions of the labels that stay, by label. It is complete once the rows of
 // the sources were taken.
 func (t *Table) described() map[string]sdk.Described {
 	if t == nil {

@@ -60,7 +60,7 @@ func loadHeld(ctx context.Context, wanted []Unit, f func(Unit, error) error) err
 }
 
 // eachUnit calls f with each unit of a knowledge made of rows. It notes unusable rows and the places of
-// units, and returns the digest of the sources, and what a table says of labels. The decisions of people change or drop rows of the other files, and come after them; the rows of
+// units, and returns the digest of the sources, and the descriptions of labels. The decisions of people change or drop rows of the other files, and come after them; the rows of
 // the table come last.
 func (s *Source) eachUnit(block *pipeline.Knowledge, stdin io.Reader, f func(Unit) error) (digest string, labels map[string]sdk.Described, err error) {
 	table, err := ReadTable(block)
@@ -189,7 +189,7 @@ type Source struct {
 	Invalid []InvalidRow // the first MaxInvalid of them
 	Count   int          // number of all invalid rows
 	Respelt []string     // notes on labels that are not read as they are written, one for each source block that has some
-	// Described is what a table says of labels, by label; nil: there is no table.
+	// Described has the descriptions of labels, by label; nil: there is no table.
 	Described map[string]sdk.Described
 
 	unread sync.Map              // document.Unread of those that were read, by id; a build commits meanwhile

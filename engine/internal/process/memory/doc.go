@@ -7,7 +7,7 @@
 // count once, if the system reports them. The system does not report to users what else it holds for
 // a process: buffers of pipes and sockets, and pages of shared memory that the process no longer maps.
 //
-// It also counts processes and threads, and what a function says of files, since one look serves all
+// It also counts processes and threads, and the files that a function counts, since one look serves all
 // of these.
 //
 // It measures some times a second, so a process can exceed its bound for that long: it does not

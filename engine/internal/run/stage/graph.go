@@ -216,7 +216,7 @@ func (g *Graph) Renames() source.Renames {
 	return nil
 }
 
-// Described returns what a table says of the labels that are elected.
+// Described returns the descriptions of the labels that are elected.
 func (g *Graph) Described() map[string]sdk.Described {
 	if known := g.answersFrom(); known != nil {
 		return known.Described

@@ -8,7 +8,7 @@
 // no longer there, since the input, the file or the knowledge changed or the cache was cleared,
 // Gone says so; that is no error.
 //
-// Run.Briefs yields what the journal and the input say of every item. Run.Items yields all
+// Run.Briefs yields every item as the journal and the input have it. Run.Items yields all
 // that is known of the wanted items, and looks their texts up a batch at a time: one pass
 // covers a whole run. The types encode to the JSON that pages get.
 //

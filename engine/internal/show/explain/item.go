@@ -117,7 +117,7 @@ func (r *Run) lastList() string {
 	return ""
 }
 
-// Brief is what the journal and the input say of an item. Its text is empty if the input is no
+// Brief is an item as the journal and the input have it. Its text is empty if the input is no
 // longer there.
 type Brief struct {
 	result.Result

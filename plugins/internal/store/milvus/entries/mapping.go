@@ -225,7 +225,7 @@ func (m *Mapping) findPart(d *Schema, part, given string, usual []string, types 
 	return nil, "", nil
 }
 
-// isKey reports whether rows are told apart by a field.
+// isKey reports whether a field identifies rows.
 func (m *Mapping) isKey(f *schemapb.FieldSchema) bool { return f == m.Key || f == m.ID.Field }
 
 // uses reports whether a field is another part of the entries.
@@ -323,7 +323,7 @@ func (p Place) value(r *table.ReplyRow) any {
 // dynamicField is the name of the field that holds what no field was declared for.
 const dynamicField = "$meta"
 
-// Schema is what a server says of a collection.
+// Schema is a collection as a server describes it.
 type Schema struct {
 	Name      string // its own, where it was asked for by an alias
 	Identity  string // of this collection, as well as the server can tell
