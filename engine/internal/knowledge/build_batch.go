@@ -105,8 +105,8 @@ func sizeOf(e sdk.Entry) int {
 	return size
 }
 
-// take puts the entries of a batch into the store, within a share of its timeout. It notes those that it refuses.
-func (w *walk) take(ctx context.Context, entries []sdk.Entry) error {
+// putBatch puts the entries of a batch into the store, within a share of its timeout. It notes those that it refuses.
+func (w *walk) putBatch(ctx context.Context, entries []sdk.Entry) error {
 	err := w.Block.Store.Patience().Bounded(ctx, len(entries), func(ctx context.Context) error { return w.Store.Put(ctx, w.Collection, entries) })
 	return written("store", w.refused.take(entries, err))
 }

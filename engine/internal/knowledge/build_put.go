@@ -488,7 +488,7 @@ func (w *walk) store(ctx context.Context, batches <-chan batch, first bool) erro
 	committed := time.Now()
 	for m := range batches {
 		if len(m.entries) > 0 {
-			if err := w.take(ctx, m.entries); err != nil {
+			if err := w.putBatch(ctx, m.entries); err != nil {
 				return err
 			}
 		}

@@ -307,8 +307,8 @@ type turn struct {
 	end    context.CancelCauseFunc
 }
 
-// take waits for the turn and for a slot, which the caller then holds.
-func (t turn) take(ctx context.Context, slots chan struct{}) error {
+// acquire waits for the turn and for a slot, which the caller then holds.
+func (t turn) acquire(ctx context.Context, slots chan struct{}) error {
 	if t.before != nil {
 		<-t.before // does not block for long, even if the build ends
 	}

@@ -108,7 +108,7 @@ func (e *enricher) ask(ctx context.Context, t turn, passages []sdk.Passage) ([]s
 		all[i] = i
 	}
 	call := func(ctx context.Context, handle string, at []int) error {
-		if err := t.take(ctx, e.slots); err != nil {
+		if err := t.acquire(ctx, e.slots); err != nil {
 			return err
 		}
 		defer func() { <-e.slots }()

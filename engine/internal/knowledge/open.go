@@ -179,7 +179,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	}
 	decided, _ := reviewed.Read(block.Reviewed(), block.LabelForm()) // the build has reported any error
 	k := &Knowledge{Labels: made.Labels, Report: made.Report, block: block, embedder: job.Embedder, base: job.Origin.Base}
-	k.of(store, job.Collection, made.Content, job.Embedder.Dimension())
+	k.serving(store, job.Collection, made.Content, job.Embedder.Dimension())
 	k.count(ctx, k.Report.Entries)
 	if block.Described() != nil {
 		table, err := generation.ReadTable(block)
@@ -228,8 +228,8 @@ func (k *Knowledge) WithoutExamples() (labels []string) {
 	return labels
 }
 
-// of makes k serve a generation, and returns k.
-func (k *Knowledge) of(store generation.Store, collection, content string, dimension int) *Knowledge {
+// serving makes k serve a generation, and returns k.
+func (k *Knowledge) serving(store generation.Store, collection, content string, dimension int) *Knowledge {
 	k.store, k.entries, k.content, k.Dimension = store, collection, content, dimension
 	k.Numbers = dimension
 	k.all = &all{}
@@ -285,7 +285,7 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Sto
 	if _, err := store.Open(ctx, collection, sdk.Schema{Dimension: have.Dimension, Analyzer: block.Analyzer}); err != nil {
 		return nil, err
 	}
-	k := (&Knowledge{block: block}).of(store, collection, content, have.Dimension)
+	k := (&Knowledge{block: block}).serving(store, collection, content, have.Dimension)
 	k.count(ctx, have.Entries)
 	return k, nil
 }

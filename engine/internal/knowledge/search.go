@@ -283,7 +283,7 @@ func reopened(ctx context.Context, block *pipeline.Knowledge, starter generation
 	}
 	slices.Sort(k.Labels)
 	k.Report = BuildReport{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use, Entries: have.Entries, Documents: note.Documents, Unchanged: true}
-	return k.of(store, s.Collection, s.Content, schema.Dimension), nil
+	return k.serving(store, s.Collection, s.Content, schema.Dimension), nil
 }
 
 // Embedder returns a digest of what determines the running embedder's vectors: its arguments and

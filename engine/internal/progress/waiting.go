@@ -52,7 +52,7 @@ func NewWaitReporter(report func(LongWait)) *WaitReporter {
 	r := &WaitReporter{report: report, answered: map[string]time.Time{}, reported: map[string]time.Time{}}
 	r.mu.Lock() // look waits until r.timer is set
 	defer r.mu.Unlock()
-	r.timer = time.AfterFunc(tick, r.look)
+	r.timer = time.AfterFunc(tick, r.reportLong)
 	return r
 }
 
@@ -119,8 +119,8 @@ func (r *WaitReporter) Answered(stage string) {
 	r.answered[stage] = time.Now()
 }
 
-// look reports the waits that have lasted long enough.
-func (r *WaitReporter) look() {
+// reportLong reports the waits that have lasted long enough.
+func (r *WaitReporter) reportLong() {
 	now := time.Now()
 	r.mu.Lock()
 	sources := slices.Clone(r.sources)

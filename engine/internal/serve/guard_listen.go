@@ -206,14 +206,14 @@ type watched[T any] struct {
 func watch[T any](log *slog.Logger, read func() (T, error), paths ...string) (*watched[T], error) {
 	w := &watched[T]{paths: paths, read: read, log: log}
 	var err error
-	if w.seen, err = w.look(); err == nil {
+	if w.seen, err = w.stat(); err == nil {
 		w.value, err = read()
 	}
 	return w, err
 }
 
-// look follows links, because mounted secrets are replaced by changing a link.
-func (w *watched[T]) look() ([]fs.FileInfo, error) {
+// stat follows links, because mounted secrets are replaced by changing a link.
+func (w *watched[T]) stat() ([]fs.FileInfo, error) {
 	var all []fs.FileInfo
 	for _, path := range w.paths {
 		info, err := os.Stat(path)
@@ -229,7 +229,7 @@ func (w *watched[T]) look() ([]fs.FileInfo, error) {
 func (w *watched[T]) get() T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, err := w.look()
+	now, err := w.stat()
 	if err == nil && slices.EqualFunc(w.seen, now, unchanged) {
 		return w.value
 	}

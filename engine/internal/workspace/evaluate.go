@@ -253,7 +253,7 @@ func (p *Pipeline) measurable() error {
 	}
 	votes := slices.ContainsFunc(p.chosen.Stages, func(s *pipeline.Stage) bool { return s.Enabled && s.Block == "elect" })
 	known, unusable := false, ""
-	err := p.look(func(row source.Row) bool {
+	err := p.eachRow(func(row source.Row) bool {
 		if row.Err != nil && unusable == "" {
 			unusable = fmt.Sprintf("; line %d cannot be used: %v", row.Line, row.Err)
 		}

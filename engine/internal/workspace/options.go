@@ -181,7 +181,7 @@ func (p *Pipeline) reaches(n int64) (bool, error) {
 	if !p.rereadable() {
 		return true, nil
 	}
-	err := p.look(func(source.Row) bool {
+	err := p.eachRow(func(source.Row) bool {
 		n--
 		return n > 0
 	})

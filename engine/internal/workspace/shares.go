@@ -45,11 +45,11 @@ func (w *Workspace) OpenShares(runs []string, input string) (_ *Shares, err erro
 		return nil, err
 	}
 	s.parts = ordered
-	return s, s.whole(input)
+	return s, s.describeRun(input)
 }
 
-// whole describes the run that the parts make.
-func (s *Shares) whole(input string) error {
+// describeRun describes the run that the parts make.
+func (s *Shares) describeRun(input string) error {
 	s.manifest = s.parts[0].Manifest
 	for _, part := range s.parts {
 		if same, err := part.Manifest.Input.Unchanged(); same && err == nil {

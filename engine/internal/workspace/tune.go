@@ -194,7 +194,7 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (digest string, err error
 	}
 	var texts []string
 	decided := p.decided()
-	err = p.look(func(row source.Row) bool {
+	err = p.eachRow(func(row source.Row) bool {
 		if _, is := decided.Find(row.Text); !is && row.Label != "" { // a decided row measures nothing
 			texts = append(texts, row.Text)
 		}

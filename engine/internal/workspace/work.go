@@ -513,8 +513,8 @@ func askedOver(r *eval.Report, t outcome.Totals, voter string) {
 	}
 }
 
-// look calls each with the rows of a rereadable input, until each returns false.
-func (p *Pipeline) look(each func(source.Row) bool) error {
+// eachRow calls each with the rows of a rereadable input, until each returns false.
+func (p *Pipeline) eachRow(each func(source.Row) bool) error {
 	rows, err := p.Rows()
 	if err != nil {
 		return err

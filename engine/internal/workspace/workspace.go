@@ -458,8 +458,8 @@ func (v *Services) reporter(report func(progress.LongWait)) (waits *progress.Wai
 	})
 }
 
-// of returns what all calls share, and makes it for the first call.
-func (v *Services) of(by *Pipeline) (*governor.Governor, error) {
+// governor returns what all calls share, and makes it for the first call.
+func (v *Services) governor(by *Pipeline) (*governor.Governor, error) {
 	w, p := by.workspace, by.chosen
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -551,7 +551,7 @@ func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) 
 		return nil, nil
 	}
 	w := p.workspace
-	control, err := w.options.Services.of(p)
+	control, err := w.options.Services.governor(p)
 	if err != nil {
 		return nil, err
 	}

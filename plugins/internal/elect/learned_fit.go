@@ -140,7 +140,7 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 	p.form, p.raiseCost = l.form, l.raiseCost
 	m := &model{Rows: len(l.rows), Labels: len(l.labels), Alone: map[string]float64{}, Most: l.ofOne()}
 	for i, name := range voters {
-		m.Alone[name] = rounded(p.alone(i))
+		m.Alone[name] = rounded(p.accuracyOf(i))
 	}
 	decided, err := m.learn(ctx, p, voters)
 	if err != nil || decided == nil {
@@ -160,8 +160,8 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 // computes differently.
 func rounded(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
-// alone returns the share of the rows on which a voter alone is right.
-func (p *problem) alone(voter int) float64 {
+// accuracyOf returns the share of the rows on which a voter alone is right.
+func (p *problem) accuracyOf(voter int) float64 {
 	right := 0
 	for _, r := range p.rows {
 		best, most := -1, 0.0

@@ -79,15 +79,15 @@ func (g *group) recall(ctx context.Context) (missing []int, err error) {
 		return g.rows, err
 	}
 	for i, row := range g.rows {
-		if !g.take(row, found[i]) {
+		if !g.fromCache(row, found[i]) {
 			missing = append(missing, row)
 		}
 	}
 	return missing, nil
 }
 
-// take takes a cached value and reports whether it is an answer.
-func (g *group) take(row int, cached []byte) bool {
+// fromCache takes a cached value and reports whether it is an answer.
+func (g *group) fromCache(row int, cached []byte) bool {
 	var r dialect.Choice
 	if cached == nil || json.Unmarshal(cached, &r) != nil {
 		return false
@@ -154,7 +154,7 @@ func (g *group) ask(ctx context.Context, row int) error {
 	}
 	defer leave()
 	found, err := g.CacheGet(ctx, []sdk.Key{key}) // an equal passage may have been asked about
-	if err != nil || g.take(row, found[0]) {
+	if err != nil || g.fromCache(row, found[0]) {
 		return err
 	}
 	err = g.Send(api.For(ctx, key), q, func(reply dialect.Reply, _ dialect.Request) error {

@@ -240,8 +240,8 @@ func (w *expandWork) fail(err error, passages ...*passage) {
 	}
 }
 
-// take gives a passage its terms.
-func (w *expandWork) take(p *passage, terms []string) {
+// addTerms gives a passage its terms.
+func (w *expandWork) addTerms(p *passage, terms []string) {
 	for _, row := range p.rows {
 		w.additions[row].Terms = slices.Clone(terms)
 	}
@@ -259,7 +259,7 @@ func (w *expandWork) recall(ctx context.Context, passages []*passage) (missing [
 			missing = append(missing, p)
 			continue
 		}
-		w.take(p, terms)
+		w.addTerms(p, terms)
 	}
 	return missing, nil
 }
@@ -372,7 +372,7 @@ func (w *expandWork) askAlone(ctx context.Context, p *passage) error {
 func (w *expandWork) store(ctx context.Context, passages []*passage, terms [][]string) {
 	values := make([][]byte, len(passages))
 	for i, p := range passages {
-		w.take(p, terms[i])
+		w.addTerms(p, terms[i])
 		values[i] = api.Value(terms[i])
 	}
 	w.CachePut(ctx, keys(passages), values)

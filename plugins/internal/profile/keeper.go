@@ -154,7 +154,7 @@ func (k *Keeper) Get(ctx context.Context) (Profile, error) {
 func (k *Keeper) Kept(ctx context.Context) (p Profile, known bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.look(ctx); err != nil {
+	if err := k.askHost(ctx); err != nil {
 		return p, false, err
 	}
 	if k.known != nil {
@@ -194,8 +194,8 @@ func (k *Keeper) Served() Served {
 	return p.Served
 }
 
-// look asks the Host for the profile, once. The caller holds mu.
-func (k *Keeper) look(ctx context.Context) error {
+// askHost asks the Host for the profile, once. The caller holds mu.
+func (k *Keeper) askHost(ctx context.Context) error {
 	if k.looked {
 		return nil
 	}

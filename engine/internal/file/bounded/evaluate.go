@@ -72,7 +72,7 @@ func (e *Evaluator) SpendValue(on Located, v cty.Value, factor int) {
 // or take more than linear time. Arguments may be unknown or null.
 var costs = map[string]func(args []cty.Value) int{
 	"format": costOfFormat,
-	"indent": func(args []cty.Value) int { return times(whole(args[0]), 1+strings.Count(Text(args[1]), "\n")) },
+	"indent": func(args []cty.Value) int { return times(numberOf(args[0]), 1+strings.Count(Text(args[1]), "\n")) },
 	"join":   costOfJoin,
 	"replace": func(args []cty.Value) int {
 		return times(strings.Count(Text(args[0]), Text(args[1])), len(Text(args[2])))
@@ -208,8 +208,8 @@ func Text(v cty.Value) string {
 	return v.AsString()
 }
 
-// whole returns the number of an argument; 0 if it is unknown, null or negative.
-func whole(v cty.Value) int {
+// numberOf returns the number of an argument; 0 if it is unknown, null or negative.
+func numberOf(v cty.Value) int {
 	if v.Type() != cty.Number || !v.IsKnown() || v.IsNull() {
 		return 0
 	}

@@ -134,11 +134,11 @@ func (a arguments) texts(name string) []string {
 }
 
 func (a arguments) int(name string, otherwise, least int) int {
-	return int(a.whole(name, int64(otherwise), int64(least), math.MaxInt32))
+	return int(a.wholeNumber(name, int64(otherwise), int64(least), math.MaxInt32))
 }
 
-// whole reads a whole number within bounds.
-func (a arguments) whole(name string, otherwise, least, most int64) int64 {
+// wholeNumber reads a whole number within bounds.
+func (a arguments) wholeNumber(name string, otherwise, least, most int64) int64 {
 	v, at, ok := a.value(name, cty.Number)
 	if !ok {
 		return otherwise

@@ -233,7 +233,7 @@ func (l *loader) readJournal(blocks hcl.Blocks) Journal {
 	a := l.readOnly(blocks, "A pipeline", "pipeline", "journal")
 	return Journal{
 		Sync: a.choice("sync", "none", "none", "batch", "item"), Keep: a.choice("keep", "notable", "notable", "all"),
-		Runs: a.int("runs", 20, 1), Age: a.duration("age"), Bytes: a.whole("bytes", 0, 1, math.MaxInt64),
+		Runs: a.int("runs", 20, 1), Age: a.duration("age"), Bytes: a.wholeNumber("bytes", 0, 1, math.MaxInt64),
 	}
 }
 
@@ -241,8 +241,8 @@ func (l *loader) readJournal(blocks hcl.Blocks) Journal {
 func (l *loader) readCache(blocks hcl.Blocks) Cache {
 	a := l.readOnly(blocks, "A file", "cache")
 	return Cache{
-		Vectors: a.whole("vector_bytes", grammar.DefaultVectorBytes, 0, math.MaxInt64),
-		Answers: a.whole("answer_bytes", 0, 1, math.MaxInt64), Age: a.duration("age"),
+		Vectors: a.wholeNumber("vector_bytes", grammar.DefaultVectorBytes, 0, math.MaxInt64),
+		Answers: a.wholeNumber("answer_bytes", 0, 1, math.MaxInt64), Age: a.duration("age"),
 	}
 }
 
@@ -330,7 +330,7 @@ func (l *loader) findPrice(s *Stage) {
 
 // budget reads the limits on what a run may cost.
 func (a arguments) budget() Budget {
-	b := Budget{Tokens: a.whole("max_tokens", 0, 1, maxTokens)}
+	b := Budget{Tokens: a.wholeNumber("max_tokens", 0, 1, maxTokens)}
 	cost, ok := a.price("max_cost")
 	if ok && cost == 0 {
 		a.errorAt(a.attrs["max_cost"].Expr.Range(), "Value out of range", "max_cost is more than 0. Leave it out to set no bound.")

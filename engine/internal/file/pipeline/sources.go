@@ -97,7 +97,7 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 	s.ID, s.Text, s.Label, s.Context = "", "", "", ""
 	s.Documents = &document.Set{
 		Path: s.Path, Exclude: a.texts("exclude"),
-		Max:  a.whole("max_bytes", document.MaxBytes, 1, mostBytes),
+		Max:  a.wholeNumber("max_bytes", document.MaxBytes, 1, mostBytes),
 		HTML: a.choice("html", "readable", "readable", "all"),
 	}
 	if document.IsGlob(s.Path) {

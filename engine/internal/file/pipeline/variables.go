@@ -39,7 +39,7 @@ func (l *loader) set(v *variable, text, from string) {
 		}
 	}
 	before := len(l.diags)
-	if l.take(v, value, l.Dir, v.block.DefRange); from != "-var" || !l.fromFile[v.name] {
+	if l.assign(v, value, l.Dir, v.block.DefRange); from != "-var" || !l.fromFile[v.name] {
 		v.value = v.value.Mark(said{text: text})
 	}
 	if len(l.diags) > before {
@@ -73,8 +73,8 @@ func (l *loader) expression(text string) cty.Value {
 	return v
 }
 
-// take gives a variable a value, converted to its type. It makes a path absolute, relative to dir.
-func (l *loader) take(v *variable, value cty.Value, dir string, at hcl.Range) {
+// assign gives a variable a value, converted to its type. It makes a path absolute, relative to dir.
+func (l *loader) assign(v *variable, value cty.Value, dir string, at hcl.Range) {
 	v.value = cty.UnknownVal(v.typ)
 	if !value.IsWhollyKnown() {
 		return
@@ -234,7 +234,7 @@ func (l *loader) readVariable(b *hcl.Block) *variable {
 	if _, typed := content.Attributes["type"]; !typed {
 		v.typ = typeOf(v.value)
 	}
-	l.take(v, v.value, l.dir, a.Expr.Range())
+	l.assign(v, v.value, l.dir, a.Expr.Range())
 	return v
 }
 
@@ -261,7 +261,7 @@ func (l *loader) readVarFile(name string, known map[string]*variable) {
 			continue
 		}
 		v.from = name
-		l.take(v, l.eval(a.Expr), l.Dir, a.Expr.Range())
+		l.assign(v, l.eval(a.Expr), l.Dir, a.Expr.Range())
 	}
 }
 

@@ -77,27 +77,27 @@ func (r *Rows) guess() {
 	label := r.Mapping.Label
 	second := source.Guess(without(seen, label))
 	if second.Text == r.Mapping.Text {
-		r.Second = whole(second.Label)
+		r.Second = wholeList(second.Label)
 	}
 	numeric := func(name string) bool {
 		return slices.ContainsFunc(seen.Columns, func(c source.Column) bool { return c.Name == name && c.Numeric })
 	}
 	if label != "" && !source.Usual(label) && (numeric(label) || r.Second != "" && !numeric(second.Label)) {
-		why, all := strconv.Quote(whole(label)), "--column "+quoted("label="+whole(label))
+		why, all := strconv.Quote(wholeList(label)), "--column "+quoted("label="+wholeList(label))
 		if r.Second != "" {
 			why, all = why+fmt.Sprintf(" or %q", r.Second), all+" or --column "+quoted("label="+r.Second)
 		}
 		r.Unsure = fmt.Sprintf("%s: which column holds the labels is not certain: it may be %s. Say %s, and --column label= where none does", r.Path, why, all)
 	}
-	r.Mapping.Label = whole(label)
+	r.Mapping.Label = wholeList(label)
 	if strings.HasSuffix(label, "[0][0]") {
 		r.Unsure = fmt.Sprintf("%s: column %q holds lists of lists, such as marked parts of texts, and no labels of whole texts: --column label= reads the texts alone", r.Path, strings.TrimSuffix(label, "[0][0]"))
 	}
 }
 
-// whole returns the path of a list for the path to its first element: for labels, the list shows
+// wholeList returns the path of a list for the path to its first element: for labels, the list shows
 // whether there are several.
-func whole(name string) string { return strings.TrimSuffix(name, "[0]") }
+func wholeList(name string) string { return strings.TrimSuffix(name, "[0]") }
 
 // without removes a column from what was seen.
 func without(s source.Seen, name string) source.Seen {

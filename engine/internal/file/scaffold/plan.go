@@ -132,7 +132,7 @@ const byInit = `Written by racflow init for %s; racflow init --example %s writes
 
 // openFor opens the template of a name for data.
 func openFor(name, about, data, variables string) *template {
-	return open(name+".hcl", about+fmt.Sprintf(byInit, clean(data), name), variables)
+	return openTemplate(name+".hcl", about+fmt.Sprintf(byInit, clean(data), name), variables)
 }
 
 // unlabelled plans a search among rows.

@@ -274,8 +274,8 @@ func withHashing(text []byte, name string) ([]byte, error) {
 //go:embed short
 var short embed.FS
 
-// open reads a template, and puts a comment before it and variables after its own.
-func open(name, comment, variables string) *template {
+// openTemplate reads a template, and puts a comment before it and variables after its own.
+func openTemplate(name, comment, variables string) *template {
 	text, err := short.ReadFile("short/" + name)
 	if err != nil {
 		return &template{name: name, err: err}

@@ -87,7 +87,7 @@ func Wants(f *pipeline.File, also ...*pipeline.File) []Want {
 	w := wants{folder: f.Folder()}
 	for _, f := range append([]*pipeline.File{f}, also...) {
 		w.file = f
-		w.of(f)
+		w.addFile(f)
 	}
 	return w.sorted()
 }
@@ -109,7 +109,7 @@ func (w *wants) reads() {
 	}
 }
 
-func (w *wants) of(f *pipeline.File) {
+func (w *wants) addFile(f *pipeline.File) {
 	w.reads()
 	for _, k := range f.Knowledge {
 		for _, s := range k.Sources {

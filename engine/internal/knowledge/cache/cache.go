@@ -61,7 +61,7 @@ func (l *layout) open(dir string, log *slog.Logger) (*Cache, error) {
 	c := &Cache{dir: dir, layout: l, log: log, index: map[sdk.Key]place{}, files: map[string]*file{}, logged: map[string]bool{}, opened: time.Now().UnixNano()}
 	err := disk.TightenFolder(dir)
 	if err == nil {
-		err = c.look()
+		err = c.readNew()
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -106,7 +106,7 @@ func (c *Cache) find(key sdk.Key) (place, bool) {
 	defer c.mu.Unlock()
 	p, ok := c.index[key]
 	if !ok && time.Since(c.looked) >= lookEvery && !c.closed {
-		if err := c.look(); err != nil {
+		if err := c.readNew(); err != nil {
 			c.report(c.dir, err)
 		}
 		p, ok = c.index[key]
@@ -114,9 +114,9 @@ func (c *Cache) find(key sdk.Key) (place, bool) {
 	return p, ok
 }
 
-// look reads the records that other processes have written since the last look. The caller holds
+// readNew reads the records that other processes have written since the last read. The caller holds
 // mu, except in Open.
-func (c *Cache) look() error {
+func (c *Cache) readNew() error {
 	c.looked = time.Now()
 	entries, err := os.ReadDir(c.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -244,7 +244,7 @@ func (c *Cache) write(about string, keys []sdk.Key, values [][]byte) error {
 func (c *Cache) fresh(key sdk.Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.look(); err != nil {
+	if err := c.readNew(); err != nil {
 		c.report(c.dir, err)
 	}
 	p, ok := c.index[key]

@@ -137,7 +137,7 @@ func (c *Cache) takeFile() error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.look(); err != nil {
+	if err := c.readNew(); err != nil {
 		return err
 	}
 	for {

@@ -48,7 +48,7 @@ func Look(ctx context.Context, o Options) (Report, error) {
 		for _, label := range k.Described {
 			all[label]++
 		}
-		if err := k.look(ctx, o, labels, &r); err != nil {
+		if err := k.examine(ctx, o, labels, &r); err != nil {
 			return r, err
 		}
 	}
@@ -86,7 +86,7 @@ func (r *Report) certain() {
 // maxQuick limits the findings of a quick look.
 const maxQuick = 3
 
-func (k Source) look(ctx context.Context, o Options, labels map[string]int, r *Report) error {
+func (k Source) examine(ctx context.Context, o Options, labels map[string]int, r *Report) error {
 	swapped, is := k.swapped(labels)
 	if is {
 		r.add(swapped)

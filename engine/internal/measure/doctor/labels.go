@@ -233,7 +233,7 @@ func spellings(labels, more map[string]int, fold func(string) string) [][]string
 
 // lookalikes groups labels that only look like one, the commonest first.
 func lookalikes(labels, more map[string]int) (all [][]string) {
-	for _, group := range spellings(labels, more, look) {
+	for _, group := range spellings(labels, more, appearance) {
 		first := sdk.FoldLabel(group[0])
 		if group = slices.DeleteFunc(group, func(l string) bool { return l != group[0] && sdk.FoldLabel(l) == first }); len(group) > 1 {
 			all = append(all, group)
@@ -248,9 +248,9 @@ const (
 	latin      = "ABESIJKMHOPCTYXYGQW" + "aesijopcyxyhdqwl" + "ABEZHIKMNOPTYX" + "aivopux"
 )
 
-// look returns what a label looks like: in Latin letters, as far as they look like its own, without quotes around it and a full
+// appearance returns what a label looks like: in Latin letters, as far as they look like its own, without quotes around it and a full
 // stop behind its last word.
-func look(label string) string {
+func appearance(label string) string {
 	label = strings.Map(func(r rune) rune {
 		if at := strings.IndexRune(confusable, r); at >= 0 {
 			return rune(latin[at/len("А")]) // each has two bytes

@@ -34,12 +34,12 @@ const (
 func DroppedAnswers(t outcome.Totals) []DroppedReport {
 	var all []DroppedReport
 	for _, d := range t.Dropped() {
-		all = append(all, of(d))
+		all = append(all, droppedReport(d))
 	}
 	return all
 }
 
-func of(d outcome.Dropped) DroppedReport {
+func droppedReport(d outcome.Dropped) DroppedReport {
 	slices.SortStableFunc(d.Texts, func(a, b outcome.Text) int { return cmp.Compare(b.Count, a.Count) })
 	r := DroppedReport{Voter: d.Voter, Answers: d.Answers, Dropped: d.Dropped}
 	for _, t := range d.Texts[:min(len(d.Texts), shown)] {

@@ -26,7 +26,7 @@ func TestDropped(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := of(outcome.Dropped{Voter: "llm", Answers: 10, Dropped: 9, Texts: test.texts}).String()
+			got := droppedReport(outcome.Dropped{Voter: "llm", Answers: 10, Dropped: 9, Texts: test.texts}).String()
 			if want := "sample.llm: 9 of 10 answers do not count (90 %), such as " + test.want; got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}

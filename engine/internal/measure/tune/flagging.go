@@ -119,7 +119,7 @@ func (r FlagRule) Promise(results []outcome.Result, labels []string, g eval.Prom
 			continue
 		}
 		items = append(items, eval.PromiseItem{
-			Text: o.Text, Confidence: r.of(o), Answered: o.Answer != "", Right: counter.Right(o), Outside: counter.Outside(o),
+			Text: o.Text, Confidence: r.compared(o), Answered: o.Answer != "", Right: counter.Right(o), Outside: counter.Outside(o),
 		})
 	}
 	p, err := eval.FindPromise(items, g)
@@ -169,8 +169,8 @@ func (r FlagRule) Diagnostic(p *pipeline.Pipeline, what string) hcl.Diagnostics 
 	return bounded.ErrorAt(at, "No guarantee", "The threshold of the flag rule, var.%s, %s.", r.Variable, what)
 }
 
-// of returns the value that the rule compares.
-func (r FlagRule) of(o outcome.Result) float64 {
+// compared returns the value that the rule compares.
+func (r FlagRule) compared(o outcome.Result) float64 {
 	if r.signal == "agreement" {
 		return o.Agreement
 	}

@@ -112,8 +112,8 @@ func (c Config) path(given string) string {
 	return filepath.Join(c.dir, given)
 }
 
-// of returns the config of a stage, and its secrets.
-func (c Config) of(s sdk.Stage) (config []byte, secrets []string, err error) {
+// configOf returns the config of a stage, and its secrets.
+func (c Config) configOf(s sdk.Stage) (config []byte, secrets []string, err error) {
 	config, given := c.Stages[nameOf(s)]
 	if !given {
 		if config, err = example(s); err != nil {

@@ -194,7 +194,7 @@ func (o Options) offers(ctx context.Context, dir string) (sdk.Plugin, error) {
 // stage checks one stage. If it does not start, no other check runs.
 func (o Options) stage(ctx context.Context, dir string, s sdk.Stage, done func(conformance.Result)) error {
 	first := starts
-	config, secrets, err := o.Config.of(s)
+	config, secrets, err := o.Config.configOf(s)
 	if err != nil {
 		first.Run = func(*conformance.T, *conformance.Subject) error { return err }
 		first.Fix = "Write the config of this stage into " + FileName + ", or give it with --config."

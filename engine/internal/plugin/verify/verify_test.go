@@ -189,7 +189,7 @@ func TestConfig(t *testing.T) {
 		var config []byte
 		var secrets []string
 		if err == nil {
-			config, secrets, err = read.of(stage)
+			config, secrets, err = read.configOf(stage)
 		}
 		if c.want == "" && (err != nil || string(config) != c.config) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s%s: %s, %v", c.file, c.given, config, err)

@@ -214,7 +214,7 @@ func TestReal(t *testing.T) {
 			t.Fatal("it does not hold anything")
 		}
 	}
-	table, err := look(proc)
+	table, err := readTable(proc)
 	must.Do(t, err)
 	family := table.family(c.Process.Pid, false)
 	for _, exact := range []bool{false, true} {

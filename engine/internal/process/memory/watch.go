@@ -41,8 +41,8 @@ type table struct {
 	children map[int][]int
 }
 
-// look reads the list of processes.
-func look(root string) (*table, error) {
+// readTable reads the list of processes.
+func readTable(root string) (*table, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ type family struct {
 
 // pass measures once, and ends what exceeds its bound. It returns when to do so again.
 func (w *Watch) pass() (every time.Duration, err error) {
-	t, err := look(w.root)
+	t, err := readTable(w.root)
 	if err != nil {
 		return 0, err
 	}

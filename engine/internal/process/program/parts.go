@@ -193,7 +193,7 @@ type part struct {
 // parts lists the files of the program. It refuses files that other users could change, and links
 // that lead out of the program's folder.
 func (p Program) parts() ([]part, error) {
-	around := filepath.Dir(p.whole())
+	around := filepath.Dir(p.container())
 	if info, err := os.Stat(around); err == nil && info.Mode()&fs.ModeSticky == 0 {
 		if err := p.private(around, info); err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ func (p Program) Check() (hash string, err error) {
 	case info.Mode()&0o111 == 0:
 		return "", fmt.Errorf("%s may not be executed; try: chmod +x %s", p.Path, p.Path)
 	}
-	if hash, err = hashOf(p.whole(), p.Folder != "", parts); err != nil {
+	if hash, err = hashOf(p.container(), p.Folder != "", parts); err != nil {
 		return "", fmt.Errorf("read the plugin, to know what it is: %w", err)
 	}
 	if p.Hash != "" && hash != p.Hash {
@@ -56,12 +56,12 @@ func (p Program) Check() (hash string, err error) {
 func (p Program) changed(hash string) error {
 	switch p.Origin {
 	case Linked:
-		return fmt.Errorf("%s has changed since it was installed for development: install it again with racflow plugin install %s --dev", p.whole(), p.Project)
+		return fmt.Errorf("%s has changed since it was installed for development: install it again with racflow plugin install %s --dev", p.container(), p.Project)
 	case Locked:
 		return fmt.Errorf("%s is not the program that was locked: its hash is %s, not %s. It was changed after it was installed: "+
-			"remove it with racflow plugin remove %s, and install it again with racflow plugin init", p.whole(), hash, p.Hash, p.Name)
+			"remove it with racflow plugin remove %s, and install it again with racflow plugin init", p.container(), hash, p.Hash, p.Name)
 	}
-	return fmt.Errorf("%s has the hash %s, not %s", p.whole(), hash, p.Hash)
+	return fmt.Errorf("%s has the hash %s, not %s", p.container(), hash, p.Hash)
 }
 
 // Find lists the files and folders named racflow-plugin-NAME in dirs, in that order, without
@@ -145,8 +145,8 @@ func At(path string) (Program, error) {
 	return p, nil
 }
 
-// whole returns the file or folder that contains the whole program.
-func (p Program) whole() string {
+// container returns the file or folder that contains the whole program.
+func (p Program) container() string {
 	if p.Folder != "" {
 		return p.Folder
 	}

@@ -183,8 +183,8 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 func (c *Governor) admit(g *limiter, at int, now time.Time) {
 	w := g.pop(at)
 	if !w.call.Batch { // a batch runs for hours, and its service limits it in other ways
-		w.request = g.requests.take(now, 1)
-		w.tokens = g.tokens.take(now, float64(w.call.Tokens))
+		w.request = g.requests.record(now, 1)
+		w.tokens = g.tokens.record(now, float64(w.call.Tokens))
 		w.trial = w.breaker.begin()
 	}
 	c.begin(w, now)

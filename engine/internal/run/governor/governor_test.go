@@ -176,7 +176,7 @@ func TestRate(t *testing.T) {
 func TestLateCorrection(t *testing.T) {
 	start := time.Now()
 	r := newRate(600, start)
-	u := r.take(start, 100)
+	u := r.record(start, 100)
 	later := start.Add(window)
 	r.advance(later)
 	r.correct(u, 600)

@@ -293,8 +293,8 @@ func (r *rate) wait(now time.Time, amount float64) (until time.Duration) {
 // rounding is the error that sums may have.
 const rounding = 1e-6
 
-// take records an amount that is used now.
-func (r *rate) take(now time.Time, amount float64) *use {
+// record notes an amount that is used now.
+func (r *rate) record(now time.Time, amount float64) *use {
 	if r == nil {
 		return nil
 	}

@@ -187,7 +187,7 @@ func (j *Journal) keep(results []outcome.Result) (err error) {
 	var drafts [Failed + 1]draft
 	drafts[Answered].text = j.buffer[:0]
 	for i := range results {
-		status := of(&results[i])
+		status := statusOf(&results[i])
 		d := &drafts[status]
 		from := len(d.text)
 		var infinite *json.UnsupportedValueError

@@ -213,8 +213,8 @@ type files [Failed + 1]lineFile
 
 var shelfFiles = [...]string{Answered: journalFile, Provisional: provisionalFile, Failed: failuresFile}
 
-// of returns the Status of a result, which selects its file.
-func of(r *outcome.Result) Status {
+// statusOf returns the Status of a result, which selects its file.
+func statusOf(r *outcome.Result) Status {
 	switch {
 	case r.Failure != nil:
 		return Failed

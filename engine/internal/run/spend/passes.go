@@ -85,9 +85,9 @@ type Journal interface {
 	Keep([]outcome.Result) error
 }
 
-// take returns and forgets the bill of an item that is done; nil: no paid voter was wanted. The
+// takeBill returns and forgets the bill of an item that is done; nil: no paid voter was wanted. The
 // caller holds mu.
-func (s *Spender) take(line int) *outcome.Bill {
+func (s *Spender) takeBill(line int) *outcome.Bill {
 	b := s.bills[line]
 	delete(s.bills, line)
 	return b
@@ -154,7 +154,7 @@ func (s survey) Keep(results []outcome.Result) error {
 	s.mu.Lock()
 	var kept []outcome.Result
 	for _, r := range results {
-		bill := s.take(r.Line)
+		bill := s.takeBill(r.Line)
 		switch {
 		case r.Failure != nil:
 			s.failures[r.Line] = r.Failure
@@ -199,7 +199,7 @@ func (s asker) Keep(results []outcome.Result) error {
 		}
 		delete(s.round, r.Line)
 		b, calls := s.bids[at], 0
-		if bill := s.take(r.Line); bill != nil {
+		if bill := s.takeBill(r.Line); bill != nil {
 			calls = bill.Calls
 		}
 		whole := s.charge(&r, calls, s.options.Limit.most(b.bill))

@@ -50,7 +50,7 @@ func TestWatchAttached(t *testing.T) {
 		t.Helper()
 		before := p.Status().Since
 		now = now.Add(after)
-		w.look(now)
+		w.checkFiles(now)
 		return !p.Status().Since.Equal(before)
 	}
 	for _, step := range []struct {
@@ -103,16 +103,16 @@ func TestWatchUnusable(t *testing.T) {
 	p := s.pipeline("intent")
 	w, now := watcher{pipeline: p}, time.Now()
 	for range 9 { // as often as it would be in vain
-		w.look(now)
-		w.look(now)
+		w.checkFiles(now)
+		w.checkFiles(now)
 		now = now.Add(again.Max)
 	}
 	if w.failures < 5 || !strings.Contains(p.Status().Error, "have 1 dimensions") {
 		t.Errorf("%d failures, %+v", w.failures, p.Status())
 	}
 	write(t, path, collection(t, "1", "fruit", 10))
-	w.look(now)
-	w.look(now.Add(again.Max))
+	w.checkFiles(now)
+	w.checkFiles(now.Add(again.Max))
 	if got := ask(t, p, "apple"); got != "fruit" || p.Status().Error != "" {
 		t.Errorf("%q, %+v", got, p.Status())
 	}

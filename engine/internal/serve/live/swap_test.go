@@ -212,7 +212,7 @@ func TestWatch(t *testing.T) {
 	w := watcher{pipeline: p}
 	now := time.Now()
 	look := func() string {
-		w.look(now)
+		w.checkFiles(now)
 		return ask(t, p, "red apple")
 	}
 	first := p.Status().Since
@@ -249,7 +249,7 @@ func TestWatchAfterOther(t *testing.T) {
 	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
 	w := watcher{pipeline: p}
 	now := time.Now()
-	w.look(now)
+	w.checkFiles(now)
 	write(t, filepath.Join(dir, "rows.tsv"), turned)
 	ctx, cancel := context.WithCancel(t.Context())
 	built = cancel // its caller leaves in the middle of it
@@ -257,7 +257,7 @@ func TestWatchAfterOther(t *testing.T) {
 		t.Fatal("the rebuild was not given up")
 	}
 	for range 3 {
-		w.look(now)
+		w.checkFiles(now)
 		now = now.Add(time.Minute)
 	}
 	if got := ask(t, p, "red apple"); got != "vehicle" || p.Status().Error != "" {

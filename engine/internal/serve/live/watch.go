@@ -127,7 +127,7 @@ func (p *Pipeline) watch() {
 	for {
 		select {
 		case now := <-tick.C:
-			w.look(now)
+			w.checkFiles(now)
 		case <-p.set.ctx.Done():
 			return
 		}
@@ -144,9 +144,9 @@ type watcher struct {
 	lost     bool      // that check failed
 }
 
-// look checks the files once. A change counts only if the files are the same as at the previous
+// checkFiles checks the files once. A change counts only if the files are the same as at the previous
 // check, so that a file is rarely read while it is being written.
-func (w *watcher) look(now time.Time) {
+func (w *watcher) checkFiles(now time.Time) {
 	p := w.pipeline
 	var of depends
 	var failure error

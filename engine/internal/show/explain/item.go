@@ -64,7 +64,7 @@ func (r *Run) complete(ctx context.Context, items []*kept) error {
 			k.lose("what was seen: the run keeps that of items that are flagged, failed, wrong or without an answer; keep = \"all\" in the pipeline's journal block keeps it of every item")
 		}
 	}
-	if err := r.look(ctx, items); err != nil {
+	if err := r.addTexts(ctx, items); err != nil {
 		return err
 	}
 	r.prompt(ctx, items)

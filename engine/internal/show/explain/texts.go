@@ -49,14 +49,14 @@ func (r *Run) prompt(ctx context.Context, items []*kept) {
 					k.lose("the prompts of %s: %v", stage, failed[i])
 					continue
 				}
-				k.take(stage, hashes, all[i])
+				k.addPrompts(stage, hashes, all[i])
 			}
 		}
 	}
 }
 
-// take adds those prompts whose hashes the run kept for the item.
-func (k *kept) take(stage string, hashes []string, all []sdk.Prompt) {
+// addPrompts adds those prompts whose hashes the run kept for the item.
+func (k *kept) addPrompts(stage string, hashes []string, all []sdk.Prompt) {
 	of := Prompted{Stage: stage}
 	for _, p := range all {
 		if !slices.Contains(hashes, journal.Hash(p)) {
@@ -239,8 +239,8 @@ func (r *Run) searched(stage string) (journal.ManifestKnowledge, bool) {
 	return all[at], true
 }
 
-// look adds the texts of candidates, which it reads in one go for each knowledge.
-func (r *Run) look(ctx context.Context, items []*kept) error {
+// addTexts adds the texts of candidates, which it reads in one go for each knowledge.
+func (r *Run) addTexts(ctx context.Context, items []*kept) error {
 	ids := map[journal.ManifestKnowledge]map[string]sdk.Candidate{}
 	for _, k := range items {
 		for _, l := range k.Lists {

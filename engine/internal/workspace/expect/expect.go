@@ -191,12 +191,12 @@ var ofList = map[string]func(args []any, gold []source.Gold, list []sdk.Candidat
 	"ndcg": func(_ []any, gold []source.Gold, list []sdk.Candidate) float64 { return eval.NDCG(gold, list) },
 	"mrr":  func(_ []any, gold []source.Gold, list []sdk.Candidate) float64 { return eval.Reciprocal(gold, list) },
 	"recall_at": func(args []any, gold []source.Gold, list []sdk.Candidate) float64 {
-		return eval.Recalled(gold, list, whole(args[0]))
+		return eval.Recalled(gold, list, wholeNumber(args[0]))
 	},
 }
 
-// whole returns an argument that is a whole number.
-func whole(arg any) int {
+// wholeNumber returns an argument that is a whole number.
+func wholeNumber(arg any) int {
 	if f, ok := arg.(float64); ok {
 		return int(f)
 	}

@@ -217,7 +217,7 @@ const amongFirst = 20
 func found(ctx context.Context, v *workspace.Pipeline, args []any) (Figure, error) {
 	question, passage, k := args[0].(string), args[1].(string), amongFirst
 	if len(args) > 2 {
-		k = whole(args[2])
+		k = wholeNumber(args[2])
 	}
 	is := passageOf(passage)
 	list, err := v.Retrieve(ctx, workspace.Item{Text: question})

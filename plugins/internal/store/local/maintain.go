@@ -368,7 +368,7 @@ func existing(at Location) (*collection, error) {
 		name: at.Name, dir: at.String(), config: config{K1: 1.2, B: 0.75, Sync: true},
 		limits: defaultLimits(), log: slog.New(slog.DiscardHandler),
 	}
-	f, now, err := c.look()
+	f, now, err := c.readLog()
 	f.Close() // of nil: an error that does not matter
 	if err == nil && now.End == 0 {
 		err = c.absent()

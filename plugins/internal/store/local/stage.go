@@ -102,7 +102,7 @@ func (c *collection) refresh(schema sdk.Schema) error {
 }
 
 func (c *collection) tryRefresh(schema sdk.Schema) error {
-	f, now, err := c.look()
+	f, now, err := c.readLog()
 	if err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ func (c *collection) tryRefresh(schema sdk.Schema) error {
 	return nil
 }
 
-// look opens the log and finds its last commit. Without a log both are zero.
-func (c *collection) look() (*os.File, segment.LogState, error) {
+// readLog opens the log and finds its last commit. Without a log both are zero.
+func (c *collection) readLog() (*os.File, segment.LogState, error) {
 	f, err := os.Open(c.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, segment.LogState{}, nil

@@ -57,7 +57,7 @@ func (c *collection) begin() (err error) {
 			lock.Close()
 		}
 	}()
-	f, now, err := c.look()
+	f, now, err := c.readLog()
 	if err != nil {
 		return err
 	}

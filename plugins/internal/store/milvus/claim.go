@@ -40,7 +40,7 @@ func takeClaim(ctx context.Context, b book) (*claim, error) {
 		host = "an unknown machine"
 	}
 	c := &claim{Holder: fmt.Sprintf("%016x", rand.Uint64()), Process: fmt.Sprintf("process %d on %s", os.Getpid(), host), book: b}
-	if _, err := c.look(ctx); err != nil {
+	if _, err := c.isHeld(ctx); err != nil {
 		return nil, err
 	}
 	if err = c.renew(ctx); err == nil {
@@ -55,8 +55,8 @@ func takeClaim(ctx context.Context, b book) (*claim, error) {
 
 func (c *claim) key() string { return c.book.key("claim", c.Holder) }
 
-// look reports whether the claim is on the server. It is an error that another writer has one.
-func (c *claim) look(ctx context.Context) (there bool, err error) {
+// isHeld reports whether the claim is on the server. It is an error that another writer has one.
+func (c *claim) isHeld(ctx context.Context) (there bool, err error) {
 	texts, err := c.book.Notes(ctx, c.book.key("claim", ""))
 	for key, text := range texts {
 		var other claim
@@ -84,7 +84,7 @@ const looks = 5
 // check makes sure that the claim stands, and no other.
 func (c *claim) check(ctx context.Context) error {
 	for n := 1; ; n++ {
-		there, err := c.look(ctx)
+		there, err := c.isHeld(ctx)
 		if err != nil || there {
 			return err
 		}

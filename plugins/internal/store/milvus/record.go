@@ -146,8 +146,8 @@ type known struct {
 	empty  bool // it has no rows
 }
 
-// look reads the last commit and its note.
-func (b book) look(ctx context.Context) (r record, note []byte, err error) {
+// readLast reads the last commit and its note.
+func (b book) readLast(ctx context.Context) (r record, note []byte, err error) {
 	if b.Table == nil {
 		return r, nil, nil
 	}

@@ -252,7 +252,7 @@ func (s *store) describe(ctx context.Context, name string) (sdk.Collection, erro
 	if err != nil {
 		return sdk.Collection{}, err
 	}
-	last, note, err := book{books, t.Collection}.look(ctx)
+	last, note, err := book{books, t.Collection}.readLast(ctx)
 	return sdk.Collection{Name: t.Collection, Entries: last.Entries, Dimension: t.Schema.Dimension, Note: note}, err
 }
 

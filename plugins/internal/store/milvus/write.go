@@ -72,7 +72,7 @@ func (w *writer) open(ctx context.Context, t *table.Table) (c sdk.Collection, er
 		return c, err
 	}
 	k := &known{Table: t}
-	if k.record, k.note, err = (book{books, w.collection}).look(ctx); err != nil {
+	if k.record, k.note, err = (book{books, w.collection}).readLast(ctx); err != nil {
 		return c, err
 	}
 	c.Dimension = t.Schema.Dimension
