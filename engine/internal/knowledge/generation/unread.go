@@ -2,6 +2,7 @@ package generation
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/racflow/racflow/engine/internal/source/document"
 )
@@ -37,14 +38,17 @@ func (s *Source) UnreadAfter(before map[string]document.Unread) map[string]docum
 	return now
 }
 
-// SumUnread sums over documents; nil: all was read.
+// SumUnread sums over documents, without the numbers of pages; nil: all was read.
 func SumUnread(all map[string]document.Unread) document.Unread {
 	var sum document.Unread
 	for _, one := range all {
 		if sum == nil && len(one) > 0 {
 			sum = document.Unread{}
 		}
-		sum.Add(one)
+		for kind, n := range one {
+			kind, _, _ = strings.Cut(kind, " (")
+			sum[kind] += n
+		}
 	}
 	return sum
 }

@@ -1,30 +1,31 @@
 package document
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
 // This file parses files in a process of their own, since a few hostile bytes can make a parser ask
 // for all memory or never end. The process is this program, started again. It has a time limit, on
 // Linux a memory limit (1 GB), next to no environment, and a folder for temporary files that is
-// removed with it. A file that breaks its parser fails alone.
+// removed with it. It reads one file after another until a Folder is closed. A file that breaks its
+// parser fails alone.
 
-// maxTime is how long reading one file may take.
-const maxTime = 30 * time.Second
+// maxTime is how long reading one file may take, and maxStart how long PDFium may, to be compiled.
+const maxTime, maxStart = 30 * time.Second, 5 * time.Minute
 
 // memory is how many bytes a reader may allocate, where the system can limit that.
 const memory = 1 << 30
 
-// variable is set in the environment of a reading process: the kind of the file, the most bytes of
-// its text, and the most nanoseconds to take.
+// variable is set in the environment of a reading process.
 const variable = "RACFLOW_READ_DOCUMENT"
 
 // An apartReader returns the text of a file's content, about most bytes at most, and its title (empty: none).
@@ -40,85 +41,154 @@ func broken(kind string) error {
 	return fmt.Errorf("its %s cannot be read: it takes more than %d MB of memory, or breaks the reader; leave it out with exclude", kind, memory>>20)
 }
 
-// reply is the answer of the reading process.
-type reply struct{ Text, Title, Error string }
+// request asks for the text of a file.
+type request struct {
+	Kind   string
+	Raw    []byte
+	Most   int64
+	Within time.Duration
+}
 
-// readApart reads a file in a process of its own, with the reader of a kind.
-func readApart(ctx context.Context, kind string, raw []byte, most int64, within time.Duration) (text, title string, err error) {
+// reply is the answer of the reading process.
+type reply struct {
+	Text, Title, Error string
+	Unread             Unread // pages have their numbers behind their kind: "page of pictures (3, 5)"
+}
+
+// process is a reading process.
+type process struct {
+	*exec.Cmd
+	folder string // of temporary files
+	to     *gob.Encoder
+	from   *gob.Decoder
+	pdf    bool // PDFium is ready
+}
+
+// idle is a process that waits for the next file; nil: there is none.
+var idle atomic.Pointer[process]
+
+var errEnded = errors.New("the reading process has ended")
+
+// readApart reads a file in another process, with the reader of a kind.
+func readApart(ctx context.Context, kind string, raw []byte, most int64, within time.Duration) (r reply, err error) {
+	p, err := idle.Swap(nil), errEnded
+	if p != nil {
+		r, err = p.read(ctx, request{kind, raw, most, within})
+	}
+	if errors.Is(err, errEnded) { // or files before this one have left too little memory
+		if p, err = start(); err == nil {
+			r, err = p.read(ctx, request{kind, raw, most, within})
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return r, ctx.Err()
+	case errors.Is(err, errEnded):
+		return r, broken(kind)
+	case err != nil:
+		return r, err
+	}
+	idle.Swap(p).end()
+	if r.Error != "" {
+		err = errors.New(r.Error)
+	}
+	return r, err
+}
+
+// start starts a reading process. It knows where the cache folder is, for PDFium's code.
+func start() (*process, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return "", "", fmt.Errorf("find the running program, to read a %s: %w", kind, err)
+		return nil, fmt.Errorf("find the running program, to read documents: %w", err)
 	}
 	folder, err := os.MkdirTemp("", "racflow-")
 	if err != nil {
-		return "", "", fmt.Errorf("make a folder for temporary files, to read a %s: %w", kind, err)
+		return nil, fmt.Errorf("make a folder for temporary files, to read documents: %w", err)
 	}
-	defer os.RemoveAll(folder)
-	limited, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	reader := exec.CommandContext(limited, program)
-	reader.Env = []string{fmt.Sprintf("%s=%s %d %d", variable, kind, most, within), "GOTRACEBACK=none", "TMPDIR=" + folder, "TMP=" + folder}
-	reader.Stdin = bytes.NewReader(raw)
-	out, err := reader.Output()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return "", "", ctx.Err()
-	case limited.Err() != nil:
-		return "", "", tooLong(kind)
-	case errors.As(err, &exit):
-		return "", "", broken(kind)
-	case err != nil:
-		return "", "", fmt.Errorf("read a %s: %w", kind, err)
+	p := &process{Cmd: exec.CommandContext(context.Background(), program), folder: folder}
+	p.Env = []string{variable + "=1", "GOTRACEBACK=none", "TMPDIR=" + folder, "TMP=" + folder, "HOME=" + os.Getenv("HOME"), "XDG_CACHE_HOME=" + os.Getenv("XDG_CACHE_HOME")}
+	stdin, errIn := p.StdinPipe()
+	stdout, errOut := p.StdoutPipe()
+	if err = cmp.Or(errIn, errOut, p.Start()); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a process that reads documents: %w", err), os.RemoveAll(folder))
 	}
-	var r reply
-	if err := json.Unmarshal(out, &r); err != nil {
-		return "", "", broken(kind)
-	}
-	if r.Error != "" {
-		return "", "", errors.New(r.Error)
-	}
-	return r.Text, r.Title, nil
+	p.to, p.from = gob.NewEncoder(stdin), gob.NewDecoder(stdout)
+	return p, nil
 }
+
+// read reads a file, after PDFium is ready if that is needed. The process has ended if there is an error.
+func (p *process) read(ctx context.Context, q request) (r reply, err error) {
+	if q.Kind == "PDF" && !p.pdf {
+		p.pdf = true
+		if r, err = p.read(ctx, request{Kind: startPDF, Within: maxStart}); err != nil || r.Error != "" {
+			return r, err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, q.Within)
+	defer cancel()
+	defer context.AfterFunc(limited, func() { _ = p.Process.Kill() })()
+	if err = cmp.Or(p.to.Encode(q), p.from.Decode(&r)); err == nil {
+		return r, nil
+	}
+	p.end()
+	if limited.Err() != nil {
+		return r, tooLong(q.Kind)
+	}
+	return r, errEnded
+}
+
+// end ends a process, unless it is nil.
+func (p *process) end() {
+	if p != nil {
+		_ = p.Process.Kill()
+		_ = p.Wait() // it was killed
+		os.RemoveAll(p.folder)
+	}
+}
+
+// startPDF is the kind of a request before the first PDF.
+const startPDF = "PDFium"
 
 // apartReaders are the readers that a hostile file can break, by the kind of the file.
-var apartReaders = map[string]apartReader{"PDF": PDF, "DOCX": DOCX, "PPTX": PPTX, "XLSX": XLSX, "EPUB": EPUB}
+var apartReaders = map[string]func(request) (reply, error){startPDF: withPDFium, "PDF": readPDF, "DOCX": plainly(DOCX), "PPTX": plainly(PPTX), "XLSX": plainly(XLSX), "EPUB": plainly(EPUB)}
 
-// init reads a file and exits if readApart started this process: before any main function runs, so that every
+// plainly is a reader that counts nothing as unread.
+func plainly(read apartReader) func(request) (reply, error) {
+	return func(q request) (r reply, err error) {
+		r.Text, r.Title, err = read(q.Raw, q.Most, time.Now().Add(q.Within))
+		return r, err
+	}
+}
+
+// init reads files and exits if start started this process: before any main function runs, so that every
 // program that reads documents can be that process, tests too.
 func init() {
-	var kind string
-	var most int64
-	var within time.Duration
-	if _, err := fmt.Sscanf(os.Getenv(variable), "%s %d %d", &kind, &most, &within); err == nil {
-		os.Exit(serve(kind, most, within))
+	if os.Getenv(variable) == "" {
+		return
 	}
+	limit(memory)
+	debug.SetMemoryLimit(memory * 3 / 4)
+	from, to := gob.NewDecoder(os.Stdin), gob.NewEncoder(os.Stdout)
+	var err error
+	for err == nil {
+		var q request
+		if err = from.Decode(&q); err == nil {
+			err = to.Encode(readSafely(q))
+		}
+	}
+	os.RemoveAll(os.Getenv("TMPDIR")) // the process that would do that is gone
+	os.Exit(0)
 }
 
-// serve reads a file and writes a reply. It exits if that takes too long, since the parent process
-// may be gone.
-func serve(kind string, most int64, within time.Duration) (code int) {
-	limitMemory(memory)
-	time.AfterFunc(within, func() { os.Exit(1) })
-	raw, err := io.ReadAll(os.Stdin)
-	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(readSafely(apartReaders[kind], kind, raw, most, time.Now().Add(within)))
-	}
-	if err != nil {
-		return 1
-	}
-	return 0
-}
-
-func readSafely(read apartReader, kind string, raw []byte, most int64, stop time.Time) (r reply) {
+func readSafely(q request) (r reply) {
 	defer func() {
 		if why := recover(); why != nil {
-			r = reply{Error: fmt.Sprintf("its %s cannot be read: %v; leave it out with exclude", kind, why)}
+			r = reply{Error: fmt.Sprintf("its %s cannot be read: %v; leave it out with exclude", q.Kind, why)}
 		}
 	}()
-	text, title, err := read(raw, most, stop)
+	r, err := apartReaders[q.Kind](q)
 	if err != nil {
-		return reply{Error: err.Error()}
+		r = reply{Error: err.Error()}
 	}
-	return reply{Text: text, Title: title}
+	return r
 }

@@ -2,5 +2,5 @@
 
 package document
 
-// limitMemory does nothing: other systems have no limit that ignores memory that Go only reserves.
-func limitMemory(uint64) {}
+// limit does nothing: other systems have no limit that ignores memory that Go only reserves.
+func limit(uint64) {}

@@ -8,7 +8,7 @@
 //
 // Each format has its file here: HTML, PDF, office (docx, pptx, xlsx), e-books, notebooks and mail.
 // Hostile PDF, office files and e-books can break their readers, which therefore run in a process of
-// their own (apart.go). Tables of contents are left out (contents.go). The error of an unsupported format says what to save the file as.
+// their own (apart.go). PDF are read by PDFium (pdfium.go). Tables of contents are left out (contents.go). The error of an unsupported format says what to save the file as.
 //
 // An unusable file (binary, too large, not permitted) fails alone. Hidden files and folders are
 // skipped, and so are symbolic links that lead outside the folder; links to folders are not

@@ -81,9 +81,9 @@ func TestEPUBsThatAreRefused(t *testing.T) {
 		"a page of 3 MB":    {officeSwollen(t, "OEBPS/text/two of them.xhtml", "<p>", "word ", 3<<20, "META-INF/container.xml", `<container><rootfile full-path="OEBPS/book.opf"/></container>`, "OEBPS/book.opf", "<package>"+opf+"</package>"), "too long"},
 		"a page again":      {epub(t, "<manifest>"+bookPages+"</manifest><spine>"+strings.Repeat(`<itemref idref="one"/>`, 90_000)+"</spine>", "OEBPS/text/one.xhtml", strings.Repeat(pageOne, 2)), "too long"},
 	} {
-		text, _, err := readApart(t.Context(), "EPUB", c.raw, 2<<20, maxTime)
+		r, err := readApart(t.Context(), "EPUB", c.raw, 2<<20, maxTime)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "exclude") {
-			t.Errorf("%s: %d bytes, %v", name, len(text), err)
+			t.Errorf("%s: %d bytes, %v", name, len(r.Text), err)
 		}
 	}
 }

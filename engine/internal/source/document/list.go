@@ -46,12 +46,11 @@ type File struct {
 
 // Folder is an open Set. It reads nothing outside the folder.
 type Folder struct {
-	set      Set
-	path     string
-	root     *os.Root
-	match    string          // glob of the documents; empty: all
-	only     string          // the one file of the set; empty: all files of the folder
-	Contents map[string]bool // ids of documents that Read has left tables of contents out of
+	set   Set
+	path  string
+	root  *os.Root
+	match string // glob of the documents; empty: all
+	only  string // the one file of the set; empty: all files of the folder
 }
 
 // Is reports whether a path certainly names documents: a folder, a glob, or a file with the suffix of a
@@ -93,7 +92,7 @@ func Open(s Set) (*Folder, error) {
 	if s.Max == 0 {
 		s.Max = MaxBytes
 	}
-	f := &Folder{set: s, Contents: map[string]bool{}}
+	f := &Folder{set: s}
 	base := s.Path
 	if info, err := os.Stat(s.Path); err == nil && !info.IsDir() {
 		base, f.only = filepath.Split(s.Path)
@@ -111,8 +110,11 @@ func Open(s Set) (*Folder, error) {
 // Path returns the folder that ids of documents are relative to.
 func (f *Folder) Path() string { return f.path }
 
-// Close closes the folder.
-func (f *Folder) Close() error { return f.root.Close() }
+// Close closes the folder, and ends a process that waits for files to read.
+func (f *Folder) Close() error {
+	idle.Swap(nil).end()
+	return f.root.Close()
+}
 
 // List returns all documents, sorted by folder and name.
 func (f *Folder) List(ctx context.Context) ([]File, error) {

@@ -67,7 +67,7 @@ func TestColumns(t *testing.T) {
 		"a paragraph":        {[]any{50, 700, "one column of text, and", 230, 700, "another piece of its line", 50, 688, "its second row"}, "one column of text, and another piece of its line\nits second row"},
 		"a gutter of spaces": {[]any{50, 700, "Dear Sir,", 50, 676, "all is well."}, "Dear Sir,\n\nall is well."},
 	} {
-		text, _, err := PDF([]byte(pdfOf(drawn(c.at...))), 1<<20, soon())
+		text, _, err := inProcess([]byte(pdfOf(drawn(c.at...))))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -77,38 +77,30 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// A page of more pieces than are looked at is written as it is drawn, each piece once.
-func TestManyPieces(t *testing.T) {
-	n := maxPieces + 1000
-	text, _, err := PDF([]byte(pdfOf("BT /F1 10 Tf 50 700 Td "+strings.Repeat("(a) Tj ", n)+" ET")), 20<<20, soon())
-	if err != nil || text != strings.Repeat("a", n) {
-		t.Errorf("%d bytes of %d, %v", len(text), n, err)
-	}
-}
-
-// FuzzColumns looks for places that lose a piece, or double it. The library below breaks on many
-// texts: apart.go is for that.
+// FuzzColumns looks for places that lose a piece, or double it.
 func FuzzColumns(f *testing.F) {
 	f.Add([]byte("\x01\x01\x30\x80\x01\x30\x01\x10\x30\x80\x10\x30"))
 	f.Fuzz(func(t *testing.T, places []byte) {
-		var pieces []piece
+		var lines [][]piece
 		for i := 0; i+2 < len(places); i += 3 {
 			x, y, wide := float64(places[i]), float64(places[i+1]), float64(places[i+2])
-			pieces = append(pieces, piece{fmt.Sprint("a piece of some length ", i), x, y, x + wide, y, 10})
+			p := piece{text: fmt.Sprint("a piece of some length ", i), x: x, y: y, endX: x + wide, high: 10, turned: places[i]%16 == 15}
+			if last := len(lines) - 1; last >= 0 && y == lines[last][0].y {
+				lines[last] = append(lines[last], p)
+			} else {
+				lines = append(lines, []piece{p})
+			}
 		}
-		texts := func(all []piece) (texts []string) {
-			for _, p := range all {
+		texts := func(lines [][]piece) (texts []string) {
+			for _, p := range slices.Concat(lines...) {
 				texts = append(texts, p.text)
 			}
 			slices.Sort(texts)
 			return texts
 		}
-		ordered := make([]piece, 0, len(pieces))
-		if len(pieces) > 0 {
-			cut(rowsOf(pieces), 0, func(p piece) { ordered = append(ordered, p) })
-		}
-		if !slices.Equal(texts(ordered), texts(pieces)) || !slices.Equal(texts(inColumns(pieces)), texts(pieces)) {
-			t.Errorf("%v became %v", pieces, ordered)
+		want := texts(lines)
+		if got := texts(inColumns(lines, 0)); !slices.Equal(got, want) {
+			t.Errorf("%v became %v", want, got)
 		}
 	})
 }
@@ -141,6 +133,10 @@ func TestPDFBombs(t *testing.T) {
 	}
 	far := strings.Replace(pdfOf(""), "xref\n0 ", "xref\n2000000000 ", 1)
 	const packed = "/Filter/FlateDecode"
+	var forms []string
+	for i := range 12 {
+		forms = append(forms, stream(fmt.Sprintf("/Type/XObject/Subtype/Form/BBox[0 0 612 792]/Resources<</XObject<</X %d 0 R>>>>", 6+i), strings.Repeat("q 1 0 0 1 0 -1 cm /X Do Q ", 10)))
+	}
 	const memory, most = maxTime, 20 << 20 // long enough to ask for all memory
 	for name, bomb := range map[string]struct {
 		content string
@@ -152,6 +148,7 @@ func TestPDFBombs(t *testing.T) {
 		"an object far away":           {far, most, memory},
 		"a text of 3 GB":               {pdfWith(packed, pdfSwollen(t, "BT /F1 10 Tf (", "a", 3<<30)), most, memory},
 		"lists in lists":               {pdfWith(packed, pdfSwollen(t, "", "[", 1<<30)), most, time.Second / 2}, // it takes for ever
+		"ten forms in each of ten":     {onePage("/XObject<</X 5 0 R>>", "/X Do", forms...), most, time.Second},
 		"a text of many words":         {pdfWith(packed, pdfSwollen(t, "BT /F1 10 Tf ", "(word) Tj ", 1<<30)), 1 << 20, memory},
 	} {
 		text, _, err := read(t, []byte(bomb.content), bomb.most, bomb.within)
@@ -159,18 +156,48 @@ func TestPDFBombs(t *testing.T) {
 			t.Errorf("%s: it was read, %d bytes", name, len(text))
 		}
 	}
-	if text, _, err := read(t, []byte(pdfOf("BT /F1 10 Tf 50 700 Td (one) Tj ET")), 20<<20, maxTime); err != nil || text != "one" {
-		t.Errorf("a sound one after them: %q, %v", text, err)
+	// What goes round, or is very much, is read in bounded time.
+	form := func(content string) string {
+		return stream("/Type/XObject/Subtype/Form/BBox[0 0 612 792]/Resources<</XObject<</A 5 0 R/B 6 0 R>>/Font<</F1 7 0 R>>>>", content)
+	}
+	const one = "BT /F1 10 Tf 50 700 Td (one) Tj ET"
+	both := "/XObject<</A 5 0 R/B 6 0 R>>/Font<</F1 7 0 R>>"
+	many := make([]string, 10_000)
+	for i := range many {
+		many[i] = one
+	}
+	whole := pdfOf(one)
+	startxref := strings.LastIndex(whole, "xref\n0 ")
+	for name, c := range map[string]struct{ content, want string }{
+		"a form in itself":      {onePage(both, one+" /A Do", form(one+" /A Do"), form(""), courier), "one"},
+		"forms in each other":   {onePage(both, one+" /A Do", form("/B Do"), form("/A Do"), courier), "one"},
+		"10,000 pages":          {pdfOf(many...), "one" + strings.Repeat("\n\fone", len(many)-1)},
+		"a table before itself": {strings.Replace(whole, "/Root 1 0 R", fmt.Sprintf("/Prev %d/Root 1 0 R", startxref), 1), "one"},
+		"a length of itself":    {strings.Replace(whole, fmt.Sprintf("/Length %d", len(one)), "/Length 6 0 R", 1), "one"},
+		"a page that is wide":   {strings.Replace(whole, "/Type/Page/", "/MediaBox[0 0 1e30 1e30]/Type/Page/", 1), "one"},
+		"a font of itself":      {strings.Replace(whole, "/Widths[", "/ToUnicode 4 0 R/FontDescriptor 4 0 R/Encoding 4 0 R/Widths[", 1), "one"},
+		"states in states":      {pdfOf(strings.Repeat("q ", 1_000_000) + one), "one"},
+	} {
+		text, _, err := read(t, []byte(c.content), 20<<20, maxTime)
+		if err != nil || text != c.want {
+			t.Errorf("%s: %d bytes, %.100q, %v", name, len(text), text, err)
+		}
 	}
 }
 
-// soon is a time at which no test ends.
-func soon() time.Time { return time.Now().Add(time.Hour) }
+// inProcess reads a PDF in the process of the test.
+func inProcess(raw []byte) (text string, unread Unread, err error) {
+	r, err := readPDF(request{Raw: raw, Most: 1 << 20, Within: time.Hour})
+	return r.Text, r.Unread, err
+}
 
 func read(t *testing.T, raw []byte, most int64, within time.Duration) (text, title string, err error) {
 	t.Helper()
-	return readApart(t.Context(), "PDF", raw, most, within)
+	r, err := readApart(t.Context(), "PDF", raw, most, within)
+	return r.Text, r.Title, err
 }
+
+var courier = "<</Type/Font/Subtype/Type1/BaseFont/Courier/Encoding/WinAnsiEncoding/FirstChar 32/LastChar 126/Widths[" + strings.Repeat("600 ", 95) + "]>>"
 
 // pdfOf writes a PDF of pages whose text operators are given.
 func pdfOf(pages ...string) string {
@@ -180,7 +207,7 @@ func pdfOf(pages ...string) string {
 // pdfWith is the same with something more in what declares the text operators.
 func pdfWith(declared string, pages ...string) string {
 	objects := []string{"<</Type/Catalog/Pages 2 0 R>>", "", "<</Title(A  short\nguide)>>",
-		"<</Type/Font/Subtype/Type1/BaseFont/Courier/Encoding/WinAnsiEncoding/FirstChar 32/LastChar 126/Widths[" + strings.Repeat("600 ", 95) + "]>>"}
+		courier}
 	var kids strings.Builder
 	for _, text := range pages {
 		n := len(objects) + 1
@@ -189,14 +216,19 @@ func pdfWith(declared string, pages ...string) string {
 			fmt.Sprintf("<</Length %d%s>>\nstream\n%s\nendstream", len(text), declared, text))
 	}
 	objects[1] = fmt.Sprintf("<</Type/Pages/Kids[%s]/Count %d>>", kids.String(), len(pages))
+	return pdfObjects("", objects...)
+}
+
+// pdfObjects writes a PDF of objects: the first is its root, the third says its title. More goes into the trailer.
+func pdfObjects(trailer string, objects ...string) string {
 	var b, table strings.Builder
 	b.WriteString("%PDF-1.4\n")
 	for i, o := range objects {
 		fmt.Fprintf(&table, "%010d 00000 n \n", b.Len())
 		fmt.Fprintf(&b, "%d 0 obj\n%s\nendobj\n", i+1, o)
 	}
-	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n%strailer\n<</Root 1 0 R/Info 3 0 R/Size %d>>\nstartxref\n%d\n%%%%EOF\n",
-		len(objects)+1, table.String(), len(objects)+1, b.Len())
+	fmt.Fprintf(&b, "xref\n0 %d\n0000000000 65535 f \n%strailer\n<</Root 1 0 R/Info 3 0 R/Size %d%s>>\nstartxref\n%d\n%%%%EOF\n",
+		len(objects)+1, table.String(), len(objects)+1, trailer, b.Len())
 	return b.String()
 }
 
@@ -234,9 +266,9 @@ func TestPDFsThatAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ content, want string }{
 		"cut off":     {whole[:len(whole)/2], "cannot be read"},
 		"no text":     {pdfOf("0 0 10 10 re f"), "holds no text"},
-		"deep":        {strings.Replace(whole, "<</Font<</F1 4 0 R>>>>", strings.Repeat("[", 1_000_000), 1), "cannot be read"},
-		"too long":    {pdfOf(strings.Repeat("BT /F1 10 Tf (many words) Tj ET\n", 100)), "too long"},
-		"a loop":      {strings.Replace(whole, "/Kids[5 0 R ]", "/Kids[2 0 R ]", 1), "holds no text"},
+		"deep":        {strings.Replace(whole, "/Kids[5 0 R ]", "/Kids"+strings.Repeat("[", 1_000_000), 1), "cannot be read"},
+		"too long":    {pdfOf("BT /F1 10 Tf 12 TL 0 1300 Td " + strings.Repeat("(many words) Tj T*\n", 100) + "ET"), "too long"},
+		"a loop":      {strings.Replace(whole, "/Kids[5 0 R ]", "/Kids[2 0 R ]", 1), "cannot be read"},
 		"no numbers":  {strings.ReplaceAll(whole, "0 R", "x R"), "PDF"},
 		"only a head": {"%PDF-1.4", "cannot be read"},
 	} {
@@ -276,14 +308,14 @@ func TestTablesOfContents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pages := append(c.pages, page("one"), page("two"), page("three"))[:4]
 			raw := []byte(pdfOf(pages...))
-			whole, _, err := PDF(raw, 1<<20, soon())
+			whole, _, err := inProcess(raw)
 			if err != nil {
 				t.Fatal(err)
 			}
 			dir := open(t, Set{Path: folder(t, map[string]string{"a.pdf": string(raw)})})
 			d, _, err := dir.Read(t.Context(), "a.pdf")
-			if err != nil || dir.Contents["a.pdf"] != (c.want != "") {
-				t.Fatalf("%v, %v", dir.Contents, err)
+			if err != nil || (d.Unread["table of contents"] > 0) != (c.want != "") {
+				t.Fatalf("%v, %v", d.Unread, err)
 			}
 			if c.want == "" {
 				c.want, _, _ = strings.Cut(whole, "\n\f")

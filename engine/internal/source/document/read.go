@@ -104,7 +104,7 @@ func (f *Folder) Read(ctx context.Context, id string) (d Document, hash []byte, 
 	}
 	if format == formatPDF {
 		if rest, found := withoutContents(text); found {
-			text, f.Contents[id] = rest, true
+			text = rest
 			unread["table of contents"]++
 		}
 	}
@@ -146,7 +146,9 @@ func errWithout(format string, unread Unread) error {
 func (f *Folder) parse(ctx context.Context, id, format string, raw []byte, unread Unread) (text, title string, err error) {
 	if kind := strings.ToUpper(format); apartReaders[kind] != nil {
 		officeUnread(raw, unread)
-		return readApart(ctx, kind, raw, f.set.Max, maxTime)
+		r, err := readApart(ctx, kind, raw, f.set.Max, maxTime)
+		unread.Add(r.Unread)
+		return r.Text, r.Title, err
 	}
 	if format == formatMail {
 		return Mail(raw, unread)
