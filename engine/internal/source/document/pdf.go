@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -72,7 +71,7 @@ func readPDF(q request) (r reply, err error) {
 	}
 	if strings.TrimSpace(b.String()) == "" {
 		return r, fmt.Errorf("its PDF holds no text (%s); recognise its text (OCR) first, or leave it out with exclude",
-			cmp.Or(strings.Join(slices.Sorted(maps.Keys(r.Unread)), ", "), "its pages are empty"))
+			cmp.Or(r.Unread.String(), "its pages are empty"))
 	}
 	if meta, err := in.FPDF_GetMetaText(&requests.FPDF_GetMetaText{Document: file.document, Tag: "Title"}); err == nil {
 		r.Title = strings.ToValidUTF8(strings.Join(strings.Fields(meta.Value), " "), "\uFFFD")
