@@ -25,7 +25,7 @@ variable "reranker" { default = "local" } # or cross_encoder, a model on this ma
 # (mine/mine), price that of a million tokens: { input = 0.15, output = 0.6 }.
 variable "model" { default = env("RACFLOW_MODEL", "") }
 variable "provider" { default = "openai" }
-variable "base_url" { default = env("OPENAI_BASE_URL", "") } # empty: the provider's
+variable "base_url" { default = "" } # empty: OPENAI_BASE_URL, or the provider's own
 variable "price" { default = {} }
 variable "contextualize" { default = true } # whether the model writes the context of each chunk, by a call
 variable "whole" { default = 0 }            # it sees all documents where they have fewer tokens than this

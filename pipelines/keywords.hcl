@@ -24,7 +24,7 @@ variable "store" { default = "local" }      # or milvus, at MILVUS_ADDRESS
 # anthropic, price that of a million tokens: { input = 0.15, output = 0.6 }.
 variable "model" { default = env("RACFLOW_MODEL", "") }
 variable "provider" { default = "openai" }
-variable "base_url" { default = env("OPENAI_BASE_URL", "") } # empty: the provider's
+variable "base_url" { default = "" } # empty: OPENAI_BASE_URL, or the provider's own
 variable "price" { default = {} }
 
 model "llm" {

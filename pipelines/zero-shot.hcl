@@ -14,7 +14,7 @@ variable "reasoning" { default = false } # the model writes its reasons before t
 # (mine/mine), price that of a million tokens: { input = 0.15, output = 0.6 }.
 variable "model" { default = env("RACFLOW_MODEL", "") }
 variable "provider" { default = "openai" }
-variable "base_url" { default = env("OPENAI_BASE_URL", "") } # empty: the provider's
+variable "base_url" { default = "" } # empty: OPENAI_BASE_URL, or the provider's own
 variable "price" { default = {} }
 
 model "llm" {
