@@ -1,9 +1,11 @@
 package sample_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -169,6 +171,40 @@ func TestDecisionCache(t *testing.T) {
 	}
 	if more, err := voter.Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}}); err != nil || len(more[0]) != 0 {
 		t.Errorf("%v, %v", more, err)
+	}
+}
+
+// What servers do differently: the votes stay the same, and the log says what a person should know.
+func TestDecisionServers(t *testing.T) {
+	for name, test := range map[string]struct {
+		decides modelserver.Decides
+		path    string
+		says    string
+	}{
+		"an envelope":   {decides: modelserver.Decides{Envelope: true}, path: `, "path": "/@cf/some/model"`},
+		"a cut state":   {decides: modelserver.Decides{Truncates: true}, says: "has cut what it was asked about"},
+		"another model": {decides: modelserver.Decides{Names: []string{"one", "two"}}, says: "answers come from two models"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := modelserver.Serve(t, modelserver.Options{Answer: says("card"), Decides: test.decides})
+			var log bytes.Buffer
+			voter, err := sample.Decision().Open(t.Context(), sdk.Setup{Log: slog.New(slog.NewTextHandler(&log, nil))}, fmt.Appendf(nil, `{"model": "m", "base_url": %q%s}`, server.URL, test.path))
+			must.Do(t, err)
+			for i := range 3 {
+				item := neighboursOf("bill", "card")
+				item.Text = fmt.Sprint("text ", i)
+				samples, err := voter.(sdk.Sampler).Sample(t.Context(), sdk.Batch{Items: []sdk.Item{item}})
+				must.Do(t, err)
+				must.Equal(t, "votes", []string{"card 0.90", "bill 0.10"}, votes(samples[0]))
+			}
+			if !strings.Contains(log.String(), test.says) || strings.Count(log.String(), "level=WARN") != len(test.says[:min(1, len(test.says))]) {
+				t.Errorf("the log says %q", log.String())
+			}
+		})
+	}
+	_, _, _, _, err := decide(t, modelserver.Options{Decides: modelserver.Decides{Unable: true}}, sdk.LabelForm{}, "", neighboursOf("a", "b"))
+	if err == nil || sdk.CodeOf(err) == sdk.CodeTransient || !strings.Contains(err.Error(), "this model does not decide") {
+		t.Errorf("501: %v", err)
 	}
 }
 

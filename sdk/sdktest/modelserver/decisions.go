@@ -126,7 +126,7 @@ func (s *Server) decide(a Ask) (any, error) {
 		used["truncated"] = true
 	}
 	reply := object{"model": a.Model, "answers": answers, "usage": used}
-	if systemOne(a.Path) {
+	if systemOne(a.Path) || o.Envelope {
 		reply["answers"] = byID
 	}
 	if n := len(o.Names); n > 0 {
