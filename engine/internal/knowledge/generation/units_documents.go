@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
@@ -267,7 +268,12 @@ func listDocuments(ctx context.Context, block *pipeline.Knowledge, _ io.Reader) 
 	return s, nil
 }
 
+// keptBytes bounds the texts that a source keeps from one pass of a build to the next.
+const keptBytes = 32 << 20
+
+// loadDocuments reads documents. A build loads each of them twice, and the second time most come from memory.
 func (s *Source) loadDocuments(set document.Set) loader {
+	kept := &keptUnits{room: keptBytes, units: map[string]Unit{}}
 	return func(ctx context.Context, wanted []Unit, f func(Unit, error) error) error {
 		folder, err := document.Open(set)
 		if err != nil {
@@ -278,15 +284,47 @@ func (s *Source) loadDocuments(set document.Set) loader {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			d, hash, err := folder.Read(ctx, u.ID)
-			if err == nil {
+			if known, ok := kept.take(u.ID); ok {
+				err = f(known, nil)
+			} else if d, hash, failed := folder.Read(ctx, u.ID); failed != nil {
+				err = f(u, failed)
+			} else {
 				u.Text, u.Meta, u.Hash = d.Text, d.Meta, hash
 				s.unread.Store(u.ID, d.Unread)
+				kept.put(u)
+				err = f(u, nil)
 			}
-			if err := f(u, err); err != nil {
+			if err != nil {
 				return err
 			}
 		}
 		return nil
 	}
+}
+
+// keptUnits holds the texts of units, each until it is taken.
+type keptUnits struct {
+	mu    sync.Mutex
+	room  int // bytes that are left
+	units map[string]Unit
+}
+
+func (k *keptUnits) put(u Unit) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, ok := k.units[u.ID]; !ok && len(u.Text) <= k.room {
+		k.units[u.ID] = u
+		k.room -= len(u.Text)
+	}
+}
+
+func (k *keptUnits) take(id string) (Unit, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	u, ok := k.units[id]
+	if ok {
+		delete(k.units, id)
+		k.room += len(u.Text)
+	}
+	return u, ok
 }

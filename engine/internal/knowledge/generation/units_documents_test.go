@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/racflow/racflow/engine/internal/source/document"
 	"github.com/racflow/racflow/sdk"
 )
 
@@ -44,5 +45,46 @@ func TestDecidedMeanwhile(t *testing.T) {
 	}
 	if now, err := digestOfDecisions(path); err != nil || now == d.digest {
 		t.Errorf("what was read without the new decision passes for what the file has now: %v", err)
+	}
+}
+
+// TestKeptUnits: the second pass of a build has the texts of the first, and the third those of the files; what has no room is
+// read each time.
+func TestKeptUnits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.md")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &Source{}
+	load := s.loadDocuments(document.Set{Path: filepath.Dir(path)})
+	read := func() (text string) {
+		if err := load(t.Context(), []Unit{{ID: "a.md"}, {ID: "none.md"}}, func(u Unit, err error) error {
+			if (err != nil) != (u.ID == "none.md") {
+				t.Errorf("%s: %v", u.ID, err)
+			}
+			text += u.Text
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	write("one")
+	first := read()
+	write("two")
+	if second, third := read(), read(); first != "one" || second != "one" || third != "two" {
+		t.Errorf("%q, %q, %q", first, second, third)
+	}
+	k := &keptUnits{room: 3, units: map[string]Unit{}}
+	k.put(Unit{ID: "a", Text: "four"})
+	k.put(Unit{ID: "b", Text: "two"})
+	k.put(Unit{ID: "c", Text: "x"})
+	_, a := k.take("a")
+	_, b := k.take("b")
+	_, c := k.take("c")
+	if a || !b || c || k.room != 3 {
+		t.Errorf("%v, %v, %v, room %d", a, b, c, k.room)
 	}
 }
