@@ -12,21 +12,21 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Batch is the outcome of items that travel together outside of an input: a server of single items
-// makes batches of them.
+// Batch is the outcome of items that travel together but belong to no input: a server combines
+// single items into batches.
 type Batch struct {
-	Results []outcome.Result // of each row; empty for a row that is left
-	// Left has the rows, by position, without an answer because a voter is missing and the others
-	// have none; the error is that voter's.
+	Results []outcome.Result // of each row; empty for a row that is left unanswered
+	// Left has the rows without an answer, by position: a voter is missing, and the other voters
+	// have no answer. The error is the missing voter's.
 	Left map[int]error
 }
 
 // Journal keeps results as soon as they are known, so that a run that ended early can be resumed.
 type Journal interface {
-	// Answered returns the answer of an earlier part of the run to a row; the result has only the
+	// Answered returns the answer to a row from an earlier part of the run. The result has only the
 	// parts that stages made.
 	Answered(source.Row) (outcome.Result, bool)
-	// Keep stores results. They come in any order, from several goroutines at once.
+	// Keep stores results. Several goroutines call it at once, in any order of the results.
 	Keep([]outcome.Result) error
 }
 
@@ -34,7 +34,7 @@ type Journal interface {
 type answered struct {
 	results []outcome.Result // without items that are left
 	left    []left           // items that are left
-	later   []int            // lines of items, left or not, whose service was unavailable
+	later   []int            // lines of items, unanswered or not, whose service was unavailable
 	earlier int
 	err     error
 }
@@ -74,7 +74,8 @@ func (r *Run) answer(ctx context.Context, records []*stage.Record, journal Journ
 	return a
 }
 
-// collect gets the results from records: all, and those new to the journal (fresh).
+// collect gets all results from records, and separately the results that are new to the journal
+// (fresh).
 func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fresh []outcome.Result) {
 	for i, rec := range records {
 		result, isLeft := r.graph.Result(rec)
@@ -96,7 +97,7 @@ func (r *Run) collect(records []*stage.Record, start time.Time) (a answered, fre
 	return a, fresh
 }
 
-// begin reports the records without an answer as a new batch.
+// begin reports the records that have no answer yet as a new batch.
 func (r *Run) begin(ctx context.Context, records []*stage.Record) (context.Context, func([]outcome.Result)) {
 	items := make([]outcome.ObservedItem, 0, len(records))
 	for _, rec := range records {
@@ -110,14 +111,14 @@ func (r *Run) begin(ctx context.Context, records []*stage.Record) (context.Conte
 	return r.observe.Batch(ctx, r.pipeline.Name, items)
 }
 
-// Batch takes rows through the stages together. Several batches may be in work at a time. journal
-// is as in Items; nil: there is none.
+// Batch takes rows through the stages together. It may run several times at once. journal is used
+// as in Items; nil: there is none.
 func (r *Run) Batch(ctx context.Context, rows []source.Row, journal Journal) (Batch, error) {
 	return r.together(ctx, rows, journal, nil)
 }
 
-// Follow is Batch for one row. It calls each with every stage's output as soon as it is there, from
-// several goroutines at once.
+// Follow is Batch for one row. It calls each with every stage's output immediately, from several
+// goroutines at once.
 func (r *Run) Follow(ctx context.Context, row source.Row, journal Journal, each func(stage.Step)) (Batch, error) {
 	return r.together(ctx, []source.Row{row}, journal, each)
 }
@@ -154,7 +155,8 @@ func (r *Run) together(ctx context.Context, rows []source.Row, journal Journal, 
 	return b, a.err
 }
 
-// FoundAll is Found for rows that travel together: the candidates of each, or why it failed.
+// FoundAll is Found for rows that travel together. It returns the candidates or the error of each
+// row.
 func (r *Run) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.Candidate, errs []error) {
 	items, results := make([]outcome.ObservedItem, len(rows)), make([]outcome.Result, len(rows))
 	for i, row := range rows {
@@ -175,11 +177,10 @@ func (r *Run) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.Ca
 	return found, errs
 }
 
-// Size returns how many items travel together at most, and how many such batches are in work at a
-// time.
+// Size returns the maximum number of items in a batch, and the number of batches in work at a time.
 func (r *Run) Size() (items, batches int) { return r.batch, r.window }
 
-// Asks reports whether a stage of the run asks a service.
+// Asks reports whether a stage of the run calls a service.
 func (r *Run) Asks() bool { return stage.Calls(r.pipeline) > 0 }
 
 const (
@@ -192,8 +193,8 @@ const (
 
 const (
 	// ahead is how many items are in work for each concurrent call of a network stage. Most of them
-	// wait: if a rule sends a fifth of the items to the service, each call needs five, and while
-	// the first item waits for another try, the answers of the others wait for it.
+	// wait. If a rule sends a fifth of the items to the service, each call needs five items. While
+	// the first item waits for a retry, the answers of the other items wait for it.
 	ahead    = 32
 	minAhead = 256  // for a service that takes few calls
 	maxAhead = 8192 // items in work are kept in memory
@@ -207,7 +208,7 @@ func (r *Run) measure() {
 	switch {
 	case r.batch > 0:
 	case r.gathers:
-		r.batch, r.window = stage.Gathered, 0 // one at a time: it waits for hours, and is kept in memory
+		r.batch, r.window = stage.Gathered, 0 // one batch at a time: it waits for hours, and is kept in memory
 		return
 	case calls > 0:
 		r.batch = networkBatchSize

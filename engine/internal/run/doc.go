@@ -1,24 +1,24 @@
 // Package run answers the items of an input by a pipeline.
 //
-// Items travel in batches. Only so many batches are in work at a time, which is all the
-// back-pressure there is: a batch is read only when one has been answered. Results come out in the
-// order of the input.
+// Items travel in batches. A run works on a limited number of batches at a time, which is the only
+// back-pressure: the next batch is read only when another has been answered. Results come out in
+// the order of the input.
 //
 // If all stages work on this machine, four batches are in work. If a stage asks other machines,
-// batches are small and many: its calls, of one item each, then reach the concurrency of its limit
-// even when a rule sends it few of the items, or when its service defers the first of them. The
-// local stages beside it still get few batches at a time.
+// batches are small and many: the stage sends one item per call. With many batches, its calls reach
+// the concurrency of its limit even when a rule sends the stage few items, or when the service
+// defers the first items. Local stages of the same pipeline still get few batches at a time.
 //
 // If a stage asks a service in batches (batch = true), all items of the input travel together,
-// 50,000 at most, or as many as the pipeline's own batch argument says, because the service takes
-// hours for a batch of any size. All of them stay in memory until then, with their candidates and
-// prompts: some 55 kB each, by the largest size of the process in a run of 5,000 against one of 100,
-// with 40 candidates and a prompt of 1.4 kB. For 50,000 that would be 2.7 GB; a smaller batch in the
-// pipeline block bounds it. The next items are read meanwhile, and begin when these are answered.
+// because the service takes hours for a batch of any size. The limit is 50,000 items, or the
+// pipeline's batch argument. Until the answers come, all items stay in memory with their candidates
+// and prompts: about 55 kB each, measured as the peak size of the process with 5,000 items against
+// 100, with 40 candidates and a prompt of 1.4 kB. 50,000 items would take 2.7 GB; a smaller batch in
+// the pipeline block takes less. The next items are read meanwhile, and start when the first are
+// answered.
 //
-// A Journal gets the outcome of items as soon as it is known, and has the answers of an earlier part
-// of the run. If a run makes several passes over an input, Kept returns what the journal has at the
-// end.
+// A Journal gets the outcome of items as soon as it is known, and returns the answers of an earlier
+// part of the run. After several passes over an input, Kept returns the results in the journal.
 //
-// Package stage describes what happens to an item within the stages, package outcome what comes out.
+// Package stage takes items through the stages; package outcome defines the results.
 package run

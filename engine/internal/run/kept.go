@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Absent returns the passages without an entry in any knowledge of the run. For a collection that another
-// program makes, it knows only of passages named by id that they are absent.
+// Absent returns the passages without an entry in any knowledge of the run. In a collection that another
+// program makes, it can check only passages named by id.
 func (r *Run) Absent(ctx context.Context, passages []source.Gold) ([]source.Gold, error) {
 	g := sought{passages: passages, found: make([]bool, len(passages)), ids: map[string][]int{}}
 	for i, p := range passages {
@@ -49,7 +49,7 @@ func (r *Run) Absent(ctx context.Context, passages []source.Gold) ([]source.Gold
 	return absent, nil
 }
 
-// sought are passages that are looked for.
+// sought is a list of passages to look for.
 type sought struct {
 	passages []source.Gold
 	found    []bool           // by passage
@@ -67,7 +67,8 @@ func (g *sought) among(ctx context.Context, k *knowledge.Knowledge) error {
 	})
 }
 
-// amongAttached asks for passages by id. Rows outside of the sample are not read, so quotes count as found.
+// amongAttached asks for passages by id. It does not read rows outside the sample, so quotes count as
+// found.
 func (g *sought) amongAttached(ctx context.Context, k *knowledge.Knowledge) error {
 	for _, i := range g.quotes {
 		g.found[i] = true
@@ -86,9 +87,8 @@ func (g *sought) find(id string) {
 }
 
 // HeldOut takes at most n rows of the election's knowledge through the pipeline, chosen at random.
-// Each is held out of the searches for it and of what voters learn from. It asks every voter,
-// including those that cost money. The run that it returns keeps their ballots until done is
-// called.
+// Each row is held out of the search for it, and of the rows that voters learn from. Every voter is
+// asked, including paid voters. The returned run keeps the ballots until done is called.
 func (r *Run) HeldOut(ctx context.Context, n int, start stage.Launch, sink func([]outcome.Result) error) (held *Run, t outcome.Totals, done func(), err error) {
 	rows, err := r.graph.Choose(ctx, n)
 	if err != nil {
@@ -114,10 +114,10 @@ func (r *Run) HeldOut(ctx context.Context, n int, start stage.Launch, sink func(
 	return held, t, done, nil
 }
 
-// Kept gives sink the results of all rows that next returns (io.EOF ends them), in order and a
-// batch at a time, without calling a stage: every row has been worked on before. kept returns the
-// earlier result of a row, with at least the parts that stages made, or the failure that left the
-// row without an answer.
+// Kept passes the results of all rows to sink, in order and a batch at a time, without calling a
+// stage: all rows have been worked on before. next returns the rows; io.EOF ends them. kept returns
+// the earlier result of a row, with at least the parts that stages made, or the failure that left
+// the row without an answer.
 func (r *Run) Kept(ctx context.Context, next func() (source.Row, error), kept func(source.Row) (outcome.Result, *outcome.Failure), sink func([]outcome.Result) error) (outcome.Totals, error) {
 	start := time.Now()
 	totals := outcome.Totals{Callers: r.graph.Callers()}

@@ -10,15 +10,16 @@ import (
 // This file finds rows whose label is probably wrong, from the votes of voters that have not seen them, and
 // estimates how probably.
 //
-// Voters contradict more labels than are wrong: those of rows in unusual words, and those of labels with few
-// rows. So the model takes each row's label as drawn in one of two ways. With a probability, the rate, it is
-// any label at random. Otherwise it is right, and drawn from the voters' probabilities, calibrated by an
-// exponent (temperature scaling: Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks",
-// ICML 2017). Rate and exponent maximise the likelihood of the labels of all rows. Voters that err give the
-// right label a small probability, which the exponent learns from all rows; random labels have smaller ones
-// than that explains, as often as the rate says. By Bayes' rule each row then has a probability that its label
-// is wrong. Rows whose label is rather wrong than right are named; the mean of their probabilities is the
-// share expected to be wrong. Relabel is set if one other label is right with 0.95.
+// Voters also contradict right labels, of rows in unusual words and of labels with few rows. So the model
+// assumes that each row's label was drawn in one of two ways. With a probability called the rate, the label is
+// any label at random. Otherwise the label is right, and drawn from the voters' probabilities, calibrated by
+// an exponent (temperature scaling: Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural
+// Networks", ICML 2017). Rate and exponent maximise the likelihood of the labels of all rows. Voters that err
+// give the right label a small probability; the exponent learns from all rows how small. Random labels have
+// even smaller probabilities; the rate says how many such labels there are. Bayes' rule then gives each row
+// the probability that its label is wrong. The rows with a probability of at least 0.5 are named; the mean of
+// their probabilities is the share expected to be wrong. Relabel is set if another label is right with a
+// probability of 0.95.
 //
 // The table shows randomly swapped labels, with the voters neighbours, prototype and linear (n: share of the
 // named rows that were swapped; e: share expected to be wrong; r: share of swapped rows named):
@@ -40,7 +41,8 @@ import (
 // HWU64 with hashing; one in CLINC and in SNIPS, and three in HWU64 with minilm.
 //
 // The model assumes that errors are as likely for one label as for another. If labels are confused because
-// they mean nearly the same, voters confuse them too, and no row is named. It takes rows with one label.
+// they mean nearly the same, voters confuse them too, and no row is named. The model applies to rows with
+// one label.
 //
 // This file asks no voter, and changes no row.
 
@@ -53,7 +55,7 @@ type VotedRow struct {
 // Suspect is a row whose label is probably wrong.
 type Suspect struct {
 	Row     int     // index among the rows given
-	Label   string  // the likeliest, which the row may have instead
+	Label   string  // the likeliest label, a candidate to replace the row's own
 	Share   float64 // of the votes, for Label
 	Self    float64 // of the votes, for the row's own label
 	Wrong   float64 // probability that the row's own label is wrong, at least minWrong
@@ -61,7 +63,7 @@ type Suspect struct {
 }
 
 const (
-	minWrong = .5  // below it, more of the named labels are right than wrong
+	minWrong = .5  // least probability of a wrong label at which a row is named
 	minSure  = .95 // probability of the label that replaces the row's own
 )
 
@@ -131,8 +133,8 @@ func noiseOf(rows []VotedRow) *noise {
 	return n
 }
 
-// fit calibrates the probabilities with an exponent, finds the rate that makes the labels the
-// likeliest, and returns the logarithm of their likelihood.
+// fit calibrates the probabilities with an exponent, finds the rate that maximises the likelihood
+// of the labels, and returns the logarithm of this likelihood.
 func (n *noise) fit(exponent float64) (likelihood float64) {
 	for i, logs := range n.logs {
 		sum := (n.labels - float64(len(logs))) * math.Pow(least, exponent)
@@ -161,8 +163,8 @@ func (n *noise) fit(exponent float64) (likelihood float64) {
 // probability returns the probability of a row's own label.
 func (n *noise) probability(i int) float64 { return (1-n.rate)*n.self[i] + n.rate/n.labels }
 
-// wrong returns the probability that a row's own label is wrong, and that the likeliest one is right
-// instead.
+// wrong returns the probability that a row's own label is wrong, and the probability that the
+// likeliest label is right instead.
 func (n *noise) wrong(i int) (wrong, instead float64) {
 	random := n.rate / n.labels / n.probability(i)
 	return random * (1 - n.self[i]), random * n.other[i]

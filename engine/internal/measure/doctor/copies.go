@@ -8,8 +8,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/source"
 )
 
-// copies groups the rows of a set, by position, that have the same text as others. Groups and rows
-// are in the set's order.
+// copies returns groups of rows with the same text, as positions in the set. Groups and rows are in
+// the set's order.
 func (s *Set) copies() (groups [][]int) {
 	first := make(map[uint64]int, len(s.Rows))
 	at := map[uint64]int{} // in groups
@@ -33,7 +33,7 @@ func (s *Set) copies() (groups [][]int) {
 	return groups
 }
 
-// copied finds texts that occur several times in a set: with one label, and with several.
+// copied finds texts that occur several times in a set, both with one label and with several.
 func (s *Set) copied(groups [][]int) (all []Finding) {
 	same := Finding{Check: "copies", Severity: Info, Advice: "they count more than others, and change nothing else; --fix leaves one of each"}
 	contrary := Finding{Check: "contradiction", Severity: Error, Advice: "decide for one label; --fix marks them"}
@@ -47,7 +47,7 @@ func (s *Set) copied(groups [][]int) (all []Finding) {
 			texts++
 			f.Count += len(group)
 		} else if group = slices.DeleteFunc(slices.Clone(group), func(i int) bool { return s.Rows[i].Held != one.Held }); len(group) > 1 {
-			f.Count += len(group) - 1 // not those that the knowledge and an input share, which are a leak
+			f.Count += len(group) - 1 // copies within the set; a text in both knowledge and input is a leak instead
 		} else {
 			continue
 		}
@@ -86,9 +86,9 @@ func (s *Set) unit() string {
 	return "row"
 }
 
-// Known returns how many labelled rows of the input have a text that a knowledge has, some of these
-// rows, and how many rows have a label. It does not count a row whose text people decided: that is
-// not scored.
+// Known counts the labelled rows of the input whose text the knowledge also has. It returns some of
+// these rows, their count, and the number of all labelled rows. It ignores rows whose text people
+// decided, because such rows are not scored.
 func Known(input, knowledge *Set) (some []Place, count, labelled int) {
 	has, decided := make(map[uint64]int, len(knowledge.Rows)), map[uint64]bool{}
 	for i, r := range knowledge.Rows {
@@ -115,8 +115,7 @@ func Known(input, knowledge *Set) (some []Place, count, labelled int) {
 	return some, count, labelled
 }
 
-// known finds rows of the input whose texts a knowledge has. Only labelled rows make figures too
-// good.
+// known finds labelled rows of the input whose texts the knowledge has: they make figures too good.
 func known(input, knowledge *Set) (f Finding, found bool) {
 	var labelled int
 	if f.Rows, f.Count, labelled = Known(input, knowledge); f.Count == 0 {
@@ -125,7 +124,7 @@ func known(input, knowledge *Set) (f Finding, found bool) {
 	f.Check, f.Severity = "leak", Error
 	f.Message = fmt.Sprintf("%d of %s of %s %s in %s", f.Count, many(labelled, "row", "rows"), input.Name, map[bool]string{true: "is", false: "are"}[f.Count == 1], knowledge.Name)
 	f.Advice = `measure on rows that the pipeline does not know: part = [0, 0.9] in the source and [0.9, 1] in the input block split one file so`
-	if 100*f.Count < labelled { // utterances that people say alike
+	if 100*f.Count < labelled { // few enough to be common phrases
 		f.Severity = Info
 	} else {
 		f.Message += ", so figures flatter"
@@ -144,8 +143,8 @@ func nearTo(a, b Row) Place {
 	return place
 }
 
-// alike finds texts that are nearly the same: in a knowledge with different labels, and in the
-// input as in the knowledge; for documents, all.
+// alike finds texts that are nearly the same: rows of the knowledge with different labels, and rows
+// of the input that resemble rows of the knowledge. For documents, it finds all near copies.
 func alike(ctx context.Context, knowledge, input *Set) (all []Finding, err error) {
 	var texts []string
 	for _, r := range knowledge.Rows {

@@ -20,20 +20,20 @@ import (
 type Options struct {
 	Knowledge []Source
 	Input     *Set // nil: none
-	Quick     bool // only certain findings, in the time that reading takes
+	Quick     bool // only certain findings; takes hardly longer than reading
 }
 
 // Source is a knowledge with access to its stages.
 type Source struct {
 	*Set
 	// Votes returns votes on labelled rows by voters that have not seen them; nil: no voters are
-	// asked. They are not asked about sets of labels.
+	// asked. Voters are not asked about sets of labels.
 	Votes func(context.Context) ([]VotedRow, error)
 	// Embed returns the vectors of texts; nil: no embedder is asked.
 	Embed func(context.Context, []string) ([][]float32, error)
 }
 
-// Look checks rows. Report.Skipped says which checks no stage could do, and why.
+// Look checks rows. Report.Skipped lists the checks that a stage could not do, with the reason.
 func Look(ctx context.Context, o Options) (Report, error) {
 	r := Report{}
 	all := map[string]int{} // labels
@@ -59,7 +59,7 @@ func Look(ctx context.Context, o Options) (Report, error) {
 		}
 		if !o.Quick {
 			if slices.ContainsFunc(o.Knowledge, func(k Source) bool { return k.Path == o.Input.Path }) {
-				o.Input.Respelt = nil // it is said of the knowledge
+				o.Input.Respelt = nil // reported for the knowledge already
 			}
 			o.Input.texts(&r)
 		}
@@ -128,7 +128,7 @@ func (k Source) examine(ctx context.Context, o Options, labels map[string]int, r
 	return nil
 }
 
-// texts finds unusable rows, and labels that are read in another way than they are written.
+// texts finds unusable rows, and labels that are read differently than they are written.
 func (s *Set) texts(r *Report) {
 	for _, note := range s.Respelt {
 		r.add(Finding{Check: "written", Severity: Info, Count: 1, Message: s.Name + ": " + note, Advice: "nothing has to be done; --fix writes them as they are read"})
@@ -160,7 +160,7 @@ type Place struct {
 	Line     int    `json:"line,omitempty"` // 0: a document
 	Text     string `json:"text"`           // its beginning
 	Label    string `json:"label,omitempty"`
-	Proposal string `json:"proposal,omitempty"` // the label that it may have instead
+	Proposal string `json:"proposal,omitempty"` // another label that may be right
 	Note     string `json:"note,omitempty"`     // how it relates to the finding
 	Entry    string `json:"entry,omitempty"`    // for a row of a knowledge: the id of its entry
 }
@@ -221,13 +221,15 @@ type Set struct {
 	Columns []string
 	Mapping source.Mapping
 
-	// A table of labels renames some to others, and describes some that need no row.
+	// Renames is the table of labels. It renames labels, and describes labels, which then need no
+	// row.
 	Renames   source.Renames
 	Described []string
-	// Respelt says that labels are not read as they are written; empty: they are.
+	// Respelt has notes on labels that are read differently than they are written; empty: there are
+	// none.
 	Respelt []string
 
-	held, unusable int // rows: of Rows, and of the files
+	held, unusable int // numbers of rows: in Rows, and in the files
 
 	documents bool
 	// From the last look: suspects and, by row, near copies with another label.
@@ -241,10 +243,10 @@ type Row struct {
 	Line                  int
 	Fields                []result.Field
 	Entry                 string // id of its entry in the knowledge, which may equal ID
-	// Reviewed says that a person decided its label, which also answers an item with its text; such
-	// an item is not scored.
+	// Reviewed means that a person decided the row's label. The decision also answers items with
+	// the same text; such items are not scored.
 	Reviewed bool
-	// Held says that the knowledge does not have the row, which stands in its file: it is held out to be answered, say.
+	// Held means that the row is in the file but not in the knowledge, for example because it is held out.
 	Held bool
 
 	key   uint64 // of the normalised text
@@ -301,7 +303,8 @@ func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quic
 	return s, nil
 }
 
-// Hold adds the rows of a source's files that the set does not have, in the order of all.
+// Hold adds the rows that only all has, the complete rows of the source's files. The set then has
+// the order of all.
 func (s *Set) Hold(all *Set) {
 	own := make(map[Place]Row, len(s.Rows))
 	for _, r := range s.Rows {
@@ -338,7 +341,8 @@ func (s *Set) Decide(rows []Row) {
 	}
 }
 
-// Revise replaces each row for whose entry id f returns a row; a row without a text drops it.
+// Revise replaces each row for which f returns another row, by entry id. A returned row without a
+// text deletes the row.
 func (s *Set) Revise(f func(entry string) (r Row, ok bool)) {
 	kept := s.Rows[:0]
 	for _, old := range s.Rows {
@@ -380,8 +384,8 @@ func short(text string) string {
 	return text[:end] + "…"
 }
 
-// keyOf hashes the normal form of a text (FNV-1a). Among a million texts, two share a hash by
-// chance once in 40 million times.
+// keyOf hashes the normal form of a text (FNV-1a). Among a million texts, the chance that any two
+// share a hash is 1 in 40 million.
 func keyOf(text string) uint64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, source.Normal(text)) // never fails

@@ -19,10 +19,10 @@ type Doubt struct {
 	Row      int      // of the set
 	Severity Severity // of the worst finding
 	Why      []string // a sentence for each finding, without a full stop
-	Labels   []string // that the row may have instead
+	Labels   []string // other labels that may be right
 	Copy     bool     // an earlier row has the same text and label
-	Sure     float64  // share of the votes for another label, from 0 to 1; 0: voters were not asked
-	Relabel  string   // what replaces the row's label with hardly a doubt; empty: a person should decide
+	Sure     float64  // share of the votes for another label, 0 to 1; 0: voters were not asked
+	Relabel  string   // the label that can replace the row's own without review; empty: a person should decide
 }
 
 // Doubts returns the rows of a checked set whose label or presence a person can correct, in the
@@ -95,8 +95,8 @@ func (l doubts) add(row int, severity Severity, why string, labels ...string) *D
 	return d
 }
 
-// copies adds rows whose text others have, and returns those whose text has another label, too. Labels that
-// are spelt in several ways are one.
+// copies adds rows whose text occurs in other rows, and returns the rows whose text also has another label.
+// Several spellings count as one label.
 func (l doubts) copies(to map[string]string) (contrary map[int]bool) {
 	contrary = map[int]bool{}
 	for _, group := range l.set.copies() {
@@ -127,11 +127,11 @@ func (l doubts) copies(to map[string]string) (contrary map[int]bool) {
 }
 
 const (
-	fewRows   = 5  // a label with fewer has few examples
-	fewLabels = 20 // labelled rows below which shares say nothing
+	fewRows   = 5  // a label with fewer rows has few examples
+	fewLabels = 20 // with fewer labelled rows, shares say nothing
 )
 
-// counts returns the number of rows of each label in the knowledge or, with held, also of the rows beside them.
+// counts returns the number of rows of each label in the knowledge; held also counts held-out rows.
 func (s *Set) counts(held bool) map[string]int {
 	all := map[string]int{}
 	for _, r := range s.Rows {
@@ -145,7 +145,7 @@ func (s *Set) counts(held bool) map[string]int {
 	return all
 }
 
-// swapped finds swapped columns: nearly a label for each row, and few texts.
+// swapped finds swapped columns: nearly every row has its own label, and there are few texts.
 func (s *Set) swapped(labels map[string]int) (f Finding, found bool) {
 	texts := map[uint64]bool{}
 	labelled := 0
@@ -172,7 +172,8 @@ func (s *Set) first() (all []Place) {
 	return all
 }
 
-// spelling finds labels of the set and the input that are one label, or look like another.
+// spelling finds different spellings of one label, in the set and the input, and labels that look
+// alike.
 func (s *Set) spelling(input *Set, r *Report) {
 	labels, more := s.counts(true), map[string]int{}
 	rows := s.Rows
@@ -194,7 +195,7 @@ func (s *Set) spelling(input *Set, r *Report) {
 		}
 		f.Message = fmt.Sprintf("%s: %s: %s", s.Name, many(len(groups), one, several), strings.Join(examples, ", "))
 		to := unified(groups)
-		for _, row := range rows { // those that are held out are in the input, too
+		for _, row := range rows { // held-out rows are in the input, too
 			p := row.place("")
 			if p.Proposal = s.respelt(row.Label, to); p.Proposal != row.Label && len(f.Rows) < maxPlaces && !slices.Contains(f.Rows, p) {
 				f.Rows = append(f.Rows, p)
@@ -208,7 +209,8 @@ func (s *Set) spelling(input *Set, r *Report) {
 		"label looks like another", "labels look like others")
 }
 
-// spellings groups labels that a function makes equal, the commonest first: in the set, then in the input.
+// spellings groups the labels that fold makes equal. A group begins with the commonest label of the set,
+// then of the input.
 func spellings(labels, more map[string]int, fold func(string) string) [][]string {
 	by := map[string][]string{}
 	for _, of := range []map[string]int{labels, more} {
@@ -231,7 +233,7 @@ func spellings(labels, more map[string]int, fold func(string) string) [][]string
 	return all
 }
 
-// lookalikes groups labels that only look like one, the commonest first.
+// lookalikes groups different labels that look the same, the commonest first.
 func lookalikes(labels, more map[string]int) (all [][]string) {
 	for _, group := range spellings(labels, more, appearance) {
 		first := sdk.FoldLabel(group[0])
@@ -242,14 +244,15 @@ func lookalikes(labels, more map[string]int) (all [][]string) {
 	return all
 }
 
-// Letters of the Cyrillic and Greek scripts that look like Latin ones, and those, as in Unicode's confusables.txt.
+// Cyrillic and Greek letters that look like Latin letters, and these Latin letters, as in Unicode's
+// confusables.txt.
 const (
 	confusable = "АВЕЅІЈКМНОРСТУХҮԌԚԜ" + "аеѕіјорсухүһԁԛԝӏ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" + "αινορυχ"
 	latin      = "ABESIJKMHOPCTYXYGQW" + "aesijopcyxyhdqwl" + "ABEZHIKMNOPTYX" + "aivopux"
 )
 
-// appearance returns what a label looks like: in Latin letters, as far as they look like its own, without quotes around it and a full
-// stop behind its last word.
+// appearance returns a label with lookalike letters replaced by Latin letters, without surrounding quotes and a full
+// stop at the end.
 func appearance(label string) string {
 	label = strings.Map(func(r rune) rune {
 		if at := strings.IndexRune(confusable, r); at >= 0 {
@@ -266,7 +269,8 @@ func appearance(label string) string {
 	return sdk.FoldLabel(label)
 }
 
-// scripts names the letters of other scripts in a label that look like Latin ones, in brackets; empty: it has none.
+// scripts lists, in brackets, the letters of a label that look like Latin letters but belong to other scripts;
+// empty: none.
 func scripts(label string) string {
 	var named []string
 	for _, r := range label {
@@ -280,7 +284,7 @@ func scripts(label string) string {
 	return " (with " + strings.Join(slices.Compact(named), ", ") + ")"
 }
 
-// unified maps all labels of a group but the commonest to that one, which replaces them.
+// unified maps the labels of each group to the group's commonest label, which replaces them.
 func unified(groups [][]string) map[string]string {
 	to := map[string]string{}
 	for _, group := range groups {
@@ -327,7 +331,7 @@ func (s *Set) having(labels []string) (all []Place) {
 	return all
 }
 
-// unknown finds labels of the input that no knowledge has.
+// unknown finds labels of the input that the knowledge does not have.
 func unknown(input *Set, known map[string]int) (f Finding, found bool) {
 	missing := map[string]int{}
 	labelled := 0
@@ -381,7 +385,7 @@ func (k *Source) suspects(ctx context.Context, r *Report) {
 	}
 	r.Voted += len(votes)
 	if len(votes) < fewVotes {
-		return // shares of so few say nothing
+		return // too few rows: shares say nothing
 	}
 	found := k.join(votes)
 	if len(found) == 0 {
@@ -409,7 +413,7 @@ func (s suspect) why() string {
 	return fmt.Sprintf("%s %.2f, its own label %.2f, %.0f %% likely wrong", s.Label, s.Share, s.Self, 100*s.Wrong)
 }
 
-// join finds the rows that votes are about.
+// join finds the set's rows that the votes belong to.
 func (s *Set) join(votes []VotedRow) []suspect {
 	at := make(map[[2]string]int, len(s.Rows))
 	for i, row := range s.Rows {
@@ -434,8 +438,9 @@ const (
 	same    = 1e-6 // squared distance below which vectors are equal
 )
 
-// cut finds texts whose ends the embedder does not see: without its last tenth such a text has the same
-// vector. It finds the longest seen length by bisection, so that it embeds few texts.
+// cut finds texts whose end the embedder ignores: such a text has the same vector without its last
+// tenth. cut finds the longest length that the embedder reads by bisection, so that it embeds few
+// texts.
 func (k *Source) cut(ctx context.Context, r *Report) {
 	var long []int
 	for i, row := range k.Rows {

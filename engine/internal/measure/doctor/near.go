@@ -17,7 +17,7 @@ import (
 // chapter 3): this finds 98 of 100 pairs with an index of 0.8. Only the first 4,096 bytes of a text
 // count.
 //
-// It knows nothing of what texts mean: it does not find paraphrases.
+// The comparison ignores meaning: it does not find paraphrases.
 
 const (
 	bands    = 10

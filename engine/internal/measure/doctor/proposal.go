@@ -15,7 +15,7 @@ import (
 // Columns that a proposal adds. They are empty in unchanged rows.
 const (
 	columnAction = "doctor_action" // Relabel or Review
-	columnLabel  = "doctor_label"  // the label before, or those it may have instead
+	columnLabel  = "doctor_label"  // the former label, or other labels that may be right
 	columnWhy    = "doctor_why"
 )
 
@@ -39,7 +39,7 @@ type proposed struct {
 	action, label, why string
 }
 
-// Propose corrects a checked set.
+// Propose returns a corrected copy of the rows of a checked set.
 func Propose(s *Set) *Proposal {
 	p := &Proposal{set: s, LeftOut: s.unusable}
 	doubts := map[int]Doubt{}

@@ -16,7 +16,7 @@ func (s *Set) Form() sdk.LabelForm { return s.Mapping.Labels.LabelForm }
 // Labels returns the labels of the rows, sorted.
 func (s *Set) Labels() []string { return slices.Sorted(maps.Keys(s.counts(false))) }
 
-// respelt returns a label or set in the spelling that its labels have in most rows (unified).
+// respelt returns a label, or a set of labels, in the commonest spelling (unified).
 func (s *Set) respelt(label string, to map[string]string) string {
 	labels := s.Form().Split(label)
 	for i, one := range labels {
@@ -25,7 +25,7 @@ func (s *Set) respelt(label string, to map[string]string) string {
 	return sdk.JoinLabels(labels)
 }
 
-// apart names the labels that only one of two sets has; empty: rows have one label.
+// apart lists the labels that only one of two label sets has; empty: rows have one label.
 func (s *Set) apart(before, a, b string) string {
 	if !s.Form().Many {
 		return ""

@@ -9,22 +9,23 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
-// Calibration measures how well the confidence of answers predicts that they are right. The
-// confidence comes from the election or, if that estimates none, is its agreement.
+// Calibration measures how well the confidence of answers predicts that they are right. If the
+// election estimates no confidence, its agreement replaces it.
 //
 // The first four figures test, for every scored item, whether it was answered with the expected
-// label. An item that failed or got no answer has confidence 0 and fails the test, also out of
-// scope: nothing was claimed to be right. They test nothing about the labels that did not win.
+// label. An item that failed or got no answer has confidence 0 and fails the test, even if it is
+// out of scope, because no answer was claimed to be right. The figures say nothing about the labels
+// that did not win.
 type Calibration struct {
 	Measured string `json:"measured"` // confidence or agreement
 	// ECE is the expected calibration error: the mean distance between the mean confidence and the
 	// share of right answers over 15 bins of equal width, weighted by their items (Guo, Pleiss, Sun
 	// and Weinberger, "On calibration of modern neural networks", ICML 2017).
 	ECE float64 `json:"ece"`
-	// Chance is the 95th percentile, in seeded draws, of the ECE of answers that are right exactly
-	// as often as these confidences say: a greater ECE is not chance. Few items have a great one
-	// (Bröcker and Smith, "Increasing the reliability of reliability diagrams", Weather and
-	// Forecasting 22:651-661, 2007).
+	// Chance is the 95th percentile of the ECE, in seeded draws, for perfectly calibrated answers
+	// with these confidences: a greater ECE is not chance. With few items, Chance is high (Bröcker
+	// and Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting
+	// 22:651-661, 2007).
 	Chance float64 `json:"ece_by_chance"`
 	// NLL is the mean negative log-likelihood (natural logarithm) of whether the answer is right.
 	// Confidences are limited to 10^-6 to 1 - 10^-6, so that one certain error costs 13.8 and not
@@ -34,37 +35,37 @@ type Calibration struct {
 	// otherwise 0 (Brier, "Verification of forecasts expressed in terms of probability", Monthly
 	// Weather Review 78:1-3, 1950).
 	Brier float64 `json:"brier"`
-	// UnknownAUROC and DoubtAUROC say how well items out of scope are found by the election's
-	// probability that no label fits, and by a low confidence: of pairs with an item in scope, the
-	// share in which theirs is the higher, or the lower. An item without an answer counts as found.
-	// 0: no item is out of scope, or the election estimates no such probability.
+	// UnknownAUROC and DoubtAUROC are areas under ROC curves (auroc): how well the election's
+	// probability that no label fits, and a low confidence, tell items out of scope from items in
+	// scope. An item without an answer counts as found. 0: no item is out of scope, or the election
+	// estimates no such probability.
 	UnknownAUROC float64 `json:"unknown_auroc,omitempty"`
 	DoubtAUROC   float64 `json:"doubt_auroc,omitempty"`
-	// Coverage is by rising share. Its last accuracy is that of Report.
+	// Coverage is sorted by rising share. Its last accuracy is Report.Accuracy.
 	Coverage []Coverage `json:"coverage"`
 }
 
 // Coverage is the accuracy of the surest items: one minus the risk at a coverage (Geifman and
 // El-Yaniv, "Selective classification for deep neural networks", NeurIPS 2017). An item out of
-// scope is right if it has no answer, as in Report.Accuracy. If the share divides equally sure
-// items, each counts the same fraction.
+// scope is right if it has no answer, as in Report.Accuracy. If only some of several equally sure
+// items belong to the share, each of them counts the same fraction.
 type Coverage struct {
 	Share      float64 `json:"share"` // of the scored items
 	Accuracy   float64 `json:"accuracy"`
-	Confidence float64 `json:"confidence"` // of its least sure item
+	Confidence float64 `json:"confidence"` // of the least sure item in the share
 }
 
 // percents are the shares in Calibration.Coverage.
 var percents = []int{50, 60, 70, 80, 90, 95, 100}
 
-// certain is the least distance from 0 and 1 that the NLL gives a confidence.
+// certain is how close to 0 and 1 a confidence may come in the NLL.
 const certain = 1e-6
 
 // Confidences gathers the confidences of answers.
 type Confidences struct {
 	counter   *Counter // says which answers are right
 	estimated bool     // the election estimates confidence
-	unknown   bool     // and which items are out of scope
+	unknown   bool     // the election estimates whether items are out of scope
 	items     []answeredItem
 }
 
@@ -134,10 +135,10 @@ func (c *Confidences) Report() *Calibration {
 	return r
 }
 
-// auroc returns the share of pairs of an item out of scope and one in scope of which the first has
-// the higher score, where equal ones count half: the area under the ROC curve (Hanley and McNeil,
-// "The meaning and use of the area under a receiver operating characteristic (ROC) curve", 1982). 0:
-// there are no pairs.
+// auroc returns the area under the ROC curve. It takes all pairs of an item out of scope and an item
+// in scope, and returns the share in which the first has the higher score; equal scores count half
+// (Hanley and McNeil, "The meaning and use of the area under a receiver operating characteristic
+// (ROC) curve", 1982). It returns 0 if there are no pairs.
 func auroc(items []answeredItem, score func(answeredItem) float64) float64 {
 	items = slices.Clone(items)
 	slices.SortFunc(items, func(a, b answeredItem) int { return cmp.Compare(score(a), score(b)) })
@@ -161,7 +162,8 @@ func auroc(items []answeredItem, score func(answeredItem) float64) float64 {
 	return higher / (in * out)
 }
 
-// Curve is Calibration.Coverage at every second percent, by rising share; nil: nothing counted.
+// Curve returns Calibration.Coverage at every second percent, by rising share; nil: nothing was
+// counted.
 func (c *Confidences) Curve() (all []Coverage) {
 	if len(c.items) == 0 {
 		return nil
@@ -202,7 +204,7 @@ func (c *Confidences) cover(percent int) Coverage {
 
 const binCount = 15
 
-// bins sum confidences by size: (0, 1/15], (1/15, 2/15] ...; 0 is in the first.
+// bins sum up confidences by size: (0, 1/15], (1/15, 2/15] ...; 0 is in the first.
 type bins struct {
 	items             int
 	confidence, right [binCount]float64
@@ -255,11 +257,11 @@ func (b *bins) ece() float64 {
 	return sum / float64(b.items)
 }
 
-// Draws of outcomes; fewer for many items, which vary less.
+// Numbers of draws. Many items get fewer draws, because their ECE varies less.
 const (
 	mostDraws  = 1000
 	leastDraws = 200
-	drawn      = 20_000_000 // outcomes in all, unless that gives too few draws
+	drawn      = 20_000_000 // limit of all drawn outcomes, unless that gives too few draws
 )
 
 // chance returns the 95th percentile of the expected calibration error if each item is right with

@@ -10,23 +10,23 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 )
 
-// This file compares two runs: which items they answer differently, and whether one is right more
-// often than chance explains.
+// This file compares two runs: which items they answer differently, and whether one run is better
+// by more than chance.
 //
 // It matches items by id, or by line if the input has no ids; items with the same id are matched in
 // order. If the input has labels, it compares the runs by the items that only one of them gets
 // right, with the exact test of McNemar ("Note on the sampling error of the difference between
 // correlated proportions or percentages", Psychometrika 12:153-157, 1947; see interval.go). An item
-// without an answer in one run, because it failed, lacks a voter or was not reached, is counted but
-// not compared; an item that a run decided not to answer is wrong.
+// is counted but not compared if it failed, lacks a voter or was not reached in one of the runs. An
+// item that a run decided not to answer is wrong.
 //
-// It needs journals but no inputs. It prints nothing.
+// The comparison needs journals but no inputs.
 
 // RunComparison describes how two runs differ.
 type RunComparison struct {
 	A, B ComparedRun
-	// Counts of the items that both runs answered, that only A or only B answered, and whose label
-	// differs between the runs' inputs, so that nobody knows which answer is right.
+	// Numbers of items that both runs answered, that only A or only B answered, and whose labels
+	// differ between the two inputs, so that the right answer is not known.
 	Both       int `json:"both"`
 	OnlyA      int `json:"only_a"`
 	OnlyB      int `json:"only_b"`
@@ -45,7 +45,7 @@ type RunComparison struct {
 type ComparedRun struct {
 	Run      string   `json:"run"`
 	Answered int      `json:"answered"`
-	Scored   int      `json:"scored"`             // own answers to items with a known label
+	Scored   int      `json:"scored"`             // the run's own answers to items with a known label
 	Accuracy *float64 `json:"accuracy,omitempty"` // nil: no label is known
 	Interval Interval `json:"interval,omitzero"`  // of the accuracy
 	Tokens   uint64   `json:"tokens"`

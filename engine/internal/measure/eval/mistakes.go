@@ -8,7 +8,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Confused counts the items that got one label where another is right.
+// Confused counts the items that got one wrong label instead of the right one.
 type Confused struct {
 	Expected string `json:"expected"`
 	Answered string `json:"answered"` // empty: no acceptable answer
@@ -50,8 +50,8 @@ type Mistakes struct {
 	worst   []Mistake
 }
 
-// NewMistakes returns an empty collection of at most so many mistakes. The labels are the
-// knowledge's.
+// NewMistakes returns an empty collection that keeps at most the given number of mistakes. The
+// labels are the knowledge's.
 func NewMistakes(most int, labels ...string) *Mistakes {
 	return &Mistakes{most: most, counter: NewCounter(labels...)}
 }
@@ -71,7 +71,7 @@ func (m *Mistakes) Add(r outcome.Result) {
 		one.Confidence, one.Agreement = r.Confidence, r.Agreement
 		one.Neighbours = speakingFor(r.Answer, r.Candidates)
 	}
-	// Among equally sure ones, the first of the input comes first.
+	// Equally sure mistakes stay in the order of the input.
 	at, _ := slices.BinarySearchFunc(m.worst, one, func(a, b Mistake) int {
 		if c := cmp.Compare(b.sureness(), a.sureness()); c != 0 {
 			return c
@@ -88,7 +88,7 @@ func (m *Mistakes) Report() []Mistake { return m.worst }
 
 func (m Mistake) sureness() float64 { return cmp.Or(m.Confidence, m.Agreement) }
 
-// speakingFor returns the candidates with a label, best first.
+// speakingFor returns the candidates that have a label, best first.
 func speakingFor(label string, candidates []sdk.Candidate) (all []Neighbour) {
 	for _, c := range candidates {
 		if c.Label != label {

@@ -34,7 +34,7 @@ type Retrieval struct {
 // Ranking measures the lists of one stage.
 type Ranking struct {
 	Stage   string `json:"stage"`   // as "retrieve.near"
-	Longest int    `json:"longest"` // length of the longest list; at greater lengths, recall is that of the whole list
+	Longest int    `json:"longest"` // length of the longest list; recall does not grow beyond it
 	// Recall is the mean share of an item's gold passages among its first K candidates. Anthropic's
 	// article on contextual retrieval calls this mean Pass@k, in percent. Elsewhere that name means
 	// the share of items with at least one passage found.
@@ -137,7 +137,7 @@ type ranked struct {
 }
 
 // rank finds gold passages in a list. If several entries hold the same passage, only the first
-// gains.
+// counts.
 func rank(gold []source.Gold, list []sdk.Candidate) ranked {
 	r := ranked{gold: len(gold), found: make([]bool, len(gold))}
 	gains := make([]float64, 0, len(list))
@@ -239,14 +239,14 @@ func (p *Passages) Report(absent []source.Gold) *Retrieval {
 	return &r
 }
 
-// Promised is a promise about the answers that are not flagged, with its outcome on these items.
+// Promised says whether the items keep a guarantee about the answers that are not flagged.
 type Promised struct {
 	Accuracy   float64 `json:"accuracy"` // least share of right answers among those not flagged
 	Confidence float64 `json:"confidence"`
 	Answered   int     `json:"answered"` // scored items with an answer and no flag
 	Right      int     `json:"right"`    // of Answered
-	// Interval is that of Right among Answered. The promise is broken if all of it lies below
-	// Accuracy, and kept if all of it lies above.
+	// Interval is the interval of the share Right / Answered. The promise is broken if all of it
+	// lies below Accuracy, and kept if all of it lies above.
 	Interval Interval `json:"interval"`
 
 	// Caught is the least share of out-of-scope items flagged or left without an answer; 0: no
@@ -255,8 +255,8 @@ type Promised struct {
 	Outside        int      `json:"out,omitempty"`        // items out of scope
 	CaughtOf       int      `json:"out_caught,omitempty"` // of Outside
 	CaughtInterval Interval `json:"out_caught_interval,omitzero"`
-	// Unknown is the share of items out of scope up to which the promise holds, and Exceeded is set
-	// if these items have more, beyond chance.
+	// The promise holds up to the share Unknown of items out of scope. Exceeded is set if these
+	// items have a larger share, by more than chance.
 	Unknown  float64 `json:"unknown"`
 	Exceeded bool    `json:"unknown_exceeded,omitempty"`
 
@@ -264,7 +264,7 @@ type Promised struct {
 	counter *Counter
 }
 
-// NewPromised returns an empty measurement of a promise, for a knowledge with these labels.
+// NewPromised returns an empty counter for a promise, and for a knowledge with these labels.
 func NewPromised(accuracy, confidence, caught, unknown float64, labels ...string) *Promised {
 	return &Promised{Accuracy: accuracy, Confidence: confidence, Caught: caught, Unknown: unknown, counter: NewCounter(labels...)}
 }

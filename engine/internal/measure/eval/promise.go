@@ -10,56 +10,57 @@ import (
 	"strconv"
 )
 
-// This file finds the confidence from which on answers are right often enough, and promises it: of
-// the answers from that threshold on, at least a share A is right. The promise has a chosen
-// confidence: whoever makes many such promises, each on rows of its own, breaks at most 1 -
-// confidence of them.
+// This file finds a threshold of confidence above which answers are right often enough, and
+// guarantees it (a promise): at least a share A of the answers at or above the threshold is right.
+// The guarantee has a chosen confidence: of many such promises, each on rows of its own, at most a
+// share of 1 - confidence is broken.
 //
 // # The method
 //
 // The search tries thresholds downwards from the surest answers, one distinct confidence after the
-// other. It tests each exactly, by the binomial tail of its errors (Clopper and Pearson, 1934:
-// interval.go). The first that fails ends the search, and the one before it is the answer. This is
-// fixed-sequence testing as in Angelopoulos, Bates, Candès, Jordan and Lei, "Learn then Test:
-// Calibrating Predictive Algorithms to Achieve Risk Control" (arXiv:2110.01052, 2021; Annals of
-// Applied Statistics, 2025), for the risk of a classifier that may abstain (Geifman and El-Yaniv,
-// "Selective Classification for Deep Neural Networks", NeurIPS 2017). It needs no correction for
-// the number of tests: a promise is broken only if the very first threshold that is too low passes
-// its test, which happens with a probability of at most 1 - confidence. Correcting for as few as
-// twenty thresholds instead would answer a tenth to a half less.
+// other. It tests each threshold exactly, by the binomial tail of the errors (Clopper and Pearson,
+// 1934: interval.go). The first failed test ends the search; the last threshold that passed is the
+// result. This is fixed-sequence testing as in Angelopoulos, Bates, Candès, Jordan and Lei, "Learn
+// then Test: Calibrating Predictive Algorithms to Achieve Risk Control" (arXiv:2110.01052, 2021;
+// Annals of Applied Statistics, 2025), for the risk of a classifier that may abstain (Geifman and
+// El-Yaniv, "Selective Classification for Deep Neural Networks", NeurIPS 2017). It needs no
+// correction for the number of tests: a promise is broken only if the very first threshold that is
+// too low passes its test, which happens with a probability of at most 1 - confidence. A correction
+// for only twenty thresholds would leave a tenth to a half fewer answers unflagged.
 //
-// A few answers can show nothing. So the first test takes as many answers as just pass with five
-// errors. It allows fewer errors, down to none, if that is more than two fifths of all answers, and
-// more errors if it is less than a fifth. Its size depends on the number of answers, on A and on
-// the confidence, never on which answers are right.
+// A few answers prove nothing. So the first test takes the least number of answers that pass with
+// five errors. If that number exceeds two fifths of all answers, the test allows fewer errors, down
+// to none; if it is below a fifth, the test allows more. Its size depends on the number of answers,
+// on A and on the confidence, never on which answers are right.
 //
-// On 2,000 rows drawn from populations of nine shapes, this answers 84 % of what could be answered
-// if the truth were known (TestDraws), more for 0.95 than for 0.98. It answers least where even the
-// surest answers are wrong nearly as often as the promise allows.
+// On 2,000 rows drawn from populations of nine shapes, the threshold leaves unflagged 84 % of the
+// answers that would be possible if the truth were known (TestDraws), more for 0.95 than for 0.98.
+// It leaves least unflagged where even the surest answers are wrong nearly as often as the promise
+// allows.
 //
 // # Assumptions
 //
-// Rows are independent draws of what the pipeline will see. Out-of-scope rows may be as many as one
-// likes: the promise holds while they are at most the share of all texts that they are of the rows
-// (Promise.Unknown). Every answer to one is wrong, so fewer of them only leave more right. Nothing
-// else was chosen on the rows. The guarantee is exact if the share of errors does
-// not fall as the threshold does; calibration is not needed. If the surest answers are worse than
-// the next, a threshold that is first tested just there can pass a little more often; the tests
-// have draws of that shape.
+// Rows are independent draws of the texts that the pipeline will see. Any share of the rows may be
+// out of scope (Promise.Unknown): the promise holds while at most this share of later texts is out
+// of scope. Every answer to an out-of-scope text is wrong, so a smaller share only makes more
+// answers right. Nothing else was chosen on the rows. The guarantee is exact if the share of errors
+// does not fall as the threshold does; calibration is not needed. If the surest answers are wrong
+// more often than the next ones, a threshold that is too low can pass a little more often; the
+// tests include such draws.
 //
-// Rows with the same text count as one row, because a copy shows nothing new: it is right if all
-// its copies are, and has the highest of their confidences.
+// Rows with the same text count as one row, because a copy shows nothing new. This row is right if
+// all copies are right, and has the highest confidence of the copies.
 //
 // An answer to an out-of-scope row is wrong; flagging the row, or leaving it without an answer,
-// catches it. For the chosen threshold, the promise also says how many are caught, with the same
-// confidence: an exact bound for each of a list of numbers of missed rows, corrected for the length
-// of the list.
+// catches it. For the chosen threshold, the promise also says how many out-of-scope rows are
+// caught, with the same confidence. The bound is exact for each of a list of numbers of missed
+// rows, and corrected for the length of the list.
 //
-// This file only calculates: package tune knows which pipeline was asked, and which rule reads the
+// This file only calculates; package tune runs the pipeline and finds the rule that reads the
 // threshold.
 
-// Promise says that at least Goal.Accuracy of the answers from a threshold on are right, with the
-// counts that show it.
+// Promise is a guarantee that at least Goal.Accuracy of the answers at or above a threshold are
+// right, with the counts that prove it.
 type Promise struct {
 	Goal     PromiseGoal
 	Rows     int // distinct texts
@@ -85,12 +86,13 @@ func (g PromiseGoal) String() string {
 	return fmt.Sprintf("%v with %v %% confidence", g.Accuracy, math.Round(1e4*g.Confidence)/100)
 }
 
-// holds tests whether so many answers with so many errors prove the goal.
+// holds tests whether this number of answers, with this number of errors among them, proves the
+// goal.
 func (g PromiseGoal) holds(answers, wrong int) bool {
 	return AtLeast(answers-wrong, answers, g.Confidence) >= g.Accuracy
 }
 
-// Needs returns the least number of answers that prove a goal with so many errors among them.
+// Needs returns the least number of answers that prove the goal if this number of them is wrong.
 func (g PromiseGoal) Needs(wrong int) int {
 	high := wrong + 1
 	for !g.holds(high, wrong) {
@@ -99,7 +101,8 @@ func (g PromiseGoal) Needs(wrong int) int {
 	return high/2 + sort.Search(high-high/2, func(n int) bool { return g.holds(high/2+n, wrong) })
 }
 
-// start returns the size of the first test, in answers: some number of errors just passes with it.
+// start returns the size of the first test, in answers: the least number that passes with some
+// number of errors.
 func (g PromiseGoal) start(answers int) int {
 	start := g.Needs(0)
 	for wrong := 1; ; wrong++ {
@@ -111,8 +114,8 @@ func (g PromiseGoal) start(answers int) int {
 	}
 }
 
-// Check returns an error if a goal is invalid, or if so few rows cannot prove it whatever the
-// answers are, so that nobody pays for them.
+// Check returns an error if a goal is invalid, or if the rows are too few to prove it even with
+// right answers. So nobody pays for useless answers.
 func (g PromiseGoal) Check(rows int) error {
 	switch {
 	case g.Accuracy == 1:

@@ -24,14 +24,14 @@ type Sets struct {
 	ExpectedPerItem  float64  `json:"expected_per_item"`
 	AnsweredPerItem  float64  `json:"answered_per_item"`
 	Empty            int      `json:"empty,omitempty"`               // items whose expected set has no label
-	EmptyRight       int      `json:"empty_right,omitempty"`         // of them: answered with no label
+	EmptyRight       int      `json:"empty_right,omitempty"`         // of Empty: answered with no label
 	LabelsOutOfScope int      `json:"labels_out_of_scope,omitempty"` // expected labels that the knowledge does not have
 }
 
 // scoredSet is an item with an expected set.
 type scoredSet struct {
 	expected, answered []string
-	none               bool // it is answered that no label fits
+	none               bool // the answer is that no label fits
 }
 
 func (c *Counter) addSet(r outcome.Result) {
@@ -43,7 +43,8 @@ func (c *Counter) addSet(r outcome.Result) {
 	c.sets = append(c.sets, s)
 }
 
-// confuse counts a wrong answer as pairs: of a set, each missed label with each made-up one.
+// confuse counts a wrong answer as pairs of labels. For sets, it pairs each missed label with each
+// wrongly answered label.
 func (c *Counter) confuse(r outcome.Result) {
 	if !r.Form.Many {
 		c.confused[Confused{Expected: r.Expected, Answered: r.Answer}]++
@@ -64,7 +65,6 @@ func (c *Counter) confuse(r outcome.Result) {
 	}
 }
 
-// except returns the labels that are not among others.
 func except(labels, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return slices.Contains(others, l) })
 }
@@ -123,7 +123,7 @@ func (c *Counter) F1Interval(results []outcome.Result) Interval {
 		}
 		if r.Failure == nil && r.Answer != "" {
 			one := labelTally{d.number(r.Answer), tally{answered: 1}}
-			if c.Right(r) { // in a tree, the answer may be above what is expected
+			if c.Right(r) { // in a tree, the answer may be above the expected label
 				one.right = 1
 			}
 			item = append(item, one)
@@ -158,7 +158,7 @@ func (d *draws) number(label string) int {
 	return n
 }
 
-// Samples: fewer of many items, whose F1 varies less.
+// Numbers of samples. Many items get fewer samples, because their F1 varies less.
 const (
 	resamples      = 1000
 	leastResamples = 100
@@ -167,7 +167,7 @@ const (
 
 // intervals returns the percentiles of the F1 of samples of the items.
 func (d *draws) intervals() (micro, macro Interval) {
-	random := rand.New(rand.NewPCG(1, uint64(len(d.items)))) // the same items have the same intervals
+	random := rand.New(rand.NewPCG(1, uint64(len(d.items)))) // so that the same items get the same intervals
 	n := max(leastResamples, min(resamples, mostDrawn/max(len(d.items), 1)))
 	micros, macros := make([]float64, n), make([]float64, n)
 	for i := range n {
@@ -183,7 +183,7 @@ func (d *draws) intervals() (micro, macro Interval) {
 	return percentiles(micros), percentiles(macros)
 }
 
-// f1 returns the F1 of all labels together, and the mean of those of the labels that occur.
+// f1 returns the F1 of all labels together, and the mean F1 of the labels that occur.
 func f1(tallies []tally) (micro, macro float64) {
 	var all tally
 	labels := 0
@@ -197,7 +197,7 @@ func f1(tallies []tally) (micro, macro float64) {
 	return share(2*all.right, all.support+all.answered), macro / float64(max(labels, 1))
 }
 
-// percentiles returns the interval that has 95 % of the values.
+// percentiles returns the interval that contains the central 95 % of the values.
 func percentiles(values []float64) Interval {
 	slices.Sort(values)
 	return Interval{Low: values[len(values)*25/1000], High: values[len(values)*975/1000]}

@@ -16,12 +16,12 @@ type QuestionTerms struct {
 	weights  map[string]float64
 }
 
-// asking are words that turn a sentence into a question and that its answer seldom has. The
-// analyzer english leaves out few of them, so they would seem rare.
+// asking lists words of questions that answers seldom have. The analyzer english leaves out few of
+// them, so they would count as rare words.
 var asking = strings.Fields("how what when where which who whom whose why i me my we us our you your he him his she her it its " +
 	"do does did doing can could should would may might must shall will am is are was were be been has have had any some there about")
 
-// english is an analyzer that leaves out the words of nearly every text.
+// english is an analyzer that leaves out words that nearly every text has.
 var english = func() support.Analyzer {
 	a, err := support.NamedAnalyzer("english")
 	if err != nil {
@@ -30,9 +30,9 @@ var english = func() support.Analyzer {
 	return a
 }()
 
-// QuestionTermsOf splits a question into words with the store's analyzer, by its name; with english
-// if there is none. A word's weight is its inverse document frequency as in BM25, counted among the
-// candidates of a search, so that rare words decide.
+// QuestionTermsOf splits a question into words with the named analyzer of the store, or with
+// english if there is no such analyzer. A word's weight is its inverse document frequency as in
+// BM25, counted among the candidates of a search, so that rare words decide.
 func QuestionTermsOf(question, analyzer string, among []sdk.Candidate) *QuestionTerms {
 	t := &QuestionTerms{weights: map[string]float64{}}
 	var err error
@@ -55,8 +55,8 @@ func QuestionTermsOf(question, analyzer string, among []sdk.Candidate) *Question
 	return t
 }
 
-// plain returns a question without words of nearly every English text or question. For an analyzer
-// of another language it returns the question as it is.
+// plain returns a question without the words that nearly every English text or question has. For an
+// analyzer of another language it returns the question as it is.
 func (t *QuestionTerms) plain(question string) string {
 	switch t.analyzer.String() {
 	case "english", "code", "standard":

@@ -14,11 +14,12 @@ type Tree struct {
 	LeavesInterval Interval `json:"leaves_interval"`
 	Depth          float64  `json:"depth"`          // mean number of levels of the answers
 	ExpectedDepth  float64  `json:"expected_depth"` // the same of the expected labels
-	// Levels have, from the top down, the items whose expected label has the level.
+	// Levels has an entry for each level, from the top down. It counts the items whose expected
+	// label reaches that level.
 	Levels []Level `json:"levels"`
-	// F1 is the hierarchical F1: of the nodes down to the answers, and those down to the expected
-	// labels, those that are in both ("Learning and Evaluation in the Presence of Class Hierarchies",
-	// Kiritchenko et al. 2006).
+	// F1 is the hierarchical F1. It compares the nodes on the paths down to the answers with the
+	// nodes on the paths down to the expected labels ("Learning and Evaluation in the Presence of
+	// Class Hierarchies", Kiritchenko et al. 2006).
 	F1        float64 `json:"hierarchical_f1"`
 	Precision float64 `json:"hierarchical_precision"`
 	Recall    float64 `json:"hierarchical_recall"`
@@ -28,7 +29,7 @@ type Tree struct {
 type Level struct {
 	Items    int      `json:"items"`
 	Answered int      `json:"answered"` // the answer reaches the level
-	Right    int      `json:"right"`    // and is right down to there
+	Right    int      `json:"right"`    // of Answered: right down to this level
 	Accuracy float64  `json:"accuracy"` // Right of Items
 	Interval Interval `json:"accuracy_interval"`
 }

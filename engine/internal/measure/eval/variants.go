@@ -55,8 +55,8 @@ func unenriched(p *pipeline.Pipeline) []pipeline.Override {
 }
 
 // oneLeg sets all hybrid searches to one mode. It also leaves out a keep rule that reads a score of
-// the missing mode, or the fused score, which then differs: the rule would drop candidates that it
-// was not written for. A reranker's score does not change.
+// the missing mode, or the fused score, because these scores change: the rule would drop the wrong
+// candidates. A reranker's score does not change.
 func oneLeg(p *pipeline.Pipeline, mode sdk.Mode, without string) []pipeline.Override {
 	var set []pipeline.Override
 	for _, s := range p.Stages {
@@ -123,7 +123,7 @@ type Target struct {
 
 // Variant is a pipeline with some of its arguments set.
 type Variant struct {
-	Values []string // that distinguish it
+	Values []string // the values that distinguish the variant
 	Name   string   // for people; empty: the pipeline as it is
 	Set    []pipeline.Override
 }
@@ -185,36 +185,36 @@ func (o Options) Variants(p *pipeline.Pipeline) ([]Variant, error) {
 	return all, nil
 }
 
-// Voter measures a voter on the scored items that it was asked about: its heaviest accepted answer
-// alone, and its worth to the election.
+// Voter measures a voter on the scored items that it was asked about: how accurate the voter's
+// heaviest accepted answer is alone, and what the voter adds to the election.
 type Voter struct {
 	Name             string   `json:"name"`
 	Asked            int      `json:"asked"` // scored items that it was asked about
 	Accuracy         float64  `json:"accuracy"`
 	AccuracyInterval Interval `json:"accuracy_interval"`
 	Accepted         float64  `json:"accepted"` // share of those items with an accepted answer from this voter
-	// Weight is the voter's weight in the election; nil: it has none. Leads: its answer wins
-	// wherever it has one.
+	// Weight is the voter's weight in the election; nil: it has none. Leads means that the voter's
+	// answer, where it has one, always wins.
 	Weight *float64 `json:"weight,omitempty"`
 	Leads  bool     `json:"leads,omitempty"`
-	// Answers counts its answers, to scored items or not; Acceptable is the accepted share. A
-	// distribution has an answer per label, a model one per sample.
+	// Answers counts the voter's answers to all items; Acceptable is the accepted share. A voter
+	// with a distribution gives an answer per label, a language model gives one per sample.
 	Answers    int     `json:"answers"`
 	Acceptable float64 `json:"acceptable"`
 	Network    bool    `json:"network,omitempty"` // it calls a service, such as a language model
-	// Alone compares the election with this voter alone: Gained counts the items that only the
-	// voter has right.
+	// Alone compares the election with this voter alone: Gained counts the items that the voter has
+	// right and the election wrong.
 	Alone Paired `json:"alone"`
 	// Adds compares the election without this voter with the real one: Gained counts the items that
-	// are right with the voter only. All else stays as it was: the other votes, even if they depend
-	// on this voter's, and the weights of an election that learned them. nil: no election was held
-	// without it.
+	// are right only with this voter. Everything else stays as it was: the other votes, even if
+	// they depend on this voter's votes, and learned weights. nil: no election was held without the
+	// voter.
 	Adds *Paired `json:"adds,omitempty"`
 }
 
 // voter counts the items and answers of one voter.
 type voter struct {
-	asked, elected  int // items; of these: the election is right
+	asked, elected  int // items; elected counts those of asked where the election is right
 	answered, right int // items with an accepted answer
 	both            int // of these: the voter and the election are right
 	given, accepted int // answers
@@ -251,7 +251,7 @@ func (c *Counter) report(name string) Voter {
 	}
 }
 
-// asked names the voters that were asked about an item: they left answers, or a failure.
+// asked lists the voters that were asked about an item: those with an answer or a failure.
 func asked(r outcome.Result) (all []string) {
 	add := func(voter string) {
 		if !slices.Contains(all, voter) {
@@ -294,7 +294,7 @@ func NewAdditions(c *Counter) *Additions {
 	return &Additions{c, map[string]*Paired{}}
 }
 
-// Add counts an item with its real result and that without a voter, if the voter was asked.
+// Add compares an item's real result with its result without a voter, if the voter was asked.
 func (a *Additions) Add(voter string, answered, without outcome.Result) {
 	if !a.counter.always[voter] && !slices.Contains(asked(answered), voter) {
 		return
@@ -305,7 +305,7 @@ func (a *Additions) Add(voter string, answered, without outcome.Result) {
 	a.pairs[voter].Add(a.counter.Right(without), a.counter.Right(answered))
 }
 
-// Report sets Adds of a report's voters.
+// Report sets Adds of the voters of a report.
 func (a *Additions) Report(voters []Voter) {
 	for i := range voters {
 		voters[i].Adds = a.pairs[voters[i].Name]
@@ -327,9 +327,9 @@ func (c *Counter) votes(name string) *voter {
 	return c.byVoter[name]
 }
 
-// TopAnswers returns each voter's heaviest accepted answer (the first, if several are equal), in
-// the order of the voters. Where answers are sets, it has all labels with at least half the weight of
-// that one.
+// TopAnswers returns each voter's heaviest accepted answer (the first, if several are equal), in the
+// order of the voters. Where answers are sets, the answer has all labels with at least half the
+// weight of the heaviest label.
 func TopAnswers(f sdk.LabelForm, votes []result.Vote) []result.Vote {
 	type answer struct{ voter, label string }
 	place := make(map[answer]int, len(votes))  // in sums

@@ -19,7 +19,7 @@ type Model struct {
 	File     string          `json:"file,omitempty"` // where the profile is kept
 }
 
-// Asking is a stage that may ask a language model.
+// Asking is a stage of a pipeline that may ask a language model.
 type Asking struct {
 	Name  string // "sample.llm"
 	Stage *pipeline.Stage
@@ -59,8 +59,8 @@ func Askings(p *pipeline.Pipeline) []Asking {
 	return all
 }
 
-// own is how many of a pipeline's own prompts are asked to see how its answers are: enough for a
-// first mean, few enough to cost little.
+// own is how many of a pipeline's own prompts are sent to measure its answers: enough for a first
+// mean, few enough to cost little.
 const own = 3
 
 // remember keeps the first items that reached a voter with a prompt.
@@ -75,7 +75,8 @@ func (v *VoterAsked) remember(item sdk.Item) {
 	}
 }
 
-// Shown returns one of the prompts, the same in whatever order items come; nil: none was read.
+// Shown returns one of the prompts, whose choice does not depend on the order of the items; nil:
+// none was read.
 func (v VoterAsked) Shown() *sdk.Prompt {
 	if len(v.first) == 0 {
 		return nil
@@ -83,7 +84,7 @@ func (v VoterAsked) Shown() *sdk.Prompt {
 	return &v.first[0].Prompts[0]
 }
 
-// Single returns the stage of a as it asks by single calls.
+// Single returns the stage of a, changed to send single calls instead of batches.
 func (a Asking) Single() *pipeline.Stage {
 	s := *a.Stage
 	var config map[string]any
@@ -95,9 +96,9 @@ func (a Asking) Single() *pipeline.Stage {
 	return &s
 }
 
-// AskOwn asks a stage about the first items that reached it in the dry run, or about the first
-// passages that it has yet to enrich. opened is Asking.Single. The stage keeps what the replies show of
-// the model, and the response cache has the answers for a run.
+// AskOwn asks a stage about the first items that reached it in the dry run, or about the first passages
+// that it has yet to enrich. opened is Asking.Single. The stage keeps what it learns about the model
+// from the replies. The response cache keeps the answers for a later run.
 func (p *Plan) AskOwn(ctx context.Context, a Asking, opened any) (err error) {
 	switch o := opened.(type) {
 	case sdk.Sampler:
@@ -113,7 +114,7 @@ func (p *Plan) AskOwn(ctx context.Context, a Asking, opened any) (err error) {
 			}
 		}
 	}
-	if errors.As(err, new(sdk.RowErrors)) { // the others show enough
+	if errors.As(err, new(sdk.RowErrors)) { // the other rows suffice
 		return nil
 	}
 	return err

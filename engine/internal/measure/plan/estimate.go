@@ -21,25 +21,24 @@ import (
 // will be accepted. The most counts as many samplings of every item as resamples allows, and
 // one request for each answer. Neither counts what the response cache has.
 //
-// The most is unknown if the voter gives none: a third party's plugin, an answer
-// without a limit, a model that may or may not think. It is also unknown if other items
-// may reach the voter than in the dry run: the stand-in casts no vote, so a later rule
-// that reads votes sees only those of the local voters.
-// A request whose reply is lost is sent again, which both figures leave out.
+// The most is unknown if the voter gives none: a third party's plugin, an answer without a limit, a
+// model that may or may not think. It is also unknown if a run may send the voter other items than
+// the dry run: the stand-in casts no vote, so a later rule that reads votes sees only the votes of
+// local voters. A request whose reply is lost is sent again, which both figures leave out.
 //
 // For a voter without a forecast, input tokens are characters divided by four, and output
 // tokens are max_tokens of its config.
 //
-// A model that thinks before it answers makes the expected output a range, the narrower the
-// more of its answers to such requests earlier runs have seen, or racflow model probe, which
-// asks a few of the pipeline's own prompts.
+// If a model thinks before it answers, the expected output is a range. The range becomes narrower
+// with the answers that earlier runs have seen, or racflow model probe, which sends a few of the
+// pipeline's own prompts.
 //
-// Enrichers make no dry run: a plan of their knowledge shows them the passages to ask
-// about. For an enricher without a forecast (sdk.EnrichForecaster), the expected usage is
-// estimated here from the characters of the passages, and the most is unknown.
+// Enrichers make no dry run: a plan of the knowledge gives them the passages to ask about. For an
+// enricher without a forecast (sdk.EnrichForecaster), the expected usage is estimated here from the
+// characters of the passages, and the most is unknown.
 
-// voterUnknown says why a voter's highest usage is unknown, whatever it forecasts for the items that
-// reached it in a dry run; empty: it is known.
+// voterUnknown returns why a voter's highest usage is unknown, even if it forecasts the items of a
+// dry run; empty: it is known.
 func voterUnknown(p *pipeline.Pipeline, s *pipeline.Stage) string {
 	for _, f := range s.Fallbacks {
 		if f.Stage.Info.Network {
@@ -68,7 +67,7 @@ const additionTokens = 150
 // passage and its document.
 const instructionTokens = 300
 
-// unsaid says why the highest usage is unknown.
+// unsaid is the reason why the highest usage is unknown if a plugin gives no forecast.
 const unsaid = "its plugin does not say what a request takes"
 
 // roughTokens estimates how many tokens a prompt has.
@@ -157,7 +156,7 @@ type VoterAsked struct {
 	first []sdk.Item // that reached it with a prompt, by their numbers
 }
 
-// voter returns what a voter was asked so far.
+// voter returns a copy of what a voter was asked so far.
 func (d *dryRun) voter(name string) VoterAsked {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -201,7 +200,8 @@ func (s standIn) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 	return samples, nil
 }
 
-// Fingerprint returns that of the voter: an election has learnt about a voter with it.
+// Fingerprint returns the voter's fingerprint, because elections keep what they learnt about a
+// voter under its fingerprint.
 func (s standIn) Fingerprint() string { return s.stage.Info.Fingerprint(s.asked) }
 
 // add adds the forecast of an item, with each resample.
@@ -244,6 +244,6 @@ func voterForecast(s *pipeline.Stage, asked sdk.Forecaster, item sdk.Item) (sdk.
 	return f, nil
 }
 
-// before orders items by their numbers, so that the same prompt is shown in whatever order they
-// come.
+// before orders items by their numbers, so that the shown prompt does not depend on the order of
+// arrival.
 func before(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }

@@ -31,12 +31,12 @@ type Plan struct {
 	File      *pipeline.File
 	Pipeline  *pipeline.Pipeline
 	Items     int // in the input; -1: not known before it is read
-	Parts     int // above 1: limits and budget are the part that one of so many runs has
+	Parts     int // above 1: the input is split into this many runs, each with a part of limits and budget
 	Invalid   int // unusable rows of the input
 	Knowledge []knowledge.BuildReport
-	Texts     map[string]Texts // by knowledge: the most that a service would embed
+	Texts     map[string]Texts // by knowledge: the most texts that a service would embed
 	Forecast  *Forecast        // nil: no stage or embedder that items go through calls a service
-	Models    []Model          // those that stages ask
+	Models    []Model          // models that stages ask
 	Plugins   []Plugin         // third parties' plugins
 	Wants     []trust.Want     // what the file wants beyond its folder
 }
@@ -46,7 +46,7 @@ type Call struct {
 	Stage *pipeline.Stage
 	Voter VoterAsked // of the items of the dry run
 	Items int
-	// Forecast is for all items. Its Most is known only if all of them made the dry run.
+	// Forecast is for all items. Its Most is known only if all items were in the dry run.
 	sdk.Forecast
 	// Cost is the expected cost and MostCost the highest cost; 0: the stage has no price.
 	Cost, MostCost float64
@@ -76,7 +76,7 @@ func (p *Plan) Calls() []Call {
 	return all
 }
 
-// sampled is the most items that make a dry run.
+// sampled is the largest number of items in a dry run.
 const sampled = 500
 
 // Forecast is the forecast of the voters' calls.
@@ -86,20 +86,20 @@ type Forecast struct {
 	Failed  int    // items that failed in it
 	Cause   error  // of the first failure
 	Voters  map[string]VoterAsked
-	// Beside says what the items send to services that no figure counts; empty: nothing.
+	// Beside names what items send to services without being counted in a figure; empty: nothing.
 	Beside string
-	// StandIns says, by the name of a knowledge whose chunks stood in for its entries, why.
+	// StandIns has the knowledge whose chunks stood in for its entries, by name, with the reason.
 	StandIns map[string]string
 	// Spending forecasts the effect of Options.Spend; nil: that is not set.
 	Spending *Spending
-	// Calibrating is nil if the election learns nothing of the voters that call services.
+	// Calibrating is nil if the election learns nothing about the voters that call services.
 	Calibrating *Calibrating
 }
 
 // Calibrating says whether a run asks voters about held-out rows before the first item.
 type Calibrating struct {
 	*stage.Calibration
-	outcome.Bill      // what that takes, unless Done; zero: nobody knows
+	outcome.Bill      // what asking costs, unless Done; zero: unknown
 	Wanted       bool // a run asks
 }
 
@@ -143,8 +143,8 @@ func (p *Plan) forecast(ctx context.Context, o Options) (*Forecast, error) {
 	return f, p.dryRun(ctx, o, f)
 }
 
-// impossible says why no dry run is possible that asks no service and changes nothing elsewhere, in
-// a pipeline where only voters call services; empty: one is possible.
+// impossible returns why a dry run is impossible without asking a service or changing anything
+// elsewhere, in a pipeline where only voters call services; empty: it is possible.
 func (p *Plan) impossible(o Options, f *Forecast) string {
 	switch p.Items {
 	case -1:
@@ -203,7 +203,7 @@ func (p *Plan) dryRun(ctx context.Context, o Options, f *Forecast) error {
 		return err
 	}
 	defer items.Close() //nolint:errcheck // it was only read
-	broken := 0         // items that a stage failed on
+	broken := 0         // items on which a stage failed
 	_, err = ready.Items(ctx, spread(items.Next, p.Items, sampled), kept, func(batch []outcome.Result) error {
 		for _, result := range batch {
 			if f.add(result); result.Failure != nil && result.Failure.Stage != "" {
@@ -243,8 +243,8 @@ func (f *Forecast) add(result outcome.Result) {
 	}
 }
 
-// unknown returns why the usage of no voter is known for all items; empty: it is. On broken items a
-// stage failed.
+// unknown returns why no voter's usage is known for all items; empty: it is known. broken counts
+// the items on which a stage failed.
 func (f *Forecast) unknown(items, broken int) string {
 	switch {
 	case len(f.StandIns) > 0:
@@ -288,7 +288,7 @@ type Rows interface {
 // Options configures a plan.
 type Options struct {
 	Launch stage.Launch
-	// Stage finds a built-in stage, which may stand in for one of a knowledge.
+	// Stage finds a built-in stage, which may stand in for a stage of a knowledge.
 	Stage   func(kind sdk.Kind, use string) (sdk.Stage, bool)
 	Fitted  string // as stage.Options.Fitted
 	Samples string // as knowledge.Options.Samples
@@ -296,7 +296,7 @@ type Options struct {
 	// no forecasts.
 	Forecaster func(context.Context, *pipeline.Stage) (sdk.Forecaster, error)
 	// Spending returns a function that forecasts what a voter uses for an item, if Spend is set:
-	// answers in the response cache count as paid for.
+	// answers in the response cache count as if they were paid for.
 	Spending func(context.Context, spend.Limit) (func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error), error)
 	// Enricher is like Forecaster, for an enricher.
 	Enricher  func(context.Context, *pipeline.Stage) (sdk.EnrichForecaster, error)
@@ -353,8 +353,8 @@ func (p *Plan) count(o Options) error {
 }
 
 // compare compares the knowledge that the pipeline searches with its sources, and reads the state of
-// attached collections. It asks no embedding service: it only counts the texts, also those that are
-// embedded already and would not be sent again.
+// attached collections. It asks no embedding service. It counts all texts, even those that are
+// already embedded and would not be sent again.
 func (p *Plan) compare(ctx context.Context, o Options) error {
 	for _, block := range p.Pipeline.Knowledge() {
 		r := knowledge.BuildReport{Name: block.Name, Embedder: block.Embed.Use, Store: block.Store.Use}
@@ -438,9 +438,8 @@ func plugins(p *pipeline.Pipeline) ([]Plugin, error) {
 type Spending struct {
 	Limit spend.Limit
 	Rows  []Spent // by amount, ascending
-	// Labelled counts the items of the dry run with a label, and Right those of them that the free
-	// voters answer correctly. Confident says that the election estimates how likely its answers
-	// are right.
+	// Labelled counts the items of the dry run with a label; Right counts the labelled items that
+	// the free voters answer correctly. Confident means that the election estimates a confidence.
 	Labelled, Right int
 	Confident       bool
 
@@ -451,7 +450,7 @@ type Spending struct {
 // Spent is the effect of one limit.
 type Spent struct {
 	Amount   float64 // the limit; infinite: none
-	Accuracy float64 // on labelled items, at most: if voters answer every item right that is sent to them
+	Accuracy float64 // upper bound on labelled items: voters answer every item right that they get
 	spend.Preview
 }
 

@@ -13,19 +13,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file lets a dry run search knowledge whose entries are not there yet, or cannot be searched
-// without asking a service: its chunks, as they are before enrichment, stand in for them. They are
-// embedded by "hashing" and kept by a "local" store in a folder that goes with the dry run, so
-// nothing is asked and nothing of the knowledge changes. What is found differs from what a run will
-// find, but it is as many chunks of the same lengths.
+// This file lets a dry run search knowledge whose entries do not exist yet, or cannot be searched
+// without asking a service. The chunks before enrichment stand in for the entries. They are
+// embedded by "hashing" and stored by a "local" store in a folder that is removed after the dry
+// run, so no service is asked and the knowledge does not change. A search finds other chunks than a
+// run will find, but as many, and of the same lengths.
 //
-// Contexts that a model has yet to write are replaced by words of the length that is forecast.
-// Candidates that a service would rerank stay in their order.
+// Filler words of the forecast length replace contexts that a model has not written yet. Candidates
+// that a service would rerank stay in their order.
 
 // standIns are the parts of a pipeline that a dry run replaces.
 type standIns struct {
 	launch stage.Launch
-	dir    string                      // of what stands in; empty: no knowledge is replaced
+	dir    string                      // of the stand-in store; empty: no knowledge is replaced
 	asks   map[string][]knowledge.Asks // by the name of a knowledge that is replaced
 	stages map[sdk.Kind]*pipeline.Stage
 }
@@ -62,7 +62,7 @@ func standInStages(o Options) map[sdk.Kind]*pipeline.Stage {
 }
 
 // standIn prepares to replace the knowledge in StandIns, and rerankers that call services. done
-// removes what that wrote.
+// removes the files written for it.
 func (p *Plan) standIn(o Options, f *Forecast) (s *standIns, done func(), err error) {
 	s, done = &standIns{launch: o.Launch, asks: map[string][]knowledge.Asks{}}, func() {}
 	if len(f.StandIns) == 0 {
@@ -78,7 +78,7 @@ func (p *Plan) standIn(o Options, f *Forecast) (s *standIns, done func(), err er
 	return s, func() { _ = os.RemoveAll(s.dir) }, err
 }
 
-// Launch starts a stage, or what stands in for it.
+// Launch starts a stage or its stand-in.
 func (s *standIns) Launch(ctx context.Context, l stage.LaunchRequest) (any, error) {
 	asks, replaced := s.asks[l.Knowledge]
 	other := s.stages[l.Stage.Kind]
@@ -98,10 +98,10 @@ func (s *standIns) Launch(ctx context.Context, l stage.LaunchRequest) (any, erro
 	return s.launch(ctx, l)
 }
 
-// filler adds a context of so many tokens to each passage.
+// filler is an enricher that adds a context to each passage; its value is the length in tokens.
 type filler int
 
-// fillerOf returns what stands in for an enricher. Only the built-in "context" adds what prompts
+// fillerOf returns the stand-in of an enricher. Only the built-in "context" adds text that prompts
 // show.
 func fillerOf(asks []knowledge.Asks, s *pipeline.Stage) filler {
 	at := slices.IndexFunc(asks, func(a knowledge.Asks) bool { return a.Stage == s })
@@ -112,7 +112,7 @@ func fillerOf(asks []knowledge.Asks, s *pipeline.Stage) filler {
 	if f.Answers == 0 { // the response cache has them
 		return additionTokens / 2
 	}
-	return filler(min(int(f.Likely.OutputTokens)/f.Answers, additionTokens)) // thoughts are not shown
+	return filler(min(int(f.Likely.OutputTokens)/f.Answers, additionTokens)) // prompts do not show thoughts
 }
 
 // Enrich implements sdk.Enricher.

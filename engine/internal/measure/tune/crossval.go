@@ -13,11 +13,12 @@ import (
 
 // This file splits items into folds, and tests whether what was chosen by cross-validation is better
 // by more than chance. Items with the same text share a fold. For each fold in turn, a value is
-// chosen on all other folds and scored on this one, so that no item is scored under a choice that
-// it took part in (Stone, "Cross-validatory choice and assessment of statistical predictions",
+// chosen on all other folds and scored on this fold, so that no item takes part in the choice under
+// which it is scored (Stone, "Cross-validatory choice and assessment of statistical predictions",
 // Journal of the Royal Statistical Society B 36:111-147, 1974).
 
-// confidence is that of each bound of a Difference alone. Both bounds hold in nine of ten cases.
+// confidence is the confidence of each bound of a Difference by itself. Both bounds hold together
+// in nine of ten cases.
 const confidence = .95
 
 // Difference is the change of the mean score of items, with bounds that each hold with a confidence
@@ -48,7 +49,7 @@ func (d Difference) String() string {
 // freedom count only items that differ: the others say nothing about how much the differences
 // scatter.
 //
-// Choices made on overlapping items err together, so that a difference scatters more than that of
+// Choices made on overlapping items err together, so that their differences scatter more than with
 // independent items. Compare widens the standard error by the correction of Nadeau and Bengio
 // ("Inference for the generalization error", Machine Learning 52:239-281, 2003), 1.5 times for five
 // folds. Without it, the best of eight equally good values would be kept in one case of seven
@@ -99,8 +100,8 @@ type Folds struct {
 	of    []int // by item
 }
 
-// SplitFolds splits items with these texts into folds. It fails if they do not fill the folds, so
-// that callers can check before they pay for answers.
+// SplitFolds splits items with these texts into folds. It fails if there are too few distinct texts
+// for the folds, so that callers can check before they pay for answers.
 func SplitFolds(texts []string, folds int) (Folds, error) {
 	if folds < 2 {
 		return Folds{}, fmt.Errorf("%d folds: at least 2 are needed to hold rows out", folds)
@@ -119,11 +120,11 @@ func SplitFolds(texts []string, folds int) (Folds, error) {
 
 func foldOf(text string, folds int) int {
 	h := fnv.New64a()
-	h.Write([]byte(text)) //nolint:errcheck // a hash takes everything
+	h.Write([]byte(text)) //nolint:errcheck // a hash never fails
 	return int(h.Sum64() % uint64(folds))
 }
 
-// Of returns the items outside of a fold and those in it, in order.
+// Of returns the items outside a fold, and the items in it, in order.
 func (f Folds) Of(fold int) (train, test []int) {
 	for i, of := range f.of {
 		if of == fold {

@@ -21,15 +21,15 @@ import (
 // This file finds the variable in an election's flag rule, such as x in flag = "confidence <
 // var.x", for which unflagged answers are right as often as promised (package eval).
 //
-// A promise (a statistical guarantee) needs a held-out validation set, on which nothing else was chosen. If tune finds other values in the same
-// call, the rows are split in two: ReservedForPromise selects those that serve only the promise,
-// and the others serve the other values. The split depends on the texts, so that it is the same in
-// every call, and rows with the same text stay together.
+// A promise (a statistical guarantee) needs a held-out validation set, on which nothing else was chosen. If tune finds
+// other values in the same call, the rows are split in two: ReservedForPromise selects the rows for the promise; the
+// other rows serve the other values. The split depends on the texts, so that it is the same in every call, and rows
+// with the same text stay together.
 //
 // Note writes the promise into the file of variables, and ReadPromise reads it there, so that a
 // measurement on other rows can say whether it was kept.
 //
-// It only reads results: package engine runs the pipeline and holds elections again.
+// The file only reads results; package engine runs the pipeline and holds elections again.
 
 // promiseMark begins the comment that states a promise in numbers in a file of variables: accuracy,
 // confidence, caught share of the out-of-scope rows (0: not promised), variable, value and the share
@@ -105,12 +105,12 @@ type FlagPromise struct {
 	Split bool // other values were found on the rest of the rows
 }
 
-// ReservedForPromise reports whether a row serves the promise if the rows are split.
+// ReservedForPromise reports whether a row with this text serves the promise if the rows are split.
 func ReservedForPromise(text string) bool { return sha256.Sum256([]byte(text))[0]%2 == 0 }
 
-// Promise finds the threshold on labelled rows, from their results under the final values of
-// everything else. It ignores rows that failed, which say nothing about answers, and rows answered
-// without one of the voters.
+// Promise finds the threshold on labelled rows. Their results come from a run with the final values
+// of all other variables. It ignores failed rows, which say nothing about answers, and rows
+// answered without one of the voters.
 func (r FlagRule) Promise(results []outcome.Result, labels []string, g eval.PromiseGoal) (FlagPromise, error) {
 	counter := eval.NewCounter(labels...)
 	items := make([]eval.PromiseItem, 0, len(results))

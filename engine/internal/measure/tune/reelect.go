@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file holds the elections of answered items again, without some of their voters or with other
-// weights: by the same code, rules included, on the same ballots. It calls no voter.
+// This file holds the elections of answered items again, without some voters or with other weights.
+// It uses the same code, including rules, and the same ballots. It calls no voter.
 //
 // Packages tune and eval decide which items to compare, and measure the gain.
 
@@ -29,7 +29,7 @@ type Election struct {
 	held  map[ballots]outcome.Result
 }
 
-// ballots identifies an item's ballots from the voters that were asked, one bit each.
+// ballots identifies an item and the voters whose ballots count, one bit for each voter.
 type ballots struct {
 	record *stage.Record
 	asked  uint64
@@ -86,7 +86,7 @@ func (e *Election) Elect(ctx context.Context, results []outcome.Result, asked fu
 	return out, nil
 }
 
-// elect holds the election over records, some of them at a time.
+// elect holds the election over records, in batches.
 func (e *Election) elect(ctx context.Context, records []*stage.Record) ([]outcome.Result, error) {
 	out := make([]outcome.Result, len(records))
 	g, ctx := errgroup.WithContext(ctx)
@@ -100,7 +100,7 @@ func (e *Election) elect(ctx context.Context, records []*stage.Record) ([]outcom
 	return out, g.Wait()
 }
 
-// samples returns the samples that the election reads of items if all voters are asked; nil: of an item that
+// samples returns, for each item, the samples that the election reads if all voters are asked; nil: the item
 // fails.
 func (e *Election) samples(ctx context.Context, results []outcome.Result) ([][]sdk.Sample, error) {
 	all := make([][]sdk.Sample, len(results))
@@ -138,7 +138,7 @@ type ElectionsWithout struct {
 	voters []string // in file order; none: no election is held again
 }
 
-// mostVoters limits the cost: each voter is one more election per item.
+// mostVoters limits the cost: each voter means another election per item.
 const mostVoters = 64
 
 // NewElectionsWithout starts the election stage of p, the pipeline of r, which keeps ballots. A
@@ -164,8 +164,8 @@ func NewElectionsWithout(ctx context.Context, r *run.Run, p *pipeline.Pipeline, 
 	return w, err
 }
 
-// Elect calls each, for every wanted result and voter, with the result without the voter. For an
-// unusable row, that is the result itself. It makes the run forget the ballots of all results.
+// Elect calls each for every wanted result and voter, with the result without the voter. For an
+// unusable row, each gets the result itself. Elect makes the run forget the ballots of all results.
 func (w *ElectionsWithout) Elect(ctx context.Context, results []outcome.Result, wanted func(outcome.Result) bool, each func(voter string, answered, without outcome.Result)) error {
 	var answered []outcome.Result
 	for _, r := range results {
@@ -174,7 +174,7 @@ func (w *ElectionsWithout) Elect(ctx context.Context, results []outcome.Result, 
 		}
 	}
 	for _, voter := range w.voters {
-		w.held = map[ballots]outcome.Result{} // no election is held twice, so nothing is to be kept
+		w.held = map[ballots]outcome.Result{} // no election is held twice, so none is kept
 		without, err := w.Election.Elect(ctx, answered, func(a AskRule) bool { return a.Stage.Name != voter })
 		if err != nil {
 			return err

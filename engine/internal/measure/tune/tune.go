@@ -25,15 +25,15 @@ type Subject struct {
 	Weights  string // the variable with weights that the election learns, or with the voters' accuracies; empty: none
 	Argument string // argument of the election that reads Weights: weights or accuracy
 	Learns   bool   // the election finds its weights itself, from votes on labelled rows
-	// More are the variables of other arguments of an election that learns, by argument: tune
-	// writes what it learns besides its weights, too.
+	// More has the variables of an election's other learned arguments, by argument: tune writes
+	// their values, too.
 	More map[string]string
 
 	doubts map[string]doubt   // by stage
 	values map[string]float64 // of the variables of all thresholds
 }
 
-// doubt is a rule that sends only doubtful items to a stage.
+// doubt is a when rule that sends only doubtful items to a stage.
 type doubt struct {
 	signal    string // margin or agreement
 	inclusive bool
@@ -106,7 +106,7 @@ func readDoubt(r *rule.Rule) (doubt, bool) {
 	return doubt{signal: m[1], inclusive: m[2] == "<=", variable: m[3]}, true
 }
 
-// advise says how a network stage's rule must change so that tune can find its threshold.
+// advise reports how the rule of a network stage must change so that tune can find its threshold.
 func advise(s *pipeline.Stage) hcl.Diagnostics {
 	if !s.Info.Network {
 		return nil
@@ -140,7 +140,7 @@ func (s *Subject) findWeights(f *pipeline.File, p *pipeline.Pipeline) {
 	}
 }
 
-// Everything returns overrides with which every threshold sends all items.
+// Everything returns overrides that make every threshold send all items.
 func (s *Subject) Everything() []pipeline.Override {
 	var all []pipeline.Override
 	for name := range s.values {
@@ -150,7 +150,7 @@ func (s *Subject) Everything() []pipeline.Override {
 	return all
 }
 
-// asks reports whether a stage is asked about an item if the tuned variable has the value at.
+// asks reports whether a stage is asked about an item when the tuned variable has the value at.
 func (s *Subject) asks(stage string, margin, agreement, at float64) bool {
 	d, ok := s.doubts[stage]
 	if !ok {
@@ -189,7 +189,7 @@ type Options struct {
 	Goal      Goal
 	Folds     int    // parts of the items, each held out once; at least 2
 	Threshold string // the variable to find, if the file has several thresholds
-	// Promise is the goal for the flag rule's threshold (flagging.go); nil: it stays.
+	// Promise is the goal for the flag rule's threshold (flagging.go); nil: the threshold stays.
 	Promise *eval.PromiseGoal
 	Rows    int // how many rows of the knowledge replace the input; 0: none
 }
@@ -217,25 +217,26 @@ type Outcome struct {
 	Items, Folds int
 	Threshold    float64
 	Found        Found // weights that replace those of the file; nil: the file's stay
-	// Gain compares weights found on other rows with those of the file, by accuracy: with everything
-	// sent or, for a cascade, on average over everything and nothing sent. Sure compares the
-	// confidences of the answers, by their log score; it is zero if the election gives none. Known
-	// compares the probabilities that no label fits, by the Brier score; it is zero if all items are in
-	// scope.
+	// These differences compare weights found on other rows with the weights of the file. Gain compares
+	// accuracies: with everything sent or, for a cascade, the mean over everything and nothing sent.
+	// Sure compares the confidences of the answers, by their log score; it is zero if the election
+	// gives none. Known compares the probabilities that no label fits, by the Brier score; it is zero
+	// if all items are in scope.
 	Gain, Sure, Known Difference
 	Curve             []Point // on held-out items; by rising share
 	Chosen            int     // index in Curve
-	// Choice is the result on each fold of tuning on the other rows, including the choice of the
-	// threshold. Against compares it with sending everything.
+	// Choice measures each fold with values tuned on the other rows, including the choice of the
+	// threshold. Against compares Choice with sending everything.
 	Choice  Point
 	Against Difference
-	// Present is the file's threshold. Without a goal, Better compares the choice with it, and
-	// Stays says that it stays, because no other is better by more than chance.
+	// Present measures the file's threshold. Without a goal, Better compares Choice with Present,
+	// and Stays means that the file's threshold stays, because no other is better by more than
+	// chance.
 	Present Point
 	Better  Difference
 	Stays   bool
 	// Fitted and Plain are the accuracies with everything sent: Fitted with weights found on other
-	// rows, Plain with those of the file.
+	// rows, Plain with the weights of the file.
 	Fitted, Plain float64
 }
 
@@ -287,7 +288,7 @@ func (t *Task) Run(ctx context.Context) (Outcome, error) {
 		train, test := w.folds.Of(f)
 		k, err := t.Goal.choose(curve(cells, train))
 		if err != nil {
-			k = o.Chosen // the other folds alone miss the goal
+			k = o.Chosen // no threshold meets the goal on the other folds
 		}
 		for _, i := range test {
 			choice[i] = cells[k][i]
@@ -322,15 +323,14 @@ func (t *Task) Hold(ctx context.Context, o Outcome, results []outcome.Result) ([
 	return held, err
 }
 
-// keeps reports whether found weights replace those of the file. Counting right answers shows little:
-// on 600 items, a gain of one point may be chance. Confidences show more, so they decide where no fewer
-// answers are right. Right answers show nothing of items out of scope. So these decide, too, unless
-// certainly fewer answers are right.
+// keeps reports whether found weights replace the weights of the file. Counting right answers shows
+// little: on 600 items, a gain of one point may be chance. Confidences show more, so they decide unless
+// fewer answers are right. Items out of scope decide, too, unless certainly fewer answers are right.
 func (o *Outcome) keeps() bool {
 	return o.Gain.Better() || o.Gain.Mean >= 0 && o.Sure.Better() || o.Gain.High >= 0 && o.Known.Better()
 }
 
-// weigh finds weights for each fold on the other folds. If there they are worth keeping, it also
+// weigh finds weights for each fold on the other folds. If these weights are worth keeping, it also
 // finds weights on all items. It returns the election of each fold.
 func (w *work) weigh(ctx context.Context, o *Outcome) ([]*Election, error) {
 	plain, fitted := slices.Repeat([]*Election{w.plain}, w.Folds), make([]*Election, w.Folds)
@@ -410,11 +410,11 @@ type work struct {
 	all     []int // the items
 	counter *eval.Counter
 	plain   *Election // with the weights of the file
-	// kinds say whom the elections ask that weights must suit: everything is sent and, if a threshold is
-	// tuned, nothing is, because a cascade holds both.
+	// kinds are the elections that the weights must suit, as rules which voters are asked: everything is
+	// sent and, if a threshold is tuned, nothing is sent, because a cascade holds both elections.
 	kinds   []func(AskRule) bool
 	signals [][]float64    // by item: values that the tuned variable is compared with
-	samples [][]sdk.Sample // by item: what an election that learns reads
+	samples [][]sdk.Sample // by item: samples for an election that learns
 }
 
 // begin starts the election with the weights of the file.
@@ -445,7 +445,7 @@ func (w *work) begin(ctx context.Context) (err error) {
 // scores are the results of elections, for each item and kind of election.
 type scores [][]score
 
-// score is whether an answer is right, and the confidence in it; 0: the election gives none.
+// score holds whether an answer is right, and its confidence; 0: the election gives none.
 type score struct {
 	right      bool
 	confidence float64
@@ -465,8 +465,8 @@ const least = 1e-6
 
 // logScore scores a confidence by the logarithm of the probability of the truth, from 0 for least
 // to 1 for certainty (Good, "Rational decisions", Journal of the Royal Statistical Society B
-// 14:107-114, 1952). The labels that were not elected share what the confidence leaves. 0: there is
-// no confidence.
+// 14:107-114, 1952). The labels that were not elected share the rest of the probability. The score
+// is 0 without a confidence.
 func (w *work) logScore(s score) float64 {
 	p := s.confidence
 	switch {

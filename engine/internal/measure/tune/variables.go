@@ -32,7 +32,7 @@ type Point struct {
 	right []float64 // by item: 1 or 0
 }
 
-// cell is the result of an item under a threshold that was found without the item's fold.
+// cell is the result of an item, with a threshold that was found without the item's fold.
 type cell struct {
 	threshold, right, cost float64
 	sent                   bool
@@ -141,8 +141,8 @@ func best(curve []Point, allowed func(Point) bool) int {
 	return at
 }
 
-// mark begins the comment that says, in a file of variables, on which file they were tuned. The
-// SHA-256 of that file follows in hex.
+// mark begins a comment in a file of variables. It names the file on which the variables were
+// tuned, by its SHA-256 in hex.
 const mark = "# tuned on sha256 "
 
 // TunedOn returns the digests of the files on which the variables in a file were tuned.
@@ -166,8 +166,8 @@ func TunedOn(path string) ([]string, error) {
 type Found map[string]any
 
 // Weighed returns the election stage of a pipeline with the found values instead of the file's;
-// nil: with neither. An argument without a variable in the file keeps its value, because nobody
-// could write the found one.
+// nil: with neither. An argument without a variable in the file keeps its value, because the found
+// value could not be written.
 func (s *Subject) Weighed(elect *pipeline.Stage, found Found) (*pipeline.Stage, error) {
 	config := map[string]json.RawMessage{}
 	if len(elect.Config.Open) > 0 {
@@ -281,9 +281,9 @@ func (w *work) fit(ctx context.Context, items []int) (Found, error) {
 	return Found{w.Argument: w.accuracies(items)}, nil
 }
 
-// accuracies estimates how often each voter's own answer is right, over the items to which it gave
-// an acceptable one: (right + 1) / (answered + 2), Laplace's rule of succession, so that few items
-// make no voter infallible.
+// accuracies estimates the accuracy of each voter's own answers, over the items with an acceptable
+// answer of the voter: (right + 1) / (answered + 2), Laplace's rule of succession, so that no voter
+// seems infallible because of few items.
 func (w *work) accuracies(items []int) map[string]float64 {
 	c := eval.NewCounter(w.Labels...)
 	for _, i := range items {

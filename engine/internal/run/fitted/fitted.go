@@ -27,14 +27,14 @@ import (
 // Job describes what a stage learns from.
 type Job struct {
 	Dir string // for all generations: STATE/fitted
-	// Scratch makes a folder for what is learnt if Dir cannot be written; nil: that is an error.
+	// Scratch makes a folder for the learnt files if Dir cannot be written; nil: that is an error.
 	Scratch   func() (string, error)
 	Stage     *pipeline.Stage
 	Knowledge *knowledge.Knowledge
 	// Rows returns the rows to learn from; nil: the rows of the knowledge.
 	Rows func(context.Context) ([]sdk.TrainingRow, error)
-	From string // what Rows depend on besides the entries of the knowledge; empty: nothing
-	Asks bool   // Rows ask services: what is learnt so stays as long as the generation
+	From string // identifies what Rows depend on besides the knowledge's entries; empty: nothing
+	Asks bool   // Rows ask services: the learnt files stay as long as the generation
 	// Launch starts the stage with a state_dir; empty: the stage learns nothing.
 	Launch   func(ctx context.Context, stateDir string) (any, error)
 	Progress progress.Func // of reading rows ("fitting"), then of learning from them ("learning")
@@ -47,8 +47,8 @@ type fitter interface {
 	Fits() bool
 }
 
-// Start starts the stage. If it is a Fitter and has not learnt from these rows, it learns first.
-// learnt identifies what it has learnt; empty: nothing.
+// Start starts the stage. If the stage is a Fitter and has not learnt from these rows, it learns
+// first. learnt identifies what the stage has learnt; empty: nothing.
 func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	dir, content := j.place()
 	if err := disk.MakeBelow(filepath.Dir(j.Dir), dir); err != nil && !disk.ReadOnly(err) {
@@ -89,43 +89,43 @@ func Start(ctx context.Context, j Job) (process any, learnt string, err error) {
 	return process, learnt, err
 }
 
-// Kept starts the stage with what it learnt from these rows before; nil: it has not. An edition gets
-// a copy of what was learnt from its generation.
+// Kept starts the stage with what it learnt from these rows earlier; nil: it has not learnt from
+// them. An edition gets a copy of what was learnt from its generation.
 func Kept(ctx context.Context, j Job) (process any, learnt string) {
 	dir, content := j.place()
 	from := j.kept(filepath.Join(j.Dir, j.Knowledge.Base()), content)
 	if j.Knowledge.Base() != "" && len(from) == 1 && len(j.kept(dir, content)) == 0 {
 		if _, fresh, err := j.fresh(dir); err == nil && os.CopyFS(fresh, os.DirFS(from[0])) == nil {
-			_ = j.publish(fresh, filepath.Join(dir, filepath.Base(from[0]))) // else the stage has not learnt there
+			_ = j.publish(fresh, filepath.Join(dir, filepath.Base(from[0]))) // on failure, the stage counts as not fitted there
 		}
 	}
 	return j.again(ctx, dir, content)
 }
 
-// Is reports whether learnt, as Start returned it, is what the stage learns from these rows.
+// Is reports whether learnt, a value from Start, is what the stage learns from these rows.
 func (j Job) Is(learnt string) bool {
 	_, content := j.place()
 	return strings.HasPrefix(learnt, j.work()+"-") && strings.HasSuffix(learnt, "-"+content)
 }
 
-// place returns the folder of what stages learn from the knowledge, and an identity of the rows.
+// place returns the folder for what stages learn from the knowledge, and a digest of the rows.
 func (j Job) place() (dir, content string) {
 	folder, content, rows := j.Knowledge.Learnt()
-	if j.samples() && j.Rows == nil { // otherwise what was learnt from all rows stays valid
+	if j.samples() && j.Rows == nil { // only with a sample: what was learnt from all rows stays valid
 		j.From += fmt.Sprint(" sample ", j.bound(), " without ", j.left())
 	}
 	return filepath.Join(j.Dir, folder), digest(content, rows, j.From)
 }
 
-// work identifies the stage's task in names.
+// work identifies the stage's task in folder names.
 func (j Job) work() string {
-	if j.Asks { // it neither replaces what is learnt without calls, nor the other way round
+	if j.Asks { // files learnt with and without calls do not replace each other
 		return pipeline.WorkDigest(j.Stage)[:16] + "c"
 	}
 	return pipeline.WorkDigest(j.Stage)[:16]
 }
 
-// kept returns the folders of what the stage learnt from rows, by whatever fingerprint.
+// kept returns the folders of what the stage learnt from rows, with any fingerprint.
 func (j Job) kept(dir, content string) []string {
 	all, _ := filepath.Glob(filepath.Join(dir, j.work()+"-*-"+content)) // the only error is a bad pattern
 	return all
@@ -149,8 +149,8 @@ func (j Job) name(f fitter, content string) string {
 	return j.work() + "-" + pipeline.StageDigest(j.Stage, f)[:16] + "-" + content
 }
 
-// again starts a stage directly with what it learnt before, if the folder's name can be found
-// without asking a process; nil: it has not learnt, or not as this stage.
+// again starts a stage directly with what it learnt earlier, if the folder can be found without
+// asking a process. nil: it has not learnt, or another version of the stage has.
 func (j Job) again(ctx context.Context, dir, content string) (process any, learnt string) {
 	kept := j.kept(dir, content)
 	if len(kept) != 1 {
@@ -197,7 +197,7 @@ func (j Job) learn(ctx context.Context, f fitter) error {
 // batchSize is how many rows of Job.Rows a stage gets at a time.
 const batchSize = 64
 
-// All yields the rows of the knowledge, or a sample if there are too many.
+// All yields the rows of the knowledge, or a sample if there are too many rows.
 func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
 		drawn, err := j.draw(ctx)
@@ -217,8 +217,8 @@ func (j Job) All(ctx context.Context) iter.Seq2[[]sdk.TrainingRow, error] {
 	}
 }
 
-// Once starts the stage and fits it on the given rows, for as long as its process lives. Call
-// remove then, to remove what it learnt.
+// Once starts the stage and fits it on the given rows. After the process has ended, call remove to
+// delete what it learnt.
 func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (process any, remove func(), err error) {
 	folder, _, _ := j.Knowledge.Learnt()
 	dir := filepath.Join(j.Dir, folder)
@@ -237,7 +237,7 @@ func (j Job) Once(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error])
 	return process, remove, nil
 }
 
-// fit gives the stage rows, and again if its process ended meanwhile.
+// fit sends rows to the stage, and sends them again if the stage's process ended meanwhile.
 func (j Job) fit(ctx context.Context, f fitter, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
 	w := retry.Work{Retries: j.Stage.Retries, Call: func(ctx context.Context, _ []int) error {
 		return f.Fit(ctx, func(yield func([]sdk.TrainingRow, error) bool) {
@@ -263,11 +263,11 @@ func digest(content string, entries int, from string) string {
 
 const (
 	unfinished = "new-"         // prefix of folders that a stage still writes to
-	settled    = 24 * time.Hour // how long unneeded folders stay nonetheless
+	settled    = 24 * time.Hour // how long superseded folders stay
 )
 
-// publish gives a folder its final name. If the name exists already, that folder stays: another
-// process has made the same.
+// publish gives a folder its final name. If the name exists already, the existing folder stays:
+// another process has made the same.
 func (j Job) publish(fresh, whole string) error {
 	if _, err := os.Stat(whole); err == nil {
 		return nil
@@ -295,13 +295,12 @@ func (j Job) publish(fresh, whole string) error {
 		}
 		return nil
 	}
-	if !j.Asks { // what took calls stays
+	if !j.Asks { // files learnt by calls stay
 		sweep(whole)
 	}
 	return support.SyncFolder(filepath.Dir(whole))
 }
 
-// force syncs a file to the disk.
 func force(path string) error {
 	f, err := support.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -310,7 +309,7 @@ func force(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// sweep removes folders that this one replaces, and those that killed processes left.
+// sweep removes folders that this folder replaces, and leftovers of killed processes.
 func sweep(whole string) {
 	dir, name := filepath.Split(whole)
 	stage, _, _ := strings.Cut(name, "-")
@@ -328,11 +327,12 @@ func Remove(dir, generation string) error {
 	return os.RemoveAll(filepath.Join(dir, generation))
 }
 
-// maxRows limits the rows that a stage learns from, as knowledge.MaxNumbers does if it reads vectors. If
-// there are more, it learns from a sample stratified by label.
+// maxRows limits the rows that a stage learns from; if the stage reads vectors, knowledge.MaxNumbers
+// does, too. From more rows, the stage learns from a sample stratified by label.
 var maxRows = 1 << 16 // tests lower it
 
-// bound returns how many rows the stage learns from at most, except that each label has one.
+// bound returns the maximum number of rows that the stage learns from. Labels keep at least one row
+// each, even if that exceeds the bound.
 func (j Job) bound() int {
 	_, _, n := j.Knowledge.Learnt()
 	if wide := j.Knowledge.Numbers; wide > 0 && j.Stage.Info.FitReads.Has(sdk.ColumnVector) {
@@ -350,8 +350,9 @@ func (j Job) samples() bool {
 // LeavesOut reports whether the stage learns from a sample without the held-out rows.
 func (j Job) LeavesOut(rows *HeldOut) bool { return j.left() > 0 && rows.most <= j.left() }
 
-// left returns how many rows are left out of the sample because an election learns from their votes:
-// among so many they are no loss, and the stage need not learn again without them in order to vote.
+// left returns how many rows are left out of the sample because an election learns from votes on
+// them. The stage can then vote on these rows without being fitted again, and the loss is small
+// among so many rows.
 func (j Job) left() int {
 	if _, _, n := j.Knowledge.Learnt(); n-Voted >= j.bound() {
 		return Voted
@@ -359,7 +360,7 @@ func (j Job) left() int {
 	return 0
 }
 
-// sample is what a stage learns from.
+// sample selects the rows that a stage learns from.
 type sample struct {
 	last map[string]uint64 // the highest rank of each label; nil: all rows are in
 	out  map[string]bool   // the ids of rows that are left out

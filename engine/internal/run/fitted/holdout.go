@@ -17,12 +17,12 @@ import (
 )
 
 // This file holds rows of a knowledge out of the searches for them, so that voters can be asked
-// about rows with known labels as if they had never seen them.
+// about rows with known labels as about new items.
 //
-// HoldOut selects rows. Such a row, as an item, is searched among the others (Except), and compared
-// with the centroid of its label without it (Prototypes): leave-one-out. A voter that learns from
-// the rows cannot be fitted anew for each of them: it is fitted once per fold, on the rows outside
-// of it (Without).
+// HoldOut selects rows. Each held-out row is used as an item: the search excludes the row itself
+// (Except), and the centroid of its label is computed without it (Prototypes). This is
+// leave-one-out. A voter that learns from the rows cannot be fitted anew for each row: it is fitted
+// once per fold, on the rows outside the fold (Without).
 //
 // An election learns from the voters' answers to these rows (Wolpert, "Stacked generalization",
 // Neural Networks 5, 1992: the level above learns from votes on rows that the level below has not
@@ -37,8 +37,8 @@ func (r *HeldOut) Except(id string, f *sdk.Filter) *sdk.Filter {
 	return &sdk.Filter{Op: sdk.FilterAnd, Parts: []sdk.Filter{others, *f}}
 }
 
-// Prototypes corrects the centroids found for a row: the centroid of its own label becomes what it
-// would be without the row. query is the row's vector as a query.
+// Prototypes corrects the centroids found for a row: the centroid of its own label is computed
+// without the row. query is the row's vector as a query.
 func (r *HeldOut) Prototypes(id, label string, query []float32, nearest []sdk.Candidate) []sdk.Candidate {
 	for _, one := range r.form.Split(label) {
 		nearest = r.prototypes(id, one, query, nearest)
@@ -50,7 +50,7 @@ func (r *HeldOut) prototypes(id, label string, query []float32, nearest []sdk.Ca
 	at := slices.IndexFunc(nearest, func(c sdk.Candidate) bool { return c.Label == label })
 	own, l := r.vectors[id], r.labels[label]
 	if at < 0 || own == nil || l == nil || l.sum == nil {
-		return nearest // without the row it would be even farther
+		return nearest // without the row the centroid would be even farther
 	}
 	var dot, square float64
 	for i, x := range l.sum {
@@ -67,15 +67,15 @@ func (r *HeldOut) prototypes(id, label string, query []float32, nearest []sdk.Ca
 	return nearest
 }
 
-// Voted is the most rows of a knowledge from whose votes an election learns. More rows would hardly
-// improve what it learns, a weight for each voter; with fewer rows, voters that learn need fewer folds.
+// Voted is the maximum number of held-out rows from whose votes an election learns. More rows would
+// hardly improve the learnt weights of the voters; with fewer rows, voters that learn need fewer folds.
 const Voted = 1000
 
 const (
-	// maxFolds is the number of folds if all rows of a knowledge are chosen. So a voter never lacks
-	// more than one part in that many of the knowledge.
+	// maxFolds is the number of folds if all rows of a knowledge are chosen. So a voter is never
+	// fitted without more than the maxFolds-th part of the knowledge.
 	maxFolds = 5
-	seed     = 1 // of the random choice
+	seed     = 1 // seed of the random choice
 )
 
 // HeldOut is the set of rows held out of a knowledge.
@@ -87,22 +87,22 @@ type HeldOut struct {
 	form      sdk.LabelForm
 	folds     map[string]int // by id, for Items
 	vectors   map[string][]float32
-	same      bool // vectors are those of the texts as queries
+	same      bool // the rows' vectors equal the vectors of their texts as queries
 	labels    map[string]*label
-	rows      int // with a label
+	rows      int // rows with a label
 	most      int // rows that are held out at most
 }
 
 // label is a label of the knowledge.
 type label struct {
 	rows int       // number of rows
-	sum  []float64 // of their vectors; nil: not asked for
+	sum  []float64 // sum of the rows' vectors; nil: not needed
 }
 
-// HoldOut holds out at most n rows, drawn at random from all labelled ones, the same for the same
-// rows. It leaves out a row that occurs twice in the knowledge, since its twin would give the label
-// away, and the only row of a label, since nothing else represents that label. Set centroids if
-// Prototypes will be called.
+// HoldOut holds out at most n rows, drawn at random from all labelled rows; the same knowledge
+// gives the same draw. It excludes a row that occurs twice in the knowledge, because its copy would
+// reveal the label. It also excludes the only row of a label, because nothing else represents that
+// label. Set centroids if Prototypes will be called.
 func HoldOut(ctx context.Context, k *knowledge.Knowledge, n int, centroids bool) (*HeldOut, error) {
 	r := newHeldOut(k, n)
 	chosen, err := r.draw(ctx)
@@ -129,8 +129,8 @@ type drawn struct {
 	order     uint64   // random, by id
 }
 
-// draw counts the rows of each label, and returns the random rows to hold out. Those of a smaller number
-// are among those of a larger one.
+// draw counts the rows of each label, and returns the random rows to hold out. A smaller number draws a
+// subset of the rows of a larger number.
 func (r *HeldOut) draw(ctx context.Context) ([]drawn, error) {
 	var all []drawn
 	times := map[[16]byte]int{}
@@ -149,7 +149,7 @@ func (r *HeldOut) draw(ctx context.Context) ([]drawn, error) {
 			r.labels[one].rows++
 		}
 		r.rows++
-		if _, description := r.knowledge.Weighed(e); !description { // nobody asks what a label means
+		if _, description := r.knowledge.Weighed(e); !description { // a label's description is not an item
 			all = append(all, d)
 		}
 	})
@@ -158,7 +158,7 @@ func (r *HeldOut) draw(ctx context.Context) ([]drawn, error) {
 	return all[:min(r.most, len(all))], err
 }
 
-// fewest returns the number of rows of a row's label, or of the rarest one in its set.
+// fewest returns the number of rows of a label or, for a set, of its rarest label.
 func (r *HeldOut) fewest(label string) int {
 	fewest := math.MaxInt
 	for _, one := range r.form.Split(label) {
@@ -178,9 +178,9 @@ func orderOf(id string) uint64 {
 	return x ^ x>>29
 }
 
-// divide splits rows into folds, evenly for each label. It makes as many folds as it takes for each
-// to have at most the maxFolds-th part of the knowledge. If a label would have no row outside of a
-// fold, its last chosen row is dropped.
+// divide splits rows into folds, evenly for each label. It makes so many folds that each has at
+// most the maxFolds-th part of the knowledge. If a label would have no row outside a fold, the
+// label's last chosen row is dropped.
 func (r *HeldOut) divide(chosen []drawn) {
 	r.Folds = min(max(1, (maxFolds*len(chosen)+r.rows-1)/max(r.rows, 1)), maxFolds)
 	byLabel := map[string]int{} // rows so far
@@ -202,7 +202,7 @@ func (r *HeldOut) read(ctx context.Context, centroids bool) error {
 	err := r.knowledge.Entries(ctx, sdk.Scan{Texts: true, Vectors: centroids}, func(e sdk.Entry) {
 		if _, chosen := r.folds[e.ID]; chosen {
 			r.keep(e)
-			r.same = r.same && e.Context == "" // which is embedded with the text
+			r.same = r.same && e.Context == "" // a context is embedded with the text
 		}
 		if !centroids {
 			return
@@ -228,12 +228,12 @@ func (r *HeldOut) read(ctx context.Context, centroids bool) error {
 }
 
 const (
-	compared = 3    // rows that tell whether an embedder makes a difference between passages and queries
-	rounding = 1e-5 // of a number in a vector
+	compared = 3    // number of rows that show whether an embedder treats passages and queries differently
+	rounding = 1e-5 // tolerated difference of a number in a vector
 )
 
-// compare reports whether the vectors of rows are those of their texts as queries, so that nobody has to embed
-// these again.
+// compare reports whether the vectors of rows equal the vectors of their texts as queries, so that the texts
+// need not be embedded again.
 func (r *HeldOut) compare(ctx context.Context) (same bool, err error) {
 	var texts []string
 	for _, row := range r.Items[:min(compared, len(r.Items))] {
@@ -253,7 +253,7 @@ func (r *HeldOut) compare(ctx context.Context) (same bool, err error) {
 	return err == nil, err
 }
 
-// Query returns the vector of a row as a query; nil: it has to be made.
+// Query returns the vector of a row as a query; nil: the row has to be embedded.
 func (r *HeldOut) Query(id string) []float32 {
 	if !r.same {
 		return nil
@@ -267,7 +267,7 @@ func (r *HeldOut) keep(e sdk.Entry) {
 	r.vectors[e.ID] = slices.Clone(e.Vector)
 }
 
-// Of reports whether the rows are held out of this knowledge; nil rows are of none.
+// Of reports whether the rows are held out of this knowledge. For a nil receiver it is false.
 func (r *HeldOut) Of(k *knowledge.Knowledge) bool { return r != nil && r.knowledge == k }
 
 // Fold returns the fold of an item, from 0.

@@ -29,8 +29,8 @@ var pauses = support.Backoff{First: 500 * time.Millisecond, Max: time.Minute}
 // maxWait limits how long calls wait for an endpoint that is down.
 const maxWait = 2 * time.Minute
 
-// maxAbsent limits it for an endpoint where no server has listened since the first call: a server that restarts has
-// answered before, and one that loads a model mostly listens meanwhile.
+// maxAbsent limits how long calls wait for an endpoint where no server has listened since the first call. A server
+// that restarts has answered before; a server that loads a model mostly listens meanwhile.
 const maxAbsent = 15 * time.Second
 
 // maxBusy is how long an endpoint may refuse all calls as too many before it counts as down: by
@@ -46,14 +46,14 @@ type breaker struct {
 	paused   time.Time // no calls before this time
 	refusals int       // exponent of the next pause
 	refused  time.Time // when it last asked for fewer calls
-	busy     time.Time // when it first asked for fewer calls since its last answer; zero: it has not
+	busy     time.Time // when it first asked for fewer calls since its last answer; zero: it has not asked
 
-	held    time.Time // when calls began to wait for it; zero: none wait
+	held    time.Time // when calls began to wait for it; zero: no call waits
 	trouble time.Time // when it last failed or asked for fewer calls
 
-	reports     bool      // it reports usage
+	reports     bool      // the endpoint reports usage
 	implausible bool      // an impossible usage was logged
-	answered    bool      // it has answered at least once
+	answered    bool      // the endpoint has answered at least once
 	downs       int       // failures in a row
 	since       time.Time // time of the first of these failures
 	why         string    // reason of the last failure, as the stage reported it
@@ -93,8 +93,8 @@ func (b *breaker) allBusy(now time.Time) string {
 	return fmt.Sprintf("%s has refused all calls as too many for %s", b.name, now.Sub(b.busy).Round(time.Second))
 }
 
-// requiredWait returns how long a call of a required stage waits where calls of other stages fail
-// at once. An error says why waiting has become useless.
+// requiredWait returns how long a call of a required stage waits in a situation where calls of
+// other stages fail at once. An error says why waiting has become useless.
 func (b *breaker) requiredWait(now time.Time) (time.Duration, error) {
 	switch {
 	case !b.open && b.exhausted(now):
@@ -116,7 +116,8 @@ func (b *breaker) absent() bool {
 	return !b.answered && strings.Contains(b.why, syscall.ECONNREFUSED.Error())
 }
 
-// loading reports whether the endpoint may still load a model: it takes connections, and has not answered yet.
+// loading reports whether the endpoint may still load a model: it accepts connections, but has not answered
+// yet.
 func (b *breaker) loading(now time.Time) bool {
 	return !b.answered && !b.absent() && now.Sub(b.since) < maxAbsent
 }
@@ -186,7 +187,8 @@ func (b *breaker) refuse(now, began time.Time, after time.Duration) {
 	}
 }
 
-// down records a failure. gone: the service as a whole does not answer, and no call waits for it.
+// down records a failure. gone means that the service as a whole does not answer, and that no call
+// waits for it.
 func (b *breaker) down(now, began time.Time, trial, gone bool) {
 	if b.downs++; b.downs == 1 {
 		b.since = now
@@ -194,7 +196,7 @@ func (b *breaker) down(now, began time.Time, trial, gone bool) {
 	switch {
 	case trial:
 		b.coolDown = min(2*b.coolDown, maxCoolDown)
-	case !b.open && b.downs >= goneInARow && gone && b.loading(now): // all calls wait: without it items would go without its answers for nothing
+	case !b.open && b.downs >= goneInARow && gone && b.loading(now): // while it loads, the circuit stays closed, so that items do not lose its answers needlessly
 		b.paused = now.Add(downPause)
 		return
 	case !b.open && b.downs >= downInARow && now.Sub(b.since) >= downFor:

@@ -23,7 +23,8 @@ func (h *host) priceOf(call sdk.Call) pipeline.Price {
 	return h.price
 }
 
-// estimateOf returns the cost of a call before it ends: the maximum if the call states one, else a guess.
+// estimateOf returns the cost of a call before it ends: the maximum if the call states one, otherwise an
+// estimate.
 func estimateOf(call sdk.Call, p pipeline.Price) amount {
 	if !bounded(call) {
 		return amount{Cost: float64(call.Tokens) * max(p.Input, p.Output) / 1e6, Tokens: int64(call.Tokens)}
@@ -48,7 +49,7 @@ func (b *budget) reserve(e amount) { b.reserved = b.reserved.plus(e) }
 
 func (b *budget) release(e amount) { b.reserved = b.reserved.minus(e) }
 
-// spent returns the error of a run whose budget has no room for a call.
+// spent returns the error for a call that does not fit into the budget.
 func (b *budget) spent(e amount) error {
 	s := b.spending
 	of, had, needs := Money(b.Cost), Money(s.Cost), Money(e.Cost)

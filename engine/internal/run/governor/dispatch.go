@@ -73,7 +73,7 @@ func (c *Governor) withdraw(w *waiter) {
 	c.mu.Lock()
 	if w.queued {
 		w.limiter.queue(w.host.stage).remove(w)
-		c.dispatch() // other calls may have waited behind it
+		c.dispatch() // calls behind it in the queue may be ready
 		c.mu.Unlock()
 		return
 	}
@@ -123,8 +123,8 @@ func (c *Governor) dispatch() {
 	}
 }
 
-// dispatchOne admits or refuses one call of a limiter. If it can do neither, it returns false and
-// the time after which to try again; 0: after a call has ended.
+// dispatchOne admits or refuses one call of a limiter. If neither is possible yet, it returns false
+// and the time after which to try again; 0: after a call has ended.
 func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, again bool) {
 	for i := range g.queues {
 		at := (g.turn + i) % len(g.queues)
@@ -143,7 +143,7 @@ func (c *Governor) dispatchOne(g *limiter, now time.Time) (wait time.Duration, a
 			err = sdk.Transient(fmt.Errorf("%s wants no calls for another %s%s", w.breaker.name, pause.Round(time.Millisecond), w.breaker.because()), pause)
 		case err != nil && w.host.waits() && w.call.Alternative:
 			if pause, late := w.breaker.requiredWait(now); late == nil {
-				err = sdk.Transient(err, max(pause, downPause)) // any of the services may recover first
+				err = sdk.Transient(err, max(pause, downPause)) // wait only for the service that may recover first
 			}
 		case err != nil && w.host.waits():
 			waits = true
@@ -223,7 +223,7 @@ func (c *Governor) end(w *waiter, o sdk.Result) {
 		return
 	}
 	if o.Status == sdk.StatusDown && !w.host.stage.covered {
-		o.RetryAfter = 0 // the waiting calls give a restarting service some seconds
+		o.RetryAfter = 0 // the wait of the calls already gives a restarting service some seconds
 	}
 	w.breaker.end(time.Now(), w.began, w.trial, o)
 }
@@ -240,8 +240,8 @@ func (a amount) plus(b amount) amount { return amount{a.Cost + b.Cost, a.Tokens 
 // minus returns the difference of two amounts.
 func (a amount) minus(b amount) amount { return amount{a.Cost - b.Cost, a.Tokens - b.Tokens} }
 
-// spending is what calls took.
+// spending is the usage of calls.
 type spending struct {
 	amount
-	calls int // that took tokens
+	calls int // calls that used tokens
 }

@@ -33,7 +33,7 @@ type Options struct {
 	Mode     Mode
 	Budget   pipeline.Budget
 	Log      *slog.Logger // logs when services go down and come back
-	// Waiting reports the Governor's Waits and learns of every answered call; may be nil.
+	// Waiting reports the Governor's Waits, and is notified of every answered call; may be nil.
 	Waiting *progress.WaitReporter
 }
 
@@ -53,8 +53,8 @@ type Governor struct {
 	wake     *time.Timer
 }
 
-// New creates the Governor of a run. After ctx ends it admits no call, even if a call waits only
-// until another one is cancelled.
+// New creates the Governor of a run. After ctx ends it admits no call, not even a call that waited
+// for another one that ctx cancelled.
 func New(ctx context.Context, o Options) *Governor {
 	return &Governor{
 		ctx: ctx, options: o, budget: budget{Budget: o.Budget},
@@ -62,11 +62,11 @@ func New(ctx context.Context, o Options) *Governor {
 	}
 }
 
-// After this many denied calls in a row a stage is stopped, because the service would deny further
-// calls, too.
+// After this number of denied calls in a row a stage is stopped, because the service would deny
+// further calls, too.
 const (
 	deniedAtOnce = 5  // before the first served call
-	deniedInARow = 25 // after one: a key may expire, but a single denial may be due to its text
+	deniedInARow = 25 // after the first served call: a key may expire, but a single denial may be due to a text
 )
 
 // stop ends the calls of a stage whose service is down or denies them, with an error of
@@ -77,7 +77,7 @@ func (c *Governor) stop(h *host, err error) {
 }
 
 // Again restarts the stages that were stopped because their service stayed down or denied their
-// calls. It reports whether there were any. A run with a used-up budget stays stopped.
+// calls. It reports whether it restarted a stage. A run with a used-up budget stays stopped.
 func (c *Governor) Again() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *Governor) Refuses(stage string) bool {
 	return c.spent != nil || s != nil && s.stopped != nil
 }
 
-// refuse fails the waiting calls of the stages that of selects.
+// refuse fails the waiting calls of the stages for which of returns true.
 func (c *Governor) refuse(err error, of func(*stage) bool) {
 	for _, g := range c.limiters {
 		for at, q := range g.queues {
@@ -125,7 +125,7 @@ func (c *Governor) noteTrouble(w *waiter, status sdk.Status) {
 	}
 }
 
-// finish records how a call ended, and returns what is known of it for certain.
+// finish records how a call ended, and returns what is known about it for certain.
 func (c *Governor) finish(w *waiter, o sdk.Result) outcome.ServiceReply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,11 +174,12 @@ type Stage struct {
 	Use   string          // the plugin stage
 	Limit *pipeline.Limit // nil: one limit per endpoint, shared by all stages without a limit block
 	Price *pipeline.Price // nil: free
-	// Required says that no other stage takes over the items that this one fails. Its calls wait
+	// Required means that no other stage takes over the items that this stage fails. Its calls wait
 	// for a service that is down. If the service stays down or serves no call, the stage is
-	// stopped, and a resumed run asks for the rest.
+	// stopped, and a resumed run asks about the remaining items.
 	Required bool
-	// Covered says that other stages answer its items while its service is down, as Cover does.
+	// Covered means that other stages answer the stage's items while its service is down (see
+	// Cover).
 	Covered bool
 	// Observe receives the stage's requests and its answers from the cache, labelled with Pipeline
 	// and Model; nil: they are not reported.
@@ -201,7 +202,7 @@ type host struct {
 	about    outcome.ServiceRequest // fields that all its requests share; without the endpoint
 
 	mu   sync.Mutex
-	kept map[sdk.Key]bool // keys that this run has cached, if it ignores older responses
+	kept map[sdk.Key]bool // keys that this run has cached, in a run that ignores older responses
 }
 
 // Stage returns the host of a stage.
@@ -223,8 +224,8 @@ func (c *Governor) Stage(s Stage) sdk.Host {
 	return h
 }
 
-// Relax makes a stage no longer required: from now on another stage takes over the items that it
-// fails.
+// Relax makes a stage no longer required: from now on another stage takes over the items that the
+// stage fails.
 func (c *Governor) Relax(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,7 +249,7 @@ func (c *Governor) Cover(names ...string) {
 	c.dispatch()
 }
 
-// TryAll allows every service that is down a trial call at once, when that is its last chance.
+// TryAll admits a trial call at once for every service that is down, when that is its last chance.
 func (c *Governor) TryAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,7 +262,7 @@ func (c *Governor) TryAll() {
 // waits reports whether calls of the stage wait for a service that is down.
 func (h *host) waits() bool { return h.needed() && !h.stage.covered }
 
-// needed reports whether no other stage takes over the stage's items for good.
+// needed reports whether no other stage ever takes over the stage's items.
 func (h *host) needed() bool { return h.required && !h.stage.relaxed }
 
 // KeyOf returns the cache key of a stage's value. Plugins cannot see each other's values.
@@ -312,7 +313,7 @@ func (h *host) CachePut(_ context.Context, key sdk.Key, value []byte) error {
 		return nil
 	}
 	key = h.key(key)
-	keep := h.governor.options.Cache.Add // the first response stays if another run asked at the same time
+	keep := h.governor.options.Cache.Add // if another run asked at the same time, the first response stays
 	if h.governor.options.Mode == Refresh {
 		keep = h.governor.options.Cache.Put
 	}

@@ -28,8 +28,8 @@ type limiter struct {
 	turn             int // index of the queue whose turn it is
 }
 
-// Counts are sums over calls. Tokens and cost are those that services reported; a call with an
-// unknown result adds none.
+// Counts are sums over calls. Tokens and cost are as services reported them; a call with an unknown
+// result adds none.
 type Counts struct {
 	Calls        int     `json:"calls"`  // calls that have ended
 	Failed       int     `json:"failed"` // ended calls that failed; a retry may have succeeded
@@ -47,7 +47,7 @@ type stage struct {
 	Counts
 	served    bool     // one of its calls was served
 	denied    int      // denied calls since the last one served
-	stopped   error    // why its calls are refused; nil: they are not
+	stopped   error    // why its calls are refused; nil: they are admitted
 	trouble   *breaker // the breaker of the service that did not answer its last call; nil: none
 	relaxed   bool     // it is no longer required
 	covered   bool     // other stages answer its items while its service is down
@@ -165,8 +165,8 @@ func (c *Governor) limiterOf(h *host, endpoint string) *limiter {
 	return g
 }
 
-// room reports whether a call may be sent and, if not, how long to wait; 0: until another call has
-// ended.
+// room reports whether a call may be sent and, if not, how long to wait; 0: wait until another call
+// has ended.
 func (l *limiter) room(now time.Time, w *waiter) (wait time.Duration, ok bool) {
 	if l.inFlight >= l.concurrency {
 		return 0, false
@@ -232,12 +232,13 @@ func (q *queue) remove(w *waiter) {
 	q.waiting = slices.Delete(q.waiting, at, at+1)
 }
 
-// window is a minute plus the maximum difference in latency between two calls, so that calls that
-// are sent a window apart never arrive within one minute.
+// window is a minute plus the maximum difference in latency between two calls, so that two calls
+// sent a window apart never arrive within one minute.
 const window = time.Minute + 500*time.Millisecond
 
 // burst is the share of a minute's amount that may be used at once after a pause. It is small because
-// services count over less than a minute, and a run that uses up the whole amount would then stand still.
+// services count over less than a minute, and because a run that has used up the whole amount would have
+// to wait.
 const burst = 1.0 / 6
 
 // rate limits the calls or tokens used within any window with a log of the last window. A token
@@ -290,7 +291,7 @@ func (r *rate) wait(now time.Time, amount float64) (until time.Duration) {
 	return until
 }
 
-// rounding is the error that sums may have.
+// rounding is the tolerated rounding error of sums.
 const rounding = 1e-6
 
 // record notes an amount that is used now.
@@ -335,14 +336,14 @@ type Responses interface {
 	// Get returns the value of a key.
 	Get(key sdk.Key) (value []byte, ok bool)
 	// Add stores a value of at most sdk.MaxCached bytes under a key. If several callers ask the same
-	// at the same time, the first one's value stays. About describes the value in a few words. After
-	// Add returns, the value survives the end of every process.
+	// at the same time, the first value stays. about describes the value in a few words. After Add
+	// returns, the value survives the end of every process.
 	Add(key sdk.Key, about string, value []byte) error
 	// Put stores a value like Add, but replaces an existing one.
 	Put(key sdk.Key, about string, value []byte) error
 }
 
-// look returns the value of each of a stage's keys.
+// look returns the cached values of a stage's keys.
 func (h *host) look(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 	o := h.governor.options
 	values := make([][]byte, len(keys))

@@ -6,24 +6,25 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// pace finds how many calls at a time a service on this machine answers fastest, where no limit block says
-// it: a model on a CPU mostly takes one, and more only wait there; one on a GPU takes many. It begins with
-// one, and doubles them as long as that raises the answers per second. nil: the limit is given.
+// pace finds the best concurrency for a service on this machine, if no limit block sets it. A model on a
+// CPU mostly answers one call at a time, and more calls only wait; a model on a GPU answers many at a
+// time. pace begins with one call, and doubles the number as long as that raises the answers per second.
+// nil: a limit is given.
 type pace struct {
-	most    int // calls at a time that are not exceeded
-	best    int // calls at a time with the highest rate so far
+	most    int // maximum concurrent calls
+	best    int // concurrent calls with the highest rate so far
 	rate    float64
 	settled bool
 
-	begun time.Time // of the measure under way; zero: none is
-	ended int       // calls since then
+	begun time.Time // start of the present measurement; zero: there is none
+	ended int       // calls ended since begun
 }
 
-// faster is how much the rate has to grow for more calls at a time.
+// faster is the factor by which the rate has to grow to justify more concurrent calls.
 const faster = 1.15
 
-// next returns how many calls at a time come after one has ended with so many at a time. Waiting reports
-// whether others wait: else nothing is measured.
+// next returns the new concurrency after a call has ended at the concurrency level. It measures only if
+// other calls are waiting.
 func (p *pace) next(now time.Time, level int, status sdk.Status, waiting bool) int {
 	switch {
 	case p == nil || p.settled:

@@ -17,16 +17,16 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
-// This file stores what is known of language models behind services: which fields of a request they
-// accept, whether they think first, how many bytes a token has. Stages find this out
+// This file stores profiles of language models behind services: which fields of a request they
+// accept, whether they think first, how many bytes a token has. Stages write a profile
 // (sdk.Host.KeepProfile), and read it before they ask (sdk.Host.Profile).
 //
 // Profiles is a folder with a readable JSON file for each endpoint and model. People may edit the
 // files; a stage that opens later uses the edited version. A run copies the profiles that it uses
 // into a folder of its own, and a resumed run uses the copies even if the originals have changed.
 //
-// The package does not interpret profiles: each stage, also of a third party, decides what its
-// profiles hold. Package host rejects profiles with secrets.
+// The package does not interpret profiles: each stage, including third-party stages, decides what
+// its profiles contain. Package host rejects profiles with secrets.
 
 // KnownProfile is the profile of one model.
 type KnownProfile struct {
@@ -67,7 +67,8 @@ func (s *Profiles) Get(endpoint, model string) (json.RawMessage, error) {
 	return k.Profile, s.use(name, k)
 }
 
-// find reads a profile: the run's copy, or the one that the copy would be of. The error is fs.ErrNotExist if there is none.
+// find reads a profile: the run's copy or, if there is no copy, the original. The error is fs.ErrNotExist if neither
+// exists.
 func (s *Profiles) find(name string) (k KnownProfile, err error) {
 	err = fs.ErrNotExist
 	for _, dir := range []string{s.run, s.dir} {
@@ -78,7 +79,7 @@ func (s *Profiles) find(name string) (k KnownProfile, err error) {
 	return k, err
 }
 
-// Put stores the profile of a model and replaces an existing one.
+// Put stores the profile of a model, and replaces an existing profile.
 func (s *Profiles) Put(endpoint, model string, profile json.RawMessage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +91,7 @@ func (s *Profiles) Put(endpoint, model string, profile json.RawMessage) error {
 	return s.use(name, k)
 }
 
-// use notes that the run uses a profile. The caller holds mu.
+// use records that the run uses a profile. The caller holds mu.
 func (s *Profiles) use(name string, k KnownProfile) error {
 	s.used[name] = k
 	if s.run == "" {
@@ -167,7 +168,7 @@ func write(dir, name string, k KnownProfile) error {
 		err = disk.MakeFolder(dir)
 	}
 	if err == nil {
-		err = disk.WriteFile(filepath.Join(dir, name), text.Bytes(), true) // a torn one would stop every later run
+		err = disk.WriteFile(filepath.Join(dir, name), text.Bytes(), true) // an incomplete file would stop every later run
 	}
 	if err != nil {
 		return fmt.Errorf("keep the profile of %s: %w", k.Model, err)
@@ -175,7 +176,7 @@ func write(dir, name string, k KnownProfile) error {
 	return nil
 }
 
-// fileName returns a file name that people recognise and that is unique to the endpoint and model.
+// fileName returns a readable file name that is unique to the endpoint and model.
 func fileName(endpoint, model string) string {
 	sum := sha256.Sum256([]byte(endpoint + "\x00" + model))
 	host := endpoint
@@ -185,7 +186,8 @@ func fileName(endpoint, model string) string {
 	return fmt.Sprintf("%s-%s-%s.json", plain(host), plain(model), hex.EncodeToString(sum[:4]))
 }
 
-// plain keeps letters, digits, dots and hyphens, turns the rest to "_", and cuts after 60 characters.
+// plain keeps letters, digits, dots and hyphens, replaces other characters by "_", and cuts after 60
+// characters.
 func plain(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {

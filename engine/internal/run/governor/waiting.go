@@ -84,9 +84,9 @@ func (l *limiter) allows() string {
 	return fmt.Sprintf("limit %q lets %s through in a minute", l.block, strings.Join(rates, " and "))
 }
 
-// keeps reports whether the endpoint makes calls wait; calls is how many wait here. A call that has
-// just failed may wait in its stage instead. If the pause is longer than any call waits, none
-// waits.
+// keeps reports whether the endpoint makes calls wait; calls is the number of calls in the queue. A
+// call that has just failed may wait in its stage instead. If the pause is longer than any call
+// waits, no call waits.
 func (b *breaker) keeps(now time.Time, calls int) bool {
 	switch pause := b.paused.Sub(now); {
 	case b.held.IsZero() || pause > maxWait:
@@ -97,7 +97,7 @@ func (b *breaker) keeps(now time.Time, calls int) bool {
 	return calls > 0 && b.open || now.Sub(b.trouble) < progress.WaitSoon
 }
 
-// wait describes why the endpoint delays a stage's waiting calls and those under way.
+// wait describes why the endpoint delays a stage's calls, both waiting and in flight.
 func (b *breaker) wait(stage string, now time.Time, calls, underWay int) progress.Wait {
 	w := progress.Wait{Stage: stage, Calls: calls, Why: b.why, Since: b.held, Next: b.paused, After: progress.WaitSoon}
 	if b.open {

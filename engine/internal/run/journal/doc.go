@@ -1,41 +1,41 @@
-// Package journal keeps a run on disk: every result as it is reached, so that a run that ended
-// early can be resumed, and one that ended can be inspected.
+// Package journal keeps a run on disk. It writes every result immediately, so that an unfinished
+// run can be resumed, and a finished run can be inspected.
 //
 // A run is a folder:
 //
 //	manifest.json      what was run (manifest.go)
-//	journal.jsonl      a line for each answered item, in order of completion: what the
-//	                   stages made of it. Appended to, a write per batch. With the input
-//	                   it is enough to write the output again byte for byte, so it does not
-//	                   have the texts of the items.
-//	failures.jsonl     the items that failed, with stage and reason; begun anew when the run
+//	journal.jsonl a line for each answered item, in order of completion: the
+//	                   results of the stages. Each batch appends once. With the input
+//	                   it suffices to write the output again byte for byte, so it does not
+//	                   contain the texts of the items.
+//	failures.jsonl the items that failed, with stage and reason; emptied when the run
 //	                   is resumed, which tries them again
-//	provisional.jsonl  the items answered without a voter that had to stop, as in
-//	                   journal.jsonl and with the missing voters; begun anew when the run
+//	provisional.jsonl the items answered without a stopped voter, as in
+//	                   journal.jsonl and with the missing voters; emptied when the run
 //	                   is resumed, which asks about them again
-//	profiles/          what the run knows of the models that it asks (package profile)
+//	profiles/ what the run knows about the models that it asks (governor.Profiles)
 //	totals.json        how the run ended. Missing: it was cut off.
 //
-// A run with a spending limit (package spend) has two lines for an item that it asked about: the
-// answer of the free voters, with the forecast of asking ("unasked"), and the later one, which
-// counts, with what asking took ("asked"). If a voter failed or had to stop, the item keeps the
-// first.
+// In a run with a spending limit (package spend), an item that paid voters were asked about has two
+// lines. The first has the answer of the free voters, with the forecast of the cost ("unasked").
+// The second has the final answer, with the actual cost ("asked"). If a voter failed or stopped,
+// the item has only the first line.
 //
-// An item that is flagged, failed, wrong or without an answer, or with KeepAll every item, also has
-// Seen: the ids and scores of the candidates of every retrieve and rerank stage, hashes of the
-// prompts, the keys of the requests in the response cache, the rules that decided something, and
-// which stages were called again. Seen has no texts: those of candidates are in the generation that
-// the manifest names, and replies in the cache.
+// Notable items also have Seen: items that are flagged, failed, wrong or without an answer, or all
+// items with KeepAll. Seen has the ids and scores of the candidates of every retrieve and rerank
+// stage, hashes of the prompts, the keys of the requests in the response cache, the rules that
+// decided something, and the stages that were called again. Seen has no texts: candidates' texts
+// are in the generation that the manifest names, and replies are in the cache.
 //
-// Every line and file is sealed (sealed.go). A line that was changed afterwards, or that a kill cut
-// off, is ignored: its item is answered again.
+// Every line and file has a checksum (sealed.go). A line that was changed later, or that was cut
+// off when the process was killed, is ignored: its item is answered again.
 //
-// A run may answer a part of the input (Share). CheckShares says whether runs are all parts of one, and Adopt
-// puts what they have into another run's journal.
+// A run may answer a part of the input (Share). CheckShares checks that runs are all parts of one run, and
+// Adopt copies their lines into another run's journal.
 //
-// Sync says what a power failure leaves of a run; the end of the process never loses anything that
-// was kept. A run's folder is locked while it is written.
+// Sync defines which results survive a power failure; the end of the process never loses a kept
+// result. A run's folder is locked while it is written.
 //
-// Runs is the folder of all runs; package eval compares two runs. This package decides neither when
-// a run is resumed nor what is reported of it.
+// Runs is the folder of all runs; package eval compares two runs. This package does not decide when
+// a run is resumed, and reports nothing.
 package journal

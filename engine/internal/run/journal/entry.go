@@ -21,19 +21,19 @@ type entry struct {
 	*result.Verdict               // nil: the item failed, or its answer has none of this
 	Votes           []result.Vote `json:"votes,omitzero"`
 	Citations       []citation    `json:"citations,omitempty"`
-	Tokens          [3]uint64     `json:"tokens,omitzero"` // input tokens, cached ones among them, output tokens
+	Tokens          [3]uint64     `json:"tokens,omitzero"` // input tokens, cached input tokens, output tokens
 	Cost            float64       `json:"cost,omitempty"`
 	// Spent is the usage and cost of each voter. Tokens and Cost are omitted if they are its sum.
 	Spent      map[string]spent `json:"spent,omitempty"`
 	Candidates []candidate      `json:"candidates,omitempty"`
-	Missing    []string         `json:"missing,omitempty"` // voters that the answer lacks
+	Missing    []string         `json:"missing,omitempty"` // voters missing from the answer
 	Unasked    *outcome.Bill    `json:"unasked,omitempty"`
 	Asked      *outcome.Bill    `json:"asked,omitempty"`
 	Stage      string           `json:"stage,omitempty"`
 	Error      string           `json:"error,omitempty"`
 	Expected   string           `json:"expected,omitempty"` // label in the input
 	Seen       *Seen            `json:"seen,omitempty"`
-	Collected  []string         `json:"collected,omitempty"` // of outcome.Result: a kill may come before its handles are removed
+	Collected  []string         `json:"collected,omitempty"` // as in outcome.Result, for a process that is killed before it removes the handles
 }
 
 type citation struct {
@@ -75,18 +75,18 @@ func appendEntry(b []byte, r *outcome.Result, keep Keep) ([]byte, error) {
 func (e *entry) append(b []byte) ([]byte, error) {
 	from, line := len(b), bytes.NewBuffer(b)
 	out := json.NewEncoder(line)
-	out.SetEscapeHTML(false) // people read it, too
+	out.SetEscapeHTML(false) // people read the file, too
 	if err := out.Encode(e); err != nil {
 		return b, err
 	}
 	return SealLine(line.Bytes(), from), nil
 }
 
-// Adopt adds the line that another, open run over the same input has of an item, unchanged.
+// Adopt copies an item's line, unchanged, from another open run over the same input.
 func (j *Journal) Adopt(from *Journal, item Item) error {
 	e := from.line(item.Status, item.Row.Line)
 	if e == nil {
-		return nil // it is no item, or the line was changed meanwhile: a resumed run answers it
+		return nil // no answered item, or the line was changed meanwhile: a resumed run answers it
 	}
 	text, err := e.append(nil)
 	if err != nil {
@@ -99,14 +99,14 @@ func (j *Journal) Adopt(from *Journal, item Item) error {
 	return j.add(&drafts)
 }
 
-// line returns what the journal has of an item with this status; nil: nothing, or the line was changed.
+// line returns the entry of an item with this status; nil: there is none, or the line was changed.
 func (j *Journal) line(status Status, line int) *entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.files[status].entry(line)
 }
 
-// answer sets what the stages made of an item.
+// answer sets the parts of a result that the stages made.
 func (e *entry) answer(r *outcome.Result) {
 	e.Answer, e.Verdict = &r.Answer, &r.Verdict
 	e.Votes = outcome.Heaviest(r.Votes)
@@ -125,7 +125,7 @@ func (e *entry) answer(r *outcome.Result) {
 	}
 }
 
-// citationsOf returns citations with the part of their passages that results show.
+// citationsOf converts citations, and keeps only the parts of passages that results show.
 func citationsOf(given []outcome.Citation) []citation {
 	all := make([]citation, len(given))
 	for i, c := range given {
@@ -201,10 +201,10 @@ type List struct {
 //	["id", score, dense, lexical]  both legs were asked; null: that leg did not score it
 //	[3, score]                     a reranked one that a list above has, as its fourth
 //
-// Scores of legs are rounded to four digits behind the point, others are exact.
+// Scores of legs are rounded to four decimals; other scores are exact.
 type Lists []List
 
-// Scored is a candidate with its score after fusion, or the reranker's, and the scores of the
+// Scored is a candidate with its scores: the score after fusion or reranking, and the scores of the
 // search's legs, or sdk.Unscored.
 type Scored struct {
 	ID                    string
@@ -268,7 +268,7 @@ func alone(c Scored) bool {
 	return noLexical && c.Dense == c.Score || noDense && c.Lexical == c.Score
 }
 
-// rounded returns a leg's score; nil: it gave none.
+// rounded returns a leg's rounded score; nil: the leg gave none.
 func rounded(score float32) any {
 	if math.IsNaN(float64(score)) || math.IsInf(float64(score), 0) {
 		return nil
@@ -298,7 +298,8 @@ func (l *Lists) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// scoredOf reads a candidate and adds it to the known ones, which later lists refer to by number.
+// scoredOf reads a candidate and adds it to the known candidates, which later lists refer to by
+// number.
 func scoredOf(one []json.RawMessage, known *[]Scored) (c Scored, err error) {
 	if len(one) < 2 {
 		return c, fmt.Errorf("a candidate has an id and a score, and not %d values", len(one))

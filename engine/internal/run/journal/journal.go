@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// File is the name of the file of answers. Any process that works on a run locks it.
+// File is the name of the file of answers. A process that works on a run locks this file.
 const File = "journal.jsonl"
 
 // The files of a run's folder, besides the manifest.
@@ -33,16 +33,16 @@ const (
 // Journal is an open run folder. It implements run.Journal.
 type Journal struct {
 	Manifest Manifest
-	// Changed counts lines that were changed after they were written: their items count as not
-	// answered.
+	// Changed counts lines that were changed after they were written. Their items count as
+	// unanswered.
 	Changed int
 
 	dir     string
 	options Options
 
 	mu      sync.Mutex
-	files   files // the first, of answers, holds the lock
-	earlier int   // items known when it was opened
+	files   files // the first file, with the answers, holds the lock
+	earlier int   // items known when the journal was opened
 	buffer  []byte
 }
 
@@ -53,7 +53,7 @@ func create(dir string, m Manifest, o Options) (*Journal, error) {
 	if err == nil {
 		err = m.Write(dir, o.Sync.forces())
 	}
-	if err == nil && o.Sync.forces() { // also the names of the folder and its parents, which may be new
+	if err == nil && o.Sync.forces() { // sync the folder and its parents, too: they may be new
 		err = errors.Join(support.SyncFolder(dir), support.SyncFolder(filepath.Dir(dir)), support.SyncFolder(filepath.Dir(filepath.Dir(dir))))
 	}
 	if err != nil {
@@ -62,7 +62,8 @@ func create(dir string, m Manifest, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// locked takes the result of opening and locking the journal. Its error says if another process works on the run.
+// locked processes the result of opening and locking the journal. Its error names another process that works on
+// the run.
 func (j *Journal) locked(f *support.File, err error) error {
 	if errors.Is(err, support.ErrBusy) {
 		return fmt.Errorf("run %s is being worked on by another process: wait until it is done", j.Manifest.ID)
@@ -98,8 +99,8 @@ func resume(dir string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// Open opens a run for reading. It changes nothing, and until Close nobody works on the run; other
-// processes may read it.
+// Open opens a run for reading. It changes nothing. Until Close, other processes may read the run,
+// but not work on it.
 func Open(dir string) (*Journal, error) {
 	return open(dir, Options{}, func(path string) (*support.File, error) { return support.OpenSharedLock(path, os.O_RDWR) })
 }
@@ -128,7 +129,8 @@ func (j *Journal) Folder() string { return j.dir }
 // Known returns how many items an earlier part of the run answered.
 func (j *Journal) Known() int { return j.earlier }
 
-// Index makes Answered and Results include what this part of the run keeps. Call it before Keep.
+// Index makes Answered and Results include the items that this part of the run keeps. Call it
+// before Keep.
 func (j *Journal) Index() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -158,7 +160,7 @@ func (j *Journal) entry(status Status, row source.Row) *entry {
 	return e
 }
 
-// nameOf returns the id in a row's result. The journal keeps it as JSON, in valid UTF-8.
+// nameOf returns the id of a row's result, in valid UTF-8, because the journal keeps it as JSON.
 func nameOf(row source.Row) string {
 	if row.ID == "" {
 		return strconv.Itoa(row.Line)
@@ -219,9 +221,10 @@ func (j *Journal) Close(end *Totals) error {
 	return err
 }
 
-// Seen is what the stages read and wrote for an item, without texts: enough to find these again.
+// Seen is what the stages read and wrote for an item, without the texts, but with all that is
+// needed to find the texts.
 type Seen struct {
-	Lists Lists `json:"lists,omitempty"` // of the retrieve and rerank stages in file order, except the one that is the result
+	Lists Lists `json:"lists,omitempty"` // of the retrieve and rerank stages in file order, except the list that is the result
 	// Prompts are hashes (Hash) of the prompts of each prompt stage, as "prompt.classify".
 	Prompts map[string][]string `json:"prompts,omitempty"`
 	// Requests are the keys of voters' replies in the response cache (sdk.Sample.Key), in
@@ -289,27 +292,27 @@ func Hash(p sdk.Prompt) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Sync says which results survive a power failure. If only the process ends, nothing kept is lost,
-// whatever Sync is. A resumed run answers again what is lost.
+// Sync defines which results survive a power failure. If only the process ends, no kept result is
+// lost, whatever Sync is. A resumed run answers lost items again.
 type Sync string
 
-// Values of Sync: when the journal is forced to the disk.
+// Values of Sync: when the journal is synced to the disk.
 const (
-	// SyncNone leaves it to the system: a power failure may lose results kept in the seconds before
-	// it, even if the output has them.
+	// SyncNone leaves syncing to the system: a power failure may lose the results of the last
+	// seconds, even if the output has them.
 	SyncNone Sync = "none"
-	// SyncBatch forces the journal once per batch, before any of its results is written to the
+	// SyncBatch syncs the journal once per batch, before any of its results is written to the
 	// output or reported: a power failure loses no reported result.
 	SyncBatch Sync = "batch"
-	// SyncItem forces the journal for each result, before the next of its batch is kept: a power
+	// SyncItem syncs the journal for each result, before the next of its batch is kept: a power
 	// failure in the middle of a batch loses only one result.
 	SyncItem Sync = "item"
 )
 
-// forces reports whether the journal is forced to the disk at all.
+// forces reports whether the journal is synced to the disk at all.
 func (s Sync) forces() bool { return s == SyncBatch || s == SyncItem }
 
-// Keep says for which items the journal keeps Seen.
+// Keep defines for which items the journal keeps Seen.
 type Keep string
 
 // Values of Keep.

@@ -24,18 +24,20 @@ import (
 )
 
 // This file describes a run by fingerprints of the pipeline's parts, the input, the knowledge and
-// the plugins, which show whether another run would answer in the same way. It also has what a
-// resumed run gets again: values that stages chose when they started, prices, and the command that
-// began the run.
+// the plugins. They show whether another run would answer in the same way. The manifest also keeps
+// what a resumed run needs: values that stages chose when they started, prices, and the command
+// that began the run.
 //
-// A manifest is a file in a run's folder, written once, before the first item, and sealed
-// (sealed.go). If it was changed since, it is refused: nobody knows what was run.
+// A manifest is a file in a run's folder. It is written once, before the first item, with a
+// checksum (sealed.go). A manifest that was changed later is refused, because it may not describe
+// what was run.
 //
 // It has no secrets.
 
 // Manifest describes what was run. It has no secrets.
 type Manifest struct {
-	// Format is the version of the run's folder: currentFormat, unless a newer racflow kept the run.
+	// Format is the version of the run's folder: currentFormat, unless a newer racflow wrote the
+	// run.
 	Format   int       `json:"format,omitempty"`
 	ID       string    `json:"id"`
 	Started  time.Time `json:"started"`
@@ -43,8 +45,8 @@ type Manifest struct {
 	Revision string    `json:"revision,omitempty"` // commit that racflow was built from; empty: unknown
 	File     string    `json:"file"`               // absolute
 	Pipeline string    `json:"pipeline"`
-	// Parts are digests of the parts of the checked pipeline that answers depend on, so that
-	// differences can be named; see package pipeline.
+	// Parts are digests of the pipeline's parts that answers depend on, so that differences can be
+	// named; see package pipeline.
 	Parts     map[string]string  `json:"parts"`
 	Variables []ManifestVariable `json:"variables,omitempty"`
 	Input     SeenFile           `json:"input"`
@@ -53,25 +55,26 @@ type Manifest struct {
 	Columns   *ManifestColumns `json:"columns,omitempty"`
 	Answers   AnswerKind       `json:"answers,omitempty"`
 	LabelForm sdk.LabelForm    `json:"label_form,omitzero"` // of LabelAnswers
-	// Renames are labels of the input that count as others, by the table of the knowledge.
+	// Renames maps labels of the input to the labels that replace them, by the knowledge's table of
+	// labels.
 	Renames map[string]string `json:"renames,omitempty"`
 	Command *ManifestCommand  `json:"command,omitempty"` // nil: no command began the run
 	Limit   int               `json:"limit,omitempty"`   // items; 0: all
 	Share   Share             `json:"part,omitzero"`     // of the items up to Limit
 	Spend   spend.Limit       `json:"spend,omitzero"`    // limit for voters that call services, unless the resumed run has another
-	// Calibrating is what it took to ask voters about held-out rows before the first item.
+	// Calibrating is the cost of asking voters about held-out rows before the first item.
 	Calibrating outcome.Bill        `json:"calibrating,omitzero"`
 	Knowledge   []ManifestKnowledge `json:"knowledge,omitempty"`
 	Labels      string              `json:"labels,omitempty"` // digest of all labels of the knowledge
 	Stages      []ManifestStage     `json:"stages"`
 	Rules       []ManifestRule      `json:"rules,omitempty"`
 
-	// Mine says that this user began the run: the manifest is, or will be, marked. Of others nothing is started, and
-	// nothing sent where they say.
+	// Mine means that this user began the run: the manifest is, or will be, marked. A manifest of another user
+	// starts no program, and nothing is sent to addresses that it names.
 	Mine bool `json:"-"`
 }
 
-// Differences names what differs between this run and another that is to continue it.
+// Differences lists the differences between this run and another run that is to continue it.
 func (m Manifest) Differences(other Manifest) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -106,7 +109,7 @@ func (m Manifest) Differences(other Manifest) []string {
 	for _, s := range other.Stages {
 		b, ok := stages[s.Stage]
 		if !ok || b.Use != s.Use {
-			continue // the part of the file differs, too, and is named above
+			continue // the part of the file differs, too, and is listed above
 		}
 		switch {
 		case s.Program != nil && b.Program != nil && s.Program.Hash != b.Program.Hash:
@@ -183,8 +186,8 @@ func LookAtFile(path string) (SeenFile, error) {
 	return f, nil
 }
 
-// Unchanged reports whether the file still has the same content. The error says why it cannot be
-// read.
+// Unchanged reports whether the file still has the same content. An error means that the file
+// cannot be read.
 func (f SeenFile) Unchanged() (bool, error) {
 	now, err := LookAtFile(f.Path)
 	return f.same(now), err
@@ -202,8 +205,7 @@ type ManifestVariable struct {
 	From  string `json:"from"`
 }
 
-// ManifestColumns say how the rows of an input are written, and which columns have ids, texts and
-// labels.
+// ManifestColumns is the format of an input's rows, and the columns with ids, texts and labels.
 type ManifestColumns struct {
 	source.Form
 	ID    string `json:"id"`
@@ -215,7 +217,7 @@ type ManifestColumns struct {
 
 // ManifestCommand is the command that began a run, so that it can be repeated.
 type ManifestCommand struct {
-	Dir   string         `json:"dir"` // its paths are relative to it
+	Dir   string         `json:"dir"` // the command's paths are relative to it
 	Flags []ManifestFlag `json:"flags,omitempty"`
 	// Withheld names secret variables given on the command line, whose values are not kept.
 	Withheld []string `json:"withheld,omitempty"`
@@ -244,28 +246,29 @@ type ManifestKnowledge struct {
 	Content    string `json:"content"` // hash of its sources
 	// Embedder is a digest of how the embedder encodes texts.
 	Embedder string `json:"embedder,omitempty"`
-	// Attached: another program makes the generation, and may change rows under the same Content.
+	// Attached means that another program makes the generation, and may change rows without
+	// changing Content.
 	Attached bool `json:"attached,omitempty"`
 }
 
-// ManifestStage is a stage with what its answers depend on.
+// ManifestStage is a stage, with everything that its answers depend on.
 type ManifestStage struct {
 	Stage       string `json:"stage"` // as "sample.knn"
 	Use         string `json:"use"`
 	Plugin      string `json:"plugin"`
 	Version     string `json:"version"`         // of the plugin
-	Model       string `json:"model,omitempty"` // that it asks, if its config names one
+	Model       string `json:"model,omitempty"` // model that the stage asks, if its config names one
 	Fingerprint string `json:"fingerprint,omitempty"`
-	Learnt      string `json:"learnt,omitempty"` // identifies what it learnt from its knowledge
+	Learnt      string `json:"learnt,omitempty"` // identifies what the stage learnt from its knowledge
 	// Program is set for a third party's plugin.
 	Program *ManifestProgram `json:"program,omitempty"`
 
-	// Values that the run began with and a resumed run gets again.
+	// Values at the start of the run, which a resumed run gets again.
 	Resolved map[string]any `json:"resolved,omitempty"` // values that the stage chose for arguments that the file leaves to it
 	Price    *ManifestPrice `json:"price,omitempty"`
 }
 
-// ManifestRule is a rule of the file as written: what decided an item refers to it.
+// ManifestRule is a rule of the file as written. Results refer to the rules that decided them.
 type ManifestRule struct {
 	Stage string `json:"stage"`          // as "sample.llm" or "sample.llm, fallback.other"
 	Rule  string `json:"rule"`           // name, as in outcome.Rule
@@ -349,7 +352,7 @@ func ReadManifest(dir string) (Manifest, error) {
 	return m, nil
 }
 
-// hasManifest reports whether a folder is that of a run that came as far as writing its manifest.
+// hasManifest reports whether a folder is a run's and has a manifest.
 func hasManifest(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, name))
 	return !errors.Is(err, fs.ErrNotExist)

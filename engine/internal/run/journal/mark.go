@@ -14,11 +14,11 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file marks manifests of runs that the user has begun: a state folder may come from elsewhere, with runs whose
-// commands, variables and servers nobody here has named. A mark is a digest of the text before it, under a key in the
-// user's configuration. It is the last property of the manifest but for the checksum.
+// This file marks the manifests of runs that the user began. A state folder may come from elsewhere, with commands,
+// variables and servers that the user never chose. A mark is a keyed digest of the text before it; the key is in the
+// user's configuration. The mark is the manifest's last property before the checksum.
 
-// sign adds the mark to a manifest's text. Without a place for the key there is none.
+// sign adds the mark to a manifest's text. Without a place for the key, it adds none.
 func sign(text []byte) []byte {
 	key, err := userKey()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +65,7 @@ func userKey() ([]byte, error) {
 	return key, err
 }
 
-// newKey makes the user's key, or returns the one that another process makes at the same time.
+// newKey makes the user's key, or returns the key that another process makes at the same time.
 func newKey() ([]byte, error) {
 	path, err := keyPath()
 	if err == nil {
@@ -78,7 +78,7 @@ func newKey() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // a name that stays is of no use
+	defer os.Remove(f.Name()) //nolint:errcheck // a leftover file does no harm
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never fails
 	_, err = f.Write(key)

@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// scan indexes what earlier parts of the run kept.
+// scan indexes the items that earlier parts of the run kept.
 func (j *Journal) scan() error {
 	for status := range j.files {
 		s := &j.files[status]
@@ -146,7 +146,7 @@ type lineFile struct {
 	known map[int]span // by line of the input; nil: not indexed
 }
 
-// span is the place of a line in its file.
+// span is the position of a line in its file.
 type span struct {
 	from   int64
 	length int
@@ -165,8 +165,8 @@ func (d *draft) add(line int, from int) {
 	d.spans[line] = span{int64(from), len(d.text) - from}
 }
 
-// append adds a draft. It undoes a partial write, as on a full disk, or one that cannot be forced
-// to the disk, so that the next line starts cleanly.
+// append adds a draft. If a write is partial, as on a full disk, or cannot be synced, append undoes
+// it, so that the next line starts cleanly.
 func (s *lineFile) append(d draft, force bool) error {
 	n, err := s.file.WriteAt(d.text, s.size)
 	if err == nil && force {
@@ -205,7 +205,7 @@ func (s *lineFile) close() error {
 	if s.file == nil {
 		return nil
 	}
-	return support.CloseLock(s.file) // only the journal is locked; the others have nothing to unlock
+	return support.CloseLock(s.file) // only the journal is locked; for other files this only closes
 }
 
 // files are the files of a run, by Status of their items.
@@ -224,8 +224,8 @@ func statusOf(r *outcome.Result) Status {
 	return Answered
 }
 
-// add adds drafts to their files. Files other than the journal itself are created when they get
-// their first line.
+// add adds drafts to their files. Files other than the journal itself are created with their first
+// line.
 func (j *Journal) add(drafts *[Failed + 1]draft) error {
 	var errs []error
 	for status := range drafts {

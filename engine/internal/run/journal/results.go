@@ -21,7 +21,7 @@ type Status int
 // States of items.
 const (
 	Answered    Status = iota
-	Provisional        // the answer lacks a voter
+	Provisional        // a voter is missing from the answer
 	Failed             // a stage failed, or the row cannot be used
 	Unreached          // the run ended before reaching it
 )
@@ -47,16 +47,15 @@ func (s *Status) UnmarshalText(text []byte) error {
 type Item struct {
 	Row    source.Row
 	Status Status
-	// Result is the run's, without the parts in Seen, and without Skipped and Latency, which are
-	// not kept. For an Unreached item it has only the row's values.
+	// Result is the run's result, without the parts in Seen, and without Skipped and Latency, which
+	// are not kept. For an Unreached item it has only the row's values.
 	Result outcome.Result
 	Seen   *Seen // nil: the journal does not have it
 }
 
-// Results yields the items of the run in the order of the input, up to the run's limit. next
-// returns the rows of the whole input (io.EOF ends them; see Manifest.Rows). For a run that is being written, it
-// yields what is kept by then, if Index was called. It yields an error of next last, with an empty
-// Item.
+// Results yields the items of the run in the order of the input, up to the run's limit. next returns the rows of
+// the whole input (io.EOF ends them; see Manifest.Rows). For a run that is being written, it yields the items
+// kept so far, if Index was called. An error of next comes last, with an empty Item.
 func (j *Journal) Results(next func() (source.Row, error)) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		for n := 0; j.Manifest.Limit == 0 || n < j.Manifest.Limit; n++ {
@@ -75,8 +74,8 @@ func (j *Journal) Results(next func() (source.Row, error)) iter.Seq2[Item, error
 	}
 }
 
-// Kept yields the items that the run has kept, by line, without reading the input: rows have line,
-// id and label. It leaves out items that were not reached.
+// Kept yields the items that the run has kept, by line, without reading the input: rows have only
+// line, id and label. It leaves out items that the run did not reach.
 func (j *Journal) Kept() iter.Seq[Item] {
 	return func(yield func(Item) bool) {
 		j.mu.Lock()
@@ -136,8 +135,8 @@ func (j *Journal) complete(item *Item) {
 	}
 }
 
-// spent is a voter's usage and cost for an item. In JSON it is [input tokens, cached ones among
-// them, output tokens], followed by the cost if there is one.
+// spent is a voter's usage and cost for an item. In JSON it is [input tokens, cached input tokens,
+// output tokens], followed by the cost if there is one.
 type spent struct {
 	sdk.Usage
 	cost float64
@@ -190,8 +189,8 @@ func (e *entry) took() (usage sdk.Usage, cost float64) {
 	return usage, cost
 }
 
-// whole adds to result what a resumed run does not need: each voter's usage and cost, and the votes
-// about a failed item.
+// whole is result with the parts that a resumed run does not need: each voter's usage and cost, and
+// the votes about a failed item.
 func (e *entry) whole() outcome.Result {
 	r := e.result()
 	for voter, s := range e.Spent {
@@ -211,7 +210,7 @@ func (e *entry) whole() outcome.Result {
 // Totals sum up a run at its end.
 type Totals struct {
 	Ended time.Time `json:"ended"`
-	// Complete says that the run reached the end of the input, or its limit.
+	// Complete means that the run reached the end of the input, or its limit.
 	Complete bool   `json:"complete"`
 	Reason   string `json:"reason,omitempty"` // why Complete is false, or answers are provisional
 
@@ -223,14 +222,14 @@ type Totals struct {
 	Flagged   int `json:"flagged"`
 	Failed    int `json:"failed"`
 	Left      int `json:"left"` // read but not answered
-	// Provisional counts items answered without a voter that had to stop.
+	// Provisional counts items answered without a stopped voter.
 	Provisional int `json:"provisional,omitempty"`
 	// FailedPaid counts failed items that a model had been asked about.
 	FailedPaid int `json:"failed_paid,omitempty"`
-	// Unusable counts failed items whose rows cannot be used: resuming the run does not help them.
+	// Unusable counts failed items whose rows cannot be used: resuming the run does not help.
 	Unusable int `json:"unusable,omitempty"`
 
-	InputTokens  uint64  `json:"input_tokens"` // of the answers, whenever they were made
+	InputTokens  uint64  `json:"input_tokens"` // of all answers, including earlier parts of the run
 	CachedTokens uint64  `json:"cached_tokens"`
 	OutputTokens uint64  `json:"output_tokens"`
 	Cost         float64 `json:"cost,omitempty"` // of these tokens, by the prices in the file
@@ -246,8 +245,8 @@ func (t *Totals) Unfinished() bool {
 	return t == nil || !t.Complete || t.Left > 0 || t.Provisional > 0
 }
 
-// owes reports whether resuming the run may yield what was paid for: it is unfinished, or items
-// failed that models were asked about.
+// owes reports whether the run has paid results that only resuming can use: it is unfinished, or
+// items failed after models were asked about them.
 func (t *Totals) owes() bool { return t.Unfinished() || t.FailedPaid > 0 }
 
 // StageTime is the work of one stage.

@@ -19,19 +19,19 @@ import (
 // This file manages the state's folder of runs: it names runs, lists them, finds the one to resume,
 // and removes old ones.
 //
-// Runs are numbered from run-000001. No number is used twice: a new run's is above every folder
-// that exists and above every one that was removed, which the file last records. If two processes begin
-// at once, the one that makes the folder gets the number. So neither order nor age depends on the clock
-// alone: a higher number is newer, and a run is no older than those before it, whatever its manifest says.
+// Runs are numbered from run-000001. No number is used twice: a new run's number is above every existing
+// and every removed run; the file "last" records the numbers. If two processes begin at once, the process
+// that makes the folder gets the number. So order and age do not depend on the clock alone: a higher
+// number is newer, and a run is no older than the runs before it, whatever its manifest says.
 //
-// Beginning a run removes finished ones by Retention, the lowest number first, and reports them. A
-// run stays, until it is resumed or removed by name, if it owes something (see Totals.Owes): it was
-// cut off or interrupted, items were left, answers lack a voter, or items failed that models were
-// asked about. Runs that a process works on stay too, and so does the newest finished one.
+// When a run begins, finished runs are removed by Retention, the lowest number first, and reported.
+// An unfinished run stays until it is resumed or removed by name (Totals.owes): it was cut off or
+// interrupted, items were left unanswered, a voter is missing from answers, or items failed after
+// models were asked about them. Runs that a process works on stay, too, and so does the newest
+// finished run.
 //
-// The package does not know what a run answered.
 
-// Runs is the folder of a state that has its runs.
+// Runs is the folder with the runs of a state folder.
 type Runs struct {
 	dir   string
 	clock func() time.Time
@@ -40,8 +40,8 @@ type Runs struct {
 // RunsOf returns the runs of a state folder.
 func RunsOf(state string) Runs { return Runs{filepath.Join(state, "runs"), time.Now} }
 
-// Begin makes the folder of a run, sets the run's ID and time, and removes runs by keep, whose IDs it returns. If it
-// fails, it leaves no folder.
+// Begin makes the folder of a run, and sets the run's ID and time. It removes old runs by keep, and returns their
+// IDs. If it fails, it leaves no folder.
 func (r Runs) Begin(m Manifest, o Options, keep Retention) (_ *Journal, removed []string, err error) {
 	if m, err = r.create(m); err != nil {
 		return nil, nil, unkept(err)
@@ -74,7 +74,7 @@ func (r Runs) create(m Manifest) (Manifest, error) {
 		if err != nil {
 			break
 		}
-		if r.marked() <= highest { // otherwise that run was removed in between
+		if r.marked() <= highest { // otherwise that run was made and removed in between
 			return m, r.mark(highest + 1)
 		}
 		err = os.Remove(r.folder(m.ID))
@@ -113,7 +113,7 @@ func (r Runs) Manifest(id string) (Manifest, error) {
 	return m, nil
 }
 
-// check refuses an id that names no run, or one that was killed before it had a manifest.
+// check refuses an id that names no run, or a run that was killed before it had a manifest.
 func (r Runs) check(id string) error {
 	if !IsRunID(id) || !hasManifest(r.folder(id)) {
 		return r.missing(id)
@@ -144,8 +144,8 @@ func (r Runs) Newest(file, pipeline string) (Manifest, bool) {
 	return Manifest{}, false
 }
 
-// NothingLeft returns the error for a search that finds no run to resume: of a file and pipeline, or (file
-// empty) of any. It names a run that another process works on, which may leave something later.
+// NothingLeft returns the error for a search that finds no run to resume, for a file and pipeline or, with
+// an empty file, for any. It names a run that another process still works on.
 func (r Runs) NothingLeft(file, pipeline string) error {
 	of := ""
 	if file != "" {
@@ -164,7 +164,7 @@ func (r Runs) NothingLeft(file, pipeline string) error {
 // End returns how a run ended; nil: it was cut off, or is still at work.
 func (r Runs) End(id string) *Totals { return End(r.folder(id)) }
 
-// Last returns the newest run of all; false: there is none.
+// Last returns the newest run; false: there is none.
 func (r Runs) Last() (string, bool) {
 	ids, _ := r.list()
 	if len(ids) == 0 {
@@ -208,13 +208,14 @@ func (r Runs) list() (ids []string, highest int64) {
 func (r Runs) marked() (highest int64) {
 	text, _ := os.ReadFile(filepath.Join(r.dir, marker)) // without it, no run began
 	for line := range strings.FieldsSeq(string(text)) {
-		n, _ := strconv.ParseInt(line, 10, 64) // of a damaged line 0
+		n, _ := strconv.ParseInt(line, 10, 64) // a damaged line counts as 0
 		highest = max(highest, n)
 	}
 	return highest
 }
 
-// mark records that a number is used. It adds a line, so that processes that do so at the same time lose none.
+// mark records that a number is used. It appends a line, so that no number is lost if several processes do so
+// at once.
 func (r Runs) mark(n int64) error {
 	if n <= r.marked() {
 		return nil

@@ -29,8 +29,8 @@ const (
 type RunInfo struct {
 	ID       string
 	Manifest Manifest // zero if the run was killed as it began, or is Damaged
-	Answered int      // items that resuming would not ask about again
-	Items    int      // of the input, up to the limit; 0: unknown, since the run did not reach its end
+	Answered int      // items that a resumed run would not answer again
+	Items    int      // of the input, up to the limit; 0: unknown, because the run did not reach the end
 	Tokens   uint64   // input and output tokens of the answers
 	Cost     float64  // of these tokens, by the prices in the file
 	State    RunState
@@ -74,7 +74,8 @@ func (r Runs) Info(id string) RunInfo {
 	return info
 }
 
-// Unfinished counts the runs that stay until they are resumed or removed, including those at work.
+// Unfinished counts the runs that stay until they are resumed or removed, including runs that a
+// process works on.
 func (r Runs) Unfinished() int {
 	n := 0
 	ids, _ := r.list()
@@ -96,8 +97,8 @@ type Retention struct {
 	Bytes int64         // of all kept runs; 0: any
 }
 
-// prune removes finished runs, oldest first. A run that owes something stays until it is resumed or
-// removed by name, and so does the newest.
+// prune removes finished runs, oldest first. Unfinished runs (Totals.owes) and the newest finished
+// run stay.
 func (r Runs) prune(keep Retention) (removed []string, err error) {
 	type run struct {
 		id    string
@@ -111,9 +112,9 @@ func (r Runs) prune(keep Retention) (removed []string, err error) {
 	for _, id := range ids {
 		m, err := ReadManifest(r.folder(id))
 		if err != nil {
-			continue // nobody knows what was run
+			continue // the manifest cannot be read
 		}
-		if m.Started.After(latest) { // a run is no older than those before it
+		if m.Started.After(latest) { // a run is no older than earlier runs
 			latest = m.Started
 		}
 		if r.End(id).owes() {
@@ -131,7 +132,7 @@ func (r Runs) prune(keep Retention) (removed []string, err error) {
 		tooOld := keep.Age > 0 && r.clock().Sub(old.began) > keep.Age
 		tooLarge := keep.Bytes > 0 && bytes > keep.Bytes
 		if !tooMany && !tooOld && !tooLarge {
-			break // those after it are newer
+			break // later runs are newer
 		}
 		switch err := r.Remove(old.id); {
 		case errors.Is(err, support.ErrBusy):

@@ -23,12 +23,12 @@ var (
 	table  = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// SealLine seals the object that begins at a position of a text and ends it, with a line end, as
-// json.Encoder writes it. The object must have a property.
+// SealLine adds the checksum to the last object of a text, which begins at from. The text ends with
+// a line end, as json.Encoder writes it. The object must have a property.
 func SealLine(text []byte, from int) []byte { return line.seal(text, from, len("}\n")) }
 
-// SealFile seals a text that is one object with properties, as json.MarshalIndent writes it with
-// two spaces.
+// SealFile adds the checksum to a text that is one object with properties, as json.MarshalIndent
+// writes it with two spaces.
 func SealFile(text []byte) []byte { return pretty.seal(text, 0, len("\n}")) }
 
 func (s style) seal(text []byte, from, end int) []byte {
@@ -36,7 +36,7 @@ func (s style) seal(text []byte, from, end int) []byte {
 	return fmt.Appendf(text, "%s%08x%s", s.before, crc32.Checksum(text[from:], table), s.after)
 }
 
-// Sealed reports whether a text is as SealLine or SealFile wrote it.
+// Sealed reports whether a text is unchanged since SealLine or SealFile.
 func Sealed(text []byte) bool { return line.sealed(text) || pretty.sealed(text) }
 
 func (s style) sealed(text []byte) bool {

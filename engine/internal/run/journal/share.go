@@ -8,7 +8,8 @@ import (
 )
 
 // Share is the part of the input that a run answers: every Of-th row, from row Number on. The zero value is the
-// whole input. Rows often lie in the order of their labels, so shares that were stretches of the input would differ.
+// whole input. Shares are not consecutive rows, because rows are often sorted by label, and shares would then
+// differ.
 type Share struct{ Number, Of int }
 
 // IsSet reports whether the run answers only a part of the input.
@@ -36,15 +37,15 @@ func (s *Share) UnmarshalText(text []byte) error {
 	if err != nil || failed != nil || n < 0 || n > all || all < 1 {
 		return errors.New("write it as 2/3, the second of three parts")
 	}
-	if n == 0 { // the last one of a scheduler that counts from 0
+	if n == 0 { // the last share, for a scheduler that counts from 0
 		n = all
 	}
 	*s = Share{n, all}
 	return nil
 }
 
-// CheckShares returns the runs by the numbers of their shares. The error says why they are not the shares of one run
-// over one input: one is missing, given twice, not at its end, or made in another way.
+// CheckShares returns the runs sorted by the numbers of their shares. The error says why the runs are not the shares
+// of one run over one input: a share is missing, given twice, unfinished, or made in another way.
 func CheckShares(runs []*Journal) ([]*Journal, error) {
 	first := runs[0]
 	all := make([]*Journal, first.Manifest.Share.Of)

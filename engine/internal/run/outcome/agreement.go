@@ -6,18 +6,20 @@ import (
 	"github.com/racflow/racflow/engine/result"
 )
 
-// Agreement counts how often a voter gives the answer of the other voters: the one that most of them give, or the first of those.
+// Agreement counts how often a voter gives the same answer as the other voters. Their answer is the commonest; if
+// several are equally common, the first.
 type Agreement struct {
 	Voter       string
 	Items, Same int
 
-	own, others map[string]int // how often each answers what
+	own, others map[string]int // counts of each answer
 }
 
-// leastCompared is the least number of items that tell how far voters agree.
+// leastCompared is the least number of items for which Agreement is reported.
 const leastCompared = 10
 
-// Chance is the share of items on which voters that know nothing of each other would agree, if they gave these answers.
+// Chance is the share of items on which independent voters would agree by chance, if they gave these answers equally
+// often.
 func (a *Agreement) Chance() float64 {
 	sum := 0.0
 	for answer, n := range a.own {
@@ -37,7 +39,8 @@ func (t *Totals) ByChance() (all []Agreement) {
 	return all
 }
 
-// countAgreement compares what Callers and the other voters answer about an item. The votes of a voter stand together.
+// countAgreement compares the answers of Callers and the other voters to an item. The votes of a voter must be
+// adjacent.
 func (t *Totals) countAgreement(votes []result.Vote) {
 	type ballot struct{ voter, answer string }
 	var all []ballot
@@ -80,7 +83,7 @@ func (t *Totals) countAgreement(votes []result.Vote) {
 	}
 }
 
-// favourite returns the accepted answer with the greatest weight, of those that tie the first; empty: there is none.
+// favourite returns the accepted answer with the greatest weight, the first if several tie; empty: there is none.
 func favourite(votes []result.Vote) (best string) {
 	weights := map[string]float64{}
 	for _, v := range votes {

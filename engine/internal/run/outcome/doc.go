@@ -2,6 +2,6 @@
 // candidates, or the failure. It also defines the totals of a run over all items, with the stages
 // that were skipped, the reasons why items have no answer, and the answers that were refused.
 //
-// It holds and counts values. Package run reaches an outcome, package journal keeps it, and
-// packages result and report write it.
+// The package only holds and counts values. Package run produces outcomes, package journal keeps
+// them, and packages result and report write them.
 package outcome

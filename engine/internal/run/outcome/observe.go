@@ -52,8 +52,8 @@ type Observer interface {
 	// failed; the others were left.
 	Batch(ctx context.Context, pipeline string, items []ObservedItem) (within context.Context, done func([]Result))
 	progress.CallObserver
-	// Request reports that a stage wants to send a request to a service. sent is called when it may
-	// send, unless it is refused, and done at the end.
+	// Request reports that a stage wants to send a request to a service. sent is called when the
+	// request is admitted; done is called at the end.
 	Request(ctx context.Context, r ServiceRequest) (sent func(), done func(ServiceReply))
 	// CacheHits reports how many replies of a service a stage took from the response cache.
 	CacheHits(pipeline, stage string, hits int)
@@ -61,7 +61,7 @@ type Observer interface {
 	Retried(pipeline, stage string)
 	// Restarted reports that the process of a stage ended and was started again.
 	Restarted(stage, why string)
-	// Knowledge reports that a knowledge was brought up to date with its sources, or why not.
+	// Knowledge reports that a knowledge was updated from its sources, or why not.
 	Knowledge(name string, took time.Duration, err error)
 	// Queued reports by how many items the queue for batches of a served pipeline grew, or shrank
 	// (negative).
@@ -74,7 +74,7 @@ type Observer interface {
 // ObservedItem is an item of a batch.
 type ObservedItem struct {
 	ID    string
-	Trace sdk.Trace // given by its caller; zero: none
+	Trace sdk.Trace // from the caller; zero: none
 }
 
 // ServiceRequest is one request to a service.

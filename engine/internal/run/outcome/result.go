@@ -33,8 +33,8 @@ type Result struct {
 	Requests   []Request       // of voters that ask services, in sample order
 	// RetrievalOnly is set if the pipeline has no election: the candidates are its answer.
 	RetrievalOnly bool
-	// FreeText is set if the knowledge has no labels: answers are then texts, and nobody writes the
-	// expected one letter by letter.
+	// FreeText is set if the knowledge has no labels: answers are then free texts, which cannot be
+	// compared letter by letter.
 	FreeText bool
 	Usage    sdk.Usage
 	Usages   map[string]sdk.Usage // Usage by voter
@@ -42,21 +42,21 @@ type Result struct {
 	Costs    map[string]float64   // Cost by voter, for voters with a price
 	Failure  *Failure             // set: the item failed
 	Skipped  []*Failure           // of skipped stages (on_error = "skip"), and of voters whose service refuses the item
-	// Missing are the voters that had to stop, so that only the others gave the answer: a resumed
-	// run asks about the item again. nil: none.
+	// Missing lists the stopped voters, without which the answer was elected. A resumed run asks
+	// about the item again. nil: none.
 	Missing []*Failure
 	Latency time.Duration // from reading the item to its answer, on the machine that answered
 	Rules   []Rule        // that decided something, in file order
 	Retries []Retry       // of stages called again about the item
-	// Collected identifies what came later for the item (retry.PendingWork).
+	// Collected identifies results that came later for the item (retry.PendingWork).
 	Collected []string
-	// A run with a spending limit (package spend) sets one of these bills for an item that a voter
-	// is to be paid for. Unasked is a forecast: the answer is that of the free voters, and stays
-	// unless the item's turn comes. Asked is the actual bill.
+	// A run with a spending limit (package spend) sets one of these bills for an item that paid
+	// voters may be asked about. Unasked is a forecast: the answer comes from the free voters, and
+	// stays unless the item's turn comes. Asked is the actual bill.
 	Unasked, Asked *Bill
 }
 
-// Reason counts the items that have no answer for one cause.
+// Reason counts the items without an answer for the same cause.
 type Reason struct {
 	Text    string
 	Items   int
@@ -99,23 +99,23 @@ func (t *Totals) countReasons(r Result) {
 	}
 }
 
-// Right reports whether the answer is the label or set that was expected or, in a tree, a node above
-// it. Without a label nobody knows.
+// Right reports whether the answer is the expected label or set or, in a tree, a node above the
+// expected label. It is meaningless without an expected label.
 func (r *Result) Right() bool { return r.Form.Holds(r.Answer, r.Expected) }
 
-// Bill has the calls and the cost of asking the paid voters, which call services, about one item.
+// Bill has the calls and the cost of asking the paid voters about one item.
 type Bill struct {
 	Calls int     `json:"calls"`          // requests; if unasked, with all resamples
 	Cost  float64 `json:"cost,omitempty"` // by the prices in the file; if unasked, the likely cost
-	// Of an unasked item: the highest possible cost, unless nobody knows a bound, and the expected
-	// gain (package spend).
+	// For an unasked item: the highest possible cost, if a bound is known, and the expected gain
+	// (package spend).
 	Most      float64 `json:"most,omitempty"`
 	Unbounded bool    `json:"unbounded,omitempty"`
 	Gain      float64 `json:"gain,omitempty"`
 }
 
-// A result that a resumed run takes from its journal has no Lists, Prompts, Requests, Usages,
-// Costs, Skipped, Latency, Rules and Retries.
+// In a resumed run, a result from the journal has no Lists, Prompts, Requests, Usages, Costs,
+// Skipped, Latency, Rules and Retries.
 
 // Prompted holds the prompts that one prompt stage wrote.
 type Prompted struct {
@@ -138,8 +138,8 @@ type List struct {
 	Whole      bool // all entries of the knowledge, unscored
 }
 
-// maxAnswers limits the votes of one distribution that results show. A statistical voter weighs
-// every label; the tail says nothing.
+// maxAnswers limits the votes of one distribution that results show. A statistical voter gives
+// every label a weight; the smallest weights are of no interest.
 const maxAnswers = 5
 
 // Place returns the item's place in the input, for people.
@@ -151,7 +151,7 @@ func (r Result) Place() string {
 }
 
 // Heaviest returns at most maxAnswers votes of each distribution, and all samples of a language
-// model. It expects the votes of a voter to stand together, the heaviest first.
+// model. The votes of a voter must be adjacent, the heaviest first.
 func Heaviest(votes []result.Vote) []result.Vote {
 	kept := make([]result.Vote, 0, min(len(votes), 4*maxAnswers))
 	voter, count := "", 0
@@ -173,15 +173,15 @@ func Heaviest(votes []result.Vote) []result.Vote {
 // Citation is a passage that an answer cites.
 type Citation struct {
 	Number int // in the prompt, and so in the answer
-	// Passage is the candidate that the prompt showed. In a result from the journal it has only its
-	// id and, of its metadata, the Origins.
+	// Passage is the candidate that the prompt showed. In a result from the journal it has only the
+	// id and the Origins.
 	Passage sdk.Candidate
 }
 
-// Origins are the metadata keys that say where a passage is from, in display order.
+// Origins are the metadata keys that describe where a passage comes from, in display order.
 var Origins = []string{"path", "title", "headings", "first_line", "last_line", "first_page", "last_page"}
 
-// Failure says where and why an item failed.
+// Failure is the stage at which an item failed, and the cause.
 type Failure struct {
 	Stage string // as "sample.knn"; empty: the row itself is unusable
 	Err   error
@@ -196,13 +196,13 @@ func (f *Failure) Error() string {
 	if f.Stage == "" {
 		return f.Err.Error()
 	}
-	if text := f.Err.Error(); strings.HasPrefix(text, f.Stage+": ") { // the stage's process names it, too
+	if text := f.Err.Error(); strings.HasPrefix(text, f.Stage+": ") { // the stage's process already names the stage
 		return text
 	}
 	return fmt.Sprintf("%s: %v", f.Stage, f.Err)
 }
 
-// Without names the voters that are missing from the answer.
+// Without returns the names of the voters missing from the answer.
 func (r Result) Without() []string {
 	var all []string
 	for _, f := range r.Missing {
@@ -215,22 +215,23 @@ func (r Result) Without() []string {
 type Rule struct {
 	Stage string `json:"stage"` // as "sample.llm", or "sample.llm, fallback.other"
 	Rule  string `json:"rule"`  // one of the names below
-	// N of Of candidates were dropped, or answers refused.
+	// N of Of candidates were dropped, or N of Of answers refused.
 	N  int `json:"n,omitempty"`
 	Of int `json:"of,omitempty"`
-	// Name is the fallback that took over. Why is the cause of that, or of skipping a stage.
+	// Name is the fallback that took over. Why is the cause of the fallback, or of skipping a
+	// stage.
 	Name string `json:"name,omitempty"`
 	Why  string `json:"why,omitempty"`
 }
 
 // Rules that decide about items, named after the arguments and blocks of the file.
 const (
-	RuleWhen     = "when"     // it does not hold: the stage was not asked
-	RuleKeep     = "keep"     // it dropped candidates
-	RuleAccept   = "accept"   // it refused answers
-	RuleFlag     = "flag"     // it holds: a person should look at the item
-	RuleFallback = "fallback" // it holds: the fallback took over
-	RuleOnError  = "on_error" // the stage failed, and the item went on without it
+	RuleWhen     = "when"     // the rule does not hold: the stage was not asked
+	RuleKeep     = "keep"     // the rule dropped candidates
+	RuleAccept   = "accept"   // the rule refused answers
+	RuleFlag     = "flag"     // the rule holds: a person should look at the item
+	RuleFallback = "fallback" // the rule holds: the fallback took over
+	RuleOnError  = "on_error" // the stage failed, and the item continued without it
 )
 
 // Retry counts the repeated calls of one stage about an item.

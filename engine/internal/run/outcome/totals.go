@@ -16,8 +16,8 @@ type Totals struct {
 	Earlier     int // of Items: taken from the journal
 	Decided     int // of Answered: with a person's decision
 	Left        int // read but left unanswered, because a stage is missing; not in Items
-	Provisional int // of Items: answered without a voter that had to stop, or whose service could not be asked
-	FailedPaid  int // of Failed: a model had been asked about them
+	Provisional int // of Items: answered without a voter that stopped, or whose service could not be asked
+	FailedPaid  int // of Failed: a model was asked about them
 	Unusable    int // of Failed: their rows cannot be used
 
 	Usage   sdk.Usage
@@ -25,11 +25,13 @@ type Totals struct {
 	Elapsed time.Duration
 	Stages  []StageTime // in file order
 	Skipped []Skipped   // stages with on_error = "skip", and voters whose service refused items
-	Missing []Skipped   // stages that had to stop or were unavailable, and voters that need them, with the provisional items
+	Missing []Skipped   // stages that stopped or were unavailable, and voters that need them, with the provisional items
 	Reasons []Reason    // why items are undecided, in order of appearance
-	// Distributions names the voters that return distributions: their labels are no answers.
+	// Distributions lists the voters that return distributions: their labels are not counted as
+	// answers.
 	Distributions []string
-	// Callers names the voters that call services, which are compared with the others; set it before Add.
+	// Callers lists the voters that call services, which are compared with the other voters. Set it
+	// before Add.
 	Callers []string
 
 	reasons map[string]int // indexes in Reasons
@@ -45,7 +47,7 @@ type Dropped struct {
 	Dropped int    // of Answers: not accepted
 	Texts   []Text // the first refused texts that differ; at most maxTexts
 
-	written   int          // of Answers: with a text, which may count for nothing
+	written   int          // of Answers: with a text, accepted or not
 	positions map[Text]int // indexes in Texts, by text without its count
 }
 
@@ -56,7 +58,7 @@ type Text struct {
 	Count  int    // occurrences
 }
 
-// Limits, because a model may write another text each time, of any length.
+// Limits: a model may write a new text each time, of any length.
 const (
 	maxTexts = 256
 	maxText  = 4096 // bytes of a text; a longer one is cut, and ends with an ellipsis
@@ -78,7 +80,7 @@ func (t *Totals) Wrote(voter string) bool {
 	return slices.ContainsFunc(t.voters, func(d *Dropped) bool { return d.Voter == voter && d.written > 0 })
 }
 
-// countDropped counts the answers of an item's voters. The votes of a voter stand together.
+// countDropped counts the answers of an item's voters. The votes of a voter must be adjacent.
 func (t *Totals) countDropped(r Result) {
 	var d *Dropped
 	for i := range r.Votes {
@@ -150,7 +152,7 @@ type Skipped struct {
 	Stage string // as "sample.llm"
 	Items int
 	Left  int   // of Missing: items without an answer
-	First error // cause for the first of the input
+	First error // cause for the first such item of the input
 }
 
 // Add counts a result.
@@ -194,7 +196,7 @@ func (t *Totals) Add(r Result) {
 	}
 }
 
-// Took adds how long another run took, and which of its voters return distributions. Add counts its
+// Took adds the times of another run, and its voters that return distributions. Add counts its
 // results.
 func (t *Totals) Took(run Totals) {
 	t.Elapsed, t.Distributions = t.Elapsed+run.Elapsed, run.Distributions

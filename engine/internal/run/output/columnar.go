@@ -9,9 +9,9 @@ import (
 
 // This file writes rows as Apache Parquet.
 //
-// It gathers rows into row groups, so memory does not grow with the file. The footer is written
-// last: if a process ends before Close, its file is not valid Parquet, and nobody takes it for
-// complete.
+// It collects rows into row groups, so that memory does not grow with the file. The footer is
+// written last: if a process ends before Close, the file is not valid Parquet, and cannot be
+// mistaken for complete.
 //
 // This file knows only columns and values; the rest of the package gives them meaning.
 
@@ -73,7 +73,8 @@ type Column struct {
 	Optional bool // values may be nil
 }
 
-// Limits of a row group, in rows and in bytes of values: it is held in memory until it ends.
+// Limits of a row group, in rows and in bytes of values: a group is held in memory until it is
+// complete.
 const (
 	groupRows  = 100_000
 	groupBytes = 32 << 20

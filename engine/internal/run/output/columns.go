@@ -48,13 +48,14 @@ func (c column) cell(r *row) any {
 	return c.flat(r)
 }
 
-// usual are the columns of tables unless columns are named. A place that a table gave to one stays its place.
+// usual are the default columns of tables. A column never changes its place.
 var usual = []string{
 	"id", "text", "expected", "answer", "agreement", "confidence", "unknown", "labels", "runner_up", "flagged", "reason",
 	"error", "citations", "candidates", "missing",
 }
 
-// plains are columns of nested values in formats without nesting; others are JSON there, too.
+// plains converts columns with nested values for formats without nesting; other nested values are
+// JSON there, too.
 var plains = map[string]func(r *row) any{
 	"labels": func(r *row) any { return filled(LabelsText(r.result.Labels)) },
 	"error": func(r *row) any {
@@ -151,7 +152,8 @@ func filled(text string) any {
 // prefix precedes the name of an input's column if racflow has a column of that name.
 const prefix = "input_"
 
-// of returns a column of the input. Rows of a file with columns have it at the same place.
+// of returns a column of the input. In files with columns, all rows have the column at the same
+// place.
 func (in InputColumn) of(name string, place int) column {
 	find := func(r *row) any {
 		fields := r.item.Fields
@@ -272,7 +274,7 @@ func CheckFormat(format string) error {
 	return nil
 }
 
-// Named returns the format and the compression that a file's name implies; empty: it implies none.
+// Named returns the format and the compression that a file's name implies; empty: none.
 func Named(name string) (format, compression string) {
 	ext := extension(name)
 	if ext == gz || ext == zst {
