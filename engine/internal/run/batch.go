@@ -32,7 +32,7 @@ type Journal interface {
 
 // answered is the outcome of a batch.
 type answered struct {
-	results []outcome.Result // without items that are left
+	results []outcome.Result // without items that are left unanswered
 	left    []left           // items that are left
 	later   []int            // lines of items, unanswered or not, whose service was unavailable
 	earlier int

@@ -31,11 +31,12 @@ type Run struct {
 	fitted   string
 
 	mu      sync.Mutex
-	later   Later                 // nil: nobody listens
-	records map[int]*stage.Record // by line of the input, if ballots are kept; else nil
+	later   Later                 // nil: no callback
+	records map[int]*stage.Record // by line of the input; nil: ballots are not kept
 }
 
-// linger is how long a batch waits for more rows after its first one, so that a slow input is answered soon.
+// linger is how long a batch waits for more rows after the first. It is short, so that a slow input is
+// answered soon.
 const linger = 20 * time.Millisecond
 
 // read sends all rows, and closes the channel.
@@ -57,7 +58,8 @@ func read(ctx context.Context, next func() (source.Row, error), rows chan<- sour
 	}
 }
 
-// gather makes a batch of the rows that are there or come soon. At the end it returns none.
+// gather makes a batch of the rows that are available or come soon. At the end of the input it
+// returns no records.
 func (r *Run) gather(ctx context.Context, rows <-chan source.Row) []*stage.Record {
 	var records []*stage.Record
 	var late <-chan time.Time
@@ -82,18 +84,19 @@ func (r *Run) gather(ctx context.Context, rows <-chan source.Row) []*stage.Recor
 	return records
 }
 
-// Items takes all rows that next returns (io.EOF ends them) through the pipeline. It gives the
+// Items takes all rows that next returns (io.EOF ends them) through the pipeline. It passes the
 // results to sink in the order of the input, a batch at a time, from one goroutine. It ends early
-// when next or sink fails or ctx is done; all that sink got until then is complete.
+// when next or sink fails or ctx is done; all results passed to sink by then are complete.
 //
-// Items does not work again on rows that the journal has an answer to, and keeps the outcome of the
-// others in it; nil: there is no journal.
+// Items skips rows that the journal has answers to, and keeps the outcome of the other rows in the
+// journal; nil: there is no journal.
 //
-// Items does not call a stage again that has to stop (sdk.CodeStopped). It goes on asking a stage
-// whose service cannot be asked about one item now (sdk.CodeUnavailable) about the next ones. The
-// other voters answer the affected items, as Result.Missing says; an item to which they have no
-// acceptable answer is left. If the election needs the stage, the run ends early: items that do not
-// need the stage are still answered, and Items returns the stage's error.
+// Items does not call a stopped stage again (sdk.CodeStopped). If a stage's service cannot be asked
+// about one item now (sdk.CodeUnavailable), the stage is still asked about the next items. The
+// other voters answer the affected items, and Result.Missing names the missing stages. An item
+// without an acceptable answer from the other voters is left unanswered. If the election needs the
+// stage, the run ends early: items that do not need the stage are still answered, and Items returns
+// the stage's error.
 func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journal Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	start := time.Now()
 	totals := outcome.Totals{Callers: r.graph.Callers()}
@@ -101,8 +104,8 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 	rows := make(chan source.Row)
 	readErr := make(chan error, 1)
 	var inputErr error // returned after all rows read before it are answered
-	// This goroutine may be stuck reading standard input when all else has ended, so nothing waits
-	// for it.
+	// Nothing waits for this goroutine, because it may hang in reading standard input when
+	// everything else has ended.
 	go func() { readErr <- read(ctx, next, rows) }()
 	queue := make(chan chan answered, r.window)
 	var under sync.WaitGroup
@@ -128,8 +131,8 @@ func (r *Run) Items(ctx context.Context, next func() (source.Row, error), journa
 	return totals, err
 }
 
-// dispatch starts work on batches of rows, as many at a time as queue holds, and queues their
-// results in the order of the input. It returns when the rows or the graph end.
+// dispatch starts work on batches of rows, and queues their results in the order of the input. The
+// capacity of queue limits the batches in work. It returns when the rows or the graph end.
 func (r *Run) dispatch(ctx context.Context, rows <-chan source.Row, journal Journal, queue chan<- chan answered, under *sync.WaitGroup) error {
 	for {
 		records := r.gather(ctx, rows)
@@ -146,7 +149,7 @@ func (r *Run) dispatch(ctx context.Context, rows <-chan source.Row, journal Jour
 	}
 }
 
-// deliver counts the results of batches and gives them to sink.
+// deliver counts the results of batches and passes them to sink.
 func (r *Run) deliver(ctx context.Context, queue <-chan chan answered, totals *outcome.Totals, sink func([]outcome.Result) error) error {
 	for done := range queue {
 		batch := <-done
@@ -181,19 +184,19 @@ type Options struct {
 	Launch    stage.Launch
 	Stdin     io.Reader
 	Vectors   cache.VectorOptions          // of passages, from earlier builds
-	Knowledge func(knowledge.BuildReport)  // called for each knowledge that is ready; may be nil
+	Knowledge func(knowledge.BuildReport)  // called when a knowledge is ready; may be nil
 	Progress  progress.Func                // of building knowledge, and of stages that learn from it
 	Waiting   func(name string, why error) // called while another process builds the knowledge; may be nil
 	Samples   string                       // as knowledge.Options.Samples
-	// MergeLabels is that of knowledge.Options.
+	// MergeLabels is as in knowledge.Options.
 	MergeLabels func(question string) bool
-	// Edition makes the run search generations that nobody changes (generation.Edition): for one
-	// that answers for long.
+	// Edition makes the run search generations that never change (generation.Edition), for a run
+	// that serves for a long time.
 	Edition bool
 }
 
-// Later gets each item that a service could not be asked about, in the order of the input and
-// before the sink gets its result: a later pass may ask again.
+// Later is called for each item that a service could not be asked about, in the order of the input
+// and before the sink gets the item's result. A later pass may ask again.
 type Later func(line int)
 
 // OnLater sets the callback for such items; nil: none.
@@ -263,8 +266,7 @@ func (r *Run) Found(ctx context.Context, row source.Row) ([]sdk.Candidate, error
 // Graph returns the stages of the run.
 func (r *Run) Graph() *stage.Graph { return r.graph }
 
-// Record returns the item on a line of the input, as the run left it; nil if the run keeps no
-// ballots.
+// Record returns the record of the item on a line of the input; nil if the run keeps no ballots.
 func (r *Run) Record(line int) *stage.Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -299,7 +301,7 @@ func (r *Run) Moved(ctx context.Context) (moved bool, err error) {
 	return moved, err
 }
 
-// Leave ends Hold. With drop, it removes editions that nobody else holds.
+// Leave ends Hold. With drop, it removes editions without another holder.
 func (r *Run) Leave(ctx context.Context, holder string, drop bool) error {
 	var errs []error
 	for _, k := range r.graph.Knowledge() {
@@ -319,7 +321,8 @@ type Generation struct {
 	Collection string
 	Content    string // hash of its sources
 	Embedder   string // digest of the running embedder: with another one, searches find other entries
-	// Attached: another program makes it, so the same Content may have other rows.
+	// Attached means that another program makes the generation, so that the same Content may have
+	// other rows.
 	Attached bool
 }
 

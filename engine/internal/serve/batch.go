@@ -34,14 +34,14 @@ type batch struct {
 	written int
 }
 
-// batchFace is how a face of the server reads and answers the lines of a batch.
+// batchFace defines how an interface of the server reads and answers the lines of a batch.
 type batchFace struct {
-	// read reads a line, whose number counts from 1, or takes the error that there is in place of one. It returns what answers
-	// it with a value to be written as JSON. The content is valid until read returns.
+	// read reads a line, with its number from 1, or the error that replaces the line. It returns a function that
+	// answers the line with a value to be written as JSON. content is valid only until read returns.
 	read func(content []byte, charset string, line int, err error) func(context.Context) any
 	// end is the value of the last line of a batch that ends early.
 	end func(*Problem) any
-	// refuse answers a batch that cannot be read.
+	// refuse returns the handler that answers a batch that cannot be read.
 	refuse func(*Problem) http.Handler
 }
 
@@ -74,13 +74,13 @@ func (s *Server) itemBatch(w http.ResponseWriter, r *http.Request, answer lineAn
 	})
 }
 
-// window limits the bytes of a batch's lines under way at the same time.
+// window limits the bytes of a batch's lines in work at the same time.
 const window = 8 << 20
 
 // batch answers the lines of a body in order, while it is still being read.
 func (s *Server) batch(w http.ResponseWriter, r *http.Request, face batchFace) {
 	body := bufio.NewReaderSize(r.Body, 64<<10)
-	if _, err := body.Peek(1); errors.Is(err, rows.ErrEncoding) { // other errors come again
+	if _, err := body.Peek(1); errors.Is(err, rows.ErrEncoding) { // other errors recur at the next read
 		face.refuse(unreadableBody(err)).ServeHTTP(w, r)
 		return
 	}
@@ -97,7 +97,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request, face batchFace) {
 	if err != nil {
 		_ = control.SetReadDeadline(time.Now()) // the reader may be waiting for the client
 	}
-	b.work.Wait() // until no line is under way
+	b.work.Wait() // wait until no line is in work
 	if err == nil {
 		err = b.ended
 	}

@@ -30,11 +30,11 @@ import (
 // result. With stream, the answer comes in chunks. The pipeline elects it as a whole, so no chunk
 // comes before the whole answer is ready.
 //
-// Settings for models (temperature, tools and the like) have no effect, since the pipeline has its
-// own. Settings that would change the form of the answer, n above 1 or a response_format, are
-// errors. Errors have OpenAI's form.
+// Settings for models (temperature, tools and the like) have no effect, because the pipeline has
+// its own settings. Settings that would change the form of the answer, n above 1 or a
+// response_format, are errors. Errors have OpenAI's form.
 //
-// The package stores no conversation and ignores earlier messages.
+// The server stores no conversations and ignores earlier messages.
 
 // MountChat adds OpenAI's paths to a server.
 func MountChat(s *Server) {
@@ -98,7 +98,7 @@ type model struct {
 	OwnedBy string `json:"owned_by"`
 }
 
-// modelList is the list of models, as clients of OpenAI read it, and those of TypeSafe.
+// modelList is the list of models, for clients of OpenAI and of TypeSafe.
 type modelList struct {
 	Data   []model      `json:"data"`
 	Object string       `json:"object" enum:"list"`
@@ -112,7 +112,7 @@ type modelNamed struct {
 	Released    string `json:"release_date" doc:"The day when what answers now began to; 1970-01-01: not yet"`
 }
 
-// asked returns the pipeline that a model's name or alias stands for; nil: there is none.
+// asked returns the pipeline for a model's name or alias; nil: there is none.
 func (s *Server) asked(model string) Pipeline {
 	return s.pipelines.Named(cmp.Or(s.options.Aliases[model], model))
 }
@@ -172,7 +172,7 @@ type choice struct {
 	Finish   *string    `json:"finish_reason"`
 }
 
-// chatReply is the answer, or the addition of a chunk.
+// chatReply is the message of an answer, or of a chunk.
 type chatReply struct {
 	Role        string       `json:"role,omitempty"`
 	Content     *string      `json:"content,omitempty"`

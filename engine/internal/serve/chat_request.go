@@ -113,7 +113,7 @@ func wrong(param, format string, args ...any) *refusal {
 	return f
 }
 
-// unknownModel returns the error that no pipeline has this name.
+// unknownModel returns the error for a name that no pipeline has.
 func unknownModel(model string) *refusal {
 	f, code := wrong("model", "there is no pipeline %q: GET /v1/models lists those that there are", model), "model_not_found"
 	f.status, f.Code = http.StatusNotFound, &code

@@ -19,17 +19,17 @@ import (
 //	POST /v1/systemone   TypeSafe's form
 //	POST /v1/decisions   OpenAI's form
 //
-// A body is a request, or a batch with one a line. Errors, those of the guard as well, have the form of the path. An error of a
-// line is its answer.
+// A body is a request, or a batch with one request per line. Errors have the form of the path, including errors of the
+// guard. The answer to an invalid line is an error.
 
 // decisionForm is one of the forms.
 type decisionForm struct {
 	read  func([]byte) (decide.Request, error)
 	write func(model string, r decide.Request, answers []decide.Answer, used sdk.Usage) any
-	// fail returns the body that says what is wrong: with the request, where a mistake is given.
+	// fail returns the body of an error response. The mistake is the request's, or nil.
 	fail     func(*Problem, *decide.Mistake) any
-	mistaken int    // the status of a request with a mistake in its form
-	state    string // the field that has the text
+	mistaken int    // the status for a request with a mistake
+	state    string // the field with the text
 }
 
 var decisionForms = map[string]*decisionForm{
@@ -45,10 +45,10 @@ var decisionForms = map[string]*decisionForm{
 	},
 }
 
-// decisionFormOf returns the form of a request's path; nil: it is another face's.
+// decisionFormOf returns the form of a request's path; nil: the path belongs to another interface.
 func decisionFormOf(r *http.Request) *decisionForm { return decisionForms[r.URL.Path] }
 
-// refuseInForm says why a request is refused, in the form of its path.
+// refuseInForm refuses a request, in the form of its path.
 func refuseInForm(r *http.Request, p *Problem) http.Handler {
 	if form := decisionFormOf(r); form != nil {
 		return form.refusal(p, nil)
@@ -98,7 +98,7 @@ func (s *Server) decisions(path, id, summary string, request, reply, failed *hum
 	}))
 }
 
-// batch is the form's face for batches. Each line names its model.
+// batch returns the form's interface for batches. Each line names its model.
 func (form *decisionForm) batch(s *Server) batchFace {
 	failed := func(p *Problem) any { return form.fail(p, nil) }
 	return batchFace{
@@ -173,7 +173,7 @@ func (form *decisionForm) answer(ctx context.Context, s *Server, body []byte, ta
 	return form.write(p.Name(), r, answers, used), nil, nil
 }
 
-// problem is that of a mistake.
+// problem converts a mistake to a Problem.
 func (form *decisionForm) problem(m *decide.Mistake) *Problem {
 	status := form.mistaken
 	if m.Type == decide.NotLabel {
@@ -192,7 +192,7 @@ func (form *decisionForm) refusal(p *Problem, m *decide.Mistake) http.Handler {
 	})
 }
 
-// decisionsFailure is OpenAI's error.
+// decisionsFailure returns an error in OpenAI's form.
 func decisionsFailure(p *Problem, m *decide.Mistake) any {
 	f := refusalOf(p)
 	switch {

@@ -31,8 +31,8 @@ var tags = []*huma.Tag{
 	{Name: "server", Description: "How the server is doing, and this description"},
 }
 
-// document starts the description of the server: the schemas of types with their own JSON encoding,
-// and the way to authenticate.
+// document starts the description of the server, with the schemas of types that have their own JSON
+// encoding, and with the authentication.
 func document() *huma.OpenAPI {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	schemas.RegisterTypeAlias(reflect.TypeFor[result.Answer](), reflect.TypeFor[*string]()) // null: there is none

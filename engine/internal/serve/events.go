@@ -11,7 +11,8 @@ import (
 // This file writes server-sent events for all interfaces of a server, so that proxies neither delay
 // an event nor mistake silence for the end.
 //
-// It does not interpret events. Until the response has begun, a handler can still send one of another type.
+// It does not interpret events. Until the response has begun, a handler can still send a response of
+// another type.
 
 // pulse is the maximum silence in a stream.
 const pulse = 15 * time.Second
@@ -28,8 +29,8 @@ type eventWriter struct {
 	quiet  bool
 }
 
-// newEventWriter returns a writer. The response begins with the first event, or with a sign of life where there is
-// none for long. cancel ends the work once the client accepts nothing more.
+// newEventWriter returns a writer. The response begins with the first event, or with a keep-alive comment if there
+// is no event for long. cancel ends the work when the client accepts no more data.
 func newEventWriter(to http.ResponseWriter, cancel func()) *eventWriter {
 	w := &eventWriter{to: to, cancel: cancel}
 	w.mu.Lock() // pulse waits until w.timer is set
@@ -50,8 +51,8 @@ func (w *eventWriter) pulse() {
 	w.timer.Reset(pulse)
 }
 
-// End ends the signs of life, and reports whether the response has begun, so that it is one of events. What is
-// still sent goes with the end of the request.
+// End ends the keep-alive comments, and reports whether the response has begun as a stream of events. Later
+// events are flushed at the end of the request.
 func (w *eventWriter) End() (begun bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +61,8 @@ func (w *eventWriter) End() (begun bool) {
 	return w.begun
 }
 
-// Send sends a value as JSON. With an empty name the event has no name. Until End, the event goes at once.
+// Send sends a value as JSON. With an empty name the event has no name. Until End, each event is flushed
+// immediately.
 func (w *eventWriter) Send(name string, value any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +84,7 @@ func (w *eventWriter) Text(line string) {
 	w.write(line + "\n\n")
 }
 
-// flush sends what is written, and ends the work if the client accepts nothing more.
+// flush sends the written data, and ends the work if the client accepts no more data.
 func (w *eventWriter) flush() {
 	if !w.quiet {
 		w.failed = w.failed || http.NewResponseController(w.to).Flush() != nil

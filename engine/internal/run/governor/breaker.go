@@ -196,7 +196,7 @@ func (b *breaker) down(now, began time.Time, trial, gone bool) {
 	switch {
 	case trial:
 		b.coolDown = min(2*b.coolDown, maxCoolDown)
-	case !b.open && b.downs >= goneInARow && gone && b.loading(now): // while it loads, the circuit stays closed, so that items do not lose its answers needlessly
+	case !b.open && b.downs >= goneInARow && gone && b.loading(now): // all calls wait: an open circuit would only cost answers
 		b.paused = now.Add(downPause)
 		return
 	case !b.open && b.downs >= downInARow && now.Sub(b.since) >= downFor:

@@ -33,7 +33,7 @@ type entry struct {
 	Error      string           `json:"error,omitempty"`
 	Expected   string           `json:"expected,omitempty"` // label in the input
 	Seen       *Seen            `json:"seen,omitempty"`
-	Collected  []string         `json:"collected,omitempty"` // as in outcome.Result, for a process that is killed before it removes the handles
+	Collected  []string         `json:"collected,omitempty"` // as in outcome.Result: a killed process leaves handles
 }
 
 type citation struct {
@@ -197,9 +197,9 @@ type List struct {
 
 // Lists are the lists of an item. Candidates are many, so their JSON is short:
 //
-//	["id", score]                  one leg of a search found it, or nothing scored it
+//	["id", score]                  one leg of a search found the candidate, or nothing scored it
 //	["id", score, dense, lexical]  both legs were asked; null: that leg did not score it
-//	[3, score]                     a reranked one that a list above has, as its fourth
+//	[3, score]                     a reranked candidate: the fourth of the candidates listed before
 //
 // Scores of legs are rounded to four decimals; other scores are exact.
 type Lists []List

@@ -18,8 +18,8 @@ type Agreement struct {
 // leastCompared is the least number of items for which Agreement is reported.
 const leastCompared = 10
 
-// Chance is the share of items on which independent voters would agree by chance, if they gave these answers equally
-// often.
+// Chance is the share of items on which independent voters would agree by chance, if they gave their answers with
+// these frequencies.
 func (a *Agreement) Chance() float64 {
 	sum := 0.0
 	for answer, n := range a.own {

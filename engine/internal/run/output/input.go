@@ -21,7 +21,7 @@ type Input struct {
 	Columns []InputColumn
 	Labels  bool          // rows may have labels
 	Form    sdk.LabelForm // of the answers
-	Open    bool          // rows may have other columns than Columns: they can be read only once
+	Open    bool          // rows may have columns besides Columns, because they can be read only once
 }
 
 // InputColumn is a column of an input.
@@ -30,11 +30,11 @@ type InputColumn struct {
 	kind kind // of all values seen
 }
 
-// maxColumns limits the columns of an input that become columns of results. Rows with more, as
-// where keys of JSON are data, are Open.
+// maxColumns limits the columns of an input that become columns of results. Rows with more columns,
+// for example where keys of JSON are data, are Open.
 const maxColumns = 1000
 
-// Add takes account of a row.
+// Add adds the columns of a row.
 func (in *Input) Add(row source.Row) {
 	in.Labels = in.Labels || row.Label != ""
 	for i, f := range row.Fields {
@@ -86,7 +86,7 @@ func kindOf(value any) kind {
 	return text
 }
 
-// and returns a kind that holds values of both.
+// and returns a kind that can hold the values of both kinds.
 func (k kind) and(other kind) kind {
 	low, high := min(k, other), max(k, other)
 	switch {
@@ -108,8 +108,8 @@ func (k kind) columnar() ColumnKind {
 	return TextColumn
 }
 
-// typed converts a field's value to a column's kind. A value that does not fit stays as it is, and
-// a writer refuses it.
+// typed converts a field's value to a column's kind. A value that does not fit stays unchanged, and
+// the writer refuses it.
 func (k kind) typed(value any) any {
 	n, isNumber := value.(json.Number)
 	if isNumber && (k == small || k == whole) {
@@ -185,7 +185,7 @@ func (t *table) Close() error {
 	return t.w.Flush()
 }
 
-// remark returns what else a person should see of a result.
+// remark returns notes on a result for people.
 func remark(r outcome.Result) string {
 	var all []string
 	switch {

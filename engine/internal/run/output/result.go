@@ -73,7 +73,7 @@ func runnerUp(votes []result.Vote, elected string) string {
 	return ""
 }
 
-// Samples turns votes into one sample per voter. The votes of a voter stand together.
+// Samples turns votes into one sample per voter. The votes of a voter must be adjacent.
 func Samples(votes []result.Vote) (samples []sdk.Sample) {
 	for _, v := range votes {
 		if n := len(samples); n == 0 || samples[n-1].Voter != v.Voter {
@@ -93,7 +93,8 @@ func scored(score float32) *float64 {
 	return &v
 }
 
-// estimated rounds a probability. One that is estimated stays above 0, which says that there is none.
+// estimated rounds a probability. An estimate stays above 0, because 0 means that there is no
+// estimate.
 func estimated(p float64) float64 {
 	if p > 0 {
 		return max(round(p), 1e-6)

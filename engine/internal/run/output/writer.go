@@ -25,8 +25,8 @@ type Writer interface {
 	Close() error
 }
 
-// Place returns where a candidate is from: path:lines, or path and pages; or its id, if it is not
-// part of a document.
+// Place returns where a candidate comes from: path:lines, or path and pages; if it is not part of a
+// document, its id.
 func Place(c sdk.Candidate) string {
 	place, _ := c.Meta["path"].(string)
 	if place == "" {
@@ -96,8 +96,8 @@ func writeTSV(w *bufio.Writer, columns []column, r *row) error {
 	return err
 }
 
-// csvWriter writes records by RFC 4180, with lines that end in a line feed. It leaves texts as they
-// are: a spreadsheet may take one that begins with = for a formula.
+// csvWriter writes records by RFC 4180, with lines that end in a line feed. It leaves texts
+// unchanged: a spreadsheet may take a text that begins with = for a formula.
 type csvWriter struct {
 	to  io.Writer
 	csv *csv.Writer
@@ -120,13 +120,13 @@ func (w *csvWriter) write(columns []column, r *row) error {
 
 // Options say which results are written and how.
 type Options struct {
-	// Columns selects the columns and their order, also as keys in JSON; nil: all but those that
-	// must be named, and JSON of a whole Result.
+	// Columns selects the columns and their order, also for the keys of JSON. nil: JSON has the
+	// whole Result, other formats have all columns that need not be named.
 	Columns []string
 	Input   Input // describes the rows
 	// Compression is GZ or ZST; empty: none.
 	Compression string
-	More        string // where a table says that the results are which it leaves out
+	More        string // where to find the results that a table leaves out; the table says so
 }
 
 // NewWriter returns a writer of one of Formats. It fails for an unknown format or column.
@@ -188,8 +188,8 @@ func (s *stream) Close() error {
 	return errors.Join(s.begin(), s.Writer.Flush(), s.packed.Close())
 }
 
-// writeJSON returns a function that writes results as lines of JSON: whole, or some of their
-// columns.
+// writeJSON returns a function that writes results as lines of JSON: whole results, or some of
+// their columns.
 func writeJSON(w io.Writer, columns []column, some bool) func(*row) error {
 	if !some {
 		enc := json.NewEncoder(w)

@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// VoteFunc is a voter defined by a function from an item to labels. An error fails the row.
+// VoteFunc is a voter as a function from an item to labels. An error fails the row.
 type VoteFunc func(sdk.Item) ([]string, error)
 
 // Sample votes by calling f.
@@ -56,7 +56,7 @@ const rows = "text\tlabel\nred apple\tfruit\ngreen apple\tfruit\nyellow banana\t
 // poisonRows has rows that an embedder of the tests cannot handle.
 const poisonRows = "text\tlabel\none\ta\ntwo@NaN\ta\nthree\tb\nfour@5\tb\nfive\tb\nsix\tb\n"
 
-// hangRows returns rows with one on which an embedder of the tests hangs.
+// hangRows returns rows, including a row on which an embedder of the tests hangs.
 func hangRows() string {
 	var rows strings.Builder
 	rows.WriteString("text\n")
@@ -104,7 +104,7 @@ func Files(body string, replace ...string) map[string]string {
 // Unlabelled are replacements that make the knowledge one row without a label.
 var Unlabelled = []string{`"rows.tsv"`, `"bare.tsv"`}
 
-// Taken returns the results of rows, and their totals.
+// Taken runs rows through the pipeline, and returns their results and totals.
 func Taken(t testing.TB, r *run.Run, next func() (source.Row, error)) (all []outcome.Result, totals outcome.Totals) {
 	t.Helper()
 	totals, err := r.Items(t.Context(), next, nil, func(batch []outcome.Result) error {

@@ -13,7 +13,7 @@ import (
 type bid struct {
 	line    int
 	bill    outcome.Bill
-	earlier bool // an earlier part of the run answered it first
+	earlier bool // an earlier part of the run had the free answer
 	asked   bool // and answered
 }
 
@@ -36,8 +36,8 @@ func (s *Spender) order() {
 // known.
 const unboundedRound = 16
 
-// Round begins the next round, and returns the lines of its items, ascending; none: no item is
-// left, or the limit pays for none.
+// Round begins the next round, and returns the lines of its items, ascending. It returns no lines
+// if no item is left, or if the limit pays for no item.
 func (s *Spender) Round() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,8 +68,8 @@ func (s *Spender) Round() []int {
 	return lines
 }
 
-// Abandon ends the second pass when no paid voter can be asked any more. It marks the items of the
-// round that are left as missing the voters that stopped (gone).
+// Abandon ends the second pass when no paid voter can be asked any more. In the remaining items of
+// the round, it marks the stopped voters (gone) as missing.
 func (s *Spender) Abandon(gone []*outcome.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,9 +93,9 @@ func (s *Spender) takeBill(line int) *outcome.Bill {
 	return b
 }
 
-// charge counts what was asked about an item, by so many calls, and reports whether the item is fully
-// answered. The real cost of an item that lacks a voter is unknown: charge sets aside the most for it, so
-// that no other item takes its turn. The caller holds mu.
+// charge counts the calls about an item and their cost, and reports whether the item is fully answered.
+// If a voter is missing, the item's real cost is unknown: charge sets aside the highest cost, so that no
+// other item takes the item's turn. The caller holds mu.
 func (s *Spender) charge(r *outcome.Result, calls int, most float64) bool {
 	var asked outcome.Bill
 	for voter, usage := range r.Usages {
@@ -160,7 +160,7 @@ func (s survey) Keep(results []outcome.Result) error {
 			s.failures[r.Line] = r.Failure
 		case len(r.Missing) > 0:
 			s.missing[r.Line] = r.Missing
-			r.Missing, r.Unasked = nil, &outcome.Bill{} // a resumed run answers it again
+			r.Missing, r.Unasked = nil, &outcome.Bill{} // a resumed run answers the item again
 		case bill != nil:
 			bill.Gain = gain(r)
 			r.Unasked = bill
@@ -184,7 +184,7 @@ type asker struct {
 	journal Journal
 }
 
-// Answered implements Journal: all items of a round are to be asked about.
+// Answered implements Journal. It returns no answers, because all items of a round are asked about.
 func (asker) Answered(source.Row) (outcome.Result, bool) { return outcome.Result{}, false }
 
 // Keep replaces first answers. If a paid voter failed or had to stop, the other voters give the
@@ -245,13 +245,13 @@ func (s *Spender) Fresh() int {
 	return s.fresh
 }
 
-// Preview forecasts the effect of a limit, from a first pass over some items.
+// Preview is the forecast effect of a limit, from a first pass over some items.
 type Preview struct {
 	Items  int
 	Calls  int
 	Cost   float64
 	Doubt  float64 // sum of the expected gains of these items: one minus the confidence
-	Errors int     // these items that the free voters got wrong, by labels
+	Errors int     // number of these items that the free voters got wrong, by their labels
 }
 
 // Preview returns the forecast for an amount, after the first pass. wrong has the lines of items

@@ -16,12 +16,12 @@ type Spender struct {
 	forecasting sync.Mutex
 
 	mu       sync.Mutex
-	asking   bool                  // the paid voters about the items of a round; in the first pass they are not asked
+	asking   bool                  // second pass: paid voters are asked about the items of a round
 	bills    map[int]*outcome.Bill // by line, of the items in work: forecast or actual
 	bids     []bid
-	aside    float64     // amount kept for items that lack a voter
+	aside    float64     // amount set aside for items with a missing voter
 	next     int         // index in bids of the next item
-	round    map[int]int // positions in bids, by line, of this round's items that are not done
+	round    map[int]int // positions in bids, by line, of this round's unfinished items
 	missing  map[int][]*outcome.Failure
 	failures map[int]*outcome.Failure
 	fresh    int // items answered in this part of the run
@@ -29,7 +29,7 @@ type Spender struct {
 }
 
 // Limit bounds what a run spends on voters that call services. Exactly one field is set; the zero
-// Limit is none.
+// Limit means no limit.
 type Limit struct {
 	Calls *int     `json:"calls,omitempty"`
 	Money *float64 `json:"money,omitempty"` // by the prices in the file
@@ -105,7 +105,8 @@ type Report struct {
 	Asked  int // of Wanted: asked about and answered
 	Calls  int
 	Cost   float64
-	// RestCalls and RestCost are forecast for the others of Wanted; 0: not known.
+	// RestCalls and RestCost are the forecast for the items of Wanted that were not asked about; 0:
+	// unknown.
 	RestCalls int
 	RestCost  float64
 }
@@ -148,7 +149,8 @@ func (s *Spender) Ask(voter *pipeline.Stage, line int, item sdk.Item) bool {
 	return asking
 }
 
-// forecast returns the bill of asking a voter about an item: once, or (whole) with all resamples.
+// forecast returns the bill of asking a voter about an item: once or, with whole, with all
+// resamples.
 func (s *Spender) forecast(voter *pipeline.Stage, item sdk.Item, whole bool) outcome.Bill {
 	s.forecasting.Lock()
 	defer s.forecasting.Unlock()
@@ -159,7 +161,7 @@ func (s *Spender) forecast(voter *pipeline.Stage, item sdk.Item, whole bool) out
 	var b outcome.Bill
 	for {
 		f, err := s.options.Forecast(voter, item)
-		if err != nil { // asking fails, too
+		if err != nil { // asking the voter would fail, too
 			f = sdk.Forecast{Requests: 1}
 		}
 		b.Calls += f.Requests
@@ -185,7 +187,7 @@ func (s *Spender) forecast(voter *pipeline.Stage, item sdk.Item, whole bool) out
 func (s *Spender) note(line int, b outcome.Bill) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.Calls == 0 { // a voter that calls no service about it
+	if b.Calls == 0 { // the voter calls no service about this item
 		return
 	}
 	of := s.bills[line]

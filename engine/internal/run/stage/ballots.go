@@ -21,7 +21,7 @@ func (g *Graph) keepBallots(records []*Record) {
 	}
 }
 
-// clone copies samples deeply enough for separate marks on their answers.
+// clone copies samples so that the answers of a copy can be marked separately.
 func clone(samples []sdk.Sample) []sdk.Sample {
 	all := slices.Clone(samples)
 	for i := range all {
@@ -45,17 +45,17 @@ func (g *Graph) Election(ctx context.Context, p *pipeline.Pipeline, start Launch
 	return &Election{graph: g, elect: s}, g.connect(ctx, s, nil, start)
 }
 
-// Voter is a voter of an election, with figures of its ballot for an item.
+// Voter is a voter of an election, with figures of the voter's ballot for an item.
 type Voter struct {
 	Stage             *pipeline.Stage
-	Margin, Agreement float64   // of the votes of earlier voters, as its rules see them
+	Margin, Agreement float64   // of the votes of earlier voters, as the voter's rules see them
 	Usage             sdk.Usage // of its samples
 }
 
 var errNoBallots = errors.New("the item was answered by a run that does not keep ballots")
 
-// Record copies an answered item with the ballots of some voters: those for which asked, called in
-// file order, returns true. asks has a bit for each of them.
+// Record copies an answered item with the ballots of the voters for which asked returns true. asked
+// is called in file order. asks has a bit for each of these voters.
 func (e *Election) Record(old *Record, asked func(Voter) bool) (rec *Record, asks uint64, err error) {
 	if old.ballots == nil {
 		return nil, 0, errNoBallots
@@ -94,5 +94,6 @@ func (e *Election) Elect(ctx context.Context, records []*Record) []outcome.Resul
 	return all
 }
 
-// Samples returns what the election has read of a record: its voters' samples, narrowed by the accept rules.
+// Samples returns the samples that the election has read of a record: the voters' samples, without answers
+// that the accept rules refuse.
 func (e *Election) Samples(rec *Record) []sdk.Sample { return rec.samples(e.elect.in.voters) }

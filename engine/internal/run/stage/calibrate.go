@@ -16,25 +16,25 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file lets an election that learns from votes learn what those of voters are worth that call
-// services: the first few of the held-out rows (learn.go) get their votes, too. They are asked as
-// about items, but about every row, whatever a when rule says. What the election learns so is used
-// wherever the same voters would be asked the same, without another call.
+// This file calibrates an election that learns from votes to voters that call services. These
+// voters vote on the first few of the held-out rows (learn.go). They are asked in the same way as
+// about items, but ignore when rules. The result is reused, without another call, wherever the same
+// voters would be asked the same.
 
 // calibrationRows is how many rows voters are asked about if the file does not say.
 const calibrationRows = 40
 
-// Calibration says what an election that learns knows of the voters that call services.
+// Calibration describes what an election that learns knows about the voters that call services.
 type Calibration struct {
 	Election *pipeline.Stage
 	Voters   []*pipeline.Stage // that call services
-	Rows     int               // how many held-out rows to ask them about
-	Explicit bool              // the file says so
-	Done     bool              // it has learnt from their answers
+	Rows     int               // number of held-out rows to ask them about
+	Explicit bool              // the file sets Rows
+	Done     bool              // the election has learnt from their answers
 }
 
-// Calibration returns the Calibration of the graph's election; nil: it does not learn from votes, no
-// voter calls a service, or the file wants no voter asked.
+// Calibration returns the Calibration of the graph's election. It returns nil if the election does
+// not learn from votes, if no voter calls a service, or if the file turns calibration off.
 func (g *Graph) Calibration() *Calibration {
 	if g.elect < 0 {
 		return nil
@@ -52,7 +52,8 @@ func (g *Graph) Calibration() *Calibration {
 	return c
 }
 
-// String says what the votes rest on that the election has not learnt about, and what calibrates it.
+// String describes how the election weighs voters that it has not learnt about, and how to calibrate
+// it.
 func (c *Calibration) String() string {
 	text := c.Names() + "'s vote is not calibrated: it counts by a documented prior"
 	if !c.Explicit {
@@ -78,7 +79,7 @@ func (s *stage) rowsAsked() int {
 	return calibrationRows
 }
 
-// callers returns the voters above an election that learns from votes that call services.
+// callers returns the voters that call services, above an election that learns from votes.
 func (s *stage) callers() []int {
 	if s.rescue || s.knowledge == nil || !s.Info.FitReads.Has(sdk.ColumnSamples) {
 		return nil
@@ -86,7 +87,8 @@ func (s *stage) callers() []int {
 	return slices.DeleteFunc(slices.Clone(s.in.voters), func(v int) bool { return !s.graph.stages[v].Info.Network })
 }
 
-// always returns the form of a stage for calibrating: it works on every item. nil: it is an election.
+// always returns a copy of a stage that works on every item, for calibration; nil: the stage is an
+// election.
 func always(s *pipeline.Stage) *pipeline.Stage {
 	if s.Block == "elect" {
 		return nil
@@ -99,22 +101,22 @@ func always(s *pipeline.Stage) *pipeline.Stage {
 	return &one
 }
 
-// calibrating returns the Job by which an election learns with answers of voters that call
-// services; ok: there are such voters, and rows to ask them about.
+// calibrating returns the Job by which an election learns from answers of voters that call
+// services. ok means that there are such voters, and rows to ask them about.
 func (s *stage) calibrating(start Launch) (j fitted.Job, ok bool) {
 	n := s.rowsAsked()
 	if len(s.callers()) == 0 || n == 0 {
 		return j, false
 	}
 	j = s.learning(start)
-	j.Asks, j.Scratch = true, nil // what cannot be kept would be paid for again
+	j.Asks, j.Scratch = true, nil // no Scratch: results that cannot be kept would be paid for again
 	j.From = fmt.Sprint("calibrate ", n, " ", s.votesFrom(always))
 	return j, true
 }
 
-// startFitted starts a stage that learns. An election takes what it learnt with answers of voters
-// that call services, if that is kept, unless the run began without, or (an election that is held
-// again) the graph's election did not take it.
+// startFitted starts a stage that learns. An election uses the kept result of a calibration, if
+// there is one. It does not use it if the run began without it or, for an election that is held
+// again, if the graph's election does not use it.
 func (s *stage) startFitted(ctx context.Context, start Launch) (process any, err error) {
 	own, began := s.graph.stages[s.index], s.graph.options.Began[s.String()]
 	if j, ok := s.calibrating(start); ok && (own == s || own.calibrated) && (began == "" || j.Is(began)) {
@@ -127,10 +129,10 @@ func (s *stage) startFitted(ctx context.Context, start Launch) (process any, err
 	return process, err
 }
 
-// Estimate gives each the calls that Calibrate would make, with all resamples of an item as one, and
-// makes none. Several goroutines may call each at once.
+// Estimate passes the calls that Calibrate would make to each, and makes no call. All resamples of
+// an item count as one call. Several goroutines may call each at once.
 func (g *Graph) Estimate(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) error {
-	defer g.begin() // the graphs for held-out rows use the same knowledge
+	defer g.begin() // the graphs for held-out rows share the knowledge
 	_, done, err := g.stages[g.elect].estimate(ctx, start, each)
 	if err == nil {
 		done()
@@ -140,8 +142,8 @@ func (g *Graph) Estimate(ctx context.Context, start Launch, each func(*pipeline.
 
 // Calibrate asks the voters of the graph's Calibration, which must not be nil, about held-out rows,
 // and lets the election learn from their answers, too. Call it before the first item. estimate gets
-// the calls, as in Estimate; then afford returns why they are not made, or nil. After an error the
-// election is as before.
+// the calls as in Estimate. Then afford returns an error if the calls should not be made. After an
+// error the election is unchanged.
 func (g *Graph) Calibrate(ctx context.Context, start Launch, estimate func(*pipeline.Stage, sdk.Item), afford func() error) error {
 	defer g.begin()
 	s := g.stages[g.elect]
@@ -166,7 +168,7 @@ func (g *Graph) Calibrate(ctx context.Context, start Launch, estimate func(*pipe
 			rows = append(rows, sdk.TrainingRow{ID: item.ID, Label: item.Label, HeldOut: true})
 		}
 	}
-	place := func(one sdk.Sample) int { // of its voter in the file
+	place := func(one sdk.Sample) int { // the voter's position in the file
 		return slices.IndexFunc(s.in.voters, func(v int) bool { return g.stages[v].Name == one.Voter })
 	}
 	for i := range rows {
@@ -186,8 +188,8 @@ func (g *Graph) Calibrate(ctx context.Context, start Launch, estimate func(*pipe
 	return s.connect(process)
 }
 
-// estimate gives each the calls about held-out rows, and returns a graph of the voters that call
-// services and of what they need, which makes them.
+// estimate passes the calls about held-out rows to each. It returns a graph that makes these calls:
+// the voters that call services, and the stages that they need.
 func (s *stage) estimate(ctx context.Context, start Launch, each func(*pipeline.Stage, sdk.Item)) (held *Graph, done func(), err error) {
 	rows, err := s.graph.Choose(ctx, s.voted())
 	if err != nil {
@@ -202,7 +204,7 @@ func (s *stage) estimate(ctx context.Context, start Launch, each func(*pipeline.
 	}
 	o := Options{Holdout: rows, Calls: true, Pending: s.graph.options.Pending, Waits: s.graph.options.Waits}
 	o.Ask = func(voter *pipeline.Stage, _ int, item sdk.Item) bool {
-		if at := slices.Index(p.Stages, voter); at >= 0 { // forecasts know the voter by the file's stage
+		if at := slices.Index(p.Stages, voter); at >= 0 { // forecasts need the stage of the file, not its copy
 			voter = s.graph.pipeline.Stages[at]
 		}
 		each(voter, item)
@@ -220,7 +222,7 @@ func (s *stage) estimate(ctx context.Context, start Launch, each func(*pipeline.
 }
 
 // answers returns the samples of voters that call services, by the id of the held-out row. It is an
-// error if more than a tenth of the rows lacks a voter's.
+// error if more than a tenth of the rows have no samples of a voter.
 func (s *stage) answers(ctx context.Context, held *Graph) (map[string][]sdk.Sample, error) {
 	var all []outcome.Result
 	var cause *outcome.Failure
@@ -233,7 +235,7 @@ func (s *stage) answers(ctx context.Context, held *Graph) (map[string][]sdk.Samp
 		result, _ := held.Result(rec)
 		if all = append(all, result); f == nil {
 			given[rec.id] = rec.samples(voters)
-		} else if sdk.CodeOf(f.Err) != sdk.CodeRefused { // then it abstains
+		} else if sdk.CodeOf(f.Err) != sdk.CodeRefused { // on CodeRefused the voter abstains
 			failed, cause = failed+1, cmp.Or(cause, f)
 		}
 	})
@@ -246,8 +248,8 @@ func (s *stage) answers(ctx context.Context, held *Graph) (map[string][]sdk.Samp
 	return given, held.Settle(all)
 }
 
-// asked returns the pipeline of the voters that call services, and of what they need, in the form
-// in which they work on every item.
+// asked returns a pipeline of the voters that call services, and of the stages that they need,
+// changed to work on every item.
 func (s *stage) asked() *pipeline.Pipeline {
 	p := *s.graph.pipeline
 	p.Stages = slices.Clone(p.Stages)

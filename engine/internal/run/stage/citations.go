@@ -19,8 +19,8 @@ func uncited(supported []outcome.Citation) string {
 	return "it cites no passage; those that are named share most of its words"
 }
 
-// takeUncited accepts a voter's first answer that cites no passage: it says more than none. flag marks it. false: there
-// is no such answer.
+// takeUncited accepts a voter's first answer that cites no passage, because it is better than no answer. The answer is
+// flagged. false: there is no such answer.
 func (r *Record) takeUncited(stage int) bool {
 	for _, sample := range r.outputs[stage].samples {
 		for i := range sample.Answers {
@@ -33,8 +33,9 @@ func (r *Record) takeUncited(stage int) bool {
 	return false
 }
 
-// citations returns the passages that the elected answer cites, in its order, or those that support it where it cites
-// none (cites is false); nil if no voter gave it to a prompt with passages.
+// citations returns the passages that the elected answer cites, in the answer's order. If it cites none, cites is
+// false, and the passages that support the answer are returned. nil: no voter gave the answer to a prompt with
+// passages.
 func (g *Graph) citations(rec *Record) (all []outcome.Citation, cites bool) {
 	if rec.verdict.Answer == "" {
 		return nil, true
@@ -66,12 +67,12 @@ func (g *Graph) citations(rec *Record) (all []outcome.Citation, cites bool) {
 }
 
 const (
-	maxSupporting = 2      // passages that are named for an answer without citations
-	leastShared   = 1 / 3. // of the answer's words that these have
-	leastWord     = 4      // letters of a word that counts: shorter ones stand everywhere
+	maxSupporting = 2      // maximum of passages for an answer without citations
+	leastShared   = 1 / 3. // least share of the answer's words in a supporting passage
+	leastWord     = 4      // least letters of a word that counts: shorter words are everywhere
 )
 
-// supporting returns the numbers of the passages, from 1, that have most of an answer's words, the best first.
+// supporting returns the numbers, from 1, of the passages with the most words of an answer, the best first.
 func supporting(answer string, passages int, text func(n int) string) []int {
 	words := wordsOf(answer)
 	shared := make([]float64, passages+1)

@@ -4,9 +4,9 @@
 // done, so that independent stages (the voters) work at the same time. Each does, in this order:
 //
 //	when       for which items, by a rule (rules.go)
-//	filter     of a retrieve stage: which entries are searched for an item
-//	call       in batches, with retries; method.go has what each kind does
-//	keep, or accept   which candidates or answers count, by a rule; of an election,
+//	filter     for a retrieve stage: which entries are searched for an item
+//	call       in batches, with retries (method.go)
+//	keep, or accept   which candidates or answers count, by a rule; for an election,
 //	           whether the verdict is flagged
 //	resamples  a voter is asked again about items without an accepted answer, and
 //	           shown the refused ones (sdk.Item.Rejected); all stay as votes

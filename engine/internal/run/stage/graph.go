@@ -25,28 +25,28 @@ import (
 type Options struct {
 	Ballots bool // records keep the voters' samples, so that elections can be held again
 	Lists   bool // candidates of each retrieve and rerank stage have texts
-	// Strict ends the graph if a stage has to stop, rather than answering items without it: all
-	// figures then come from one method.
+	// Strict ends the graph if a stage has to stop, instead of answering items without it. So all
+	// figures come from one method.
 	Strict bool
 	// Ask decides, before each call of a voter that calls a service, resamples included, whether
-	// the voter is asked about the item of a line. If not, it is as if its when rule did not hold.
-	// nil: the voter is asked.
+	// the voter is asked about the item of a line. If not, the effect is as if the voter's when
+	// rule did not hold. nil: the voter is asked.
 	Ask func(s *pipeline.Stage, line int, item sdk.Item) bool
-	// Refuses reports whether the host refuses every call of a stage from now on. Such a stage,
-	// though it had to stop, is still asked about the items it already has: it answers those in the
-	// response cache. nil: no stopped stage is asked.
+	// Refuses reports whether the host refuses every call of a stage from now on. A stopped stage
+	// is then still asked about its present items, and answers those in the response cache. nil: no
+	// stopped stage is asked.
 	Refuses func(*pipeline.Stage) bool
 	// Holdout is set if the items are rows held out of a knowledge; nil: they are not.
 	Holdout *fitted.HeldOut
 	Observe outcome.Observer       // gets the calls; nil: no observer
-	Calls   bool                   // with Holdout: stages that ask services run, and the election
+	Calls   bool                   // with Holdout: stages that call services run, and so does the election
 	Waits   *progress.WaitReporter // gets what stages wait for; nil: no reports
 	Pending *retry.Handles         // handles of results that come later; nil: such results are errors
 	Fitted  string                 // folder for what stages learn from knowledge
 	Scratch func() (string, error) // makes a replacement folder if Fitted cannot be written; may be nil
 	Fitting progress.Func          // of stages that learn, as "sample.mine"
-	// Began has, by stage, what stages had learnt when the run began (Identity.Learnt), if another
-	// process began it: an election takes that. nil: the run begins here.
+	// Began is set if another process began the run. It has what each stage had learnt then
+	// (Identity.Learnt), and an election uses the same. nil: the run begins here.
 	Began map[string]string
 }
 
@@ -68,7 +68,7 @@ type Graph struct {
 	folders   []func() // remove what stages learnt for a fold
 
 	mu     sync.Mutex
-	lost   []bool             // by stage: it, or its fallback, had to stop
+	lost   []bool             // by stage: the stage, or its fallback, had to stop
 	halted []*outcome.Failure // the causes
 }
 
@@ -81,23 +81,23 @@ type stage struct {
 	in        inputs
 	knowledge *knowledge.Knowledge // of the nearest retrieve stage; nil: none
 	labels    *rule.LabelSet
-	above     *rule.LabelSet // of a retrieve or rerank stage: the labels that its when rule sees
+	above     *rule.LabelSet // of a retrieve or rerank stage: the labels for its when rule
 	process   any            // nil: none, or one for each fold
-	random    sdk.Draw       // random examples that it asks for
+	random    sdk.Draw       // random examples that the stage asks for
 	method    method
-	whole     *whole   // of a retrieve stage whose whole rule holds, and of stages below it; nil: it searches
+	whole     *whole   // of a retrieve stage whose whole rule holds, and of stages below; nil: it searches
 	fallbacks []*stage // as Stage.Fallbacks
-	rescue    bool     // it is itself a fallback
+	rescue    bool     // the stage is a fallback
 	readers   []*stage // of a prompt stage: stages that read its prompts
 
-	slots       chan struct{}  // bounds its concurrent calls; nil: few batches are in work
-	ending      *ending        // ends its waits when it has to stop, or the graph ends
+	slots       chan struct{}  // bounds concurrent calls; nil: no bound, because few batches are in work
+	ending      *ending        // ends the stage's waits when it has to stop, or the graph ends
 	stopped     atomic.Bool    // it had to stop
-	spread      atomic.Bool    // a voter: it returned distributions
+	spread      atomic.Bool    // the voter returned distributions
 	fingerprint string         // of its process
-	identity    string         // digest of all that its output for a row depends on
-	learnt      string         // identifies what it learnt; empty: nothing
-	calibrated  bool           // an election: it learnt with answers of voters that call services
+	identity    string         // digest of everything that the output for a row depends on
+	learnt      string         // identifies what the stage learnt; empty: nothing
+	calibrated  bool           // the election learnt from answers of voters that call services
 	resolved    map[string]any // arguments that its process chose
 	rows        atomic.Int64
 	busy        atomic.Int64
@@ -105,7 +105,7 @@ type stage struct {
 
 func (s *stage) String() string { return s.Block + "." + s.Name }
 
-// New returns the graph of the stages of a pipeline that run, with their inputs.
+// New returns the graph of the pipeline's stages that run, with their inputs.
 func New(p *pipeline.Pipeline, o Options) *Graph {
 	o.Observe = outcome.ObserverOr(o.Observe)
 	g := &Graph{
@@ -208,7 +208,8 @@ func (g *Graph) NewRecord(row source.Row) *Record {
 	return rec
 }
 
-// Renames returns the labels that the knowledge renames or merges: items may have the old ones.
+// Renames returns the labels that the knowledge renames or merges, because items may have the old
+// labels.
 func (g *Graph) Renames() source.Renames {
 	if known := g.answersFrom(); known != nil {
 		return known.Renames
@@ -216,7 +217,7 @@ func (g *Graph) Renames() source.Renames {
 	return nil
 }
 
-// Described returns the descriptions of the labels that are elected.
+// Described returns the descriptions of the labels that the pipeline elects.
 func (g *Graph) Described() map[string]sdk.Described {
 	if known := g.answersFrom(); known != nil {
 		return known.Described
@@ -224,8 +225,8 @@ func (g *Graph) Described() map[string]sdk.Described {
 	return nil
 }
 
-// Embed returns a vector of each text, by the embedder of the knowledge whose labels are elected; nil: it has none, or there
-// is no such knowledge.
+// Embed returns a vector of each text, by the embedder of the knowledge whose labels the pipeline elects; nil: there is
+// no such knowledge or embedder.
 func (g *Graph) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	known := g.answersFrom()
 	if known == nil || !known.Embeds() {
@@ -234,7 +235,7 @@ func (g *Graph) Embed(ctx context.Context, texts []string) ([][]float32, error) 
 	return known.Embed(ctx, texts)
 }
 
-// answersFrom returns the knowledge whose labels are elected; nil: there is none.
+// answersFrom returns the knowledge whose labels the pipeline elects; nil: there is none.
 func (g *Graph) answersFrom() *knowledge.Knowledge {
 	if g.elect < 0 || g.retrieve < 0 {
 		return nil

@@ -26,8 +26,8 @@ type LaunchRequest struct {
 	Stage     *pipeline.Stage
 	Knowledge string // the knowledge block that has the stage, if any
 	State     []byte // of a fitted embedder
-	StateDir  string // of a stage that learns from a knowledge; empty: its usual one
-	HeldOut   bool   // its items are rows of a knowledge: its log messages about them do not matter
+	StateDir  string // of a stage that learns from a knowledge; empty: the default
+	HeldOut   bool   // its items are rows of a knowledge: log messages about them do not matter
 
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// free returns the form of a stage for held-out rows, without fallbacks that ask services; nil: it
-// does not run, since it asks one itself or is an election.
+// free returns a copy of a stage for held-out rows, without fallbacks that call services. nil: the
+// stage does not run, because it calls a service or is an election.
 func free(s *pipeline.Stage) *pipeline.Stage {
 	if s.Block == "elect" || s.Info.Network {
 		return nil
@@ -30,7 +30,7 @@ func free(s *pipeline.Stage) *pipeline.Stage {
 	return &one
 }
 
-// runs returns the form in which the graph runs a stage; nil: it does not.
+// runs returns the copy of a stage that the graph runs; nil: the graph does not run it.
 func (o *Options) runs(s *pipeline.Stage) *pipeline.Stage {
 	switch {
 	case o.Holdout == nil:
@@ -41,11 +41,11 @@ func (o *Options) runs(s *pipeline.Stage) *pipeline.Stage {
 	return free(s)
 }
 
-// HoldOut returns a graph for items that are rows held out of the knowledge. It shares the
-// knowledge of g, and has its own processes, which done ends; a stage that learns has one per fold,
-// or that of g if this has not learnt from the rows.
-// With calls, it keeps ballots, asks services and holds the election of g; otherwise services and
-// the election do not take part.
+// HoldOut returns a graph for items that are rows held out of the knowledge. The graph shares the
+// knowledge of g, and has its own processes, which done ends. A stage that learns has one process
+// per fold, or the process of g if that has not learnt from the rows. With calls, the graph keeps
+// ballots, calls services and holds the election of g. Without calls, services and the election
+// take no part.
 func (g *Graph) HoldOut(ctx context.Context, rows *fitted.HeldOut, calls bool, start Launch) (held *Graph, done func(), err error) {
 	processes := make([]any, len(g.stages))
 	for i, s := range g.stages {
@@ -63,7 +63,7 @@ func (g *Graph) HoldOut(ctx context.Context, rows *fitted.HeldOut, calls bool, s
 }
 
 // hold returns a graph for held-out rows. It uses the given processes of stages, and starts the
-// others.
+// missing processes.
 func (g *Graph) hold(ctx context.Context, p *pipeline.Pipeline, o Options, processes []any, start Launch) (held *Graph, done func(), err error) {
 	o.Refuses, o.Fitted, o.Scratch, o.Fitting = g.options.Refuses, g.options.Fitted, g.options.Scratch, g.options.Fitting
 	held = New(p, o)
@@ -98,8 +98,8 @@ func (g *Graph) hold(ctx context.Context, p *pipeline.Pipeline, o Options, proce
 // heldBatch is how many held-out rows travel together.
 const heldBatch = 64
 
-// voted takes held-out rows through the graph, and returns them in order with the votes that count
-// for an election. It leaves out rows that fail; if all fail, it returns an error.
+// voted takes held-out rows through the graph, and returns the rows in order, with the votes that
+// count for an election. It leaves out failed rows; if all rows fail, it returns an error.
 func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.TrainingRow, err error) {
 	needs := append(slices.Clone(election.in.needs), election.index)
 	stopped := g.pass(ctx, election, "fitting", func(rec *Record, samples []sdk.Sample) {
@@ -116,7 +116,7 @@ func (g *Graph) voted(ctx context.Context, election *stage) (rows []sdk.Training
 }
 
 // WithoutExample returns rows that tell the election which labels of its knowledge have no example. They
-// come before those with votes.
+// come before the rows with votes.
 func (g *Graph) WithoutExample() (rows []sdk.TrainingRow) {
 	if g.elect < 0 || g.stages[g.elect].knowledge == nil {
 		return nil
@@ -127,16 +127,16 @@ func (g *Graph) WithoutExample() (rows []sdk.TrainingRow) {
 	return rows
 }
 
-// pass takes the held-out rows through the graph. It calls each with them in order, with the samples
-// of its voters, of whose answers those are accepted that count for an election. An error is that of
-// the context.
+// pass takes the held-out rows through the graph. It calls each with every row, in order, and the
+// samples of the row's voters. Only the answers that count for an election are marked as accepted.
+// An error is the context's error.
 func (g *Graph) pass(ctx context.Context, election *stage, doing string, each func(*Record, []sdk.Sample)) error {
 	items, size := g.options.Holdout.Items, heldBatch
 	switch {
 	case g.gathers:
 		size = heldBatch * Window
 	case g.options.Calls:
-		size = 4 // calls take long, and progress shows
+		size = 4 // small, because calls take long and progress should show
 	}
 	var done atomic.Int64
 	for some := range slices.Chunk(items, heldBatch*Window) {
@@ -189,22 +189,22 @@ func (s *stage) progress(step progress.Step) {
 	s.graph.options.Fitting.Report(step)
 }
 
-// voted returns from the votes on how many rows of the knowledge an election learns: so few that one fold has them
-// all, and voters learn once more only, where enough are left.
+// voted returns the number of held-out rows from whose votes an election learns. If enough rows remain, the number
+// is so small that one fold has all of them, and voters learn only once more.
 func (s *stage) voted() int {
 	const enough, share = 500, 5
 	_, _, rows := s.knowledge.Learnt()
 	return min(fitted.Voted, max(rows/share, enough, s.rowsAsked()))
 }
 
-// votes returns rows of the knowledge with the votes of the voters above an election. Each row was
-// held out, and no service is asked.
+// votes returns rows of the knowledge with the votes of the voters above an election. Each row is
+// held out, and no service is called.
 func (s *stage) votes(ctx context.Context, start Launch) ([]sdk.TrainingRow, error) {
 	if !slices.ContainsFunc(s.in.voters, func(v int) bool { return free(s.graph.stages[v].Stage) != nil }) {
 		return nil, nil
 	}
 	rows, err := s.graph.Choose(ctx, s.voted())
-	if err != nil || len(rows.Items) == 0 { // voters would learn again to be asked nothing
+	if err != nil || len(rows.Items) == 0 { // without rows, voters need not learn again
 		return nil, err
 	}
 	held, done, err := s.graph.HoldOut(ctx, rows, false, start)
@@ -228,8 +228,8 @@ func (g *Graph) Choose(ctx context.Context, n int) (*fitted.HeldOut, error) {
 	return fitted.HoldOut(ctx, k, n, centroids)
 }
 
-// votesFrom identifies all that the votes for an election depend on: the stages that give them, in
-// the form in which they run, and which votes count.
+// votesFrom identifies everything that the votes for an election depend on: the voting stages, as
+// changed by form, and which votes count.
 func (s *stage) votesFrom(form func(*pipeline.Stage) *pipeline.Stage) string {
 	p, fingerprints := *s.graph.pipeline, []string{}
 	p.Stages = nil
@@ -250,7 +250,7 @@ func (s *stage) votesFrom(form func(*pipeline.Stage) *pipeline.Stage) string {
 	return fmt.Sprint(pipeline.PartDigests(&p), strings.Join(fingerprints, "\n"))
 }
 
-// fold gives a stage that learns one process for each fold of the held-out rows, fitted without
+// fold starts a process of a stage that learns for each fold of the held-out rows, fitted without
 // that fold.
 func (s *stage) fold(ctx context.Context, job fitted.Job) (err error) {
 	held := s.graph.options.Holdout

@@ -33,7 +33,7 @@ func (s *stage) call(ctx context.Context, records []*Record) []error {
 	switch {
 	case s.Gathers():
 	case s.graph.gathers && s.Info.Network:
-		g.SetLimit(most) // the slots let only few through
+		g.SetLimit(most) // the slots are the real limit
 	case s.graph.gathers:
 		g.SetLimit(Window * max(s.Workers, 1)) // the batches of the input do not run side by side
 	case !s.Info.Network && !s.Info.Pends: // otherwise the slots are the limit
@@ -53,17 +53,16 @@ func (s *stage) call(ctx context.Context, records []*Record) []error {
 }
 
 const (
-	// together is the batch size of a stage that names none, if all items of the input travel
-	// together.
+	// together is the default batch size of a stage if all items of the input travel together.
 	together = 64
-	// most limits, in the same case, the calls of a stage at a time; its slots let few of them through.
+	// most limits the concurrent calls of a stage in the same case; its slots limit them further.
 	most = 4096
-	// gathered limits the bytes of items in one call of a stage that asks in batches: less than a
-	// message holds.
+	// gathered limits the bytes of items in one call of a stage that asks in batches. It is less
+	// than a message can hold.
 	gathered = wire.MaxMessage / 2
 )
 
-// size returns how many records, from the first on, go into the stage's next call.
+// size returns how many of the records go into the stage's next call.
 func (s *stage) size(records []*Record) int {
 	size := s.Batch
 	switch {
@@ -80,7 +79,7 @@ func (s *stage) size(records []*Record) int {
 	return min(cmp.Or(size, len(records)), len(records))
 }
 
-// heavy returns how many of the first n records fit into gathered bytes, but at least one.
+// heavy returns how many of the first n records fit into gathered bytes, at least 1.
 func (s *stage) heavy(records []*Record, n int) int {
 	bytes := 0
 	for i, rec := range records[:n] {
@@ -95,7 +94,7 @@ func (s *stage) heavy(records []*Record, n int) int {
 	return n
 }
 
-// callWithRetries calls the stage, and again for records whose failure may pass.
+// callWithRetries calls the stage, and repeats the call for records with temporary failures.
 func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []error) {
 	ask := func(ctx context.Context, handle string, at []int) error {
 		some := make([]*Record, len(at))
@@ -122,7 +121,8 @@ func (s *stage) callWithRetries(ctx context.Context, records []*Record, errs []e
 	copy(errs, w.Do(ctx, len(records)))
 }
 
-// key identifies an item for results that come later, by all that the stage sees of it.
+// key identifies an item for results that come later. It depends on everything that the stage sees
+// of the item.
 func (s *stage) key(rec *Record) string {
 	item := s.item(rec)
 	row, err := wire.EncodeBatch(sdk.Batch{Items: []sdk.Item{item}}, s.Info.Reads)
@@ -136,8 +136,8 @@ func (s *stage) key(rec *Record) string {
 	return retry.HandleKey(s.identity, string(raw), strconv.Itoa(item.Drawn))
 }
 
-// Settle forgets the handles of items whose final results are stored. An item that failed, or lacks a voter, is asked about
-// again, which collects with them.
+// Settle forgets the handles of items whose final results are stored. If an item failed or a voter is missing, the item
+// is asked about again later, and its handles are used to collect the results.
 func (g *Graph) Settle(results []outcome.Result) error {
 	if g.options.Pending == nil {
 		return nil
@@ -152,7 +152,7 @@ func (g *Graph) Settle(results []outcome.Result) error {
 }
 
 func (s *stage) invoke(ctx context.Context, handle string, records []*Record) error {
-	if s.slots != nil { // before the call's time begins
+	if s.slots != nil { // before the call's time limit begins
 		select {
 		case s.slots <- struct{}{}:
 			defer func() { <-s.slots }()
@@ -177,8 +177,8 @@ func (s *stage) invoke(ctx context.Context, handle string, records []*Record) er
 	return err
 }
 
-// Gathered limits how many items travel together if a stage asks a service in batches: as many as
-// such a batch takes.
+// Gathered limits how many items travel together if a stage asks a service in batches. It is the
+// size of the largest batch that services accept.
 const Gathered = 50_000
 
 // Gathers reports whether a stage asks a service in batches: all items of the input then travel
@@ -223,8 +223,9 @@ func callsOf(s *pipeline.Stage) int {
 }
 
 // slotsOf limits the concurrent calls of a stage. A network stage gets more slots than its service
-// takes, so that the next call is ready when one ends, but not so many that calls spend their time
-// waiting. The limit also keeps every batch from calling a local stage beside it at once.
+// allows calls, so that the next call is ready when one ends, but not so many that calls spend
+// their time waiting. The limit also prevents all batches from calling a local stage of the same
+// pipeline at once.
 func (g *Graph) slotsOf(s *pipeline.Stage) chan struct{} {
 	switch {
 	case !g.network:
@@ -269,7 +270,7 @@ func (s *stage) methodOf(process any) (method, error) {
 	return nil, fmt.Errorf("%s: %q does not do the work of its kind", s, s.Use)
 }
 
-// methodBy returns a method that calls a plugin's stage with items and sets the value for each.
+// methodBy returns a method that calls a plugin's stage with items and sets the value of each item.
 func methodBy[T any](
 	s *stage, process any, call func(context.Context, sdk.Batch) ([]T, error), collect func(context.Context, string, sdk.Batch) ([]T, error), set func(*Record, T),
 ) method {
@@ -313,7 +314,7 @@ func methodBy[T any](
 	}
 }
 
-// draw draws the random examples of records; nil: the stage gets none.
+// draw draws the random examples for records; nil: the stage gets none.
 func (s *stage) draw(ctx context.Context, records []*Record) ([][]sdk.Candidate, error) {
 	if s.knowledge == nil || s.random.Count == 0 {
 		return nil, nil
@@ -325,8 +326,9 @@ func (s *stage) draw(ctx context.Context, records []*Record) ([][]sdk.Candidate,
 	return s.knowledge.Random(ctx, ids, s.random, s.graph.options.Holdout.Of(s.knowledge))
 }
 
-// single splits answers that are sets, as of voters that vote for what neighbours have. A label gets
-// the weights of all sets that have it, at most 1; the heaviest stands first. A set without labels is the answer that none fits.
+// single splits answers that are sets of labels, for example votes of a voter for its neighbours' sets. A label gets
+// the sum of the weights of the sets that contain it, at most 1; the heaviest label comes first. A set without labels
+// becomes the answer that no label fits.
 func single(f sdk.LabelForm, answers []sdk.Answer) []sdk.Answer {
 	if !slices.ContainsFunc(answers, func(a sdk.Answer) bool { return a.Label != "" && len(f.Split(a.Label)) != 1 }) {
 		return answers
@@ -334,7 +336,7 @@ func single(f sdk.LabelForm, answers []sdk.Answer) []sdk.Answer {
 	var all []sdk.Answer
 	for _, a := range answers {
 		labels := f.Split(a.Label)
-		if len(labels) == 0 { // none fits
+		if len(labels) == 0 { // no label fits
 			labels = []string{""}
 		}
 		for _, label := range labels {
@@ -368,7 +370,8 @@ func (s *stage) sample(rec *Record, samples []sdk.Sample) {
 	out.samples = append(out.samples, samples...)
 }
 
-// rerank sets the best candidates by a reranker's scores. They keep their dense and lexical scores.
+// rerank sets the best candidates by a reranker's scores. Candidates keep their dense and lexical
+// scores.
 func (s *stage) rerank(rec *Record, ranked []sdk.Ranked) {
 	above := rec.outputs[s.in.found].candidates
 	best := make([]sdk.Candidate, min(len(ranked), s.TopK))
@@ -380,9 +383,9 @@ func (s *stage) rerank(rec *Record, ranked []sdk.Ranked) {
 	out.candidates, out.reranked = best, true
 }
 
-// passOn passes on the candidates above for records that the stage did not rerank, because its when
-// rule does not hold or its failure is skipped. It passes on TopK of them, unless they are a whole
-// knowledge.
+// passOn passes on the candidates from above for records that the stage did not rerank, because its
+// when rule does not hold or its failure is skipped. It passes on TopK candidates, or all
+// candidates if they are a whole knowledge.
 func (s *stage) passOn(records []*Record) {
 	for _, rec := range records {
 		out := &rec.outputs[s.index]
@@ -398,12 +401,12 @@ func (s *stage) passOn(records []*Record) {
 	}
 }
 
-// maxPrototypes limits the centroids per item that a voter sees: the softmax over the rest is far
-// below any weight that decides.
+// maxPrototypes limits the centroids per item that a voter sees: the softmax weights of the other
+// centroids are too small to decide anything.
 const maxPrototypes = 256
 
-// search is the work of a retrieve stage: it searches the knowledge. If a stage reads centroids it
-// searches the label centroids too, and if one reads vectors it embeds the items.
+// search is the work of a retrieve stage: it searches the knowledge. If a stage reads centroids, it
+// also searches the label centroids. If a stage reads vectors, it also embeds the items.
 type search struct {
 	*stage
 	ranking    sdk.Ranking
@@ -425,8 +428,8 @@ func (s *stage) searcher() method {
 			c.ranking.Texts = c.ranking.Texts || reader.Info.Reads.Has(sdk.ColumnCandidateTexts) || reader.rulesRead("candidate_texts")
 		}
 	}
-	// Without an election the candidates are the answer, and with Options.Lists people look at the
-	// lists: both uses need texts.
+	// Candidates need texts without an election, because they are then the answer, and with
+	// Options.Lists, because people read the lists.
 	c.ranking.Texts = c.ranking.Texts || s.graph.elect < 0 && held == nil || s.graph.options.Lists
 	return c.find
 }
@@ -471,10 +474,10 @@ func (c search) find(ctx context.Context, _ string, records []*Record) error {
 	return nil
 }
 
-// embed returns the vectors of queries, keeping those that the search made, and the centroids
-// nearest to them; nil: no stage reads them. It adds failed rows to failed.
+// embed returns the vectors of queries, and the centroids nearest to them; nil: no stage reads
+// them. It reuses vectors from the search, and adds failed rows to failed.
 func (c search) embed(ctx context.Context, queries []sdk.Query, vectors [][]float32, failed sdk.RowErrors) (_ [][]float32, nearest [][]sdk.Candidate, err error) {
-	if c.embedded && vectors == nil && !c.rescue { // a fallback does without what may have failed
+	if c.embedded && vectors == nil && !c.rescue { // a fallback does not need an embedder that may have failed
 		vectors, err = c.knowledge.VectorsOf(ctx, queries)
 		if err := knowledge.TakeRows(failed, err); err != nil {
 			return nil, nil, err
@@ -489,7 +492,7 @@ func (c search) embed(ctx context.Context, queries []sdk.Query, vectors [][]floa
 	return vectors, nearest, nil
 }
 
-// rulesRead reports whether one of the stage's rules reads a name.
+// rulesRead reports whether any of the stage's rules reads a name.
 func (s *stage) rulesRead(name string) bool {
 	for _, f := range s.Fallbacks {
 		if f.When.Reads(name) {
@@ -505,7 +508,7 @@ type trace struct {
 	retries []outcome.Retry
 }
 
-// maxRetries limits the causes per item and stage that are counted apart.
+// maxRetries limits the causes per item and stage that are counted separately.
 const maxRetries = 4
 
 // note records that a rule of a stage decided something about the item.

@@ -27,22 +27,22 @@ type Record struct {
 	flagged bool
 	// citations are the passages that the verdict cites, or that support it.
 	citations []outcome.Citation
-	texts     bool                 // its candidates are shown, so they need texts
-	follow    func(Step)           // called when a stage is done with the item; nil: no callback
+	texts     bool                 // the item's candidates are shown, so they need texts
+	follow    func(Step)           // called when a stage has finished the item; nil: no callback
 	ballots   map[int][]sdk.Sample // the voters' samples by stage; nil: not kept
 }
 
-// Given is an answer from elsewhere: none of this machine's stages is called.
+// Given is an answer from elsewhere: no stage is called for the item.
 type Given struct {
 	From   Origin
 	Result outcome.Result // without the fields that the row sets
-	Left   bool           // the item is left for a resumed run; see Graph.Result
+	Left   bool           // the item is left unanswered for a resumed run; see Graph.Result
 }
 
 // Origin is the source of an answer.
 type Origin uint8
 
-// Origins of answers that are not from this machine's stages.
+// Origins of answers that do not come from stages.
 const (
 	Earlier Origin = iota // the journal, from an earlier part of the run
 	Person                // a person's decision about the text
@@ -61,7 +61,7 @@ type output struct {
 	failure    *outcome.Failure
 	skipped    *outcome.Failure // the stage failed and has on_error = "skip", or abstains
 	refused    bool             // the voter's service refuses the item, so the voter abstains
-	missing    *outcome.Failure // the stage had to stop, or needs a stage that had to
+	missing    *outcome.Failure // the stage had to stop, or needs a stage that had to stop
 	withheld   bool             // Options.Ask excludes the voter
 	idle       bool             // the stage's when rule does not hold
 	filter     *sdk.Filter      // of a retrieve stage: its filter for this item
@@ -111,15 +111,15 @@ func (r *Record) samples(stages []int) []sdk.Sample {
 }
 
 // inputs are the stages whose outputs another stage reads: the nearest above that writes a column,
-// or all voters above. A stage must not read outputs of stages outside needs: they may still be at
-// work.
+// or all voters above. A stage must not read outputs of stages outside needs, because these stages
+// may still be working.
 type inputs struct {
 	retrieve int // -1: none
 	found    int // the nearest stage that writes candidates: retrieve or rerank
 	prompt   int
 	voters   []int
 	needs    []int // all stages that must finish first, transitively
-	firm     []int // of an election: stages other than voters, which it cannot do without
+	firm     []int // of an election: required stages, other than voters
 }
 
 // sees reports whether the stage may read another's output.
@@ -146,7 +146,7 @@ func (s *stage) item(r *Record) sdk.Item {
 	return it
 }
 
-// rejections returns, for a voter, those of its samples that have no accepted answer.
+// rejections returns a voter's samples without an accepted answer.
 func rejections(samples []sdk.Sample) []sdk.Rejection {
 	var all []sdk.Rejection
 	for _, s := range samples {
@@ -163,15 +163,15 @@ func rejections(samples []sdk.Sample) []sdk.Rejection {
 	return all
 }
 
-// forgetTexts drops texts of models, which nobody reads once the voter is not asked again.
+// forgetTexts drops the texts of models, which are not needed once the voter is not asked again.
 func (r *Record) forgetTexts(stage int) {
 	for i := range r.outputs[stage].samples {
 		r.outputs[stage].samples[i].Text = ""
 	}
 }
 
-// Result returns the result of an item, and whether the item is left for a resumed run because it
-// has no answer without the voters that are missing.
+// Result returns the result of an item. left means that the item stays unanswered for a resumed
+// run, because it has no answer without the missing voters.
 func (g *Graph) Result(rec *Record) (out outcome.Result, left bool) {
 	row := rec.Row
 	out = outcome.Result{
@@ -257,8 +257,8 @@ func withRow(r, row outcome.Result) outcome.Result {
 	return r
 }
 
-// FoundAll returns, for rows that travel together, the candidates that the last retrieve or rerank
-// stage leaves, best first, with texts, or an error per row. It calls only the stages that this one
+// FoundAll returns the candidates of the last retrieve or rerank stage for rows that travel
+// together, best first, with texts, or an error per row. It calls only the stages that this stage
 // needs.
 func (g *Graph) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.Candidate, errs []error) {
 	found, errs = make([][]sdk.Candidate, len(rows)), make([]error, len(rows))
@@ -289,8 +289,8 @@ func (g *Graph) FoundAll(ctx context.Context, rows []source.Row) (found [][]sdk.
 	return found, errs
 }
 
-// promptOf returns the prompt behind a sample of a voter, and the candidates that the prompt was
-// written from. Samples take an item's prompts in turn.
+// promptOf returns the prompt of a voter's sample, and the candidates that the prompt was written
+// from. Samples use the item's prompts in turn.
 func (g *Graph) promptOf(rec *Record, voter, sample int) (sdk.Prompt, []sdk.Candidate) {
 	in := g.stages[voter].in
 	if !in.sees(in.prompt) || len(rec.outputs[in.prompt].prompts) == 0 {
@@ -298,7 +298,7 @@ func (g *Graph) promptOf(rec *Record, voter, sample int) (sdk.Prompt, []sdk.Cand
 	}
 	prompts := rec.outputs[in.prompt].prompts
 	var found []sdk.Candidate
-	if of := g.stages[in.prompt].in; of.sees(of.found) { // a search that it does not read may still be at work
+	if of := g.stages[in.prompt].in; of.sees(of.found) { // a search that the prompt does not read may still be running
 		found = rec.outputs[of.found].candidates
 	}
 	return prompts[sample%len(prompts)], found
@@ -309,7 +309,7 @@ func accepts(s sdk.Sample, label string) bool {
 	return slices.ContainsFunc(s.Answers, func(a sdk.Answer) bool { return a.Accepted && a.Label == label })
 }
 
-// notAnswered is the Reason if voters say that the passages in their prompts give no answer.
+// notAnswered is the Reason if voters report that the passages in their prompts give no answer.
 const notAnswered = "the passages do not answer this"
 
 // decide sets the verdict of an election. If answers are texts, "no label fits" gets another

@@ -14,7 +14,7 @@ import (
 )
 
 // mayAbstain reports whether an item failed because a voter's service refuses it, and other voters
-// exist. Whether they voted, only the election knows.
+// exist. Only the election knows whether they voted.
 func (s *stage) mayAbstain(f *outcome.Failure) bool {
 	if sdk.CodeOf(f.Err) != sdk.CodeRefused || s.graph.elect < 0 {
 		return false
@@ -23,7 +23,7 @@ func (s *stage) mayAbstain(f *outcome.Failure) bool {
 	return len(voters) > 1 && slices.Contains(voters, s.index)
 }
 
-// insist fails an item without a vote whose voters abstained.
+// insist fails an item if all its voters abstained.
 func (s *stage) insist(rec *Record) {
 	for _, v := range s.in.voters {
 		if out := &rec.outputs[v]; out.refused && len(rec.samples(s.in.voters)) == 0 {
@@ -65,8 +65,9 @@ func (s *stage) paid() bool {
 	return s.graph.options.Ask != nil && s.Kind == sdk.KindSample && s.Info.Network
 }
 
-// mayHold reports whether a voter's when rule, which does not hold for an item, may hold once
-// earlier voters are asked that Options.Ask excluded: it reads their votes.
+// mayHold reports whether a voter's when rule, which does not hold for an item, may hold after
+// earlier voters were asked that Options.Ask excluded. This is possible if the rule reads their
+// votes.
 func (s *stage) mayHold(rec *Record) bool {
 	if !s.paid() || !s.When.Reads("margin") && !s.When.Reads("agreement") && !s.When.Reads("votes") {
 		return false
@@ -74,20 +75,20 @@ func (s *stage) mayHold(rec *Record) bool {
 	return slices.ContainsFunc(s.in.voters, func(v int) bool { return rec.outputs[v].withheld })
 }
 
-// env returns what the rules of a stage read of a record. It computes only what this rule reads.
+// env returns the values of a record that a rule of the stage reads. It computes only these values.
 func (s *stage) env(rec *Record, r *rule.Rule) *rule.Env {
 	e := &rule.Env{Item: s.item(rec), Labels: s.labels}
 	switch {
 	case s.Retrieve == nil && s.Kind != sdk.KindRerank:
-	case r == s.When: // it reads the candidates above
+	case r == s.When: // a when rule reads the candidates from above
 		e.Labels = s.above
-	default: // keep or fallback: it reads the stage's own candidates
+	default: // keep or fallback: the rule reads the stage's own candidates
 		e.Item.Candidates = rec.outputs[s.index].candidates
 	}
 	if r.Reads("candidate_labels") {
 		e.CandidateLabels = candidateLabels(s.graph.form, e.Item.Candidates)
 	}
-	// A verdict has an agreement of its own; see flag.
+	// A verdict has its own agreement; see flag.
 	if r.Reads("margin") || r.Reads("agreement") && r != s.Flag {
 		e.Margin, e.Agreement = margin(s.graph.form, rec.samples(s.in.voters))
 	}
@@ -99,7 +100,7 @@ func (s *stage) env(rec *Record, r *rule.Rule) *rule.Env {
 	return e
 }
 
-// margin returns how far the voters are from a tie, and the share of the best label.
+// margin returns the voters' distance from a tie, and the share of the best label.
 func margin(f sdk.LabelForm, samples []sdk.Sample) (margin, agreement float64) {
 	if f.Many {
 		mean := ballot.MeanSet(samples, nil)
@@ -142,8 +143,8 @@ func votes(samples []sdk.Sample) []result.Vote {
 }
 
 // when returns the records that a stage works on: without an earlier failure, and with a when rule
-// that holds. If an input that the stage needs is missing for a record, it marks the stage as
-// missing too.
+// that holds. If a stage that this stage needs is missing for a record, this stage is marked as
+// missing, too.
 func (s *stage) when(ctx context.Context, records []*Record) []*Record {
 	var wanted []*Record
 	for _, rec := range records {
@@ -178,7 +179,7 @@ func (s *stage) when(ctx context.Context, records []*Record) []*Record {
 	return wanted
 }
 
-// filter evaluates the search filter of each record, and returns the records for which that works.
+// filter evaluates the search filter of each record, and returns the records without an error.
 func (s *stage) filter(ctx context.Context, records []*Record) []*Record {
 	var bound []*Record
 	for _, rec := range records {
@@ -226,7 +227,7 @@ func (s *stage) keep(ctx context.Context, rec *Record) error {
 	}
 	if n, all := len(kept), len(out.candidates); n < all {
 		rec.note(s, outcome.Rule{Rule: outcome.RuleKeep, N: all - n, Of: all})
-		out.candidates = kept // otherwise it stays shared by all items, if it is the whole knowledge
+		out.candidates = kept // otherwise the list stays shared by all items, if it is the whole knowledge
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Know gives the graph a knowledge that its retrieve stages search. It fails if a stage needs
-// labels and the knowledge has none, or if the knowledge does not support a stage's search mode.
+// Know adds a knowledge that the graph's retrieve stages search. It fails if a stage needs labels
+// and the knowledge has none, or if the knowledge does not support a stage's search mode.
 func (g *Graph) Know(block *pipeline.Knowledge, k *knowledge.Knowledge) error {
 	for _, s := range g.stages {
 		if s == nil || s.Retrieve == nil || s.Retrieve.From != block {
@@ -54,8 +54,8 @@ func (g *Graph) Processes(start func(i int, s *pipeline.Stage)) {
 	}
 }
 
-// Connect gives the stages their processes, by position in the pipeline, and starts those of
-// fallbacks and of stages that learn. It needs all knowledge (Know).
+// Connect sets the processes of the stages, by position in the pipeline. It starts the processes of
+// fallbacks and of stages that learn. Call it after Know for all knowledge.
 func (g *Graph) Connect(ctx context.Context, processes []any, start Launch) error {
 	for i, s := range g.stages {
 		if s == nil {
@@ -106,7 +106,7 @@ func (g *Graph) connect(ctx context.Context, s *stage, process any, start Launch
 	return nil
 }
 
-// open starts the process of a stage, unless it is there, and connects it. A stage that learns from
+// open starts the process of a stage, unless it is given, and connects it. A stage that learns from
 // its knowledge learns first. A retrieve stage has no process.
 func (s *stage) open(ctx context.Context, process any, start Launch) (err error) {
 	switch {
@@ -142,8 +142,8 @@ func (s *stage) connect(process any) (err error) {
 	return err
 }
 
-// checkLabels refuses a knowledge without labels if a stage needs them. Voters on prompts do not:
-// they may answer questions from passages.
+// checkLabels refuses a knowledge without labels if a stage needs labels. Voters on prompts need
+// none: they may answer questions from passages.
 func (g *Graph) checkLabels(block *pipeline.Knowledge) error {
 	if len(g.voters) == 0 {
 		return nil
@@ -177,12 +177,12 @@ func (g *Graph) checkLabels(block *pipeline.Knowledge) error {
 	return nil
 }
 
-// Identity names everything besides its arguments that a stage's output depends on.
+// Identity has everything that a stage's output depends on, besides its arguments.
 type Identity struct {
 	Stage       string // as "sample.knn", or "sample.llm, fallback.other"
 	Use         string
-	Fingerprint string         // empty: its plugin has none
-	Learnt      string         // identifies what it learnt from its knowledge; empty: nothing
+	Fingerprint string         // empty: the plugin has none
+	Learnt      string         // identifies what the stage learnt from its knowledge; empty: nothing
 	Resolved    map[string]any // values that it chose for arguments that the file leaves to it
 }
 
@@ -205,8 +205,8 @@ func (g *Graph) Identities() []Identity {
 	return all
 }
 
-// Times returns the rows and time of each stage so far. A retrieve stage counts as embedding and
-// searching.
+// Times returns the rows and time of each stage so far. A retrieve stage has two entries: embedding
+// and searching.
 func (g *Graph) Times() []outcome.StageTime {
 	var all []outcome.StageTime
 	for _, block := range g.pipeline.Knowledge() {
@@ -254,14 +254,14 @@ type Step struct {
 	Took       time.Duration   // of its batch
 	Candidates []sdk.Candidate // of a retrieve or rerank stage, with texts
 	Votes      []result.Vote   // of a voter
-	Skipped    string          // why it has no output for the item; empty: it has one
+	Skipped    string          // why the stage has no output for the item; empty: it has one
 }
 
-// Follow sets a callback for each stage that is done with the item; several goroutines call it at
-// once. Set it before the item's way begins.
+// Follow sets a callback, which is called when a stage has finished the item. Several goroutines
+// call it at once. Set it before the item starts.
 func (r *Record) Follow(each func(Step)) { r.follow, r.texts = each, true }
 
-// report calls the followers of records that the stage is done with.
+// report calls the callbacks of records that the stage has finished.
 func (s *stage) report(records []*Record, took time.Duration) {
 	for _, rec := range records {
 		if rec.follow == nil {
@@ -272,13 +272,13 @@ func (s *stage) report(records []*Record, took time.Duration) {
 			step.Candidates = slices.Clone(out.candidates)
 		}
 		if s.Kind == sdk.KindSample {
-			step.Votes = votes(clone(out.samples)) // a copy: an election marks answers that it does not accept
+			step.Votes = votes(clone(out.samples)) // a copy, because an election marks answers that it does not accept
 		}
 		rec.follow(step)
 	}
 }
 
-// why returns the reason why a stage has no output for an item; empty: it has one.
+// why returns why a stage has no output for an item; empty: it has one.
 func (s *stage) why(rec *Record) string {
 	out := &rec.outputs[s.index]
 	switch above := rec.failure(s.in.needs); {
@@ -340,7 +340,7 @@ func (g *Graph) run(ctx context.Context, records []*Record, wanted func(stage in
 	wg.Wait()
 }
 
-// run takes a batch's records through one stage, in the order that the package documentation gives.
+// run takes a batch's records through one stage, in the order of the package documentation.
 func (s *stage) run(ctx context.Context, records []*Record) {
 	if s.Kind == sdk.KindRerank {
 		defer s.passOn(records)
@@ -377,7 +377,7 @@ func (s *stage) run(ctx context.Context, records []*Record) {
 }
 
 // work calls the stage and applies the rules that follow. It asks again about items without an
-// accepted answer, as often as resamples allow. A stage that had to stop begins nothing.
+// accepted answer, as often as resamples allow. A stopped stage does nothing.
 func (s *stage) work(ctx context.Context, records []*Record) {
 	if s.stopped.Load() {
 		for _, rec := range records {
@@ -421,7 +421,7 @@ func (s *stage) work(ctx context.Context, records []*Record) {
 }
 
 // rejected reports whether a voter gave samples but no accepted answer. A voter without samples
-// abstains, and would do so again.
+// abstains, and would abstain again.
 func (r *Record) rejected(stage int) bool {
 	samples := r.outputs[stage].samples
 	return len(samples) > 0 && !slices.ContainsFunc(samples, func(s sdk.Sample) bool {
@@ -430,8 +430,8 @@ func (r *Record) rejected(stage int) bool {
 }
 
 // fallBack passes each item that failed or has no candidates to the first fallback whose rule
-// holds. It leaves out items for which the stage had to stop: nobody would ask the stage about them
-// again.
+// holds. It leaves out items for which the stage had to stop: after a fallback, the stage would
+// never be asked about them again.
 func (s *stage) fallBack(ctx context.Context, records []*Record) {
 	taken := make([][]*Record, len(s.fallbacks))
 	for _, rec := range records {
@@ -473,8 +473,8 @@ func reasonOf(out *output) string {
 	return ""
 }
 
-// whole gives a whole knowledge instead of a search. All items have the same unscored candidates,
-// so their prompts begin alike: candidates and shared texts are held once.
+// whole returns all entries of a knowledge instead of searching. All items have the same unscored
+// candidates, so their prompts begin alike: candidates and shared texts are held only once.
 type whole struct {
 	candidates []sdk.Candidate
 
@@ -483,11 +483,11 @@ type whole struct {
 	passages []string          // of the last prompt
 }
 
-// maxShared limits the shared texts held. Otherwise a stage whose prompts claim to share texts but
-// do not would fill the memory.
+// maxShared limits the shared texts. Without a limit, a stage whose prompts wrongly claim to share
+// texts would fill the memory.
 const maxShared = 16
 
-// readWhole evaluates whether a stage gives all of its knowledge; nil: the stage searches it.
+// readWhole evaluates the whole rule of a stage; nil: the stage searches its knowledge.
 func (s *stage) readWhole(ctx context.Context) (*whole, error) {
 	if s.Retrieve.Whole == nil {
 		return nil, nil
@@ -513,8 +513,8 @@ func (s *stage) readWhole(ctx context.Context) (*whole, error) {
 	return w, nil
 }
 
-// give returns the method of a retrieve stage that gives its whole knowledge, or (others) all but
-// the item's own row.
+// give returns the method of a retrieve stage that returns its whole knowledge or, with others, all
+// entries except the item's own row.
 func (w *whole) give(stage int, others bool) method {
 	return func(_ context.Context, _ string, records []*Record) error {
 		for _, rec := range records {
@@ -528,18 +528,19 @@ func (w *whole) give(stage int, others bool) method {
 	}
 }
 
-// is reports whether candidates are the whole knowledge as given.
+// is reports whether candidates are the unchanged list of the whole knowledge.
 func (w *whole) is(candidates []sdk.Candidate) bool {
 	return w != nil && len(candidates) > 0 && len(candidates) == len(w.candidates) && &candidates[0] == &w.candidates[0]
 }
 
-// abstains reports whether a stage votes on unscored candidates: no vote could mean anything, so it
-// gets none.
+// abstains reports whether a stage would vote on unscored candidates. Such a vote would be
+// meaningless, so the stage gets no candidates.
 func (s *stage) abstains() bool {
 	return s.whole != nil && s.Kind == sdk.KindSample && !s.Info.Reads.Has(sdk.ColumnPrompts)
 }
 
-// share makes prompts with equal texts share one copy: off the wire, each has its own.
+// share makes prompts with equal texts share one copy, because each prompt from the wire has its
+// own copy.
 func (w *whole) share(prompts []sdk.Prompt) {
 	if w == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// ending is the end of a stage, or of a graph before that of its input: no more work begins.
+// ending is the early end of a stage or of a graph: no more work begins.
 type ending struct {
 	once  sync.Once
 	begun chan struct{} // closed when the end begins
@@ -26,7 +26,7 @@ func (e *ending) begin(cause error) {
 	})
 }
 
-// err returns the cause; nil: it has not ended.
+// err returns the cause; nil: the end has not begun.
 func (e *ending) err() error {
 	select {
 	case <-e.begun:
@@ -39,7 +39,7 @@ func (e *ending) err() error {
 // Ended returns a channel that is closed when the graph ends before its input; Err says why.
 func (g *Graph) Ended() <-chan struct{} { return g.ending.begun }
 
-// Err returns why the graph ended before its input; nil: it has not.
+// Err returns why the graph ended before its input; nil: it has not ended.
 func (g *Graph) Err() error { return g.ending.err() }
 
 // Halted returns the stages that had to stop.
@@ -49,8 +49,7 @@ func (g *Graph) Halted() []*outcome.Failure {
 	return slices.Clone(g.halted)
 }
 
-// stopOf returns the error, among those of a call, that says that a stage has to stop; nil: there
-// is none.
+// stopOf finds, among the errors of a call, the error that stops the stage; nil: there is none.
 func stopOf(err error) error {
 	var rows sdk.RowErrors
 	if errors.As(err, &rows) {
@@ -67,17 +66,17 @@ func stopOf(err error) error {
 	return nil
 }
 
-// stops reports whether the stage had to stop, rather than the item failing.
+// stops reports whether the failure is a stopped stage instead of a failed item.
 func stops(f *outcome.Failure) bool { return f != nil && sdk.CodeOf(f.Err) == sdk.CodeStopped }
 
-// unavailable reports whether the stage's service cannot be asked about the item now, rather than the item
-// failing: it is down, has no quota left for us, or the run is offline.
+// unavailable reports whether the failure is an unavailable service instead of a failed item: the service
+// is down or has no quota left, or the run is offline.
 func (s *stage) unavailable(f *outcome.Failure) bool {
 	network := s.Info.Network || s.Retrieve != nil && s.Retrieve.From.Embed.Info.Network
 	return f != nil && network && sdk.CodeOf(f.Err) == sdk.CodeUnavailable
 }
 
-// stop records that a stage has to stop. If the election can be held without it, the run goes on;
+// stop records that a stage has to stop. If the election can be held without it, the run continues;
 // otherwise the graph ends.
 func (g *Graph) stop(s *stage, cause error) {
 	s.ending.begin(cause)
@@ -102,8 +101,8 @@ func (g *Graph) stop(s *stage, cause error) {
 	}
 }
 
-// Covered returns the stages that call services, as "sample.llm", if the election can do without all of them
-// for a time; otherwise none.
+// Covered returns the stages that call services, as "sample.llm", if the election can be held without all of
+// them for a time; otherwise none.
 func (g *Graph) Covered() []string {
 	lost := make([]bool, len(g.stages))
 	var names []string
@@ -134,12 +133,12 @@ func (g *Graph) electsWithout(lost []bool) bool {
 	return slices.ContainsFunc(e.in.voters, func(v int) bool { return !gone(v) && !g.stages[v].abstains() })
 }
 
-// idle reports whether no running stage reads the prompts of this one any more.
+// idle reports whether no running stage reads this stage's prompts any more.
 func (s *stage) idle() bool {
 	return len(s.readers) > 0 && !slices.ContainsFunc(s.readers, func(r *stage) bool { return !r.stopped.Load() })
 }
 
-// lacks returns the missing stage that this one needs for an item; nil: none is missing.
+// lacks returns a missing stage that this stage needs for an item; nil: none is missing.
 func (s *stage) lacks(rec *Record) *outcome.Failure {
 	if s.Block == "elect" {
 		return rec.missing(s.in.firm)
@@ -147,8 +146,8 @@ func (s *stage) lacks(rec *Record) *outcome.Failure {
 	return rec.missing(s.in.needs)
 }
 
-// asks reports whether the when rule of a stage can be evaluated for an item although the stage
-// lacks an input: all that the rule reads is there.
+// asks reports whether the when rule of a stage can be evaluated for an item although an input of
+// the stage is missing. This is possible if everything that the rule reads is available.
 func (s *stage) asks(rec *Record) bool {
 	var reads []int
 	if s.When.Reads("margin") || s.When.Reads("agreement") || s.When.Reads("votes") {
@@ -160,8 +159,9 @@ func (s *stage) asks(rec *Record) bool {
 	return rec.missing(reads) == nil
 }
 
-// without returns the voters that are missing for an item. left: the item waits for a resumed run, since
-// without them it has no answer, or none is wanted; then at least one stage is returned.
+// without returns the voters that are missing for an item. left means that the item waits for a resumed
+// run, because without these voters it has no answer, or no answer is wanted; then at least one stage is
+// returned.
 func (g *Graph) without(rec *Record) (voters []*outcome.Failure, left bool) {
 	if g.options.Strict || g.elect < 0 {
 		for i := range rec.outputs {

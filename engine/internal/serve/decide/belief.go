@@ -12,15 +12,15 @@ type Belief struct {
 	form   sdk.LabelForm
 	labels []string
 	of     map[string]float64
-	nodes  map[string]float64 // where labels have levels: of the nodes above them, and of themselves
+	nodes  map[string]float64 // if labels have levels: probabilities of the labels and of the nodes above
 	answer string
-	others float64 // what is left of labels other than the answer, where no label may fit; see leave
+	others float64 // factor for labels other than the answer, if possibly no label fits; see leave
 }
 
-// smooth is the share that all labels together have of the votes, so that none is impossible.
+// smooth is the share of the votes that is spread over all labels, so that no label is impossible.
 const smooth = 0.01
 
-// BeliefOf returns what an election makes of a text. labels are all that it knows.
+// BeliefOf returns the Belief from an election's result. labels are all labels of the election.
 func BeliefOf(r result.Result, labels []string, form sdk.LabelForm) Belief {
 	b := Belief{form: form, labels: labels, of: make(map[string]float64, len(labels))}
 	listed := 0.0
@@ -55,7 +55,7 @@ func BeliefOf(r result.Result, labels []string, form sdk.LabelForm) Belief {
 	return b
 }
 
-// independent takes the probabilities of sets, in which each label has its own.
+// independent sets the probabilities of labels in sets, where each label has its own.
 func (b Belief) independent(r result.Result) {
 	for _, l := range r.Labels {
 		b.of[l.Label] = l.Confidence
@@ -67,7 +67,7 @@ func (b Belief) independent(r result.Result) {
 	}
 }
 
-// sure is the probability of an answer, as far as anybody says.
+// sure returns the probability of an answer: its confidence or, without one, its agreement.
 func sure(r result.Result) float64 {
 	switch {
 	case r.Decided != nil:
@@ -78,7 +78,7 @@ func sure(r result.Result) float64 {
 	return r.Agreement
 }
 
-// way returns the nodes whose probabilities an election tells, each below the one before it.
+// way returns the nodes with probabilities from the election, from the top down.
 func way(r result.Result, form sdk.LabelForm) []sdk.LabelConfidence {
 	if form.Levels != "" && len(r.Labels) > 0 && r.Decided == nil {
 		return r.Labels
@@ -107,8 +107,8 @@ func shares(votes []result.Vote, labels []string) map[string]float64 {
 	return of
 }
 
-// divide gives the labels below the last node of a way its probability, and those that leave the way at a node the
-// difference to the one above: by their shares, which are above 0.
+// divide divides probabilities among labels by their shares, which are above 0. The labels below the last node of
+// a way share the node's probability. The labels that branch off at a node share the difference to the node above.
 func (b Belief) divide(way []sdk.LabelConfidence, shares map[string]float64) {
 	depth, sums := make([]int, len(b.labels)), make([]float64, len(way)+1)
 	for i, label := range b.labels {
@@ -129,12 +129,12 @@ func (b Belief) divide(way []sdk.LabelConfidence, shares map[string]float64) {
 	}
 }
 
-// leave notes what is left of labels other than the answer, where the probability that no label fits is taken from them: the
-// answer's confidence knows of it.
+// leave sets others: the probability that no label fits is taken from the labels other than the answer, because the
+// answer's confidence already accounts for it.
 func (b *Belief) leave(r result.Result) {
 	b.answer, b.others = string(r.Answer), 1
 	switch kept := b.Of(b.answer); {
-	case r.Answer == "" && slices.ContainsFunc(r.Votes, func(v result.Vote) bool { return v.Accepted }): // the voters say that none fits
+	case r.Answer == "" && slices.ContainsFunc(r.Votes, func(v result.Vote) bool { return v.Accepted }): // the voters answer that no label fits
 		clear(b.of)
 		clear(b.nodes)
 	case r.Decided == nil && kept < 1:
@@ -142,7 +142,7 @@ func (b *Belief) leave(r result.Result) {
 	}
 }
 
-// beside returns the probability of a node where no label may fit.
+// beside returns the probability of a node if possibly no label fits.
 func (b Belief) beside(node string) float64 {
 	p, kept := b.Of(node), 0.0
 	switch {
@@ -155,7 +155,7 @@ func (b Belief) beside(node string) float64 {
 	return kept + (p-kept)*b.others
 }
 
-// Of returns the probability of a label, or of a node: that of all labels below it.
+// Of returns the probability of a label, or of a node: the sum over all labels below the node.
 func (b Belief) Of(node string) float64 {
 	if b.nodes == nil {
 		return b.of[node]
@@ -163,8 +163,8 @@ func (b Belief) Of(node string) float64 {
 	return min(b.nodes[node], 1)
 }
 
-// among returns the probabilities of options, which add up to 1, and the confidence in the likeliest. Nodes are the
-// options' labels; none is the option for what lies outside them, or -1.
+// among returns the probabilities of options, which add up to 1, and the confidence in the likeliest option. nodes
+// are the options' labels; none is the option for everything else, or -1.
 func (b Belief) among(nodes []string, none int) (p []float64, confidence float64) {
 	p = make([]float64, len(nodes))
 	outside := 1.0
@@ -194,7 +194,8 @@ func (b Belief) among(nodes []string, none int) (p []float64, confidence float64
 	return p, confidence
 }
 
-// total adds probabilities in an order of their own: rounding does not depend on that of the options.
+// total adds probabilities in sorted order, so that rounding does not depend on the order of the
+// options.
 func total(p []float64) (sum float64) {
 	for _, x := range slices.Sorted(slices.Values(p)) {
 		sum += x
@@ -202,8 +203,8 @@ func total(p []float64) (sum float64) {
 	return sum
 }
 
-// Confidence is TypeSafe's for the likeliest of n options: 0 where it is no likelier than by chance, 1 where it is
-// certain.
+// Confidence returns TypeSafe's confidence for the likeliest of n options: 0 if it is no likelier than by chance,
+// 1 if it is certain.
 func Confidence(p float64, n int) float64 {
 	chance := 1 / float64(n)
 	return min(max((p-chance)/(1-chance), 0), 1)

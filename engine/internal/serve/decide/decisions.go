@@ -7,7 +7,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is OpenAI's form, POST /v1/decisions. See the sources of openai 3.57.0 for Python.
+// This file implements OpenAI's form, POST /v1/decisions. See the sources of openai 3.57.0 for
+// Python.
 
 // DecisionsRequest describes the form.
 type DecisionsRequest struct {
@@ -60,7 +61,7 @@ type DecisionsAnswer struct {
 	Basis         string                 `json:"x_basis,omitempty" doc:"descriptions: no example was asked, and nothing calibrates the answer"`
 }
 
-// DecisionsProbability is that of an option or a level.
+// DecisionsProbability is the probability of an option or a level.
 type DecisionsProbability struct {
 	Value       any     `json:"value"`
 	Label       string  `json:"label,omitempty" doc:"Of a level"`
@@ -126,7 +127,7 @@ func ReadDecisions(body []byte) (r Request, err error) {
 	return r, r.check()
 }
 
-// input reads the text: all of the input, or the last message of the role user in it.
+// input reads the text: the whole input, or its last message of the role user.
 func (r *Request) input(raw json.RawMessage) (err error) {
 	at := []any{"input"}
 	switch kindOf(raw) {

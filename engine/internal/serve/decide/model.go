@@ -17,10 +17,11 @@ import (
 // Model answers questions from a pipeline.
 type Model struct {
 	Labels    []string
-	Described map[string]sdk.Described // what a table says of labels; may be nil
+	Described map[string]sdk.Described // descriptions of labels from a table; may be nil
 	Form      sdk.LabelForm
-	// Decide takes an item through the pipeline; its result lists the probabilities of all labels that the election
-	// estimates. Embed returns a vector of each text, nil where it has none; no vectors at all: there is no embedder.
+	// Decide takes an item through the pipeline. The result lists the probabilities of all labels that the election
+	// estimates. Embed returns a vector of each text; nil: the text has no vector. It returns no vectors at all if
+	// there is no embedder.
 	Decide func(context.Context, workspace.Item) (result.Result, error)
 	Embed  func(context.Context, []string) ([][]float32, error)
 
@@ -29,13 +30,13 @@ type Model struct {
 
 // Answer is the answer to a question.
 type Answer struct {
-	P          []float64 // by option; of a predicate that it is true, alone
+	P          []float64 // by option; for a predicate only the probability that it is true
 	Best       int       // the likeliest option
 	Confidence float64   // 0 to 1
-	Described  bool      // from the options' descriptions: no example was asked
+	Described  bool      // from the options' descriptions, not from examples
 }
 
-// Score is the mean level, from 0.
+// Score returns the mean level, from 0.
 func (a Answer) Score() (mean float64) {
 	for i, p := range a.P {
 		mean += float64(i) * p
@@ -43,8 +44,8 @@ func (a Answer) Score() (mean float64) {
 	return mean
 }
 
-// Answer answers the questions of a request, in their order, and returns the tokens that language models took for it. An
-// error is a Mistake, or one of Decide or Embed.
+// Answer answers the questions of a request, in order, and returns the tokens that language models used. An error is a
+// Mistake, or an error of Decide or Embed.
 func (m Model) Answer(ctx context.Context, r Request) ([]Answer, sdk.Usage, error) {
 	m.index()
 	read, texts := make([]resolved, len(r.Questions)), newTexts(r.Item.Text)
@@ -78,12 +79,12 @@ func (m Model) Answer(ctx context.Context, r Request) ([]Answer, sdk.Usage, erro
 
 // resolved is a question whose options have been looked up.
 type resolved struct {
-	nodes     []string // by option; of a predicate its label alone
-	none      int      // the option for what lies outside; -1: there is none
-	described []int    // where the options are no labels: by option, the number of its text, or -1; nil: they are
+	nodes     []string // by option; for a predicate only its label
+	none      int      // the option for everything else; -1: there is none
+	described []int    // if the options are no labels: by option, the number of its text, or -1; nil: they are labels
 }
 
-// resolve looks up the labels of a question, or adds the texts of its options to those that are compared.
+// resolve looks up the labels of a question, or adds the texts of its options to texts.
 func (m Model) resolve(q Question, texts *texts) (resolved, error) {
 	r := resolved{none: -1}
 	if q.Kind == Predicate {
@@ -133,7 +134,7 @@ func (m Model) resolve(q Question, texts *texts) (resolved, error) {
 	return r, nil
 }
 
-// noLabel is the mistake that names are no labels.
+// noLabel returns the mistake that some names are no labels.
 func (m Model) noLabel(q Question, strange []string) *Mistake {
 	return mistake(q.At, NotLabel, "no label of this pipeline: %s; write none for what is outside of the options; the labels are %s", listed(strange, 10), listed(m.Labels, 100))
 }
@@ -146,7 +147,7 @@ func listed(names []string, most int) string {
 	return text
 }
 
-// index prepares label.
+// index builds the maps that label uses.
 func (m *Model) index() {
 	m.ids, m.names = make(map[string]string, len(m.Labels)), map[string]string{}
 	for _, label := range m.Labels {
@@ -170,7 +171,7 @@ func (m Model) label(name string) (string, bool) {
 				m.names[sdk.FoldLabel(d.Name)] = label
 			}
 		}
-		for id := range m.ids { // which go before names
+		for id := range m.ids { // ids take precedence over names
 			m.names[sdk.FoldLabel(id)] = id
 		}
 	}
@@ -178,7 +179,7 @@ func (m Model) label(name string) (string, bool) {
 	return id, ok && name != ""
 }
 
-// texts are those that are compared with the state, each once.
+// texts are the texts to compare with the state, without duplicates.
 type texts struct {
 	all  []string
 	seen map[string]int
@@ -199,7 +200,7 @@ func (t *texts) add(text string) int {
 	return at
 }
 
-// compare returns the cosine of the first text with each.
+// compare returns the cosine of the first text with each text.
 func (m Model) compare(ctx context.Context, t *texts, r Request) ([]float64, error) {
 	if len(t.all) == 1 {
 		return nil, nil
@@ -239,10 +240,10 @@ func cosine(a, b []float32) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// What makes probabilities of cosines; see the package's documentation.
+// Constants that convert cosines to probabilities; see the package's documentation.
 const steep, even = 20, 0.3
 
-// answer answers a question from what is believed, or from cosines of texts.
+// answer answers a question from a Belief, or from cosines of texts.
 func (r resolved) answer(q Question, b Belief, cosines []float64) Answer {
 	if r.described == nil && q.Kind == Predicate {
 		return Answer{P: []float64{b.Of(r.nodes[0])}}
@@ -271,7 +272,7 @@ func (r resolved) answer(q Question, b Belief, cosines []float64) Answer {
 	return a
 }
 
-// softmax makes probabilities of cosines.
+// softmax converts cosines to probabilities.
 func softmax(cosines []float64) []float64 {
 	p := make([]float64, len(cosines))
 	for i, c := range cosines {

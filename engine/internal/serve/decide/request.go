@@ -9,12 +9,12 @@ import (
 
 // Limits of a request.
 const (
-	MaxQuestions = 400    // as OpenAI has it
+	MaxQuestions = 400    // as in OpenAI's form
 	MaxOptions   = 20_000 // of all questions
 	MaxTexts     = 1_000  // descriptions that are compared with the text
 )
 
-// Request is a text and questions about it, in no program's form.
+// Request is a text and questions about it, independent of the form.
 type Request struct {
 	Model     string // the pipeline, or an alias of it
 	Item      workspace.Item
@@ -23,31 +23,31 @@ type Request struct {
 
 // Question is a typed question.
 type Question struct {
-	Name    string // which its answer has, too; empty: it has none
+	Name    string // name of the question and its answer; empty: none
 	Kind    Kind
 	About   string   // the instructions
-	Label   string   // that a predicate names by {"label": ...}; empty: its instructions may be a label
-	Options []Option // of a choice; the levels of a score, lowest first; of a predicate what it is if true, and if false
-	At      []any    // where the request has it, such as questions, team
+	Label   string   // label of a predicate, from {"label": ...}; empty: the instructions may be a label
+	Options []Option // of a choice; levels of a score, lowest first; for a predicate the cases true and false
+	At      []any    // path in the request, such as questions, team
 }
 
-// Kind is what a question asks for.
+// Kind is the kind of a question.
 type Kind int
 
 // The kinds.
 const (
-	Predicate Kind = iota + 1 // how probable is it
+	Predicate Kind = iota + 1 // how probable is this
 	Choice                    // which of the options
 	Score                     // which of the levels, which are ordered
 )
 
 // Option is an option of a choice, or a level of a score.
 type Option struct {
-	Name, Text string // Text describes it; empty: its name has to do
+	Name, Text string // Text describes the option; empty: the name replaces it
 	Value      any    // the name or level as the request has it
 }
 
-// described is what is compared with a text.
+// described returns the option's text for comparisons.
 func (o Option) described() string {
 	if o.Name == "" || o.Text == "" {
 		return o.Name + o.Text
@@ -55,14 +55,14 @@ func (o Option) described() string {
 	return o.Name + ": " + o.Text
 }
 
-// Mistake is what is wrong with a request.
+// Mistake is an error in a request.
 type Mistake struct {
-	At      []any  // where, such as questions, team, criteria; nil: in the body as a whole
+	At      []any  // path, such as questions, team, criteria; nil: the body as a whole
 	Type    string // in one word, such as missing
 	Message string
 }
 
-// Types of mistakes. NotLabel is one that only the pipeline's labels show.
+// Types of mistakes. NotLabel can be found only with the pipeline's labels.
 const (
 	NotJSON  = "json_invalid"
 	Missing  = "missing"
@@ -78,7 +78,7 @@ func (m *Mistake) Error() string {
 	return m.Path() + ": " + m.Message
 }
 
-// Path is where the mistake is, with dots.
+// Path returns the path to the mistake, with dots.
 func (m *Mistake) Path() string {
 	var parts []string
 	for _, part := range m.At {
@@ -95,7 +95,7 @@ func tooMany(questions int) *Mistake {
 	return mistake([]any{"questions"}, Wrong, "there are %d questions, and a request has at most %d", questions, MaxQuestions)
 }
 
-// check bounds a request that was read, and finds options that are given twice.
+// check checks the limits of a request, and finds options that are given twice.
 func (r Request) check() error {
 	options := 0
 	switch n := len(r.Questions); {

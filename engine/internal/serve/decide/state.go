@@ -10,9 +10,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file makes texts of JSON. An object with a text is an item: its other fields are metadata, for prompts and rules.
-// A conversation is the content of its last message of the role user. Of anything else, all strings and numbers are the text, a line
-// each, without the names of fields.
+// This file converts JSON to texts. An object with a field text becomes an item; its other fields are metadata, for
+// prompts and rules. A conversation becomes the content of its last message of the role user. From any other value, all
+// strings and numbers become the text, one per line, without the names of fields.
 
 // itemOf returns the item of a state.
 func itemOf(state json.RawMessage) (workspace.Item, error) {
@@ -56,7 +56,7 @@ func itemOf(state json.RawMessage) (workspace.Item, error) {
 	return workspace.Item{Text: flat(state)}, nil
 }
 
-// plain returns a value as metadata have it: numbers are float64.
+// plain converts a value for metadata: numbers become float64.
 func plain(value any) any {
 	if n, ok := value.(json.Number); ok {
 		value, _ = n.Float64()
@@ -94,7 +94,7 @@ func flat(raw json.RawMessage) string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var lines []string
-	type level struct{ object, value bool } // value: the next string is a value, and no name
+	type level struct{ object, value bool } // value: the next string is a value, not a name
 	var open []level
 	for {
 		token, err := dec.Token()

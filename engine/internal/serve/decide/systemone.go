@@ -8,7 +8,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is TypeSafe's form, which clients of Jev send to POST /v1/systemone. See the sources of typesafe-sdk 0.7.5.
+// This file implements TypeSafe's form, which clients of Jev send to POST /v1/systemone. See the sources of
+// typesafe-sdk 0.7.5.
 
 // SystemOneRequest describes the form.
 type SystemOneRequest struct {
@@ -103,7 +104,7 @@ func ReadSystemOne(body []byte) (r Request, err error) {
 	return r, r.check()
 }
 
-// criteria reads what a question of a type lists.
+// criteria reads the options or levels of a question.
 func (q *Question) criteria(kind string, raw json.RawMessage) error {
 	at := append(q.At[:2:2], "criteria")
 	switch kind {
@@ -151,7 +152,7 @@ func (q *Question) criteria(kind string, raw json.RawMessage) error {
 	return nil
 }
 
-// described returns a description that may be JSON.
+// described returns a description, which may be JSON, as text.
 func described(value any) string {
 	switch v := value.(type) {
 	case string:
@@ -191,7 +192,7 @@ func WriteSystemOne(model string, r Request, answers []Answer, used sdk.Usage) a
 	return out
 }
 
-// basis says what an answer comes from, unless that is the election.
+// basis returns the source of an answer; empty or nil: the election.
 func (a Answer) basis() string {
 	if a.Described {
 		return "descriptions"
