@@ -84,7 +84,7 @@ func (w *eventWriter) Text(line string) {
 	w.write(line + "\n\n")
 }
 
-// flush sends the written data, and ends the work if the client accepts no more data.
+// flush sends the written data, and ends the work if the client accepts no more.
 func (w *eventWriter) flush() {
 	if !w.quiet {
 		w.failed = w.failed || http.NewResponseController(w.to).Flush() != nil

@@ -22,12 +22,12 @@ import (
 )
 
 // This file stands between the network and an HTTP handler, and applies the same access rules and
-// limits to all interfaces of a server: a handler behind a Guard sees only requests with a known
-// Host and a valid token, and none from foreign web pages. The Guard limits the number of
+// limits to all interfaces of a server: a handler behind a Guard gets only requests with a known
+// Host and a valid token, and no requests from foreign web pages. The Guard limits the number of
 // simultaneous requests, the size of headers and bodies, and the time in which a body has to
-// arrive. If there are too many requests, the one whose body arrives slowest makes room.
+// arrive. If there are too many requests, the request whose body arrives slowest is dropped.
 //
-// Rejected requests get a problem document (RFC 9457). The Guard knows nothing of pipelines and
+// Rejected requests get a problem document (RFC 9457). The Guard knows nothing about pipelines, and
 // does not limit how long a handler works.
 
 // guard checks requests before it passes them to a handler.
@@ -79,19 +79,21 @@ func (g *guard) bound(w http.ResponseWriter, r *http.Request) *Problem {
 	return nil
 }
 
-// packedWindow is how much of a packed body's content its sender may ask this server to hold.
+// packedWindow is the largest decompression window that a compressed body may ask for.
 const packedWindow = 8 << 20
 
-// unpacked returns the content of a body in zstd. Its errors are errPacked, or the body's own.
+// unpacked returns the decompressed content of a body in zstd. Reading fails with errPacked, or
+// with the body's own error.
 func unpacked(body io.ReadCloser) io.ReadCloser {
 	in, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(packedWindow))
 	if err != nil {
-		panic(err) // options that cannot be
+		panic(err) // impossible: the options are valid
 	}
 	return &unpacking{in, body}
 }
 
-// unpacking is a body in zstd. Its decoder decodes in the goroutine that reads, and so need not be closed.
+// unpacking decompresses a body in zstd. The decoder works in the reading goroutine, and so need not be
+// closed.
 type unpacking struct {
 	in *zstd.Decoder
 	io.Closer
@@ -137,8 +139,8 @@ func (g *guard) expect(w *writer, r *http.Request) {
 	}
 }
 
-// patience is how long the Guard waits for a body before it may give its place to another request,
-// and how long that request then waits for the place.
+// patience is how long the Guard waits for a body before another request may take its place, and
+// how long the other request then waits for the place.
 const patience = 500 * time.Millisecond
 
 // enter takes a place among the simultaneous requests. It returns false if there is none.
@@ -161,14 +163,14 @@ func (g *guard) enter(ctx context.Context) bool {
 	}
 }
 
-// arrivals are the bodies that the server waits for.
+// arrivals holds the bodies that the server waits for.
 type arrivals struct {
 	mu      sync.Mutex
 	waiting map[*guardedBody]bool
 }
 
-// dropSlowest ends the wait for the body with the lowest rate. It returns false if there is none
-// that the server has waited for long enough.
+// dropSlowest ends the wait for the body with the lowest rate. It returns false if the server has
+// not waited long enough for any body.
 func (a *arrivals) dropSlowest() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -213,14 +215,14 @@ func (a *arrivals) end(b *guardedBody, bytes int) {
 }
 
 // guardedBody limits the time in which a body, or each piece of it, has to arrive. It removes the
-// deadline at the end of the body: the server reads on to notice when the client disconnects, and
-// would mistake a deadline for that.
+// deadline at the end of the body: the server continues to read in order to notice when the client
+// disconnects, and would mistake a deadline for a disconnect.
 type guardedBody struct {
 	in      io.ReadCloser
 	control *http.ResponseController
 	ended   error // returned by every further Read
 
-	arriving *arrivals // guards the following
+	arriving *arrivals // guards the fields below
 	until    time.Time
 	each     time.Duration
 	since    time.Time     // when the server began to wait for the current piece
@@ -249,7 +251,8 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 
 func (b *guardedBody) Close() error { return b.in.Close() }
 
-// callers admits requests with a token, limits their number at a time, and limits their bodies.
+// callers admits requests with a token, limits the number of simultaneous requests, and limits
+// their bodies.
 func (g *guard) callers(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if slices.Contains(g.options.Public, r.URL.Path) {
@@ -279,9 +282,9 @@ func (g *guard) callers(h http.Handler) http.Handler {
 
 // GuardOptions configure a Guard.
 type GuardOptions struct {
-	Local   bool     // the server listens on a loopback address, so a request's Host has to be one
+	Local   bool     // the server listens on a loopback address, so a request's Host must be a loopback name
 	Hosts   []string // further names of the server; without Local and Hosts, any name is accepted
-	Origins []string // of web pages that may call, such as https://example.com; none: no page of another origin
+	Origins []string // origins of web pages that may call, such as https://example.com; none: only the server's own
 	Tokens  *Tokens  // nil: everybody may call
 	// Public lists paths that need no token and are not counted, such as /healthz.
 	Public []string
@@ -297,7 +300,8 @@ type GuardOptions struct {
 	// Watch is called at the start of each request. It returns the request to serve, and a function
 	// to call at its end; may be nil.
 	Watch func(*http.Request) (*http.Request, func(RequestSeen))
-	// Refuse says in the form of a request's path why it is refused; nil: a problem document.
+	// Refuse returns the handler that refuses a request, in the form of its path; nil: a problem
+	// document.
 	Refuse func(*http.Request, *Problem) http.Handler
 	Log    *slog.Logger // nil: no log
 }
@@ -365,7 +369,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(p)
 		default:
 			g.options.Log.Error("a request could not be served", "error", p, "stack", string(debug.Stack()))
-			if out.status != 0 { // the answer has begun: the client must see that it is cut off
+			if out.status != 0 { // the answer has begun: the client must notice that it is incomplete
 				panic(http.ErrAbortHandler)
 			}
 			newProblem(http.StatusInternalServerError, "racflow could not serve this request: its log says why").ServeHTTP(out, r)

@@ -64,12 +64,12 @@ type Network struct {
 	// Insecure allows an address that other machines reach without TLS or without tokens: a proxy
 	// in front of it, or the network, has to provide the protection.
 	Insecure    bool
-	Connections int // maximum open connections; more wait until others close; 0: no limit
+	Connections int // maximum open connections; further ones wait until others close; 0: no limit
 	Log         *slog.Logger
 }
 
-// Listen starts to listen. It refuses a configuration in which others could eavesdrop or everybody
-// could call.
+// Listen starts to listen. It refuses a configuration that lets others eavesdrop or lets everybody
+// call.
 func Listen(n Network, tokens *Tokens) (net.Listener, error) {
 	if (n.Cert == "") != (n.Key == "") {
 		return nil, fmt.Errorf("TLS takes a certificate and a key: give both files")
@@ -133,7 +133,7 @@ type Problem struct {
 	Status int    `json:"status" doc:"The HTTP status"`
 	Detail string `json:"detail,omitempty" doc:"What is wrong with this request, and what to do about it"`
 	Stage  string `json:"stage,omitempty" doc:"The stage that failed, such as sample.linear"`
-	// Errors list the mistakes in a body of the wrong form.
+	// Errors lists the mistakes in a body of the wrong form.
 	Errors []problemDetail `json:"errors,omitempty" doc:"What of the body or the parameters does not have the right form"`
 
 	// RetryAfter is when another attempt makes sense; 0: unknown.
@@ -166,7 +166,7 @@ func (p *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// ContentType returns the content type of a problem, whatever that of the response would be.
+// ContentType returns the content type of a problem, whatever content type the response would have.
 func (p *Problem) ContentType(string) string { return problemContentType }
 
 // ServeHTTP answers any request with the problem.
@@ -198,7 +198,7 @@ type watched[T any] struct {
 
 	mu       sync.Mutex
 	seen     []fs.FileInfo
-	reported bool // the failure to read them was logged
+	reported bool // the failure to read the files was logged
 	value    T
 }
 
@@ -267,8 +267,8 @@ type Tokens struct {
 }
 
 // NewTokens reads tokens from a text and from a file, either of which may be empty; it returns nil
-// if both are. Both have one token per line; empty lines and lines that start with # are skipped.
-// The file is read again after a change.
+// if both are empty. Both have one token per line; empty lines and lines that start with # are
+// skipped. The file is read again after a change.
 func NewTokens(text, path string, log *slog.Logger) (*Tokens, error) {
 	t := &Tokens{}
 	if text != "" {

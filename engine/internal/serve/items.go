@@ -42,7 +42,7 @@ func (i Item) item(line int) workspace.Item {
 	return workspace.Item{ID: i.ID, Text: i.Text, Label: i.Label, Meta: sdk.Meta(i.Meta)}
 }
 
-// found has the candidates retrieved for an item.
+// found is the result of a retrieval: the candidates of an item.
 type found struct {
 	ID         string                `json:"id"`
 	Candidates []workspace.Candidate `json:"candidates" doc:"Best first"`
@@ -144,8 +144,9 @@ func respond(ctx context.Context, value any, r workspace.Result, err error) (*hu
 	}}, nil
 }
 
-// readJSON reads a body, and leaves it to be read again. Its problem says where the body is not JSON
-// in UTF-8: decoders replace other bytes, and do not say where they stop.
+// readJSON reads a body, and resets it so that it can be read again. The problem says at which
+// position the body is not JSON in UTF-8. Decoders do not report the position, and replace invalid
+// bytes.
 func readJSON(r *http.Request) ([]byte, *Problem) {
 	content, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -155,7 +156,7 @@ func readJSON(r *http.Request) ([]byte, *Problem) {
 	kind, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	at, err := mistake(content, params["charset"])
 	var syntax *json.SyntaxError
-	if err == nil || errors.As(err, &syntax) && (len(content) == 0 || kind != "application/json") { // others say that
+	if err == nil || errors.As(err, &syntax) && (len(content) == 0 || kind != "application/json") { // others report these
 		return content, nil
 	}
 	line, begins := bytes.Count(content[:at], []byte("\n"))+1, bytes.LastIndexByte(content[:at], '\n')+1
@@ -165,8 +166,8 @@ func readJSON(r *http.Request) ([]byte, *Problem) {
 // column returns the number of the character that a byte of a line belongs to.
 func column(line []byte, at int) int { return utf8.RuneCount(line[:at]) + 1 }
 
-// mistake returns why a text is not JSON in UTF-8, and at which byte. charset is what its sender
-// calls it; empty: nothing.
+// mistake returns why a text is not JSON in UTF-8, and the position of the invalid byte. charset is
+// the sender's name of the encoding; empty: none.
 func mistake(content []byte, charset string) (at int, err error) {
 	if utf8.Valid(content) {
 		var syntax *json.SyntaxError
@@ -186,8 +187,8 @@ func mistake(content []byte, charset string) (at int, err error) {
 
 var errNotUTF8 = errors.New("it is not UTF-8")
 
-// linesType is the media type of batches. Equivalent types are accepted, too; bytesType is the one
-// that generated clients can send.
+// linesType is the media type of batches. Equivalent types are accepted, too, such as bytesType,
+// which generated clients can send.
 const linesType, bytesType = "application/x-ndjson", "application/octet-stream"
 
 var linesTypes = []string{linesType, bytesType, "application/ndjson", "application/jsonl", "application/x-jsonlines"}
@@ -275,7 +276,8 @@ type event struct {
 	Skipped    string                `json:"skipped,omitempty" doc:"Why it was not asked"`
 }
 
-// stream answers an item with events. Until the response has begun, an error gets the usual one.
+// stream answers an item with events. Until the response has begun, an error gets the usual error
+// response.
 func (s *Server) stream(p Pipeline, item workspace.Item) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		r, w := humago.Unwrap(hc)

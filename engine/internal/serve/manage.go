@@ -118,12 +118,12 @@ func (s *Server) management() {
 	})
 }
 
-// rebuild rebuilds a pipeline in the background. If one rebuild is running and another one waits,
-// it does nothing, because the waiting one will see the same changes.
+// rebuild rebuilds a pipeline in the background. If one rebuild is running and another is waiting,
+// it does nothing, because the waiting rebuild will see the same changes.
 func (s *Server) rebuild(p Pipeline) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life.Err() != nil { // the server ends and starts no more rebuilds
+	if s.life.Err() != nil { // the server is ending and starts no more rebuilds
 		return
 	}
 	room := s.rebuilds[p.Name()]

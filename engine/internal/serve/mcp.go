@@ -37,7 +37,7 @@ func MountMCP(s *Server, log *slog.Logger) {
 	f := mcpFace{s.pipelines, s.options.Timeout, log}
 	speak := protocol.NewStreamableHTTPHandler(func(*http.Request) *protocol.Server { return f.server() }, &protocol.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, Logger: log,
-		DisableLocalhostProtection:   true, // the guard has its own, which knows the server's names
+		DisableLocalhostProtection:   true, // the guard has its own protection, which knows the server's names
 		MaxRequestBodyBytes:          -1,   // the guard limits bodies
 		PropagateRequestCancellation: true,
 	})
@@ -75,7 +75,7 @@ func MCP(ctx context.Context, pipelines Pipelines, timeout time.Duration, log *s
 	out := struct {
 		io.Writer
 		io.Closer
-	}{os.Stdout, io.NopCloser(nil)} // others may still write to it
+	}{os.Stdout, io.NopCloser(nil)} // stdout stays open, because others may still write to it
 	return mcpFace{pipelines, timeout, log}.server().Run(ctx, &protocol.IOTransport{Reader: in, Writer: out})
 }
 
@@ -107,7 +107,7 @@ type question struct {
 	Text string `json:"text" jsonschema:"The text to classify, or the question to answer"`
 }
 
-// call answers a text by a pipeline.
+// call answers a text with a pipeline.
 func (f mcpFace) call(ctx context.Context, r *protocol.CallToolRequest, p Pipeline, in question) (*protocol.CallToolResult, any, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()

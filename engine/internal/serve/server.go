@@ -37,7 +37,7 @@ type Server struct {
 	behind sync.WaitGroup
 
 	mu       sync.Mutex
-	rebuilds map[string]chan struct{} // by pipeline: one that runs, and one that waits
+	rebuilds map[string]chan struct{} // by pipeline: a running rebuild, and a waiting rebuild
 }
 
 // health registers the routes that report the server's state.
@@ -77,9 +77,10 @@ func writeStatus(w http.ResponseWriter, code int, status string) {
 // cutOff is how long cancelled requests may take to end after the grace period.
 const cutOff = 5 * time.Second
 
-// Serve answers requests until ctx ends. Then /readyz reports the end, the server accepts
-// connections for another Options.Drain, and requests have Options.Grace to end. The error says
-// that some did not end in time, or why it could not serve. A server serves only once.
+// Serve answers requests until ctx ends. Then /readyz reports that the server is ending, the server
+// accepts connections for Options.Drain more, and requests have Options.Grace to end. The error
+// says that requests did not end in time, or why the server could not serve. Serve can be called
+// only once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer s.behind.Wait()
 	defer func() {
@@ -168,7 +169,7 @@ type Options struct {
 	// Drain is how long an ending server still accepts connections, while /readyz reports the end;
 	// after that, Grace is how long requests may take to end. 0: 0 and 30 s.
 	Drain, Grace time.Duration
-	// Aliases are further names of pipelines, where a model is named, such as jev-latest.
+	// Aliases are further names of pipelines, such as jev-latest, for requests that name a model.
 	Aliases map[string]string
 	// Telemetry counts and traces requests, and provides GET /metrics; nil: none.
 	Telemetry *telemetry.Telemetry

@@ -15,7 +15,7 @@ import (
 type Counter struct {
 	scored, right int
 	agreement     float64
-	answered      int // items answered by the stages
+	answered      int // items that the stages answered
 	decided       int // labelled items that people decided
 	latencies     []time.Duration
 	labels        map[string]*tally
@@ -26,8 +26,8 @@ type Counter struct {
 	in, out       scope
 	flags         Flags
 	confused      map[Confused]int // by pair, with Items 0
-	sets          []scoredSet      // where labels are sets
-	nodes         nodes            // where they are in a tree
+	sets          []scoredSet      // if answers are sets of labels
+	nodes         nodes            // if labels are in a tree
 }
 
 type tally struct{ support, answered, right int }
@@ -44,9 +44,9 @@ func NewCounter(labels ...string) *Counter {
 	return c
 }
 
-// Of sets which voters the pipeline asks about every item: those without a rule that call no service.
-// Any other voter, and every voter if the pipeline is nil, counts as asked if it left answers or a
-// failure.
+// Of determines which voters the pipeline asks about every item: voters without a rule that call no
+// service. Any other voter counts as asked if it left answers or a failure. If the pipeline is nil,
+// this applies to every voter.
 func (c *Counter) Of(p *pipeline.Pipeline) *Counter {
 	c.always = map[string]bool{}
 	if p != nil {
@@ -92,8 +92,8 @@ func (c *Counter) Add(r outcome.Result) {
 	}
 }
 
-// Scored reports whether an item has a label to compare its answer with, and the answer is not a
-// person's decision, which measures nothing. A row that cannot be used measures nothing, either.
+// Scored reports whether an item has a label to compare the answer with. Persons' decisions and
+// unusable rows measure nothing, so they are not scored.
 func Scored(r outcome.Result) bool { return labelled(r) && r.Decided == nil && !r.Unusable() }
 
 func labelled(r outcome.Result) bool { return r.Expected != "" && !r.RetrievalOnly && !r.FreeText }
@@ -101,7 +101,8 @@ func labelled(r outcome.Result) bool { return r.Expected != "" && !r.RetrievalOn
 // unnamed reports whether an answer names no label.
 func unnamed(f sdk.LabelForm, answer string) bool { return len(f.Split(answer)) == 0 }
 
-// Outside reports whether the knowledge lacks the expected label, or all of an expected set.
+// Outside reports whether the expected label, or every label of an expected set, is missing from
+// the knowledge.
 func (c *Counter) Outside(r outcome.Result) bool {
 	return len(c.known) > 0 && !unnamed(r.Form, r.Expected) && !slices.ContainsFunc(r.Form.Split(r.Expected), func(l string) bool { return c.known[l] })
 }
@@ -176,7 +177,7 @@ func (c *Counter) label(name string) *tally {
 
 // Report is the result of an evaluation. Shares are between 0 and 1.
 type Report struct {
-	Folds     int `json:"folds,omitempty"` // of the knowledge, whose rows are the items; 0: they are those of an input
+	Folds     int `json:"folds,omitempty"` // folds of the knowledge whose rows are the items; 0: the items are from an input
 	Items     int `json:"items"`
 	Scored    int `json:"scored"`            // items with an expected label; 0: there is no election
 	Decided   int `json:"decided,omitempty"` // labelled items that people decided, and that are therefore not scored
@@ -195,8 +196,8 @@ type Report struct {
 	Scope            *Scope   `json:"scope,omitempty"` // nil: the knowledge has every expected label
 	Sets             *Sets    `json:"sets,omitempty"`  // nil: an answer is one label
 	Tree             *Tree    `json:"tree,omitempty"`  // nil: labels have no levels
-	// MacroF1 is the mean F1 over all labels that were expected or answered, without those out of
-	// scope.
+	// MacroF1 is the mean F1 over all labels that were expected or answered, without out-of-scope
+	// labels.
 	MacroF1   float64 `json:"macro_f1"`
 	Agreement float64 `json:"agreement"` // mean over the items with an answer
 
@@ -212,10 +213,10 @@ type Report struct {
 
 	InputTokens  uint64 `json:"input_tokens"`
 	OutputTokens uint64 `json:"output_tokens"`
-	// Asked counts the items that went to voters over the network, for each voter anew.
+	// Asked counts the items that went to voters over the network, once for each voter.
 	Asked int `json:"asked,omitempty"`
-	// Cost is the price of the answers when they were made, by the file's prices; cached answers
-	// cost nothing again.
+	// Cost is the cost of making the answers, by the file's prices, even if they came from the
+	// cache this time.
 	Cost float64 `json:"cost,omitempty"`
 
 	Voters []Voter `json:"voters"`
@@ -228,7 +229,7 @@ type Report struct {
 	Errors []Mistake `json:"errors,omitempty"`
 	// Dropped are the voters with more than 5 % of their answers not accepted.
 	Dropped []DroppedReport `json:"dropped,omitempty"`
-	// ByChance are the models that agree with the other voters no more than chance.
+	// ByChance are the models that agree with the other voters no more than by chance.
 	ByChance []ByChance `json:"by_chance,omitempty"`
 }
 
@@ -246,7 +247,7 @@ type Scope struct {
 	Recall         float64  `json:"out_recall"`
 	RecallInterval Interval `json:"out_recall_interval"`
 	// Caught is the share of the items out of scope that were flagged or left without an answer,
-	// Alarms that of the items in scope.
+	// Alarms is the same share of the items in scope.
 	Caught float64 `json:"out_caught"`
 	Alarms float64 `json:"in_caught"`
 }

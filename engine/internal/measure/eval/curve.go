@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// This file says what more examples would bring, from figures with fewer of them.
+// This file estimates how much more examples would help, from figures with fewer examples.
 //
-// The error of labels is taken as a power of their rows (Cortes et al., "Learning curves: asymptotic
-// values and rate of convergence", NIPS 1993, with the asymptote 0): twice as many rows multiply it by the
-// same factor, for every label. That is the mean factor of all doublings or, since curves flatten, that of
-// the last one if it is greater. A label's own error is that of its items, drawn towards
-// that of labels with as many rows, as if it had one more expected error: few items say little.
+// The error of labels is assumed to be a power of their numbers of rows (Cortes et al., "Learning curves:
+// asymptotic values and rate of convergence", NIPS 1993, with the asymptote 0): twice as many rows
+// multiply the error by the same factor, for every label. This is the mean factor of all doublings or, if
+// greater, the factor of the last doubling, because curves flatten. A label's own error is the error of
+// its items, shrunk towards the error of labels with a similar number of rows, as if it had one more
+// expected error, because few items say little.
 
 // Curve is the accuracy of a pipeline with fewer rows in its knowledge, and an estimate with more.
 // Items whose label is unknown to their fold do not count.
@@ -20,17 +21,16 @@ type Curve struct {
 	Folds  int          `json:"folds"`
 	Points []CurvePoint `json:"points"` // by rising size; the last has all rows
 	Groups []CurveGroup `json:"groups"` // of labels, by their rows; with all rows
-	// Factor is by what the error is multiplied where the rows of a label double; 0: no label has rows enough
-	// to tell.
+	// Factor is the factor of the error when the rows of a label double; 0: no label has enough rows to tell.
 	Factor float64 `json:"factor,omitempty"`
 	// Doubled is the expected accuracy if every label had twice as many rows.
 	Doubled float64     `json:"accuracy_doubled,omitempty"`
-	Labels  []CurveGain `json:"labels"` // all labels, those that would gain most first
+	Labels  []CurveGain `json:"labels"` // all labels, the greatest gain first
 }
 
-// CurvePoint is the accuracy with at most so many rows for each label.
+// CurvePoint is the accuracy with at most Most rows for each label.
 type CurvePoint struct {
-	Most     int      `json:"most"` // rows of a label in the knowledge of a fold; 0: all
+	Most     int      `json:"most"` // maximum of a label's rows in the knowledge of a fold; 0: all
 	Items    int      `json:"items"`
 	Right    int      `json:"right"`
 	Accuracy float64  `json:"accuracy"`
@@ -50,12 +50,12 @@ type CurveGroup struct {
 	Interval Interval `json:"accuracy_interval"`
 }
 
-// CurveGain is what more rows of a label are expected to bring.
+// CurveGain is the expected gain from more rows of a label.
 type CurveGain struct {
 	Label    string  `json:"label"`
 	Rows     int     `json:"rows"`
 	Accuracy float64 `json:"accuracy"` // of the label's items
-	Now      float64 `json:"now"`      // the same, drawn towards that of labels with as many rows
+	Now      float64 `json:"now"`      // the same, shrunk towards the accuracy of labels with as many rows
 	Doubled  float64 `json:"doubled"`  // expected with twice as many rows
 }
 
@@ -63,7 +63,7 @@ type CurveGain struct {
 func NewCurvePoint(most int, r Report) CurvePoint {
 	p := CurvePoint{Most: most, items: map[string]int{}, errors: map[string]int{}}
 	for _, l := range r.Labels {
-		if l.Support == 0 { // it is only answered
+		if l.Support == 0 { // the label is only answered
 			continue
 		}
 		right := int(math.Round(l.Recall * float64(l.Support)))
@@ -104,11 +104,11 @@ func NewCurve(folds int, rows map[string]int, points []CurvePoint) Curve {
 	return c
 }
 
-// telling is how many errors the last doubling needs to say that the curve flattens.
+// telling is how many errors the last doubling needs to show that the curve flattens.
 const telling = 100
 
-// factor compares, for each two sizes of which one is twice the other, the errors of the labels that have
-// so many rows in the knowledge of a fold. 0: there are no errors to compare.
+// factor compares the errors at each size and at twice the size, for labels with enough rows in the
+// knowledge of a fold. 0: there are no errors to compare.
 func (c *Curve) factor(rows map[string]int) float64 {
 	var few, many int // errors before and after doublings
 	latest := 0.
@@ -126,7 +126,7 @@ func (c *Curve) factor(rows map[string]int) float64 {
 	return min(1, max(share(many, few), latest))
 }
 
-// gains estimates what more rows of each label would bring.
+// gains estimates the gain from more rows of each label.
 func (c *Curve) gains(rows map[string]int) {
 	last := c.Points[len(c.Points)-1]
 	power := func(label string) float64 { return math.Pow(c.Factor, math.Log2(float64(rows[label]))) }

@@ -61,15 +61,15 @@ func (r DroppedReport) String() string {
 	return fmt.Sprintf("sample.%s: %d of %d answers do not count (%d %%), such as %s", r.Voter, r.Dropped, r.Answers, 100*r.Dropped/max(r.Answers, 1), strings.Join(frequent, ", "))
 }
 
-// ByChance is a voter that agrees with the others about no more than chance.
+// ByChance is a voter that agrees with the other voters hardly more than by chance.
 type ByChance struct {
 	Voter  string  `json:"voter"`
 	Items  int     `json:"items"`
-	Same   int     `json:"same"`   // of Items: it says what the others say
-	Chance float64 `json:"chance"` // the share of Same by chance
+	Same   int     `json:"same"`   // of Items: the voter agrees with the others
+	Chance float64 `json:"chance"` // the share expected by chance
 }
 
-// String returns it as a line for a person.
+// String returns a line for a person.
 func (s ByChance) String() string {
 	return fmt.Sprintf("sample.%s: says what the other voters say on %d of %d items (%.0f %%), and would by chance on %.0f %%: look at its answers, or leave it out",
 		s.Voter, s.Same, s.Items, 100*float64(s.Same)/float64(s.Items), 100*s.Chance)

@@ -16,15 +16,15 @@ import (
 // are exact (Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case
 // of the binomial", Biometrika 26:404-413, 1934).
 //
-// Two ways to answer the same items differ only on items that exactly one of them gets right. Their
-// difference gets the score interval for paired proportions (Tango, "Equivalence test and
-// confidence interval for the difference in proportions for the paired-sample design", Statistics
-// in Medicine 17:891-908, 1998), and the exact sign test (McNemar, "Note on the sampling error of
-// the difference between correlated proportions or percentages", Psychometrika 12:153-157, 1947,
-// with the binomial in place of its approximation).
+// Two ways to answer the same items differ only on items that exactly one way gets right. The
+// difference of their accuracies gets the score interval for paired proportions (Tango,
+// "Equivalence test and confidence interval for the difference in proportions for the paired-sample
+// design", Statistics in Medicine 17:891-908, 1998), and the exact sign test (McNemar, "Note on the
+// sampling error of the difference between correlated proportions or percentages", Psychometrika
+// 12:153-157, 1947, with the binomial in place of its approximation).
 //
-// All of them take items as independent draws from what the pipeline will see. None corrects for
-// looking at many figures and naming the best.
+// All methods assume that items are independent draws of what the pipeline will see. None corrects
+// for choosing the best of many figures.
 
 // Interval is a range that holds the true value with the confidence IntervalLevel.
 type Interval struct {
@@ -39,7 +39,7 @@ type Paired struct {
 	Gained int `json:"gained"` // right by the second way only
 }
 
-// Add counts an item: first and second say which way got it right.
+// Add counts an item; first and second are whether each way got it right.
 func (p *Paired) Add(first, second bool) {
 	p.Items++
 	switch {
@@ -64,8 +64,8 @@ func (p Paired) Interval() Interval {
 	return Interval{p.bound(z), p.bound(-z)}
 }
 
-// LossAtMost returns an upper bound, one-sided and with this confidence, of the second way's loss.
-// It is below 0 if the second way is surely better.
+// LossAtMost returns a one-sided upper bound, with this confidence, of the accuracy that the second
+// way loses. It is below 0 if the second way is surely better.
 func (p Paired) LossAtMost(confidence float64) float64 {
 	return -p.bound(normalQuantile(2*confidence - 1))
 }
@@ -81,8 +81,8 @@ func (p Paired) MarshalJSON() ([]byte, error) {
 	}{counts(p), p.Difference(), p.Interval(), p.Chance()})
 }
 
-// bound returns the difference that lies z standard errors below the counted one. That distance
-// falls as the difference grows.
+// bound returns the difference that lies z standard errors below the counted difference. This
+// distance falls as the difference grows.
 func (p Paired) bound(z float64) float64 {
 	low, high := -1., 1.
 	if p.Items == 0 {
@@ -99,8 +99,9 @@ func (p Paired) bound(z float64) float64 {
 	return (low + high) / 2
 }
 
-// score returns how many standard errors the counted difference lies above another. The variance is
-// that of the likeliest shares with that other difference (Tango 1998, equations 5 to 8).
+// score returns how many standard errors the counted difference lies above the given difference.
+// The variance comes from the likeliest shares with the given difference (Tango 1998, equations 5
+// to 8).
 func (p Paired) score(difference float64) float64 {
 	n, lost, gained := float64(p.Items), float64(p.Lost), float64(p.Gained)
 	above := gained - lost - n*difference

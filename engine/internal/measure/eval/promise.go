@@ -141,10 +141,10 @@ func (g PromiseGoal) refusal(n, wrong, answers int) error {
 		g, n, answers, wrong, allowed, math.Floor(1e3*AtLeast(n-wrong, n, g.Confidence))/1e3)
 }
 
-// missedAtMost is an upper bound of the share of out-of-scope rows that get an answer from the
-// threshold on. The exact bound of the number missed would do for a fixed threshold, but this one
-// was chosen on the same rows. So the bound is that of the next number of a list, with the
-// confidence divided among the list: it holds whatever the threshold (Bonferroni).
+// missedAtMost is an upper bound of the share of out-of-scope rows with an answer at or above the
+// threshold. For a fixed threshold, the exact bound for the number missed would suffice, but the
+// threshold was chosen on the same rows. So the bound is computed for the next number of a list,
+// with the error probability divided among the list: it holds for any threshold (Bonferroni).
 func missedAtMost(missed, outside int, confidence float64) float64 {
 	list, at := 0, outside
 	for n := 0; n < outside; n += n/10 + 1 { // 0, 1, ... 10, 12, ...
@@ -157,21 +157,21 @@ func missedAtMost(missed, outside int, confidence float64) float64 {
 
 // PromiseGoal is the goal of a promise. Both fields are above 0 and below 1.
 type PromiseGoal struct {
-	Accuracy   float64 // least share of right answers from the threshold on
+	Accuracy   float64 // least share of right answers at or above the threshold
 	Confidence float64 // probability that the promise holds
 }
 
 // PromiseItem is the outcome of a row with a label.
 type PromiseItem struct {
 	Text       string
-	Confidence float64 // of its answer, from 0 to 1; only its order matters: surer answers have more
+	Confidence float64 // of the answer, from 0 to 1; only the order matters
 	Answered   bool
 	Right      bool // has the right answer
 	Outside    bool // is out of scope: no answer would be right
 }
 
-// FindPromise returns the lowest threshold that keeps a goal on such items. An error says why there
-// is none and, if there are too few rows, how many it takes.
+// FindPromise returns the lowest threshold that the items prove to meet a goal. An error says why
+// there is none and, if there are too few rows, how many are needed.
 func FindPromise(items []PromiseItem, g PromiseGoal) (Promise, error) {
 	rows := distinct(items)
 	answers := 0
@@ -186,12 +186,12 @@ func FindPromise(items []PromiseItem, g PromiseGoal) (Promise, error) {
 	return g.find(rows, g.start(answers))
 }
 
-// find returns the threshold on independent rows. The first test is about start answers.
+// find returns the threshold on independent rows. The first test has start answers.
 func (g PromiseGoal) find(rows []PromiseItem, start int) (Promise, error) {
 	p := Promise{Goal: g, Rows: len(rows)}
 	answers := slices.DeleteFunc(slices.Clone(rows), func(i PromiseItem) bool { return !i.Answered })
 	slices.SortStableFunc(answers, func(a, b PromiseItem) int { return cmp.Compare(b.Confidence, a.Confidence) })
-	wrong, proven := 0, -1 // proven: the errors in the last test that passed
+	wrong, proven := 0, -1 // proven: number of errors in the last test that passed
 	for n := 1; n <= len(answers); n++ {
 		if !answers[n-1].Right {
 			wrong++
@@ -199,7 +199,7 @@ func (g PromiseGoal) find(rows []PromiseItem, start int) (Promise, error) {
 		if n < start || n < len(answers) && answers[n].Confidence == answers[n-1].Confidence {
 			continue
 		}
-		// With the same errors, more answers pass if fewer did.
+		// With the same number of errors, more answers pass if fewer answers passed.
 		if wrong != proven && !g.holds(n, wrong) {
 			if p.Answered == 0 {
 				return p, g.refusal(n, wrong, len(answers))

@@ -23,7 +23,7 @@ func (s *stage) mayAbstain(f *outcome.Failure) bool {
 	return len(voters) > 1 && slices.Contains(voters, s.index)
 }
 
-// insist fails an item if all its voters abstained.
+// insist fails an item that has no vote because voters' services refused it.
 func (s *stage) insist(rec *Record) {
 	for _, v := range s.in.voters {
 		if out := &rec.outputs[v]; out.refused && len(rec.samples(s.in.voters)) == 0 {

@@ -134,7 +134,7 @@ func (b Belief) divide(way []sdk.LabelConfidence, shares map[string]float64) {
 func (b *Belief) leave(r result.Result) {
 	b.answer, b.others = string(r.Answer), 1
 	switch kept := b.Of(b.answer); {
-	case r.Answer == "" && slices.ContainsFunc(r.Votes, func(v result.Vote) bool { return v.Accepted }): // the voters answer that no label fits
+	case r.Answer == "" && slices.ContainsFunc(r.Votes, func(v result.Vote) bool { return v.Accepted }): // the voters say that none fits
 		clear(b.of)
 		clear(b.nodes)
 	case r.Decided == nil && kept < 1:

@@ -26,7 +26,7 @@ type Question struct {
 	Name    string // name of the question and its answer; empty: none
 	Kind    Kind
 	About   string   // the instructions
-	Label   string   // label of a predicate, from {"label": ...}; empty: the instructions may be a label
+	Label   string   // that a predicate names by {"label": ...}; empty: its instructions may be a label
 	Options []Option // of a choice; levels of a score, lowest first; for a predicate the cases true and false
 	At      []any    // path in the request, such as questions, team
 }

@@ -1,36 +1,36 @@
 // Package live keeps the pipelines of several files open and warm in one process, so that an answer
 // costs only the work on it.
 //
-// Single requests under load are batched (queue.go), but no timer delays them: a request starts at
-// once if none is under way. Otherwise it starts with other waiting requests, as soon as they are
-// as many as a present batch, or when those batches are done. Batches run in parallel, so that a
-// slow item delays only its own batch. If a stage asks a service, each item is its own batch. A
+// Single requests under load are batched (queue.go), but no timer delays them: a request starts
+// immediately if no batch is under way. Otherwise it waits until the waiting requests are as many
+// as the average batch under way, or until these batches are done. Batches run in parallel, so that
+// a slow item delays only its own batch. If a stage asks a service, each item is its own batch. A
 // full queue rejects requests (ErrBusy). A request whose caller has given up is dropped, and a
 // batch without callers ends.
 //
-// A pipeline serves a version (set.go): its files at one time, its knowledge, and processes of its
-// own. After a change, a second version is built beside the first and takes over once it is
-// complete; the first ends with its last request (pipeline.go). That happens on call and, with
-// Options.Watch, when a file has changed that answers depend on (watch.go). If a file or source has
-// become invalid, the version that serves stays, and Status gives the reason.
+// A pipeline serves one version (set.go): its files at one time, its knowledge, and its own
+// processes. After a change, a second version is built beside the first, and takes over when it is
+// complete; the first version ends with its last request (pipeline.go). A new version is built on
+// request and, with Options.Watch, after a change of a file that answers depend on (watch.go). If a
+// file or source has become invalid, the present version stays, and Status gives the reason.
 //
 // A collection of another program is checked every few seconds. Searches always see its present
-// rows. Another version takes over if another collection takes its name, or if the number of its
-// entries has changed so much that labels and centroids have to be read again.
+// rows. A new version takes over if another collection gets its name, or if the number of entries
+// has changed so much that labels and centroids have to be read again.
 //
-// A version searches an edition of its other knowledge, which never changes (package generation):
-// no build, no other run over the same file and no restarted stage can mix two states of it. While
-// a version serves, it holds its editions, so that they are not removed; an edition is removed with
-// the last version that searches it, on this machine or another. Unchanged parts of a new edition
-// take their vectors from the cache.
+// For other knowledge, a version searches an edition, which never changes (package generation): no
+// build, no other run over the same file and no restarted stage can mix two states of it. While a
+// version serves, it holds its editions, so that they are not removed. An edition is removed with
+// the last version that searches it, on this machine or another. A new edition takes the vectors of
+// unchanged parts from the cache.
 //
-// Package host restarts a stage whose process has ended, and repeats the request. A version that
-// can no longer answer, because a stage is not restarted, or because a service stayed down until
-// its voter was stopped, is replaced (watch.go).
+// Package host restarts a stage whose process has ended, and repeats the request. A version is
+// replaced if it can no longer answer: a stage was not restarted, or a service stayed down until
+// its voter was stopped (watch.go).
 //
-// Equal stages of two pipelines are two processes, so that a version can end with its own
-// processes, and so that a file's memory limit applies to one pipeline. Pipelines that are added to
-// a file later are served only after a restart of the program.
+// Two pipelines never share a process, even for equal stages. So a version can end its processes,
+// and a file's memory limit applies to one pipeline. Pipelines added to a file later are served
+// only after a restart of the program.
 //
-// The package knows no protocol: package serve implements HTTP and others.
+// The package implements no protocol: package serve implements HTTP and others.
 package live

@@ -41,10 +41,10 @@ type Pipeline struct {
 	mu         sync.Mutex
 	opened     *version           // checked by Open, not started yet; nil: started
 	now        *version           // the version that serves; nil: none yet
-	versions   map[*version]bool  // all that have not ended
+	versions   map[*version]bool  // all versions that have not ended
 	definition *pipeline.Pipeline // of now, or of its future first version
 	depends    depends
-	built      string // stamp of depends before the newest version was opened
+	built      string // stamp of the files before the newest version was opened
 	busy       bool   // a rebuild is running
 	failure    error  // of the last rebuild; nil: it succeeded
 	theirs     bool   // failure concerns attached collections, which their owners may repair
@@ -66,12 +66,12 @@ type Status struct {
 	Since      time.Time // when the present version took over
 	Rebuilding bool
 	Error      string // why the last rebuild failed; empty: it succeeded
-	Waiting    int    // requests that are in no batch yet
+	Waiting    int    // requests that are not in a batch yet
 	Working    int    // requests under way
 	Knowledge  []run.Generation
 	Labels     []string
 	Form       sdk.LabelForm            // how labels are written
-	Described  map[string]sdk.Described // what a table says of labels
+	Described  map[string]sdk.Described // descriptions of labels from a table
 	Answers    journal.AnswerKind       // empty: unknown until it is ready
 }
 
@@ -113,7 +113,7 @@ func (p *Pipeline) serving() (*version, error) {
 	case p.now == nil:
 		return nil, ErrStarting
 	}
-	p.now.use() // a version ends only after another has taken its place
+	p.now.use() // safe: a version ends only after another has replaced it
 	return p.now, nil
 }
 
@@ -138,8 +138,8 @@ func (p *Pipeline) close() {
 }
 
 // Rebuild opens the file again and updates its knowledge now; the present version serves meanwhile.
-// nil: a new version has taken over, or nothing has changed. If the file or a source is invalid,
-// the present version stays, and Status reports the error, too.
+// It returns nil if a new version has taken over, or if nothing has changed. If the file or a
+// source is invalid, the present version stays, and Status reports the error, too.
 func (p *Pipeline) Rebuild(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -175,7 +175,7 @@ func (p *Pipeline) rebuild(ctx context.Context) (err error) {
 		var of depends
 		p.note(func() { of = p.depends })
 		stamp := of.stamp(ctx)
-		p.note(func() { p.built = stamp }) // even if it cannot be opened
+		p.note(func() { p.built = stamp }) // even if the version cannot be opened
 		if next, err = p.open(); err != nil {
 			return err
 		}
@@ -193,11 +193,11 @@ func (p *Pipeline) rebuild(ctx context.Context) (err error) {
 	return nil
 }
 
-// starts limits how often a version is opened and started until it holds its knowledge.
+// starts limits the attempts to open and start a version until it holds its knowledge.
 const starts = 3
 
-// start starts a version. If another version with the same knowledge ends and removes it before
-// this one can hold it, start opens a new version, which builds the knowledge again.
+// start starts a version. If another version with the same knowledge ends and removes the knowledge
+// before this version can hold it, start opens a new version, which builds the knowledge again.
 func (p *Pipeline) start(ctx context.Context, next *version) (*version, error) {
 	for attempt := 1; ; attempt++ {
 		err := next.start(ctx)

@@ -39,7 +39,7 @@ type request struct {
 	err    error
 	done   chan struct{} // closed after result, found and err are set
 
-	batch *batch // nil: it waits
+	batch *batch // nil: the request waits
 }
 
 // kind is the kind of a request. Only requests of one kind share a batch.
@@ -48,7 +48,7 @@ type kind int
 const (
 	answers kind = iota
 	finds
-	follows // never share a batch, so that the times that they report are their own
+	follows // never share a batch, so that reported times belong to one request
 )
 
 // batch is a group of requests under way.
@@ -114,9 +114,9 @@ func (q *queue) forget(r *request) {
 }
 
 // begin starts batches. If none is under way, the waiting requests start at once. Otherwise they
-// start when they are as many as the average batch under way; a batch never takes more than half of
-// all requests. Stages need less time per request for a large batch, so a small one beside it would
-// slow the others down. The caller holds mu.
+// start when they are as many as the average batch under way. A batch never takes more than half of
+// all requests. Stages need less time per request in a large batch, so a small batch at the same
+// time would slow the others down. The caller holds mu.
 func (q *queue) begin() {
 	for len(q.waiting) > 0 && !q.closed {
 		v, err := q.pipeline.serving()
@@ -213,8 +213,8 @@ func (p *Pipeline) request(ctx context.Context, item workspace.Item, k kind) *re
 }
 
 // Answer sends an item through the pipeline. For an item that fails, Error in the Result is set and
-// err is nil. A non-nil err says that the item was not started (ErrBusy, ErrStarting), that ctx has
-// ended, or that the pipeline cannot serve. An item without an ID gets its number.
+// err is nil. A non-nil err means that the item was not started (ErrBusy, ErrStarting), that ctx
+// has ended, or that the pipeline cannot serve. An item without an ID gets its number.
 func (p *Pipeline) Answer(ctx context.Context, item workspace.Item) (workspace.Result, error) {
 	r := p.request(ctx, item, answers)
 	if err := p.queue.do(r); err != nil {
@@ -223,7 +223,7 @@ func (p *Pipeline) Answer(ctx context.Context, item workspace.Item) (workspace.R
 	return output.Of(r.result), nil
 }
 
-// Decide is like Answer. The Labels of the Result are all that the election estimates.
+// Decide is like Answer, but the Result's Labels have all labels that the election estimates.
 func (p *Pipeline) Decide(ctx context.Context, item workspace.Item) (workspace.Result, error) {
 	r := p.request(ctx, item, answers)
 	r.whole = true
@@ -231,14 +231,14 @@ func (p *Pipeline) Decide(ctx context.Context, item workspace.Item) (workspace.R
 		return workspace.Result{}, err
 	}
 	out := output.Of(r.result)
-	out.Verdict = r.result.Verdict // its digits are not rounded
+	out.Verdict = r.result.Verdict // probabilities that are not rounded
 	return out, nil
 }
 
-// embedding is how many calls of Embed are under way at a time: they wait in no queue.
+// embedding limits simultaneous calls of Embed, which do not go through the queue.
 const embedding = 4
 
-// Embed returns a vector of each text, as a search has it of a query; nil: the pipeline has no embedder.
+// Embed returns a vector of each text, embedded as a query; nil: the pipeline has no embedder.
 func (p *Pipeline) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	select {
 	case p.embeds <- struct{}{}:
@@ -254,8 +254,8 @@ func (p *Pipeline) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return v.run.Graph().Embed(ctx, texts)
 }
 
-// Retrieve returns the candidates that the last retrieve or rerank stage leaves for an item, best
-// first. It asks no voter.
+// Retrieve returns the candidates of the last retrieve or rerank stage for an item, best first. It
+// asks no voter.
 func (p *Pipeline) Retrieve(ctx context.Context, item workspace.Item) ([]workspace.Candidate, error) {
 	r := p.request(ctx, item, finds)
 	if err := p.queue.do(r); err != nil {
@@ -270,7 +270,7 @@ type Event struct {
 	Took       time.Duration         // time of the stage
 	Candidates []workspace.Candidate // of a retrieve or rerank stage, best first
 	Votes      []result.Vote         // of a voter
-	Skipped    string                // why the stage skipped the item; empty: it did not
+	Skipped    string                // why the stage skipped the item; empty: not skipped
 }
 
 // Follow is like Answer. Before it returns, it calls each with the results of the stages for the
@@ -279,7 +279,7 @@ func (p *Pipeline) Follow(ctx context.Context, item workspace.Item, each func(Ev
 	r := p.request(ctx, item, follows)
 	var mu sync.Mutex
 	over := false
-	r.follow = func(s stage.Step) { // stages run at the same time, and longer than a request that is given up
+	r.follow = func(s stage.Step) { // stages run concurrently, and may outlast a request whose caller gave up
 		mu.Lock()
 		defer mu.Unlock()
 		if !over {

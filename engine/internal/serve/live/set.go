@@ -33,7 +33,7 @@ type Options struct {
 // defaultQueue is the default of Options.Queue.
 const defaultQueue = 4096
 
-// Set is the pipelines of some files, kept open.
+// Set holds the pipelines of some files and keeps them open.
 type Set struct {
 	options   Options
 	log       *slog.Logger
@@ -45,11 +45,11 @@ type Set struct {
 }
 
 // builds limits simultaneous builds of versions: more than one, so that a build of hours does not
-// delay all others, but few, so that the machine is not divided among many.
+// delay all others, but few, so that each build is fast.
 const builds = 2
 
-// Open checks all files and starts no stage: mistakes in them are a *workspace.DiagnosticsError. The
-// end of ctx ends all work of the set; call Close in any case.
+// Open checks all files and starts no stage. Mistakes in the files are a
+// *workspace.DiagnosticsError. The end of ctx ends all work of the set; call Close in any case.
 func Open(ctx context.Context, files []string, o Options) (*Set, error) {
 	if len(files) == 0 {
 		return nil, errors.New("there is no pipeline file to serve: name one")
@@ -164,7 +164,7 @@ func (s *Set) declared(file string) (map[string]bool, error) {
 }
 
 // Start builds the knowledge of all pipelines and starts their stages. It returns the error of the
-// first pipeline that cannot serve; the others serve.
+// first pipeline that cannot serve; the other pipelines serve.
 func (s *Set) Start(ctx context.Context) error {
 	errs := make([]error, len(s.pipelines))
 	var all sync.WaitGroup
@@ -173,7 +173,7 @@ func (s *Set) Start(ctx context.Context) error {
 			if err := p.Rebuild(ctx); err != nil {
 				errs[i] = fmt.Errorf("pipeline %q: %w", p.name, err)
 			}
-			s.work.Go(p.keep) // at once, since other pipelines may take hours
+			s.work.Go(p.keep) // immediately, because other pipelines may take hours
 			if s.options.Watch {
 				s.work.Go(p.watch)
 			}
@@ -214,14 +214,14 @@ func (s *Set) Close() {
 	s.work.Wait()
 }
 
-// version is a pipeline as it was when it was opened, with processes of its own.
+// version is a pipeline as it was when it was opened, with its own processes.
 type version struct {
 	*workspace.Pipeline
 	files   string   // digest of the files that it was read from
 	run     *run.Run // nil: not started
 	since   time.Time
 	holder  string      // holder of the knowledge while it is searched
-	sick    atomic.Bool // it can no longer answer, at least not completely
+	sick    atomic.Bool // the version can no longer answer, at least not completely
 	closing func(*version)
 
 	mu    sync.Mutex
@@ -235,7 +235,7 @@ func (p *Pipeline) open() (*version, error) {
 	var held string
 	for first := true; ; first = false {
 		stamp, o := of.stamp(p.set.ctx), p.options
-		if first { // its dependencies are unknown, so it is opened again
+		if first { // its dependencies were unknown, so it is opened again
 			o.Events.Warnings, o.Events.Plugins = nil, nil
 		}
 		opened, err := workspace.Open(p.set.ctx, p.file, o)
@@ -315,9 +315,9 @@ func (v *version) close(drop bool) {
 	})
 }
 
-// room returns the maximum number of requests per batch, and of batches under way. If a stage asks
-// a service, a batch has one request, which would otherwise wait for the slowest answer of its
-// batch.
+// room returns the maximum number of requests per batch, and of batches under way. If a stage calls
+// a service, a batch has one request, because requests would otherwise wait for the slowest answer
+// of the batch.
 func (v *version) room() (requests, batches int) {
 	items, batches := v.run.Size()
 	if v.run.Asks() {

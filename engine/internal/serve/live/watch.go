@@ -23,10 +23,11 @@ var mends = support.Backoff{First: time.Second, Max: time.Minute}
 // steady is how long a version has to serve before its failure leads to a replacement without delay.
 const steady = 5 * time.Minute
 
-// keep holds the knowledge that is searched, and replaces a version that can no longer answer.
+// keep protects the searched knowledge from removal, and replaces a version that can no longer
+// answer.
 func (p *Pipeline) keep() {
 	p.set.work.Go(p.hold)
-	var tried *version // that could not be replaced
+	var tried *version // the version that could not be replaced
 	for failures := 0; ; {
 		select {
 		case <-p.sick:
@@ -35,7 +36,7 @@ func (p *Pipeline) keep() {
 		}
 		now := p.current()
 		if now == nil || !now.sick.Load() {
-			continue // it was replaced meanwhile
+			continue // the version was replaced meanwhile
 		}
 		if now != tried && time.Since(now.since) > steady {
 			failures = 0
@@ -52,7 +53,7 @@ func (p *Pipeline) keep() {
 	}
 }
 
-// hold protects the knowledge that is searched from removal.
+// hold protects the searched knowledge from removal.
 func (p *Pipeline) hold() {
 	tick := time.NewTicker(generation.HoldEvery)
 	defer tick.Stop()
@@ -115,8 +116,9 @@ const lookEvery = time.Second
 // attachedEvery is the interval for checking collections of other programs, which means asking their servers.
 const attachedEvery = 10 * time.Second
 
-// again are the delays before a build is repeated that failed for a reason other than its files, or because
-// of an attached collection, which its owner may repair.
+// again are the delays before a failed build is repeated. Only builds that failed for a reason other than
+// their files are repeated, and builds that failed because of an attached collection, which its owner may
+// repair.
 var again = support.Backoff{First: 2 * time.Second, Max: time.Minute}
 
 // watch rebuilds the pipeline when a file that it depends on has changed.
@@ -139,13 +141,13 @@ type watcher struct {
 	pipeline *Pipeline
 	seen     string    // stamp of the files at the previous check
 	failures int       // failed builds in a row
-	retry    time.Time // when to repeat a build; zero: after a file has changed
+	retry    time.Time // when to repeat a failed build; zero: only after a file has changed
 	attached time.Time // when the attached collections were last checked
-	lost     bool      // that check failed
+	lost     bool      // the check of the attached collections failed
 }
 
-// checkFiles checks the files once. A change counts only if the files are the same as at the previous
-// check, so that a file is rarely read while it is being written.
+// checkFiles checks the files once. A change counts only if the files have not changed since the
+// previous check, so that a file is rarely read while it is being written.
 func (w *watcher) checkFiles(now time.Time) {
 	p := w.pipeline
 	var of depends
@@ -155,7 +157,7 @@ func (w *watcher) checkFiles(now time.Time) {
 	stamp, before := of.stamp(p.set.ctx), w.seen
 	w.seen = stamp
 	wrong := new(workspace.DiagnosticsError)
-	switch { // any caller's build counts, but a cancelled one has not seen the change
+	switch { // a build by any caller counts, but a cancelled build has not seen the change
 	case failure == nil || errors.As(failure, &wrong) && !theirs:
 		w.failures, w.retry = 0, time.Time{}
 	case w.retry.IsZero():

@@ -18,14 +18,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// check loads a document from the editor's text. Of what the text does not have, it keeps what the one before had.
+// check loads a document from the editor's text. If parts are missing from the text, it keeps these parts of the
+// previous text.
 func (s *server) check(ctx context.Context, d *document) hcl.Diagnostics {
 	if before := s.documents[d.uri]; before != nil {
 		d.file, d.secrets, d.required = before.file, before.secrets, before.required
 	}
 	o := s.options.Load
 	o.Text, o.Catalog = []byte(d.text.src), known{o.Catalog}
-	o.Secrets = &redact.Secrets{} // for this text alone: a secret being typed changes with each letter
+	o.Secrets = &redact.Secrets{} // secrets of this text only: a secret being typed changes with each letter
 	file, diags := pipeline.Load(ctx, d.path, o)
 	if len(file.Variables) > 0 {
 		d.file, d.secrets = file, o.Secrets
@@ -48,7 +49,7 @@ func (d *document) diagnostics(all hcl.Diagnostics) []diagnostic {
 		case at == nil:
 		case at.Filename == d.path:
 			shown.Range = d.text.rangeOf(span{at.Start.Byte, at.End.Byte})
-		default: // a file of variables, which is not the edited one
+		default: // a file of variables, not the edited file
 			shown.Message = at.String() + ": " + shown.Message
 		}
 		out = append(out, shown)
@@ -89,7 +90,7 @@ func (k known) Explain(use string) error {
 	}
 	for _, kind := range catalog.Kinds {
 		if slices.ContainsFunc(k.Uses(kind), func(use string) bool { return strings.HasPrefix(use, plugin+"/") }) {
-			return nil // the plugin has described other stages
+			return nil // the plugin has described its stages, but not this one
 		}
 	}
 	return fmt.Errorf("the plugin %q has not described its stages yet, and no program is started while a file is edited; racflow validate with this file asks it once", plugin)
@@ -111,7 +112,8 @@ func newText(src string) text {
 	return t
 }
 
-// offset converts a position to a byte offset; a position beyond its line's end means that end.
+// offset converts a position to a byte offset; a position beyond the end of its line becomes the
+// end of the line.
 func (t text) offset(p position) int {
 	if p.Line < 0 || p.Line >= len(t.lines) {
 		return len(t.src)

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// complete returns what can be written at the place.
+// complete returns the completions at the place.
 func (r *request) complete() []completion {
 	c := &completing{request: r, items: []completion{}}
 	switch {
@@ -76,8 +76,8 @@ func (c *completing) header() {
 	}
 }
 
-// statements completes the statements of a block: arguments that it does not have yet, followed by
-// after, and blocks.
+// statements completes the statements of a block: blocks, and arguments that the block does not
+// have yet, followed by after.
 func (c *completing) statements(at span, after string) {
 	d := c.description(c.in)
 	for _, a := range d.Arguments {
@@ -107,7 +107,7 @@ func (c *completing) value() {
 	}
 }
 
-// texts completes a value that has to be one of some texts.
+// texts completes a value that must be one of a list of texts.
 func (c *completing) texts(a grammar.Argument, at span, quoted bool) {
 	if d := c.description(c.in); a.Name == "use" && d.Kind != "" {
 		c.uses(d.Kind, at, quoted)
@@ -257,7 +257,7 @@ func (a *attr) text(offset int) (content span, ok bool) {
 			open = append(open, t)
 		}
 	}
-	if !ok && len(open) > 0 && beginsText(open[len(open)-1]) { // still unclosed
+	if !ok && len(open) > 0 && beginsText(open[len(open)-1]) { // the text is still unclosed
 		return span{open[len(open)-1].Range.End.Byte, a.value.to}, true
 	}
 	return content, ok

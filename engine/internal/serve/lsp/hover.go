@@ -20,9 +20,9 @@ type document struct {
 	version   int
 	text      text
 	root      *block
-	file      *pipeline.File   // from the last text with variables; nil: none had any
+	file      *pipeline.File   // from the last text with variables; nil: no text had variables
 	secrets   *redact.Secrets  // of that file
-	required  []require.Plugin // of the last text that has some
+	required  []require.Plugin // of the last text with required plugins
 }
 
 // request is a question about a place in a document.
@@ -134,10 +134,10 @@ func (r *request) argument() (grammar.Argument, bool) {
 	if !ok || r.in.typ != "config" {
 		return grammar.Argument{}, false
 	}
-	return grammar.Argument{Argument: sdk.Argument{Name: b.Type, Type: sdk.TypeBlock, Doc: b.Doc}}, true // it is written as a value
+	return grammar.Argument{Argument: sdk.Argument{Name: b.Type, Type: sdk.TypeBlock, Doc: b.Doc}}, true // a block as a value
 }
 
-// scope returns what stands above the rule at the place, as the loader would.
+// scope returns the kinds of stages above the rule at the place, as the loader does.
 func (r *request) scope(kind rule.Kind) rule.Scope {
 	stage, own := r.in, r.in.typ
 	if own == "fallback" {
@@ -168,7 +168,7 @@ type target struct {
 	attr  *attr  // of a reference to a local value
 }
 
-// targets returns what var., local., knowledge., limit. or model. can name in the file.
+// targets returns everything in the file that var., local., knowledge., limit. or model. can name.
 func (d *document) targets(root string) []target {
 	var all []target
 	for _, b := range d.root.blocks {
@@ -193,7 +193,7 @@ func (d *document) target(root, name string) (target, bool) {
 	return target{}, false
 }
 
-// hover explains what stands at the place; false: there is nothing to explain.
+// hover explains the text at the place; false: there is nothing to explain.
 func (r *request) hover() (about string, at span, ok bool) {
 	switch {
 	case r.head != nil && r.head.head.holds(r.offset):
@@ -319,7 +319,7 @@ func aboutName(n rule.Name) string {
 	if n.Doc != "" {
 		text += "\n\n" + n.Doc
 	}
-	if n.Needs != "" && n.Doc == "" { // figures need a stage anywhere in the pipeline, not above
+	if n.Needs != "" && n.Doc == "" { // figures need a stage anywhere in the pipeline, not only above
 		text += "\n\nIt needs " + n.Needs + " above."
 	}
 	return text

@@ -17,7 +17,7 @@ type block struct {
 	head   span // of the type
 	labels []label
 	body   span // between the braces
-	open   bool // it has an opening brace
+	open   bool // the opening brace has been read
 	attrs  []*attr
 	blocks []*block
 	parent *block
@@ -36,8 +36,8 @@ type attr struct {
 	tokens hclsyntax.Tokens
 }
 
-// lex returns the tokens of a file. If it does not parse, each line is read by itself, so that a missing
-// quote does not swallow the following lines.
+// lex returns the tokens of a file. If the file does not parse, lex reads each line separately, so that
+// a missing quote does not swallow the following lines.
 func lex(src []byte) (all hclsyntax.Tokens) {
 	if _, diags := bounded.Parse(src, ""); !diags.HasErrors() {
 		all, _ = hclsyntax.LexConfig(src, "", hcl.InitialPos)
@@ -54,7 +54,8 @@ func lex(src []byte) (all hclsyntax.Tokens) {
 }
 
 // outline finds the blocks and arguments of a file, even if it does not parse. It finds none in a
-// text above MaxSource, which the loader refuses: the tokens would take many times its size.
+// text larger than MaxSource, which the loader refuses, because the tokens would take many times
+// its size.
 func outline(src []byte) *block {
 	root := &block{open: true, body: span{0, len(src)}}
 	if len(src) > bounded.MaxSource {
@@ -133,7 +134,7 @@ func (o *outliner) header() {
 		case hclsyntax.TokenCQuote:
 		case hclsyntax.TokenEqual:
 			o.next++
-			if o.entry() { // grammar describes its content like that of a block
+			if o.entry() { // grammar describes the object like a block
 				continue
 			}
 			o.in.attrs = append(o.in.attrs, o.attribute(b, t.Range.End.Byte))
@@ -153,7 +154,7 @@ func (o *outliner) header() {
 	o.in.blocks = append(o.in.blocks, b)
 }
 
-// entry reports whether the next token begins an object that is described like a block.
+// entry reports whether the next token begins an object that grammar describes like a block.
 func (o *outliner) entry() bool {
 	b, _ := grammar.Block{Blocks: grammar.Blocks()}.Inner(o.in.typ)
 	return o.in.parent != nil && o.in.parent.parent == nil && b.Entries != nil && o.next < len(o.tokens) && o.tokens[o.next].Type == hclsyntax.TokenOBrace

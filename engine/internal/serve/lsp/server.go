@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/pipeline"
 )
 
-// server serves one editor. It does what it is asked one after the other.
+// server serves one editor. It handles one request after the other.
 type server struct {
 	options   Options
 	rpc       *jrpc2.Server
@@ -106,7 +106,7 @@ func (s *server) formatting(_ context.Context, p documentParams) ([]textEdit, er
 
 // Options configures Serve.
 type Options struct {
-	// Load holds the options for loading documents. Its Catalog is only asked for stages that Uses
+	// Load holds the options for loading documents. Its Catalog is asked only for stages that Uses
 	// names.
 	Load    pipeline.Options
 	Version string // of racflow
@@ -117,8 +117,8 @@ type Options struct {
 // protocol treats as an error.
 var errNotShutDown = errors.New("the editor ended the server without shutting it down")
 
-// Serve speaks the Language Server Protocol with an editor until the editor ends it,
-// in ends, or ctx does.
+// Serve speaks the Language Server Protocol with an editor until the editor ends it, in ends, or
+// ctx ends.
 func Serve(ctx context.Context, in io.Reader, out io.WriteCloser, o Options) error {
 	s := &server{options: o, documents: map[string]*document{}, exit: make(chan struct{})}
 	s.rpc = jrpc2.NewServer(s.methods(), &jrpc2.ServerOptions{AllowPush: true, DisableBuiltin: true, Concurrency: 1})

@@ -18,17 +18,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Item is all that is known of an item.
+// Item has all details of an item.
 type Item struct {
 	Brief
-	// Weights holds the voters' weights in the election, if it has some.
+	// Weights holds the voters' weights in the election, if it has weights.
 	Weights map[string]float64 `json:"weights,omitempty"`
 	Lists   []List             `json:"lists,omitempty"`   // from the retrieve and rerank stages, in file order
 	Prompts []Prompted         `json:"prompts,omitempty"` // by stage
 	Replies []Reply            `json:"replies,omitempty"` // by voter, in the order of the voter's samples
-	Rules   []Rule             `json:"rules,omitempty"`   // those that decided something, in file order
+	Rules   []Rule             `json:"rules,omitempty"`   // rules that decided something, in file order
 	Retries []outcome.Retry    `json:"retries,omitempty"`
-	Gone    []string           `json:"gone,omitempty"` // sentences: what is no longer there, and why
+	Gone    []string           `json:"gone,omitempty"` // sentences: what is missing, and why
 }
 
 // kept is an item while its details are looked up.
@@ -50,8 +50,8 @@ func (k *kept) lose(format string, args ...any) {
 	k.Gone = append(k.Gone, fmt.Sprintf(format, args...))
 }
 
-// complete adds to each item what was seen of it, and notes in the item what no longer exists.
-// Only one batch is completed at a time.
+// complete adds the details to each item, and notes which details no longer exist. It completes one
+// batch at a time.
 func (r *Run) complete(ctx context.Context, items []*kept) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,8 +83,8 @@ func (r *Run) complete(ctx context.Context, items []*kept) error {
 // retrievalOnly reports whether the item's candidates are its result.
 func (k *kept) retrievalOnly() bool { return len(k.Candidates) > 0 }
 
-// list makes the lists of an item, without texts. Lists that are the result itself have their
-// candidates with texts.
+// list makes the lists of an item, without texts. If a list is the item's result, its candidates
+// have texts.
 func (r *Run) list(k *kept) {
 	if k.seen != nil {
 		for _, l := range k.seen.Lists {
@@ -104,7 +104,8 @@ func bare(all []journal.Scored) []sdk.Candidate {
 	return found
 }
 
-// lastList names the last stage that leaves candidates, for lists that the journal keeps without a stage.
+// lastList returns the name of the last stage that leaves candidates, for lists that the journal keeps
+// without a stage.
 func (r *Run) lastList() string {
 	if r.pipeline == nil {
 		return ""
@@ -117,22 +118,22 @@ func (r *Run) lastList() string {
 	return ""
 }
 
-// Brief is an item as the journal and the input have it. Its text is empty if the input is no
-// longer there.
+// Brief is an item with the data of the journal and the input. Its text is empty if the input is
+// missing.
 type Brief struct {
 	result.Result
 	Line   int            `json:"line"` // in the input
 	Status journal.Status `json:"status"`
 	// Usages holds the tokens of each voter's samples, and Cost their cost, by the prices when the run
-	// began. nil: none were used, or the journal does not say by which voter.
+	// began. nil: no tokens were used, or the journal does not have them by voter.
 	Usages map[string]Usage   `json:"usages,omitempty"`
 	Cost   map[string]float64 `json:"cost,omitempty"`
-	Seen   bool               `json:"seen"` // the journal has what the stages saw of the item
+	Seen   bool               `json:"seen"` // the journal has the details of the item
 }
 
-// Usage is sdk.Usage in the JSON of pages.
+// Usage is the JSON form of sdk.Usage for pages.
 type Usage struct {
-	Input  uint64 `json:"input"` // with tokens that the service had cached
+	Input  uint64 `json:"input"` // including tokens that the service had cached
 	Cached uint64 `json:"cached,omitempty"`
 	Output uint64 `json:"output"`
 }
@@ -145,8 +146,8 @@ func (i *Item) Counts(v result.Vote) (counts bool, why string) {
 	return v.Accepted, v.Reason
 }
 
-// List holds the candidates that a stage left, best first. A candidate whose text is gone has an
-// empty text and no label.
+// List holds the candidates that a stage left, best first. If a candidate's text is missing, it has
+// an empty text and no label.
 type List struct {
 	Stage      string             `json:"stage"`           // such as "rerank.best"
 	Whole      bool               `json:"whole,omitempty"` // all of the knowledge, in its own order, without scores
@@ -184,10 +185,10 @@ type Rule struct {
 	Stage string `json:"stage"` // such as "sample.llm"
 	Rule  string `json:"rule"`  // "when", "keep", "accept", "flag", "fallback", "on_error" or RuleSpend
 	Text  string `json:"text,omitempty"`
-	What  string `json:"what"` // what it did: a sentence without its full stop
+	What  string `json:"what"` // what the rule did: a sentence without its full stop
 }
 
-// RuleSpend says that what the run may spend goes to other items. It belongs to no stage.
+// RuleSpend means that the run's spending limit went to other items. It belongs to no stage.
 const RuleSpend = "spend"
 
 // reply adds the services' replies about an item.
@@ -252,7 +253,7 @@ func (r *Run) decide(k *kept) {
 	k.Retries = k.seen.Retries
 }
 
-// textOf returns a rule as it was written; empty: it is on_error, which is no rule of the file.
+// textOf returns a rule as it was written; empty: on_error, which is no rule of the file.
 func (r *Run) textOf(one outcome.Rule) string {
 	all := r.journal.Manifest.Rules
 	at := slices.IndexFunc(all, func(m journal.ManifestRule) bool {

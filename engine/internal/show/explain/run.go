@@ -43,8 +43,8 @@ type Run struct {
 	labels    []string
 }
 
-// Briefs yields every item of the run in input order, with those that were not reached. If the
-// input is gone, it yields the items in the journal. It yields an error last, with nil.
+// Briefs yields every item of the run in input order, including items that were not reached. If the
+// input is missing, it yields the items in the journal. An error comes last, with a nil Brief.
 func (r *Run) Briefs(ctx context.Context) iter.Seq2[*Brief, error] {
 	return func(yield func(*Brief, error) bool) {
 		for item, err := range r.items(ctx) {
@@ -59,7 +59,7 @@ func (r *Run) Briefs(ctx context.Context) iter.Seq2[*Brief, error] {
 	}
 }
 
-// Item returns all that is known of an item, by its ID, or else by its line in the input. If
+// Item returns all details of an item, by its ID or, failing that, by its line in the input. If
 // several items have the ID, it returns the first.
 func (r *Run) Item(ctx context.Context, id string) (*Item, error) {
 	whole, err := r.find(ctx, id)
@@ -91,8 +91,8 @@ func (r *Run) find(ctx context.Context, id string) (*kept, error) {
 	return keptOf(found, briefOf(found)), nil
 }
 
-// items yields the items of the input with their results in the journal; if the input is gone, the
-// items in the journal.
+// items yields the items of the input with their results in the journal. If the input is missing,
+// it yields the items in the journal.
 func (r *Run) items(ctx context.Context) iter.Seq2[journal.Item, error] {
 	return func(yield func(journal.Item, error) bool) {
 		rows, err := r.rows()
@@ -131,8 +131,8 @@ type reader interface {
 
 var errNoInput = errors.New("the input is not there any more")
 
-// rows opens the input. It reads the columns in the file, with metadata for prompts; if the file
-// now reads other columns than the run did, it reads those in the manifest.
+// rows opens the input. It reads the columns of the file, with metadata for prompts. If the file
+// now names other columns than the run read, it reads the columns of the manifest.
 func (r *Run) rows() (reader, error) {
 	rows, err := r.journal.Manifest.Rows()
 	if err != nil {
@@ -161,8 +161,8 @@ func briefOf(item *journal.Item) *Brief {
 // together is how many items are completed in one batch.
 const together = 128
 
-// Items yields the wanted items of the run in input order, with all that is known of them. It
-// yields an error last, with nil.
+// Items yields the wanted items of the run in input order, with all details. An error comes last,
+// with a nil Item.
 func (r *Run) Items(ctx context.Context, want func(*Brief) bool) iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
 		var batch []*kept
@@ -196,7 +196,8 @@ func (r *Run) Items(ctx context.Context, want func(*Brief) bool) iter.Seq2[*Item
 	}
 }
 
-// asBefore returns options that load a file as a run loaded it, only to look at it: no service is called.
+// asBefore returns options that load a file as a run loaded it, only for inspection: no service is
+// called.
 func asBefore(o workspace.Options, m journal.Manifest) workspace.Options {
 	o.Vars, o.Columns, o.KnowledgeColumns = maps.Clone(o.Vars), maps.Clone(o.Columns), maps.Clone(o.KnowledgeColumns)
 	if o.Vars == nil {
@@ -210,7 +211,7 @@ func asBefore(o workspace.Options, m journal.Manifest) workspace.Options {
 	}
 	o.Pipeline, o.Input, o.Limit = m.Pipeline, m.Input.Path, m.Limit
 	o.Journal, o.Resume, o.Services = false, "", &workspace.Services{Mode: governor.Offline}
-	if ask := o.Trust; ask != nil && !m.Mine { // what the run was given, this user may not have said
+	if ask := o.Trust; ask != nil && !m.Mine { // another user may have chosen the run's arguments
 		o.Trust = func(r workspace.TrustRequest) error {
 			for i := range r.Wants {
 				r.Wants[i].Free = false
@@ -246,7 +247,7 @@ func asBefore(o workspace.Options, m journal.Manifest) workspace.Options {
 		}
 		o.Vars[v.Name] = v.Value
 	}
-	if m.Command != nil { // the exact texts, which maps and lists need
+	if m.Command != nil { // the flags have the exact texts, which maps and lists need
 		for _, f := range m.Command.Flags {
 			if name, value, ok := strings.Cut(f.Value, "="); f.Name == "var" && ok {
 				o.Vars[name] = value
@@ -264,8 +265,8 @@ func within(dir, path string) string {
 }
 
 // Open opens a run in a state folder (Options.State), by its ID or as workspace.Newest. It loads the file as
-// the run did, with the run's variables and columns; where the run does not say, the options o apply. The
-// run is open until ctx ends, or Close.
+// the run did, with the run's variables and columns; for everything else, the options o apply. The run stays
+// open until ctx ends, or until Close.
 func Open(ctx context.Context, o workspace.Options, run string) (*Run, error) {
 	if o.State == "" {
 		o.State = workspace.DefaultState
@@ -308,7 +309,7 @@ func (r *Run) lose(format string, args ...any) {
 	r.gone = append(r.gone, fmt.Sprintf(format, args...))
 }
 
-// Close stops what the run has started.
+// Close ends the processes that the run has started.
 func (r *Run) Close() {
 	if r.pipeline != nil {
 		r.pipeline.Close()
@@ -347,11 +348,11 @@ func (r *Run) Weights() pipeline.Weights {
 // Totals returns how the run ended; nil: it was cut off.
 func (r *Run) Totals() *journal.Totals { return r.totals }
 
-// Gone returns sentences: which parts of the run as a whole are no longer there, and why.
+// Gone returns sentences that say which parts of the run as a whole are missing, and why.
 func (r *Run) Gone() []string { return slices.Clone(r.gone) }
 
-// Labels returns the labels of the searched knowledge, sorted. If that is gone, it returns the
-// answered and expected labels in the journal.
+// Labels returns the labels of the searched knowledge, sorted. If the knowledge is missing, it
+// returns the answered and expected labels in the journal.
 func (r *Run) Labels() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,16 +18,16 @@ var errNoFile = errors.New("the file cannot be loaded as the run did")
 // process is a running prompt stage.
 type process struct {
 	sdk.Prompter
-	random *sdk.Draw // nil: it wants no random examples
-	err    error     // why it cannot run
+	random *sdk.Draw // nil: the stage uses no random examples
+	err    error     // why the stage cannot run
 }
 
-// written is how many items a prompt stage gets in one call: they come with the texts of their
-// candidates.
+// written is how many items a prompt stage gets in one call. It is small, because items include the
+// texts of their candidates.
 const written = 16
 
-// prompt has the prompt stages write their prompts again, and adds to items those that the run
-// used.
+// prompt has the prompt stages write their prompts again, and adds the prompts that the run used to
+// the items.
 func (r *Run) prompt(ctx context.Context, items []*kept) {
 	by := map[string][]*kept{}
 	for _, k := range items {
@@ -55,7 +55,7 @@ func (r *Run) prompt(ctx context.Context, items []*kept) {
 	}
 }
 
-// addPrompts adds those prompts whose hashes the run kept for the item.
+// addPrompts adds the prompts whose hashes the run kept for the item.
 func (k *kept) addPrompts(stage string, hashes []string, all []sdk.Prompt) {
 	of := Prompted{Stage: stage}
 	for _, p := range all {
@@ -76,7 +76,8 @@ func (k *kept) addPrompts(stage string, hashes []string, all []sdk.Prompt) {
 	}
 }
 
-// write returns the prompts that a stage writes for items, or an error for each item without them.
+// write returns the prompts that a stage writes for items, or an error for each item without
+// prompts.
 func (r *Run) write(ctx context.Context, stage string, items []*kept) ([][]sdk.Prompt, []error) {
 	failed := make([]error, len(items))
 	lost := func(err error) ([][]sdk.Prompt, []error) {
@@ -149,7 +150,7 @@ func (r *Run) prompter(ctx context.Context, stage string) *process {
 	return p
 }
 
-// above returns the candidates that a prompt stage gets: those of the nearest list above it.
+// above returns the candidates that a prompt stage gets, from the nearest list above it.
 func (r *Run) above(stage string, k *kept) []sdk.Candidate {
 	var nearest []sdk.Candidate
 	for _, l := range k.Lists {
@@ -177,7 +178,7 @@ func (r *Run) position(stage string) int {
 // opened is the generation of a knowledge that the run searched.
 type opened struct {
 	*knowledge.Knowledge
-	err    error // why it is gone
+	err    error // why it is missing
 	sorted []string
 }
 
@@ -194,8 +195,8 @@ func (r *Run) knowledge(of journal.ManifestKnowledge) (*opened, error) {
 	return k, k.err
 }
 
-// Nearest returns the vectors of texts by the embedder of a knowledge that the run searched, and the
-// knowledge's entry that each is nearest to (knowledge.Knowledge.Nearest).
+// Nearest embeds texts with the embedder of a knowledge that the run searched. It returns the
+// vectors, and the nearest entry of the knowledge for each text (knowledge.Knowledge.Nearest).
 func (r *Run) Nearest(ctx context.Context, name string, texts []string) ([][]float32, []sdk.Candidate, error) {
 	all := r.journal.Manifest.Knowledge
 	at := slices.IndexFunc(all, func(k journal.ManifestKnowledge) bool { return k.Name == name })
@@ -239,7 +240,7 @@ func (r *Run) searched(stage string) (journal.ManifestKnowledge, bool) {
 	return all[at], true
 }
 
-// addTexts adds the texts of candidates, which it reads in one go for each knowledge.
+// addTexts adds the texts of candidates. It reads them in one call for each knowledge.
 func (r *Run) addTexts(ctx context.Context, items []*kept) error {
 	ids := map[journal.ManifestKnowledge]map[string]sdk.Candidate{}
 	for _, k := range items {
@@ -298,7 +299,7 @@ func (r *Run) fill(ctx context.Context, k *kept, l *List, texts map[journal.Mani
 	}
 	searched, err := r.knowledge(of)
 	if err != nil {
-		if r.pipeline != nil { // else Run.Gone says it
+		if r.pipeline != nil { // otherwise Run.Gone reports it
 			k.lose("the texts of knowledge %q: %v", of.Name, err)
 		}
 		return nil

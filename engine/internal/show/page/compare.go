@@ -9,7 +9,7 @@ import (
 )
 
 // This file makes the page that shows two runs side by side: their figures, the labels and items that they answer
-// differently, and what differs in what was run. What is compared is package eval's.
+// differently, and the differences between their manifests. Package eval compares the runs.
 
 var (
 	//go:embed assets/compare.html

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// legible is the maximum size in bytes of a block that stays readable JSON.
+// legible is the maximum size in bytes of a block that is written as readable JSON.
 const legible = 16 << 10
 
 // encode writes blocks as script elements of a data type, which browsers do not run.
@@ -23,7 +23,7 @@ func encode(blocks []Block) (template.HTML, error) {
 		id := template.HTMLEscapeString(block.ID)
 		packed, ok := block.Data.(Packed)
 		if !ok {
-			text, err := json.Marshal(block.Data) // < > and & are escaped: no text ends the element
+			text, err := json.Marshal(block.Data) // < > and & are escaped, so that no text ends the element
 			if err != nil {
 				return "", fmt.Errorf("data %q of the page: %w", block.ID, err)
 			}
@@ -38,8 +38,8 @@ func encode(blocks []Block) (template.HTML, error) {
 	return template.HTML(b.String()), nil //nolint:gosec // JSON with escaped markup, or base64
 }
 
-// Packed is the compressed form of data in a page: JSON, gzip, base64. Its length is what the page
-// grows by.
+// Packed is the compressed form of data in a page: JSON, gzip, base64. Its length is the size in
+// the page.
 type Packed string
 
 // Pack packs data for a Block, so that its size is known before the page is written.
@@ -103,7 +103,7 @@ var (
 	frame     = template.Must(template.New("page").Parse(frameText))
 )
 
-// Write writes the page. Its error says which data cannot be JSON, or comes from w.
+// Write writes the page. An error names data that cannot be JSON, or comes from w.
 func (p Page) Write(w io.Writer) error {
 	css := style + strings.Join(p.Styles, "\n")
 	var scripts []string
@@ -135,7 +135,7 @@ func (p Page) Write(w io.Writer) error {
 }
 
 // element returns an element with a text that is not markup, such as code. The text is part of this
-// program: it must not end the element, which would change the text that is hashed.
+// program. It must not end the element, because the hash would then differ.
 func element(name, attributes, text string) template.HTML {
 	if strings.Contains(strings.ToLower(text), "</"+name) {
 		panic("an asset ends its own element: </" + name)
@@ -166,7 +166,7 @@ func join(modules []string) string {
 // policy returns the Content-Security-Policy of the page with this style and these scripts.
 func (p Page) policy(style string, scripts []string) string {
 	directives := []string{"default-src 'none'", "script-src" + hashes(scripts...), "base-uri 'none'", "form-action 'none'"}
-	if p.explorer { // it makes markup and styles while it runs
+	if p.explorer { // the library makes markup and styles while it runs
 		directives = append(directives, "style-src 'unsafe-inline'", "img-src data:")
 	} else {
 		directives = append(directives, "style-src"+hashes(style), "require-trusted-types-for 'script'", "trusted-types 'none'")

@@ -22,19 +22,19 @@ import (
 
 // This file makes the page that explains a run.
 //
-// The page has the run's totals; for a run with labels the measurements of package eval,
-// with accuracy by coverage and calibration; cost and time by stage; and a table of the items.
-// Failed, wrong and flagged items come first. Each item opens to what made its answer, from
-// package explain.
+// The page has the run's totals; for a run with labels the measurements of package eval, with
+// accuracy by coverage and calibration; cost and time by stage; and a table of the items. Failed,
+// wrong and flagged items come first. Each item opens to the details of its answer, from package
+// explain.
 //
-// The details of answers are in blocks of a few items, which the page unpacks when a person
-// opens one of the items; one block has the texts of all candidates. A page grows to some 12 MB:
-// the other items then have no details, and the page says so. It lists 50,000 items at most.
-// The same run gives the same bytes, as long as its explanations are there.
+// The details of answers are in blocks of a few items. The page unpacks a block when a person opens
+// one of its items. One block has the texts of all candidates. When the page reaches about 12 MB,
+// the remaining items have no details, and the page says so. It lists at most 50,000 items. The
+// same run gives the same bytes, as long as all its details exist.
 //
-// The file itself measures nothing and looks nothing up.
+// The file measures nothing and looks up nothing itself.
 
-// figures says how good a run's answers are and what they cost.
+// figures has the quality and the cost of a run's answers.
 type figures struct {
 	// Eval is nil if no item has an expected label, or some answers are provisional.
 	Eval  *eval.Report    `json:"eval,omitempty"`
@@ -156,11 +156,11 @@ type about struct {
 // stage is a stage with its time and cost.
 type stage struct {
 	Stage  string         `json:"stage"`
-	Use    string         `json:"use"` // empty: the stage's name says it
+	Use    string         `json:"use"` // empty: it is part of the stage's name
 	Model  string         `json:"model,omitempty"`
 	Rows   int            `json:"rows"`
 	Busy   float64        `json:"busy_seconds"`
-	Tokens *explain.Usage `json:"tokens,omitempty"` // nil: it used none, or the journal does not say
+	Tokens *explain.Usage `json:"tokens,omitempty"` // nil: the stage used none, or the journal does not have them
 	Cost   float64        `json:"cost,omitempty"`
 }
 
@@ -281,8 +281,9 @@ func (o one) rank() int {
 	return plain
 }
 
-// listed returns the items of the table: failed ones, wrong ones without a flag, the surest first,
-// flagged or unanswered ones, the most doubtful first, provisional ones, others, and unreached ones.
+// listed returns the items of the table in this order: failed items; wrong items without a flag, the
+// surest first; flagged or unanswered items, the most doubtful first; provisional items; other
+// items; unreached items.
 func listed(items []one) []one {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b one) int {
@@ -312,7 +313,7 @@ func columns(list []one, kept *details) map[string]any {
 // beginning shortens a text for the table.
 func beginning(text string) string { return cut(text, mostText) }
 
-// cut returns at most so many characters of a text.
+// cut returns at most the given number of characters of a text.
 func cut(text string, most int) string {
 	n := 0
 	for at := range text {

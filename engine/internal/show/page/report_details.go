@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	together = 100       // most items of a block
+	together = 100       // maximum of items in a block
 	enough   = 512 << 10 // bytes of JSON at which a block ends
-	most     = 12 << 20  // compressed bytes of all blocks: the page stays below 15 MB
-	mostOf   = 4000      // most characters of a candidate's text
+	most     = 12 << 20  // maximum of compressed bytes of all blocks, so that the page stays below 15 MB
+	mostOf   = 4000      // maximum of characters of a candidate's text
 )
 
-// details collects what made answers, in blocks.
+// details collects the details of answers, in blocks.
 type details struct {
 	done    []Block
 	pending []json.RawMessage
 	waiting int         // bytes of pending
 	at      map[int]int // an item's place, by its line
 	items   int
-	size    int // bytes of done, and about as many as entries will take
+	size    int // bytes of done, plus an estimate for entries
 	full    bool
 
 	entries entries
@@ -42,7 +42,7 @@ type entries struct {
 
 func newDetails() *details { return &details{at: map[int]int{}, known: map[string]int{}} }
 
-// read adds what made the answers of the items on the wanted lines of a run, until the page is full.
+// read adds the details of the items on the wanted lines of a run, until the page is full.
 func (d *details) read(ctx context.Context, run ReportedRun, wanted map[int]bool) error {
 	if len(wanted) == 0 || d.full {
 		return nil
@@ -61,7 +61,7 @@ func (d *details) read(ctx context.Context, run ReportedRun, wanted map[int]bool
 	return nil
 }
 
-// add adds an item, in the form that the page gets.
+// add adds an item, in the form for the page.
 func (d *details) add(item *explain.Item) error {
 	text, err := json.Marshal(d.pack(item))
 	if err != nil {
@@ -99,7 +99,7 @@ func (d *details) blocks() ([]Block, error) {
 }
 
 // place returns the number of an item's block times 100, plus its place in the block; -1: the page
-// does not have it.
+// does not have the item.
 func (d *details) place(line int) int {
 	if at, ok := d.at[line]; ok {
 		return at

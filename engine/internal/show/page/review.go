@@ -20,19 +20,18 @@ import (
 // This file serves the page on which people decide (package engine/internal/show/review), to the browsers of
 // this machine.
 //
-// The server serves only its own page. It listens on a loopback address. Its URL has a random
-// token in the fragment, which browsers never send. The page reads the token there and sends it with
-// each call, in the header Authorization: there is no cookie that another site, or a server at
-// another port, could use. Against DNS rebinding, the server refuses a host name other than
-// localhost or a loopback address. It also refuses calls from other origins, and never allows them
-// anything (CORS).
+// The server serves only its own page. It listens on a loopback address. Its URL has a random token
+// in the fragment, which browsers never send. The page reads the token there and sends it with each
+// call, in the header Authorization: there is no cookie that another site, or a server at another
+// port, could use. Against DNS rebinding, the server refuses a host name other than localhost or a
+// loopback address. It also refuses calls from other origins, and sends no CORS permissions.
 //
 //	GET  /             the page, which holds no data
 //	GET  /api/queue    cases, labels, and notes for people
-//	GET  /api/case     one case: its whole text, and what made its answer
-//	GET  /api/decided  what is decided by now, which pages ask again and again
+//	GET  /api/case     one case: its whole text, and the details of its answer
+//	GET  /api/decided  the decisions so far, which pages poll
 //	POST /api/decide   review.Request
-//	POST /api/undo     takes back what a page did last
+//	POST /api/undo     takes back the last decision of a page
 //	POST /api/finish   ends the review
 //
 // The page shows one case at a time and is operated by keyboard. Several people, and several pages,
@@ -61,13 +60,13 @@ func write(title string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ReviewOptions says what a page shows beside its cases.
+// ReviewOptions has the other contents of a page, besides its cases.
 type ReviewOptions struct {
 	Title    string   // what is reviewed, such as "run-000012"
 	Reviewer string   // the page's initial reviewer name
-	Notes    []string // what people should know, such as lines to add to a file
-	// Details returns what made the answer of a case, in the form of the page's item view; a nil
-	// function, or a nil result: nothing is known.
+	Notes    []string // notes for people, such as lines to add to a file
+	// Details returns the details of a case's answer, in the form of the page's item view. If the
+	// function or the result is nil, there are no details.
 	Details func(ctx context.Context, c review.Case) (any, error)
 }
 
@@ -120,7 +119,7 @@ func (s *ReviewServer) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	if err := <-ended; err != nil {
-		return server.Close() // a client does not stop sending
+		return server.Close() // a client has not stopped sending
 	}
 	return nil
 }
@@ -155,7 +154,7 @@ func local(next http.Handler) http.Handler {
 		} {
 			w.Header().Set(name, value)
 		}
-		if !confine.ThisMachine(r.Host) { // its port may be another one, which ssh forwards
+		if !confine.ThisMachine(r.Host) { // only the host is checked: ssh may forward another port
 			refuse(w, http.StatusForbidden, "host", "this page is for this machine alone: open it by the address that racflow printed")
 			return
 		}

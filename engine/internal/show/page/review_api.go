@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	maxBody  = 64 << 10 // bytes of a request: its longest text is a label
+	maxBody  = 64 << 10 // bytes of a request, whose longest text is a label
 	maxBrief = 120      // characters of a text in the list of cases
 )
 
-// queueShown is what a page gets about all cases.
+// queueShown has the data about all cases for a page.
 type queueShown struct {
 	Title    string                      `json:"title"`
 	Reviewer string                      `json:"reviewer"`
@@ -74,14 +74,14 @@ func (s *ReviewServer) decide(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, changed{request.Case, d})
 }
 
-// decidedShown is what a page asks for from time to time, since other pages decide, too.
+// decidedShown has the decisions so far. A page polls it, because other pages decide, too.
 type decidedShown struct {
 	Decided map[string]*review.Decision `json:"decided"` // by case
 	Labels  []string                    `json:"labels"`
 }
 
 func (s *ReviewServer) sendDecided(w http.ResponseWriter, _ *http.Request) {
-	decided, _ := s.queue.Decisions() // the page has been told of lines that cannot be read
+	decided, _ := s.queue.Decisions() // the notes already report lines that cannot be read
 	send(w, http.StatusOK, decidedShown{decided, s.queue.Labels()})
 }
 
@@ -112,7 +112,7 @@ func (s *ReviewServer) finish(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, nothing)
 	select {
 	case s.finished <- struct{}{}:
-	default: // another page was first
+	default: // another page decided first
 	}
 }
 

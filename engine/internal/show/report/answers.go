@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// answers writes how good the answers are.
+// answers writes the accuracy of the answers and related figures.
 func answers(w io.Writer, r eval.Report) {
 	fmt.Fprintf(w, "accuracy\t%.4f\tof %d items with an expected label; %s\n", r.Accuracy, r.Scored, sure(r.AccuracyInterval))
 	if r.Decided > 0 {
@@ -47,7 +47,7 @@ func answers(w io.Writer, r eval.Report) {
 	fmt.Fprintf(w, "agreement\t%.4f\tmean share of the votes for the answer\n", r.Agreement)
 }
 
-// unknown writes how well items out of scope are found.
+// unknown writes how well out-of-scope items are detected.
 func unknown(w io.Writer, s *eval.Scope, c *eval.Calibration) {
 	if s == nil || c == nil {
 		return
@@ -70,14 +70,14 @@ func confidence(w io.Writer, c *eval.Calibration) {
 	fmt.Fprintf(w, "NLL\t%.4f\tof whether the answer is right; Brier score %.4f\n", c.NLL, c.Brier)
 }
 
-// flags writes how many errors the flag rule catches at what cost.
+// flags writes how many errors the flag rule catches, and how many false alarms it makes.
 func flags(w io.Writer, f eval.Flags) {
 	if f.Flagged > 0 {
 		fmt.Fprintf(w, "flags\t%d\tof %s caught; %d of %s are false alarms\n", f.Caught, terminal.Plural(f.Errors, "error"), f.Right, terminal.Plural(f.Flagged, "flagged item"))
 	}
 }
 
-// promised writes whether the promised accuracy was kept.
+// promised writes whether the guaranteed accuracy was reached.
 func promised(w io.Writer, r eval.Report) {
 	p := r.Promised
 	if p == nil || r.Scored == 0 {
@@ -116,7 +116,7 @@ func coverage(w io.Writer, c *eval.Calibration) {
 	row(c.Measured+" from", func(p eval.Coverage) string { return fmt.Sprintf("%.4f", p.Confidence) })
 }
 
-// voters writes how good each voter is.
+// voters writes the figures of each voter.
 func voters(w io.Writer, all []eval.Voter, scored int) {
 	weighed, partly := false, false
 	for _, v := range all {
@@ -173,7 +173,7 @@ func points(p eval.Paired) string {
 	return fmt.Sprintf("%+.1f [%.1f, %.1f]", 100*p.Difference(), 100*i.Low, 100*i.High)
 }
 
-// lead says by how much a voter alone is better than the election.
+// lead describes by how much a voter alone is better than the election.
 func lead(v eval.Voter, scored int) string {
 	i, of := v.Alone.Interval(), ""
 	if v.Asked < scored {
@@ -182,22 +182,23 @@ func lead(v eval.Voter, scored int) string {
 	return fmt.Sprintf("%s alone is right on %.1f points more than the election [%.1f, %.1f]%s", v.Name, 100*v.Alone.Difference(), 100*i.Low, 100*i.High, of)
 }
 
-// How many lines of a passage are shown, unless Asking.Whole is set: all of a short one, of others some around the best sentence.
+// Limits of shown lines, unless Asking.Whole is set: a passage of at most shortLines is shown whole, a longer passage
+// as excerptLines around the best sentence.
 const shortLines, excerptLines = 6, 4
 
-// Asking says how to show the outcome of one question.
+// Asking has the options for showing the outcome of one question.
 type Asking struct {
 	Width    int    // columns of the terminal
-	Passages int    // maximum, if there is no answer
+	Passages int    // maximum number of passages if there is no answer
 	More     string // how to see all of n passages, with %d for n
 	Whole    bool   // show passages with all of their text
 	Bold     bool   // make matches bold with escape sequences
-	// Terms finds the matching words; nil: it marks none.
+	// Terms finds the matching words; nil: no words are marked.
 	Terms *eval.QuestionTerms
 }
 
-// Ask writes the outcome of one question: the answer with the passages that it cites, or why there
-// is no answer, with the nearest passages.
+// Ask writes the outcome of one question: the answer with the cited passages, or the reason why
+// there is no answer, with the nearest passages.
 func Ask(w io.Writer, r outcome.Result, a Asking) error {
 	a.Width = max(a.Width, 20)
 	out := bufio.NewWriter(w)
@@ -225,7 +226,7 @@ func Ask(w io.Writer, r outcome.Result, a Asking) error {
 	return out.Flush()
 }
 
-// why returns why there is no answer, and why a vote does not count, if none does.
+// why returns why there is no answer and, if no vote counts, why not.
 func why(r outcome.Result) string {
 	text := r.Reason
 	if i := slices.IndexFunc(r.Votes, func(v result.Vote) bool { return !v.Accepted && v.Reason != "" }); i >= 0 && !slices.ContainsFunc(r.Votes, func(v result.Vote) bool { return v.Accepted }) {
@@ -234,7 +235,7 @@ func why(r outcome.Result) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// remark writes how sure an election of several votes was.
+// remark writes the confidence of an election with several votes.
 func (a Asking) remark(w io.Writer, r outcome.Result) {
 	if len(r.Votes) < 2 && !r.Flagged {
 		return
@@ -281,7 +282,7 @@ func (a Asking) passages(w io.Writer, r outcome.Result) {
 	}
 }
 
-// passage writes where a candidate stands, and the part of it around the best sentence.
+// passage writes a candidate's place, and its text around the best sentence.
 func (a Asking) passage(w io.Writer, number string, c sdk.Candidate) {
 	fmt.Fprintln(w, terminal.Fit(number+where(c), a.Width))
 	const indent = "    "
@@ -293,8 +294,8 @@ func (a Asking) passage(w io.Writer, number string, c sdk.Candidate) {
 	}
 }
 
-// where returns a candidate's place, then its heading, declaration or title. A title that is the
-// file's name is left out, since the place contains it.
+// where returns a candidate's place, followed by its heading, declaration or title. A title that
+// equals the file's name is left out, because the place contains it.
 func where(c sdk.Candidate) string {
 	text := func(key string) string { s, _ := c.Meta[key].(string); return s }
 	place := output.Place(c)
@@ -309,8 +310,8 @@ func where(c sdk.Candidate) string {
 	return terminal.Line(strings.Join(strings.FieldsFunc(place, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
 }
 
-// excerpt returns a few lines of a candidate's text, or all of them if they are few or wanted. It leaves out leading headings
-// if the place shows them already, unless all lines are wanted.
+// excerpt returns a few lines of a candidate's text, or all of them if they are few or wanted. Unless all lines are
+// wanted, it leaves out leading headings that the place already shows.
 func (a Asking) excerpt(c sdk.Candidate, width int) []string {
 	text := printed.Replace(c.Text)
 	if _, shown := c.Meta["headings"]; shown && !a.Whole {
@@ -340,7 +341,7 @@ func (a Asking) excerpt(c sdk.Candidate, width int) []string {
 			best[0] += a.Terms.Best(lines[best[0] : best[1]+1])
 			best[1] = best[0]
 		}
-		if at = best[0]; !strings.HasPrefix(lines[at], "#") { // below a heading stands what it is about
+		if at = best[0]; !strings.HasPrefix(lines[at], "#") { // show the text below a heading
 			at = min(at, (at+best[1]+1-excerptLines)/2)
 		}
 	}
@@ -355,13 +356,15 @@ func (a Asking) excerpt(c sdk.Candidate, width int) []string {
 	return shown
 }
 
-// printed leaves out what nobody is to see, and ends lines where a PDF separates pages, by form feeds.
+// printed removes invisible characters, and replaces form feeds, which separate the pages of a PDF, by
+// line ends.
 var printed = strings.NewReplacer("\f", "\n", "\u00AD", "", "\u200B", "", "\u2060", "", "\uFEFF", "")
 
 // sentence matches a sentence of a paragraph.
 var sentence = regexp.MustCompile(`.+?(?:[.!?…]+ +|[。！？]+|$)`)
 
-// sentences wraps a text, and returns its sentences, each with its first and last line.
+// sentences wraps a text into lines. It returns the lines, and the sentences with their first and
+// last lines.
 func sentences(text string, width int) (lines, all []string, at [][2]int) {
 	for paragraph := range strings.Lines(text) {
 		wrapped := slices.DeleteFunc(terminal.Wrap(paragraph, width), func(line string) bool { return line == "" })
@@ -386,7 +389,7 @@ const (
 	mistakeWidth = 100 // columns of a text
 )
 
-// confused writes which labels are confused with which.
+// confused writes the pairs of labels that are confused.
 func confused(w io.Writer, r *eval.Report) {
 	pairs, names := r.Confused, map[string]string{}
 	if len(pairs) == 0 {
@@ -398,7 +401,7 @@ func confused(w io.Writer, r *eval.Report) {
 	fmt.Fprintf(w, "\nEXPECTED\tANSWERED INSTEAD\tITEMS\n")
 	for _, pair := range pairs[:min(len(pairs), maxConfused)] {
 		expected := titled(pair.Expected, names[pair.Expected])
-		if pair.Expected == "" { // of a set, a label too many
+		if pair.Expected == "" { // for sets: a label too many
 			expected = "none"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\n", expected, answered(pair.Answered, names[pair.Answered]), pair.Items)
@@ -423,7 +426,7 @@ func titled(label, name string) string {
 	return terminal.Shorten(label, valueWidth)
 }
 
-// mistakes writes the wrong answers that the pipeline was most sure of.
+// mistakes writes the wrong answers with the highest confidence.
 func mistakes(w io.Writer, all []eval.Mistake) error {
 	if len(all) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 // retrieval it shows the figures of the last stage.
 func Comparison(w io.Writer, c eval.Comparison) error {
 	rows := c.Rows
-	var table [][]string // by column, the head first
+	var table [][]string // by column, headings first
 	for i, target := range c.Targets {
 		cells := []string{target}
 		for _, r := range rows {
@@ -47,7 +47,7 @@ func Comparison(w io.Writer, c eval.Comparison) error {
 	return warn(w, rows)
 }
 
-// column is a column of the table; show: at least one row has its figure.
+// column is a column of the table. show means that at least one row has the figure.
 type column struct {
 	name string
 	show bool
@@ -59,7 +59,7 @@ func has(rows []eval.Row, f func(eval.Report) bool) bool {
 	return slices.ContainsFunc(rows, func(r eval.Row) bool { return f(r.Report) })
 }
 
-// foundColumns returns the columns about what the last search or reranking found.
+// foundColumns returns the columns about the results of the last search or reranking.
 func foundColumns(rows []eval.Row) []column {
 	at := slices.IndexFunc(rows, func(r eval.Row) bool { return last(r.Report) != nil })
 	if at < 0 {
@@ -138,7 +138,7 @@ func costColumns(rows []eval.Row) []column {
 	}
 }
 
-// warn names the voters that are better than the election by more than chance.
+// warn lists the voters that are better than the election by more than chance.
 func warn(w io.Writer, rows []eval.Row) error {
 	for _, r := range rows {
 		for _, v := range r.Report.Voters {
@@ -153,7 +153,7 @@ func warn(w io.Writer, rows []eval.Row) error {
 	return nil
 }
 
-// acceptableBy formats how many of a voter's answers were acceptable.
+// acceptableBy formats the share of a voter's acceptable answers.
 func acceptableBy(voter string) func(eval.Report) string {
 	return func(r eval.Report) string {
 		for _, v := range r.Voters {
@@ -165,7 +165,7 @@ func acceptableBy(voter string) func(eval.Report) string {
 	}
 }
 
-// last returns the figures of the last stage that finds something; nil: they were not measured.
+// last returns the figures of the last retrieve or rerank stage; nil: they were not measured.
 func last(r eval.Report) *eval.Ranking {
 	if r.Retrieval == nil || len(r.Retrieval.Stages) == 0 {
 		return nil

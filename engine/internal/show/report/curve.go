@@ -8,10 +8,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
-// maxGains is how many labels are shown that would gain from more rows.
+// maxGains limits the shown labels that would gain from more rows.
 const maxGains = 10
 
-// Curve writes what more examples would bring.
+// Curve writes how much more examples would improve the accuracy.
 func Curve(w io.Writer, c eval.Curve) error {
 	tw := terminal.NewTable(w)
 	fmt.Fprintln(tw, "ROWS OF A LABEL\tACCURACY\t95 % INTERVAL")

@@ -2,5 +2,5 @@
 // comparisons, the results of tuning, generations of knowledge, the answer to one question,
 // and a file's stages as a flowchart.
 //
-// It decides nothing and measures nothing. Package result writes the results of items.
+// It only writes: it decides and measures nothing. Package output writes the results of items.
 package report

@@ -54,7 +54,7 @@ func Doctor(w io.Writer, r doctor.Report) error {
 // outcomes are the words for the outcomes of expectations.
 var outcomes = map[expect.Outcome]string{expect.Holds: "ok", expect.Fails: "FAILS", expect.Skipped: "off"}
 
-// Expect writes for people the outcomes of a pipeline's expectations.
+// Expect writes the outcomes of a pipeline's expectations, for people.
 func Expect(w io.Writer, r *expect.Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, pipeline %q\n", terminal.Escape(r.File), r.Pipeline)
@@ -85,7 +85,7 @@ func Expect(w io.Writer, r *expect.Report) error {
 // inLine puts a text into one line, without control characters.
 func inLine(text string) string { return terminal.Line(strings.Join(strings.Fields(text), " ")) }
 
-// foundBy returns lines on what was measured, at least one.
+// foundBy returns lines about the measured values, at least one.
 func foundBy(v expect.Verdict) (lines []string) {
 	if v.Outcome == expect.Skipped {
 		return []string{"enabled is false"}
@@ -178,7 +178,8 @@ func Expected(w io.Writer, all []*expect.Report) error {
 
 func within(i eval.Interval) string { return fmt.Sprintf("%.3f to %.3f", i.Low, i.High) }
 
-// JUnit writes the outcomes of pipelines' expectations as JUnit test results: a suite is a pipeline, a case an expectation.
+// JUnit writes the outcomes of pipelines' expectations as JUnit test results. A suite is a pipeline; a case is an
+// expectation.
 func JUnit(w io.Writer, all []*expect.Report) error {
 	var suites []junit.Suite
 	for _, r := range all {

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// maxShown is how many characters of a prompt are shown at most.
+// maxShown is the maximum number of shown characters of a prompt.
 const maxShown = 6000
 
 func (p planned) writeForecast(w io.Writer) error {
@@ -88,7 +88,8 @@ func (p planned) writeForecast(w io.Writer) error {
 	return err
 }
 
-// writeCalibrating writes what a run asks before the first item, or what votes rest on without that.
+// writeCalibrating writes the calls that a run makes before the first item or, if it makes none, how
+// votes are weighed.
 func writeCalibrating(w io.Writer, c *plan.Calibrating) {
 	if c == nil {
 		return
@@ -112,7 +113,7 @@ func price(s *pipeline.Stage, amount float64) string {
 	return cost(amount)
 }
 
-// wide is from where on a range is shown, as a share of its lower end.
+// wide is the ratio of the ends of a range above which the range is shown.
 const wide = 1.1
 
 // ranged reports whether the expected output is a range.
@@ -141,7 +142,7 @@ func expected(s *pipeline.Stage, f sdk.Forecast) string {
 	return fmt.Sprintf("%s (%s to %s)", at(f.Likely.OutputTokens), at(f.Low), at(f.High))
 }
 
-// bound is the most that a run may use.
+// bound is an upper bound of a run's usage.
 type bound struct {
 	tokens uint64
 	cost   float64
@@ -170,7 +171,7 @@ func (p planned) writeBudget(w io.Writer, expected float64, most bound) {
 	}
 }
 
-// promptText returns the first maxShown characters of a prompt, with U+FFFD for those that a terminal would obey.
+// promptText returns the first maxShown characters of a prompt, with control characters replaced by U+FFFD.
 func promptText(p sdk.Prompt) string {
 	text := p.Text
 	for _, m := range p.Messages {
@@ -183,7 +184,7 @@ func promptText(p sdk.Prompt) string {
 	return strings.ReplaceAll(text, "\n", "\n  ") // so that no line looks like one of racflow's
 }
 
-// Progress describes how far work is, in parts of one line, the most important first.
+// Progress describes the progress of work, as parts of one line, the most important first.
 func Progress(s progress.Step, m *progress.Meter, now time.Time) []string {
 	what := s.Doing
 	if s.Name != "" {

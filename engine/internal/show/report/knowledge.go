@@ -19,8 +19,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// writeAttached writes about a collection that another program makes: the meaning of its fields, and
-// how its vectors compare with the embedder's.
+// writeAttached describes a collection that another program makes: the meaning of its fields, and
+// how well its vectors match the embedder's.
 func writeAttached(w io.Writer, k knowledge.BuildReport) {
 	a := k.Attached
 	fmt.Fprintf(w, "%s\t%d\tread only\t-\t%s\t%s\n", k.Name, k.Entries, k.Embedder, k.Store)
@@ -36,7 +36,7 @@ func writeAttached(w io.Writer, k knowledge.BuildReport) {
 	}
 }
 
-// mode returns how a retrieve stage searches.
+// mode returns the search mode of a retrieve stage.
 func (p planned) mode(r *pipeline.Retrieve) string {
 	at := slices.IndexFunc(p.Knowledge, func(k knowledge.BuildReport) bool { return k.Name == r.From.Name })
 	if at >= 0 && p.Knowledge[at].Attached != nil && !p.Knowledge[at].Attached.Lexical && r.Ranking.Mode == sdk.ModeHybrid {
@@ -104,7 +104,7 @@ type row struct {
 	Current    *bool            `json:"current"` // null: unknown
 	Entries    int              `json:"entries"`
 	Documents  int              `json:"documents,omitempty"`
-	// Unread sums what the documents hold that was not read; UnreadIn says it of each.
+	// Unread sums up the contents of documents that were not read; UnreadIn has them by document.
 	Unread   document.Unread            `json:"unread,omitempty"`
 	UnreadIn map[string]document.Unread `json:"unread_in,omitempty"`
 	Source   string                     `json:"source,omitempty"`
@@ -196,10 +196,11 @@ func (r row) recorded(text string) string {
 	return recorded(text)
 }
 
-// settings formats what a stage has resolved, then the rest of its config, in one line.
+// settings formats the values that a stage has resolved, followed by the rest of its config, in one
+// line.
 func settings(resolved, config json.RawMessage) string {
 	chosen, all := map[string]any{}, map[string]any{}
-	_ = json.Unmarshal(resolved, &chosen) // it may be empty
+	_ = json.Unmarshal(resolved, &chosen) // may fail: resolved may be empty
 	_ = json.Unmarshal(config, &all)
 	maps.DeleteFunc(all, func(name string, _ any) bool { _, ok := chosen[name]; return ok })
 	var parts []string

@@ -31,7 +31,7 @@ func entries(n, documents int) string {
 	return fmt.Sprintf("%d of %d documents", n, documents)
 }
 
-// Plan writes for people what a run would do.
+// Plan writes a plan of a run, for people.
 func Plan(w io.Writer, what *plan.Plan) error {
 	p := planned{what}
 	tw := terminal.NewTable(w)
@@ -123,7 +123,7 @@ func (p planned) writeStages(tw io.Writer) {
 	}
 }
 
-// timeouts returns how long a row may hang in each stage, by the stage's name.
+// timeouts returns the time limit of a row in each stage, by the stage's name.
 func timeouts(p *pipeline.Pipeline) map[string]string {
 	all := map[string]string{}
 	for _, s := range p.Stages {
@@ -153,7 +153,7 @@ func (p planned) writeExpects(w io.Writer) {
 	}
 }
 
-// among says which entries a retrieve stage searches, or when it gives all.
+// among describes which entries a retrieve stage searches, or when it returns all entries.
 func among(s *pipeline.Stage) string {
 	switch {
 	case s.Retrieve == nil:
@@ -176,8 +176,8 @@ func (p planned) embedder(k knowledge.BuildReport) string {
 	return k.Embedder
 }
 
-// withModel returns a stage's use with the name of its model, if it has one. Of a model's path it
-// shows only the last element.
+// withModel returns a stage's use with the name of its model, if it has one. It shows only the last
+// element of a model's path.
 func withModel(s *pipeline.Stage) string {
 	model := s.Config.Model()
 	if model == "" {
@@ -189,7 +189,7 @@ func withModel(s *pipeline.Stage) string {
 	return fmt.Sprintf("%s (%s)", s.Use, terminal.Line(model))
 }
 
-// best says how many candidates a rerank stage keeps.
+// best describes how many candidates a rerank stage keeps.
 func best(s *pipeline.Stage) string {
 	if s.TopK == 0 {
 		return ""
@@ -214,10 +214,10 @@ type (
 		Tried     int               `json:"items_tried,omitempty"`
 		StandIns  map[string]string `json:"chunks_stand_in,omitempty"` // by knowledge: why its entries cannot be searched yet
 		Stages    []callsJSON       `json:"stages,omitempty"`          // those that call services
-		Timeouts  map[string]string `json:"timeouts"`                  // by stage: how long a row may hang
+		Timeouts  map[string]string `json:"timeouts"`                  // by stage: the time limit of a row
 		Plugins   []pluginJSON      `json:"plugins,omitempty"`
 		Wants     []trust.Want      `json:"beyond_its_folder,omitempty"`
-		Memory    int64             `json:"memory,omitempty"` // bytes that all processes may hold together
+		Memory    int64             `json:"memory,omitempty"` // bytes: memory limit of all processes together
 		Expects   []expectJSON      `json:"expects,omitempty"`
 	}
 	expectJSON struct {
@@ -242,12 +242,12 @@ type (
 		Price    *priceJSON  `json:"price,omitempty"` // of a million tokens; the batch price where the stage asks in batches
 		Expected *amountJSON `json:"expected,omitempty"`
 		AtMost   *amountJSON `json:"at_most,omitempty"`
-		Unknown  string      `json:"at_most_unknown,omitempty"` // why the most is unknown
+		Unknown  string      `json:"at_most_unknown,omitempty"` // why the maximum is unknown
 	}
 	amountJSON struct {
 		Requests int      `json:"requests"`
 		Input    uint64   `json:"input_tokens"`
-		Cached   uint64   `json:"cached_tokens,omitempty"` // those of Input that are expected to be cached, as in earlier runs
+		Cached   uint64   `json:"cached_tokens,omitempty"` // of Input: expected to be cached, as in earlier runs
 		Output   uint64   `json:"output_tokens"`
 		Cost     *float64 `json:"cost,omitempty"` // at the stage's price
 		// The range of the expected output, if the model thinks; missing: it is narrow.
@@ -297,7 +297,7 @@ func PlanJSON(w io.Writer, p *plan.Plan) error {
 	return e.Encode(shown)
 }
 
-// callsOf returns the forecast of a stage's calls for so many items.
+// callsOf returns the forecast of a stage's calls for a number of items.
 func callsOf(name string, s *pipeline.Stage, items int, f sdk.Forecast) callsJSON {
 	c := callsJSON{
 		Stage: name, Items: items, Answers: f.Answers, Cached: f.Cached, Unknown: f.Unknown,
@@ -371,7 +371,7 @@ func services(s *pipeline.Stage) string {
 	return strings.Join(parts, "; ")
 }
 
-// Price says what the calls of a stage cost, and where the price was found if not in the stage's
+// Price describes the price of a stage's calls, and where the price was found if not in the stage's
 // block; empty: it is unknown.
 func Price(s *pipeline.Stage) string {
 	p := s.Price

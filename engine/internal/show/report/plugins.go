@@ -104,7 +104,7 @@ func properties(profile json.RawMessage) []property {
 		if inside, ok := value.(map[string]any); ok { // counts, sorted by name
 			var parts []string
 			for _, name := range slices.Sorted(maps.Keys(inside)) {
-				if counts, ok := inside[name].(map[string]any); ok { // of one kind of requests
+				if counts, ok := inside[name].(map[string]any); ok { // counts of one kind of requests
 					parts = append(parts, fmt.Sprintf("%s (%v requests)", name, counts["requests"]))
 					continue
 				}
@@ -117,7 +117,7 @@ func properties(profile json.RawMessage) []property {
 	return all
 }
 
-// unknown reports whether the value says nothing.
+// unknown reports whether the property has no known value.
 func (p property) unknown() bool {
 	return p.value == "unknown" || p.value == "0" || p.value == "<nil>" || p.value == ""
 }
@@ -189,8 +189,8 @@ func Models(w io.Writer, all []plan.Model) error {
 // bounds explains the brackets after a difference.
 const bounds = "[bounds that hold with 95 % confidence each]"
 
-// Tune writes the results of tuning for people: the trade-off curve and the value of the choice,
-// all measured on rows that they were not found on, and the promise, if it is not nil.
+// Tune writes the results of tuning for people: the trade-off curve, and the figures of the choice,
+// all measured on held-out rows. It also writes the promise, if it is not nil.
 func Tune(w io.Writer, s tune.Subject, o tune.Outcome, promised *tune.FlagPromise) error {
 	if !s.Nothing() {
 		if err := tuned(w, s, o); err != nil {
@@ -265,7 +265,7 @@ func tuned(w io.Writer, s tune.Subject, o tune.Outcome) error {
 	return err
 }
 
-// kept says whether a found value is kept, and why.
+// kept describes whether a found value is kept, and why.
 func kept(what string, kept bool, gain tune.Difference) string {
 	if kept {
 		return fmt.Sprintf("%s: %s", what, gain)

@@ -22,10 +22,10 @@ import (
 type Case struct {
 	ID   string `json:"id"` // set by NewQueue; the same in every review of the same text or row
 	Text string `json:"text"`
-	// Items lists the IDs of the run's items with this text, ignoring case and spaces. The first one
-	// is one to decide about; people see its details.
+	// Items lists the IDs of the run's items with this text, ignoring case and spaces. The first
+	// item needs a decision; people see its details.
 	Items []string `json:"items,omitempty"`
-	// Row is the ID of the row of a knowledge that a decision changes or drops; empty: the case is
+	// Row is the ID of the knowledge's row that a decision changes or drops; empty: the case is
 	// about items.
 	Row  string `json:"row,omitempty"`
 	File string `json:"file,omitempty"` // the file with the row
@@ -38,7 +38,7 @@ type Case struct {
 	Confidence float64 `json:"confidence,omitempty"` // as in result.Result
 	Unknown    float64 `json:"unknown,omitempty"`
 	Agreement  float64 `json:"agreement,omitempty"`
-	// Suggestions lists the labels to choose from, the most likely first; of a set, the answer's labels come first.
+	// Suggestions lists the labels to choose from, the most likely first; for sets, the answer's labels come first.
 	Suggestions []string `json:"suggestions"`
 	Drop        bool     `json:"drop,omitempty"` // dropping the row is suggested
 
@@ -65,20 +65,21 @@ func (c *Case) suggest(labels ...string) {
 	}
 }
 
-// OfFindings makes a case of each row with findings of racflow doctor that another label, or dropping the row, would
-// settle. Errors come first, then warnings; among equals, those where voters agree most on another label.
+// OfFindings makes a case for each row with findings of racflow doctor that can be settled by another label or by
+// dropping the row. Errors come first, then warnings. Equally severe cases are sorted by the voters' agreement on
+// another label, highest first.
 func OfFindings(s *doctor.Set) []Case {
 	var cases []Case
 	for i, d := range doctor.Doubts(s) {
 		row := s.Rows[d.Row]
-		if row.Held { // held out of the knowledge, and a decision would add it
+		if row.Held { // the row is held out of the knowledge, and a decision would add it
 			continue
 		}
 		c := Case{
 			ID: idOf(row.Text, row.Entry), Text: row.Text, Row: row.Entry, File: row.File, Line: row.Line, Why: d.Why, Answer: row.Label,
 			Suggestions: []string{}, order: i, doubt: d.Sure / 4, // from 0 to 1/4
 		}
-		own := s.Form().Split(row.Label) // so that a person can confirm it
+		own := s.Form().Split(row.Label) // suggested, too, so that a person can confirm it
 		if s.Form().Many {
 			c.suggest(own...)
 		}
@@ -97,10 +98,9 @@ func OfFindings(s *doctor.Set) []Case {
 	return cases
 }
 
-// ofRun makes a case of each text with an item to decide about, such as those that are doubtful. Cases
-// without an answer come first, then those with the least confidence, or with the least agreement if the
-// election estimates no confidence. keep gets each case's first item, with what made its answer; an error of
-// keep ends ofRun.
+// ofRun makes a case for each text with an item to decide about, for example a doubtful item. Cases without
+// an answer come first, then cases with the least confidence, or with the least agreement if the election
+// estimates no confidence. keep gets each case's first item, with its details; an error of keep ends ofRun.
 func ofRun(ctx context.Context, run *explain.Run, decide func(*explain.Brief) bool, keep func(Case, *explain.Item) error) ([]Case, error) {
 	var cases []Case
 	form := run.Manifest().LabelForm
@@ -112,8 +112,8 @@ func ofRun(ctx context.Context, run *explain.Run, decide func(*explain.Brief) bo
 		}
 		return n > 0
 	}
-	var later []*explain.Brief // need no decision, and their text had no case yet
-	// Items that need no decision are not completed: wanted adds them to their text's case, or to later.
+	var later []*explain.Brief // items that need no decision, and whose text had no case yet
+	// Items that need no decision get no details: wanted adds them to their text's case, or to later.
 	wanted := func(b *explain.Brief) bool {
 		if !answered(b) {
 			return false
@@ -146,7 +146,7 @@ func ofRun(ctx context.Context, run *explain.Run, decide func(*explain.Brief) bo
 	return cases, nil
 }
 
-// answered reports whether the run took the item through its stages.
+// answered reports whether the run has processed the item.
 func answered(b *explain.Brief) bool { return b.Text != "" && b.Status != journal.Unreached }
 
 // doubtful reports whether an item is flagged, failed or has no answer.
@@ -160,7 +160,7 @@ func doubtOf(b *explain.Brief) float64 {
 	return 1 - cmp.Or(b.Confidence, b.Agreement)
 }
 
-// maxVoted is the most suggestions that come from the answer and from voters.
+// maxVoted limits the suggestions from the answer and from voters.
 const maxVoted = 6
 
 func caseOf(item *explain.Item, form sdk.LabelForm) Case {
@@ -205,18 +205,18 @@ func caseOf(item *explain.Item, form sdk.LabelForm) Case {
 	return c
 }
 
-// DefaultFile is the name of the file of decisions, beside the pipeline's file, if that names none.
+// DefaultFile is the default name of the file of decisions, in the folder of the pipeline's file.
 const DefaultFile = "reviewed.jsonl"
 
-// Place says where the decisions about a knowledge go.
+// Place is where the decisions about a knowledge are written.
 type Place struct {
 	Knowledge string
 	Path      string // the file of decisions; absolute
 	Add       string // lines to add to the knowledge's block, so that it reads the decisions; empty: none
 }
 
-// Find chooses among the knowledge blocks that a pipeline of the file searches: the one called name or, if
-// that is empty, the only one made of rows or the only one that has a source of decisions. A path that is not
+// Find chooses among the knowledge blocks that a pipeline of the file searches: the block called name or, if
+// name is empty, the only block made of rows or the only block with a source of decisions. A path that is not
 // empty replaces the path in the file.
 func Find(file string, blocks []*pipeline.Knowledge, name, path string) (Place, error) {
 	var rows, reviewed []*pipeline.Knowledge

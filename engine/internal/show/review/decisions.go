@@ -18,7 +18,7 @@ type Decision struct {
 	Label    string    `json:"label,omitempty"` // empty: the row is dropped
 	Reviewer string    `json:"reviewer,omitempty"`
 	At       time.Time `json:"at,omitzero"`
-	Version  string    `json:"version"` // identifies this decision among those about the case
+	Version  string    `json:"version"` // identifies this decision among the decisions about the case
 }
 
 func (d *Decision) what() string {
@@ -30,8 +30,8 @@ func (d *Decision) what() string {
 
 func (d *Decision) who() string { return cmp.Or(d.Reviewer, "somebody") }
 
-// Decisions returns the decisions now in the file, by the IDs of their cases. The errors name the
-// lines that are not decisions; these lines stay in the file.
+// Decisions returns the decisions now in the file, by the IDs of their cases. The errors list lines
+// that are not decisions; these lines stay in the file.
 func (q *Queue) Decisions() (map[string]*Decision, []error) {
 	rows, errs := reviewed.Read(q.path, q.form)
 	q.mu.Lock()
@@ -81,7 +81,7 @@ func version(r *reviewed.Row) string {
 	}
 	text, err := r.MarshalJSON()
 	if err != nil {
-		text = fmt.Append(nil, *r) // a row that was read always encodes
+		text = fmt.Append(nil, *r) // cannot happen: a row that was read always encodes
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])

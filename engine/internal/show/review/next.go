@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
-// maxLessons is how many texts of a run, the most doubtful ones, are compared with each other: each
-// with each, which takes seconds.
+// maxLessons limits the texts of a run that are compared, to the most doubtful ones. All pairs are
+// compared, which takes seconds.
 const maxLessons = 4000
 
 // choice holds the texts of a run that teach most.
@@ -23,13 +23,13 @@ type choice struct {
 	rank  map[int]int // positions in picks by line of the input
 }
 
-// choose picks n texts of a run. It leaves out what people have decided, what the knowledge has, and
-// what is nearly the same.
+// choose picks n texts of a run. It leaves out texts that people have decided about, texts of the
+// knowledge, and near copies of these.
 func choose(ctx context.Context, run *explain.Run, place Place, n int) (*choice, error) {
 	rows, _ := reviewed.Read(place.Path, run.Manifest().LabelForm) // Decisions reports lines that cannot be read
 	decided := reviewed.Of(rows)
 	var items []*explain.Brief
-	var since []string // texts that were decided since the run
+	var since []string // texts that people decided about since the run
 	seen := map[string]bool{}
 	for b, err := range run.Briefs(ctx) {
 		if err != nil {
@@ -101,7 +101,7 @@ func (c *choice) has(b *explain.Brief) bool {
 	return ok
 }
 
-// order puts the cases of a choice in its order, and says why they were picked.
+// order sorts the cases of a choice by its ranking, and adds why they were picked.
 func (c *choice) order(cases []Case) {
 	if c == nil {
 		return

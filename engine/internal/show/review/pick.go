@@ -9,43 +9,43 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// This file picks the texts that teach most when a person labels them: those that stand for many
-// doubtful texts, for which no labelled text stands yet.
+// This file picks the texts that teach most when a person labels them: texts that represent many
+// doubtful texts, which no labelled text represents yet.
 //
-// A text stands for another by the square of their cosine, and a text is covered by the labelled text that
-// stands best for it. Each pick adds most to what is covered, where every text counts by the square of
-// its doubt (facility location: Nemhauser, Wolsey and Fisher, "An analysis of approximations for
-// maximizing submodular set functions", 1978). So a doubtful text that is like no other has to wait, two
-// picks do not teach the same, and texts of a label that nobody has named yet come early.
+// A text represents another text to the degree of their squared cosine. A text is covered to the degree of
+// the labelled text that represents it best. Each pick adds the most coverage, where every text is
+// weighted by the square of its doubt (facility location: Nemhauser, Wolsey and Fisher, "An analysis of
+// approximations for maximizing submodular set functions", 1978). So an outlier has to wait even if it is
+// doubtful, two picks do not teach the same, and texts of a label without examples come early.
 //
-// What a text adds never grows while others are picked. So it is computed again only for the text that
-// would come next (Minoux, "Accelerated greedy algorithms for maximizing submodular set functions",
-// 1978).
+// The coverage that a text would add never grows while others are picked. So it is recomputed only for
+// the text that would come next (Minoux, "Accelerated greedy algorithms for maximizing submodular set
+// functions", 1978).
 
 // lesson is a text that may be picked.
 type lesson struct {
-	vector  []float32 // of length 1, or of length 0 where the text has none
+	vector  []float32 // of length 1; empty: the text has none
 	doubt   float64   // from 0 to 1
-	covered float32   // how well a labelled text stands for it
+	covered float32   // how well a labelled text represents it
 	near    []int     // positions of texts that are nearly the same
-	closed  bool      // it has a label, or is nearly the same as a text that has
+	closed  bool      // it has a label, or is nearly the same as a labelled text
 }
 
-// picked is the position of a text, and how many others it covers better than what came before.
+// picked is the position of a text, and how many other texts it covers better than earlier picks.
 type picked struct{ at, covers int }
 
-// leastWeight lets texts without doubt count a little: the answer may be wrong, and where voters only
-// agree or disagree, most texts have none.
+// leastWeight lets texts without doubt count a little: the answer may be wrong, and if doubt comes
+// only from the agreement of voters, most texts have no doubt.
 const leastWeight = .01
 
-// picking is a choice that is under way.
+// picking is the state of a choice under way.
 type picking struct {
 	all    []lesson
-	stands [][]float32 // how well one text stands for another, from 0 to 1
+	stands [][]float32 // how well one text represents another, from 0 to 1
 }
 
-// pick returns at most n open texts, those that teach most first. The last texts, so many as are
-// labelled, count as picked before.
+// pick returns at most n open texts, the texts that teach most first. The last texts, of the number
+// labelled, count as already picked.
 func pick(ctx context.Context, all []lesson, labelled, n int) ([]picked, error) {
 	p, err := compare(ctx, all)
 	if err != nil {
@@ -54,12 +54,12 @@ func pick(ctx context.Context, all []lesson, labelled, n int) ([]picked, error) 
 	for i := len(all) - labelled; i < len(all); i++ {
 		p.cover(i)
 	}
-	adds := make([]float64, len(all)) // at most
+	adds := make([]float64, len(all)) // upper bounds
 	for i := range all {
 		adds[i] = p.adds(i)
 	}
 	var picks []picked
-	seen := make([]int, len(all)) // how many picks adds takes into account
+	seen := make([]int, len(all)) // by text: the number of picks when adds was computed
 	for len(picks) < n {
 		best := -1
 		for i := range all {
@@ -126,11 +126,11 @@ func (p *picking) cover(at int) (others int) {
 	return others
 }
 
-// standing returns how well one text stands for another, by their cosine.
+// standing returns how well one text represents another, by their cosine.
 func standing(cosine float32) float32 { return max(cosine, 0) * cosine }
 
-// dot returns the dot product of two vectors, or 0 where one is missing. It sums in four lanes, as
-// a processor can, since it takes most of the time.
+// dot returns the dot product of two vectors, or 0 if one is missing. It sums in four independent
+// lanes for speed, because it takes most of the time.
 func dot(a, b []float32) float32 {
 	if len(a) != len(b) {
 		return 0
@@ -148,7 +148,7 @@ func dot(a, b []float32) float32 {
 	return s0 + s1 + s2 + s3
 }
 
-// unit returns a vector at length 1; nil: it has none.
+// unit returns a vector scaled to length 1; nil: that is impossible.
 func unit(v []float32) []float32 {
 	length := math.Sqrt(float64(dot(v, v)))
 	if length == 0 {

@@ -45,22 +45,22 @@ type Review struct {
 	Title    string
 	File     string // the pipeline's file; absolute
 	Place    Place
-	Manifest journal.Manifest // of the run; zero: the review is of findings
-	Gone     []string         // sentences: which parts of the run are no longer there
+	Manifest journal.Manifest // of the run; zero: a review of findings
+	Gone     []string         // sentences: which parts of the run are missing
 
 	details map[string][]byte // JSON by case, compressed
 }
 
-// Options says what to review and where decisions go.
+// Options says what to review, and where decisions are written.
 type Options struct {
-	Knowledge string // the one that learns from the decisions; empty: see Find
+	Knowledge string // name of the knowledge that learns from the decisions; empty: see Find
 	Path      string // the file of decisions; empty: the one in the pipeline's file
 	Votes     int    // for findings: how many rows of a knowledge to ask voters about
-	Next      int    // for a run: how many texts to pick, those that teach most; 0: review what is doubtful
+	Next      int    // for a run: how many texts to pick that teach most; 0: review doubtful items
 }
 
-// OpenRun opens a review of a run, by its ID or as workspace.Newest. It reads all that it needs of the
-// run before it returns: nothing stays open or locked.
+// OpenRun opens a review of a run, by its ID or as workspace.Newest. It reads everything that it needs
+// from the run before it returns: nothing stays open or locked.
 func OpenRun(ctx context.Context, o workspace.Options, id string, r Options) (*Review, error) {
 	run, err := explain.Open(ctx, o, id)
 	if err != nil {
@@ -99,7 +99,7 @@ func OpenRun(ctx context.Context, o workspace.Options, id string, r Options) (*R
 	return is, nil
 }
 
-// OpenFindings opens a review of what racflow doctor finds in the rows of a file's knowledge.
+// OpenFindings opens a review of the findings of racflow doctor in the rows of a file's knowledge.
 func OpenFindings(ctx context.Context, w *workspace.Workspace, file string, r Options) (*Review, error) {
 	loaded, err := w.Load(file)
 	if err != nil {
@@ -131,7 +131,7 @@ func OpenFindings(ctx context.Context, w *workspace.Workspace, file string, r Op
 	return is, nil
 }
 
-// Details returns the explain.Item of a case as JSON, with what made its answer; nil: the case is a row.
+// Details returns the explain.Item of a case as JSON; nil: the case is a row.
 func (r *Review) Details(_ context.Context, c Case) (any, error) {
 	text, ok := r.details[c.ID]
 	if !ok {
@@ -162,8 +162,8 @@ type change struct {
 }
 
 // NewQueue makes a queue of cases, and gives them their IDs. Decisions go to the file at path, which
-// need not exist; run is the run of the items; labels are those of the knowledge, which have this
-// form.
+// need not exist; run is the run of the items; labels are the labels of the knowledge, and form is
+// their form.
 func NewQueue(path, run string, cases []Case, labels []string, form sdk.LabelForm) *Queue {
 	q := &Queue{path: path, run: run, form: form, cases: slices.Clone(cases), known: map[string]int{}, past: map[string][]change{}, now: time.Now}
 	sort(q.cases)
@@ -242,7 +242,7 @@ var (
 	ErrUndo     = errors.New("there is nothing to undo")
 )
 
-// ConflictError says that another person has changed the decision in the meantime.
+// ConflictError means that another person has changed the decision in the meantime.
 type ConflictError struct {
 	Now *Decision // nil: the decision was withdrawn
 }
@@ -296,7 +296,7 @@ func (q *Queue) Decide(r Request) (*Decision, error) {
 	if len(c.Items) > 0 {
 		row.Run, row.Item = q.run, c.Items[0]
 	}
-	if before != nil { // the file may have other spaces in the text
+	if before != nil { // the text in the file may have other spaces
 		row.Text = before.Text
 	}
 	row.ID = reviewed.ID(row.Text, row.Replaces)
@@ -334,9 +334,9 @@ func (q *Queue) has(label string) bool {
 	return known
 }
 
-// Undo takes back what a page did last, and returns the ID of its case. If others have decided
+// Undo takes back the last change of a page, and returns the ID of its case. If others have decided
 // about the case since, their decision stays, the error is a *ConflictError, and the next Undo
-// takes back the page's change before that.
+// takes back the page's previous change.
 func (q *Queue) Undo(page string) (id string, now *Decision, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -370,8 +370,7 @@ func (q *Queue) put(page string, c Case, before, after *reviewed.Row) error {
 	return nil
 }
 
-// at reads the decision about a case. If it has another version than v, the error is a
-// *ConflictError.
+// at reads the decision about a case. If its version differs from v, the error is a *ConflictError.
 func (q *Queue) at(c Case, v string) (*reviewed.Row, error) {
 	is, err := q.find(c)
 	if err == nil && version(is) != v {
@@ -395,7 +394,7 @@ func (q *Queue) write(c Case, before, after *reviewed.Row) error {
 	return nil
 }
 
-// isLine reports whether a text is one printable line of at most so many characters.
+// isLine reports whether a text is one printable line with at most the given number of characters.
 func isLine(text string, most int) bool {
 	return text != "" && utf8.ValidString(text) && utf8.RuneCountInString(text) <= most &&
 		!strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) })

@@ -1,9 +1,9 @@
-// Package telemetry exports what a running racflow does: Prometheus metrics and
-// OpenTelemetry traces. It is an outcome.Observer, for serve, run, eval and ask alike.
+// Package telemetry exports Prometheus metrics and OpenTelemetry traces of a running racflow. It is
+// an outcome.Observer, for the commands serve, run, eval and ask.
 //
-// The pipeline files limit the values of labels: pipelines, stages, knowledge, outcomes. No
-// label has an item's id or text. It registers these metrics, beside those of the Go
-// runtime and the process:
+// The pipeline files limit the values of metric labels: pipelines, stages, knowledge, outcomes. No
+// metric label has an item's id or text. The package registers these metrics, in addition to
+// metrics of the Go runtime and the process:
 //
 //	racflow_items_total{pipeline,outcome}            counter    items by what became of them: answered, undecided, failed
 //	racflow_flagged_total{pipeline}                  counter    answers that a person should look at
@@ -25,10 +25,10 @@
 //	racflow_knowledge_swaps_total{pipeline}          counter    changes of what a pipeline that is served answers from
 //	racflow_build_info{version,go_version}           gauge      1
 //
-// Tokens and money count only requests that were made: replies from the response cache
-// cost nothing. A stage that calls a service without asking its host is not counted.
-// If a run takes items in two passes, each pass counts. What a voter or an election
-// learns from the knowledge counts as requests, but not as items or calls.
+// Tokens and cost count only requests that were made: replies from the response cache cost nothing.
+// A stage that calls a service without asking its host is not counted. If a run takes two passes
+// over its items, each pass counts. When a voter or an election learns from the knowledge, its
+// requests count, but not its items and calls.
 //
 // Traces have a span for each item, each batch, each call of a stage
 // and each request to a service. Spans of requests have the attributes of OpenTelemetry's
@@ -37,11 +37,11 @@
 // is a child of that item's span. Trace contexts are those of W3C: a caller's context
 // is continued, and requests of stages carry the headers traceparent and tracestate.
 //
-// Spans go to a file (Options.TraceFile), as lines of OTLP/JSON, and over HTTP to the
-// collector that the usual environment variables name (OTEL_EXPORTER_OTLP_ENDPOINT and related
-// ones). They have the ids of items, but texts, answers or error messages only
-// if Options.Texts is set, and secrets never.
+// Spans go to a file (Options.TraceFile), as lines of OTLP/JSON, and over HTTP to the collector
+// that the usual environment variables name (OTEL_EXPORTER_OTLP_ENDPOINT and related ones). Spans
+// have the ids of items, but texts, answers and error messages only if Options.Texts is set, and
+// never secrets.
 //
-// The package changes nothing about a run: it reports an exporter's first failure only, and
-// drops spans that a collector does not take in time.
+// The package never affects a run: it reports only the first failure of an exporter, and drops
+// spans that a collector does not accept in time.
 package telemetry

@@ -60,10 +60,12 @@ func (f *file) UploadTraces(_ context.Context, spans []*tracepb.ResourceSpans) e
 	return err
 }
 
-// ids finds the ids of traces and spans: no value of an attribute looks like this, since its quotes are escaped.
+// ids finds the ids of traces and spans. It cannot match a value of an attribute, because quotes in values are
+// escaped.
 var ids = regexp.MustCompile(`"(traceId|spanId|parentSpanId)":"([^"]*)"`)
 
-// inHex writes an id in hexadecimal, as OTLP/JSON has it, unlike the JSON form of protocol buffers.
+// inHex writes an id in hexadecimal, as OTLP/JSON requires; the JSON form of protocol buffers has
+// base64.
 func inHex(id []byte) []byte {
 	parts := ids.FindSubmatch(id)
 	raw, err := base64.StdEncoding.AppendDecode(nil, parts[2])
@@ -81,7 +83,7 @@ func (f *file) Stop(context.Context) error {
 }
 
 // Listen opens an address of this machine for the metrics of a command: a port, or a host and a
-// port. It refuses an address that others can reach, since nothing protects the metrics.
+// port. It refuses an address that other machines can reach, because nothing protects the metrics.
 func Listen(address string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		address = ":" + address

@@ -290,12 +290,12 @@ func (t *Telemetry) Serving(r *http.Request, route string) (within context.Conte
 	}
 }
 
-// fail marks a span as failed. Only the message of the error says why, and it may quote a text.
+// fail marks a span as failed. Only the error's message has the cause, and it may quote a text.
 func (t *Telemetry) fail(span trace.Span, err error) {
 	t.failAs(span, errorTypes[sdk.CodeOf(err)], err)
 }
 
-// errorTypes are the error types in spans, which stand for the messages.
+// errorTypes are the error types in spans, which replace the messages.
 var errorTypes = map[sdk.Code]string{
 	sdk.CodeInternal: "internal", sdk.CodeInvalid: "invalid", sdk.CodeTransient: "transient", sdk.CodeCancelled: "cancelled",
 	sdk.CodeDeadline: "deadline", sdk.CodeUnavailable: "unavailable", sdk.CodeStopped: "stopped", sdk.CodeRefused: "refused",

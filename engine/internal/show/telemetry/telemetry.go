@@ -26,7 +26,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/outcome"
 )
 
-// Telemetry collects metrics and traces of what it observes. Several goroutines may call its
+// Telemetry collects metrics and traces of the observed work. Several goroutines may call its
 // methods at once.
 type Telemetry struct {
 	registry *prometheus.Registry
@@ -148,7 +148,7 @@ func collector() (bool, error) {
 	return true, nil
 }
 
-// reporting is an exporter that logs only its first error, since later ones would say the same.
+// reporting is an exporter that logs only its first error, because later errors would repeat it.
 type reporting struct {
 	sdktrace.SpanExporter
 	log  *slog.Logger
