@@ -225,8 +225,8 @@ func Open(ctx context.Context, p *pipeline.Pipeline, o Options) (*Run, error) {
 	return r, r.graph.Connect(ctx, processes, o.Launch)
 }
 
-// openKnowledge opens the knowledge that the retrieve stages search, one after the other: building
-// one knowledge takes the whole machine.
+// openKnowledge opens the knowledge that the retrieve stages search, one after the other, because
+// building a knowledge takes the whole machine.
 func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 	for _, block := range r.pipeline.Knowledge() {
 		start := time.Now()
@@ -257,7 +257,7 @@ func (r *Run) openKnowledge(ctx context.Context, o Options) error {
 func (r *Run) Labels() []string { return r.graph.Labels() }
 
 // Found returns the candidates that the last retrieve or rerank stage leaves for an item, best
-// first, with texts. It calls only the stages that this one needs.
+// first, with texts. It calls only the stages that this stage needs.
 func (r *Run) Found(ctx context.Context, row source.Row) ([]sdk.Candidate, error) {
 	found, errs := r.FoundAll(ctx, []source.Row{row})
 	return found[0], errs[0]
@@ -273,7 +273,7 @@ func (r *Run) Record(line int) *stage.Record {
 	return r.records[line]
 }
 
-// Forget makes the run forget what Record returns, so that a long run need not hold all items.
+// Forget drops the record of a line, so that a long run need not hold all items.
 func (r *Run) Forget(line int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -320,7 +320,7 @@ type Generation struct {
 	Name       string
 	Collection string
 	Content    string // hash of its sources
-	Embedder   string // digest of the running embedder: with another one, searches find other entries
+	Embedder   string // digest of the running embedder: with another embedder, searches find other entries
 	// Attached means that another program makes the generation, so that the same Content may have
 	// other rows.
 	Attached bool

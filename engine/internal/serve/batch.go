@@ -150,7 +150,7 @@ func (b *batch) read(ctx context.Context, body *bufio.Reader, charset string) {
 	}
 }
 
-// write writes answers. Before it waits for the next answer, it flushes those that it has written.
+// write writes answers. Before it waits for the next answer, it flushes the written answers.
 func (b *batch) write(w io.Writer, control *http.ResponseController) error {
 	out := bufio.NewWriterSize(w, 32<<10)
 	enc := json.NewEncoder(out)

@@ -153,7 +153,7 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, "application/json", http.StatusOK, modelOf(p))
 }
 
-// completion is an answer, or a chunk of one.
+// completion is an answer, or a chunk of an answer.
 type completion struct {
 	ID      string            `json:"id"`
 	Object  string            `json:"object" enum:"chat.completion,chat.completion.chunk"`

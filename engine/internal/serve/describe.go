@@ -111,7 +111,7 @@ func (r responses) and(content map[string]*huma.MediaType, codes ...int) respons
 }
 
 // description returns the document as JSON; call it after all routes are registered. It adds the
-// guard's responses to every operation, including the one after a panic.
+// guard's responses to every operation, including the response after a panic.
 func (s *Server) description() []byte {
 	d := s.api.OpenAPI()
 	for _, path := range d.Paths {

@@ -26,9 +26,9 @@ import (
 // over streamable HTTP behind a server's guard, or on standard input and output.
 //
 // Each pipeline is a tool that takes a text and returns the result twice: as text for a model, and
-// as data (structuredContent). The tool's description says what the pipeline answers with. An item
-// that fails yields a result with isError, so that a model can continue. Clients that ask for
-// progress get the steps of the stages.
+// as data (structuredContent). The tool's description says what kind of answers the pipeline gives.
+// An item that fails yields a result with isError, so that a model can continue. Clients that ask
+// for progress get the steps of the stages.
 //
 // There are no sessions: requests are independent, so that idle clients cost nothing.
 

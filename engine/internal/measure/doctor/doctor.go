@@ -263,7 +263,7 @@ const (
 // other sources of the same knowledge; Read adds its own.
 func Read(name, path string, r *source.Reader, m source.Mapping, limit int, quick bool, entries map[string]bool) (*Set, error) {
 	s := &Set{Name: name, Path: path, Mapping: m}
-	labels := map[string]string{} // keeps one copy of each label
+	labels := map[string]string{} // shares one copy of each label
 	for n := 0; limit == 0 || n < limit; n++ {
 		row, err := r.Next()
 		if errors.Is(err, io.EOF) {

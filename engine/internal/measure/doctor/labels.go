@@ -70,7 +70,7 @@ type doubts struct {
 	byRow map[int]*Doubt
 }
 
-// add adds a doubt about a row to its earlier ones.
+// add adds a finding to the doubts about a row.
 func (l doubts) add(row int, severity Severity, why string, labels ...string) *Doubt {
 	d := l.byRow[row]
 	if d == nil {

@@ -67,7 +67,7 @@ func Propose(s *Set) *Proposal {
 	return p
 }
 
-// Write writes the remaining rows, with the columns of their file and those of the proposal.
+// Write writes the remaining rows, with the columns of their file and the columns of the proposal.
 func (p *Proposal) Write(w io.Writer, format source.Format) error {
 	id, text, label := p.names()
 	columns := slices.DeleteFunc(slices.Clone(p.set.Columns), func(name string) bool {

@@ -56,8 +56,8 @@ func NewMistakes(most int, labels ...string) *Mistakes {
 	return &Mistakes{most: most, counter: NewCounter(labels...)}
 }
 
-// Add considers one result. Neighbours are its candidates, so they have texts only if the run keeps
-// lists.
+// Add considers one result. Neighbours are the result's candidates, so they have texts only if the
+// run keeps lists.
 func (m *Mistakes) Add(r outcome.Result) {
 	if m.most == 0 || !Scored(r) || m.counter.Right(r) {
 		return

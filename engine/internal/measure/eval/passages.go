@@ -43,10 +43,11 @@ type Ranking struct {
 	Failure float64 `json:"failure_at_20"`
 	// NDCG is the normalised discounted cumulative gain of the first 10 (Jarvelin and Kekalainen,
 	// "Cumulated gain-based evaluation of IR techniques", 2002) as trec_eval computes it: a
-	// candidate gains its grade divided by log2(1 + rank), and the sum is divided by that of the
+	// candidate gains its grade divided by log2(1 + rank), and the sum is divided by the sum of the
 	// best possible list.
 	NDCG float64 `json:"ndcg_at_10"`
-	// MRR is the mean of 1 / rank of the first gold passage; a list without one counts as 0.
+	// MRR is the mean of 1 / rank of the first gold passage; a list without gold passages counts as
+	// 0.
 	MRR float64 `json:"mrr"`
 }
 
@@ -213,7 +214,7 @@ func (s *Ranking) add(r ranked, length int) {
 	s.MRR += r.reciprocal()
 }
 
-// Unseen returns the passages in no list: the knowledge may lack them.
+// Unseen returns the passages in no list: they may be missing from the knowledge.
 func (p *Passages) Unseen() []source.Gold { return p.unseen }
 
 // Report computes the figures. absent are the passages of Unseen that the knowledge does not have.
@@ -241,7 +242,7 @@ func (p *Passages) Report(absent []source.Gold) *Retrieval {
 
 // Promised says whether the items keep a guarantee about the answers that are not flagged.
 type Promised struct {
-	Accuracy   float64 `json:"accuracy"` // least share of right answers among those not flagged
+	Accuracy   float64 `json:"accuracy"` // least share of right answers among answers without a flag
 	Confidence float64 `json:"confidence"`
 	Answered   int     `json:"answered"` // scored items with an answer and no flag
 	Right      int     `json:"right"`    // of Answered

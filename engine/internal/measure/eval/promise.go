@@ -92,7 +92,7 @@ func (g PromiseGoal) holds(answers, wrong int) bool {
 	return AtLeast(answers-wrong, answers, g.Confidence) >= g.Accuracy
 }
 
-// Needs returns the least number of answers that prove the goal if this number of them is wrong.
+// Needs returns how many answers are needed to prove the goal if this number of them is wrong.
 func (g PromiseGoal) Needs(wrong int) int {
 	high := wrong + 1
 	for !g.holds(high, wrong) {
@@ -115,7 +115,7 @@ func (g PromiseGoal) start(answers int) int {
 }
 
 // Check returns an error if a goal is invalid, or if the rows are too few to prove it even with
-// right answers. So nobody pays for useless answers.
+// right answers. So callers need not pay for useless answers.
 func (g PromiseGoal) Check(rows int) error {
 	switch {
 	case g.Accuracy == 1:
@@ -261,7 +261,7 @@ func distinct(items []PromiseItem) []PromiseItem {
 }
 
 // Threshold returns the promised threshold for a rule that flags lower confidences or, if
-// inclusive, equal ones too. It is the number with the fewest decimals about half-way between two
+// inclusive, equal ones too. It is a number with few decimals, about half-way between two
 // confidences, so that their last digits do not matter.
 func (p Promise) Threshold(inclusive bool) float64 {
 	switch {

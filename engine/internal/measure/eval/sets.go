@@ -140,7 +140,7 @@ type draws struct {
 	items   [][]labelTally
 }
 
-// labelTally is what an item adds to the tally of a label.
+// labelTally is the contribution of an item to the tally of a label.
 type labelTally struct {
 	label int
 	tally

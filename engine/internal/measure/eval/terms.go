@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// QuestionTerms are the words of a question that tell passages apart, each with a weight.
+// QuestionTerms are the words of a question that distinguish passages, each with a weight.
 type QuestionTerms struct {
 	analyzer support.Analyzer
 	weights  map[string]float64
@@ -108,7 +108,7 @@ func (t *QuestionTerms) Best(sentences []string) int {
 }
 
 // Mark puts before and after around the words of a line that are terms in any inflected form. It
-// marks nothing in languages written without spaces, where it cannot tell words.
+// marks nothing in languages written without spaces, where it cannot find word boundaries.
 func (t *QuestionTerms) Mark(line, before, after string) string {
 	var b strings.Builder
 	inWord := func(r rune) bool {

@@ -15,7 +15,7 @@ type Model struct {
 	Stage    string          `json:"stage,omitempty"` // "sample.llm"; empty: no file names the model
 	Endpoint string          `json:"endpoint"`
 	Name     string          `json:"model"`
-	Profile  json.RawMessage `json:"profile"`        // what is known of the model, a JSON object; nil: nothing
+	Profile  json.RawMessage `json:"profile"`        // known properties of the model, a JSON object; nil: none
 	File     string          `json:"file,omitempty"` // where the profile is kept
 }
 

@@ -16,10 +16,10 @@ import (
 // pipeline, and a stand-in that only reads the prompts replaces each voter that calls a
 // service.
 //
-// A voter itself gives two figures (sdk.Forecaster): the expected usage, and the most. The
-// expected usage counts one sampling of each item, since nobody knows how many answers
-// will be accepted. The most counts as many samplings of every item as resamples allows, and
-// one request for each answer. Neither counts what the response cache has.
+// A voter itself forecasts two figures (sdk.Forecaster): the expected usage, and the highest usage
+// (the most). The expected usage counts one sampling of each item, because the number of accepted
+// answers is unknown. The most counts every sampling that resamples allows, and one request for
+// each answer. Neither counts what the response cache has.
 //
 // The most is unknown if the voter gives none: a third party's plugin, an answer without a limit, a
 // model that may or may not think. It is also unknown if a run may send the voter other items than
@@ -45,7 +45,7 @@ func voterUnknown(p *pipeline.Pipeline, s *pipeline.Stage) string {
 			return fmt.Sprintf("its fallback %q calls a service, too", f.Name)
 		}
 	}
-	voter := "" // the first voter that calls a service: a dry run lacks its votes
+	voter := "" // the first voter that calls a service: its votes are missing in a dry run
 	for i, above := range p.Stages {
 		switch {
 		case !above.Enabled || !p.Used(i):

@@ -307,7 +307,7 @@ type Options struct {
 	Progress  progress.Func
 	Wants     []trust.Want // what the file wants beyond its folder
 	// Calibrating says whether a run over the input asks voters about held-out rows before the first
-	// item. launch starts further processes for the graph. nil, or a nil result: nobody asks.
+	// item. launch starts further processes for the graph. nil, or a nil result: no voter is asked.
 	Calibrating func(ctx context.Context, g *stage.Graph, launch stage.Launch) (*Calibrating, error)
 }
 

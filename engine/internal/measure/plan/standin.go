@@ -47,8 +47,8 @@ func (p *Plan) missing() map[string]string {
 	return all
 }
 
-// standInStages returns the built-in stages that stand in for those of a knowledge; nil: the program
-// does not have them.
+// standInStages returns the built-in stages that stand in for the stages of a knowledge; nil: the
+// program does not have them.
 func standInStages(o Options) map[sdk.Kind]*pipeline.Stage {
 	all := map[sdk.Kind]*pipeline.Stage{}
 	for kind, use := range map[sdk.Kind]string{sdk.KindEmbed: "hashing", sdk.KindStore: "local"} {

@@ -22,7 +22,7 @@ import (
 // batchSize is how many items are elected together.
 const batchSize = 64
 
-// Election holds the election of a run's items again. It belongs to one goroutine.
+// Election holds the election of a run's items again. It is not safe for concurrent use.
 type Election struct {
 	run   *run.Run
 	again *stage.Election
@@ -132,7 +132,7 @@ func (e *Election) record(r outcome.Result) (*stage.Record, error) {
 }
 
 // ElectionsWithout holds elections again, once without each voter, batch by batch while a run
-// answers the items. It belongs to one goroutine.
+// answers the items. It is not safe for concurrent use.
 type ElectionsWithout struct {
 	*Election
 	voters []string // in file order; none: no election is held again

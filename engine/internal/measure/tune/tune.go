@@ -21,7 +21,7 @@ import (
 
 // Subject describes what can be tuned in a pipeline.
 type Subject struct {
-	Variable string // the threshold; empty: no rule reads one
+	Variable string // the threshold; empty: no rule reads a threshold
 	Weights  string // the variable with weights that the election learns, or with the voters' accuracies; empty: none
 	Argument string // argument of the election that reads Weights: weights or accuracy
 	Learns   bool   // the election finds its weights itself, from votes on labelled rows
@@ -216,7 +216,7 @@ type Task struct {
 type Outcome struct {
 	Items, Folds int
 	Threshold    float64
-	Found        Found // weights that replace those of the file; nil: the file's stay
+	Found        Found // weights that replace the file's weights; nil: the file's weights stay
 	// These differences compare weights found on other rows with the weights of the file. Gain compares
 	// accuracies: with everything sent or, for a cascade, the mean over everything and nothing sent.
 	// Sure compares the confidences of the answers, by their log score; it is zero if the election

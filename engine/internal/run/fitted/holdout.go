@@ -178,9 +178,9 @@ func orderOf(id string) uint64 {
 	return x ^ x>>29
 }
 
-// divide splits rows into folds, evenly for each label. It makes so many folds that each has at
-// most the maxFolds-th part of the knowledge. If a label would have no row outside a fold, the
-// label's last chosen row is dropped.
+// divide splits rows into folds, evenly for each label. It makes enough folds that each has at most
+// the maxFolds-th part of the knowledge. If a label would have no row outside a fold, the label's
+// last chosen row is dropped.
 func (r *HeldOut) divide(chosen []drawn) {
 	r.Folds = min(max(1, (maxFolds*len(chosen)+r.rows-1)/max(r.rows, 1)), maxFolds)
 	byLabel := map[string]int{} // rows so far
@@ -273,7 +273,7 @@ func (r *HeldOut) Of(k *knowledge.Knowledge) bool { return r != nil && r.knowled
 // Fold returns the fold of an item, from 0.
 func (r *HeldOut) Fold(id string) int { return r.folds[id] }
 
-// Without returns a voter's training rows without those in a fold.
+// Without returns a voter's training rows without the rows in a fold.
 func (r *HeldOut) Without(fold int, rows iter.Seq2[[]sdk.TrainingRow, error]) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
 		for batch, err := range rows {

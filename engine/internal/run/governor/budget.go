@@ -59,7 +59,7 @@ func (b *budget) spent(e amount) error {
 	return &sdk.Error{Code: sdk.CodeStopped, Err: fmt.Errorf("the budget of %s is spent: %s in %d calls, and the next may take %s", of, had, s.calls, needs)}
 }
 
-// Money formats an amount; one below 0.001 shows two significant digits.
+// Money formats an amount. An amount below 0.001 shows two significant digits.
 func Money(amount float64) string {
 	switch {
 	case amount > 0 && amount < 0.001:

@@ -94,7 +94,7 @@ func (c *Governor) takeBack(w *waiter) {
 	c.dispatch()
 }
 
-// dispatch admits every call that may be sent now, and sets a timer for the next one. The caller
+// dispatch admits every call that may be sent now, and sets a timer for the next call. The caller
 // holds mu.
 func (c *Governor) dispatch() {
 	now := time.Now()
@@ -191,7 +191,7 @@ func (c *Governor) admit(g *limiter, at int, now time.Time) {
 	w.verdict <- nil
 }
 
-// begin counts a call as one of those in flight.
+// begin counts a call as in flight.
 func (c *Governor) begin(w *waiter, now time.Time) {
 	w.began = now
 	c.inFlight++

@@ -34,7 +34,7 @@ type Counts struct {
 	Calls        int     `json:"calls"`  // calls that have ended
 	Failed       int     `json:"failed"` // ended calls that failed; a retry may have succeeded
 	InFlight     int     `json:"-"`
-	InputTokens  uint64  `json:"input_tokens"` // including cached ones
+	InputTokens  uint64  `json:"input_tokens"` // including cached tokens
 	CachedTokens uint64  `json:"cached_tokens"`
 	OutputTokens uint64  `json:"output_tokens"`
 	Cost         float64 `json:"cost"`       // by the stage's price
@@ -46,7 +46,7 @@ type Counts struct {
 type stage struct {
 	Counts
 	served    bool     // one of its calls was served
-	denied    int      // denied calls since the last one served
+	denied    int      // denied calls since the last served call
 	stopped   error    // why its calls are refused; nil: they are admitted
 	trouble   *breaker // the breaker of the service that did not answer its last call; nil: none
 	relaxed   bool     // it is no longer required
@@ -255,7 +255,7 @@ type rate struct {
 type use struct {
 	at     time.Time
 	amount float64
-	gone   bool // it is older than the window
+	gone   bool // the use is older than the window
 }
 
 // newRate returns nil if there is no limit.

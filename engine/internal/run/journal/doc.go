@@ -4,16 +4,16 @@
 // A run is a folder:
 //
 //	manifest.json      what was run (manifest.go)
-//	journal.jsonl a line for each answered item, in order of completion: the
+//	journal.jsonl      a line for each answered item, in order of completion: the
 //	                   results of the stages. Each batch appends once. With the input
 //	                   it suffices to write the output again byte for byte, so it does not
 //	                   contain the texts of the items.
-//	failures.jsonl the items that failed, with stage and reason; emptied when the run
+//	failures.jsonl     the items that failed, with stage and reason; emptied when the run
 //	                   is resumed, which tries them again
-//	provisional.jsonl the items answered without a stopped voter, as in
+//	provisional.jsonl  the items answered without a stopped voter, as in
 //	                   journal.jsonl and with the missing voters; emptied when the run
 //	                   is resumed, which asks about them again
-//	profiles/ what the run knows about the models that it asks (governor.Profiles)
+//	profiles/          what the run knows about the models that it asks (governor.Profiles)
 //	totals.json        how the run ended. Missing: it was cut off.
 //
 // In a run with a spending limit (package spend), an item that paid voters were asked about has two

@@ -92,8 +92,8 @@ func (r Runs) Resume(id string, o Options) (*Journal, error) {
 	return resume(r.folder(id), o)
 }
 
-// Open opens a run for reading. It changes nothing, and until Close nobody works on the run; other
-// processes may read it.
+// Open opens a run for reading. It changes nothing. Until Close, other processes may read the run,
+// but not work on it.
 func (r Runs) Open(id string) (*Journal, error) {
 	if err := r.check(id); err != nil {
 		return nil, err

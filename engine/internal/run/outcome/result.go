@@ -66,8 +66,8 @@ type Reason struct {
 // maxReasons limits the reasons counted, because plugins may put a model's output into them.
 const maxReasons = 1000
 
-// countReasons counts an item without an answer under each distinct reason of its votes or, where
-// no vote has one, under the election's.
+// countReasons counts an item without an answer under each distinct reason of its votes or, if no
+// vote has a reason, under the election's reason.
 func (t *Totals) countReasons(r Result) {
 	var seen []string
 	note := func(text, example string) {

@@ -62,8 +62,8 @@ func Candidates(found []sdk.Candidate) []result.Candidate {
 	return all
 }
 
-// runnerUp returns the strongest answer other than the elected one, with all voters counting alike;
-// empty: there is none.
+// runnerUp returns the strongest answer besides the elected answer, with equal weights for all
+// voters; empty: there is none.
 func runnerUp(votes []result.Vote, elected string) string {
 	for _, share := range ballot.Mean(Samples(votes), nil) {
 		if share.Label != elected {
@@ -102,5 +102,5 @@ func estimated(p float64) float64 {
 	return p
 }
 
-// round keeps six digits after the point: later ones depend on the order of addition.
+// round keeps six decimals: later decimals depend on the order of addition.
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }

@@ -19,7 +19,7 @@ import (
 // Writer writes results one by one.
 type Writer interface {
 	Write(outcome.Result) error
-	// Flush passes on what was written so far, as far as format and compression allow.
+	// Flush passes on the results written so far, as far as format and compression allow.
 	Flush() error
 	// Close completes the output, but does not close the underlying writer.
 	Close() error

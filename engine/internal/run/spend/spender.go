@@ -10,7 +10,7 @@ import (
 )
 
 // Spender decides which items of a run the paid voters are asked about. Several goroutines may call
-// its methods at once, except those that begin a pass.
+// its methods at once, except methods that begin a pass.
 type Spender struct {
 	options     Options
 	forecasting sync.Mutex
@@ -133,7 +133,7 @@ func (s *Spender) Report() Report {
 	return r
 }
 
-// Count adds what was spent before the first item.
+// Count adds spending from before the first item.
 func (s *Spender) Count(b outcome.Bill) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

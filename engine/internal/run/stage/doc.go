@@ -9,7 +9,7 @@
 //	keep, or accept   which candidates or answers count, by a rule; for an election,
 //	           whether the verdict is flagged
 //	resamples  a voter is asked again about items without an accepted answer, and
-//	           shown the refused ones (sdk.Item.Rejected); all stay as votes
+//	           shown the refused answers (sdk.Item.Rejected); all stay as votes
 //	fallback   the first whose rule holds takes over
 //	on_error   fail the item, or skip the stage
 //

@@ -354,7 +354,7 @@ func single(f sdk.LabelForm, answers []sdk.Answer) []sdk.Answer {
 	return all
 }
 
-// sample adds new samples of a voter to its earlier ones.
+// sample adds new samples of a voter to its earlier samples.
 func (s *stage) sample(rec *Record, samples []sdk.Sample) {
 	for i := range samples {
 		samples[i].Voter = s.Name

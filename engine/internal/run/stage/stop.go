@@ -117,8 +117,8 @@ func (g *Graph) Covered() []string {
 	return names
 }
 
-// electsWithout reports whether the election can be held without the lost stages and those that
-// need them.
+// electsWithout reports whether the election can be held without the lost stages and without the
+// stages that need them.
 func (g *Graph) electsWithout(lost []bool) bool {
 	if g.options.Strict || g.elect < 0 {
 		return false

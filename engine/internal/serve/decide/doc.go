@@ -14,14 +14,14 @@
 //
 // # Options that are labels
 //
-// An option names a label, or a node above labels, by its id or by its name in the labels' table; spellings of one name
-// (case, blanks, hyphens) are the same. The probability of an option is the label's probability, divided by the sum
-// over the options. The probability of labels outside the options goes to an option called none, if the question has
-// one and no label has this name. The probability that no label fits goes to it, too; it is taken from the labels other
-// than the answer. Without such an option, the probability outside the options lowers the confidence. The confidence is
-// TypeSafe's: (p - 1/n) / (1 - 1/n), at least 0, for n options, where p is the likeliest option's probability before
-// the division. So a text about something else still gets a choice, but with little confidence. The order of the
-// options has no influence; among equally likely options, the first by name is chosen.
+// An option names a label, or a node above labels, by its id or by its name in the table of labels. Spellings of a name
+// that differ in case, blanks or hyphens are equal. The probability of an option is the label's probability, divided by
+// the sum over the options. The probability of labels outside the options goes to an option called none, if the
+// question has one and no label has this name. The probability that no label fits goes to it, too; it is taken from the
+// labels other than the answer. Without such an option, the probability outside the options lowers the confidence. The
+// confidence is TypeSafe's: (p - 1/n) / (1 - 1/n), at least 0, for n options, where p is the likeliest option's
+// probability before the division. So a text about something else still gets a choice, but with little confidence. The
+// order of the options has no influence; among equally likely options, the first by name is chosen.
 //
 // The instructions of a predicate name a label, as {"label": NAME} or as the name alone; the answer is the label's
 // probability. The options of a score are its levels in order; the answer has their mean position.

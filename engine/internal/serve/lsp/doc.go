@@ -1,6 +1,5 @@
-// Package lsp is a language server for pipeline files: diagnostics while somebody
-// types, completion, hover, definitions and formatting, over the Language Server
-// Protocol on a pair of streams.
+// Package lsp is a language server for pipeline files: diagnostics during typing, completion,
+// hover, definitions and formatting, over the Language Server Protocol on a pair of streams.
 //
 // The package gets all facts from other packages: diagnostics from pipeline.Load on the editor's
 // text, blocks and their arguments from grammar.Blocks, arguments of stages from sdk.Argument,

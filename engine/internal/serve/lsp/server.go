@@ -201,8 +201,8 @@ func (s *server) publish(p publishParams) {
 	}
 }
 
-// pathOf returns the path of a document. A document that is not a file, such as an unsaved one, is
-// named by its URI, as if it were in the working directory.
+// pathOf returns the path of a document. A document that is not a file, such as an unsaved
+// document, is named by its URI, as if it were in the working directory.
 func pathOf(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" {

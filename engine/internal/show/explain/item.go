@@ -212,7 +212,7 @@ func (r *Run) reply(k *kept) {
 	}
 }
 
-// replyTo looks up one reply, to the voter or to one of its fallbacks.
+// replyTo looks up a reply to the voter or to one of its fallbacks.
 func (r *Run) replyTo(voter, key string) (string, bool) {
 	var k sdk.Key
 	if n, err := hex.Decode(k[:], []byte(key)); err != nil || n != len(k) || r.replies == nil {
@@ -229,7 +229,7 @@ func (r *Run) replyTo(voter, key string) (string, bool) {
 	return "", false
 }
 
-// replyText returns the text field of a cached reply, or else the whole reply.
+// replyText returns the text field of a cached reply or, without such a field, the whole reply.
 func replyText(reply []byte) string {
 	var known struct{ Text *string }
 	if json.Unmarshal(reply, &known) == nil && known.Text != nil {
@@ -265,7 +265,7 @@ func (r *Run) textOf(one outcome.Rule) string {
 	return all[at].Text
 }
 
-// whatOf says what a rule did.
+// whatOf describes what a rule did.
 func whatOf(one outcome.Rule) string {
 	switch one.Rule {
 	case outcome.RuleWhen:

@@ -26,7 +26,7 @@ type compared struct {
 	Expected string `json:"expected"`
 	A        string `json:"a"`
 	B        string `json:"b"`
-	State    string `json:"state"` // g: B alone is right, l: A alone is, c: nobody knows
+	State    string `json:"state"` // g: only B is right, l: only A is right, c: unknown
 }
 
 // ComparePage returns the page of two runs and of their comparison.

@@ -10,7 +10,7 @@
 // texts only by textContent, which Trusted Types enforce. So an item with markup, escape sequences
 // or characters that change the direction of writing is shown unchanged.
 //
-//	base.js    elements, texts made visible, data, theme, what a screen reader hears
+//	base.js    elements, invisible characters, data, theme, messages for screen readers
 //	table.js   tables that sort, search and turn pages, and whose rows open
 //	chart.js   charts, each with its figures as a table
 //	item.js    an item with the details of its answer: package explain's Item as JSON

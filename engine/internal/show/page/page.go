@@ -150,7 +150,7 @@ func libraries(scripts []string) (all template.HTML) {
 	return all
 }
 
-// join makes one module of several.
+// join combines modules to one module.
 func join(modules []string) string {
 	var b strings.Builder
 	for _, text := range modules {

@@ -310,8 +310,8 @@ func where(c sdk.Candidate) string {
 	return terminal.Line(strings.Join(strings.FieldsFunc(place, func(r rune) bool { return r == '\n' || r == '\r' }), " "))
 }
 
-// excerpt returns a few lines of a candidate's text, or all of them if they are few or wanted. Unless all lines are
-// wanted, it leaves out leading headings that the place already shows.
+// excerpt returns a few lines of a candidate's text, or all lines if they are few or if all are wanted. Unless all
+// lines are wanted, it leaves out leading headings that the place already shows.
 func (a Asking) excerpt(c sdk.Candidate, width int) []string {
 	text := printed.Replace(c.Text)
 	if _, shown := c.Meta["headings"]; shown && !a.Whole {

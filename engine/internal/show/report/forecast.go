@@ -181,7 +181,7 @@ func promptText(p sdk.Prompt) string {
 	if all := []rune(text); len(all) > maxShown {
 		text = string(all[:maxShown]) + fmt.Sprintf("… and %d characters more", len(all)-maxShown)
 	}
-	return strings.ReplaceAll(text, "\n", "\n  ") // so that no line looks like one of racflow's
+	return strings.ReplaceAll(text, "\n", "\n  ") // so that no line looks like racflow's own output
 }
 
 // Progress describes the progress of work, as parts of one line, the most important first.

@@ -23,7 +23,8 @@ import (
 // planned is a plan with methods that write it.
 type planned struct{ *plan.Plan }
 
-// entries formats a number of entries made from so many documents; 0 documents: from rows.
+// entries formats a number of entries, with the number of their documents; 0 documents: entries
+// from rows.
 func entries(n, documents int) string {
 	if documents == 0 {
 		return strconv.Itoa(n)
@@ -60,7 +61,7 @@ func Plan(w io.Writer, what *plan.Plan) error {
 	return p.writeForecast(w)
 }
 
-// writeWants writes what the file wants beyond its folder.
+// writeWants writes what the file wants to use outside its folder.
 func (p planned) writeWants(w io.Writer) {
 	fmt.Fprintf(w, "\nBEYOND ITS FOLDER\n")
 	for _, want := range p.Wants {
@@ -132,7 +133,7 @@ func timeouts(p *pipeline.Pipeline) map[string]string {
 		}
 	}
 	for name, s := range p.Processes() {
-		if all[name] == "" { // otherwise it is that of a fallback
+		if all[name] == "" { // otherwise the name has the time limit of a fallback
 			all[name] = s.HangTime().String()
 		}
 	}
@@ -213,7 +214,7 @@ type (
 		Unknown   string            `json:"unknown,omitempty"` // why there is no forecast
 		Tried     int               `json:"items_tried,omitempty"`
 		StandIns  map[string]string `json:"chunks_stand_in,omitempty"` // by knowledge: why its entries cannot be searched yet
-		Stages    []callsJSON       `json:"stages,omitempty"`          // those that call services
+		Stages    []callsJSON       `json:"stages,omitempty"`          // stages that call services
 		Timeouts  map[string]string `json:"timeouts"`                  // by stage: the time limit of a row
 		Plugins   []pluginJSON      `json:"plugins,omitempty"`
 		Wants     []trust.Want      `json:"beyond_its_folder,omitempty"`

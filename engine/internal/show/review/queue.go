@@ -54,7 +54,7 @@ type Review struct {
 // Options says what to review, and where decisions are written.
 type Options struct {
 	Knowledge string // name of the knowledge that learns from the decisions; empty: see Find
-	Path      string // the file of decisions; empty: the one in the pipeline's file
+	Path      string // the file of decisions; empty: the file that the pipeline's file names
 	Votes     int    // for findings: how many rows of a knowledge to ask voters about
 	Next      int    // for a run: how many texts to pick that teach most; 0: review doubtful items
 }

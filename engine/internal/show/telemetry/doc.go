@@ -30,12 +30,12 @@
 // over its items, each pass counts. When a voter or an election learns from the knowledge, its
 // requests count, but not its items and calls.
 //
-// Traces have a span for each item, each batch, each call of a stage
-// and each request to a service. Spans of requests have the attributes of OpenTelemetry's
-// conventions for generative AI (gen_ai.request.model, gen_ai.usage.input_tokens, ...). A
-// batch links its items, which may belong to different traces; a batch of one item
-// is a child of that item's span. Trace contexts are those of W3C: a caller's context
-// is continued, and requests of stages carry the headers traceparent and tracestate.
+// Traces have a span for each item, each batch, each call of a stage and each request to a service.
+// Spans of requests have the attributes of OpenTelemetry's conventions for generative AI
+// (gen_ai.request.model, gen_ai.usage.input_tokens, ...). A batch links its items, which may belong
+// to different traces; a batch of one item is a child of that item's span. Trace contexts follow
+// W3C Trace Context: a caller's trace is continued, and requests of stages carry the headers
+// traceparent and tracestate.
 //
 // Spans go to a file (Options.TraceFile), as lines of OTLP/JSON, and over HTTP to the collector
 // that the usual environment variables name (OTEL_EXPORTER_OTLP_ENDPOINT and related ones). Spans
