@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// attachedFile is a pipeline over a collection of somebody else.
+// attachedFile is a pipeline over a collection of another program.
 const attachedFile = `
 knowledge "k" {
   embed { use = "alphabet" }
@@ -61,7 +61,7 @@ func fruits() []sdk.Entry {
 	return all
 }
 
-// openAttached opens a run over a collection that another program has made. A report that is given is filled.
+// openAttached opens a run over a collection that another program has made, and fills the given report.
 func openAttached(t *testing.T, theirs *enginetest.External, mode, stages string, report ...*knowledge.BuildReport) (*run.Run, error) {
 	t.Helper()
 	catalog := append(enginetest.Catalog(enginetest.Stages()), enginetest.Alphabet(), theirs.Stage())
@@ -74,7 +74,7 @@ func openAttached(t *testing.T, theirs *enginetest.External, mode, stages string
 	return runtest.Open(t, catalog, o, map[string]string{runtest.File: strings.NewReplacer("MODE", mode, "STAGES", stages).Replace(attachedFile)})
 }
 
-// The same rows answer alike, whether racflow has built the knowledge from them or somebody else has.
+// The same rows give the same answers, whether racflow or another program built the knowledge.
 func TestAttachedAnswersAsBuilt(t *testing.T) {
 	texts := []string{"apple", "tram", "pear bus", "a", "zzz"}
 	var report knowledge.BuildReport
@@ -111,7 +111,7 @@ func TestAttachedAnswersAsBuilt(t *testing.T) {
 	}
 }
 
-// A store hears with each search of the lengths that the sample has.
+// A store gets the lengths in the sample with each search.
 func TestAttachedNorms(t *testing.T) {
 	for _, length := range []float32{1, 3} {
 		entries := fruits()
@@ -135,7 +135,7 @@ func TestAttachedNorms(t *testing.T) {
 	}
 }
 
-// A collection without words is searched by meaning; by words alone it is not searched at all.
+// A collection without words is searched by meaning; a search only by words is refused.
 func TestAttachedWithoutWords(t *testing.T) {
 	vote := `
   sample "near" { use = "neighbours" }
@@ -160,14 +160,14 @@ func TestAttachedWithoutLabels(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `no entry of theirs has a label`) || !strings.Contains(err.Error(), `name the field that holds it with label = "..." in the config of its store`) {
 		t.Errorf("%v", err)
 	}
-	r := must.Get(openAttached(t, theirs, "hybrid", ""))(t) // what is found is the answer
+	r := must.Get(openAttached(t, theirs, "hybrid", ""))(t) // the candidates are the answer
 	if got := runtest.Answered(t, r, "apple"); len(got[0].Candidates) != 3 || got[0].Candidates[0].Text == "" {
 		t.Errorf("%+v", got)
 	}
 }
 
-// Where the owner drops the collection in the middle of a run, items fail with what to do, and those
-// before keep their answers.
+// If the owner drops the collection in the middle of a run, items fail with advice, and earlier
+// items keep their answers.
 func TestAttachedIsDropped(t *testing.T) {
 	theirs := enginetest.NewExternal("1", true, fruits()...)
 	r := must.Get(openAttached(t, theirs, "hybrid", voting))(t)
@@ -204,7 +204,7 @@ func TestAttachedAbsent(t *testing.T) {
 	}
 }
 
-// Another collection behind the name, or many more entries, are noticed.
+// Another collection with the same name, or many more entries, are noticed.
 func TestAttachedMoves(t *testing.T) {
 	theirs := enginetest.NewExternal("1", true, fruits()...)
 	r := must.Get(openAttached(t, theirs, "hybrid", voting))(t)
@@ -220,7 +220,7 @@ func TestAttachedMoves(t *testing.T) {
 	}
 }
 
-// A rule may give the whole collection, where the sample had all of it.
+// A rule may return the whole collection if the sample had all entries.
 func TestAttachedAsAWhole(t *testing.T) {
 	r := must.Get(openAttached(t, enginetest.NewExternal("1", true, fruits()...), "hybrid\"\n    whole = \"knowledge.entries < 13 && knowledge.tokens < 1000", ""))(t)
 	if got := runtest.Answered(t, r, "apple"); len(got[0].Candidates) != 12 {

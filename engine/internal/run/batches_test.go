@@ -21,8 +21,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// batcher is a voter that asks in batches where its argument says so. At first it answers only
-// one in ten items.
+// batcher is a voter that asks in batches if its argument says so. At first it answers only one in
+// ten items.
 type batcher struct {
 	late bool
 
@@ -62,9 +62,9 @@ func (b *batcher) CollectSamples(_ context.Context, _ string, batch sdk.Batch) (
 	return b.answer(batch.Items)
 }
 
-// A stage that asks in batches gets all items that reach it in one call, and those that it has to be
-// asked again about in one more; the others get them as ever. Without the argument it gets them
-// alone.
+// A stage that asks in batches gets all items that reach it in one call, and the items to ask about
+// again in another call. Other stages get their items as usual. Without the argument, each item is a
+// call.
 func TestBatches(t *testing.T) {
 	texts := make([]string, 1000)
 	for i := range texts {
@@ -124,7 +124,7 @@ pipeline "p" {
 				if err != nil || totals.Answered != 800 || totals.Items != 1000 {
 					t.Errorf("%+v, %v", totals, err)
 				}
-				if test.config != "batch = true" { // their order is chance
+				if test.config != "batch = true" { // their order is random
 					slices.Sort(voter.calls)
 				}
 				slices.SortFunc(voter.calls, func(a, b int) int { return b - a })

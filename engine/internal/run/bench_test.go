@@ -8,8 +8,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 )
 
-// BenchmarkItems takes 2,000 items at a time through statistical voters over a
-// small knowledge: what is measured is the way through the engine and the wire.
+// BenchmarkItems takes 2,000 items at a time through statistical voters over a small knowledge:
+// this measures the overhead of the engine and the wire.
 func BenchmarkItems(b *testing.B) {
 	r := runtest.Pipeline(b, runtest.Stages(), `
 		retrieve "near" { from = knowledge.k }

@@ -16,15 +16,15 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// withDecisions is the knowledge with a file of what people have decided.
+// withDecisions is the knowledge with a file of people's decisions.
 var withDecisions = []string{`source { path = "rows.tsv" }`, `source { path = "rows.tsv" }
   source {
     path     = "reviewed.jsonl"
     reviewed = true
   }`}
 
-// TestDecided: an item with the text of a decision is answered by that, without any stage. One
-// that is only like it is not.
+// TestDecided: an item with the text of a decision gets the decided answer, without any stage. An
+// item with a similar text does not.
 func TestDecided(t *testing.T) {
 	var asked atomic.Int32
 	c := runtest.Stages(runtest.Voter("counts", func(sdk.Item) ([]string, error) {
@@ -41,7 +41,7 @@ func TestDecided(t *testing.T) {
   elect "e" { use = "soft" }`, withDecisions...))
 	must.Do(t, reviewed.Write(filepath.Join(dir, "reviewed.jsonl"), nil, []reviewed.Row{
 		{Text: "a Flying  saucer", Label: "vehicle", Reviewer: "Ada", ReviewedAt: at},
-		{Text: "fast car", Label: "toy", ReviewedAt: at, Replaces: "none"}, // it is gone, and what was decided holds
+		{Text: "fast car", Label: "toy", ReviewedAt: at, Replaces: "none"}, // the row is gone, but the decision holds
 		{Text: "old train", Replaces: "none too"},
 	}))
 	o := run.Options{Launch: runtest.Launch(t, dir)}
@@ -67,14 +67,14 @@ func TestDecided(t *testing.T) {
 			must.Equal(t, one.ID+": agreement, confidence, flagged, votes and candidates, decided at", []any{1., 1., false, 0, at}, []any{one.Agreement, one.Confidence, one.Flagged, len(one.Votes) + len(one.Candidates) + len(one.Lists), one.Decided.At})
 		}
 	}
-	// What is found for it is still to be had: it is an entry now.
+	// Its candidates can still be retrieved, and the decision is an entry now.
 	found := must.Get(r.Found(t.Context(), rows[0]))(t)
 	must.Equal(t, "number found", 3, len(found))
 	must.Equal(t, "the first that is found", []any{reviewed.ID("a Flying  saucer", ""), "vehicle", "Ada"}, []any{found[0].ID, found[0].Label, found[0].Meta["reviewer"]})
 }
 
 // TestDecisionsAreHeldOut: an election that learns from votes on rows of the knowledge learns from
-// votes on decisions, too; these are not taken for answers.
+// votes on decisions, too; the decisions do not replace the votes.
 func TestDecisionsAreHeldOut(t *testing.T) {
 	dir := runtest.Folder(t, runtest.Files(`
   retrieve "near" { from = knowledge.k }

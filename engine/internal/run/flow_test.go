@@ -18,13 +18,13 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// service is a voter over the network: one item per call, at most so many calls
-// at a time, each taking a while.
+// service is a voter over the network with one item per call, limited concurrent calls, and a
+// latency per call.
 type service struct {
 	takes    time.Duration
 	slots    chan struct{}
 	calls    atomic.Int64
-	busy     atomic.Bool // the first call is told to come back
+	busy     atomic.Bool // the first call is refused, to be retried
 	wait     time.Duration
 	most     atomic.Int64
 	underway atomic.Int64
@@ -56,14 +56,14 @@ func (s *service) stage() sdk.Stage {
 		sdk.Reads(sdk.ColumnText), sdk.Network(), sdk.PreferBatch(1))
 }
 
-// TestTheServiceIsKeptBusy measures how much of the rate that a service allows
-// is reached: 64 calls at a time of 150 ms.
+// TestTheServiceIsKeptBusy measures how close a run comes to the rate that a service allows: 64
+// concurrent calls of 150 ms.
 func TestTheServiceIsKeptBusy(t *testing.T) {
 	const items, atOnce, takes = 640, 64, 150 * time.Millisecond
 	const limit = "workers = 96\n"
 	tests := map[string]struct {
 		when string
-		part int // of the items, one in so many goes to the service
+		part int // one in part items goes to the service
 		wait time.Duration
 	}{
 		"every item":             {"", 1, 0},
@@ -109,8 +109,8 @@ func TestTheServiceIsKeptBusy(t *testing.T) {
 	}
 }
 
-// TestLocalStagesAreSpared runs many small batches past a local stage: it gets
-// few calls at a time.
+// TestLocalStagesAreSpared: a local stage gets few concurrent calls even if there are many small
+// batches.
 func TestLocalStagesAreSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var under, most atomic.Int64
@@ -136,7 +136,7 @@ func TestLocalStagesAreSpared(t *testing.T) {
 	})
 }
 
-// TestTries asks again where no answer is accepted, and keeps all votes.
+// TestTries: a voter is asked again if no answer is accepted, and all votes are kept.
 func TestTries(t *testing.T) {
 	var mu sync.Mutex
 	drawn := map[string][]int{}
@@ -208,7 +208,7 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// TestUnavailable lets the fallback take over at once.
+// TestUnavailable: the fallback takes over immediately.
 func TestUnavailable(t *testing.T) {
 	var calls atomic.Int64
 	r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("down", func(sdk.Item) ([]string, error) {
@@ -230,8 +230,8 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheBudget stops a voter while an item waits to be asked again: it waits
-// no longer, nothing fails, no fallback steps in, and the other voter answers.
+// TestTheEndOfTheBudget stops a voter while an item waits for a retry: the wait ends, nothing
+// fails, no fallback takes over, and the other voter answers.
 func TestTheEndOfTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64

@@ -8,7 +8,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/runtest"
 )
 
-// A pipeline that nobody asks for hours, answers then.
+// A pipeline answers after hours without requests.
 func TestARestOfHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := runtest.Pipeline(t, runtest.Stages(), `

@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// gossip is a voter over the network that answers with what it should not have been shown.
+// gossip is a voter over the network that reveals whether it was shown the held-out row.
 type gossip struct{}
 
 func (gossip) Random() sdk.Draw { return sdk.Draw{Count: 4} }
@@ -36,9 +36,8 @@ func (gossip) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	return samples, nil
 }
 
-// A service that is asked about a row of the knowledge does not see that row, whether
-// it is searched for or all of the knowledge is shown, and its votes can be elected from
-// again.
+// A service that is asked about a row of the knowledge does not see that row, neither in a search
+// nor in the whole knowledge. The election can be held again with its votes.
 func TestHeldOut(t *testing.T) {
 	catalog := append(enginetest.Catalog(enginetest.Stages()), sdk.SampleStage("gossip", "Tells.",
 		func(context.Context, sdk.Setup, struct{}) (sdk.Sampler, error) { return gossip{}, nil },

@@ -27,7 +27,7 @@ func TestVotersWorkAtTheSameTime(t *testing.T) {
 		meet.Add(2)
 		both := func(sdk.Item) ([]string, error) {
 			meet.Done()
-			meet.Wait() // for the other voter: one after the other, this never ends
+			meet.Wait() // for the other voter: if voters ran one after the other, this would never end
 			return []string{"fruit"}, nil
 		}
 		r := runtest.Pipeline(t, runtest.Stages(runtest.Voter("a", both), runtest.Voter("b", both)), `
@@ -45,7 +45,7 @@ func TestVotersWorkAtTheSameTime(t *testing.T) {
 	})
 }
 
-// What items went on without, and why there is no answer, is summed up.
+// The totals sum up the missing stages, and why items have no answer.
 func TestTotalsSayWhy(t *testing.T) {
 	picky := func(item sdk.Item) ([]string, error) {
 		if item.Text != "fine" {

@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// theirs writes a collection that another program makes: the rows of fruit with a label of each text.
+// theirs writes a collection of another program: the rows of fruit, with a label for each text.
 func theirs(t *testing.T, path, id string, label func(string) string) {
 	t.Helper()
 	now := enginetest.Filed{ID: id}
@@ -23,8 +23,8 @@ func theirs(t *testing.T, path, id string, label func(string) string) {
 	write(t, path, string(content))
 }
 
-// TestAttached: a collection that another program makes is answered from, searched, listed, and opened anew when it is
-// another one. While it is gone, requests fail and say so; what serves is not given up.
+// TestAttached: a collection of another program is searched and listed, and reopened if another collection replaces
+// it. While it is missing, requests fail with the reason, but the version stays.
 func TestAttached(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "collection.json")

@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestBatch: lines are answered in their order; one that cannot be used fails alone.
+// TestBatch: lines are answered in order; an invalid line fails alone.
 func TestBatch(t *testing.T) {
 	p := newFake("p")
 	p.To = func(ctx context.Context, i workspace.Item) (workspace.Result, error) {
@@ -103,8 +103,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestWindow: of a batch that is sent faster than it is answered, no more is under way
-// than the window is wide.
+// TestWindow: if a batch is sent faster than it is answered, the window limits the items under way.
 func TestWindow(t *testing.T) {
 	p := newFake("p")
 	var now, most atomic.Int64
@@ -133,7 +132,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestBusyBatch: a batch waits where a single request is refused.
+// TestBusyBatch: a batch waits in a situation where a single request is refused.
 func TestBusyBatch(t *testing.T) {
 	p := newFake("p")
 	var tries atomic.Int64
@@ -149,8 +148,7 @@ func TestBusyBatch(t *testing.T) {
 	}
 }
 
-// TestCutBatch: a batch whose client ends in the middle of its body ends, and so does its
-// work.
+// TestCutBatch: if a client disconnects in the middle of a batch, the batch and its work end.
 func TestCutBatch(t *testing.T) {
 	p := newFake("p")
 	ended := make(chan error, 1)

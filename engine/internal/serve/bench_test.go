@@ -21,11 +21,11 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// BenchmarkServe compares 64 connections that send single requests with a run over the same
-// texts, in turns: the nearest neighbours of example utterances vote. x-run is the rate of
-// the requests in parts of the run's, the median of all turns; p99/p50 is of the requests'
-// times, and alone-ms the median time of a request while there is no other. On a machine
-// that does other things only the ratios mean something.
+// BenchmarkServe compares 64 connections that send single requests with a run over the same texts,
+// in turns: the nearest neighbours of example utterances vote. x-run is the rate of the requests
+// divided by the run's rate, the median of all turns. p99/p50 is a ratio of the requests' times;
+// alone-ms is the median time of a request without others. On a busy machine only the ratios are
+// meaningful.
 func BenchmarkServe(b *testing.B) {
 	file, texts := neighbours(b)
 	o := workspace.Options{Builtin: builtin, State: b.TempDir()}
@@ -113,8 +113,7 @@ type client struct {
 	http *http.Client
 }
 
-// send asks for all texts, so many at a time, and returns how many seconds each took, the
-// quickest first.
+// send asks for all texts with concurrent callers, and returns the seconds of each request, sorted.
 func (c *client) send(b *testing.B, texts []string, callers int) []float64 {
 	var next atomic.Int64
 	took := make([]float64, len(texts))

@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// answers has for each question what a pipeline makes of it.
+// answers returns a pipeline's result for each question.
 func answers(_ context.Context, i workspace.Item) (workspace.Result, error) {
 	switch i.Text {
 	case "busy":

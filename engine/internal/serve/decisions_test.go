@@ -54,7 +54,7 @@ const (
 	decided = `{"model":"shop","answers":{"q":{"type":"choice","choice":"refund","probabilities":{"late":0.25,"refund":0.75},"confidence":0.5}},"usage":{"input_tokens":0,"output_tokens":0}}`
 )
 
-// TestDecisions: both forms answer, by a pipeline's name and by its alias, and say what is wrong in their own way.
+// TestDecisions: both forms answer, by a pipeline's name and by its alias, and report errors in their own form.
 func TestDecisions(t *testing.T) {
 	url := shop(t, Options{Guard: GuardOptions{Body: 1 << 12}})
 	openAI := func(model, input, question string) string {
@@ -97,7 +97,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestDecisionBatch: each line is a request, and its answer or its error comes in its place; a full queue is waited for.
+// TestDecisionBatch: each line is a request, and its answer or error comes in its place; the batch waits for a full
+// queue.
 func TestDecisionBatch(t *testing.T) {
 	url := shop(t, Options{})
 	response, text := post(t, url+"/v1/systemone", linesType, strings.Join([]string{systemOne("shop", "a", which), "", systemOne("other", "a", which), `{`, systemOne("shop", "", which), systemOne("shop", "b", which)}, "\n"))
@@ -111,7 +112,7 @@ func TestDecisionBatch(t *testing.T) {
 	}
 }
 
-// TestRefusals: what the guard refuses has the form of its path.
+// TestRefusals: refusals of the guard have the form of the path.
 func TestRefusals(t *testing.T) {
 	url := shop(t, Options{Guard: GuardOptions{Tokens: must.Get(NewTokens("0123456789abcdef", "", nil))(t)}})
 	for path, want := range map[string]string{"/v1/systemone": `"error_type":"authentication_error"`, "/v1/decisions": `{"error":{"message":"send a valid token`, "/v1/models": `"title":"Unauthorized"`} {
@@ -122,7 +123,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPacked: bodies in zstd are unpacked on every path, and bounded by what they hold.
+// TestPacked: bodies in zstd are unpacked on every path, and the unpacked size is limited.
 func TestPacked(t *testing.T) {
 	url := shop(t, Options{Guard: GuardOptions{Body: 1 << 16}})
 	enc := must.Get(zstd.NewWriter(nil))(t)
@@ -157,7 +158,8 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestRealDecisions: a real pipeline's probabilities agree with its answers, whose form stays as it was, and many ask at a time.
+// TestRealDecisions: a real pipeline's probabilities agree with its answers, whose form stays the same, under
+// concurrent requests.
 func TestRealDecisions(t *testing.T) {
 	for _, election := range []string{"soft", "learned"} {
 		r := startIn(t, t.TempDir(), strings.Replace(intent, `"soft"`, `"`+election+`"`, 1), Options{})

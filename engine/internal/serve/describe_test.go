@@ -16,10 +16,10 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// asked are requests, by the operation that they are of: at least one for each.
+// asked has requests by operation, at least one for each.
 var asked = map[string][]struct {
 	method, path, body string
-	header             []string // beside the content type
+	header             []string // besides the content type
 	status             int
 }{
 	"health":          {{method: "GET", path: "/healthz", status: 200}},
@@ -95,7 +95,7 @@ func whole(t *testing.T, tokens *Tokens) (s *Server, url string, operations map[
 	return s, url, operations
 }
 
-// TestDescription: what the server answers, to all that it is asked, is as the description says.
+// TestDescription: all responses of the server match the description.
 func TestDescription(t *testing.T) {
 	s, url, operations := whole(t, nil)
 	var paths []string
@@ -139,7 +139,7 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// differs says how a body differs from the description of a response.
+// differs returns how a body differs from the description of a response.
 func differs(s *Server, described *huma.Response, contentType, body string) []error {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	content := described.Content[kind]
@@ -149,7 +149,7 @@ func differs(s *Server, described *huma.Response, contentType, body string) []er
 		if err := json.Unmarshal([]byte(text), &value); err != nil {
 			return []error{err}
 		}
-		schema.PrecomputeMessages() // which huma does for those that it makes of types
+		schema.PrecomputeMessages() // huma does this only for schemas that it makes from types
 		var found huma.ValidateResult
 		huma.Validate(schemas, schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, value, &found)
 		return found.Errors
@@ -181,7 +181,7 @@ func differs(s *Server, described *huma.Response, contentType, body string) []er
 	return nil
 }
 
-// TestDifferences: what is not as described is found.
+// TestDifferences: differences from the description are found.
 func TestDifferences(t *testing.T) {
 	s, _, operations := whole(t, nil)
 	answer := operations["answer"].Responses["200"]
@@ -194,7 +194,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDescriptionToken: /docs and /openapi.json take a token like all that is not public, and /docs asks nobody else.
+// TestDescriptionToken: /docs and /openapi.json need a token like all non-public paths, and /docs loads nothing from
+// elsewhere.
 func TestDescriptionToken(t *testing.T) {
 	const token = "0123456789abcdef"
 	_, url, operations := whole(t, must.Get(NewTokens(token, "", nil))(t))

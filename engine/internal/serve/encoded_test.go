@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestEncodings: every face takes a body with a byte order mark, and refuses other encodings with
-// advice: a decoder would replace what it does not know.
+// TestEncodings: every interface accepts a body with a byte order mark, and refuses other encodings
+// with advice: a decoder would replace unknown bytes.
 func TestEncodings(t *testing.T) {
 	s, url := serving(t, Options{}, newFake("p"))
 	MountChat(s)
@@ -37,7 +37,7 @@ func TestEncodings(t *testing.T) {
 	for encoding, test := range map[string]struct {
 		encode  func(string) (string, error)
 		charset string
-		wrong   string // in the reason; empty: the body is taken
+		wrong   string // in the reason; empty: the body is accepted
 	}{
 		"as it is":                 {encode: func(s string) (string, error) { return s, nil }},
 		"a mark":                   {encode: mark},
@@ -79,7 +79,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestMistakes: what is wrong with a body is said with its place.
+// TestMistakes: errors in a body are reported with their position.
 func TestMistakes(t *testing.T) {
 	s, url := serving(t, Options{}, newFake("p"))
 	MountMCP(s, quiet)

@@ -31,7 +31,7 @@ func TestEventWriter(t *testing.T) {
 	}
 }
 
-// A proxy sees signs of life, from when it would take silence for the end until the work has ended.
+// During long silence, a proxy gets keep-alive comments until the work has ended.
 func TestPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
@@ -53,13 +53,13 @@ func TestPulse(t *testing.T) {
 	})
 }
 
-// eventsDeaf is a client that went away.
+// eventsDeaf is a client that has disconnected.
 type eventsDeaf struct{ *httptest.ResponseRecorder }
 
 func (eventsDeaf) Write([]byte) (int, error)       { return 0, errGone }
 func (eventsDeaf) WriteString(string) (int, error) { return 0, errGone }
 
-// Where the client goes away, the work ends: with the next event, or with the next sign of life.
+// If the client disconnects, the work ends with the next event or keep-alive comment.
 func TestClientGone(t *testing.T) {
 	for name, send := range map[string]func(*eventWriter){"an event": func(w *eventWriter) { w.Send("", 1) }, "silence": func(*eventWriter) { time.Sleep(2 * pulse) }} {
 		t.Run(name, func(t *testing.T) {

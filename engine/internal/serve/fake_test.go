@@ -39,7 +39,7 @@ func serving(t *testing.T, o Options, all ...Pipeline) (*Server, string) {
 	return s, server.URL
 }
 
-// request is one with a header, as names and values.
+// request makes a request with a header, given as names and values.
 func request(t *testing.T, method, url, body string, header ...string) *http.Request {
 	t.Helper()
 	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
@@ -49,13 +49,13 @@ func request(t *testing.T, method, url, body string, header ...string) *http.Req
 	return r
 }
 
-// post sends a body, and returns what comes back.
+// post sends a body, and returns the response.
 func post(t *testing.T, url, contentType, body string) (reply, string) {
 	t.Helper()
 	return send(t, request(t, http.MethodPost, url, body, "Content-Type", contentType))
 }
 
-// reply is what comes beside a body.
+// reply is a response without its body.
 type reply struct {
 	StatusCode int
 	Status     string

@@ -75,8 +75,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestRenewedCertificate: a certificate that was replaced is shown to the next client, over
-// HTTP/2.
+// TestRenewedCertificate: the next client gets a replaced certificate, over HTTP/2.
 func TestRenewedCertificate(t *testing.T) {
 	dir := t.TempDir()
 	first := certify(t, dir, 1)

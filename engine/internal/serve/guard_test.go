@@ -22,7 +22,7 @@ import (
 
 const token = "0123456789abcdef"
 
-// echo answers with the body, or says why it has none.
+// echo answers with the body, or with the reason why the body cannot be read.
 func echo(w http.ResponseWriter, r *http.Request) {
 	content, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -37,7 +37,7 @@ func guarded(t *testing.T, h http.HandlerFunc, o GuardOptions) *guard {
 	return must.Get(newGuard(h, o))(t)
 }
 
-// replace writes a file beside its place first, as who replaces it at once.
+// replace replaces a file atomically.
 func replace(t *testing.T, path string, content []byte) {
 	t.Helper()
 	must.Do(t, os.WriteFile(path+".new", content, 0o600))
@@ -138,8 +138,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestConcurrency: requests beyond those that are taken at a time are refused at once; what
-// is public is not.
+// TestConcurrency: requests above the limit are refused immediately; public paths are not.
 func TestConcurrency(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
 	g := guarded(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -175,7 +174,7 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// piped is a response whose connection is a pipe, as far as the deadline for reading goes.
+// piped is a response whose read deadline applies to a pipe.
 type piped struct {
 	http.ResponseWriter
 	conn net.Conn
@@ -184,13 +183,13 @@ type piped struct {
 // SetReadDeadline is what http.ResponseController looks for.
 func (p piped) SetReadDeadline(t time.Time) error { return p.conn.SetReadDeadline(t) }
 
-// TestStalledBodies: where all places are taken, the slowest body makes room for another request. Who
-// sends well, and what is being worked on, stays.
+// TestStalledBodies: if all places are taken, the slowest body makes room for another request. Fast
+// senders and requests in work stay.
 func TestStalledBodies(t *testing.T) {
 	for name, test := range map[string]struct {
 		streams, busy bool
 		age           time.Duration // of the slow bodies
-		each          int           // bytes that they send every 10 ms
+		each          int           // bytes sent every 10 ms
 		status        int           // of one more request
 	}{
 		"nothing comes":        {age: time.Second, status: 200},
@@ -227,7 +226,7 @@ func TestStalledBodies(t *testing.T) {
 						defer client.Close()
 						for {
 							n := test.each
-							if i == 0 { // it sends well
+							if i == 0 { // a fast sender
 								n = 100
 							}
 							select {
@@ -267,7 +266,7 @@ func TestStalledBodies(t *testing.T) {
 	}
 }
 
-// TestSlow: who sends nothing, or reads nothing, does not hold a connection.
+// TestSlow: a client that sends or reads nothing loses its connection.
 func TestSlow(t *testing.T) {
 	soon := 300 * time.Millisecond
 	stream := func(*http.Request) bool { return true }
@@ -349,8 +348,8 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// TestLiftedDeadline: the deadline of a body is none of the work that comes after it. The
-// server reads on meanwhile, to notice that the client is gone.
+// TestLiftedDeadline: the deadline of a body does not apply to the work after it. Meanwhile the
+// server continues to read, to notice a disconnect.
 func TestLiftedDeadline(t *testing.T) {
 	for name, streams := range map[string]bool{"whole": false, "stream": true} {
 		w := &deadlines{ResponseWriter: httptest.NewRecorder()}

@@ -18,8 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestIdleConnections: thousands of connections over which nothing comes keep nobody from
-// being answered, and are closed.
+// TestIdleConnections: thousands of idle connections do not block other clients, and are closed.
 func TestIdleConnections(t *testing.T) {
 	n := 10_000
 	if testing.Short() {
@@ -31,7 +30,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 	before := taken(t)
 	r := serveStart(t, Options{Guard: GuardOptions{Header: 3 * time.Second}})
-	others := exec.Command(os.Args[0]) // so that this process holds one end of each
+	others := exec.Command(os.Args[0]) // so that this process holds only one end of each connection
 	others.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", idling, strings.TrimPrefix(r.url, "http://"), n))
 	others.Stderr = os.Stderr
 	out := must.Get(others.StdoutPipe())(t)
@@ -109,7 +108,7 @@ func TestHugeBodies(t *testing.T) {
 				if body.sent.Load() < size || !strings.Contains(string(text), `"answer":"fruit"`) {
 					t.Errorf("%d bytes were sent\n%s", body.sent.Load(), text)
 				}
-			} else if sent := body.sent.Load(); sent > 64<<20 { // buffers of the system
+			} else if sent := body.sent.Load(); sent > 64<<20 { // allowance for the system's buffers
 				t.Errorf("%d bytes were taken", sent)
 			}
 		})
@@ -123,7 +122,7 @@ func TestHugeBodies(t *testing.T) {
 	before.givenBack(t)
 }
 
-// chunks writes as HTTP/1.1 wants a body without a length.
+// chunks writes a body in HTTP/1.1's chunked encoding.
 type chunks struct{ to io.Writer }
 
 func (c chunks) Write(p []byte) (int, error) {

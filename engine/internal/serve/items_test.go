@@ -24,8 +24,7 @@ func failing(err error, failed *result.Failure) func(context.Context, workspace.
 	}
 }
 
-// TestStatus: each way in which an item is not answered has a status of its own, and a
-// problem that says why.
+// TestStatus: each cause of a missing answer has its own status, and a problem with the reason.
 func TestStatus(t *testing.T) {
 	late := func(ctx context.Context, _ workspace.Item) (workspace.Result, error) {
 		<-ctx.Done()
@@ -114,8 +113,8 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestEvents: stages come before the result, and what is refused before the first has its
-// own status.
+// TestEvents: stages come before the result, and a refusal before the first event has its own
+// status.
 func TestEvents(t *testing.T) {
 	p := newFake("p")
 	_, url := serving(t, Options{}, p)
@@ -146,7 +145,7 @@ data: {"id":"1","text":"a\nb","answer":"A\nB","agreement":0,"flagged":false,"vot
 	}
 }
 
-// TestGone: the work for a client that goes away ends, also before it has got anything.
+// TestGone: the work for a client that disconnects ends, also before the first event.
 func TestGone(t *testing.T) {
 	for _, accept := range []string{"application/json", "text/event-stream"} {
 		p := newFake("p")

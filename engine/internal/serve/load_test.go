@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// leak is what a server takes, and has to give back.
+// leak counts resources that a server must release.
 type leak struct{ processes, goroutines, files int }
 
-// taken counts what this process has now.
+// taken counts the resources of this process.
 func taken(t testing.TB) leak {
 	t.Helper()
 	files, err := os.ReadDir("/proc/self/fd")
@@ -24,7 +24,7 @@ func taken(t testing.TB) leak {
 	return leak{len(children(t)), runtime.NumGoroutine(), len(files)}
 }
 
-// givenBack waits until this process has no more than before.
+// givenBack waits until this process has no more resources than before.
 func (l leak) givenBack(t testing.TB) {
 	t.Helper()
 	http.DefaultClient.CloseIdleConnections()
@@ -34,15 +34,14 @@ func (l leak) givenBack(t testing.TB) {
 	})
 }
 
-// until waits for what happens without a sign. If it never does, the deadline of all tests
-// shows where.
+// until polls a condition. If it never holds, the deadline of all tests shows where.
 func until(holds func() bool) {
 	for !holds() {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// answers asks for all rows' own texts, whose labels are theirs or have been renamed.
+// answers asks about the texts of all rows, and checks their labels, which may be renamed.
 func (r *real) answers(t testing.TB, label func(string) string) {
 	t.Helper()
 	for text, want := range right {

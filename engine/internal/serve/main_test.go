@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// idling is a variable of the environment that makes this program one that opens
-// connections, an address and their number, and waits until they are closed.
+// idling is an environment variable with an address and a number. With it, this program opens
+// connections and waits until they are closed.
 const idling = "RACFLOW_TEST_IDLE"
 
 func idle(to string) {
@@ -74,7 +74,7 @@ pipeline "intent" {
 }
 `
 
-// fruit are rows, and right what their texts are answered.
+// fruit are rows, and right the answers to their texts.
 const fruit = "text\tlabel\nred apple\tfruit\ngreen pear\tfruit\nblue car\tvehicle\nfast train\tvehicle\n"
 
 var right = map[string]string{"red apple": "fruit", "green pear": "fruit", "blue car": "vehicle", "fast train": "vehicle"}
@@ -83,7 +83,7 @@ var right = map[string]string{"red apple": "fruit", "green pear": "fruit", "blue
 type real struct {
 	url, dir string
 	set      *live.Set
-	stop     func() // ends it all, and checks that it ends well
+	stop     func() // ends the server, and checks that it ends without errors
 }
 
 func serveStart(t testing.TB, o Options) *real {
@@ -122,7 +122,7 @@ func write(t testing.TB, path, text string) {
 	must.Do(t, os.Rename(path+".new", path))
 }
 
-// children are the processes that this one has started: stages and their keepers.
+// children returns the processes that this process has started: stages and their supervisors.
 func children(t testing.TB) (pids []int) {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")

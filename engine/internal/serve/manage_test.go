@@ -11,8 +11,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestMetrics: requests are counted by route and status, and are spans of their callers'
-// traces; what they ask is in neither.
+// TestMetrics: requests are counted by route and status, and are spans of their callers' traces;
+// neither has the contents of requests.
 func TestMetrics(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace.jsonl")
 	seen := must.Get(telemetry.New(t.Context(), telemetry.Options{TraceFile: file}))(t)

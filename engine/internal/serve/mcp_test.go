@@ -43,7 +43,7 @@ func pipelines() []Pipeline {
 	}
 }
 
-// clients connect to the pipelines in both ways.
+// clients returns clients connected to the pipelines in both ways.
 func clients(t *testing.T, heard func(string)) map[string]*protocol.ClientSession {
 	s, err := New(pipelines, Options{})
 	if err != nil {
@@ -136,8 +136,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestToolOfSets: a model learns how an answer is written, and how sure each label is; the result
-// has the labels as data.
+// TestToolOfSets: a model gets the format of an answer, and the confidence of each label; the
+// result has the labels as data.
 func TestToolOfSets(t *testing.T) {
 	of := func(form sdk.LabelForm) string {
 		k := &pipeline.Knowledge{Name: "k", Sources: []pipeline.Source{{Labels: source.Labels{LabelForm: form}}}}

@@ -16,8 +16,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestEnd: a server that ends says that it is not ready, lets requests end, and cuts off
-// those that do not in time.
+// TestEnd: an ending server reports that it is not ready, lets requests end, and cuts off late
+// requests.
 func TestEnd(t *testing.T) {
 	for name, test := range map[string]struct {
 		grace  time.Duration
@@ -134,7 +134,7 @@ func TestManagement(t *testing.T) {
 		}
 		return errors.New("p.hcl:1:1: it is wrong")
 	}
-	for range 5 { // one begins, one waits for it, and that one will see what the others would
+	for range 5 { // one begins, another waits, and the waiting one will see all changes
 		if response, text := post(t, url+"/v1/pipelines/p/rebuild", "application/json", ""); response.StatusCode != http.StatusAccepted || strings.TrimSpace(text) != one {
 			t.Errorf("%s %s", response.Status, text)
 		}

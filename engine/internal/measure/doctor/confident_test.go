@@ -11,8 +11,8 @@ import (
 
 type votes = map[string]float64
 
-// drawn returns rows of labels as voters see them that put weight on the right one, sharply or less so, and
-// err as often as they say. A share of the labels is swapped at random.
+// drawn returns rows with votes of calibrated voters; sharpness is how much weight the right label gets. A
+// share of the labels is swapped at random.
 func drawn(n, labels int, sharpness, swapped float64) (rows []VotedRow, wrong map[int]bool) {
 	random := rand.New(rand.NewPCG(5, 6))
 	name := func(i int) string { return fmt.Sprint("label ", i) }
@@ -29,7 +29,7 @@ func drawn(n, labels int, sharpness, swapped float64) (rows []VotedRow, wrong ma
 			row.Votes[name(l)] = p
 			sum += p
 		}
-		u := random.Float64() * sum // the truth is as likely as the voters say
+		u := random.Float64() * sum // the true label is drawn from the voters' probabilities
 		for ; at < labels-1 && u > row.Votes[name(at)]; at++ {
 			u -= row.Votes[name(at)]
 		}
@@ -45,13 +45,13 @@ func drawn(n, labels int, sharpness, swapped float64) (rows []VotedRow, wrong ma
 	return rows, wrong
 }
 
-// TestExpected: what is named is wrong as often as it says, and none is named where voters err and
+// TestExpected: named rows are wrong as often as predicted, and no row is named if voters err and
 // labels are right.
 func TestExpected(t *testing.T) {
 	for _, c := range []struct {
 		n, labels          int
 		sharpness, swapped float64
-		least              float64 // of the swapped rows that are found
+		least              float64 // least share of the swapped rows that are found
 	}{
 		{600, 40, 8, 0, 0}, {600, 40, 20, 0, 0}, {300, 6, 6, 0, 0}, {40, 4, 12, 0, 0},
 		{600, 40, 20, .05, .5}, {1000, 40, 12, .1, .5}, {1000, 10, 20, .02, .5}, {1000, 6, 14, .1, .5},

@@ -39,7 +39,7 @@ func read(t testing.TB, name string, format source.Format, content string, quick
 	return s
 }
 
-// plenty has enough different rows of two labels for nothing to be found.
+// plenty has enough different rows of two labels that there are no findings.
 func plenty(more ...string) (all []string) {
 	for i := range 10 {
 		word := strings.Repeat(string(rune('a'+i)), 3)
@@ -163,10 +163,9 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// Errors come first, and a quick look has three of them at most.
-// TestDecided: rows of the input that people have decided about are in the knowledge, and flatter no
-// figure; rows that they changed are looked at as they are now; a corrected copy has no
-// decisions.
+// Errors come first, and a quick look reports at most three. TestDecided: input rows with people's
+// decisions are in the knowledge, but are no leak. Rows that people changed are checked in their
+// present form. A corrected copy has no decisions.
 func TestDecided(t *testing.T) {
 	k := read(t, "k", source.TSV, "id\ttext\tlabel\n1\twhere is it\torder\n2\tthe card went\torder\n3\tdrop me\torder\n", false)
 	k.Join(read(t, "more", source.TSV, "id\ttext\tlabel\tfrom\n4\tthe card went\tcard\tmail\n", false))
@@ -252,7 +251,7 @@ func TestVotes(t *testing.T) {
 	}
 }
 
-// An embedder that sees 300 bytes cuts what is longer, and nothing else.
+// An embedder that reads 300 bytes cuts only longer texts.
 func TestCut(t *testing.T) {
 	var rows []string
 	for i := range 40 {
@@ -313,8 +312,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestHeldOut: rows that the knowledge does not have are looked at, too, and written as they were, in the order of their file;
-// what they share with the knowledge is a leak and no copy, and they are no row of it.
+// TestHeldOut: rows held out of the knowledge are checked, too, and written unchanged, in the order of their file. A
+// text that they share with the knowledge is a leak, not a copy. They do not count as rows of the knowledge.
 func TestHeldOut(t *testing.T) {
 	rows := plenty("misspelt", "Card", "a copy", "order", "A copy", "order", "nothing", "", "contrary", "card", "again", "order", "again", "order")
 	var in, out []string

@@ -38,7 +38,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// NearPairs that are near are found, whatever stands around them.
+// Near pairs are found among any other texts.
 func TestFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func() string { return fmt.Sprintf("%x", random.IntN(1<<20)) }

@@ -53,7 +53,7 @@ func TestProposal(t *testing.T) {
 			{Suspect{Label: "order", Share: .6, Self: .2, Wrong: .6}, 6},
 			{Suspect{Label: "card_lost", Share: .95, Self: .01, Wrong: .98, Relabel: true}, 8},
 		}
-		s.disputed = map[int][]int{8: {7}} // a copy with a word changed has the other label
+		s.disputed = map[int][]int{8: {7}} // a near copy has the other label
 		var b strings.Builder
 		p := Propose(s)
 		if err := p.Write(&b, c.format); err != nil {
@@ -68,7 +68,7 @@ func TestProposal(t *testing.T) {
 	}
 }
 
-// What a proposal wrote can be looked at and proposed again, and JSON keeps its values.
+// A written proposal can be checked and proposed again, and JSON keeps its values.
 func TestProposalOfJSON(t *testing.T) {
 	rows := `{"text": "a\tb", "label": "x", "n": 12345678901234567890, "deep": {"k": [1, 2]}, "no": null}` + "\n" + `{"text": "c", "label": "x", "doctor_why": "old"}`
 	want := `{"text":"a\tb","label":"x","n":12345678901234567890,"deep":{"k":[1,2]}}` + "\n" + `{"text":"c","label":"x"}` + "\n"
@@ -91,7 +91,7 @@ func TestProposalOfJSON(t *testing.T) {
 	}
 }
 
-// Each row that is found has all reasons, the worst severity, and the labels that it may have.
+// Each doubt has all reasons, the worst severity, and other labels that may be right.
 func TestDoubts(t *testing.T) {
 	s := read(t, "k", source.TSV, rowsToCorrect, false)
 	s.suspected = []suspect{{Suspect{Label: "order", Share: .9, Self: .01, Wrong: .97, Relabel: true}, 5}}

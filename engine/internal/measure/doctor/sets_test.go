@@ -35,7 +35,7 @@ func setRows(t *testing.T, name string, form sdk.LabelForm, textsAndLabels ...st
 	return s
 }
 
-// TestSets: each check counts single labels, names those that differ, and the proposal has sets.
+// TestSets: each check counts single labels and names labels that differ; the proposal has sets.
 func TestSets(t *testing.T) {
 	var texts []string
 	for i := range 60 {
@@ -75,7 +75,7 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestTrees: the input may expect a node above.
+// TestTrees: the input may expect a node above the labels.
 func TestTrees(t *testing.T) {
 	tree := sdk.LabelForm{Levels: "/"}
 	s := setRows(t, "k", tree, "one", "a/x", "two", "b/z", "three", "a/y")

@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/engine/result"
 )
 
-// TestCalibration: five answers, two of them wrong, one item failed, one rightly and one
-// wrongly left without an answer.
+// TestCalibration has five answers, two of them wrong, a failed item, and two items without an
+// answer, rightly and wrongly.
 func TestCalibration(t *testing.T) {
 	results := []outcome.Result{
 		{Expected: "a", Answer: "a", Verdict: result.Verdict{Confidence: .9, Agreement: .3}},
@@ -44,8 +44,8 @@ func TestCalibration(t *testing.T) {
 		DoubtAUROC: (4 + 5) / 12.,
 		Coverage: []Coverage{
 			{.5, 3. / 4, .5},
-			{.6, 3. / 4.8, .2},          // 4 items, and .8 of the one with .2
-			{.7, (3 + .6/3) / 5.6, 0},   // and .6 of the last three, of which one is right
+			{.6, 3. / 4.8, .2},          // 4 items, and .8 of the item with .2
+			{.7, (3 + .6/3) / 5.6, 0},   // and .6 of the last three, one of which is right
 			{.8, (3 + 1.4/3) / 6.4, 0},  //
 			{.9, (3 + 2.2/3) / 7.2, 0},  //
 			{.95, (3 + 2.6/3) / 7.6, 0}, //
@@ -56,7 +56,7 @@ func TestCalibration(t *testing.T) {
 	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreFields(Calibration{}, "Chance")); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	// The first are two without an answer, and the one that failed.
+	// The first bin has two items without an answer, and the failed item.
 	bins := []Bin{{0, 1. / 15, 3, 0, 0}, {2. / 15, 3. / 15, 1, .2, 0}, {7. / 15, 8. / 15, 1, .5, 1}, {13. / 15, 14. / 15, 3, .9, 2. / 3}}
 	if d := cmp.Diff(bins, c.Bins(), cmpopts.EquateApprox(0, 1e-9)); d != "" {
 		t.Errorf("bins (-want +got):\n%s", d)
@@ -105,8 +105,8 @@ func TestAUROC(t *testing.T) {
 	}
 }
 
-// TestAgreementStandsIn: without a confidence, the agreement is measured. One that is
-// certain and wrong costs much, not everything.
+// TestAgreementStandsIn: without a confidence, the agreement is measured. A certain wrong answer
+// has a high but finite cost.
 func TestAgreementStandsIn(t *testing.T) {
 	c := NewConfidences()
 	if r := c.Report(); r != nil {
@@ -131,15 +131,14 @@ func TestBin(t *testing.T) {
 	}
 }
 
-// TestChance: of confidences that are right as often as they say, one in twenty has an
-// expected calibration error above what chance gives, whatever the number of items.
-// Confidences that are too high are found out.
+// TestChance: calibrated confidences have an expected calibration error above Chance in one draw of
+// twenty, for any number of items. Confidences that are too high are detected.
 func TestChance(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	measure := func(items int, shift float64) *Calibration {
 		c := NewConfidences()
 		for range items {
-			confidence := math.Sqrt(random.Float64()) // more sure ones than unsure ones
+			confidence := math.Sqrt(random.Float64()) // more high confidences than low ones
 			r := outcome.Result{Expected: "a", Answer: "b", Verdict: result.Verdict{Confidence: confidence}}
 			if random.Float64() < confidence-shift {
 				r.Answer = "a"

@@ -67,7 +67,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestDecided: what people have decided in one of the runs compares nothing.
+// TestDecided: items that people decided in one of the runs are not compared.
 func TestDecided(t *testing.T) {
 	decided := func(r outcome.Result) outcome.Result {
 		r.Decided = &result.Decision{By: "Ada"}
@@ -80,7 +80,7 @@ func TestDecided(t *testing.T) {
 	must.Equal(t, "comparison", []any{3, 2, 1, 1, 2, 0}, []any{got.Both, got.Decided, got.Right.Items, got.B.Scored, got.A.Scored, len(got.Items)})
 }
 
-// TestChance: ten flips one way are no accident, five and five are.
+// TestChance: ten flips in one direction are not due to chance, five in each direction are.
 func TestChance(t *testing.T) {
 	tests := map[string]struct {
 		lost, gained int

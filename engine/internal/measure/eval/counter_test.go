@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// What people have decided measures nothing: figures are those of the other items.
+// Items that people decided are not scored: figures come from the other items.
 func TestDecidedIsNotScored(t *testing.T) {
 	items := []outcome.Result{
 		{Expected: "a", Answer: "a", Verdict: result.Verdict{Agreement: .5, Confidence: .6}, Votes: []result.Vote{{Voter: "knn", Answer: "a", Weight: 1, Accepted: true}}},
@@ -54,7 +54,7 @@ func TestReport(t *testing.T) {
 	vote := func(voter, answer string, weight float64, accepted bool) result.Vote {
 		return result.Vote{Voter: voter, Answer: answer, Weight: weight, Accepted: accepted}
 	}
-	// knn is asked about every item, also where it has nothing to say; llm about some.
+	// knn is asked about every item, even if it has no answer; llm is asked about some.
 	c := NewCounter().Of(&pipeline.Pipeline{Stages: []*pipeline.Stage{{Block: "sample", Name: "knn"}, {Block: "sample", Name: "llm", Info: sdk.Stage{Network: true}}}})
 	for i, r := range []outcome.Result{
 		{Expected: "a", Answer: "a", Verdict: result.Verdict{Agreement: 1}, Votes: []result.Vote{
@@ -130,7 +130,7 @@ func TestScope(t *testing.T) {
 	if r.Accuracy != 2./8 || r.Voters[0].Accuracy != 1./2 {
 		t.Errorf("accuracy %v, of the voter %v", r.Accuracy, r.Voters[0])
 	}
-	// An answer to what is out of scope is a wrong one of its label.
+	// An answer to an out-of-scope item is a wrong answer of its label.
 	labels := []Label{
 		{Label: "a", Support: 2, Answered: 3, Precision: 1. / 3, Recall: .5, F1: 2. / 5},
 		{Label: "b", Support: 2, Answered: 1},
@@ -140,8 +140,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// TestFlags: of the scored items that are flagged, those with the right answer are false
-// alarms.
+// TestFlags: flagged scored items with the right answer are false alarms.
 func TestFlags(t *testing.T) {
 	c := NewCounter("a", "b")
 	for _, r := range []outcome.Result{
@@ -149,7 +148,7 @@ func TestFlags(t *testing.T) {
 		{Expected: "a", Answer: "a", Verdict: result.Verdict{Flagged: true}},
 		{Expected: "a", Answer: "b", Verdict: result.Verdict{Flagged: true}},
 		{Expected: "a", Answer: "b"},
-		{Expected: "b", Verdict: result.Verdict{Flagged: true}},   // no answer, but there is one
+		{Expected: "b", Verdict: result.Verdict{Flagged: true}},   // no answer, although a label is right
 		{Expected: "oos", Verdict: result.Verdict{Flagged: true}}, // rightly none
 		{Expected: "oos", Answer: "b", Verdict: result.Verdict{Flagged: true}},
 		{Expected: "a", Failure: &outcome.Failure{Err: errors.New("down")}},
@@ -163,8 +162,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestWorth: what a voter alone gains and loses against the election, and what the
-// election gains by it: of all items, or of those that it is asked about.
+// TestWorth: gains and losses of a voter alone against the election, and gains of the election by
+// the voter, over all items or over the items that the voter is asked about.
 func TestWorth(t *testing.T) {
 	always := &pipeline.Pipeline{Stages: []*pipeline.Stage{{Block: "sample", Name: "v"}}}
 	t.Run("always asked", func(t *testing.T) { worth(t, NewCounter().Of(always), 8, 2) })
@@ -195,7 +194,7 @@ func worth(t *testing.T, c *Counter, items, lost int) {
 	}
 }
 
-// TestUnusableRows: a row without a text measures nothing, and is counted beside the figures.
+// TestUnusableRows: a row without a text is not scored, but counted.
 func TestUnusableRows(t *testing.T) {
 	c, totals := NewCounter("a"), outcome.Totals{}
 	for _, r := range []outcome.Result{

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// powerPoint is the point of labels whose error is a power of their rows in the knowledge of a fold.
+// powerPoint is a point for labels whose error is a power of their number of rows in the knowledge
+// of a fold.
 func powerPoint(most int, rows map[string]int, error func(label string, rows float64) float64) CurvePoint {
 	var r Report
 	for label, n := range rows {
@@ -47,7 +48,7 @@ func TestCurve(t *testing.T) {
 	}
 }
 
-// TestCurveFlattens: the last doubling counts where it left more errors than those before.
+// TestCurveFlattens: the last doubling counts if it left more errors than the doublings before.
 func TestCurveFlattens(t *testing.T) {
 	rows := map[string]int{"a": 50}
 	point := func(most, wrong int) CurvePoint {
@@ -67,7 +68,7 @@ func TestCurveFlattens(t *testing.T) {
 	}
 }
 
-// TestCurveFew: one item says little about a label, and without errors there is nothing to expect.
+// TestCurveFew: one item says little about a label, and without errors no gain is expected.
 func TestCurveFew(t *testing.T) {
 	rows := map[string]int{"a": 50, "b": 50}
 	point := func(most, wrong int) CurvePoint {

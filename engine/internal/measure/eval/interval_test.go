@@ -28,7 +28,7 @@ func TestWilson(t *testing.T) {
 	}
 }
 
-// TestExact: the bounds of one side against SciPy's quantiles of the beta distribution.
+// TestExact compares one-sided bounds with SciPy's quantiles of the beta distribution.
 func TestExact(t *testing.T) {
 	tests := []struct {
 		right, n        int
@@ -89,7 +89,7 @@ func TestPaired(t *testing.T) {
 	}
 }
 
-// TestPairedHolds: the interval has its level where the truth is known.
+// TestPairedHolds: the interval has its nominal level when the truth is known.
 func TestPairedHolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, truth := range []struct{ lost, gained float64 }{{.05, .05}, {.02, .04}, {.3, .1}} {
@@ -111,8 +111,7 @@ func TestPairedHolds(t *testing.T) {
 	}
 }
 
-// TestJSON: what follows from the counts is written with them, and the counts are read
-// back.
+// TestJSON: figures derived from the counts are written with them, and the counts are read back.
 func TestJSON(t *testing.T) {
 	text, err := json.Marshal(map[string]any{"adds": &Paired{200, 5, 15}})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestMistakes keeps the surest wrong answers, in the order of the input where they are
-// equally sure, with the neighbours that speak for them.
+// TestMistakes: the surest wrong answers are kept, with the neighbours that support them. Equally
+// sure answers stay in the order of the input.
 func TestMistakes(t *testing.T) {
 	found := []sdk.Candidate{{ID: "r1", Label: "b", Score: .9, Text: strings.Repeat("é", 300)}, {ID: "r2", Label: "a", Score: .8}}
 	for i := range 9 {
@@ -63,7 +63,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestConfusions orders pairs by how frequent they are. Failed items answer nothing.
+// TestConfusions: pairs are sorted by frequency. Failed items do not count.
 func TestConfusions(t *testing.T) {
 	c := NewCounter("a", "b")
 	for _, r := range []outcome.Result{

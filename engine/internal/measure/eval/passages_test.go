@@ -115,7 +115,7 @@ func TestPassages(t *testing.T) {
 	}
 }
 
-// Answers without a flag are counted, and rows out of scope that are caught.
+// Answers without a flag are counted, and so are caught out-of-scope rows.
 func TestPromised(t *testing.T) {
 	p := NewPromised(.9, .95, .5, .1, "a", "b")
 	for _, r := range []outcome.Result{

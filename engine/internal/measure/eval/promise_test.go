@@ -10,21 +10,21 @@ import (
 	"testing"
 )
 
-// population is a kind of items, the surest first: of the item at u, from 0 to 1, the
-// confidence, which falls with u, and the probabilities that it is out of scope and that
-// its answer is right if it is not.
+// population is a distribution of items, the surest first. For the item at u, from 0 to 1, it
+// returns the confidence, which falls with u, the probability that the item is out of scope, and
+// the probability that the answer to an item in scope is right.
 type population struct {
 	confidence, outside, right func(u float64) float64
 }
 
-// cells are the items that a population has, one as likely as the other. What is true of
-// it is counted, not estimated.
+// cells is the number of equally likely items of a population. So the truth about it can be counted
+// instead of estimated.
 const cells = 20_000
 
 type cell struct {
 	confidence, outside, right float64
-	accuracy                   float64 // of this and all surer ones
-	missed                     float64 // of all that is out of scope: the share in these
+	accuracy                   float64 // of this cell and all surer cells
+	missed                     float64 // share of all out-of-scope items that these cells have
 }
 
 func (p population) cells() []cell {
@@ -48,7 +48,7 @@ func answered(all []cell, threshold float64) int {
 	return sort.Search(cells, func(c int) bool { return all[c].confidence < threshold })
 }
 
-// oracle is how many the lowest threshold that keeps the goal answers.
+// oracle is how many cells the lowest threshold that keeps the goal answers.
 func oracle(all []cell, accuracy float64) int {
 	for n := cells; n > 0; n-- {
 		if (n == cells || all[n].confidence < all[n-1].confidence) && all[n-1].accuracy >= accuracy {
@@ -76,8 +76,8 @@ func draw(all []cell, r *rand.Rand, rows []PromiseItem) {
 
 func none(float64) float64 { return 0 }
 
-// levels is a confidence with few values, each with its share of the items and the
-// probability that an answer with it is right.
+// levels is a population with few confidences. Each has its share of the items, and the probability
+// that its answers are right.
 func levels(all ...[3]float64) population {
 	at := func(u float64) [3]float64 {
 		for _, l := range all[:len(all)-1] {
@@ -116,9 +116,8 @@ func populations() map[string]population {
 	}
 }
 
-// TestDraws draws rows from populations whose accuracy is known. At most one promise in
-// twenty is broken, and promises cover most of what could be answered if that accuracy
-// were known to everybody.
+// TestDraws draws rows from populations whose accuracy is known. At most one promise in twenty is
+// broken, and promises cover most of the answers that would be possible if the accuracy were known.
 func TestDraws(t *testing.T) {
 	draws := 1000
 	if testing.Short() {
@@ -168,8 +167,8 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-// TestUnknownTexts: a promise made on rows of which a tenth is out of scope is kept with as many of
-// them, with fewer and with none. One made on known texts alone is broken with a tenth.
+// TestUnknownTexts: a promise made on rows with a tenth out of scope is kept with a tenth, with
+// less and with none. A promise made only on known texts is broken with a tenth out of scope.
 func TestUnknownTexts(t *testing.T) {
 	draws := 1000
 	if testing.Short() {
@@ -223,7 +222,7 @@ func TestUnknownTexts(t *testing.T) {
 	}
 }
 
-// answers are rows with falling confidences, of which those at some positions are wrong.
+// answers returns rows with falling confidences; the rows at the given positions are wrong.
 func answers(n int, wrong ...int) []PromiseItem {
 	rows := make([]PromiseItem, n)
 	for i := range rows {
@@ -313,7 +312,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestThresholdIsReadable parts the answers where one would part them by hand.
+// TestThresholdIsReadable: the threshold is a short number between two confidences.
 func TestThresholdIsReadable(t *testing.T) {
 	tests := []struct {
 		least, beyond, below, inclusive float64
@@ -325,7 +324,7 @@ func TestThresholdIsReadable(t *testing.T) {
 		{.9995, .9991, .9993, .9993},
 		{.2, -1, 0, -.01},
 		{.2, 0, .1, .1},
-		{.30000000000000004, .3, .30000000000000004, .3}, // neighbours: nothing is between them
+		{.30000000000000004, .3, .30000000000000004, .3}, // adjacent numbers: nothing is between them
 	}
 	for _, test := range tests {
 		p := Promise{least: test.least, beyond: test.beyond}
@@ -335,8 +334,8 @@ func TestThresholdIsReadable(t *testing.T) {
 	}
 }
 
-// TestOutside counts what is out of scope: missed where it gets an answer from the
-// threshold on, caught where it is flagged or has none.
+// TestOutside counts out-of-scope rows: missed with an answer at or above the threshold, caught if
+// flagged or without an answer.
 func TestOutside(t *testing.T) {
 	items := answers(400)
 	for i := 300; i < 400; i++ {

@@ -57,8 +57,8 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// Items without labels count: a set is right that is empty, too, and no answer is wrong. An item of unknown labels is
-// right without any.
+// Items without labels count: an empty set is then right, and no answer is wrong. An item with only unknown labels is
+// right without a label.
 func TestEmptySets(t *testing.T) {
 	c := NewCounter("a", "b")
 	set := func(expected, answer string) outcome.Result {
@@ -80,7 +80,8 @@ func TestEmptySets(t *testing.T) {
 	}
 }
 
-// The interval holds what it says: of many samples of items, about 95 % have the F1 of all in theirs.
+// The interval has its nominal level: for about 95 % of many samples of items, it contains the F1 of
+// all items.
 func TestSetIntervals(t *testing.T) {
 	holds := 0
 	const samples, items = 60, 120

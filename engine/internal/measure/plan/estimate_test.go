@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// asked is a voter that says what an item comes to: as many tokens as its number.
+// asked is a voter that forecasts as many tokens for an item as its number.
 type asked struct{ forecasts []sdk.Forecast }
 
 func (a *asked) Forecast(item sdk.Item) (sdk.Forecast, error) {
@@ -81,7 +81,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// What reaches a voter is known only where no answer of another model decides it.
+// The items that reach a voter are known only if no answer of another model decides about them.
 func TestUnknown(t *testing.T) {
 	network := sdk.Stage{Network: true}
 	first := &pipeline.Stage{Block: "sample", Name: "first", Info: network, Enabled: true}

@@ -38,7 +38,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestCompare: computed with SciPy.
+// TestCompare compares with figures from SciPy.
 func TestCompare(t *testing.T) {
 	pairs := func(items, lost, gained int) (before, after []float64) {
 		for i := range items {

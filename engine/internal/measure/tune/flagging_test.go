@@ -32,7 +32,7 @@ var goal = eval.PromiseGoal{Accuracy: .9, Confidence: .95}
 func TestPromise(t *testing.T) {
 	rows := results(100, 30)
 	surer := results(100, 30)
-	for i := range surer { // the agreement says nothing, the confidence all
+	for i := range surer { // only the confidence is informative, not the agreement
 		surer[i].Confidence, surer[i].Agreement = surer[i].Agreement, .5
 	}
 	failed := append(results(100, 30), outcome.Result{Text: "failed", Expected: "a", Failure: &outcome.Failure{Err: errors.New("no")}},
@@ -65,7 +65,7 @@ func TestPromise(t *testing.T) {
 	}
 }
 
-// TestFlaggingNote writes what a promise is worth nothing without.
+// TestFlaggingNote: the note has everything that a promise needs.
 func TestFlaggingNote(t *testing.T) {
 	f, err := FlagRule{"flag_below", "agreement", false}.Promise(results(100, 30), nil, goal)
 	if err != nil {
@@ -100,7 +100,7 @@ flag_below = 0.285
 	}
 }
 
-// TestReserved keeps about half of the rows, whatever their texts are like.
+// TestReserved: about half of the rows are reserved, for any texts.
 func TestReserved(t *testing.T) {
 	for _, format := range []string{"%d", "row %d", "%08b", "%d is a longer text than the others"} {
 		n := 0

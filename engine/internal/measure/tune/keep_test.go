@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Found weights replace those of the file if more answers are right beyond chance, or if no fewer
-// are and the confidences are closer to the truth beyond chance.
+// Found weights replace the file's weights if more answers are right, by more than chance, or if no
+// fewer answers are right and the confidences are closer to the truth, by more than chance.
 func TestKeeps(t *testing.T) {
 	better, even, worse := Difference{.02, .01, .03}, Difference{0, -.01, .01}, Difference{-.002, -.01, .01}
 	for _, c := range []struct {

@@ -63,8 +63,8 @@ func (firstWord) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 	return all, nil
 }
 
-// leader elects as that voter says who was right most often on the rows that it learned
-// from, of those that voted.
+// leader elects the answer of one voter: of the voters that voted, the voter that was right most
+// often on the rows that leader learnt from.
 type leader struct{ file string }
 
 func (l leader) Fit(_ context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
@@ -117,8 +117,8 @@ func stages() enginetest.Catalog {
 		sdk.ElectStage("leader", "Learns whom to follow.", election, sdk.Fits(sdk.ColumnSamples)))
 }
 
-// texts are of words of which some hint at a label, and no two are alike: nothing is a
-// tie. The first are known.
+// texts returns texts of words, some of which hint at a label. No two texts are alike, so there are
+// no ties. The first texts are known.
 func texts() (labels, texts []string) {
 	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // for a test
 	for i := range 120 {
@@ -133,7 +133,7 @@ func texts() (labels, texts []string) {
 
 const known = 40
 
-// files are those of the pipeline, with what it knows and what it is asked.
+// files returns the pipeline's files: its knowledge and its input.
 func files() map[string]string {
 	train, input := "text\tlabel\n", "text\tlabel\n"
 	labels, texts := texts()
@@ -160,8 +160,7 @@ func open(t *testing.T, set ...pipeline.Override) (*run.Run, *pipeline.Pipeline,
 	return r, p, start
 }
 
-// answer answers the other texts, of which one is a row that cannot be used, and returns
-// how many they are.
+// answer answers the other texts, including one unusable row, and returns their number.
 func answer(t *testing.T, r *run.Run, write func([]outcome.Result) error) int {
 	t.Helper()
 	labels, texts := texts()
@@ -178,9 +177,8 @@ func answer(t *testing.T, r *run.Run, write func([]outcome.Result) error) int {
 
 func wanted(r outcome.Result) bool { return r.Line != known+8 }
 
-// TestWithout: an election held again without a voter decides what a run decides that has
-// no such voter, and the run forgets its items. Rows that cannot be used stay as they are,
-// and so does what the election has learned.
+// TestWithout: an election held again without a voter decides as a run without the voter, and the
+// run forgets its items. Unusable rows stay unchanged, and so does what the election has learnt.
 func TestWithout(t *testing.T) {
 	for _, use := range []string{"soft", "majority", "leader"} {
 		election := pipeline.Override{Target: "var.election", Value: use}
@@ -222,8 +220,8 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// TestOneVoter: a pipeline with one voter has none to leave out. What the run keeps is
-// forgotten all the same.
+// TestOneVoter: a pipeline with one voter has no elections without a voter. The run forgets its
+// ballots nonetheless.
 func TestOneVoter(t *testing.T) {
 	off := func(voter string) pipeline.Override {
 		return pipeline.Override{Target: "sample." + voter + ".enabled", Value: "false"}
@@ -246,8 +244,8 @@ func TestOneVoter(t *testing.T) {
 
 var builtin = workspace.Serve(stages())
 
-// TestEvaluate: what an evaluation says that each voter adds is the difference to the
-// evaluation of a pipeline without it, where the election learns from votes, too.
+// TestEvaluate: what a voter adds, according to an evaluation, is the difference to the evaluation
+// of a pipeline without the voter, even if the election learns from votes.
 func TestEvaluate(t *testing.T) {
 	for _, use := range []string{"soft", "leader"} {
 		path := filepath.Join(runtest.Folder(t, files()), runtest.File)

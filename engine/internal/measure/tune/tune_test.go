@@ -65,7 +65,7 @@ pipeline "p" {
 }
 `
 
-// model is a voter that is right on most items, by their texts.
+// model is a voter that is right on most items.
 type model struct {
 	labels map[string]string
 	n      int
@@ -127,7 +127,7 @@ func newBench(t *testing.T) bench {
 	return b
 }
 
-// load loads the file with arguments replaced: target=value each.
+// load loads the file with replaced arguments, each as target=value.
 func (b bench) load(set ...string) *pipeline.File {
 	b.t.Helper()
 	var all []pipeline.Override
@@ -161,8 +161,7 @@ func (b bench) run(p *pipeline.Pipeline) (*run.Run, []outcome.Result) {
 	return r, all
 }
 
-// TestReelect: an election held again decides what a run decides in which the
-// voters were really not asked.
+// TestReelect: an election held again decides as a run in which the voters were really not asked.
 func TestReelect(t *testing.T) {
 	b := newBench(t)
 	for _, election := range []string{"soft", "weighted"} {
@@ -197,7 +196,7 @@ func TestReelect(t *testing.T) {
 	}
 }
 
-// TestRun tunes on some rows and compares what it says with a run.
+// TestRun tunes on some rows and compares the figures with a run.
 func TestRun(t *testing.T) {
 	b := newBench(t)
 	for _, election := range []string{"soft", "majority", "weighted"} {
@@ -240,7 +239,7 @@ func TestRun(t *testing.T) {
 			for _, file := range []struct {
 				threshold string
 				stays     bool
-			}{{"2", true}, {"-1", false}} { // everything is sent, and nothing
+			}{{"2", true}, {"-1", false}} { // everything is sent, or nothing
 				f := b.load("var.election="+election, "second.enabled=false", "var.margin_below="+file.threshold)
 				task := task
 				task.Subject, _ = tune.Find(f, f.Pipelines[0], "margin_below")
@@ -261,7 +260,7 @@ func TestRun(t *testing.T) {
 			if p := weights["llm"]; election == "weighted" && (p < .8 || p > .95) {
 				t.Errorf("the model's accuracy is %v; it is right on 17 of 20 items", p)
 			}
-			// What was found is a file of variables that the pipeline takes.
+			// The pipeline accepts the file of variables with the found values.
 			name := filepath.Join(b.dir, election+".hclvars")
 			if err := os.WriteFile(name, []byte(s.Variables(o, o.Items, "rows.tsv", "00")), 0o600); err != nil {
 				t.Fatal(err)
@@ -274,7 +273,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestFind: what cannot be tuned is said at its place.
+// TestFind: a diagnostic says at its place what cannot be tuned.
 func TestFind(t *testing.T) {
 	b := newBench(t)
 	tests := []struct {

@@ -54,7 +54,7 @@ func TestTuneChoose(t *testing.T) {
 	}
 }
 
-// TestNote: what a file of variables was tuned on can be read back from it.
+// TestTuneNote: the digest of the tuning file can be read back from the file of variables.
 func TestTuneNote(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

@@ -1,6 +1,6 @@
 package fitted
 
-// Lower makes stages learn from at most so many rows, until restore is called.
+// Lower makes stages learn from at most the given number of rows, until restore is called.
 func Lower(rows int) (restore func()) {
 	before := maxRows
 	maxRows = rows

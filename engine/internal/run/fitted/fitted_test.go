@@ -134,8 +134,8 @@ func TestFittedOnce(t *testing.T) {
 	}
 }
 
-// TestSample: of many rows a stage gets no more than the bound, of every label as many as
-// it allows, whatever their order; of no more rows than that, all, as without a bound.
+// TestSample: from many rows a stage gets a sample up to the bound, with rows of every label, in
+// any order of the rows. If the rows do not exceed the bound, it gets all rows.
 func TestSample(t *testing.T) {
 	rows := []string{"s1\tsmallone\tsmall", "s2\tsmalltwo\tsmall", "o\tsingle\tone"}
 	for i := range 12 {
@@ -192,7 +192,7 @@ func TestConfigsDoNotShare(t *testing.T) {
 	}
 }
 
-// A fit that fails, or whose process ends each time, leaves nothing that counts.
+// A fit that fails, or whose process always ends, leaves no valid folder.
 func TestFitFails(t *testing.T) {
 	for label, want := range map[string]string{"unlearnable": `sample.one: learn from knowledge "k": `, "deadly": "restarted"} {
 		t.Run(label, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestFitFails(t *testing.T) {
 	}
 }
 
-// What a process that was killed has left counts for nothing, and goes after a day.
+// The leftovers of a killed process do not count, and are removed after a day.
 func TestKilledFit(t *testing.T) {
 	b := fittedNewBench(t)
 	b.want("fruit", "sample.one")
@@ -232,7 +232,7 @@ func TestKilledFit(t *testing.T) {
 	}
 }
 
-// What a stage has learnt is part of what its answers depend on.
+// The identity of a stage includes what it has learnt.
 func TestIdentity(t *testing.T) {
 	b := fittedNewBench(t)
 	for range 2 {

@@ -45,7 +45,7 @@ type holdoutBench struct {
 	t       *testing.T
 	dir     string
 	mu      sync.Mutex
-	learned map[string]int // by stage: how often it was told of progress
+	learned map[string]int // by stage: number of progress reports
 }
 
 func holdoutNewBench(t *testing.T, rows ...string) *holdoutBench {
@@ -129,15 +129,15 @@ func said(samples []sdk.Sample) string {
 	return strings.Join(all, " ")
 }
 
-// No voter has seen the row that it votes on: whoever had would give the label that the
-// row alone has.
+// No voter has seen the row that it votes on: otherwise it would vote for the label that only this
+// row has.
 func TestHeldOut(t *testing.T) {
 	b := holdoutNewBench(t,
 		"f1\tred apple pear plum\tfruit", "f2\tgreen apple pear plum\tfruit", "f3\tyellow apple pear plum\tfruit",
 		"c1\tred car bus van\tcar", "c2\tgreen car bus van\tcar", "c3\tyellow car bus van\tcar",
-		"x1\tblue apple pear plum\tcar",              // all others know apples as fruit
+		"x1\tblue apple pear plum\tcar",              // in all other rows, apples are fruit
 		"o1\tfar away\todd",                          // the only one of its label
-		"d1\tsame words\tcar", "d2\tsame words\tcar", // each would tell of the other
+		"d1\tsame words\tcar", "d2\tsame words\tcar", // each would reveal the other's label
 	)
 	want := map[string]string{
 		"f1": "near=fruit centroid=fruit word=fruit", "f2": "near=fruit centroid=fruit word=fruit", "f3": "near=fruit centroid=fruit word=fruit",
@@ -182,7 +182,7 @@ func TestSampleWithoutHeldOut(t *testing.T) {
 	}
 }
 
-// Where no row can be held out, since each has a label of its own, no voter learns a second time.
+// If no row can be held out, because each has its own label, no voter learns a second time.
 func TestNothingHeldOut(t *testing.T) {
 	b := holdoutNewBench(t, "a\tred apple\tone", "b\tgreen pear\ttwo", "c\tblue plum\tthree")
 	if votes := b.votes(); len(votes) > 0 || b.learned["sample.word"] != 1 {
@@ -190,7 +190,7 @@ func TestNothingHeldOut(t *testing.T) {
 	}
 }
 
-// The election learns anew where what it learns from changes, and only there.
+// The election learns anew only if its rows or votes change.
 func TestLearntAnew(t *testing.T) {
 	b := holdoutNewBench(t, "f1\tred apple pear plum\tfruit", "f2\tgreen apple pear plum\tfruit", "c1\tred car bus van\tcar", "c2\tgreen car bus van\tcar")
 	b.votes()
@@ -212,7 +212,8 @@ func TestLearntAnew(t *testing.T) {
 	}
 }
 
-// Rows are searched for with their vectors as queries, where those are others than in the knowledge.
+// Rows are searched for with their vectors as queries, if these differ from the vectors in the
+// knowledge.
 func TestHeldOutQueries(t *testing.T) {
 	b := holdoutNewBench(t, "1\taaa\tfirst", "2\taab\tfirst", "3\tzzz\tlast", "4\tzzy\tlast")
 	if got, want := b.votes("embed.k.use", "mirrored")["1"], "near=last centroid=last"; !strings.HasPrefix(got, want) {

@@ -8,8 +8,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Whatever is chosen, no fold takes more than its part of the knowledge, and each label
-// keeps a row outside of each fold.
+// For any choice of rows, no fold has more than its part of the knowledge, and each label keeps a
+// row outside each fold.
 func TestDivide(t *testing.T) {
 	for _, c := range []struct{ labels, each, chosen, folds int }{
 		{2, 2, 4, 5}, {10, 5, 50, 5}, {100, 15, 1500, 5}, {100, 15, 600, 2}, {100, 15, 300, 1}, {1000, 2, 100, 1}, {1, 3, 3, 5}, {0, 0, 0, 1},
@@ -52,7 +52,7 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// The centroid of a row's own label is what it would be without the row.
+// The centroid of a row's own label is computed without the row.
 func TestPrototypes(t *testing.T) {
 	r := &HeldOut{
 		vectors: map[string][]float32{"a": {1, 0}},
@@ -68,7 +68,7 @@ func TestPrototypes(t *testing.T) {
 	}
 }
 
-// The vectors of a page are one piece of memory, which goes with the page.
+// The vectors of a page share memory that is reused after the page.
 func TestKeep(t *testing.T) {
 	r, page := &HeldOut{vectors: map[string][]float32{}}, []float32{1, 0, 0, 1}
 	r.keep(sdk.Entry{ID: "a", Vector: page[:2:2]})
@@ -78,7 +78,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A row that is held out is searched for among the others, also where a filter stands.
+// A held-out row is searched for among the other rows, also with a filter.
 func TestExcept(t *testing.T) {
 	r := &HeldOut{}
 	filter := &sdk.Filter{Op: sdk.FilterIn, Field: sdk.FieldLabel, Values: []any{"x"}}

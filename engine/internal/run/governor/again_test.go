@@ -9,8 +9,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestAgain: a stage that was stopped calls again, whether its service was down or denied its calls. One
-// whose budget is spent does not.
+// TestAgain: a stopped stage calls again, whether its service was down or denied its calls. A stage with
+// a spent budget does not.
 func TestAgain(t *testing.T) {
 	for name, bad := range map[string]sdk.Result{
 		"down":   {Status: sdk.StatusDown, Reason: "connection refused"},

@@ -7,8 +7,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestAlternative: a call whose caller has another service to ask waits for none that is down
-// or wants a pause, and its denials do not stop a required stage.
+// TestAlternative: a call with an alternative service does not wait for a service that is down or
+// wants a pause, and its denials do not stop a required stage.
 func TestAlternative(t *testing.T) {
 	good := sdk.Result{Status: sdk.StatusOK}
 	results := map[string]sdk.Result{

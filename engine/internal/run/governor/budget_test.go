@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestBudget spends random budgets: never more, and less by no more than one
-// call may cost.
+// TestBudget spends random budgets: never more than the budget, and at most the cost of one call
+// less.
 func TestBudget(t *testing.T) {
 	price := &pipeline.Price{Input: 2, Cached: 0.5, Output: 8}
 	const most = 2000 // tokens of a call
@@ -76,8 +76,8 @@ func TestMoney(t *testing.T) {
 	}
 }
 
-// A batch costs half, or its own share, reserves that, and takes no place among the calls
-// of its limit.
+// A batch reserves and costs half the price, or the batch share of the price, and does not count as
+// a call of its limit.
 func TestBatch(t *testing.T) {
 	for share, want := range map[float64]float64{0: 5, 0.2: 2} {
 		synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,7 @@ func newControl(o Options) (*Governor, *bytes.Buffer) {
 	return New(context.Background(), o), log
 }
 
-// service counts what it gets, as a server with limits would.
+// service counts its calls as a server with limits does.
 type service struct {
 	t       *testing.T
 	limit   pipeline.Limit
@@ -42,7 +42,7 @@ type arrival struct {
 	took      int
 }
 
-// arrive checks the limits and returns what to call when the call has ended.
+// arrive checks the limits, and returns a function to call when the call has ended.
 func (s *service) arrive(estimate, took int) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,14 +122,13 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestRate keeps 64 calls in flight for as long as it takes, and compares with
-// what the limit allows.
+// TestRate keeps 64 calls in flight, and compares the duration with the limit.
 func TestRate(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit   pipeline.Limit
 		latency time.Duration
 		calls   int
-		ideal   time.Duration // for all calls but those that may be sent at once
+		ideal   time.Duration // for all calls except the initial burst
 	}{
 		"concurrency": {pipeline.Limit{Name: "api", Concurrency: 64}, 600 * time.Millisecond, 2000, 2000 * 600 * time.Millisecond / 64},
 		"requests":    {pipeline.Limit{Name: "api", Concurrency: 64, Requests: 600}, 600 * time.Millisecond, 12000, 20 * time.Minute},
@@ -137,7 +136,7 @@ func TestRate(t *testing.T) {
 		"slow":        {pipeline.Limit{Name: "api", Concurrency: 64, Requests: 150}, 20 * time.Second, 3000, 20 * time.Minute},
 		"tokens":      {pipeline.Limit{Name: "api", Concurrency: 64, Tokens: 100000}, 600 * time.Millisecond, 4000, 20 * time.Minute}, // 500 each, of 1,000
 		"both":        {pipeline.Limit{Name: "api", Concurrency: 64, Requests: 400, Tokens: 100000}, 600 * time.Millisecond, 4000, 20 * time.Minute},
-		// Five calls of 500 tokens leave no room for one that may take 1,000.
+		// Five calls of 500 tokens leave no room for a call that may take 1,000.
 		"large": {pipeline.Limit{Name: "api", Concurrency: 64, Tokens: 3200}, 600 * time.Millisecond, 125, 25 * time.Minute},
 	} {
 		bubble(t, name, func(t *testing.T) {
@@ -172,7 +171,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// What a use really was changes nothing any more once it is out of the window.
+// A correction of a use has no effect after the use has left the window.
 func TestLateCorrection(t *testing.T) {
 	start := time.Now()
 	r := newRate(600, start)
@@ -185,7 +184,7 @@ func TestLateCorrection(t *testing.T) {
 	}
 }
 
-// A call that is given up at the moment in which it is admitted was not sent.
+// A call that is cancelled at the moment of its admission was not sent.
 func TestGivenUpWhenAdmitted(t *testing.T) {
 	c, _ := newControl(Options{})
 	h := c.Stage(Stage{Name: "sample.llm", Limit: &pipeline.Limit{Name: "api", Concurrency: 1, Requests: 60, Tokens: 6000}}).(*host)
@@ -201,7 +200,7 @@ func TestGivenUpWhenAdmitted(t *testing.T) {
 	}
 }
 
-// TestNobodyStarves gives a stage that comes later its turn.
+// TestNobodyStarves: a stage that comes later gets its turn.
 func TestNobodyStarves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
@@ -235,7 +234,7 @@ func TestNobodyStarves(t *testing.T) {
 	})
 }
 
-// TestImplicitLimit lets stages without a limit share one for each endpoint.
+// TestImplicitLimit: stages without a limit block share one limit per endpoint.
 func TestImplicitLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
@@ -261,7 +260,7 @@ func TestImplicitLimit(t *testing.T) {
 	})
 }
 
-// TestWithdraw takes waiting calls back: they count nowhere, and hold nobody up.
+// TestWithdraw: withdrawn calls are not counted, and delay no other call.
 func TestWithdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
@@ -345,7 +344,7 @@ func TestBusy(t *testing.T) {
 			t.Errorf("waited %s after calls that were answered", waited)
 		}
 
-		// Calls that were in flight together are one refusal.
+		// Refusals of calls that were in flight together count as one refusal.
 		for range 20 {
 			must.Get(ask(t, h, sdk.Result{Status: sdk.StatusOK}))(t)
 		}
@@ -362,7 +361,7 @@ func TestBusy(t *testing.T) {
 			t.Errorf("waited %s after refusals at a time", waited)
 		}
 
-		// Nobody waits for hours.
+		// No call waits for hours.
 		busy(3 * time.Hour)
 		_, err := ask(t, h, sdk.Result{})
 		if sdk.CodeOf(err) != sdk.CodeUnavailable || !strings.Contains(err.Error(), "wants no calls for another 3h0m0s") {
@@ -416,8 +415,7 @@ func TestCircuit(t *testing.T) {
 			refused()
 		}
 		time.Sleep(pause)
-		// One call is let through at a time, and one that says nothing leaves
-		// the place to another.
+		// One trial call is admitted at a time. A call without a result makes room for another.
 		release := must.Get(h.Acquire(t.Context(), sdk.Call{Endpoint: "http://api/v1"}))(t)
 		refused()
 		release(sdk.Result{Status: sdk.StatusLeft})
@@ -439,8 +437,7 @@ func TestCircuit(t *testing.T) {
 			t.Errorf("the log has %d lines, want one when it opens and one when it closes:\n%s", n, log)
 		}
 
-		// Calls that wait when it opens fail, and one from before that is
-		// answered closes it.
+		// Calls that wait when the circuit opens fail. An answered call from before closes it.
 		limit := &pipeline.Limit{Name: "api", Concurrency: downInARow + 1}
 		h = c.Stage(Stage{Name: "sample.llm", Limit: limit})
 		var open []func(sdk.Result)
@@ -470,8 +467,7 @@ func TestCircuit(t *testing.T) {
 	})
 }
 
-// TestAShortOutage is that of a service which is restarted: few calls are lost
-// to it, and no caller is sent away.
+// TestAShortOutage: while a service restarts, few calls are lost, and no caller gets an error.
 func TestAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
@@ -508,7 +504,7 @@ func TestAShortOutage(t *testing.T) {
 	})
 }
 
-// TestCircuitRefusesTheWaiting ends the waiting of those behind a dead service.
+// TestCircuitRefusesTheWaiting: calls that wait for a dead service fail.
 func TestCircuitRefusesTheWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newControl(Options{})
@@ -536,7 +532,7 @@ func TestCircuitRefusesTheWaiting(t *testing.T) {
 	})
 }
 
-// A call that is given up because the run ends makes no room for another one.
+// A call that is cancelled because the run ends makes no room for another call.
 func TestNothingIsAdmittedAfterTheEnd(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	c := New(ctx, Options{Log: slog.New(slog.DiscardHandler)})
@@ -559,7 +555,7 @@ func TestNothingIsAdmittedAfterTheEnd(t *testing.T) {
 	}
 }
 
-// bubble is a subtest in a time of its own.
+// bubble is a subtest with its own simulated time.
 func bubble(t *testing.T, name string, test func(*testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }

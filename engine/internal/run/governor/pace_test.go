@@ -7,11 +7,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestPace asks services that answer so many calls at a time, each within a second, and no more in sum.
+// TestPace asks services that answer a limited number of concurrent calls within a second.
 func TestPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		slots, want int
-		busyAt      int // calls at a time that it refuses
+		busyAt      int // concurrent calls that the service refuses
 		alone       bool
 	}{
 		"one slot":               {slots: 1, want: 1},

@@ -19,7 +19,7 @@ func get(t *testing.T, s *Profiles, want string) {
 	}
 }
 
-// What is kept is known to the next process, readable, and another model's is another.
+// Profiles are readable, known to the next process, and separate for each model.
 func TestStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "profiles")
 	s := NewProfiles(dir)
@@ -34,7 +34,7 @@ func TestStore(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Model != "org/a-model" || !strings.HasPrefix(filepath.Base(all[0].File), "127.0.0.1_8080-org_a-model-") {
 		t.Errorf("listed %+v, %v", all, err)
 	}
-	// A person edits it, and then spoils it.
+	// A person edits the profile, and then makes it invalid.
 	edit := func(text string) {
 		must.Do(t, os.WriteFile(all[0].File, []byte(text), 0o600))
 	}
@@ -48,7 +48,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// A run keeps what it goes by, and goes by it when it is resumed.
+// A run keeps the profiles that it uses, and uses them again when it is resumed.
 func TestRun(t *testing.T) {
 	dir, run := filepath.Join(t.TempDir(), "profiles"), t.TempDir()
 	first := NewProfiles(dir)
@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 	must.Do(t, resumed.KeepIn(run))
 	get(t, resumed, `{"n":1}`)
 
-	late := NewProfiles(dir) // it was read before the run was known
+	late := NewProfiles(dir) // read before the run's folder was set
 	get(t, late, `{"n":2}`)
 	must.Do(t, late.KeepIn(run))
 	get(t, late, `{"n":1}`)

@@ -10,8 +10,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestRequired: a stage that nothing stands in for waits for its service, and the
-// run ends where that does not come back.
+// TestRequired: a required stage waits for its service, and the run ends if the service does not
+// come back.
 func TestRequired(t *testing.T) {
 	down := sdk.Result{Status: sdk.StatusDown, Reason: "no such host"}
 	absent := sdk.Result{Status: sdk.StatusDown, Reason: "connection refused"}
@@ -214,8 +214,8 @@ func TestRequired(t *testing.T) {
 	}
 }
 
-// TestCovered: where others answer meanwhile nobody waits for a service that nobody can reach, which is tried
-// again less and less often, and once more where that is asked for. Denials stop the stage as ever.
+// TestCovered: if other stages answer meanwhile, no call waits for an unreachable service. The service is
+// tried less and less often, and once more on request. Denials stop the stage as usual.
 func TestCovered(t *testing.T) {
 	gone := sdk.Result{Status: sdk.StatusDown, RetryAfter: time.Second, Reason: "connection refused"}
 	good := sdk.Result{Status: sdk.StatusOK}

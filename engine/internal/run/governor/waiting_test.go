@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestWaiting: people hear of a service that keeps calls waiting after five
-// seconds, then every thirty, and of none that does not.
+// TestWaiting: a service that keeps calls waiting is reported after five seconds, then every thirty
+// seconds. Other services are not reported.
 func TestWaiting(t *testing.T) {
 	down := sdk.Result{Status: sdk.StatusDown, Reason: "no such host"}
 	good := sdk.Result{Status: sdk.StatusOK}
@@ -47,7 +47,7 @@ func TestWaiting(t *testing.T) {
 			_, _ = ask(t, h, good)
 			time.Sleep(time.Hour)
 		}, nil},
-		// Who was refused waits elsewhere and asks again then.
+		// Refused calls wait in their stage and are then repeated.
 		"too many calls": {func(t *testing.T, h sdk.Host) {
 			_, _ = ask(t, h, busy(90*time.Second))
 			time.Sleep(90 * time.Second)
@@ -78,7 +78,7 @@ func TestWaiting(t *testing.T) {
 				if since := time.Since(start) - w.For; since < 0 || since > 10*time.Millisecond {
 					t.Errorf("it has waited for %s", w.For)
 				}
-				if strings.HasPrefix(w.Why, down.Reason) { // when it is tried depends on chance
+				if strings.HasPrefix(w.Why, down.Reason) { // the time of the trial is random
 					if w.Again > firstCoolDown<<3 {
 						t.Errorf("it is tried again in %s", w.Again)
 					}
@@ -95,8 +95,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestWaitsForOthers: so do people hear of a limit, of calls that get no reply, and of a
-// budget without room.
+// TestWaitsForOthers: limits, calls without a reply, and a full budget are reported, too.
 func TestWaitsForOthers(t *testing.T) {
 	good := sdk.Result{Status: sdk.StatusOK}
 	call := sdk.Call{Endpoint: "http://api/v1", Most: sdk.Usage{InputTokens: 10}}
@@ -161,8 +160,8 @@ func TestWaitsForOthers(t *testing.T) {
 	}
 }
 
-// TestImplausibleUsage: what no call can take is neither counted nor wraps a sum,
-// and the call counts as much as it may have taken.
+// TestImplausibleUsage: an impossible usage is not counted and overflows no sum. The call counts
+// with its reservation.
 func TestImplausibleUsage(t *testing.T) {
 	for _, absurd := range []uint64{math.MaxInt64, math.MaxUint64, 1 << 40} {
 		c, log := newControl(Options{Budget: pipeline.Budget{Tokens: 400}})
@@ -189,8 +188,7 @@ func TestImplausibleUsage(t *testing.T) {
 	}
 }
 
-// TestBound: a budget sets aside what a call takes at most, and says once where
-// nobody knows that.
+// TestBound: a budget reserves the maximum cost of a call, and logs once if the maximum is unknown.
 func TestBound(t *testing.T) {
 	price := &pipeline.Price{Input: 1e6, Cached: 1e6, Output: 2e6} // 1 and 2 a token
 	for name, test := range map[string]struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestChangedLines edits a journal in each way: what is not as it was written is answered
-// again, and counted until it is.
+// TestChangedLines edits a journal in each way: changed lines are answered again, and counted until
+// then.
 func TestChangedLines(t *testing.T) {
 	all := journalResults()[:4]
 	tests := map[string]struct {
@@ -88,7 +88,7 @@ func TestChangedLines(t *testing.T) {
 	}
 }
 
-// TestChangedFiles edits what says what was run and how it ended.
+// TestChangedFiles edits the manifest and the totals.
 func TestChangedFiles(t *testing.T) {
 	state := t.TempDir()
 	kept := journal.RunsOf(state)
@@ -125,7 +125,7 @@ func TestChangedFiles(t *testing.T) {
 	}
 }
 
-// TestResults yields what became of each row, of a run that is open and of one that ended.
+// TestResults: the results of each row are the same for an open run and for a run that ended.
 func TestResults(t *testing.T) {
 	state := t.TempDir()
 	rows := []source.Row{

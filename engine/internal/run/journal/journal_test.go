@@ -76,8 +76,8 @@ func written(t *testing.T, results []outcome.Result) string {
 	return out.String()
 }
 
-// again is what a later part of the run makes of the rows: what the journal
-// has, with the rest from the input.
+// again returns the results of a later part of the run: the journal's data with the rest from the
+// input.
 func again(j *journal.Journal, all []outcome.Result) (found []outcome.Result) {
 	for _, want := range all {
 		got, ok := j.Answered(source.Row{Line: want.Line, ID: want.ID, Text: want.Text, Label: want.Expected})
@@ -114,8 +114,8 @@ func TestFailuresDoNotAddUp(t *testing.T) {
 	}
 }
 
-// TestProvisional keeps answers that lack a voter apart: a resumed run asks again,
-// however often that ends in the same way.
+// TestProvisional: answers with a missing voter are kept separately. A resumed run asks again, even
+// if that fails repeatedly.
 func TestProvisional(t *testing.T) {
 	state, m := t.TempDir(), journal.Manifest{File: "/p.hcl", Pipeline: "p"}
 	stop := errors.New("the budget is spent")
@@ -145,8 +145,8 @@ func TestProvisional(t *testing.T) {
 	}
 }
 
-// A line whose numbers could not be written is no answer: the item is worked on
-// again, and its line then counts.
+// A line whose numbers cannot be written is no answer: the item is answered again, and its new line
+// counts.
 func TestLinesWithoutANumber(t *testing.T) {
 	state := t.TempDir()
 	j := journalBegin(t, state, journal.Manifest{})
@@ -214,7 +214,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestSeen keeps what was seen of those items that a person may ask about, or of all.
+// TestSeen: Seen is kept for notable items, or for all items.
 func TestSeen(t *testing.T) {
 	prompts := []outcome.Prompted{{Stage: "prompt.p", Prompts: []sdk.Prompt{{Text: "which?"}, {Text: "which now?"}}}}
 	key := sdk.KeyOf("request")
@@ -288,7 +288,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// TestBadLists refuses lists that nothing wrote.
+// TestBadLists: invalid lists are refused.
 func TestBadLists(t *testing.T) {
 	for _, bad := range []string{`[{"stage":"s","found":[[0,1]]}]`, `[{"stage":"s","found":[["a"]]}]`, `[{"stage":"s","found":[["a",1],[1,1]]}]`, `[{"stage":"s","found":[["a","x"]]}]`} {
 		if err := json.Unmarshal([]byte(bad), new(journal.Lists)); err == nil {
@@ -297,15 +297,15 @@ func TestBadLists(t *testing.T) {
 	}
 }
 
-// TestSpentByVoter keeps what each voter took, of items that failed as well, and what their
-// voters said; sums are as they were.
+// TestSpentByVoter: the usage of each voter is kept, also for failed items, with their votes. Sums
+// stay the same.
 func TestSpentByVoter(t *testing.T) {
 	usages := map[string]sdk.Usage{"a": {InputTokens: 1 << 60, OutputTokens: 2}, "b": {InputTokens: 10, CachedTokens: 4}}
 	costs := map[string]float64{"a": 0.1}
 	r := outcome.Result{Line: 1, ID: "1", Answer: "x", Usages: usages, Costs: costs, Usage: sdk.Usage{InputTokens: 1<<60 + 10, CachedTokens: 4, OutputTokens: 2}, Cost: 0.1}
 	failed := r
 	failed.Line, failed.ID, failed.Failure, failed.Votes = 2, "2", &outcome.Failure{Stage: "sample.c", Err: io.EOF}, []result.Vote{{Voter: "a", Answer: "x", Weight: 1, Accepted: true}}
-	other := outcome.Result{Line: 3, ID: "3", Answer: "x", Usage: sdk.Usage{InputTokens: 5}, Cost: 2} // of whom, nobody knows
+	other := outcome.Result{Line: 3, ID: "3", Answer: "x", Usage: sdk.Usage{InputTokens: 5}, Cost: 2} // by an unknown voter
 	state := t.TempDir()
 	j := journalBegin(t, state, journal.Manifest{})
 	must.Do(t, errors.Join(j.Keep([]outcome.Result{r, failed, other}), j.Close(nil)))

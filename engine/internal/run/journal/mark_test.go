@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestMark: a manifest that this user's racflow wrote is theirs, and no other.
+// TestMark: only a manifest that this user's racflow wrote counts as the user's own.
 func TestMark(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "run-000001")

@@ -18,8 +18,8 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// TestNumbers begins and removes runs while the clock stands and is set back: no number comes twice, and the newest is
-// the last that began.
+// TestNumbers begins and removes runs while the clock stands and is set back: no number is used twice, and the newest
+// run is the last that began.
 func TestNumbers(t *testing.T) {
 	state := t.TempDir()
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 999_999_999, time.UTC)
@@ -165,8 +165,8 @@ func TestListAndRemove(t *testing.T) {
 	}
 }
 
-// TestOwingRunsStay ends runs in each way, and begins many after them: of those
-// that resuming would not add to, the newest 20 stay, and what is removed is said.
+// TestOwingRunsStay ends runs in each way, and begins many after them: of the finished runs, the
+// newest 20 stay, and removed runs are reported.
 func TestOwingRunsStay(t *testing.T) {
 	state := t.TempDir()
 	busy := journalBegin(t, state, journal.Manifest{})
@@ -213,7 +213,7 @@ func TestOwingRunsStay(t *testing.T) {
 	}
 }
 
-// TestRetention ends runs at given times, in this order, and begins one more.
+// TestRetention ends runs at given times, in this order, and begins another run.
 func TestRetention(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const day = 24 * time.Hour

@@ -7,7 +7,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 )
 
-// TestEveryByte changes, drops and repeats each byte of what was sealed.
+// TestEveryByte changes, drops and repeats each byte of sealed texts.
 func TestEveryByte(t *testing.T) {
 	compact := journal.SealLine([]byte("before"+`{"line":3,"answer":"é \"sum\""}`+"\n"), len("before"))[len("before"):]
 	indented, err := json.MarshalIndent(map[string]any{"id": "run-000001", "stages": []string{}}, "", "  ")

@@ -7,7 +7,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 )
 
-// TestShares: each row is in one share of a number of them, and a share is written as it is read.
+// TestShares: each row is in exactly one share, and a share is written as it is read.
 func TestShares(t *testing.T) {
 	for _, of := range []int{1, 2, 7} {
 		for row := range 20 {

@@ -8,7 +8,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestByChance: a voter is named where it agrees with the others no more than chance. Three items in four are of the label a.
+// TestByChance: a voter is named if it agrees with the others no more than by chance. Three items in four are of the
+// label a.
 func TestByChance(t *testing.T) {
 	for name, test := range map[string]struct {
 		items int

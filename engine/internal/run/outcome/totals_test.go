@@ -50,7 +50,7 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// A model that writes something else each time, and much of it, takes little memory.
+// A model that writes a new long text each time takes little memory.
 func TestDroppedIsBounded(t *testing.T) {
 	var totals Totals
 	long := strings.Repeat("é", maxText)

@@ -72,7 +72,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestMisfits: a value of another kind is refused rather than written as something else.
+// TestMisfits: a value of another kind is refused instead of converted.
 func TestMisfits(t *testing.T) {
 	for i, row := range [][]any{
 		{nil, nil, nil, true, nil}, {"", "1", nil, true, nil}, {"", nil, 1.5, true, nil}, {"", nil, nil, "true", nil}, {"", nil, nil, true, 7},
@@ -84,7 +84,7 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-// TestUnfinished: what was not completed is no Parquet file, wherever it is cut.
+// TestUnfinished: an incomplete file is not valid Parquet, wherever it is cut.
 func TestUnfinished(t *testing.T) {
 	var whole bytes.Buffer
 	write(t, &whole, columns[:1], []any{"a"}, []any{"b"})
@@ -95,7 +95,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestRowGroups: a large file is of several row groups, which bound what is held.
+// TestRowGroups: a large file has several row groups, which bound the memory.
 func TestRowGroups(t *testing.T) {
 	var out bytes.Buffer
 	w := output.NewParquetWriter(&out, columns[:1])

@@ -20,8 +20,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// customers are results of rows with columns of their own, some of which have names that
-// racflow's have.
+// customers returns results of rows with own columns, some of which have names of racflow's
+// columns.
 func customers() []outcome.Result {
 	return []outcome.Result{
 		{Line: 2, ID: "1", Text: "a", Expected: "x", Answer: "x", Verdict: result.Verdict{Agreement: 1, Confidence: .12345678}, Fields: []result.Field{
@@ -112,7 +112,7 @@ func TestUnknownColumns(t *testing.T) {
 	}
 }
 
-// TestCSVReads reads hostile texts back as they were, also a column alone.
+// TestCSVReads: hostile texts are read back unchanged, also from a single column.
 func TestCSVReads(t *testing.T) {
 	texts := []string{"", "a,b", "\"", "line\nend", " space ", "\t", "=cmd|' /C calc'!A0", "\\.", "é\u2028", "a\x00b"}
 	for _, columns := range [][]string{{"text"}, {"text", "id"}} {
@@ -135,7 +135,7 @@ func TestCSVReads(t *testing.T) {
 	}
 }
 
-// TestParquet: what a column of the input holds says its type.
+// TestParquet: the values of an input column determine its type.
 func TestParquet(t *testing.T) {
 	results := customers()
 	results[1].Fields = append(results[1].Fields, result.Field{Name: "mixed", Value: json.Number("1")}, result.Field{Name: "big", Value: json.Number("9007199254740993")})
@@ -187,7 +187,7 @@ func TestParquet(t *testing.T) {
 	}
 }
 
-// TestKinds: one type has room for all values of a column, or it is text.
+// TestKinds: a column gets a type that can hold all its values, or text.
 func TestKinds(t *testing.T) {
 	n := func(s string) any { return json.Number(s) }
 	for _, test := range []struct {
@@ -214,7 +214,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestManyColumns: keys that are data do not become columns without end.
+// TestManyColumns: the number of columns is bounded if keys are data.
 func TestManyColumns(t *testing.T) {
 	var in Input
 	for i := range maxColumns + 10 {

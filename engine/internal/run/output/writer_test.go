@@ -46,7 +46,7 @@ func render(t *testing.T, format string, results []outcome.Result) string {
 	return out.String()
 }
 
-// A vote of a model says how it was read, why it was given, and by which model.
+// A model's vote has how it was parsed, its reason, and the model.
 func TestVoteOfModel(t *testing.T) {
 	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Verdict: result.Verdict{Agreement: 1}, Votes: []result.Vote{
 		{Voter: "llm", Answer: "a", Weight: 1, Accepted: true, Reading: "without markup", Explanation: "because\nof b", Model: "m-2"},
@@ -93,8 +93,8 @@ func TestTSV(t *testing.T) {
 	}
 }
 
-// TestTSVIsOneLine puts into every field what would make it two, or be obeyed by a
-// terminal, and reads it again.
+// TestTSVIsOneLine puts line ends and control characters into every field, and reads the line
+// again.
 func TestTSVIsOneLine(t *testing.T) {
 	var hostile strings.Builder
 	for r := range rune(0x100) {
@@ -172,7 +172,7 @@ func TestUnknownFormat(t *testing.T) {
 	}
 }
 
-// A text that cites passages stays in its line and its cell.
+// A text with citations stays in its line and its cell.
 func TestCitedAnswers(t *testing.T) {
 	result := outcome.Result{Line: 2, ID: "1", Text: "which port?", Answer: "Port 80 [2],\n\nor\t81 [1].\x1b[31m", Verdict: result.Verdict{Agreement: 1}, Citations: []outcome.Citation{
 		{Number: 2, Passage: sdk.Candidate{ID: "a#1", Text: "long", Score: 1, Meta: sdk.Meta{"path": "a\n.md", "title": "A", "headings": "Use > Ports", "first_line": 3.0, "last_line": 9.0, "format": "md"}}},
@@ -195,8 +195,7 @@ func TestCitedAnswers(t *testing.T) {
 	}
 }
 
-// Only an election that estimates how likely its answers are right is quoted with that.
-// A confidence of nearly 0 is one.
+// Only an election that estimates confidence shows it. A confidence of nearly 0 is shown, too.
 func TestLeastConfidence(t *testing.T) {
 	for confidence, want := range map[float64]float64{0: 0, 1e-9: 1e-6, .8765432109: .876543} {
 		if got := Of(outcome.Result{Answer: "a", Verdict: result.Verdict{Confidence: confidence}}).Confidence; got != want {
@@ -219,7 +218,7 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
-// What a person has decided says so in every format.
+// A person's decision is marked in every format.
 func TestDecided(t *testing.T) {
 	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
 	decision := &result.Decision{By: "Ada", At: at}
@@ -248,7 +247,7 @@ func TestDecided(t *testing.T) {
 	}
 }
 
-// An answer that lacks a voter says so in every format.
+// An answer with a missing voter is marked in every format.
 func TestMissing(t *testing.T) {
 	stop := errors.New("the budget is spent")
 	result := outcome.Result{Line: 2, ID: "1", Text: "x", Answer: "a", Verdict: result.Verdict{Agreement: 1}, Missing: []*outcome.Failure{{Stage: "sample.llm", Err: stop}, {Stage: "sample.judge", Err: stop}}}

@@ -37,11 +37,11 @@ func (b book) Keep(results []outcome.Result) error {
 	return nil
 }
 
-// item is an item of a test, and what asking about it takes.
+// item is an item of a test, with the cost of asking about it.
 type item struct {
 	confidence float64
 	likely     int // tokens, at a price of one million
-	most       int // 0: nobody knows
+	most       int // 0: unknown
 	took       int
 	requests   int
 }
@@ -53,8 +53,8 @@ type service struct {
 	draw   *rand.Rand
 	asked  []int // lines
 	rounds int
-	before int // lines that were asked before the last round
-	down   int // after so many, the voter has to stop; 0: it does not
+	before int // number of lines that were asked before the last round
+	down   int // the voter stops after this number of items; 0: it does not stop
 }
 
 func (s *service) spender(limit spend.Limit) *spend.Spender {
@@ -110,7 +110,8 @@ func (s *service) pass(t *testing.T, sp *spend.Spender, j spend.Journal, lines [
 	}
 }
 
-// run takes both passes; it ends after so many rounds, as if it were killed; 0: it does not.
+// run takes both passes. After the given number of rounds it ends as if it were killed; 0: it does
+// not.
 func (s *service) run(t *testing.T, limit spend.Limit, j book, rounds int) *spend.Spender {
 	t.Helper()
 	sp := s.spender(limit)
@@ -185,8 +186,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// oneByOne are the lines that are asked if each is asked once it is known what those before
-// took.
+// oneByOne returns the lines that are asked if each line is asked after the cost of earlier lines
+// is known.
 func oneByOne(items []item, limit float64) []int {
 	order := make([]int, len(items))
 	for i := range order {
@@ -251,8 +252,8 @@ func TestOneByOne(t *testing.T) {
 	}
 }
 
-// TestUnbounded has items of which nobody knows what they take, and which take four times
-// what is likely: no more than a small round exceeds the limit.
+// TestUnbounded has items with an unknown highest cost, which cost four times the likely cost: at
+// most a small round exceeds the limit.
 func TestUnbounded(t *testing.T) {
 	s := &service{items: slices.Repeat([]item{{confidence: .5, likely: 10, took: 40, requests: 1}}, 500), draw: rand.New(rand.NewPCG(1, 2))}
 	sp := s.run(t, money(1000), book{}, 0)
@@ -261,8 +262,8 @@ func TestUnbounded(t *testing.T) {
 	}
 }
 
-// TestAbandon lets the voter stop: the items of the round that are left lack it, and keep
-// the answers of the others. A resumed run asks for the rest.
+// TestAbandon: when the voter stops, the remaining items of the round keep the answers of the other
+// voters. A resumed run asks about the rest.
 func TestAbandon(t *testing.T) {
 	items := slices.Repeat([]item{{confidence: .5, likely: 10, most: 20, took: 10, requests: 1}}, 100)
 	for left, limit := range map[int]spend.Limit{60 - 25: calls(60), 600/20 - 25: money(600)} {
@@ -286,8 +287,8 @@ func TestAbandon(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoStops has an item that one of two paid voters has answered when the other had
-// to stop: that is its answer, and a resumed run asks about it in its turn.
+// TestOneOfTwoStops: one of two paid voters has answered an item when the other stops. The item
+// keeps this answer, and a resumed run asks about it in its turn.
 func TestOneOfTwoStops(t *testing.T) {
 	items := slices.Repeat([]item{{confidence: .25, likely: 1, most: 4, took: 1, requests: 2}}, 2)
 	s, j := &service{items: items, draw: rand.New(rand.NewPCG(1, 2))}, book{}
@@ -310,7 +311,7 @@ func TestOneOfTwoStops(t *testing.T) {
 	}
 	sp = s.spender(calls(2))
 	s.pass(t, sp, sp.Survey(j), []int{1, 2})
-	if lines := sp.Round(); !slices.Equal(lines, []int{1}) { // by what it gained at first
+	if lines := sp.Round(); !slices.Equal(lines, []int{1}) { // by its gain in the first pass
 		t.Errorf("a resumed run asks about %v", lines)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestAsk looks at what is asked about voters that call services, and at the answers where
-// they may not be asked, or only once.
+// TestAsk checks the calls of Options.Ask, and the answers if voters may not be asked, or only
+// once.
 func TestAsk(t *testing.T) {
 	tests := map[string]struct {
 		body    string

@@ -20,8 +20,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// reader is a language model of the test: it answers questions by heart, and notes
-// the prompts that it reads.
+// reader is a language model of the test with fixed answers, which records its prompts.
 type reader struct {
 	answers map[string][]string // by question, a sample each
 	fails   string              // question that it fails
@@ -58,7 +57,7 @@ func (m *reader) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 	return samples, nil
 }
 
-// unlabelled takes the labels from the knowledge.
+// unlabelled removes the labels from the knowledge.
 var unlabelled = []string{`source { path = "rows.tsv" }`, "source {\n  path  = \"rows.tsv\"\n  label = \"none\"\n}"}
 
 const answering = `
@@ -150,7 +149,7 @@ func (twice) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt, error) {
 	return out, nil
 }
 
-// What an answer cites are the passages of the prompt that it answers.
+// An answer cites the passages of its own prompt.
 func TestCitationsOfTheSecondPrompt(t *testing.T) {
 	m := &reader{answers: map[string][]string{"fast car": {"no citation", "it is so [1]"}}}
 	body := strings.Replace(strings.Replace(answering, `use = "answer"
@@ -162,7 +161,7 @@ func TestCitationsOfTheSecondPrompt(t *testing.T) {
 	}
 }
 
-// Answers that are labels keep their own word for none, and cite nothing.
+// Answers that are labels keep their own word for no label, and cite nothing.
 func TestLabelsCiteNothing(t *testing.T) {
 	m := &reader{answers: map[string][]string{"fast car": {`{"label": "other"}`}, "slow bus": {`{"label": "vehicle"}`}}}
 	body := strings.Replace(answering, `use = "answer"
@@ -197,8 +196,8 @@ func TestKnowledgeWithoutLabels(t *testing.T) {
 	}
 }
 
-// Where all of the knowledge is given, prompts differ in the question alone,
-// whatever stands between the two.
+// If the whole knowledge is given, prompts differ only in the question, whatever stages are in
+// between.
 func TestWhole(t *testing.T) {
 	m := &reader{answers: map[string][]string{}}
 	var questions []string
@@ -252,8 +251,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// Where the rule does not hold, everything is searched; a statistical voter beside
-// a knowledge as a whole abstains.
+// If the rule does not hold, the knowledge is searched. With a whole knowledge, a statistical voter
+// abstains.
 func TestWholeOrNot(t *testing.T) {
 	const body = `
 	retrieve "near" {

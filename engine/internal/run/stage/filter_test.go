@@ -17,8 +17,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// sieve is a store that finds everything and lets through what the filter of
-// each query selects. It fails the query "poison".
+// sieve is a store that finds all entries that the filter of a query selects. It fails the query
+// "poison".
 type sieve struct {
 	sdk.Store
 	mu   sync.Mutex

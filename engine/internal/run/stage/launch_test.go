@@ -9,8 +9,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/stage"
 )
 
-// An embedder is started with what an earlier one has resolved, and the block stays as
-// the file has it.
+// An embedder is started with the values that an earlier embedder has resolved, and the block stays
+// unchanged.
 func TestResolvedValues(t *testing.T) {
 	block := &pipeline.Knowledge{Name: "k", Embed: &pipeline.Stage{Use: "e", Config: pipeline.Config{Open: []byte(`{"model":"m"}`)}}}
 	var config, state string

@@ -11,8 +11,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestRefusals takes items through a pipeline of which a voter's service refuses one: the
-// voter abstains where another one has voted, and the item fails where none has.
+// TestRefusals: a voter's service refuses an item. The voter abstains if another voter has voted;
+// otherwise the item fails.
 func TestRefusals(t *testing.T) {
 	filter := errors.New("the server answered 400: a content filter took it")
 	picky := runtest.Voter("picky", func(item sdk.Item) ([]string, error) {

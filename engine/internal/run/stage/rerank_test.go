@@ -199,7 +199,7 @@ func TestLists(t *testing.T) {
 		}
 	}
 	must.Equal(t, "the last list is not the result's", texts(result.Lists[3].Candidates), texts(result.Candidates))
-	// The rule of the second search asks what the first one found.
+	// The rule of the second search reads the candidates of the first search.
 	result = runtest.Found(t, runtest.PipelineWith(t, stages, run.Options{Options: stage.Options{Lists: true}}, body), "green apple")
 	if len(result.Lists[1].Candidates) != 0 || result.Failure != nil {
 		t.Errorf("near found %q, failure %v", texts(result.Lists[1].Candidates), result.Failure)
@@ -223,7 +223,7 @@ func TestASecondSearchAsksAboutTheKnowledgeAbove(t *testing.T) {
 	}
 }
 
-// listed puts candidates into one order whatever was searched for.
+// listed puts candidates into a fixed order, independent of the query.
 type listed struct{}
 
 func (listed) stage() sdk.Stage {
@@ -234,7 +234,7 @@ var fileOrder = []string{"old train", "fast car", "slow bus", "yellow banana", "
 
 type reorder func(a, b sdk.Candidate) int
 
-// backwards is the order of listed turned round.
+// backwards is the reverse order of listed.
 var backwards = reorder(func(a, b sdk.Candidate) int { return slices.Index(fileOrder, b.Text) - slices.Index(fileOrder, a.Text) })
 
 func (r reorder) stage() sdk.Stage { return reordering("backwards", r) }
@@ -256,7 +256,7 @@ func (r reorder) Rerank(_ context.Context, b sdk.Batch) ([][]sdk.Ranked, error) 
 	return out, nil
 }
 
-// A voter that reads nothing but vectors gets them, even where the search has none.
+// A voter that reads only vectors gets them, even if the search has none.
 func TestVectorsAlone(t *testing.T) {
 	for _, mode := range []string{"hybrid", "dense", "lexical"} {
 		look := runtest.Voter("look", func(it sdk.Item) ([]string, error) {

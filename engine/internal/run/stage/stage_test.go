@@ -8,7 +8,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Prompts come from the wire with a copy each of what they share: only one is held.
+// Prompts from the wire have separate copies of shared texts: only one copy is held.
 func TestShare(t *testing.T) {
 	prompt := func(question string) []sdk.Prompt {
 		return []sdk.Prompt{{

@@ -30,11 +30,11 @@ import (
 
 var errStop = &sdk.Error{Code: sdk.CodeStopped, Err: errors.New("the budget of 1.00 is spent")}
 
-// paid is a voter that is paid for each answer, and refused once the money is spent.
+// paid is a voter with a price per answer, whose calls are refused when the money is spent.
 type paid struct {
 	money  atomic.Int64
 	asked  atomic.Int64 // answers that were paid
-	denied atomic.Int64 // calls beyond
+	denied atomic.Int64 // refused calls
 	cached map[string]bool
 }
 
@@ -68,8 +68,7 @@ const free = `
 		sample "free" { use = "free" }
 		sample "odd" { use = "odd" }`
 
-// stopping opens a pipeline with two voters that are free, and what else stands in
-// body.
+// stopping opens a pipeline with two free voters and the blocks in body.
 func stopping(t *testing.T, p *paid, body string, more ...sdk.Stage) *run.Run {
 	t.Helper()
 	return runtest.Pipeline(t, runtest.Stages(append(more, p.stage("paid"), runtest.Voter("free", runtest.Always("free")), runtest.Voter("odd", odd))...), body)
@@ -83,8 +82,8 @@ func numbers(n int) []string {
 	return texts
 }
 
-// part is one part of a run: what it wrote as JSONL, and how it ended. It is cut off
-// after so many results; 0: it is not.
+// part is one part of a run: what it wrote as JSONL, and how it ended. It is cut off after cutOff
+// results; 0: it is not.
 func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (string, outcome.Totals, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -102,9 +101,9 @@ func part(t *testing.T, r *run.Run, j run.Journal, texts []string, cutOff int) (
 	return out.String(), totals, err
 }
 
-// TestAVoterStops spends the money in the middle of a run: every item is answered by
-// the other voters, those that lack one say so, and the resumed run asks for these
-// alone. Then the output is that of a run that nothing disturbed.
+// TestAVoterStops spends the money in the middle of a run: every item is answered by the other
+// voters, items with a missing voter are marked, and the resumed run asks only about these. Then
+// the output is the same as that of an undisturbed run.
 func TestAVoterStops(t *testing.T) {
 	const items, money = 400, 90
 	tests := map[string]struct {
@@ -174,8 +173,8 @@ func TestAVoterStops(t *testing.T) {
 	}
 }
 
-// checkMissing compares an output with that of an undisturbed run: in order, the
-// same where nothing is missing, and without the vote of v where it is.
+// checkMissing compares an output with that of an undisturbed run: in order, equal for items
+// without a missing voter, and otherwise without the vote of v.
 func checkMissing(t *testing.T, got, want string) {
 	t.Helper()
 	lines, wants := strings.Split(got, "\n"), strings.Split(want, "\n")
@@ -194,7 +193,7 @@ func checkMissing(t *testing.T, got, want string) {
 	}
 }
 
-// stopsAt is a prompt stage that notes its items and stops after so many.
+// stopsAt is a prompt stage that records its items and stops after a given number.
 type stopsAt struct {
 	money atomic.Int64
 	seen  atomic.Int64
@@ -219,7 +218,7 @@ func (p *stopsAt) stage() sdk.Stage {
 	return sdk.PromptStage("ask", "A prompt of the test.", func(context.Context, sdk.Setup, struct{}) (sdk.Prompter, error) { return p, nil }, sdk.Reads(sdk.ColumnText))
 }
 
-// TestWhatStopsWithAVoter looks at the stages above and below one that stops.
+// TestWhatStopsWithAVoter checks the stages above and below a stopped stage.
 func TestWhatStopsWithAVoter(t *testing.T) {
 	const items = 2000
 	voteAndElect := `
@@ -237,7 +236,7 @@ func TestWhatStopsWithAVoter(t *testing.T) {
 		if err != nil || totals.Provisional != items-20 {
 			t.Errorf("totals %+v, %v", totals, err)
 		}
-		if made := prompts.seen.Load(); made > 20+256+8 { // what was under way
+		if made := prompts.seen.Load(); made > 20+256+8 { // items under way
 			t.Errorf("%d prompts for 20 answers", made)
 		}
 	})
@@ -298,9 +297,8 @@ func TestWhatStopsWithAVoter(t *testing.T) {
 	})
 }
 
-// TestWhatTheCacheHolds stops a voter in the middle of a batch. Where no call of it
-// reaches its service any more, it is asked about the rest of that batch, and about
-// nothing that is read later.
+// TestWhatTheCacheHolds stops a voter in the middle of a batch. If none of its calls reaches its
+// service any more, the voter is still asked about the rest of the batch, but about no later item.
 func TestWhatTheCacheHolds(t *testing.T) {
 	const batch, money = 64, 10
 	for name, refuses := range map[string]bool{"its calls are refused": true, "they are not": false} {
@@ -359,8 +357,8 @@ func TestWhatTheCacheHolds(t *testing.T) {
 	}
 }
 
-// TestTheRunEndsWithAStage is about pipelines whose election cannot be held without
-// the stage that stops: nothing new is read.
+// TestTheRunEndsWithAStage: if the election cannot be held without a stopped stage, no more items
+// are read.
 func TestTheRunEndsWithAStage(t *testing.T) {
 	const items = 5000
 	one := `
@@ -430,8 +428,8 @@ type reranker func(context.Context, sdk.Batch) ([][]sdk.Ranked, error)
 
 func (f reranker) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked, error) { return f(ctx, b) }
 
-// TestNoAnswerFromTheOthers leaves items that would be undecided only because a voter
-// is missing. That no label fits is an answer.
+// TestNoAnswerFromTheOthers: items that would be undecided only because a voter is missing are left
+// unanswered. That no label fits is an answer.
 func TestNoAnswerFromTheOthers(t *testing.T) {
 	texts := []string{"label", "silence", "none", "label", "silence"}
 	other := runtest.Voter("other", func(item sdk.Item) ([]string, error) {
@@ -461,8 +459,8 @@ func TestNoAnswerFromTheOthers(t *testing.T) {
 	}
 }
 
-// TestAServiceThatCannotAnswer has a voter whose service cannot be asked about some items: these alone lack it, nothing
-// fails, and they are what may be asked again. Where the file says what to do then, that is done.
+// TestAServiceThatCannotAnswer: a voter's service cannot be asked about some items. The voter is missing only for
+// these, nothing fails, and they may be asked again. A fallback or on_error in the file takes precedence.
 func TestAServiceThatCannotAnswer(t *testing.T) {
 	others := func(item sdk.Item) ([]string, error) {
 		if item.Text == "silence" {

@@ -89,8 +89,8 @@ func TestRulesAndRetries(t *testing.T) {
 	})
 }
 
-// A knowledge that is given as a whole is not listed again for each item. Where keep left nothing of
-// it, the fallback searches, and what it finds is listed.
+// A whole knowledge is not listed again for each item. If keep drops all candidates, the fallback
+// searches, and its candidates are listed.
 func TestWholeLists(t *testing.T) {
 	const body = `
 	retrieve "near" {

@@ -26,7 +26,7 @@ var (
 	ofOpenAI   = form{ReadDecisions, WriteDecisions}
 )
 
-// TestForms: a request is read, and its answers written with the options in their order and as they were.
+// TestForms: a request is read, and its answers have the options unchanged and in order.
 func TestForms(t *testing.T) {
 	answers := []Answer{{P: []float64{.25}}, {P: []float64{.75, .25}, Confidence: .5, Described: true}, {P: []float64{.5, 0, .5}, Best: 2, Confidence: .25}}
 	for name, test := range map[string]struct {
@@ -62,7 +62,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestInputs: what the text of OpenAI's input is.
+// TestInputs: the text of OpenAI's input.
 func TestInputs(t *testing.T) {
 	for input, want := range map[string]workspace.Item{
 		`"t"`: {Text: "t"},
@@ -78,7 +78,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// TestReadMistakes: mistakes have their place.
+// TestReadMistakes: mistakes have their path.
 func TestReadMistakes(t *testing.T) {
 	options, questions, noul := make([]string, MaxOptions), make([]string, MaxQuestions+1), `{"type": "noul", "instructions": "x"}`
 	for i := range options {

@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// shop answers every text with a refund, rather surely, and counts how often it is asked.
+// shop answers every text with a refund, with a high confidence, and counts its calls.
 func shop(asked *int) Model {
 	return Model{
 		Labels:    []string{"refund", "order_late", "greeting", "complaint"},
@@ -54,11 +54,12 @@ func about(text string) Question {
 	return Question{Kind: Predicate, About: text, Options: make([]Option, 2)}
 }
 
-// near compares numbers of floating point.
+// near compares floating-point numbers approximately.
 var near = cmpopts.EquateApprox(0, 1e-9)
 
-// TestLabels: options that are labels get the election's probabilities, and what lies outside is none's or lowers the
-// confidence. The labels have .7, .2, .05 and .05; where none is an option, no label has .1, and those after the first two thirds.
+// TestLabels: options that are labels get the election's probabilities. The probability outside the options goes to
+// none or lowers the confidence. The labels have .7, .2, .05 and .05. If none is an option, no label has .1, and the
+// labels after the first have two thirds of their probabilities.
 func TestLabels(t *testing.T) {
 	all := choiceOf("refund", "order_late", "greeting", "complaint")
 	score := choiceOf("greeting", "complaint", "refund")
@@ -93,7 +94,8 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestOneSearch: all questions of a request share one way through the pipeline, and none takes it for descriptions alone.
+// TestOneSearch: all questions of a request share one pass through the pipeline. If all options have only descriptions,
+// there is no pass.
 func TestOneSearch(t *testing.T) {
 	asked := 0
 	r := Request{Model: "shop", Item: workspace.Item{Text: "x"}, Questions: []Question{about("refund"), about("greeting"), choiceOf("refund", "complaint"), choiceOf("red", "blue")}}
@@ -143,7 +145,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestBeliefs: what elections of each kind tell.
+// TestBeliefs: beliefs from elections of each kind.
 func TestBeliefs(t *testing.T) {
 	vote := func(answer string, weight float64) result.Vote {
 		return result.Vote{Voter: "v", Answer: answer, Weight: weight, Accepted: true}
@@ -205,7 +207,8 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
-// TestMistakes: what the labels show is a mistake that names them; what fails is passed on.
+// TestMistakes: an option that is no label is a mistake that lists the labels; other errors are
+// passed on.
 func TestMistakes(t *testing.T) {
 	lost := errors.New("lost")
 	none := func(context.Context, []string) ([][]float32, error) { return nil, nil }
@@ -251,7 +254,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestStates: what the text of a state is.
+// TestStates: the text of a state.
 func TestStates(t *testing.T) {
 	for state, want := range map[string]workspace.Item{
 		`"a text"`: {Text: "a text"},

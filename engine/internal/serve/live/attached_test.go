@@ -20,7 +20,7 @@ func attachedTo(path string) string {
 		`store { use = "local" }`, "store {\n    use = \"theirs_file\"\n    config { collection = \""+path+"\" }\n  }").Replace(intent)
 }
 
-// collection is what its owner has written, with one label for all entries.
+// collection returns the owner's collection, with one label for all entries.
 func collection(t *testing.T, id, label string, entries int) string {
 	t.Helper()
 	now := enginetest.Filed{ID: id}
@@ -31,8 +31,8 @@ func collection(t *testing.T, id, label string, entries int) string {
 	return string(must.Get(json.Marshal(now))(t))
 }
 
-// An attached collection is looked at now and then. A version that has opened it anew takes over where another one stands
-// behind its name, or its number of entries has moved far; what its owner changes otherwise is found at once.
+// An attached collection is checked regularly. A new version takes over if another collection has its name, or if its
+// number of entries has changed much. Other changes by the owner are visible immediately.
 func TestWatchAttached(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "collection.json")
 	write(t, path, collection(t, "1", "fruit", 10))
@@ -90,7 +90,8 @@ func TestWatchAttached(t *testing.T) {
 	}
 }
 
-// What cannot be opened is tried again, less and less often: its owner may mend it without a change of a file.
+// A collection that cannot be opened is tried again, less and less often: its owner may repair it without a
+// change of a file.
 func TestWatchUnusable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "collection.json")
 	write(t, path, `{"ID": "1", "Entries": [{"ID": "a", "Text": "a", "Vector": [1]}]}`)

@@ -17,8 +17,8 @@ type gateConfig struct {
 	Folder sdk.Path `config:"folder" doc:"Where files say what waits, and what may go on."`
 }
 
-// gate is a voter that keeps items whose text begins with "slow" until a file open is in its folder. It notes
-// there what it has: a file for each item, with the number of items of the batch.
+// gate is a voter that holds items whose text begins with "slow" until its folder has a file named open. It
+// writes a file there for each item, with the number of items of the batch.
 func gate() sdk.Stage {
 	return sdk.SampleStage("gate", "A voter of the test.", func(_ context.Context, _ sdk.Setup, c gateConfig) (sdk.Sampler, error) {
 		return gated(c.Folder), nil
@@ -51,7 +51,7 @@ func there(dir, name string) bool {
 	return err == nil
 }
 
-// await waits until a file is there.
+// await waits until a file exists.
 func await(t testing.TB, dir, name string) {
 	t.Helper()
 	for !there(dir, name) {

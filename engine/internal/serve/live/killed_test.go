@@ -16,13 +16,13 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// stages are the processes of stages, by what the list of processes shows of them.
+// stages counts the processes of stages, by their command lines.
 func stages(t testing.TB) map[string]int {
 	t.Helper()
 	found := map[string]int{}
 	for _, pid := range children(t) {
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if err == nil && len(line) > 0 { // else it has ended
+		if err == nil && len(line) > 0 { // otherwise the process has ended
 			found[strings.Join(strings.Split(strings.Trim(string(line), "\x00"), "\x00")[1:], " ")] = pid
 		}
 	}
@@ -86,7 +86,7 @@ func testKilled(t *testing.T, intent string) {
 	}
 }
 
-// TestMended: a version whose stage is not started any more is replaced.
+// TestMended: a version whose stage cannot be restarted is replaced.
 func TestMended(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
@@ -110,8 +110,8 @@ func TestMended(t *testing.T) {
 	}
 }
 
-// TestHeld: what is served is noted with it, is not removed by others, and is built again where somebody
-// has removed it all the same.
+// TestHeld: served knowledge is marked as held, is not removed by others, and is built again if somebody
+// removes it nonetheless.
 func TestHeld(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	file := filepath.Join(dir, "p.hcl")

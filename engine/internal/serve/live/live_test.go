@@ -118,7 +118,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestDecide: a result for a decision lists all labels, and another as many as the file asks for.
+// TestDecide: a result for a decision lists all labels, other results as many as the file asks for.
 func TestDecide(t *testing.T) {
 	for file, shown := range map[string]int{`use    = "learned"`: 0, "use    = \"learned\"\n    config { labels = 1 }": 1, `use    = "soft"`: 0} {
 		dir, o := folder(t, map[string]string{"p.hcl": strings.Replace(intent, `use    = "soft"`, file, 1), "rows.tsv": fruit})

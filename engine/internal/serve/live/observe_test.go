@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// Items that travel together are counted, and each is a part of the trace of its request.
-// What waits is counted up and down, and another version that takes over as a swap.
+// Items that travel together are counted, and each is a part of the trace of its request. The
+// number of waiting items is counted, and so is a new version that takes over, as a swap.
 func TestObserved(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	file := filepath.Join(dir, "traces.jsonl")
@@ -55,7 +55,7 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// exposed are the metrics as they are served.
+// exposed returns the metrics as they are served.
 func exposed(t *testing.T, tel *telemetry.Telemetry) string {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -38,8 +38,9 @@ func slow(ctx context.Context, p *Pipeline, id string) <-chan error {
 	return done
 }
 
-// TestQueue: a first request goes at once, later ones pass those that are slow, what waits travels
-// together, a full queue refuses, and who does not wait any more leaves.
+// TestQueue: a first request starts immediately, later requests overtake slow ones, waiting
+// requests travel together, a full queue refuses requests, and requests whose callers gave up are
+// dropped.
 func TestQueue(t *testing.T) {
 	p, gate := gatedPipeline(t, 2)
 	_, batches := p.current().room()
@@ -85,7 +86,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// waits waits until so many requests wait.
+// waits waits until n requests wait.
 func waits(t *testing.T, p *Pipeline, n int) {
 	t.Helper()
 	for p.Status().Waiting != n {

@@ -20,7 +20,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// turned has the labels of fruit the other way round.
+// turned has the rows of fruit with swapped labels.
 const turned = "text\tlabel\nred apple\tvehicle\ngreen pear\tvehicle\nblue car\tfruit\nfast train\tfruit\n"
 
 // children are the processes that this one has started, stages and their keepers, without a Milvus server.
@@ -41,7 +41,7 @@ func children(t testing.TB) (pids []int) {
 	return pids
 }
 
-// ended waits until the pipeline has one version.
+// settled waits until the pipeline has one version.
 func (p *Pipeline) settled(t testing.TB) {
 	t.Helper()
 	for {
@@ -107,8 +107,8 @@ func testRebuild(t *testing.T, intent string) {
 	}
 }
 
-// TestRunBeside: a run over the same file changes its knowledge while another version is served, and
-// the served one answers on, also after its store was killed.
+// TestRunBeside: a run over the same file changes the knowledge while another version is served. The
+// served version continues to answer, also after its store was killed.
 func TestRunBeside(t *testing.T) { testRunBeside(t, intent) }
 
 func testRunBeside(t *testing.T, intent string) {
@@ -133,8 +133,8 @@ func testRunBeside(t *testing.T, intent string) {
 	}
 }
 
-// TestSwapUnderLoad: while labels are turned round and round, every answer is that of one of the two
-// states, also for texts that belong together, and nothing is left in the end.
+// TestSwapUnderLoad: while labels are swapped repeatedly, every answer comes from one of the two
+// states, also for texts of one request, and nothing is left at the end.
 func TestSwapUnderLoad(t *testing.T) { testSwapUnderLoad(t, intent) }
 
 func testSwapUnderLoad(t *testing.T, intent string) {
@@ -205,7 +205,7 @@ func open(t testing.TB) int {
 	return len(all)
 }
 
-// TestWatch: files are looked at twice, and a change counts when there is no more of it.
+// TestWatch: files are checked twice, and a change counts when it is complete.
 func TestWatch(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	p := started(t, o, filepath.Join(dir, "p.hcl")).pipeline("intent")
@@ -241,7 +241,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchAfterOther: a change that another rebuild has taken up and given up is built all the same.
+// TestWatchAfterOther: a change is built even if another rebuild of it was cancelled.
 func TestWatchAfterOther(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	built := func() {}
@@ -252,7 +252,7 @@ func TestWatchAfterOther(t *testing.T) {
 	w.checkFiles(now)
 	write(t, filepath.Join(dir, "rows.tsv"), turned)
 	ctx, cancel := context.WithCancel(t.Context())
-	built = cancel // its caller leaves in the middle of it
+	built = cancel // the caller gives up during the build
 	if err := p.Rebuild(ctx); err == nil {
 		t.Fatal("the rebuild was not given up")
 	}
@@ -265,7 +265,8 @@ func TestWatchAfterOther(t *testing.T) {
 	}
 }
 
-// TestKeptWhileOthersStart: a pipeline that serves is kept while another one is still built.
+// TestKeptWhileOthersStart: the knowledge of a serving pipeline is held while another pipeline is
+// still being built.
 func TestKeptWhileOthersStart(t *testing.T) {
 	slow := strings.NewReplacer(`"k"`, `"slow"`, ".k", ".slow", `"intent"`, `"other"`).Replace(intent)
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "slow.hcl": slow, "rows.tsv": fruit})
@@ -300,7 +301,7 @@ func TestKeptWhileOthersStart(t *testing.T) {
 	}
 }
 
-// TestCloseWhileRebuilding: a version is not closed while it is made.
+// TestCloseWhileRebuilding: a version is not closed while it is being built.
 func TestCloseWhileRebuilding(t *testing.T) {
 	dir, o := folder(t, map[string]string{"p.hcl": intent, "rows.tsv": fruit})
 	building := func() {}

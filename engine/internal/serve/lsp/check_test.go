@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// What no plugin has said before is not asked for.
+// No plugin is started to describe itself.
 func TestKnown(t *testing.T) {
 	asked := &testCatalog{}
 	k := known{asked}
@@ -57,7 +57,7 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// TestLongText: what is too long to be a pipeline file takes no memory but its own.
+// TestLongText: a text that is too long for a pipeline file takes no further memory.
 func TestLongText(t *testing.T) {
 	src := []byte(strings.Repeat("a = 1\n", 1<<18))
 	var before, after runtime.MemStats

@@ -15,7 +15,7 @@ import (
 func TestCompletion(t *testing.T) {
 	tests := []struct {
 		name, text string
-		want       []string // that are offered, in this order; others may stand between
+		want       []string // offered completions, in this order; others may be in between
 		not        []string
 	}{
 		{"top of the file", "¦", []string{"variable", "locals", "required_plugins", "limit", "knowledge", "pipeline"}, []string{"retrieve"}},
@@ -105,7 +105,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// What a completion replaces: the text with the mark becomes the other one.
+// A completion replaces the right part: the text with the mark becomes the other text.
 func TestCompletionEdits(t *testing.T) {
 	for marked, want := range map[string]string{
 		"pipe¦": "pipeline",
@@ -187,7 +187,7 @@ func TestAllRuleNames(t *testing.T) {
 	}
 }
 
-// Wherever a file is cut off, and whatever stands at the cursor, there is an answer.
+// There is an answer wherever a file is cut off, and whatever is at the cursor.
 func TestCutFiles(t *testing.T) {
 	src, err := os.ReadFile("../../../../pipelines/intent.hcl")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// testCatalog has a few stages, and notes which are asked for.
+// testCatalog has a few stages, and records which are asked for.
 type testCatalog struct{ asked []string }
 
 var stages = []sdk.Stage{
@@ -51,8 +51,8 @@ func (c *testCatalog) Uses(kind sdk.Kind) []string {
 // mark is the cursor in the texts of tests.
 const mark = "¦"
 
-// at is a question about the place of the mark in a text. Variables have their values
-// where the text without the mark loads as far as to them.
+// at is a request about the place of the mark in a text. Variables have values if the text without
+// the mark loads up to the variables.
 func at(t *testing.T, marked string) *request {
 	t.Helper()
 	offset := strings.Index(marked, mark)
@@ -77,7 +77,7 @@ func labels(items []completion) []string {
 	return all
 }
 
-// in is a text in the pipeline of a file in which everything is there.
+// in returns a complete file with the given stages in its pipeline.
 func in(stages string) string {
 	return `variable "election" {
   default     = "soft"

@@ -11,7 +11,7 @@ import (
 func TestHover(t *testing.T) {
 	tests := []struct {
 		name, text string
-		want       []string // that the explanation holds; nil: there is none
+		want       []string // parts of the explanation; nil: there is none
 		at         string   // what it is about
 	}{
 		{"argument of the format", in("retrieve \"r\" {\n  to¦p_k = 3\n}"), []string{"**top_k** (int; default 60; at least 1)", "candidates"}, "top_k"},
@@ -86,7 +86,7 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// TestChangeKeeps: a text that does not parse has what the check of the text before found.
+// TestChangeKeeps: a text that does not parse keeps what the check of the previous text found.
 func TestChangeKeeps(t *testing.T) {
 	s := &server{documents: map[string]*document{"file:///p.hcl": {required: []require.Plugin{{Name: "mine"}}}}}
 	s.options.Load = pipeline.Options{Dir: t.TempDir(), Catalog: &testCatalog{}}

@@ -24,7 +24,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// builtin is what main keeps of its first statement, for a program.
+// builtin is the result of the first statement of a program's main.
 var builtin = workspace.Serve(plugins.All())
 
 const file = `
@@ -74,7 +74,7 @@ pipeline "p" {
 
 const rows = "id\ttext\tlabel\nr1\tred apple\tfruit\nr2\tgreen apple\tfruit\nr3\tyellow banana\tfruit\nr4\tfast car\tvehicle\nr5\tslow bus\tvehicle\nr6\told train\tvehicle\n"
 
-// kept runs the pipeline over items and keeps what was seen of all of them.
+// kept runs the pipeline over items and keeps Seen of all items.
 type kept struct {
 	dir    string
 	server *modelserver.Server
@@ -115,7 +115,7 @@ func run(t *testing.T) *kept {
 	return k
 }
 
-// open opens the run with nothing but what it says itself.
+// open opens the run with no other options.
 func (k *kept) open(t *testing.T, run string) *explain.Run {
 	t.Helper()
 	r, err := explain.Open(t.Context(), workspace.Options{Builtin: builtin, State: k.o.State}, run)
@@ -141,7 +141,7 @@ func TestItem(t *testing.T) {
 	r := k.open(t, workspace.Newest)
 	must.Equal(t, "run, pipeline, labels, what is gone, whether there are totals", []any{k.run, "p", []string{"fruit", "vehicle"}, []string(nil), true}, []any{r.ID(), r.Manifest().Pipeline, r.Labels(), r.Gone(), r.Totals() != nil})
 
-	// What led to the first answer: both lists with texts, prompts and replies letter by letter.
+	// The details of the first answer: both lists with texts, and the exact prompts and replies.
 	a := item(t, r, "a")
 	must.Equal(t, "line, status, answer, expected, text, seen, gone", []any{2, journal.Answered, result.Answer("fruit"), "fruit", "an apple", true, []string(nil)}, []any{a.Line, a.Status, a.Answer, a.Expected, a.Text, a.Seen, a.Gone})
 	if len(a.Fields) != 1 || a.Fields[0].Name != "shop" || a.Fields[0].Value != "north" {
@@ -194,7 +194,7 @@ func TestItem(t *testing.T) {
 		t.Errorf("rules (-want +got):\n%s; %+v, %+v", d, b.Usages, b.Replies)
 	}
 
-	// Answers that were refused, so that the model was asked again, and a flag; the row has no id.
+	// Refused answers, so that the model was asked again, and a flag. The row has no id.
 	odd := item(t, r, "4")
 	want = []explain.Rule{
 		keep, {Stage: "sample.llm", Rule: "accept", Text: "answer in labels", What: "it refused 2 of 4 answers"},
@@ -211,7 +211,8 @@ func TestItem(t *testing.T) {
 	}
 }
 
-// TestItems: items of a whole run are what each of them is alone, in the order of the input.
+// TestItems: the items of a whole run equal the items that are read one by one, in the order of the
+// input.
 func TestItems(t *testing.T) {
 	r := run(t).open(t, workspace.Newest)
 	var ids []string
@@ -238,11 +239,11 @@ func TestItems(t *testing.T) {
 		t.Errorf("items %q", got)
 	}
 	for range r.Items(t.Context(), func(*explain.Brief) bool { return true }) {
-		break // who has seen enough may leave
+		break // the iteration may end early
 	}
 }
 
-// TestJSON: what pages read has these keys.
+// TestJSON: the JSON for pages has these keys.
 func TestJSON(t *testing.T) {
 	r := run(t).open(t, workspace.Newest)
 	text, err := json.Marshal(item(t, r, "4"))
@@ -266,8 +267,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestGone removes or changes one thing after the run: what depends on it is said to be gone,
-// and the rest is there.
+// TestGone removes or changes one thing after the run: the details that depend on it are reported
+// as missing, and the others exist.
 func TestGone(t *testing.T) {
 	k := run(t)
 	path := func(name string) string { return filepath.Join(k.dir, name) }
@@ -289,7 +290,7 @@ func TestGone(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*testing.T) error
-		gone   string // is said, of the run or of the item
+		gone   string // reported for the run or for the item
 		lost   []string
 	}{
 		{"the prompt differs", func(*testing.T) error {
@@ -331,8 +332,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestNotSeen: of an item that nobody may ask about, the journal has the result alone; a run may be
-// opened by several at once, and its folder can be missing.
+// TestNotSeen: for an item that is not notable, the journal has only the result. Several processes
+// may open a run, and its folder may be missing.
 func TestNotSeen(t *testing.T) {
 	k := run(t)
 	o := k.o
@@ -372,7 +373,7 @@ func TestNotSeen(t *testing.T) {
 	}
 }
 
-// TestOtherColumns: the input is read as the run read it, whatever the file reads by now.
+// TestOtherColumns: the input is read as the run read it, whatever columns the file now names.
 func TestOtherColumns(t *testing.T) {
 	k := run(t)
 	path := filepath.Join(k.dir, "p.hcl")

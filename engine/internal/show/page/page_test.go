@@ -21,7 +21,7 @@ func write(t *testing.T, p page.Page) string {
 	return b.String()
 }
 
-// TestWrite: a page asks nobody for anything, and says so.
+// TestWrite: a page loads nothing, and its policy forbids loading.
 func TestWrite(t *testing.T) {
 	data := map[string]any{"text": "</script><script>alert(1)</script><!-- \u2028 &"}
 	small := page.Page{Title: "</title><b>t</b>", Brand: "b", Body: "<p>body</p>", Data: data, Modules: []string{page.Table, page.Item}}
@@ -65,7 +65,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestDocs: the page of the interface may make styles while it runs, and runs no script but those that stand in it.
+// TestDocs: the page of the interface may make styles while it runs, and runs only its own scripts.
 func TestDocs(t *testing.T) {
 	text := write(t, page.Docs("t", []byte(`{"info": {"title": "</script><script>alert(1)</script>"}}`)))
 	policy := html.UnescapeString(regexp.MustCompile(`Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(text)[1])
@@ -77,7 +77,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestModules: modules become one, without what joins them in an editor.
+// TestModules: modules are joined to one, without imports and exports.
 func TestModules(t *testing.T) {
 	text := write(t, page.Page{Modules: []string{"import { element } from \"./base.js\";\nexport function mine() {}\n", "mine();\n"}})
 	if !strings.Contains(text, "\nfunction mine() {}\nmine();\n</script>") || strings.Contains(text, "import {") {
@@ -85,7 +85,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// TestData: what cannot be JSON is an error that names the block.
+// TestData: data that cannot be JSON is an error that names the block.
 func TestData(t *testing.T) {
 	err := page.Page{Blocks: []page.Block{{ID: "mine", Data: func() {}}}}.Write(&bytes.Buffer{})
 	if err == nil || !strings.Contains(err.Error(), `data "mine" of the page`) {

@@ -26,7 +26,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// run is a run that says what it is told to.
+// run is a run with fixed contents.
 type run struct {
 	id     string
 	items  []explain.Item
@@ -156,8 +156,8 @@ func TestOf(t *testing.T) {
 	text := reportHTML(t, p, err)
 	var got shown
 	block(t, text, "data", &got)
-	// What failed, what is wrong without a flag, the surest first, what is flagged, the most
-	// doubtful first, the others, and what was not reached.
+	// Failed items; wrong items without a flag, the surest first; flagged items, the most doubtful
+	// first; other items; unreached items.
 	if d := cmp.Diff([]int{6, 4, 3, 7, 5, 2, 8, 10, 9}, got.Items.Line); d != "" {
 		t.Errorf("lines (-want +got):\n%s", d)
 	}
@@ -174,7 +174,7 @@ func TestOf(t *testing.T) {
 	if got.All != 9 || got.Explained != 9 {
 		t.Errorf("%d of %d items are explained", got.Explained, got.All)
 	}
-	// What made an answer is where the table says, and candidates are there once.
+	// The details of an answer are where the table says, and each candidate occurs once.
 	var made []struct {
 		Line  int
 		Lists []struct{ Candidates [][]float64 }
@@ -197,8 +197,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestNothingRight: where all items failed there is no vote, and where none that nothing fits was
-// answered no label is known: lists of the page are empty, and never null.
+// TestNothingRight: if all items failed, or if every answer is that no label fits, the lists of the
+// page are empty, and never null.
 func TestNothingRight(t *testing.T) {
 	failed, outside := item(2, "a", "", 0, false), item(3, "z", "", 0, false)
 	failed.Status, failed.Error, failed.Votes, outside.Votes = journal.Failed, &result.Failure{Line: 2, Message: "down"}, nil, nil
@@ -216,14 +216,15 @@ func TestNothingRight(t *testing.T) {
 	}
 }
 
-// TestFull: a page stops growing, and keeps what made the answers that a person looks at first.
+// TestFull: a page stops growing, and keeps the details of the answers that a person looks at
+// first.
 func TestFull(t *testing.T) {
 	must.NoRace(t)
 	r := run{id: "run-000008"}
 	for line := range 400 {
 		it := item(line+1, "a", "a", .9, line%4 == 3)
 		noise := make([]byte, 60_000)
-		for i, state := 0, uint64(line+1); i < len(noise); i++ { // does not compress
+		for i, state := 0, uint64(line+1); i < len(noise); i++ { // random text that does not compress
 			state = state*6364136223846793005 + 1442695040888963407
 			noise[i] = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[state>>33%62]
 		}
@@ -253,7 +254,8 @@ func TestError(t *testing.T) {
 	}
 }
 
-// A page of two runs has the figures of both, and of each item that they answer differently who is right.
+// A page of two runs has the figures of both and, for each item that they answer differently, which run
+// is right.
 func TestComparePage(t *testing.T) {
 	a := run{id: "run-000001", items: []explain.Item{item(2, "a", "a", .9, false), item(3, "a", "b", .6, false), item(4, "", "a", .8, false)}}
 	b := run{id: "run-000002", items: []explain.Item{item(2, "a", "b", .9, false), item(3, "a", "a", .6, false), item(4, "", "b", .8, false)}}

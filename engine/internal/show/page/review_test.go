@@ -95,7 +95,7 @@ func (s *site) send(path, body string, change func(*http.Request)) (int, string)
 	return got.StatusCode, string(text)
 }
 
-// Who may call: this machine's own page with the token, and nobody else.
+// Only this machine's own page with the token may call.
 func TestRefuses(t *testing.T) {
 	s := serve(t, ReviewOptions{Title: "run-000001"})
 	const decision = `{"case":"one","label":"order","reviewer":"Ada","page":"p"}`
@@ -144,7 +144,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// The page has neither data nor token in it, and asks nobody else.
+// The page contains neither data nor the token, and loads nothing from elsewhere.
 func TestPage(t *testing.T) {
 	s := serve(t, ReviewOptions{Title: "run-000001 <b>", Reviewer: "Ada"})
 	status, text := s.send("/", "", func(r *http.Request) { r.Header.Del("Authorization") })
@@ -185,7 +185,7 @@ func TestQueueAndCase(t *testing.T) {
 	}
 }
 
-// Two people at two pages: each sees what the other decides, and replaces nothing unseen.
+// Two people at two pages: each sees the other's decisions, and replaces no decision unseen.
 func TestTwoPages(t *testing.T) {
 	s := serve(t, ReviewOptions{})
 	must := func(want int, path, body string) string {

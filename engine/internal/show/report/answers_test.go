@@ -73,7 +73,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// The lines around the sentence are shown that has most of the question's words; short passages are shown whole.
+// The lines around the sentence with most of the question's words are shown; short passages are shown whole.
 func TestExcerpt(t *testing.T) {
 	text := strings.Repeat("Nothing to see here at all. ", 20) + "The port is 8080 by default. " + strings.Repeat("Something else follows now. ", 20)
 	c := passage("a", text, nil)
@@ -107,7 +107,7 @@ func TestExcerpt(t *testing.T) {
 	}
 }
 
-// What matches stands out where a terminal can show that, in whole passages, too.
+// Matches are bold if the terminal supports it, in whole passages, too.
 func TestAskMarks(t *testing.T) {
 	c := passage("a.md#0", "# Ports\n\nThe daemons open "+strings.Repeat("many other things and ", 20)+"a port.", sdk.Meta{"path": "a.md", "headings": "Ports"})
 	r := outcome.Result{RetrievalOnly: true, Text: "port of a daemon", Candidates: []sdk.Candidate{c}}
@@ -139,8 +139,8 @@ func TestAskMarks(t *testing.T) {
 	}
 }
 
-// TestMistakes: confused pairs, and mistakes with the neighbours that speak for them. What
-// a terminal would obey is taken out.
+// TestMistakes: confused pairs, and mistakes with the neighbours that support them. Control
+// characters are removed.
 func TestMistakes(t *testing.T) {
 	r := eval.Report{
 		Scored:   20,

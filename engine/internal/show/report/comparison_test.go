@@ -9,8 +9,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/measure/eval"
 )
 
-// A column says of each voter over the network how many of its answers were acceptable; a
-// variant without the voter has a dash there.
+// Each voter over the network has a column with the share of its acceptable answers. A variant
+// without the voter has a dash there.
 func TestAcceptable(t *testing.T) {
 	knn := eval.Voter{Name: "knn", Answers: 9, Acceptable: 1}
 	small := eval.Voter{Name: "small", Answers: 30, Acceptable: 2. / 3, Network: true}
@@ -55,8 +55,8 @@ func TestComparisonWarns(t *testing.T) {
 	}
 }
 
-// TestEval: all that is said of answers, their confidence and their voters, in lines of
-// at most 100 columns.
+// TestEval: everything about answers, their confidence and their voters, in lines of at most 100
+// columns.
 func TestEval(t *testing.T) {
 	r := eval.Report{
 		Items: 2000, Scored: 2000, Flagged: 148, Accuracy: .8845, AccuracyInterval: eval.Wilson(1769, 2000), MacroF1: .88, Agreement: .7,

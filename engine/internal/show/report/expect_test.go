@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// expected has a verdict of each kind, with texts that a terminal or an XML reader would obey.
+// expected has a verdict of each kind, with texts that a terminal or an XML reader would interpret.
 func expected() []*expect.Report {
 	return []*expect.Report{{
 		File: "a.hcl", Pipeline: "p",
@@ -66,8 +66,7 @@ FAILS  baseline  not worse than run-000001
 	}
 }
 
-// TestJUnit: what is written is XML, whatever texts are in it, and says of each expectation what
-// became of it.
+// TestJUnit: the output is valid XML with any texts, and has the outcome of each expectation.
 func TestJUnit(t *testing.T) {
 	var b strings.Builder
 	if err := report.JUnit(&b, expected()); err != nil {

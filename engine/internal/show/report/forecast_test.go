@@ -10,7 +10,7 @@ import (
 
 func TestProgress(t *testing.T) {
 	for name, test := range map[string]struct {
-		step  progress.Step // after the time that it takes, steadily from nothing
+		step  progress.Step // state after a time, with steady progress from 0
 		takes time.Duration
 		want  string
 	}{

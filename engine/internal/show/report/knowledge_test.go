@@ -9,7 +9,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/show/report"
 )
 
-// What the embedder has resolved stands beside what the file says of it.
+// The values that the embedder has resolved are shown beside its config in the file.
 func TestGenerationsShowWhatWasResolved(t *testing.T) {
 	var out bytes.Buffer
 	list := report.NewGenerations(&out)
@@ -24,7 +24,7 @@ func TestGenerationsShowWhatWasResolved(t *testing.T) {
 	}
 }
 
-// What somebody else makes was recorded by nobody here.
+// For a collection of another program, nothing was recorded.
 func TestGenerationsShowAttached(t *testing.T) {
 	var out bytes.Buffer
 	list := report.NewGenerations(&out)

@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// A plan says of each third party's plugin what it may touch, as text and as JSON.
+// A plan lists the permissions of each third party's plugin, as text and as JSON.
 func TestPlugins(t *testing.T) {
 	what := &plan.Plan{File: &pipeline.File{}, Pipeline: &pipeline.Pipeline{Memory: 6 << 30}, Plugins: []plan.Plugin{
 		{

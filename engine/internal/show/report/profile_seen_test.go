@@ -2,7 +2,7 @@ package report
 
 import "testing"
 
-// What a profile counts is shown as numbers of things.
+// Counts in a profile are shown as numbers with nouns.
 func TestProfileCounts(t *testing.T) {
 	const want = "yes: thinking; seen 3 answers, 2 requests"
 	if got := profileLine([]byte(`{"thinking": "yes", "n": "unknown", "seen": {"requests": 2, "answers": 3}}`)); got != want {

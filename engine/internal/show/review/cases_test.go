@@ -14,8 +14,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Items without an answer come first, then those with the least confidence, or agreement where
-// there is none, and the labels to choose from are what voters say, the heaviest first.
+// Items without an answer come first, then items with the least confidence or, without a
+// confidence, the least agreement. The labels to choose from are the voters' answers, the heaviest
+// first.
 func TestCasesOfItems(t *testing.T) {
 	item := func(line int, r result.Result) *explain.Item {
 		r.Text, r.ID = string(rune('a'+line)), string(rune('0'+line))
@@ -96,8 +97,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestSuggestions: of a set, its labels stand first, the surest first, and voters suggest single
-// labels; of a tree, the nodes down to the likeliest label stand behind the answer.
+// TestSuggestions: for a set, its labels come first, the surest first, and voters suggest single
+// labels. For a tree, the nodes down to the likeliest label come after the answer.
 func TestSuggestions(t *testing.T) {
 	many, tree := sdk.LabelForm{Many: true}, sdk.LabelForm{Levels: "/"}
 	for name, test := range map[string]struct {

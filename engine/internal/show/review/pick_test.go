@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// angle is a vector of length 1 in a plane: degrees apart are cosines.
+// angle returns a vector of length 1 in a plane; cosines follow from the angles.
 func angle(degrees float64) []float32 {
 	sin, cos := math.Sincos(degrees * math.Pi / 180)
 	return []float32{float32(cos), float32(sin)}
@@ -59,8 +59,8 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// Labelled texts and those that are nearly the same as another pick are closed, and a pick says for
-// how many open texts it stands.
+// Labelled texts, and near copies of a pick, are closed. A pick has the number of open texts that
+// it represents.
 func TestPickLeavesOut(t *testing.T) {
 	all := make([]lesson, 6)
 	for i := range all {
@@ -79,7 +79,7 @@ func TestPickLeavesOut(t *testing.T) {
 	}
 }
 
-// Evaluating again only what would come next gives what evaluating everything gives, each time.
+// Recomputing only the next text gives the same picks as recomputing all texts each time.
 func TestPickIsGreedy(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	texts := func() []lesson {

@@ -45,8 +45,8 @@ func decide(t *testing.T, q *Queue, r Request) *Decision {
 	return d
 }
 
-// A decision is in the file when Decide returns, another process reads it, and undo leaves the
-// file as it was, step by step.
+// A decision is in the file when Decide returns, another process can read it, and Undo restores the
+// file step by step.
 func TestDecideAndUndo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deep", "reviewed.jsonl")
 	q := queue(t, path)
@@ -82,8 +82,8 @@ func TestDecideAndUndo(t *testing.T) {
 
 	for _, want := range []struct{ id, file string }{{row, two[:strings.Index(two, "\n")+1]}, {where, one}, {where, ""}} {
 		id, _, err := q.Undo("1")
-		// The row was appended after the first one was decided anew; what was withdrawn and
-		// put back stands at the end.
+		// The row was appended after the new decision about the first one. A decision that was
+		// withdrawn and restored is at the end.
 		if got := content(t, path); err != nil || id != want.id || len(got) != len(want.file) {
 			t.Errorf("undo: %s, %v, the file has %q, want %q", id, err, got, want.file)
 		}
@@ -93,8 +93,8 @@ func TestDecideAndUndo(t *testing.T) {
 	}
 }
 
-// What somebody else has decided is not replaced unseen, neither by a decision nor by undo; what
-// a third one did to the file by hand counts, too.
+// Another person's decision is not replaced unseen, neither by a decision nor by Undo. A change of
+// the file by hand counts, too.
 func TestConflicts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
 	q := queue(t, path)
@@ -173,8 +173,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Two processes decide about one case at the same time: the later one is told, between its look at the
-// file and its writing, too.
+// Two processes decide about one case at the same time: the later process gets a conflict, even if the
+// other writes between its reading and its writing.
 func TestDecidedBetween(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
 	ada, ben := queue(t, path), queue(t, path)
@@ -195,7 +195,7 @@ func TestDecidedBetween(t *testing.T) {
 	}
 }
 
-// Labels of the knowledge are taken as they stand there, also those that nobody would type.
+// Labels of the knowledge are accepted unchanged, also labels that nobody would type.
 func TestOddLabels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
 	for _, label := range []string{" lost ", "two\tcells", "\u200fאבד", strings.Repeat("long", 60)} {
@@ -206,8 +206,8 @@ func TestOddLabels(t *testing.T) {
 	}
 }
 
-// TestSets: a decision about a set is written once, whatever the order of its labels, and each label
-// is one that the knowledge has or is said to be new.
+// TestSets: a decision about a set is written in one form, whatever the order of its labels. Each
+// label is in the knowledge or marked as new.
 func TestSets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.jsonl")
 	many := sdk.LabelForm{Many: true}

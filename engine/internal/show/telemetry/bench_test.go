@@ -19,10 +19,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/source"
 )
 
-// BenchmarkCost measures what metrics and traces cost: rounds of the same items, watched and
-// not in turns, through the same processes. cpu/% is how much more processor time watched
-// rounds take, of this process and its stages, and wall/% how much more time; ±cpu and ±wall
-// are the halves of their 95 % intervals, of paired rounds. Each iteration is two rounds:
+// BenchmarkCost measures what metrics and traces cost: rounds of the same items, alternately
+// watched and not, through the same processes. cpu/% is how much more processor time watched rounds
+// take, of this process and its stages, and wall/% how much more time; ±cpu and ±wall are the
+// halves of their 95 % intervals, of paired rounds. Each iteration is two rounds:
 //
 //	go test -run '^$' -bench Cost -benchtime 60x ./engine/internal/show/telemetry
 func BenchmarkCost(b *testing.B) {
@@ -62,10 +62,10 @@ func BenchmarkCost(b *testing.B) {
 	}
 }
 
-// turns is an observer that can be another one from one round to the next.
+// turns is an observer that can be replaced between rounds.
 type turns struct{ outcome.Observer }
 
-// benched opens pipelines/intent.hcl without a model that is asked, and reads its items.
+// benched opens pipelines/intent.hcl without its language model, and reads its items.
 func benched(b *testing.B, embedder string, o outcome.Observer) (*workspace.Pipeline, iter.Seq[workspace.Item]) {
 	b.Helper()
 	options := workspace.Options{Builtin: builtin, State: b.TempDir(), Vars: map[string]string{"embedder": embedder}, Observe: o}
@@ -118,7 +118,7 @@ func meanOf(all []float64) (mean, half float64) {
 	return mean, 1.96 * math.Sqrt(half/float64(len(all)-1)/float64(len(all)))
 }
 
-// used is the processor time in ticks that this process and those below it have taken.
+// used returns the processor time in ticks of this process and its descendants.
 func used(b *testing.B) float64 {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(stats) == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The table of the package's documentation says what is registered: names, labels, types
-// and help.
+// The table in the package's documentation matches the registered metrics: names, labels, types and
+// help.
 func TestDocumentation(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	if err != nil {

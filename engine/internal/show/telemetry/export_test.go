@@ -27,8 +27,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// few makes spans of all kinds: a command with a batch of two items, a call that fails, a
-// request and one to a server.
+// few makes spans of all kinds: a command with a batch of two items, a failed call, a request to a
+// service, and a request to a server.
 func few(t *testing.T, tel *telemetry.Telemetry) {
 	ctx, end := tel.Command(t.Context(), "racflow run")
 	within, done := tel.Batch(ctx, "p", []outcome.ObservedItem{{ID: "a"}, {ID: "a"}, {ID: "left"}})
@@ -47,8 +47,8 @@ func few(t *testing.T, tel *telemetry.Telemetry) {
 	end(nil)
 }
 
-// Lines of a file are what a collector takes: read as the protocol's JSON, in which ids are
-// hexadecimal and not base64, they have every field known.
+// Lines of a file are valid requests to a collector: in the protocol's JSON, with hexadecimal ids
+// instead of base64, all fields are known.
 func TestFile(t *testing.T) {
 	tel, spans := watched(t, telemetry.Options{Texts: true, Version: "1.2.3"})
 	few(t, tel)
@@ -77,8 +77,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// The collector that the environment names gets the spans, with the headers that it wants;
-// one that refuses is reported once, without them, and harms nobody.
+// The collector that the environment names gets the spans, with the configured headers. A collector
+// that refuses is reported once, without the headers, and does no harm.
 func TestCollector(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
@@ -151,7 +151,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// A batch counts by what became of its items, and what was left counts as nothing.
+// Items of a batch are counted by outcome; unanswered items are not counted.
 func TestCounts(t *testing.T) {
 	tel, err := telemetry.New(t.Context(), telemetry.Options{})
 	if err != nil {
@@ -189,7 +189,7 @@ func TestListen(t *testing.T) {
 			}
 			_ = l.Close()
 		}
-		if (err == nil) != want && address != "[::1]:0" { // which not every machine has
+		if (err == nil) != want && address != "[::1]:0" { // not every machine has IPv6
 			t.Errorf("%q: %v", address, err)
 		}
 	}

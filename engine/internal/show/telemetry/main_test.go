@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// span is one of a file of traces, as far as tests look at it.
+// span is a span in a file of traces, with the fields that tests check.
 type span struct {
 	TraceID, SpanID, ParentSpanID, Name string
 	Kind                                int
@@ -51,8 +51,8 @@ func (s span) text(key string) string {
 	return ""
 }
 
-// watched makes a Telemetry with a file of traces. spans ends it, and returns them with
-// the file's text.
+// watched makes a Telemetry with a file of traces. spans closes it, and returns its spans with the
+// file's text.
 func watched(t *testing.T, o telemetry.Options) (tel *telemetry.Telemetry, spans func() ([]span, string)) {
 	t.Helper()
 	o.TraceFile = filepath.Join(t.TempDir(), "traces.jsonl")
@@ -92,7 +92,7 @@ func spansOf(t *testing.T, text string) (all []span) {
 	return all
 }
 
-// named are the spans of a name.
+// named returns the spans with a name.
 func named(all []span, name string) (some []span) {
 	for _, s := range all {
 		if s.Name == name {
@@ -102,8 +102,8 @@ func named(all []span, name string) (some []span) {
 	return some
 }
 
-// values are the metrics, by name and labels as in the exposition; of a histogram how many
-// it has seen.
+// values returns the metrics, by name and labels as in the exposition; for a histogram the number
+// of observations.
 func values(t *testing.T, r prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := r.Gather()

@@ -19,7 +19,7 @@ import (
 
 const key = "sk-very-secret-key"
 
-// asking is a pipeline of a voter here and one that asks a service.
+// asking is a pipeline with a local voter and a voter that calls a service.
 func asking(t *testing.T, url string) (path string, o workspace.Options) {
 	t.Helper()
 	dir := t.TempDir()
@@ -95,7 +95,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	var usage sdk.Usage // of the first time: the second time it is that of the cached replies again
+	var usage sdk.Usage // of the first run: the second run reports the usage of the cached replies again
 	for round := range 2 {
 		for r, err := range p.Run(t.Context(), texts("a red pear", "a slow train", " ")) {
 			if err != nil {
@@ -154,7 +154,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// checkSpans follows the requests that the server got up to the items.
+// checkSpans follows the server's requests up to the items.
 func checkSpans(t *testing.T, all []span, asks []modelserver.Ask) {
 	t.Helper()
 	byID := map[string]span{}
@@ -199,7 +199,7 @@ func checkSpans(t *testing.T, all []span, asks []modelserver.Ask) {
 	}
 }
 
-// An item that comes with a trace is a part of it, and what its stages do alone for it is, too.
+// An item with a trace is a part of that trace, and so is work of stages for this item alone.
 func TestTraceOfItem(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{})
 	path, o := asking(t, server.URL)
