@@ -266,7 +266,7 @@ func TestStalledBodies(t *testing.T) {
 	}
 }
 
-// TestSlow: a client that sends or reads nothing loses its connection.
+// TestSlow: the server ends the connection of a client that sends or reads nothing.
 func TestSlow(t *testing.T) {
 	soon := 300 * time.Millisecond
 	stream := func(*http.Request) bool { return true }

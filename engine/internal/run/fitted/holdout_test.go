@@ -68,7 +68,7 @@ func TestPrototypes(t *testing.T) {
 	}
 }
 
-// The vectors of a page share memory that is reused after the page.
+// Kept vectors are copies, because the vectors of a page share one piece of memory.
 func TestKeep(t *testing.T) {
 	r, page := &HeldOut{vectors: map[string][]float32{}}, []float32{1, 0, 0, 1}
 	r.keep(sdk.Entry{ID: "a", Vector: page[:2:2]})

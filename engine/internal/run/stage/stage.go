@@ -205,8 +205,8 @@ func (g *Graph) Identities() []Identity {
 	return all
 }
 
-// Times returns the rows and time of each stage so far. A retrieve stage has two entries: embedding
-// and searching.
+// Times returns the rows and time of each stage so far. Each searched knowledge has two entries:
+// embedding and searching.
 func (g *Graph) Times() []outcome.StageTime {
 	var all []outcome.StageTime
 	for _, block := range g.pipeline.Knowledge() {

@@ -265,7 +265,7 @@ func TestWatchAfterOther(t *testing.T) {
 	}
 }
 
-// TestKeptWhileOthersStart: the knowledge of a serving pipeline is held while another pipeline is
+// TestKeptWhileOthersStart: a version that cannot answer is replaced even while another pipeline is
 // still being built.
 func TestKeptWhileOthersStart(t *testing.T) {
 	slow := strings.NewReplacer(`"k"`, `"slow"`, ".k", ".slow", `"intent"`, `"other"`).Replace(intent)
