@@ -20,22 +20,21 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file decides whether a run calibrates its election. If the file does not say, it does where
-// the calls are at most a tenth of those about the items or, if they are free, the items are ten or as many as the calls,
-// and take at most a tenth of every limit. Calls that the file asks for are made unless they alone
-// would exceed a limit.
+// This file decides whether a run calibrates its election. The file can ask for it: then the run calibrates unless the
+// calls alone would exceed a limit. Otherwise the calls must take at most a tenth of every limit, and be at most a
+// tenth of the calls about the items. If the calls are free, ten items suffice, or as many items as there are calls.
 
-// few is the least ratio of the items of a run, or of a limit, to what calibrating takes, if the
-// file does not ask for that.
+// few is how many times the calls that calibrate must fit into the items of a run and into each limit, if the file does
+// not ask for calibration.
 const few = 10
 
-// handful is how many items are enough where the calls are free: fewer are answered in less than a fifth of the time that calibrating
-// takes. What is learnt serves later runs, too.
+// handful is how many items are enough if the calls are free. Fewer items are answered in less than a fifth of the time
+// that calibration takes. Later runs use what it learns, too.
 const handful = 10
 
-// calibrate lets the election of a new run learn from answers of the voters that call services, if
-// that is wanted and has not been done before. Otherwise Events.Advice gets what their votes rest
-// on. input: the items are those of the input.
+// calibrate lets the election of a new run learn from answers of the voters that call services, if a run should
+// calibrate and none did before. Otherwise Events.Advice reports what their votes rest on. input says that the items
+// come from the input.
 func (p *Pipeline) calibrate(ctx context.Context, r *run.Run, input bool) error {
 	c, o := r.Graph().Calibration(), p.workspace.options
 	if c == nil || c.Done || o.uncalibrated {
@@ -57,7 +56,7 @@ func (p *Pipeline) calibrate(ctx context.Context, r *run.Run, input bool) error 
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil && (c.Explicit || !errors.Is(err, errUnaffordable)): // else nobody has asked for it
+	case err != nil && (c.Explicit || !errors.Is(err, errUnaffordable)): // otherwise nobody has asked for it
 		p.advise("%v, since %v", c, err)
 	case (err != nil || !wanted) && input && !o.strict:
 		p.advise("%v", c)
@@ -65,7 +64,7 @@ func (p *Pipeline) calibrate(ctx context.Context, r *run.Run, input bool) error 
 	return nil
 }
 
-// calibrating says what calibrate would do for a run over the input, whose stages g has.
+// calibrating reports what calibrate would do for a run over the input. g has the run's stages.
 func (p *Pipeline) calibrating(ctx context.Context, g *stage.Graph, launch stage.Launch) (*plan.Calibrating, error) {
 	c := &plan.Calibrating{Calibration: g.Calibration()}
 	switch {
@@ -79,7 +78,7 @@ func (p *Pipeline) calibrating(ctx context.Context, g *stage.Graph, launch stage
 		err = g.Estimate(ctx, launch, ahead.add)
 	}
 	if err != nil {
-		return nil, ctx.Err() // the run says what is wrong
+		return nil, ctx.Err() // the run reports the error
 	}
 	if c.Bill = ahead.bill; ahead.afford() == nil {
 		c.Wanted, err = p.calibrates(c.Calibration, true)
@@ -87,12 +86,12 @@ func (p *Pipeline) calibrating(ctx context.Context, g *stage.Graph, launch stage
 	return c, err
 }
 
-// calibrates reports whether a run asks the voters about held-out rows, as far as limits allow it.
-// input: the items are those of the input.
+// calibrates reports whether a run asks the voters about held-out rows, as far as limits allow it. input says that the
+// items come from the input.
 func (p *Pipeline) calibrates(c *stage.Calibration, input bool) (bool, error) {
 	later := slices.ContainsFunc(c.Voters, func(s *pipeline.Stage) bool { return s.Info.Pends })
 	switch {
-	case p.began != nil: // the run goes on as it began
+	case p.began != nil: // a resumed run continues as it began
 		return false, nil
 	case c.Explicit:
 		return true, nil
@@ -115,7 +114,7 @@ func free(s *pipeline.Stage) bool {
 	if p := s.Price; p != nil {
 		return max(p.Input, p.Cached, p.Output) == 0
 	}
-	addresses := s.Info.Addresses(s.Config.Open) // none, if its plugin names none
+	addresses := s.Info.Addresses(s.Config.Open) // none if its plugin names none
 	for _, address := range addresses {
 		u, err := url.Parse(address)
 		if err != nil || len(confine.Loopback([]string{net.JoinHostPort(u.Hostname(), "80")})) == 0 {
@@ -125,7 +124,7 @@ func free(s *pipeline.Stage) bool {
 	return len(addresses) > 0
 }
 
-// limit returns the limit on what voters use that call services.
+// limit returns the limit on the usage of voters that call services.
 func (p *Pipeline) limit() spend.Limit {
 	if limit := p.workspace.options.Spend; limit.IsSet() {
 		return limit
@@ -157,7 +156,7 @@ func (c *calibration) add(voter *pipeline.Stage, item sdk.Item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f, err := c.forecast(voter, item)
-	if err != nil { // asking fails, too
+	if err != nil { // forecasting failed, so asking would fail, too
 		f = sdk.Forecast{Requests: 1}
 	}
 	c.bill.Calls += (1 + voter.Resamples) * f.Requests

@@ -28,9 +28,9 @@ type Diagnosis struct {
 	Knowledge []*doctor.Set // the examined knowledge, for doctor.Propose
 }
 
-// Diagnose examines the knowledge and the input of a file: of the pipeline that Options names, or
-// of the only one; without a pipeline, it examines all knowledge. It asks voters about at most
-// votes rows of each knowledge, never over the network; 0: it asks none.
+// Diagnose examines the knowledge and the input of a file, for the pipeline that Options names, or the only
+// one. Without a pipeline, it examines all knowledge. It asks voters about at most votes rows of each
+// knowledge, never over the network; 0 asks none.
 func (w *Workspace) Diagnose(ctx context.Context, path string, votes int) (*Diagnosis, error) {
 	p := &Pipeline{workspace: w}
 	var err error
@@ -222,7 +222,7 @@ func (p *Pipeline) inputSet(quick bool) (*doctor.Set, error) {
 	set, err := readSet("the input", p.input(), p.workspace.options.Limit, quick, map[string]bool{})
 	if err == nil {
 		for i := range set.Rows {
-			set.Rows[i].Entry = "" // they belong to no knowledge
+			set.Rows[i].Entry = "" // input rows belong to no knowledge
 		}
 	}
 	return set, err
@@ -241,8 +241,8 @@ func (p *Pipeline) embedding(block *pipeline.Knowledge) func(context.Context, []
 	}
 }
 
-// Leaked counts the input's labelled rows and those of them whose text a knowledge of rows has,
-// compared as in Diagnose, and returns some of these. It starts no stage.
+// Leaked counts the input's labelled rows, and how many of them have a text that is also in a knowledge of
+// rows. It compares texts as Diagnose does, and returns some of the leaked rows. It starts no stage.
 func (p *Pipeline) Leaked(ctx context.Context) (some []doctor.Place, count, labelled int, err error) {
 	input, err := p.inputSet(false)
 	if err != nil {
@@ -303,10 +303,10 @@ func (w *Workspace) profiles() *governor.Profiles {
 	return governor.NewProfiles(filepath.Join(w.state, ProfilesFolder))
 }
 
-// Probe finds out anew, by some short calls, what the models of the pipeline's stages accept, and by
-// a few of the pipeline's own prompts how long their answers are. It keeps that for later plans and
-// runs. stage, such as "sample.llm", chooses one stage; empty: all. Probe makes the short calls only
-// once for a model of several stages.
+// Probe measures again what the models of the pipeline's stages accept, by some short calls, and how long
+// their answers are, by a few of the pipeline's own prompts. It stores the results for later plans and
+// runs. stage, such as "sample.llm", selects one stage; empty selects all. A model that several stages use
+// gets the short calls only once.
 func (p *Pipeline) Probe(ctx context.Context, stage string) ([]plan.Model, error) {
 	var chosen []plan.Asking
 	for _, a := range plan.Askings(p.chosen) {
@@ -344,7 +344,7 @@ func (p *Pipeline) askOwn(ctx context.Context, all []plan.Asking) error {
 	return nil
 }
 
-// fill adds to models what is kept of them.
+// fill adds the stored profiles to models.
 func (w *Workspace) fill(all []plan.Model) error {
 	kept, err := w.Profiles()
 	for i, f := range all {
@@ -357,8 +357,8 @@ func (w *Workspace) fill(all []plan.Model) error {
 	return err
 }
 
-// ProbeModel is like Pipeline.Probe, for a model that no file names. config is the config, a JSON
-// object, of a voter that would ask it.
+// ProbeModel is like Pipeline.Probe, for a model that no file names. config is the config (a JSON object)
+// of a voter that would ask the model.
 func (w *Workspace) ProbeModel(ctx context.Context, use string, config []byte) ([]plan.Model, error) {
 	info, ok := w.catalog.Stage(sdk.KindSample, use)
 	if !ok {
@@ -402,13 +402,13 @@ func (p *Pipeline) known(ctx context.Context) (all []plan.Model, err error) {
 	return all, err
 }
 
-// looking returns the host of a stage that only looks up what is known of its models.
+// looking returns the host of a stage that only looks up what is known about its models.
 func (p *Pipeline) looking(a plan.Asking) (sdk.Host, error) {
 	return p.workspace.looker(a.Stage, knowing{models: true})
 }
 
-// models opens the built-in stages among these in this process, one after the other, and calls do with each
-// model that a stage asks.
+// models opens each built-in stage of all in this process, one after the other. It calls do with each model
+// that a stage asks.
 func (p *Pipeline) models(ctx context.Context, all []plan.Asking, host func(plan.Asking) (sdk.Host, error), do func(plan.Asking, sdk.Model) error) error {
 	for _, a := range all {
 		if a.Stage.Program != nil {

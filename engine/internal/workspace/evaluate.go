@@ -23,10 +23,9 @@ type Evaluation struct {
 	Incomplete bool // items or rows failed
 }
 
-// Evaluate measures the pipeline on its input, or each of the requested variants. Each is a
-// pipeline of its own, so this one starts no stage. If a stage has to stop, Evaluate ends with an
-// error whose sdk.CodeOf is sdk.CodeStopped: otherwise some figures would be of items without that
-// stage.
+// Evaluate measures the pipeline on its input, or each of the requested variants. Each variant is a pipeline of its
+// own, so this one starts no stage. If a stage has to stop, Evaluate returns an error whose sdk.CodeOf is
+// sdk.CodeStopped: otherwise some figures would come from items without that stage.
 func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, error) {
 	variants, err := o.Variants(p.chosen)
 	if err != nil {
@@ -70,7 +69,7 @@ func (p *Pipeline) Evaluate(ctx context.Context, o eval.Options) (*Evaluation, e
 }
 
 // measure runs the pipeline with some arguments set: once, or once for each fold, with one report about all folds.
-// first asks for the advice of adviseTuned.
+// first also gives the advice of adviseTuned.
 func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.Options, first bool, change func(*Options)) (r eval.Report, incomplete bool, err error) {
 	events, folds := p.workspace.options.Events, p.workspace.options.Folds
 	var all figures
@@ -81,7 +80,7 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 		ofFold := func(to *Options) {
 			change(to)
 			if to.fold = fold; fold > 1 {
-				to.Events.Begun, to.Events.Knowledge = nil, nil // the first fold has reported them
+				to.Events.Begun, to.Events.Knowledge = nil, nil // the first fold has reported both
 			}
 		}
 		err := p.examine(ctx, set, nil, ofFold, func(v *Pipeline) error {
@@ -114,10 +113,10 @@ func (p *Pipeline) measure(ctx context.Context, set []pipeline.Override, o eval.
 	return r, incomplete, nil
 }
 
-// Examine opens the pipeline again to measure what an expect block expects, and calls do with it: with the values that
-// the block gives to variables and, unless input is nil, with that input. Its processes end when do returns. A stage that has to
-// stop ends the measurement, as in Evaluate. The pipeline keeps what figures need, and can also answer single
-// items: its stages start only once. Examine does not measure what each voter adds.
+// Examine opens the pipeline again and calls do with it, to measure what an expect block expects. The opened pipeline
+// has the values that the block gives to variables and, unless input is nil, that input. Its processes end when do
+// returns. If a stage has to stop, the measurement ends, as in Evaluate. The pipeline keeps what figures need, and can
+// also answer single items, so its stages start only once. Examine does not measure what each voter adds.
 func (p *Pipeline) Examine(ctx context.Context, set []pipeline.Override, input *pipeline.Source, do func(*Pipeline) error) error {
 	return p.examine(ctx, nil, input, func(o *Options) { o.expected = append([]pipeline.Override{}, set...) }, do) // not nil: the blocks are asked about already
 }
@@ -144,8 +143,8 @@ func (p *Pipeline) examine(ctx context.Context, set []pipeline.Override, input *
 	return do(v)
 }
 
-// Check rejects an input on which nothing can be measured, before any voter is asked, and advises
-// against an input that a file of variables was tuned on.
+// Check rejects an input that allows no measurement, before any voter is asked. It advises against an input on which a
+// file of variables was tuned.
 func (p *Pipeline) Check() error {
 	if err := p.measurable(); err != nil {
 		return err
@@ -153,13 +152,13 @@ func (p *Pipeline) Check() error {
 	return p.adviseTuned()
 }
 
-// Measure takes the input through the pipeline, and reports how good the answers and lists are, and
-// whether items or rows failed. If nothing is known about the items, Scored is 0 and Retrieval nil.
+// Measure runs the pipeline over the input. It reports the quality of answers and lists, and whether items or rows
+// failed. If nothing is known about the items, Scored is 0 and Retrieval is nil.
 func (p *Pipeline) Measure(ctx context.Context, o eval.Options) (r eval.Report, incomplete bool, err error) {
 	return p.gather(ctx, o, &figures{})
 }
 
-// figures are what Measure counts beside Work, of one run or of several that count as one.
+// figures holds the counts of Measure beside Work's. They cover one run, or several runs that count as one.
 type figures struct {
 	sums
 	passages    *eval.Passages
@@ -169,7 +168,7 @@ type figures struct {
 	mistakes    *eval.Mistakes
 }
 
-// begin prepares to count. The labels are the knowledge's.
+// begin prepares to count. labels are the labels of the knowledge.
 func (f *figures) begin(v *Pipeline, o eval.Options, labels []string) (err error) {
 	f.counter = eval.NewCounter(labels...).Of(v.chosen)
 	f.passages, f.confidences, f.additions = eval.NewPassages(o.Cuts), eval.NewConfidences(labels...), eval.NewAdditions(eval.NewCounter(labels...).Of(v.chosen))
@@ -178,7 +177,7 @@ func (f *figures) begin(v *Pipeline, o eval.Options, labels []string) (err error
 	return err
 }
 
-// add counts results. elections are nil if none are held again.
+// add counts results. elections is nil if no election is repeated.
 func (f *figures) add(ctx context.Context, batch []outcome.Result, elections *tune.ElectionsWithout) error {
 	for _, one := range batch {
 		f.passages.Add(one)
@@ -192,7 +191,7 @@ func (f *figures) add(ctx context.Context, batch []outcome.Result, elections *tu
 	return elections.Elect(ctx, batch, eval.Scored, f.additions.Add)
 }
 
-// gather is Measure that adds to what was counted before.
+// gather is Measure, but adds to the figures counted before.
 func (p *Pipeline) gather(ctx context.Context, o eval.Options, f *figures) (r eval.Report, incomplete bool, err error) {
 	started, err := p.start(ctx, true)
 	if err != nil {
@@ -245,8 +244,8 @@ func (p *Pipeline) gather(ctx context.Context, o eval.Options, f *figures) (r ev
 	return r, out.Incomplete(), nil
 }
 
-// measurable rejects rows on which nothing can be measured, before any voter is asked, which may
-// cost money. Rows that can be read only once are rejected afterwards.
+// measurable rejects rows that allow no measurement, before any voter is asked, since asking may cost money. Rows that
+// can be read only once are rejected afterwards.
 func (p *Pipeline) measurable() error {
 	if !p.rereadable() {
 		return nil
@@ -298,8 +297,8 @@ func (p *Pipeline) advise(format string, args ...any) {
 	}
 }
 
-// subject finds what to tune, and the flag rule if a promise is wanted. It tunes only the flag
-// rule's threshold if Options.Threshold names that, or nothing else can be tuned.
+// subject finds what to tune, and the flag rule if a promise is wanted. It tunes only the flag rule's threshold if
+// Options.Threshold names that threshold, or if nothing else can be tuned.
 func (p *Pipeline) subject(o tune.Options) (tune.Subject, tune.FlagRule, hcl.Diagnostics) {
 	s, diags := tune.Find(p.file, p.chosen, o.Threshold)
 	flag, missed := tune.FindFlagRule(p.chosen)
@@ -317,8 +316,8 @@ func (p *Pipeline) subject(o tune.Options) (tune.Subject, tune.FlagRule, hcl.Dia
 	return s, flag, diags
 }
 
-// checkRows splits rows with these texts into folds, without those reserved for a promise. It
-// returns an error if the rows are too few.
+// checkRows splits rows with these texts into folds, without the rows reserved for a promise. It returns an error if
+// there are too few rows.
 func checkRows(texts []string, o tune.Options, split bool) error {
 	var tuned []string
 	reserved := map[string]bool{}
@@ -341,8 +340,8 @@ func checkRows(texts []string, o tune.Options, split bool) error {
 	return err
 }
 
-// promise finds the threshold of the flag rule on rows that are used for nothing else. A missing
-// threshold is an error only if nothing else was found.
+// promise finds the threshold of the flag rule on rows that are used for nothing else. A missing threshold is an error
+// only if nothing else was found.
 func (t *Tuned) promise(flag tune.FlagRule, rows []outcome.Result, labels []string, g eval.PromiseGoal, split bool) error {
 	found, err := flag.Promise(rows, labels, g)
 	switch {
@@ -357,8 +356,8 @@ func (t *Tuned) promise(flag tune.FlagRule, rows []outcome.Result, labels []stri
 	return nil
 }
 
-// promised returns the promise in the files of variables, to be measured; nil: they have none, or
-// its threshold now has another value.
+// promised returns the promise in the files of variables, for measuring. It returns nil if they have no promise, or if
+// the threshold's variable now has another value.
 func (p *Pipeline) promised(labels []string) (*eval.Promised, error) {
 	for _, name := range slices.Backward(p.workspace.options.VarFiles) {
 		n, ok, err := tune.ReadPromise(name)

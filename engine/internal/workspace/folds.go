@@ -24,26 +24,26 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file measures a pipeline on its own knowledge, without a file of items. The rows are split into
-// folds. For each fold a pipeline of its own has a knowledge without the fold's rows, and its items are
-// these rows. So whatever learns from the knowledge has not seen them.
+// This file measures a pipeline on its own knowledge, without a file of items. It splits the rows into folds.
+// Each fold gets a pipeline of its own: its knowledge lacks the fold's rows, and its items are these rows. So
+// nothing that learns from the knowledge has seen the items.
 //
 // Copies of a text share a fold, and the rows of a label are spread evenly over all folds.
 
-// foldOptions say which part of a split knowledge a pipeline has.
+// foldOptions selects the part of a split knowledge that a pipeline has.
 type foldOptions struct {
-	fold int // the fold whose rows are the items, from 1 on; 0: all rows are, and the knowledge is whole
-	most int // rows of a label in the knowledge; 0: all
+	fold int // the fold whose rows are the items, from 1 on; 0: all rows are items, and the knowledge is complete
+	most int // limit of rows per label in the knowledge; 0: none
 }
 
-// split is the knowledge of a pipeline in folds.
+// split is a pipeline's knowledge in folds.
 type split struct {
 	count   int
 	blocks  []*pipeline.Knowledge
-	rows    [][]source.Row          // of each block, as people's decisions left them
-	folds   map[string]int          // the fold of a text, from 1 on, by copyKey
-	labels  []string                // that rows of more than one fold have: the others are unknown to their fold
-	invalid []generation.InvalidRow // the first unusable rows
+	rows    [][]source.Row          // of each block, with people's decisions applied
+	folds   map[string]int          // the fold of a text (from 1 on), by copyKey
+	labels  []string                // labels with rows in at least two folds; other labels are unknown to their only fold
+	invalid []generation.InvalidRow // examples of unusable rows
 	unused  int                     // number of unusable rows
 }
 
@@ -94,7 +94,7 @@ func splitKnowledge(ctx context.Context, blocks []*pipeline.Knowledge, count int
 	return s, nil
 }
 
-// rowsOf returns the rows of a source. Of several files, each row says which one it is from.
+// rowsOf returns the rows of a source. If the source has several files, each row names its file.
 func rowsOf(ctx context.Context, s *generation.Source) (all []source.Row, err error) {
 	paths := map[string]bool{}
 	err = s.Load(ctx, s.Units, func(u generation.Unit, err error) error {
@@ -116,7 +116,7 @@ func rowsOf(ctx context.Context, s *generation.Source) (all []source.Row, err er
 	return all, err
 }
 
-// copyKey is what copies of a text have in common: case, white space and punctuation aside.
+// copyKey returns the same key for all copies of a text: it ignores case, white space and punctuation.
 func copyKey(text string) string {
 	normal := source.Normal(text)
 	bare := strings.Map(func(r rune) rune {
@@ -135,12 +135,13 @@ func (s *split) labelsOf(row source.Row) []string {
 
 func (s *split) foldOf(row source.Row) int { return s.folds[copyKey(row.Text)] }
 
-// items returns the rows with a label in the last block: those that can be measured.
+// items returns the rows that have a label in the last block, since only these can be measured.
 func (s *split) items() []source.Row {
 	return slices.DeleteFunc(slices.Clone(s.rows[len(s.rows)-1]), func(row source.Row) bool { return row.Label == "" })
 }
 
-// itemsOf returns the items of a fold; fold 0: of all. limit bounds those of all folds, by chance; 0: no bound.
+// itemsOf returns the items of a fold, or all items for fold 0. limit caps the items of all folds together,
+// which are then chosen at random; 0: no cap.
 func (s *split) itemsOf(fold, limit int) []source.Row {
 	rows := s.items()
 	if limit > 0 && limit < len(rows) {
@@ -154,8 +155,8 @@ func (s *split) itemsOf(fold, limit int) []source.Row {
 	return slices.DeleteFunc(rows, func(row source.Row) bool { return fold > 0 && s.foldOf(row) != fold })
 }
 
-// without returns the rows of a block outside of a fold, with at most so many of a label, drawn by
-// chance; most 0: all.
+// without returns the rows of a block outside of a fold. It keeps at most o.most random rows of each label; 0
+// keeps all.
 func (s *split) without(block int, o foldOptions) []source.Row {
 	rows := slices.DeleteFunc(slices.Clone(s.rows[block]), func(row source.Row) bool { return s.foldOf(row) == o.fold })
 	if o.most == 0 {
@@ -175,7 +176,7 @@ func (s *split) without(block int, o foldOptions) []source.Row {
 	})
 }
 
-// split makes rows of the knowledge the input, and leaves those of Options.fold out of the knowledge.
+// split turns rows of the knowledge into the input, and removes the rows of Options.fold from the knowledge.
 func (p *Pipeline) split(ctx context.Context) error {
 	o, block := p.workspace.options, p.searched()
 	if o.Folds < 2 {
@@ -216,17 +217,17 @@ func (p *Pipeline) split(ctx context.Context) error {
 	return nil
 }
 
-// withoutFold follows the path of a file in that of a fold's source. So the generation of a fold neither
-// replaces that of a run, nor is replaced by it.
+// withoutFold is appended to the path of a file to name a fold's source. So the index version of a fold does
+// not replace that of a run, nor the reverse.
 const withoutFold = " (without fold "
 
 const (
-	discarding = 10 * time.Second // limits the time for removing what was built for a fold
-	forgotten  = 24 * time.Hour   // after this long, the process that built a fold was killed
+	discarding = 10 * time.Second // time limit for removing what was built for a fold
+	forgotten  = 24 * time.Hour   // older leftovers belong to killed processes
 )
 
-// discard removes what was built for a fold, also when ctx has ended, and what killed processes left. The
-// fold's own processes must have ended.
+// discard removes what was built for a fold, and leftovers of killed processes. It works even after ctx has
+// ended. The fold's own processes must have ended.
 func (p *Pipeline) discard(ctx context.Context, fold *split) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discarding)
 	defer cancel()
@@ -249,8 +250,8 @@ func (p *Pipeline) discard(ctx context.Context, fold *split) error {
 	return errors.Join(errs...)
 }
 
-// Curve measures the pipeline with at most 1, 2, 4, ... rows of each label in its knowledge, and with all.
-// It needs Options.Folds. Its errors are like those of Evaluate.
+// Curve measures the pipeline with at most 1, 2, 4, ... rows of each label in its knowledge, and with all rows.
+// It needs Options.Folds. Its errors are like Evaluate's.
 func (p *Pipeline) Curve(ctx context.Context) (*eval.Curve, error) {
 	if p.folds == nil {
 		return nil, optionError("Folds", "a curve is measured in folds: set %[1]s")

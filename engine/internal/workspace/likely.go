@@ -9,15 +9,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// allLabels is the argument by which an election lists all labels.
+// allLabels is the argument that makes an election list all labels.
 const allLabels = `{"labels": 100000}`
 
-// listsLabels reports whether a stage is the election that comes with racflow and has that argument.
+// listsLabels reports whether a stage is racflow's own election, which has that argument.
 func listsLabels(s *pipeline.Stage) bool {
 	return s.Kind == sdk.KindElect && s.Use == "learned" && s.Program == nil
 }
 
-// Shown returns a result with those likely labels that the file asks for.
+// Shown returns a result with only those likely labels that the file asks for.
 func (p *Pipeline) Shown(r outcome.Result) outcome.Result {
 	at := slices.IndexFunc(p.chosen.Stages, listsLabels)
 	if !p.workspace.options.Likely || at < 0 || r.Form.Levels != "" && !r.Form.Many {

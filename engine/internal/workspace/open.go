@@ -26,15 +26,13 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// Builtin holds the stages that the running program offers by executing itself. Only Serve makes
-// one, so no program can open a pipeline without having called Serve: it cannot start copies of its
-// own main function.
+// Builtin holds the stages that the running program offers by executing itself. Only Serve makes a Builtin. So a
+// program that has not called Serve cannot open a pipeline, and cannot start copies of its own main function.
 type Builtin struct{ stages []sdk.Stage }
 
-// Serve makes a program able to run stages itself. The engine starts the running program once for
-// each stage; in such a process Serve does the work of that stage and does not return. In any other
-// process it returns at once. Call it before all else, at the latest as the first statement of
-// main: each stage process also executes what a program does before that.
+// Serve enables a program to run stages itself. The engine starts the running program once for each stage. In such a
+// process Serve runs the stage and does not return; in any other process it returns immediately. Call it as the first
+// statement of main or earlier: each stage process also executes everything before the call.
 func Serve(stages []sdk.Stage) Builtin {
 	if os.Getenv(wire.StageKey) != "" && os.Getenv(wire.CookieKey) == wire.CookieValue {
 		serve.Plugin(offered(stages))
@@ -56,19 +54,19 @@ func (b Builtin) Stages() []sdk.Stage { return b.stages }
 type Pipeline struct {
 	workspace *Workspace
 	file      *pipeline.File
-	chosen    *pipeline.Pipeline // nil: the work is only on the file's knowledge
+	chosen    *pipeline.Pipeline // nil: only the file's knowledge is used
 
-	invalid atomic.Int64 // documents of the knowledge that were left out, rows that a stage refused, plus passages without their enrichment
+	invalid atomic.Int64 // excluded documents, rows that a stage refused, and passages without their enrichment
 
-	opened *Rows // opened by Columns, for the next call of Rows; nil: not opened
+	opened *Rows // opened by Columns for the next call of Rows; nil: not opened
 
-	folds  *split // by Options.Folds; nil: there are none
-	pooled *sums  // of the folds before; nil: the figures are of this pipeline alone
+	folds  *split // from Options.Folds; nil: none
+	pooled *sums  // figures of the folds before; nil: this pipeline is measured alone
 
-	// resolved holds the values that stages of a resumed run had chosen; it is set before any stage
-	// starts.
+	// resolved holds the values that the stages of a resumed run chose earlier. It is set before any stage starts.
 	resolved map[*pipeline.Stage]map[string]any
-	// began has what stages had learnt when a resumed run began; nil: the run is new. spent is what calibrating its election took.
+	// began has what stages had learned when a resumed run began; nil: the run is new. spent is the cost of calibrating
+	// its election.
 	began map[string]string
 	spent outcome.Bill
 	// spendable is the limit with which a resumed run began, used if Options.Spend is not set.
@@ -76,13 +74,12 @@ type Pipeline struct {
 
 	mu    sync.Mutex
 	ready *run.Run // nil: not started
-	// spender is that of a run; nil: every voter is asked about every item.
+	// spender belongs to a run; nil: every voter is asked about every item.
 	spender *spend.Spender
 }
 
-// Open loads and checks a pipeline file. It starts no stage. All work of the pipeline ends with
-// ctx; Close it in any case. A mistake in the file is a *DiagnosticsError, an option that does not
-// suit the file an *OptionError.
+// Open loads and checks a pipeline file. It starts no stage. All work of the pipeline ends with ctx; call Close in any
+// case. A mistake in the file is a *DiagnosticsError, an unsuitable option an *OptionError.
 func Open(ctx context.Context, path string, o Options) (*Pipeline, error) {
 	w, err := NewWorkspace(ctx, o)
 	if err != nil {
@@ -134,7 +131,7 @@ func (w *Workspace) Open(path string) (*Pipeline, error) {
 	return p, nil
 }
 
-// trusted reports programs without a lock or without confinement to Events.Plugins.
+// trusted passes programs without a lock or without confinement to Events.Plugins.
 func (w *Workspace) trusted(all []*program.Program) {
 	all = slices.DeleteFunc(all, func(p *program.Program) bool { return !p.Development() && !p.Allow.Unconfined })
 	if say := w.options.Events.Plugins; say != nil && len(all) > 0 {
@@ -154,11 +151,11 @@ func (p *Pipeline) File() *pipeline.File { return p.file }
 // Definition returns the pipeline block.
 func (p *Pipeline) Definition() *pipeline.Pipeline { return p.chosen }
 
-// Start brings the knowledge up to date and starts the stages, unless that was done before. Methods
-// that need them call it themselves.
+// Start brings the knowledge up to date and starts the stages, unless both are done. Methods that need the stages call
+// Start themselves.
 func (p *Pipeline) Start(ctx context.Context) (*run.Run, error) { return p.start(ctx, false) }
 
-// start is Start; input: the items are those of the input.
+// start is Start. input says that the items come from the input.
 func (p *Pipeline) start(ctx context.Context, input bool) (*run.Run, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,12 +202,13 @@ func (p *Pipeline) start(ctx context.Context, input bool) (*run.Run, error) {
 	return r, nil
 }
 
-// Invalid returns how many documents of the knowledge were left out and how many rows a stage refused, plus passages without
-// their enrichment, when the stages were started. Rows that cannot be used, such as those without a text, are only reported.
+// Invalid returns how many inputs the stages did not use when they started: excluded documents of the knowledge, rows
+// that a stage refused, and passages without their enrichment. Unusable rows, such as rows without a text, are only
+// reported.
 func (p *Pipeline) Invalid() int { return int(p.invalid.Load()) }
 
-// variant opens the same pipeline with other arguments, to measure it. Both share what calls of
-// services share.
+// variant opens the same pipeline with other arguments, to measure it. Both pipelines share what calls to services
+// share.
 func (p *Pipeline) variant(ctx context.Context, set []pipeline.Override, change func(*Options)) (*Pipeline, error) {
 	o := p.workspace.options
 	o.Set = overridden(o.Set, set)
@@ -219,7 +217,7 @@ func (p *Pipeline) variant(ctx context.Context, set []pipeline.Override, change 
 	return Open(ctx, p.file.Path, o)
 }
 
-// overridden returns the overrides before, replaced by those in set where both have a target.
+// overridden returns the overrides before and set. Where both have the same target, set wins.
 func overridden(before, set []pipeline.Override) []pipeline.Override {
 	return slices.Concat(slices.DeleteFunc(slices.Clone(before), func(old pipeline.Override) bool {
 		return slices.ContainsFunc(set, func(s pipeline.Override) bool { return s.Target == old.Target })
@@ -228,8 +226,8 @@ func overridden(before, set []pipeline.Override) []pipeline.Override {
 
 var errNoBlock = errors.New("the file has no such block any more")
 
-// Reopen returns the generation of a knowledge that a run searched, for reading. It builds nothing:
-// a generation that no longer exists is an error.
+// Reopen opens the index version of a knowledge that a run searched, for reading. It builds nothing; if the version no
+// longer exists, it returns an error.
 func (p *Pipeline) Reopen(ctx context.Context, of journal.ManifestKnowledge) (*knowledge.Knowledge, error) {
 	block, err := p.block(of.Name)
 	if err != nil {
@@ -242,7 +240,7 @@ func (p *Pipeline) Reopen(ctx context.Context, of journal.ManifestKnowledge) (*k
 	return knowledge.Reopen(ctx, block, store, p.workspace.samples(), of.Collection, of.Content)
 }
 
-// Search is Reopen for searching: it starts the embedder, too.
+// Search is Reopen for searching: it also starts the embedder.
 func (p *Pipeline) Search(ctx context.Context, of journal.ManifestKnowledge) (*knowledge.Knowledge, error) {
 	block, err := p.block(of.Name)
 	if err != nil {
@@ -260,7 +258,7 @@ func (p *Pipeline) block(name string) (*pipeline.Knowledge, error) {
 	return p.file.Knowledge[at], nil
 }
 
-// Process starts a single stage, named as in journals: "prompt.classify".
+// Process starts a single stage, by its name in journals, such as "prompt.classify".
 func (p *Pipeline) Process(ctx context.Context, name string) (any, *pipeline.Stage, error) {
 	s := p.stages()[name]
 	if s == nil {
@@ -270,12 +268,12 @@ func (p *Pipeline) Process(ctx context.Context, name string) (any, *pipeline.Sta
 	return process, s, p.explain(err)
 }
 
-// release is the version of the code; a build from a tag has the exact version.
+// release is the version of the source code; a build from a tag has the exact version.
 const release = "0.1.0"
 
 const module = "github.com/racflow/racflow"
 
-// Version returns the version of racflow, also in a program of another module.
+// Version returns the version of racflow, even in a program of another module.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -289,7 +287,7 @@ func Version() string {
 	return release
 }
 
-// Build says what a program was built from, as far as its binary knows.
+// Build describes what a program was built from, as far as its binary knows.
 type Build struct {
 	Version  string   `json:"version"` // of racflow
 	Revision string   `json:"revision,omitempty"`

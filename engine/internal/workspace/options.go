@@ -37,12 +37,12 @@ import (
 // Options holds what a program adds to a pipeline file. Only Builtin is required.
 type Options struct {
 	Builtin Builtin // from Serve
-	// Start starts a stage instead of a process of its own; nil: processes. Only tests of this module can set it: they have
-	// stages in memory.
+	// Start starts a stage in place of a process; nil: each stage is a process. Only tests of this module can set it,
+	// for stages in memory.
 	Start   func(context.Context, host.Spec) (any, error)
-	Plugins []string // folders of plugins in development, beside those that the environment names
-	State   string   // folder that keeps knowledge, answers and runs between runs; empty: DefaultState
-	Cache   string   // folder that keeps vectors and answers of services, which several workspaces may share; empty: State
+	Plugins []string // folders of plugins in development; the environment can name more
+	State   string   // folder that stores knowledge, answers and runs between runs; empty: DefaultState
+	Cache   string   // folder that stores vectors and services' answers, which several workspaces may share; empty: State
 
 	Dir      string              // base of relative paths in Vars, VarFiles and Input; empty: the working directory
 	Vars     map[string]string   // values of the file's variables, as HCL or bare text
@@ -54,84 +54,81 @@ type Options struct {
 	Getenv func(name string) (string, bool)
 
 	Input string // file of items instead of the input block's; "-": Stdin
-	// Columns names the columns of the input's rows, by meaning ("id", "text", "label" or "gold"),
-	// instead of the input block. KnowledgeColumns names those of the knowledge's rows ("id",
-	// "text", "label" or "context"), instead of the source blocks.
+	// Columns names the columns of the input's rows by meaning ("id", "text", "label" or "gold"), in place of the input
+	// block. KnowledgeColumns does the same for the knowledge's rows ("id", "text", "label" or "context"), in place of
+	// the source blocks.
 	Columns, KnowledgeColumns map[string]string
 	Limit                     int       // items; 0: all
 	Stdin                     io.Reader // content of "-"; nil: there is none
-	// Share is the part of the items up to Limit that this run answers; Workspace.OpenShares puts the runs together.
-	// It needs Journal, and an input that can be read again.
+	// Share is the part of the first Limit items that this run answers. Workspace.OpenShares joins the runs. Share
+	// needs Journal, and a rereadable input.
 	Share journal.Share
-	// WholeLimits leaves limits and budgets as they are for a share; else it gets its part of them, so that all shares
-	// together keep to them. Neither is exact: no share knows what others have left.
+	// WholeLimits applies limits and budgets in full to a share. Without it, a share gets its part of them, so that all
+	// shares together stay within them. Both are inexact: no share knows what others have left.
 	WholeLimits bool
 
-	// Journal keeps the results of Run over the input in the state folder as they come, if the
-	// input can be read again. Resume is the ID of a run that left items unanswered, or Newest: its
-	// results are taken from its journal, and the others added. The run keeps to its end the prices
-	// and what its stages chose when they started.
+	// Journal stores the results of Run in the state folder as they come, if the input is rereadable. Resume is the ID
+	// of a run that left items unanswered, or Newest: the run takes the results in its journal, and adds the others. A
+	// run keeps its prices, and the values that its stages chose when they started, to its end.
 	Journal      bool
 	Resume       string
-	ResumeAnyway bool                     // resume even if the file, the input or the knowledge has changed
-	Output       string                   // absolute path of the file of results, to know later which run left it incomplete; empty: none
-	Keep         journal.Keep             // for which items the journal keeps what was seen; empty: the file says
-	Command      *journal.ManifestCommand // kept with a new run, without secrets; may be nil
+	ResumeAnyway bool                     // resume even after a change of the file, the input or the knowledge
+	Output       string                   // absolute path of the results file, to know later which run left it incomplete; empty: none
+	Keep         journal.Keep             // items for which the journal keeps what was seen; empty: the file decides
+	Command      *journal.ManifestCommand // stored with a new run, without secrets; may be nil
 
 	Services *Services // shared with other pipelines; nil: not shared
 
-	// Spend limits what voters that call services use, and spends it where the others are least sure, in
-	// two passes over a file (package spend). It needs Journal, and is for Work only. The results have
-	// no Cost.
+	// Spend limits the usage of voters that call services. The usage goes to the items about which the other voters are
+	// least sure, in two passes over a file (package spend). It needs Journal, and works only with Work. The results
+	// have no Cost.
 	Spend spend.Limit
 
-	// Edition makes the pipeline search its own copy of the knowledge, which nobody else changes,
-	// not even another run of the same file: generations beside those of runs. It is for long-lived
-	// pipelines (package live).
+	// Edition makes the pipeline search its own pinned copy of the knowledge, beside the index versions of runs. Nobody
+	// else changes the copy, not even another run of the same file. It is for long-lived pipelines (package live).
 	Edition bool
 
-	// Likely has elections list all labels with their probabilities, if they can, whatever the file says: Pipeline.Shown
-	// leaves what it says. What elections learn does not depend on it.
+	// Likely makes elections list all labels with their probabilities, if they can, whatever the file says.
+	// Pipeline.Shown keeps only what the file asks for. What elections learn does not depend on it.
 	Likely bool
 
-	// Folds splits the rows of the knowledge into so many parts, to measure without an input: the items are
-	// these rows, and Evaluate answers those of each fold by a knowledge without them. 0: the input has the items.
+	// Folds splits the rows of the knowledge into this many parts, to measure without an input. The items are these
+	// rows, and Evaluate answers each fold with a knowledge that lacks the fold. 0: the items come from the input.
 	Folds int
 	foldOptions
 
-	expected []pipeline.Override // values that an expect block gives to variables; nil: none does
+	expected []pipeline.Override // values that an expect block gives to variables; nil: no block does
 
-	Lists bool // results have texts for what each retrieve and rerank stage found
+	Lists bool // results include the texts that each retrieve and rerank stage found
 
-	ballots bool // keep what voters returned, to hold elections again
-	// uncalibrated keeps paid voters from being asked about held-out rows: Tune learns from its own.
+	ballots bool // keep the voters' ballots, to repeat elections
+	// uncalibrated keeps paid voters from being asked about held-out rows: Tune learns from its own rows.
 	uncalibrated bool
-	strict       bool // end early if a stage has to stop, rather than answer without it, so that all figures are of one method
+	strict       bool // end early if a stage has to stop, instead of answering without it: all figures then describe one method
 
-	// Debug is a stage to debug, named as in messages ("sample.mine"; a stage of a knowledge by the
-	// knowledge's name, "embed.intents"): it is not confined and has no time limits, and
-	// Events.Debugging is called before it is opened.
+	// Debug names a stage to debug, as messages do ("sample.mine"; a stage of a knowledge by the knowledge's name,
+	// "embed.intents"). The stage is not confined and has no time limits. Events.Debugging is called before the stage
+	// is opened.
 	Debug string
 
-	// Trust decides whether a file may be used that was got from somewhere: it gets what the file wants beyond its
-	// folder, before any of that happens, and its error is that of the call that loads the file. nil: all of it is
-	// granted.
+	// Trust decides whether a file from elsewhere may be used. It gets what the file wants beyond its folder, before
+	// any of that happens. The call that loads the file returns its error. nil: everything is granted.
 	Trust func(TrustRequest) error
 
-	// MergeLabels decides whether two labels of existing knowledge become one label. An earlier version of racflow kept
-	// labels apart that differ only in blanks at their ends or in their Unicode form. nil: such labels are an error.
+	// MergeLabels decides whether two labels of existing knowledge become one. An earlier version of racflow
+	// distinguished labels that differ only in blanks at their ends or in their Unicode form. nil: such labels are an
+	// error.
 	MergeLabels func(question string) bool
 
 	Observe outcome.Observer // receives batches, calls and requests (package telemetry); nil: none
 
-	Log    *slog.Logger // gets what stages and the engine log; nil: no log
+	Log    *slog.Logger // receives log records of stages and the engine; nil: no log
 	Events Events
 }
 
-// Columns says what the rows of the input have beside their ids and texts, for output formats that
-// begin with the columns. It reads all rows if the file does not begin with the names of its
-// columns, or if types is set. If the input can be read only once, it opens it but reads none of
-// its rows.
+// Columns describes the columns of the input's rows beside id and text, for output formats that begin with the columns.
+// It reads all rows if the file does not begin with its column names, or if types is set. If the input can be read only
+// once, Columns opens it but reads no rows.
 func (p *Pipeline) Columns(types bool) (output.Input, error) {
 	rows, err := p.Rows()
 	if err != nil {
@@ -148,7 +145,7 @@ func (p *Pipeline) Columns(types bool) (output.Input, error) {
 	return inputOf(rows, p.chosen.LabelForm(), types)
 }
 
-// inputOf is Pipeline.Columns for rows that can be read again.
+// inputOf is Pipeline.Columns for rereadable rows.
 func inputOf(rows *Rows, form sdk.LabelForm, types bool) (output.Input, error) {
 	names, known := rows.Fields()
 	in := output.Input{Form: form}
@@ -166,7 +163,7 @@ func inputOf(rows *Rows, form sdk.LabelForm, types bool) (output.Input, error) {
 	return in, nil
 }
 
-// unknown returns fields whose values are not known.
+// unknown returns fields with unknown values.
 func unknown(names []string) []result.Field {
 	all := make([]result.Field, len(names))
 	for i, name := range names {
@@ -175,8 +172,8 @@ func unknown(names []string) []result.Field {
 	return all
 }
 
-// reaches reports whether a run over the input can have at least n results. It returns true for an
-// input that can be read only once, since nobody knows.
+// reaches reports whether a run over the input can have at least n results. It returns true for an input that can be
+// read only once, since its length is unknown.
 func (p *Pipeline) reaches(n int64) (bool, error) {
 	if !p.rereadable() {
 		return true, nil
@@ -198,7 +195,7 @@ type Rows struct {
 	ended atomic.Bool
 }
 
-// Next returns the next row of Options.Share; io.EOF after the last one, or after Options.Limit.
+// Next returns the next row of Options.Share, or io.EOF after the last row or after Options.Limit.
 func (r *Rows) Next() (source.Row, error) {
 	for {
 		row, err := r.next()
@@ -222,8 +219,8 @@ func (r *Rows) next() (source.Row, error) {
 	return row, err
 }
 
-// Total returns the number of rows when all are read. about: it is an estimate, from the share of the
-// files' bytes that the rows so far took. 0: it is unknown. Any goroutine may call it at any time.
+// Total returns how many rows the input will have had at its end; 0: unknown. about says that the number is an
+// estimate, from the share of the files' bytes that the rows so far took. Any goroutine may call Total at any time.
 func (r *Rows) Total() (rows int64, about bool) {
 	rows, about = r.total()
 	if s := r.share; s.IsSet() {
@@ -239,7 +236,7 @@ func (r *Rows) total() (rows int64, about bool) {
 		return rows, false
 	}
 	bytes, size := r.Progress()
-	if rows == 0 || bytes <= 0 || bytes >= size { // the last bytes have been read, but not all their rows
+	if rows == 0 || bytes <= 0 || bytes >= size { // the last bytes have been read, but not all rows in them
 		return int64(r.limit), false
 	}
 	rows = int64(float64(rows) * float64(size) / float64(bytes))
@@ -337,10 +334,9 @@ func (p *Pipeline) Reads() []string {
 	return all
 }
 
-// Depends returns the files, beside the input, whose content the answers depend on. files: the
-// pipeline file and what its expressions read, files of variables, the lock of plugins, and files
-// that arguments of stages name; rows: the sources of rows, which may be globs; folders: the
-// sources of documents.
+// Depends returns the files, beside the input, whose content affects the answers. files are the pipeline file and what
+// its expressions read, files of variables, the lock of plugins, and files that arguments of stages name. rows are the
+// sources of rows, which may be globs. folders are the sources of documents.
 func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 	add := func(path string) {
 		if at, err := filepath.Abs(path); err == nil && path != "-" && !slices.Contains(files, at) {
@@ -354,7 +350,7 @@ func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 	}
 	named := func(s *pipeline.Stage) {
 		for _, path := range s.Paths() {
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // leaves out the folder of a store, which changes
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // not the folder of a store, which changes
 				add(path)
 			}
 		}
@@ -380,57 +376,52 @@ func (p *Pipeline) Depends() (files, rows []string, folders []document.Set) {
 	return files, rows, folders
 }
 
-// DefaultState is the default state folder. Only its owner may use a folder of this name: its
-// rights are narrowed if they were wider. In a folder of another name, only what racflow makes in
-// it is restricted.
+// DefaultState is the default state folder. Only its owner may use a folder of this name: wider permissions are
+// narrowed. In a folder of another name, only what racflow creates there is restricted.
 const DefaultState = ".racflow"
 
 // TrustRequest asks whether a pipeline file may have what it wants beyond its folder.
 type TrustRequest = trust.Request
 
-// Events holds callbacks for what happens during the work. Several goroutines call them at once. A
-// nil callback is not called.
+// Events holds callbacks for what happens during the work. Several goroutines call them at the same time. A nil
+// callback is not called.
 type Events struct {
-	// Begun says that the run begins to take items.
+	// Begun reports that the run starts on its items.
 	Begun func(Begun)
-	// Answered gets results of the input as they come, a batch at a time.
+	// Answered receives results of the input as they come, in batches.
 	Answered func(batch []outcome.Result)
-	// Progress reports how far long work is: the items of the input, each pass over them if there
-	// are several (Options.Spend), the building of knowledge, what stages learn from it, and Tune.
+	// Progress reports the progress of long work: the items of the input, each pass over them if there are several
+	// (Options.Spend), the building of knowledge, what stages learn from it, and Tune.
 	Progress func(Progress)
-	// Ended gets the outcome of the input.
+	// Ended receives the outcome of the input.
 	Ended func(*Outcome)
-	// Measuring gets the variant of a pipeline that Evaluate measures now.
+	// Measuring receives the variant of a pipeline that Evaluate starts to measure.
 	Measuring func(variant string)
-	// Advice gets a sentence about something that makes figures less reliable.
+	// Advice receives a sentence about something that makes figures less reliable.
 	Advice func(string)
-	// Findings gets what is certainly wrong with the rows of the knowledge and the input, found
-	// before a run or an evaluation.
+	// Findings receives certain errors in the rows of the knowledge and the input, found before a run or an evaluation.
 	Findings func(doctor.Report)
-	// Spent gets the cost of the calls of services, when a workspace is closed whose stages call
-	// some.
+	// Spent receives the cost of the calls to services, when a workspace whose stages call services is closed.
 	Spent func(governor.Snapshot)
-	// Warnings gets diagnostics of a file that is used nevertheless.
+	// Warnings receives diagnostics of a file that is used nevertheless.
 	Warnings func(*DiagnosticsError)
-	// Plugins gets the third-party programs of the opened pipeline that no lock identifies, or that
-	// the file exempts from confinement.
+	// Plugins receives the opened pipeline's third-party programs that no lock identifies, or that the file exempts
+	// from confinement.
 	Plugins func([]*program.Program)
-	// Knowledge gets a report of the work to bring a knowledge up to date.
+	// Knowledge receives a report about each update of a knowledge.
 	Knowledge func(knowledge.BuildReport)
 	// Locked reports that another process is building a knowledge.
 	Locked func(name string, why error)
-	// Waiting gets what a stage is waiting for, if it has answered nothing for a while (package
-	// terminal).
+	// Waiting receives what a stage is waiting for, if the stage has answered nothing for a while (package terminal).
 	Waiting func(progress.LongWait)
-	// Debugging gets the id of the process of the stage that Options.Debug names, each time it has
-	// started. The stage is opened when Debugging returns; an error gives it up.
+	// Debugging receives the process id of the stage that Options.Debug names, each time the stage has started. The
+	// stage is opened when Debugging returns; after an error it is not opened.
 	Debugging func(ctx context.Context, stage string, pid int) error
-	// Later gets the state of a wait for results that come later, if the stage knows how far they
-	// are.
+	// Later receives the state of a wait for results that come later, if the stage knows it.
 	Later func(retry.PendingWait)
 }
 
-// waits passes on the state of a wait for results that come later.
+// waits reports the state of a wait for results that come later.
 func (e Events) waits(w retry.PendingWait) {
 	switch {
 	case w.Note != "" && e.Later != nil:
@@ -446,13 +437,13 @@ type Begun struct {
 	Run      string // its ID; empty: it has no journal
 	Resumed  bool
 	Answered int      // items with answers in the journal
-	Changed  int      // lines of the journal that were changed later: their items are answered again
-	Earlier  string   // the newest run of this file and input, if it ended early and is not resumed
-	Removed  []string // IDs of finished runs that are no longer kept
+	Changed  int      // changed lines of the journal: their items are answered again
+	Earlier  string   // the newest run of this file and input, if it ended early and this run does not resume it
+	Removed  []string // IDs of finished runs that were removed
 }
 
-// OptionError says that an option does not suit a file. Its text names the option as Options.NAME,
-// as all texts of the engine do.
+// OptionError says that an option does not suit a file. Its text names the option as Options.NAME, as all texts of the
+// engine do.
 type OptionError struct {
 	Option string // field name
 	Text   string

@@ -22,14 +22,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Packed says what is in the folder that Pack has made.
+// Packed describes the folder that Pack has made.
 type Packed struct {
-	Dir     string   // the folder to work in, below the folder: the place of the present working directory, if it has one
+	Dir     string   // the folder to work in, below the folder: the counterpart of the current working directory, if there is one
 	File    string   // the pipeline file, relative to Dir
-	Files   []string // the files that answers depend on, below the folder, sorted
+	Files   []string // the files on which answers depend, below the folder, sorted
 	Models  []string // names of models, in the folder PackedModels; empty: none are needed
 	Plugins []string // names of locked plugins, in the folder PackedPlugins
-	Left    []string // paths of files about connections, such as keys, which are not packed; sorted
+	Left    []string // paths of unpacked files, such as keys for connections; sorted
 	Bytes   int64    // of all files in the folder
 }
 
@@ -43,14 +43,14 @@ const (
 type packing struct {
 	*Pipeline
 	to     string // absolute
-	root   string // the nearest folder that has all files; they keep their places below to
+	root   string // the nearest folder that holds all files; files keep their paths relative to it
 	packed Packed
 }
 
-// Pack copies all that answers need into the folder to, which is new or empty: the file, the files that it depends on, its
-// knowledge and what its voters have learnt, its plugins and its models. It brings the knowledge up to date first, and opens
-// the copy at last, so that nothing has to be built elsewhere. Files keep their places relative to each other. Values of
-// variables, secrets, and the certificates and keys of connections are not packed.
+// Pack copies everything that answers need into the folder to, which is new or empty. It copies the file, the files
+// that it depends on, its knowledge, what its voters have learned, its plugins and its models. Pack first brings the
+// knowledge up to date, and finally opens the copy, so that nothing has to be built elsewhere. Files keep their paths
+// relative to each other. Values of variables, secrets, and the certificates and keys of connections are not packed.
 func (p *Pipeline) Pack(ctx context.Context, to string) (Packed, error) {
 	at, err := filepath.Abs(to)
 	if err != nil {
@@ -84,11 +84,11 @@ func (p *Pipeline) Pack(ctx context.Context, to string) (Packed, error) {
 	return k.packed, nil
 }
 
-// files returns the absolute paths of the files that the pipeline depends on, its own file first.
+// files returns the absolute paths of the files that the pipeline depends on; the first is its own.
 func (k *packing) files(ctx context.Context) ([]string, error) {
 	var all, rows []string
 	var folders []document.Set
-	for _, one := range k.file.Pipelines { // the file cannot be loaded without what its other pipelines name
+	for _, one := range k.file.Pipelines { // the file cannot be loaded without the files that its other pipelines name
 		files, more, documents := (&Pipeline{workspace: k.workspace, file: k.file, chosen: one}).Depends()
 		all, rows, folders = append(all, files...), append(rows, more...), append(folders, documents...)
 		if one.Input != nil {
@@ -173,13 +173,13 @@ func documents(ctx context.Context, set document.Set) ([]string, error) {
 	return all, err
 }
 
-// regular returns the regular files below a path, or the path if it is one.
+// regular returns the regular files below a path, or the path itself if it is a regular file.
 func regular(path string) (all []string, err error) {
 	err = filepath.WalkDir(path, func(at string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		info, err := os.Stat(at) // of what a link leads to: caches of models are folders of links
+		info, err := os.Stat(at) // follows links: caches of models are folders of links
 		if err == nil && info.Mode().IsRegular() {
 			all = append(all, at)
 		}
@@ -191,7 +191,8 @@ func regular(path string) (all []string, err error) {
 	return all, err
 }
 
-// place copies the files, the first of which is the pipeline's own, to their places below the nearest folder that has all of them.
+// place copies the files to their places below the nearest folder that holds all of them. The first file is the
+// pipeline's own.
 func (k *packing) place(files []string) error {
 	k.root = filepath.Dir(files[0])
 	for _, path := range files {
@@ -230,7 +231,7 @@ func relative(base, path string) string {
 	return rel
 }
 
-// state copies what the state folder has of the pipeline and its knowledge.
+// state copies the pipeline's and its knowledge's parts of the state folder.
 func (k *packing) state(all []run.Generation) error {
 	inside := []string{filepath.Join("stages", k.chosen.Name)}
 	for _, g := range all {
@@ -244,7 +245,8 @@ func (k *packing) state(all []run.Generation) error {
 	return nil
 }
 
-// models copies the models that stages take from the user's folder of models, by their arguments or by their own name.
+// models copies the models that stages take from the user's folder of models. A stage names its model in an argument,
+// or has a model of its own.
 func (k *packing) models() error {
 	for _, s := range k.started() {
 		for _, path := range append(s.Paths(), s.Use) {
@@ -253,7 +255,7 @@ func (k *packing) models() error {
 			if _, missing := os.Stat(dir); err != nil || missing != nil || slices.Contains(k.packed.Models, name) {
 				continue
 			}
-			if _, err := os.Stat(path); err == nil { // a folder that the file names goes before
+			if _, err := os.Stat(path); err == nil { // a folder that the file names takes precedence
 				continue
 			}
 			if err := copyFolder(dir, filepath.Join(k.to, k.packed.Dir, PackedModels, name)); err != nil {
@@ -284,7 +286,7 @@ func (k *packing) plugins() error {
 	return nil
 }
 
-// copyFolder copies a folder, if it exists, with what links in it lead to.
+// copyFolder copies a folder, if it exists. It copies the targets of links.
 func copyFolder(from, to string) error {
 	all, err := regular(from)
 	for _, path := range all {
@@ -316,15 +318,15 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// settle opens the copy, which then builds what depends on where it is, and removes what it does not use. It fails where
+// settle opens the copy, which rebuilds what depends on its location, and removes unused parts. It returns an error if
 // the copy would read a file elsewhere.
 func (k *packing) settle(ctx context.Context, was []run.Generation) error {
 	if len(k.packed.Left) > 0 {
-		return nil // it cannot connect without them
+		return nil // the copy cannot connect without them
 	}
 	o := k.workspace.options
 	o.Dir, o.State, o.Cache, o.Input, o.Trust = filepath.Join(k.to, k.packed.Dir), filepath.Join(k.to, k.packed.Dir, DefaultState), cmp.Or(o.Cache, k.workspace.state), "", nil
-	o.Events.Knowledge = nil // it was reported
+	o.Events.Knowledge = nil // already reported
 	copied, err := Open(ctx, filepath.Join(k.to, k.packed.Dir, k.packed.File), o)
 	if err != nil {
 		return err
@@ -356,7 +358,7 @@ func (k *packing) settle(ctx context.Context, was []run.Generation) error {
 	return nil
 }
 
-// measure adds up the files in the folder.
+// measure adds up the sizes of the files in the folder.
 func (k *packing) measure() error {
 	return filepath.WalkDir(k.to, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -370,7 +372,7 @@ func (k *packing) measure() error {
 	})
 }
 
-// foldersOf returns the folders of a state folder that hold a generation and what was learnt from it.
+// foldersOf returns the folders, below a state folder, of an index version and of what was learned from it.
 func foldersOf(g run.Generation) []string {
 	knowledge := filepath.Join("knowledge", g.Name)
 	return []string{filepath.Join(knowledge, g.Collection), filepath.Join(knowledge, generation.Centroids(g.Collection)), filepath.Join("fitted", g.Collection)}

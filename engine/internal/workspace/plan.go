@@ -49,7 +49,7 @@ func (w *Workspace) relieve(file *pipeline.File, chosen *pipeline.Pipeline) erro
 // elsewhere it returns an error.
 func DebuggerAttached(ctx context.Context, pid int) error { return host.Attached(ctx, pid) }
 
-// DiagnosticsError says what is wrong with a file, and where. hcl.NewDiagnosticTextWriter prints
+// DiagnosticsError reports what is wrong with a file, and where. hcl.NewDiagnosticTextWriter prints
 // it, with the lines from Sources.
 type DiagnosticsError struct {
 	Diagnostics hcl.Diagnostics
@@ -72,7 +72,7 @@ func (e *DiagnosticsError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// explain turns an error that a place in the file causes into a DiagnosticsError that points at it.
+// explain turns an error with a cause in the file into a DiagnosticsError that points there.
 func (p *Pipeline) explain(err error) error {
 	var source *generation.SourceError
 	var config *host.ConfigError
@@ -96,8 +96,8 @@ func (p *Pipeline) explain(err error) error {
 	return &DiagnosticsError{diags, p.file.Sources}
 }
 
-// unwritable adds advice to an error of a state folder that cannot be written. The error may come
-// from another process, so only its text is known.
+// unwritable adds advice to an error about an unwritable state folder. The error may come from another
+// process, so only its text is known.
 func (w *Workspace) unwritable(err error) error {
 	if err == nil || !strings.Contains(err.Error(), w.state) {
 		return err
@@ -110,8 +110,8 @@ func (w *Workspace) unwritable(err error) error {
 	return err
 }
 
-// blame makes diagnostics of the arguments that a stage refused. An error about the stage as a
-// whole stays as it is.
+// blame turns the arguments that a stage refused into diagnostics. An error about the stage as a whole
+// stays as it is.
 func (p *Pipeline) blame(refused *host.ConfigError) hcl.Diagnostics {
 	blocks := map[*pipeline.Stage]string{}
 	for _, k := range p.file.Knowledge {
@@ -147,9 +147,8 @@ func capitalize(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// Plan finds out what a run would build and call, and what that would cost. It asks no service. Up
-// to 500 items go through the other stages; for them it brings knowledge that is embedded on this
-// machine up to date.
+// Plan finds out what a run would build and call, and the cost. It calls no service. It runs the other
+// stages on up to 500 items. For that it updates knowledge that is embedded on this machine.
 func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	w := p.workspace
 	o := plan.Options{
@@ -169,10 +168,10 @@ func (p *Pipeline) Plan(ctx context.Context) (*plan.Plan, error) {
 	return found, nil
 }
 
-// Progress says how far a piece of work is.
+// Progress describes the progress of a piece of work.
 type Progress = progress.Step
 
-// progress reports how far work is, with the cost so far.
+// progress reports progress, with the cost so far.
 func (w *Workspace) progress(s progress.Step) {
 	if w.options.Events.Progress == nil {
 		return
@@ -183,7 +182,7 @@ func (w *Workspace) progress(s progress.Step) {
 	w.options.Events.Progress(s)
 }
 
-// tuning reports how far Tune is.
+// tuning reports the progress of Tune.
 func (w *Workspace) tuning(doing string, done, total int) {
 	w.progress(progress.Step{Doing: doing, Done: int64(done), Total: int64(total)})
 }
@@ -206,13 +205,13 @@ func (c *tally) add(all []outcome.Result, s progress.Step) progress.Step {
 	return s
 }
 
-// step returns how far the reading is.
+// step returns the progress of reading.
 func (r *Rows) step(doing string) progress.Step {
 	total, about := r.Total()
 	return progress.Step{Doing: doing, Total: total, About: about}
 }
 
-// checkSpend rejects a limit on what voters use if no voter uses anything, or a price is missing.
+// checkSpend rejects a limit on the usage of voters if no voter uses anything, or a price is missing.
 func checkSpend(l spend.Limit, p *pipeline.Pipeline) error {
 	if !l.IsSet() {
 		return nil
@@ -231,8 +230,8 @@ func checkSpend(l spend.Limit, p *pipeline.Pipeline) error {
 	return nil
 }
 
-// newSpender returns the Spender that decides about voters that call services for a run; nil: they are
-// always asked.
+// newSpender returns the Spender that decides, for a run, which voters that call services are asked;
+// nil: all are always asked.
 func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 	limit := p.limit()
 	if !limit.IsSet() {
@@ -245,9 +244,10 @@ func (p *Pipeline) newSpender(ctx context.Context) (*spend.Spender, error) {
 	return spend.New(spend.Options{Limit: limit, Forecast: forecast, Cost: p.chosen.Cost}), nil
 }
 
-// spendForecast returns a function that forecasts what a voter uses for an item. The expected
-// usage, which orders the items, depends only on the file, so that runs are repeatable. The most,
-// which enforces a limit of money, also uses the profiles of models where the file does not say it.
+// spendForecast returns a function that forecasts a voter's usage for an item. The expected usage,
+// which orders the items, depends only on the file, so that runs are repeatable. The highest usage,
+// which enforces a limit of money, also depends on the profiles of models where the file gives no
+// value.
 func (p *Pipeline) spendForecast(ctx context.Context, l spend.Limit) (func(*pipeline.Stage, sdk.Item) (sdk.Forecast, error), error) {
 	plain, err := plan.Forecasts(ctx, p.chosen, forecaster[sdk.Forecaster](p, knowing{}))
 	if err != nil || l.Money == nil {
@@ -268,8 +268,8 @@ func (p *Pipeline) spendForecast(ctx context.Context, l spend.Limit) (func(*pipe
 	}, nil
 }
 
-// passes takes the input through the pipeline twice: for the answers of the free voters, then for
-// those of the paid voters. Then sink gets all results.
+// passes runs the input through the pipeline twice: for the answers of the free voters, then for the
+// answers of the paid voters. Then sink gets all results.
 func (p *Pipeline) passes(ctx context.Context, r *run.Run, records *journal.Journal, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	s := p.spender
 	records.Index()
@@ -300,7 +300,7 @@ func (p *Pipeline) passes(ctx context.Context, r *run.Run, records *journal.Jour
 	return totals, err
 }
 
-// pass takes the rows of some lines through the pipeline; nil: all rows.
+// pass runs the rows of some lines through the pipeline; nil: all rows.
 func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []int, doing string) (outcome.Totals, error) {
 	rows, err := p.Rows()
 	if err != nil {
@@ -332,7 +332,7 @@ func (p *Pipeline) pass(ctx context.Context, r *run.Run, j run.Journal, lines []
 	})
 }
 
-// gone returns the paid voters that had to stop, if no other paid voter is left; nil: one is left.
+// gone returns the paid voters that had to stop. It returns nil if another paid voter is left.
 func (p *Pipeline) gone(r *run.Run) []*outcome.Failure {
 	halted := r.Graph().Halted()
 	if len(halted) == 0 {

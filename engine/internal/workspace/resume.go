@@ -9,8 +9,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/journal"
 )
 
-// resume finds the run of Options.Resume and gives the stages what it began with: values that they
-// chose when they started, and prices. It is called before stages start.
+// resume finds the run of Options.Resume and gives the stages the prices and the chosen values with
+// which it began. It is called before stages start.
 func (p *Pipeline) resume() (journal.Manifest, error) {
 	file, err := filepath.Abs(p.file.Path)
 	if err != nil {
@@ -47,9 +47,9 @@ func (p *Pipeline) recall(began []journal.ManifestStage) {
 		p.began[kept.Stage] = kept.Learnt
 		s := stages[kept.Stage]
 		if s == nil || s.Use != kept.Use {
-			continue // another part of the file now
+			continue // this part of the file has changed
 		}
-		if kept.Learnt == "" { // a stage that learnt chooses the same values again, and could not learn if they were given
+		if kept.Learnt == "" { // a stage that learned chooses the same values again; if given the values, it could not learn
 			p.resolved[s] = kept.Resolved
 		}
 		if kept.Price == nil {
@@ -89,7 +89,7 @@ func (p *Pipeline) configOf(s *pipeline.Stage) ([]byte, error) {
 		}
 	}
 	for name, value := range resolved {
-		if values[name] == nil { // else the file sets it
+		if values[name] == nil { // otherwise the file sets it
 			values[name] = value
 		}
 	}

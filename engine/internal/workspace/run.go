@@ -26,8 +26,8 @@ import (
 // Newest is the Options.Resume for the pipeline's newest run that is unfinished or has failed items.
 const Newest = "newest"
 
-// ChangedError says that a run cannot be resumed, since it would mix answers from before and after
-// a change. Options.ResumeAnyway resumes it nevertheless.
+// ChangedError says that a run cannot be resumed, since it would mix answers from before and after a
+// change. Options.ResumeAnyway resumes the run nevertheless.
 type ChangedError struct {
 	Run     string
 	Changed []string // what has changed
@@ -40,8 +40,8 @@ func (e *ChangedError) Error() string {
 // Runs returns the runs in the state folder.
 func (w *Workspace) Runs() journal.Runs { return journal.RunsOf(w.state) }
 
-// journal opens the journal of a new run over the input or, with Options.Resume, of the run last,
-// which p.resume has found. It fills in begun.
+// journal opens the journal of a new run over the input. With Options.Resume it opens the journal of last,
+// the run that p.resume found. It fills in begun.
 func (p *Pipeline) journal(ctx context.Context, last journal.Manifest, begun *Begun) (*journal.Journal, error) {
 	m, err := p.manifest(ctx)
 	if err != nil {
@@ -98,11 +98,11 @@ func (p *Pipeline) manifest(ctx context.Context) (journal.Manifest, error) {
 // depends describes what a run depends on, apart from the input. It starts the stages.
 func (p *Pipeline) depends(ctx context.Context) (journal.Manifest, error) {
 	m := journal.Manifest{Version: Version()}
-	if b := BuildInfo(); b.Program == "" { // built into another program, whose revision it would be
+	if b := BuildInfo(); b.Program == "" { // otherwise the revision belongs to the program that contains racflow
 		m.Revision = b.Revision
 	}
 	m.Define(p.file, p.chosen)
-	for i := range m.Variables { // a variable that is not declared secret may hold the same text as a secret
+	for i := range m.Variables { // a variable that is not declared secret may hold the text of a secret
 		m.Variables[i].Value = p.workspace.host.Secrets().Message(m.Variables[i].Value)
 	}
 	r, err := p.Start(ctx)
@@ -189,16 +189,17 @@ type Item struct {
 	Text  string // UTF-8, at most source.MaxRow bytes
 	Label string // the expected label; empty: unknown
 	Meta  sdk.Meta
-	Trace sdk.Trace // the trace that it belongs to, such as sdk.TraceOf a context; zero: none
+	Trace sdk.Trace // the item's trace, such as sdk.TraceOf a context; zero: none
 }
 
-// Result is the result of an item, in the form of a JSONL line of racflow run.
+// Result is an item's result, in the form of a JSONL line of racflow run.
 type Result = result.Result
 
 // Candidate is an entry retrieved for an item.
 type Candidate = result.Candidate
 
-// Row converts the item to a row of an input, with the checks of a reader of rows. A bad item fails alone.
+// Row converts the item to a row of an input, with the checks of a reader of rows. An invalid item fails
+// without affecting others.
 func (i Item) Row(line int) source.Row {
 	row := source.Row{Line: line, ID: i.ID, Text: i.Text, Label: sdk.LabelForm{}.Canonical(i.Label), Meta: i.Meta, Trace: i.Trace}
 	switch {
@@ -212,13 +213,12 @@ func (i Item) Row(line int) source.Row {
 	return row
 }
 
-// Run takes items through the pipeline, and yields their results in order, as they come. If items
-// is nil, it takes those of Options.Input or the file. An item that fails is a Result with Error
-// set. An error comes last, without a result, and says why the run ended early; every result before
-// it is complete.
+// Run runs items through the pipeline, and yields their results in order, as they come. If items is nil,
+// it reads the items of Options.Input or the file. An item that fails is a Result with Error set. If the
+// run ends early, an error comes last, without a result; every result before it is complete.
 //
-// Another goroutine reads items ahead of their results. Breaking off the loop waits until nothing is
-// under way.
+// Another goroutine reads items ahead of their results. A loop that breaks off waits until no item is in
+// progress.
 func (p *Pipeline) Run(ctx context.Context, items iter.Seq[Item]) iter.Seq2[Result, error] {
 	return func(yield func(Result, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -232,7 +232,7 @@ func (p *Pipeline) Run(ctx context.Context, items iter.Seq[Item]) iter.Seq2[Resu
 		for r := range results {
 			if !yield(r, nil) {
 				cancel()
-				for range results { // wait until nothing is under way
+				for range results { // wait until no item is in progress
 				}
 				return
 			}
@@ -267,14 +267,14 @@ func (p *Pipeline) run(ctx context.Context, items iter.Seq[Item], results chan<-
 			totals, err = r.Items(ctx, each(ctx, items), nil, send)
 		}
 	}
-	if err == nil && totals.Left > 0 { // a voter stopped, and the others have no answer for these
+	if err == nil && totals.Left > 0 { // a voter stopped, and the others have no answer for these items
 		err = fmt.Errorf("%d items are not answered: %w", totals.Left, totals.Missing[0].First)
 	}
 	return err
 }
 
-// each returns a reader of items as rows. It returns when ctx ends even while items blocks: a goroutine
-// that nobody waits for iterates over them.
+// each returns a reader of items as rows. The reader returns when ctx ends, even while items blocks: a
+// separate goroutine, for which nobody waits, iterates over the items.
 func each(ctx context.Context, items iter.Seq[Item]) func() (source.Row, error) {
 	rows := make(chan source.Row)
 	go func() {
@@ -302,7 +302,7 @@ func each(ctx context.Context, items iter.Seq[Item]) func() (source.Row, error) 
 	}
 }
 
-// Answer takes one item through the pipeline. If the item fails, the error is that of its Result.
+// Answer runs one item through the pipeline. If the item fails, Answer returns the error of its Result.
 func (p *Pipeline) Answer(ctx context.Context, item Item) (Result, error) {
 	one, err := p.AnswerRow(ctx, item.Row(1))
 	if err != nil {
@@ -331,7 +331,7 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Resul
 		given = true
 		return row, nil
 	}, nil, func(batch []outcome.Result) error {
-		if len(batch) > 0 { // else the run ends early
+		if len(batch) > 0 { // otherwise the run ends early
 			answered = batch[0]
 		}
 		return nil
@@ -342,8 +342,8 @@ func (p *Pipeline) AnswerRow(ctx context.Context, row source.Row) (outcome.Resul
 	return answered, err
 }
 
-// Retrieve returns what the last retrieve or rerank stage leaves for an item, best first. It asks
-// no voter.
+// Retrieve returns the list that the last retrieve or rerank stage returns for an item, best first. It
+// asks no voter.
 func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error) {
 	r, err := p.Start(ctx)
 	if err != nil {
@@ -356,8 +356,8 @@ func (p *Pipeline) Retrieve(ctx context.Context, item Item) ([]Candidate, error)
 	return output.Candidates(found), nil
 }
 
-// Terms weighs the words of an item and its answer by how few of the passages found for it have them. It
-// needs a result with its lists (Options.Lists).
+// Terms weighs the words of an item and its answer: words in few of the item's retrieved passages weigh
+// more. It needs a result with its lists (Options.Lists).
 func (p *Pipeline) Terms(r outcome.Result) *eval.QuestionTerms {
 	block := p.searched()
 	if block == nil {

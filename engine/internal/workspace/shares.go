@@ -13,15 +13,16 @@ import (
 	"github.com/racflow/racflow/engine/internal/run/output"
 )
 
-// Shares are runs that have answered all parts of an input (Options.Share), to be put together as one run.
+// Shares are runs that have answered all parts of an input (Options.Share). Merge joins them into one run.
 type Shares struct {
 	workspace *Workspace
-	manifest  journal.Manifest   // of the whole
+	manifest  journal.Manifest   // of the joined run
 	parts     []*journal.Journal // by number
 }
 
-// OpenShares opens runs by their names in this workspace or by their folders, which may come from other machines.
-// The error says what is missing. input is the path of the input here; empty: that of a run whose input is here.
+// OpenShares opens runs by their names in this workspace or by their folders, which may come from other machines. The
+// error says what is missing. input is the path of the input on this machine; empty: the path in a run whose input is
+// here.
 func (w *Workspace) OpenShares(runs []string, input string) (_ *Shares, err error) {
 	s := &Shares{workspace: w}
 	defer func() {
@@ -48,7 +49,7 @@ func (w *Workspace) OpenShares(runs []string, input string) (_ *Shares, err erro
 	return s, s.describeRun(input)
 }
 
-// describeRun describes the run that the parts make.
+// describeRun describes the run that the parts form together.
 func (s *Shares) describeRun(input string) error {
 	s.manifest = s.parts[0].Manifest
 	for _, part := range s.parts {
@@ -78,7 +79,7 @@ func (s *Shares) describeRun(input string) error {
 	return err
 }
 
-// Reads returns the files that the parts are read from, which no results may be written to.
+// Reads returns the files from which the parts are read; no results may be written to them.
 func (s *Shares) Reads() []string { return []string{s.manifest.Input.Path, s.manifest.File} }
 
 // rows opens the input.
@@ -97,8 +98,8 @@ func (s *Shares) Columns(types bool) (output.Input, error) {
 	return inputOf(rows, s.manifest.LabelForm, types)
 }
 
-// Merge writes the answers of all parts in the order of the input, as one run over it would have, and keeps them as a
-// new run. It asks nobody. write and finish are as in Work; Outcome.Elapsed is the time of all parts together.
+// Merge writes the answers of all parts in the order of the input, as one run over it would have, and stores them as
+// a new run. It asks no voter. write and finish are as in Work; Outcome.Elapsed is the time of all parts together.
 func (s *Shares) Merge(ctx context.Context, write func([]outcome.Result) error, finish func(error) error) (*Outcome, error) {
 	rows, err := s.rows()
 	if err != nil {
@@ -124,7 +125,7 @@ func (s *Shares) Merge(ctx context.Context, write func([]outcome.Result) error, 
 	return out, out.Err
 }
 
-// each calls do with each item in the order of the input, and with the part that has its answer.
+// each calls do with each item in the order of the input, and with the part that has the item's answer.
 func (s *Shares) each(ctx context.Context, rows *Rows, do func(*journal.Journal, journal.Item) error) error {
 	for n := 0; ; n++ {
 		row, err := rows.Next()

@@ -24,16 +24,15 @@ import (
 type Tuned struct {
 	Subject    tune.Subject
 	Outcome    tune.Outcome
-	Flag       *tune.FlagPromise // nil: no promise was wanted, or none can be made
-	Unpromised error             // why no promise can be made, if other values were found; those are in Variables
+	Flag       *tune.FlagPromise // nil: no promise was wanted, or none is possible
+	Unpromised error             // why no promise is possible, if other values were found; Variables has these
 	Variables  string            // the text of a file of variables with the found values
 	Incomplete bool              // items or rows failed
 }
 
-// Tune finds values of the pipeline's variables on Options.Input, whose items need labels, or on rows
-// of the knowledge (tune.Options.Rows). It asks
-// every voter about every item once, in a pipeline of its own: this one starts no stage. Its errors
-// are like those of Evaluate.
+// Tune finds values of the pipeline's variables. It tunes on Options.Input, whose items need labels, or on
+// rows of the knowledge (tune.Options.Rows). It asks every voter about every item once, in a pipeline of
+// its own; this pipeline starts no stage. Its errors are like Evaluate's.
 func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	if unpriced := p.chosen.Unpriced(); o.Goal.Cost != nil && len(unpriced) > 0 {
 		return nil, optionError("Goal.Cost", "%[1]s needs to know what is paid: %[2]s has no price; %[3]s", unpriced[0], pipeline.PriceAdvice)
@@ -63,7 +62,7 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 		return nil, err
 	}
 	defer v.Close()
-	var results, reserved []outcome.Result // reserved: for the promise
+	var results, reserved []outcome.Result // rows reserved for the promise
 	out, err := v.Work(ctx, func(batch []outcome.Result) error {
 		for _, r := range batch {
 			switch {
@@ -92,16 +91,17 @@ func (p *Pipeline) Tune(ctx context.Context, o tune.Options) (*Tuned, error) {
 	return found, found.promise(flag, reserved, out.Labels, *o.Promise, split)
 }
 
-// unseen refuses a promise on rows of which the knowledge has more than 1 %: it would not hold for others.
+// unseen refuses a promise on rows if more than 1 % of them are in the knowledge: the promise would not
+// hold for other rows.
 func (p *Pipeline) unseen(ctx context.Context) error {
 	_, count, labelled, err := p.Leaked(ctx)
-	if err != nil || 100*count <= labelled { // documents are not compared
+	if err != nil || 100*count <= labelled { // Leaked does not compare documents
 		return nil //nolint:nilerr // what cannot be read is reported by those who need it
 	}
 	return optionError("Input", "the knowledge has %[2]d of the %[3]d rows of %[1]s, so what is guaranteed on them would not hold for others: give rows that it does not have", count, labelled)
 }
 
-// tuneHeldOut tunes on rows of the knowledge. Searches for a row leave the row itself out.
+// tuneHeldOut tunes on rows of the knowledge. A search for a row excludes the row itself.
 func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune.Subject) (*Tuned, error) {
 	events := p.workspace.options.Events
 	if o.Promise != nil {
@@ -154,8 +154,8 @@ func (p *Pipeline) tuneHeldOut(ctx context.Context, o tune.Options, subject tune
 	return found, nil
 }
 
-// run finds the threshold and the weights on results of a run that asked every voter and keeps
-// ballots. It returns the other results under what was found.
+// run finds the threshold and the weights, on results of a run that asked every voter and keeps ballots.
+// It returns the other results as they are with the found values.
 func (t *Tuned) run(ctx context.Context, v *Pipeline, held *run.Run, o tune.Options, results, others []outcome.Result) ([]outcome.Result, error) {
 	task := tune.Task{
 		Subject: t.Subject, Options: o, Results: results, Cost: v.chosen.Cost, Progress: v.workspace.tuning,
@@ -168,13 +168,13 @@ func (t *Tuned) run(ctx context.Context, v *Pipeline, held *run.Run, o tune.Opti
 	return task.Hold(ctx, t.Outcome, others)
 }
 
-// write returns a file of variables with what was found on items of a file.
+// write returns a file of variables with the values found on a file's items.
 func (t *Tuned) write(items int, input, digest string) string {
 	return t.Subject.Variables(t.Outcome, items, filepath.Base(input), digest)
 }
 
-// tunable rejects rows that cannot be tuned on, before any voter is asked, which may cost money. It
-// returns the digest of the others.
+// tunable rejects rows that cannot be used for tuning, before any voter is asked, since asking may cost
+// money. It returns the digest of the other rows.
 func (p *Pipeline) tunable(o tune.Options, split bool) (digest string, err error) {
 	if !p.rereadable() {
 		return "", errors.New("tune notes what it has tuned on, so that nobody measures on it: give it a file, not standard input")
@@ -209,8 +209,8 @@ func (p *Pipeline) tunable(o tune.Options, split bool) (digest string, err error
 	return digest, checkRows(texts, o, split)
 }
 
-// election returns a function that starts the pipeline's election with given weights, to hold
-// elections of the run again. held keeps the ballots.
+// election returns a function that starts the pipeline's election with given weights, to repeat elections
+// of the run. held keeps the ballots.
 func (p *Pipeline) election(held *run.Run, s *tune.Subject) func(context.Context, tune.Found) (*tune.Election, error) {
 	return func(ctx context.Context, found tune.Found) (*tune.Election, error) {
 		again, start := p.chosen, p.launchHere
@@ -242,8 +242,8 @@ func (p *Pipeline) elects() (int, error) {
 	return 0, errors.New("the pipeline has no election")
 }
 
-// fit returns a function that fits an election that learns, without the file's weights, and returns
-// what it has resolved, such as its weights.
+// fit returns a function that fits a learning election without the file's weights. The function returns
+// the values that the election chose, such as its weights.
 func (p *Pipeline) fit(held *run.Run, s *tune.Subject) func(context.Context, iter.Seq2[[]sdk.TrainingRow, error]) (tune.Found, error) {
 	return func(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) (tune.Found, error) {
 		at, err := p.elects()

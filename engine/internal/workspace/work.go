@@ -34,19 +34,19 @@ type work struct {
 	rows    *Rows
 	write   func([]outcome.Result) error
 	records *journal.Journal // nil: the run is not kept
-	kept    run.Journal      // records, plus others that have answers; nil: nothing
+	kept    run.Journal      // records, or records with other answers; nil: nothing
 	later   unasked          // results from the first of these items on have to wait
 	counter *eval.Counter
 	cost    float64 // cost of the voters' answers, at the file's prices
 	out     *Outcome
 
-	mu       sync.Mutex // of what follows
+	mu       sync.Mutex // guards the following fields
 	inOrder  tally
 	answered int64 // results in the journal
 	reported progress.Step
 }
 
-// reportingJournal reports progress when results are kept: they come in order only once those before them are there.
+// reportingJournal reports progress when results are stored, which may be before they come in order.
 type reportingJournal struct {
 	run.Journal
 	work *work
@@ -58,13 +58,14 @@ func (j reportingJournal) Keep(results []outcome.Result) error {
 	return err
 }
 
-// reportProgress reports how many items are answered, after these results came in order and so many were kept.
+// reportProgress reports how many items are answered, after these results came in order and kept results were
+// stored.
 func (w *work) reportProgress(inOrder []outcome.Result, kept int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answered += int64(kept)
 	step := w.inOrder.add(inOrder, w.rows.step("answering"))
-	if step.Done = max(step.Done, w.answered); step != w.reported { // what is kept may come in order at once
+	if step.Done = max(step.Done, w.answered); step != w.reported { // a stored result may come in order immediately
 		w.workspace.progress(step)
 	}
 	w.reported = step
@@ -78,7 +79,7 @@ func (w *unasked) add(line int) { w.lines = append(w.lines, line) }
 // before returns the results before the first of these lines.
 func (w *unasked) before(batch []outcome.Result) []outcome.Result { return batch[:w.cut(batch)] }
 
-// after returns the other results.
+// after returns the other results, from the first of these lines on.
 func (w *unasked) after(batch []outcome.Result) []outcome.Result { return batch[w.cut(batch):] }
 
 func (w *unasked) cut(batch []outcome.Result) int {
@@ -89,8 +90,8 @@ func (w *unasked) cut(batch []outcome.Result) int {
 	return at
 }
 
-// askLater asks again about these items: about the first, and if its services are back, about the others. Then
-// sink gets the results of the whole input, from the journal.
+// askLater asks again about the items that services did not answer: first about one of them and, if its services are
+// back, about the others. Then sink gets the results of the whole input, from the journal.
 func (p *Pipeline) askLater(ctx context.Context, r *run.Run, records *journal.Journal, w *unasked, first outcome.Totals, sink func([]outcome.Result) error) (outcome.Totals, error) {
 	r.OnLater(nil)
 	p.workspace.control.TryAll()
@@ -168,8 +169,8 @@ func (p *Pipeline) launch(ctx context.Context, l stage.LaunchRequest) (any, erro
 	return w.host.Start(ctx, spec)
 }
 
-// forecaster opens a stage that forecasts what it would send, as a T; nil: it cannot. It only opens
-// built-in stages, which call no service for this.
+// forecaster opens a stage as a T that forecasts what the stage would send; nil: the stage cannot forecast. It only
+// opens built-in stages, which call no service for this.
 func forecaster[T any](p *Pipeline, by knowing) func(context.Context, *pipeline.Stage) (T, error) {
 	return func(ctx context.Context, s *pipeline.Stage) (asked T, err error) {
 		if s.Program != nil {
@@ -185,7 +186,7 @@ func forecaster[T any](p *Pipeline, by knowing) func(context.Context, *pipeline.
 	}
 }
 
-// openBuiltin opens a stage that comes with racflow in this process.
+// openBuiltin opens one of racflow's own stages in this process.
 func (p *Pipeline) openBuiltin(ctx context.Context, s *pipeline.Stage, h sdk.Host) (any, error) {
 	setup := sdk.Setup{Block: s.Name, Samples: s.N, Host: h, Log: slog.New(slog.DiscardHandler)}
 	if p.chosen != nil {
@@ -198,8 +199,8 @@ func (p *Pipeline) openBuiltin(ctx context.Context, s *pipeline.Stage, h sdk.Hos
 	return opened, nil
 }
 
-// launchHere opens a built-in election in this process, which has the same code: many are needed,
-// each for a moment. An election that learns from a knowledge gets its own process, as in a run.
+// launchHere opens a built-in election in this process, since tuning needs many elections, each for a moment. This
+// process has the same code. An election that learns from a knowledge gets its own process, as in a run.
 func (p *Pipeline) launchHere(ctx context.Context, l stage.LaunchRequest) (any, error) {
 	if l.Stage.Info.Fits {
 		return p.launch(ctx, l)
@@ -207,8 +208,7 @@ func (p *Pipeline) launchHere(ctx context.Context, l stage.LaunchRequest) (any, 
 	return p.openHere(ctx, l)
 }
 
-// openHere is like launchHere, for an election that gets its weights, or learns them from given
-// rows.
+// openHere is like launchHere, for an election with given weights, or one that learns its weights from given rows.
 func (p *Pipeline) openHere(ctx context.Context, l stage.LaunchRequest) (any, error) {
 	if l.Stage.Kind != sdk.KindElect || l.Stage.Program != nil {
 		return p.launch(ctx, l)
@@ -216,8 +216,8 @@ func (p *Pipeline) openHere(ctx context.Context, l stage.LaunchRequest) (any, er
 	return l.Stage.Info.Open(ctx, sdk.Setup{Block: l.Stage.Name, StateDir: l.StateDir, Labels: p.chosen.LabelForm()}, l.Stage.Config.Open)
 }
 
-// voting is a pipeline that votes on rows of a knowledge, whatever the file's own voters are: its
-// voters ask no service, and the checks of their votes were measured with them.
+// voting is a pipeline that votes on rows of a knowledge, whatever voters the file has. Its voters ask no service.
+// The checks of their votes were measured with these voters.
 const voting = `
 pipeline "racflow_doctor" {
   retrieve "racflow_doctor" {
@@ -231,8 +231,7 @@ pipeline "racflow_doctor" {
 }
 `
 
-// votes returns the votes on at most n rows of a knowledge. What the voters know leaves out the row
-// that they vote on.
+// votes returns the votes on at most n rows of a knowledge. The voters do not know the row that they vote on.
 func (w *Workspace) votes(ctx context.Context, path string, block *pipeline.Knowledge, n int) (rows []doctor.VotedRow, err error) {
 	p, err := w.voters(path, block.Name)
 	if err != nil {
@@ -280,7 +279,7 @@ func (w *Workspace) voters(path, knowledge string) (*Pipeline, error) {
 type Outcome struct {
 	outcome.Totals
 	Run        string      // the ID of its journal; empty: it cannot be resumed
-	Labels     []string    // those of the knowledge
+	Labels     []string    // labels of the knowledge
 	Evaluation eval.Report // for the items with an expected label
 	Invalid    int         // as Pipeline.Invalid
 	Err        error       // why the run ended early; nil: it did not
@@ -294,14 +293,13 @@ func (o *Outcome) Incomplete() bool {
 	return o.Failed > 0 || o.Provisional > 0 || o.Left > 0 || o.Invalid > 0 || len(o.Refusing) > 0
 }
 
-// fewRefused is how many items a service has to refuse, and answer none, until that is due to the voter: fewer items
-// may be ones that it must not answer.
+// fewRefused is how many items a service must refuse, without answering any, before the voter counts as the cause.
+// Fewer items may all be items that the service must not answer.
 const fewRefused = 5
 
-// Work takes the input through the pipeline. write gets batches of results in input order. finish,
-// if not nil, gets the error that ended the run early, or nil, and returns the final error: if
-// there is one, the run has to be resumed. Options decide whether there is a journal. The outcome
-// is nil if the run could not begin.
+// Work runs the input through the pipeline. write gets batches of results in input order. finish, if not nil, gets
+// the error that ended the run early, or nil, and returns the final error; after an error, the run has to be
+// resumed. Options decide whether there is a journal. The outcome is nil if the run could not begin.
 func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error, finish func(error) error) (*Outcome, error) {
 	if err := p.checkWork(); err != nil {
 		return nil, err
@@ -353,7 +351,7 @@ func (p *Pipeline) Work(ctx context.Context, write func([]outcome.Result) error,
 	return w.out, w.out.Err
 }
 
-// checkWork reports options that do not suit each other or the input.
+// checkWork rejects options that do not suit each other or the input.
 func (p *Pipeline) checkWork() error {
 	o, again := p.workspace.options, p.rereadable()
 	switch {
@@ -371,7 +369,7 @@ func (p *Pipeline) checkWork() error {
 	return nil
 }
 
-// sums go on from one Work to the next: their figures are then of all items.
+// sums continue over several calls of Work, so that their figures cover all items.
 type sums struct {
 	counter *eval.Counter
 	totals  outcome.Totals
@@ -393,7 +391,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (Begun, error) {
 		return begun, errors.Join(err, records.Close(nil))
 	}
 	w.out.Run, begun.Run = records.ID(), records.ID()
-	// Items that lack a service's answers wait for the service until the end of the input.
+	// Items without a service's answers wait for the service until the end of the input.
 	if w.spender == nil && !o.strict && o.Services.Mode != governor.Offline && w.cover(w.run) {
 		records.Index()
 		w.run.OnLater(w.later.add)
@@ -401,7 +399,7 @@ func (w *work) open(ctx context.Context, last journal.Manifest) (Begun, error) {
 	return begun, nil
 }
 
-// items takes the input through the stages and passes all results to write.
+// items runs the input through the stages and passes all results to write.
 func (w *work) items(ctx context.Context, begun Begun) error {
 	var err error
 	if w.spender != nil {
@@ -452,7 +450,7 @@ func (w *work) sink() func([]outcome.Result) error {
 	}
 }
 
-// closeJournal closes the journal of a run that ended with err, and adds to it why that failed.
+// closeJournal closes the journal of a run that ended with err. If closing fails, it adds that error to err.
 func closeJournal(records *journal.Journal, t outcome.Totals, err error) error {
 	why := err
 	if errors.Is(err, context.Canceled) {

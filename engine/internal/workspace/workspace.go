@@ -35,8 +35,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Workspace holds what is needed to load files and start stages: a state folder, plugins, and what
-// calls of services share.
+// Workspace holds what is needed to load files and start stages: a state folder, plugins, and what calls to services
+// share.
 type Workspace struct {
 	ctx     context.Context // its end stops all work
 	options Options
@@ -48,17 +48,17 @@ type Workspace struct {
 	pending *retry.Handles // handles of results that come later
 	waits   *progress.WaitReporter
 	unwatch func()      // called when the workspace is closed
-	warned  atomic.Bool // a warning says already that vectors cannot be kept
+	warned  atomic.Bool // the warning that vectors cannot be stored was given
 
 	mu      sync.Mutex
 	control *governor.Governor // nil: no stage calls a service
-	before  governor.Snapshot  // the state of control when this workspace first used it
+	before  governor.Snapshot  // state of control when this workspace first used it
 
 	stages []io.Closer // that Options.Start has started
 }
 
-// NewWorkspace prepares to load files and start processes, but does neither. All work in the
-// workspace ends with ctx.
+// NewWorkspace prepares a workspace to load files and start processes, but does neither. All work in the workspace ends
+// with ctx.
 func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if o.State == "" {
 		o.State = DefaultState
@@ -80,7 +80,7 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	if err := CheckState(w.state); err != nil {
 		return nil, err
 	}
-	if filepath.Base(w.state) == DefaultState { // only ours: a folder of another name may be shared
+	if filepath.Base(w.state) == DefaultState { // only racflow's folder: a folder of another name may be shared
 		if err := disk.TightenFolder(w.state); err != nil {
 			return nil, err
 		}
@@ -99,9 +99,9 @@ func NewWorkspace(ctx context.Context, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-// CheckState refuses a state folder that holds links, devices or another user's files: somebody else has put them there. It
-// leaves out the folders of single stages, because a plugin may make there what it likes; package host checks those of
-// built-in stages before they start.
+// CheckState refuses a state folder that holds links, devices or another user's files: somebody else has put them
+// there. It skips the folders of single stages, because a plugin may create anything there. Package host checks the
+// folders of built-in stages before they start.
 func CheckState(dir string) error {
 	return disk.OwnFiles(dir, func(inside string) bool {
 		kind, below, _ := strings.Cut(filepath.ToSlash(inside), "/")
@@ -121,7 +121,7 @@ func (w *Workspace) State() string { return w.state }
 // Log returns the workspace's logger; never nil.
 func (w *Workspace) Log() *slog.Logger { return w.log }
 
-// kept returns one of the folders of caches.
+// kept returns the path of a cache folder.
 func (w *Workspace) kept(folder string) string {
 	return filepath.Join(cmp.Or(w.options.Cache, w.state), folder)
 }
@@ -158,13 +158,12 @@ func (w *Workspace) opened(stage any, err error) (any, error) {
 	return stage, err
 }
 
-// Failed says why a process of the workspace cannot be started again; nil: all can. Work that needs
-// it fails until the file is opened anew.
+// Failed returns why a process of the workspace cannot be started again; nil: all can. Work that needs the process
+// fails until the file is opened again.
 func (w *Workspace) Failed() error { return w.host.Failed() }
 
-// Again lets stages call their services again that were stopped because a service stayed down or
-// denied their calls. It reports whether there were any: a pipeline that is opened anew with the
-// same Services then asks them again.
+// Again lets stopped stages call their services again, after a service stayed down or denied their calls. It reports
+// whether there were such stages: a pipeline that is opened again with the same Services then calls the services again.
 func (w *Workspace) Again() bool {
 	control := w.governor()
 	return control != nil && control.Again()
@@ -187,8 +186,9 @@ func (w *Workspace) Spent() (governor.Snapshot, bool) {
 	return w.control.Snapshot().Since(w.before), true
 }
 
-// Read reads and checks a pipeline file that is looked at. The file is nil only if err is not. What expressions read of
-// the environment, and outside of the file's folder, is unknown unless Options.Trust has granted it before.
+// Read reads and checks a pipeline file for inspection. The file is nil only if err is not nil. Values that expressions
+// read from the environment, or from outside of the file's folder, are unknown unless Options.Trust granted them
+// before.
 func (w *Workspace) Read(path string) (*pipeline.File, hcl.Diagnostics, error) {
 	file, diags, err := w.read(path, nil)
 	if err != nil || w.options.Trust == nil || !file.HasRead() || w.options.Trust(trust.OfReads(file, true)) == nil {
@@ -197,7 +197,7 @@ func (w *Workspace) Read(path string) (*pipeline.File, hcl.Diagnostics, error) {
 	return w.read(path, blind)
 }
 
-// blind leaves unknown what nobody has granted.
+// blind leaves values unknown that nobody has granted.
 func blind(o *pipeline.Options) { o.Blind = true }
 
 // read reads a file with changed options; nil: as they are.
@@ -230,7 +230,7 @@ func (w *Workspace) LoadOptions() (pipeline.Options, error) {
 	}, err
 }
 
-// trusts returns what tells whether a file is granted all that it wants already; nil: every file is.
+// trusts returns a function that reports whether a file already has all that it wants; nil: every file has.
 func (w *Workspace) trusts() func(*pipeline.File) bool {
 	if w.options.Trust == nil {
 		return nil
@@ -238,7 +238,7 @@ func (w *Workspace) trusts() func(*pipeline.File) bool {
 	return func(f *pipeline.File) bool { return w.options.Trust(trust.New(f, true)) == nil }
 }
 
-// trust asks Options.Trust about a file, and about the file with the values that sets give.
+// trust asks Options.Trust about a file, and about the file with each of the sets of values.
 func (w *Workspace) trust(f *pipeline.File, sets ...[]pipeline.Override) error {
 	if w.options.Trust == nil {
 		return nil
@@ -251,8 +251,8 @@ func (w *Workspace) wants(f *pipeline.File) []trust.Want {
 	return trust.Wants(f, w.evaluated(f, nil)...)
 }
 
-// evaluated returns a file as it is with other values: those that its expect blocks give, and sets. What does not load
-// with them is left out: it does not start, either.
+// evaluated returns variants of a file: with the values that its expect blocks give, and with each of sets. It omits
+// variants that do not load, since these do not start, either.
 func (w *Workspace) evaluated(f *pipeline.File, sets [][]pipeline.Override) (all []*pipeline.File) {
 	seen := map[string]bool{}
 	add := func(set []pipeline.Override, change func(*pipeline.Options)) {
@@ -270,7 +270,7 @@ func (w *Workspace) evaluated(f *pipeline.File, sets [][]pipeline.Override) (all
 	}
 	for _, p := range f.Pipelines {
 		for _, e := range p.Expects {
-			if e.Enabled && w.options.expected == nil { // else the blocks are asked about already
+			if e.Enabled && w.options.expected == nil { // otherwise Options.Trust has been asked about the blocks
 				add(e.Set, func(o *pipeline.Options) { o.Expected = e.Set })
 			}
 		}
@@ -278,8 +278,8 @@ func (w *Workspace) evaluated(f *pipeline.File, sets [][]pipeline.Override) (all
 	return all
 }
 
-// Shown returns a text for people as it may be shown: without secrets, and without what
-// files outside of the folder and the environment hold.
+// Shown returns a text that people may see: without secrets, and without content of the environment or of files outside
+// of the folder.
 func (w *Workspace) Shown(text string) string { return w.host.Secrets().Shown(text) }
 
 // getenv looks up a variable of the environment for files.
@@ -290,8 +290,8 @@ func (w *Workspace) getenv(name string) (string, bool) {
 	return os.LookupEnv(name)
 }
 
-// Load is like Check, for a file that will be used: Options.Trust is asked. If the file has errors, nothing depends on
-// what it reads before that is granted.
+// Load is like Check, for a file that will be used: it asks Options.Trust. If the file has errors, Load returns
+// diagnostics that depend on what the file reads only after that is granted.
 func (w *Workspace) Load(path string) (*pipeline.File, error) {
 	file, diags, err := w.read(path, nil)
 	switch {
@@ -344,8 +344,8 @@ func (w *Workspace) Choose(file *pipeline.File) (*pipeline.Pipeline, error) {
 	return file.Pipelines[0], nil
 }
 
-// Refresh reads again the samples of the collections that a file attaches: those that the pipeline in
-// Options searches, or all. Events gets what was found.
+// Refresh reads again the samples of the collections that a file attaches: those that Options.Pipeline searches, or
+// all. Events reports what it found.
 func (w *Workspace) Refresh(ctx context.Context, path string) error {
 	p := &Pipeline{workspace: w}
 	blocks, err := p.blocks(path)
@@ -371,8 +371,8 @@ func (w *Workspace) Refresh(ctx context.Context, path string) error {
 	return nil
 }
 
-// Histories calls do with the generations in the stores of a file's knowledge: what the pipeline in
-// Options searches, or all.
+// Histories calls do with the index versions in the stores of a file's knowledge: the knowledge that Options.Pipeline
+// searches, or all.
 func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipeline.Knowledge, *generation.History) error) error {
 	p := &Pipeline{workspace: w}
 	blocks, err := p.blocks(path)
@@ -392,7 +392,7 @@ func (w *Workspace) Histories(ctx context.Context, path string, do func(*pipelin
 	return nil
 }
 
-// blocks loads a file and returns its knowledge: what the pipeline in Options searches, or all.
+// blocks loads a file and returns its knowledge: the knowledge that Options.Pipeline searches, or all.
 func (p *Pipeline) blocks(path string) (all []*pipeline.Knowledge, err error) {
 	if p.file, err = p.workspace.Load(path); err != nil {
 		return nil, err
@@ -418,7 +418,7 @@ const (
 // before use.
 type Services struct {
 	Mode   governor.Mode
-	Budget pipeline.Budget // replaces the pipeline's, part by part; 0: the pipeline's
+	Budget pipeline.Budget // replaces parts of the pipeline's budget; a part of 0 keeps the pipeline's
 
 	mu       sync.Mutex
 	control  *governor.Governor // nil: no stage has called a service yet
@@ -430,8 +430,8 @@ type Services struct {
 	users int                    // open workspaces that use waits
 }
 
-// reporter returns the reporter of waits of all workspaces that share the services; it reports to
-// the events of the first workspace. A closing workspace calls leave.
+// reporter returns the reporter of waits of all workspaces that share the services. It reports to the events of the
+// first workspace. A workspace calls leave when it closes.
 func (v *Services) reporter(report func(progress.LongWait)) (waits *progress.WaitReporter, leave func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -458,7 +458,7 @@ func (v *Services) reporter(report func(progress.LongWait)) (waits *progress.Wai
 	})
 }
 
-// governor returns what all calls share, and makes it for the first call.
+// governor returns what all calls share; the first call creates it.
 func (v *Services) governor(by *Pipeline) (*governor.Governor, error) {
 	w, p := by.workspace, by.chosen
 	v.mu.Lock()
@@ -470,7 +470,7 @@ func (v *Services) governor(by *Pipeline) (*governor.Governor, error) {
 	_, trimmed := cache.Trim(v.cache, cache.Limits{Bytes: by.file.Cache.Answers, Age: by.file.Cache.Age})
 	kept, err := cache.Open(v.cache, w.log)
 	if err != nil {
-		return nil, err // if trimming failed too, then for the same reason
+		return nil, err // if trimming failed too, the cause is the same
 	}
 	if trimmed != nil {
 		w.log.Warn("the response cache may be larger than its limit", "error", trimmed)
@@ -481,7 +481,8 @@ func (v *Services) governor(by *Pipeline) (*governor.Governor, error) {
 	return v.control, nil
 }
 
-// budget returns what calls may take: the part that Options.Share has of Services.Budget, else of the pipeline's; p may be nil.
+// budget returns the limits of calls: this share's part of Services.Budget or, where that sets none, of the pipeline's
+// budget. p may be nil.
 func (w *Workspace) budget(p *pipeline.Pipeline) pipeline.Budget {
 	b := w.options.Services.Budget.Part(w.parts())
 	if p != nil {
@@ -490,7 +491,7 @@ func (w *Workspace) budget(p *pipeline.Pipeline) pipeline.Budget {
 	return b
 }
 
-// parts returns over how many shares limits and budgets are divided.
+// parts returns how many shares divide limits and budgets.
 func (w *Workspace) parts() int {
 	if w.options.WholeLimits {
 		return 1
@@ -498,7 +499,7 @@ func (w *Workspace) parts() int {
 	return max(w.options.Share.Of, 1)
 }
 
-// vectors returns where the vectors of passages are kept between builds, and the limits.
+// vectors returns where the vectors of passages are stored between builds, and the limits.
 func (p *Pipeline) vectors() cache.VectorOptions {
 	w, kept := p.workspace, p.file.Cache
 	return cache.VectorOptions{Root: w.kept(VectorsFolder), Limits: cache.Limits{Bytes: kept.Vectors, Age: kept.Age}, Log: w.log, Warned: &w.warned}
@@ -522,7 +523,7 @@ func (v *Services) check(p *pipeline.Pipeline) error {
 	return nil
 }
 
-// knowing says what a forecast uses beside the file.
+// knowing selects what a forecast uses beside the file.
 type knowing struct {
 	models bool // profiles of models from earlier runs
 	cache  bool // replies in the response cache, which cost nothing
@@ -544,8 +545,8 @@ func (w *Workspace) looker(s *pipeline.Stage, by knowing) (sdk.Host, error) {
 	return governor.New(w.ctx, o).Stage(governor.Stage{Name: s.Block + "." + s.Name, Kind: s.Kind, Use: s.Use}), nil
 }
 
-// share returns what a stage that calls services shares with others; nil: the stage calls none. A
-// store on a server is not such a service.
+// share returns what a stage that calls services shares with others; nil: the stage calls none. A store on a server
+// does not count as a service.
 func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) {
 	if !stage.Info.Network || stage.Kind == sdk.KindStore {
 		return nil, nil
@@ -567,8 +568,8 @@ func (p *Pipeline) share(stage *pipeline.Stage, block string) (sdk.Host, error) 
 	}), nil
 }
 
-// relax lets embedders fail at once if items can be searched for without them, which is so once the
-// knowledge is built.
+// relax lets an embedder fail immediately if its retrieve stage has a fallback or does not fail the item. That is so
+// once the knowledge is built.
 func (p *Pipeline) relax() {
 	control := p.workspace.governor()
 	for _, s := range p.chosen.Stages {
@@ -578,8 +579,8 @@ func (p *Pipeline) relax() {
 	}
 }
 
-// cover lets items be answered at once without services that are down, if other voters call none. It
-// reports whether that may happen: the caller asks again later, or has only one question.
+// cover lets items be answered immediately without services that are down, if other voters call none. It reports
+// whether that may happen. The caller then asks the services again later, unless it has only one question.
 func (p *Pipeline) cover(r *run.Run) bool {
 	control := p.workspace.governor()
 	names := r.Graph().Covered()
@@ -589,13 +590,13 @@ func (p *Pipeline) cover(r *run.Run) bool {
 	return control != nil && len(names) > 0
 }
 
-// refuses reports whether no call of a stage is permitted any more.
+// refuses reports whether all further calls of a stage are refused.
 func (p *Pipeline) refuses(stage *pipeline.Stage) bool {
 	control := p.workspace.governor()
 	return control != nil && control.Refuses(stage.Block+"."+stage.Name)
 }
 
-// named returns the pipeline's name; empty: the work is only on the knowledge of a file.
+// named returns the pipeline's name; empty: only the knowledge of a file is used.
 func (p *Pipeline) named() string {
 	if p.chosen == nil {
 		return ""
@@ -603,8 +604,8 @@ func (p *Pipeline) named() string {
 	return p.chosen.Name
 }
 
-// asked returns the model that every request of a stage is for; empty: unknown, since each of
-// several services may have its own.
+// asked returns the model that every request of a stage names; empty: unknown, since each of several services may have
+// its own model.
 func asked(c pipeline.Config) string {
 	var several struct{ Backends []string }
 	if json.Unmarshal(c.Public, &several) != nil || len(several.Backends) > 0 {

@@ -26,7 +26,7 @@ import (
 const maxLost = 20
 
 // compare compares the answers with the baseline's, item by item. Items with the same id are matched
-// in order if both runs have as many; otherwise nobody knows which is which.
+// in order if both runs have the same number of them; otherwise nobody knows which item is which.
 func (m *measurement) compare() error {
 	b := &Baseline{Run: m.baseline.ID()}
 	if m.baseline.Manifest.Answers != journal.LabelAnswers {
@@ -79,25 +79,25 @@ func (m *measurement) compare() error {
 	return nil
 }
 
-// measurement is one evaluation: with one input and some values of variables.
+// measurement is one evaluation, with one input and some values of variables.
 type measurement struct {
-	input    *pipeline.Source // nil: the pipeline's own
+	input    *pipeline.Source // nil: the pipeline's own input
 	set      []pipeline.Override
 	expects  []*pipeline.Expect
 	wanted   []rule.Figure    // without duplicates
 	baseline *journal.Journal // nil: none
 
-	figures    map[string]*Figure // by their text in the rules
-	path       string             // of the input; empty: not read
+	figures    map[string]*Figure // by the text of the figure in the rules
+	path       string             // of the input; empty: no input is read
 	items      int
 	incomplete bool
 	compared   *Baseline
 
-	labels  []string // of the knowledge
+	labels  []string // labels of the knowledge
 	counter *eval.Counter
-	last    string // the stage that leaves the last list; empty: none
+	last    string // the stage that returns the last list; empty: none
 	report  eval.Report
-	results []outcome.Result // without texts of candidates, lists and votes
+	results []outcome.Result // without votes and the texts of candidates and lists
 	lists   map[string][]float64
 	gold    int // items with gold passages
 }
@@ -134,7 +134,7 @@ func (m *measurement) measure(ctx context.Context, v *workspace.Pipeline) error 
 	return nil
 }
 
-// evaluate takes the input through the pipeline.
+// evaluate runs the pipeline over the input.
 func (m *measurement) evaluate(ctx context.Context, v *workspace.Pipeline) error {
 	if m.baseline != nil || slices.ContainsFunc(m.wanted, func(f rule.Figure) bool { return slices.Contains(labelled, f.Name) }) {
 		if err := v.Check(); err != nil {
@@ -186,7 +186,7 @@ func (m *measurement) addLists(r outcome.Result) {
 	}
 }
 
-// ofList computes figures from the list that the last retrieve or rerank stage leaves.
+// ofList computes figures from the list that the last retrieve or rerank stage returns.
 var ofList = map[string]func(args []any, gold []source.Gold, list []sdk.Candidate) float64{
 	"ndcg": func(_ []any, gold []source.Gold, list []sdk.Candidate) float64 { return eval.NDCG(gold, list) },
 	"mrr":  func(_ []any, gold []source.Gold, list []sdk.Candidate) float64 { return eval.Reciprocal(gold, list) },
@@ -203,7 +203,7 @@ func wholeNumber(arg any) int {
 	return arg.(int)
 }
 
-// need adds what each comparison of this figure that fails would need.
+// need adds, for each failing comparison of this figure, what the comparison would need.
 func (f *Figure) need(all []rule.Comparison) {
 	v := f.seen()
 	for _, c := range all {
@@ -236,7 +236,7 @@ func holds(value float64, c rule.Comparison) bool {
 	return value == c.Number
 }
 
-// needed says in words what a comparison needs; for a share, as a number of items.
+// needed describes in words what a comparison needs. For a share it gives a number of items.
 func (f *Figure) needed(value float64, c rule.Comparison) string {
 	what := c.Figure.String()
 	if c.Limit != "" {
@@ -268,9 +268,9 @@ func (f *Figure) needed(value float64, c rule.Comparison) string {
 	return fmt.Sprintf("%s cannot be shown by %d items, whatever their answers are", asked, f.Of)
 }
 
-// Test measures the figures that a pipeline's expectations name, and says which expectations hold.
-// With a baseline, it also compares the answers to the pipeline's own input with the baseline's;
-// nil: no comparison. An error says why measuring failed: a file is wrong with the values of an
+// Test measures the figures that a pipeline's expectations name, and reports which expectations
+// hold. Unless baseline is nil, it also compares the answers to the pipeline's own input with the
+// baseline's. An error says why measuring failed: a file is wrong with the values of an
 // expectation's variables (*workspace.DiagnosticsError), or a stage had to stop.
 func Test(ctx context.Context, p *workspace.Pipeline, baseline *journal.Journal) (*Report, error) {
 	def := p.Definition()
@@ -334,12 +334,12 @@ func keyOf(input *pipeline.Source, set []pipeline.Override) string {
 	}
 	key, err := json.Marshal([]any{input, set})
 	if err != nil {
-		panic(err) // texts, numbers and lists of them always encode
+		panic(err) // texts, numbers and lists of these always encode
 	}
 	return string(key)
 }
 
-// explain adds to an error the expectations that it concerns.
+// explain adds the affected expectations to an error.
 func (m *measurement) explain(err error) error {
 	if m.input == nil && m.set == nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// f1 returns the mean F1 of the labels that were expected or answered, without those out of scope,
-// as in package eval.
+// f1 returns the mean F1 over the labels that were expected or answered, without out-of-scope labels, as
+// in package eval.
 func (m *measurement) f1() Figure {
 	if m.report.Scored == 0 {
 		return impossible(noLabels)
@@ -69,7 +69,7 @@ func impossible(format string, args ...any) Figure {
 	return Figure{Error: fmt.Sprintf(format, args...)}
 }
 
-// share returns a share of items as a figure; why is its error if there are none.
+// share returns a share of items as a figure. If there are no items, why is the figure's error.
 func share(count, of int, why string) Figure {
 	if of == 0 {
 		return impossible("%s", why)
@@ -87,8 +87,8 @@ func (m *measurement) accuracy() Figure {
 	return share(right, m.report.Scored, noLabels)
 }
 
-// ofLabel returns the recall or precision of a label. A node of a tree stands for all labels below
-// it, too.
+// ofLabel returns the recall or precision of a label. A node of a tree also stands for all labels below
+// it.
 func (m *measurement) ofLabel(which, label string) Figure {
 	right, expected, answered := 0, 0, 0
 	var labels []string
@@ -127,8 +127,7 @@ func nodes(f sdk.LabelForm, labels string) (all []string) {
 	return all
 }
 
-// answered returns the share of the items with an answer from the threshold on that promises an
-// accuracy.
+// answered returns the share of items whose confidence reaches the threshold that promises an accuracy.
 func (m *measurement) answered(accuracy float64) Figure {
 	var items []eval.PromiseItem
 	for _, r := range m.results {
@@ -210,10 +209,10 @@ func answer(ctx context.Context, v *workspace.Pipeline, text string) (Figure, er
 	return f, nil
 }
 
-// amongFirst is the default number of candidates among which a passage must be.
+// amongFirst is the default for how many candidates the search for a passage covers.
 const amongFirst = 20
 
-// found returns whether a passage is among the first candidates for a question.
+// found reports whether a passage is among the first candidates for a question.
 func found(ctx context.Context, v *workspace.Pipeline, args []any) (Figure, error) {
 	question, passage, k := args[0].(string), args[1].(string), amongFirst
 	if len(args) > 2 {
@@ -239,8 +238,8 @@ func found(ctx context.Context, v *workspace.Pipeline, args []any) (Figure, erro
 	return f, nil
 }
 
-// passageOf returns a test for the passage that a text names: an id or a path, a path with a quote
-// as in guide.md"the port is 8080", or, if it has white space, words in the passage.
+// passageOf returns a test for the passage that a text names. The text is an id or a path, or a path
+// with a quote as in guide.md"the port is 8080". If it has white space, it is words in the passage.
 func passageOf(text string) (is func(workspace.Candidate) bool) {
 	path, quote, ok := strings.Cut(text, `"`)
 	if quote, closed := strings.CutSuffix(quote, `"`); ok && closed && path != "" && len(strings.Fields(path)) == 1 {
@@ -254,8 +253,7 @@ func passageOf(text string) (is func(workspace.Candidate) bool) {
 	}
 }
 
-// isAt reports whether a candidate has this path as its id, document or path, in full or as its
-// end.
+// isAt reports whether a candidate's id, document or path is this path, or ends with it.
 func isAt(c workspace.Candidate, path string) bool {
 	path = strings.TrimPrefix(path, "/")
 	for _, at := range []any{c.ID, c.Meta["document"], c.Meta["path"]} {
@@ -319,7 +317,8 @@ type Verdict struct {
 	Reason      string            `json:"reason,omitempty"` // why the rule could not be evaluated
 }
 
-// Needs returns what the comparisons that fail would need, of those that must hold for the rule to hold.
+// Needs returns what failing comparisons would need, for the comparisons that must hold for the rule to
+// hold.
 func (v *Verdict) Needs() (all []string) {
 	for _, f := range v.Figures {
 		all = slices.Concat(all, f.Needs)
@@ -332,7 +331,7 @@ type Figure struct {
 	Figure   string         `json:"figure"` // as the rule writes it
 	Value    any            `json:"value"`  // a number, a text or a bool; nil: see Error
 	Interval *eval.Interval `json:"interval,omitempty"`
-	// A share is Count of Of items; Of is 0 if the figure is no share.
+	// A share is Count of Of items. Of is 0 if the figure is not a share.
 	Count int      `json:"count,omitempty"`
 	Of    int      `json:"of,omitempty"`
 	Note  string   `json:"note,omitempty"`  // a remark on the value
@@ -343,14 +342,15 @@ type Figure struct {
 // Baseline compares the answers with those of an earlier run.
 type Baseline struct {
 	Run string `json:"run"`
-	// Paired compares the items: Lost are right in the earlier run and wrong in the pipeline.
+	// Paired compares the items. Lost counts the items that are right in the earlier run and wrong in
+	// the pipeline.
 	Paired eval.Paired `json:"paired"`
 	Worse  bool        `json:"worse"` // by more than chance explains
-	// Items left out: Missing are absent from the run, without a final answer, or decided by people;
-	// Relabelled have another label since.
+	// Left-out items. Missing counts items that are absent from the run, have no final answer, or were
+	// decided by people. Relabelled counts items whose label has changed since.
 	Missing    int      `json:"missing,omitempty"`
 	Relabelled int      `json:"relabelled,omitempty"`
-	Lost       []string `json:"lost,omitempty"` // ids of the first maxLost lost items
+	Lost       []string `json:"lost,omitempty"` // ids of lost items, at most maxLost
 }
 
 // Chance is the probability above which a difference from the baseline may be due to chance.
