@@ -19,44 +19,44 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file brings a generation in step with its source.
+// This file updates an index version from its source.
 //
-// A build compares the units of the source with the store's by id and content hash, and redoes only
-// what differs: it reads an unchanged file only for its digest, embeds a changed row again, and
-// removes the entries of a removed row. All changes of a build are made by one commit, which the embedded store
-// shows at once and Milvus row by row. Only a first build also commits now and then between documents, to resume after a kill.
+// A build compares the units of the source with the store's units by id and content hash, and processes only
+// differences. It reads an unchanged file only for its digest, embeds a changed row again, and removes the entries of a
+// removed row. One commit makes all changes of a build. The embedded store shows them together; Milvus shows them row
+// by row. Only a first build also commits from time to time between documents, so that it can resume after a kill.
 //
 //	generation.ReadSource -> compare     here
 //	  -> chunk -> enrich -> batches      build_batch.go, enrich.go
 //	  -> embed -> put -> commit          build_put.go
 //	     -> label centroids
 //
-// An embedder that has to learn reads all entries first, so the build chunks and enriches them
-// twice. The answers of services come from the cache the second time, and no passage that failed is
-// asked about again. It frees texts of documents once they are stored: only the batches under way
-// hold any.
+// A learning embedder reads all entries first, so the build chunks and enriches them twice. The second time, the
+// answers of services come from the cache, and failed passages are not asked about again. The build frees texts of
+// documents once they are stored, so only batches in progress hold texts.
 //
-// A build leaves out each row that crashes or hangs an embedder or chunker; a row that does
-// so to an enricher is kept without the addition. Its document gets a hash that no content has, so
-// that the next build does the document again. Where a stage answers neither a batch nor its probe,
-// no row is to blame: the build ends, the store keeps its entries, and an ended first build commits
-// what is complete. A crash of a store loses what was not committed: the build begins again, and
-// ends with the error if that does not help.
+// A build skips each row that crashes or hangs an embedder or chunker. A row that does so to an enricher stays, without
+// the addition. The build gives the row's document a hash that no content has, so that the next build tries the
+// document again.
 //
-// A plan does the same without calling a service or writing; it counts the work and the questions.
+// If a stage answers neither a batch nor its probe, no row is the cause. Then the build ends, the store keeps its
+// entries, and a first build commits what is complete. After a crash of a store, uncommitted entries are lost: the
+// build starts again, and ends with the error if that does not help.
+//
+// A plan does the same without calling a service or writing. It counts the work and the questions.
 
-// BuildJob says what to build, and with what. A try leaves results in it for the next one.
+// BuildJob says what to build, and with what. A try stores results in it for the next try.
 type BuildJob struct {
 	Block      *pipeline.Knowledge
 	Starter    generation.Starter
 	Store      generation.Store
-	Embedder   generation.Embedder // a build that finds or makes a fitted state replaces it
+	Embedder   generation.Embedder // replaced if a build finds or makes a fitted state
 	Chunker    generation.Chunker  // nil: a row or document is one entry
 	Enrichers  Enrichers
 	Collection string             // name of the entries' collection
 	Origin     generation.Origin  // noted with the generation
 	Source     *generation.Source // nil: not read yet
-	Edition    bool               // builds an edition, which never changes once it is complete
+	Edition    bool               // builds an edition: it never changes once it is complete
 	Stdin      io.Reader
 	Progress   progress.Func
 	Plan       bool // only report what would be done
@@ -65,8 +65,8 @@ type BuildJob struct {
 	// MergeLabels decides whether labels of an earlier build may become one (Options.MergeLabels).
 	MergeLabels func(question string) bool
 
-	learnt  []byte       // state of an embedder that an earlier try fitted, perhaps noted nowhere else
-	updated *BuildResult // of an earlier try that stored all entries, but not the centroids
+	learnt  []byte       // state of an embedder that an earlier try fitted, which may be stored only here
+	updated *BuildResult // result of an earlier try that stored all entries, but not the centroids
 }
 
 // BuildResult is the outcome of a build.
@@ -84,10 +84,10 @@ type builder struct {
 	note    generation.Note
 	embeds  generation.Caller
 	chunks  generation.Caller
-	cutting map[string]error // why the chunker failed on units, by id: it does not get them again
+	cutting map[string]error // why the chunker failed on units, by id; it does not get these units again
 	vectors *cache.Vectors   // nil: none are kept
-	looked  bool             // vectors were looked for
-	pace    pace             // of calls of the embedder
+	looked  bool             // openVectors has run
+	pace    pace             // of calls to the embedder
 }
 
 // probe is a text that every embedder and chunker can work on.
@@ -186,7 +186,7 @@ func (b *builder) build(ctx context.Context) error {
 	return err
 }
 
-// update brings the store up to date with the source, and returns the labels of all that differed.
+// update updates the store from the source, and returns the labels of all differences.
 func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[string]bool, err error) {
 	if err := b.Read(ctx); err != nil {
 		return nil, err
@@ -245,9 +245,8 @@ func (b *builder) update(ctx context.Context, have sdk.Collection) (labels map[s
 	return diff.Labels, b.Later.Settle()
 }
 
-// begin locks the collection against other processes, and fits the embedder if refit is set. A
-// fresh generation first gets a note, so that lists show it as incomplete however its first build
-// ends.
+// begin locks the collection against other processes, and fits the embedder if refit is set. A fresh index version
+// first gets a note, so that lists show it as incomplete however its first build ends.
 func (b *builder) begin(ctx context.Context, fresh, refit bool) error {
 	if fresh {
 		b.note.Source = b.Source.Digest
@@ -275,7 +274,7 @@ func (j *BuildJob) Read(ctx context.Context) (err error) {
 	return err
 }
 
-// digest identifies the content of the source; empty: nobody knows it before reading the source.
+// digest identifies the content of the source; empty: it is unknown until the source is read.
 func (b *builder) digest(ctx context.Context) (string, error) {
 	if b.Block.Documents() == nil && !b.Edition {
 		return generation.Digest(b.Block)
@@ -286,7 +285,7 @@ func (b *builder) digest(ctx context.Context) (string, error) {
 	return b.Source.Digest, nil
 }
 
-// checkEdition refuses to complete an edition if its source has changed during the build: its name
+// checkEdition refuses to complete an edition if its source has changed during the build. Otherwise the edition's name
 // would identify other content.
 func (b *builder) checkEdition(ctx context.Context) error {
 	if !b.Edition || b.Block.Stdin() {
@@ -299,8 +298,8 @@ func (b *builder) checkEdition(ctx context.Context) error {
 	return err
 }
 
-// contentHash returns what turns a unit's hash into the hash that its entries get. It depends on the
-// embedder's fitted state, so that vectors of different fits never mix, whenever a build was cut off.
+// contentHash returns a function that turns a unit's hash into the hash of its entries. That hash depends on the
+// embedder's fitted state, so that vectors of different fits never mix, even after an interrupted build.
 func (b *builder) contentHash() func([]byte) []byte {
 	if b.note.State == nil {
 		return func(hash []byte) []byte { return hash }
@@ -345,7 +344,7 @@ func written(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// measure tracks the progress of a walk through units: in rows or, for documents, in bytes of their files, since
+// measure tracks the progress of a walk through units. It counts rows or, for documents, bytes of their files, since
 // one document may be larger than all others together.
 type measure struct {
 	step progress.Step
@@ -376,33 +375,32 @@ func (m *measure) add(entries int, ended ...string) progress.Step {
 	return m.step
 }
 
-// BuildReport says what a build found and did.
+// BuildReport describes what a build found and did.
 type BuildReport struct {
 	Name                    string
-	Documents               int             // that the entries come from; 0: the entries are rows
-	Unread                  document.Unread // what the documents that this build read hold and it did not read
+	Documents               int             // number of documents with entries; 0: the entries are rows
+	Unread                  document.Unread // what this build did not read of the documents that it read
 	Entries                 int
 	Added, Changed, Removed int
-	Reused                  int                     // entries among Added and Changed whose vectors an earlier build made of the same texts
+	Reused                  int                     // entries in Added and Changed with vectors of earlier builds
 	Anew                    []string                // plugins that differ from before, so that everything is rebuilt
 	Unchanged               bool                    // the source has not changed: the build compared no row
-	Invalid                 []generation.InvalidRow // the first generation.MaxInvalid of them
-	InvalidCount            int                     // how many there are
-	Respelt                 []string                // notes on labels that are not read as they are written
-	Unenriched              int                     // passages that are kept without an addition that they should have
+	Invalid                 []generation.InvalidRow // the first generation.MaxInvalid invalid rows
+	InvalidCount            int                     // number of all invalid rows
+	Respelt                 []string                // notes on labels that are read in another spelling
+	Unenriched              int                     // passages that are kept although an addition is missing
 	FirstUnenriched         generation.InvalidRow
-	Asks                    []Asks // in a plan: what services would be asked, at most
+	Asks                    []Asks // in a plan: the most that services would be asked
 	Embedder, Store         string
-	Retired                 []generation.Generation // generations that this build replaces and removed
-	Kept                    []error                 // why it could not remove others that it replaces
+	Retired                 []generation.Generation // replaced index versions that this build removed
+	Kept                    []error                 // why it could not remove other replaced versions
 	Attached                *attached.Report        // set for a collection of another program: nothing was built
 }
 
 func (r *BuildReport) changes() int { return r.Added + r.Changed + r.Removed }
 
-// BuildTexts calls f with every text that the knowledge would embed if its store were empty,
-// without additions of services. The report has only the source's part, and what enrichers would be
-// asked.
+// BuildTexts calls f with every text that the knowledge would embed if its store were empty, without additions of
+// services. The report has only the source's part, and the questions to enrichers.
 func BuildTexts(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, estimate Forecasters, f func(text string)) (BuildReport, error) {
 	set, err := generation.StartLocal(ctx, block, starter)
 	if err != nil {

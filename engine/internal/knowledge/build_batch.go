@@ -17,7 +17,7 @@ import (
 type batch struct {
 	delimiter string // stands between an entry's text and its terms
 	entries   []sdk.Entry
-	contexts  []string   // embedded in place of each entry's own context; nil: the own ones
+	contexts  []string   // embedded in place of each entry's own context; nil: the own contexts
 	units     []produced // units whose last entry is in the batch
 }
 
@@ -64,8 +64,7 @@ type batcher struct {
 	size      int
 }
 
-// add takes the entries of a unit, and the contexts to embed in place of their own ones; nil: their
-// own.
+// add adds the entries of a unit. contexts are embedded in place of their own contexts; nil: their own.
 func (c *batcher) add(id string, entries []sdk.Entry, contexts []string) error {
 	for i, e := range entries {
 		if len(c.pending.entries) == c.n || c.size > 0 && c.size+sizeOf(e) > generation.BatchBytes {
@@ -92,8 +91,8 @@ func (c *batcher) flush() error {
 	return c.f(full)
 }
 
-// sizeOf estimates the bytes that an entry adds to a message. Metadata counts, too: each chunk
-// repeats its document's, however much it is.
+// sizeOf estimates the bytes that an entry adds to a message. Metadata counts, too: each chunk repeats its document's
+// metadata, however large.
 func sizeOf(e sdk.Entry) int {
 	size := len(e.Text) + len(e.Context)
 	for key, value := range e.Meta {
@@ -105,7 +104,8 @@ func sizeOf(e sdk.Entry) int {
 	return size
 }
 
-// putBatch puts the entries of a batch into the store, within a share of its timeout. It notes those that it refuses.
+// putBatch puts the entries of a batch into the store, within a share of its timeout. It notes the entries that the
+// store refuses.
 func (w *walk) putBatch(ctx context.Context, entries []sdk.Entry) error {
 	err := w.Block.Store.Patience().Bounded(ctx, len(entries), func(ctx context.Context) error { return w.Store.Put(ctx, w.Collection, entries) })
 	return written("store", w.refused.take(entries, err))
@@ -113,8 +113,7 @@ func (w *walk) putBatch(ctx context.Context, entries []sdk.Entry) error {
 
 const chunkBatch = 64 // documents per call of a chunker that states no batch size
 
-// chunk calls f with units, in their order, chunked as the block says. It notes and leaves out
-// those that cannot be used.
+// chunk calls f with units in their order, chunked by the block's chunker. It notes and skips unusable units.
 func (w *walk) chunk(ctx context.Context, wanted []generation.Unit, f func(generation.Document) error) error {
 	var waiting []generation.Unit // units for the next call of the chunker
 	size, most := 0, chunkBatch
@@ -179,7 +178,7 @@ func (w *walk) cut(ctx context.Context, wanted []generation.Unit, f func(generat
 	return nil
 }
 
-// reject notes that a unit cannot be used. A transient error ends the build instead.
+// reject notes that a unit is unusable. A transient error ends the build instead.
 func (w *walk) reject(id string, err error) error {
 	if generation.Passes(err) {
 		return err
@@ -206,8 +205,8 @@ func (r *refusals) add(id string, why error) {
 	r.why[id] = why
 }
 
-// take adds the rows of a batch that failed alone. It returns an error of the whole batch, and a
-// transient one of a row: another try gets that row again.
+// take notes the rows of a batch that failed without the others. It returns an error of the whole batch, and a
+// transient error of a row, since another try gets that row again.
 func (r *refusals) take(batch []sdk.Entry, err error) error {
 	var failed sdk.RowErrors
 	if err == nil || !errors.As(err, &failed) {
@@ -224,8 +223,8 @@ func (r *refusals) take(batch []sdk.Entry, err error) error {
 	return nil
 }
 
-// leaveOut reports the place of each unit and entry that could not be used, and returns those
-// entries whose earlier content is in the store. held is the number of entries before the build.
+// leaveOut reports the place of each unusable unit and entry. It returns the unusable entries whose earlier content
+// is in the store. held is the number of entries before the build.
 func (w *walk) leaveOut(stock *generation.Stock, held int) (stale []string, err error) {
 	var invalid []generation.InvalidRow
 	for id, why := range w.unusable {

@@ -19,8 +19,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// buildCentroids makes the centroids of the given labels again, or all centroids if the stored ones
-// do not belong to the source as it was before.
+// buildCentroids computes the centroids of the given labels again. It computes all centroids if the stored ones do not
+// belong to the source as it was before.
 func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, before string) error {
 	collection := generation.Centroids(b.Collection)
 	have, err := b.Store.Open(ctx, collection, sdk.Schema{Dimension: b.Embedder.Dimension()})
@@ -35,7 +35,7 @@ func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, be
 	labels = b.split(labels)
 	if !bytes.Equal(have.Note, state) || len(labels) > 0 { // entries may change while the source does not
 		all := string(have.Note) != before
-		if b.Block.Described() != nil { // what it says of one label affects the centroids of others
+		if b.Block.Described() != nil { // a label's description affects the centroids of other labels
 			all = true
 			if err := b.Read(ctx); err != nil {
 				return err
@@ -50,7 +50,8 @@ func (b *builder) buildCentroids(ctx context.Context, labels map[string]bool, be
 }
 
 // outdated reports whether the store has labels as racflow 0.1 read them: with blanks and invisible characters at their
-// ends, and not in NFC. Where some of them become one with others, as rows of the source still have them, a person has to agree.
+// ends, and not in NFC. If some of these labels would now become one label, and rows of the source still have them, a
+// person must agree.
 func (b *builder) outdated(ctx context.Context) (is bool, err error) {
 	collection := generation.Centroids(b.Collection)
 	if _, err := b.Store.Open(ctx, collection, sdk.Schema{Dimension: b.Embedder.Dimension()}); err != nil {
@@ -86,7 +87,7 @@ func (b *builder) outdated(ctx context.Context) (is bool, err error) {
 	return is, nil
 }
 
-// split returns the labels of sets.
+// split returns the labels in label sets.
 func (b *builder) split(sets map[string]bool) map[string]bool {
 	all := map[string]bool{}
 	for set := range sets {
@@ -97,11 +98,11 @@ func (b *builder) split(sets map[string]bool) map[string]bool {
 	return all
 }
 
-// replaceCentroids makes centroids again and updates known, the labels that have one.
+// replaceCentroids computes centroids again, and updates known, the labels with a centroid.
 func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string]bool, state []byte, all bool) error {
 	s := sdk.Scan{Vectors: true}
 	form := b.Block.LabelForm()
-	if !all && !form.Many { // a store finds entries by the whole of what their label is
+	if !all && !form.Many { // a store finds entries only by their whole label set
 		s.Labels = slices.Sorted(maps.Keys(labels))
 	}
 	sums := generation.LabelSums{}
@@ -146,9 +147,9 @@ func (b *builder) replaceCentroids(ctx context.Context, labels, known map[string
 	return written("store centroids", err)
 }
 
-// openVectors opens the vectors of earlier builds, once. An embedder that learns has none: each
-// fitted state makes other vectors. Nor has one that calls a service: the response cache has its
-// responses, including those to queries.
+// openVectors opens the vectors of earlier builds, once. A learning embedder has none, since each fitted state makes
+// other vectors. An embedder that calls a service has none either: the response cache stores its responses, including
+// responses to queries.
 func (w *walk) openVectors() {
 	if w.looked || w.Embedder.Fits() || w.Block.Embed.Info.Network {
 		return
@@ -158,8 +159,8 @@ func (w *walk) openVectors() {
 	w.vectors = cache.OpenVectors(w.Vectors, made, w.Block.Embed.Use, w.Embedder.Dimension())
 }
 
-// embed gives the entries of a batch their vectors, and removes those that failed alone. It calls
-// report with the number of entries of each step.
+// embed gives the entries of a batch their vectors, and removes entries that failed without the others. It calls report
+// with the number of entries of each step.
 func (w *walk) embed(ctx context.Context, m *batch, report func(n int)) error {
 	if len(m.entries) == 0 {
 		return nil
@@ -207,8 +208,8 @@ func (w *walk) embed(ctx context.Context, m *batch, report func(n int)) error {
 	return nil
 }
 
-// pace chooses how many texts a local embedder gets in a call, so that a call takes a few seconds
-// at most: progress stays visible with a slow model.
+// pace chooses how many texts a call gives to a local embedder. A call then takes a few seconds at most, and progress
+// stays visible with a slow model.
 type pace struct {
 	now   func() time.Time
 	texts int // in the next call; 0: before the first
@@ -221,8 +222,8 @@ const (
 	slowCall   = 4 * time.Second // after a slower call, the next one gets half as many
 )
 
-// call calls do with the most texts that it may embed. A service gets whole batches: it divides
-// them itself, and works on several parts at a time.
+// call calls do with the most texts that it may embed. A service gets whole batches: it divides them itself, and
+// processes several parts at a time.
 func (p *pace) call(s *pipeline.Stage, do func(most int) error) error {
 	if s.Info.Network || s.Info.Pends {
 		return do(embedBatch)
@@ -239,8 +240,7 @@ func (p *pace) call(s *pipeline.Stage, do func(most int) error) error {
 	return err
 }
 
-// ask calls the embedder, and retries transient failures: one lost reply must not end a build of
-// hours.
+// ask calls the embedder, and retries transient failures: one lost reply must not end a build that takes hours.
 func (w *walk) ask(ctx context.Context, texts []string) (vectors [][]float32, errs []error, err error) {
 	vectors = make([][]float32, len(texts))
 	w.embeds.Later = w.Later.Work("embed."+w.Block.Name, w.Block.Embed, w.Embedder, func(i int) []string { return texts[i : i+1] })
@@ -276,10 +276,9 @@ type walk struct {
 	refused  refusals
 }
 
-// batches calls f with the entries of units, in batches of at most n entries and about
-// generation.BatchBytes bytes of text. batches notes and
-// leaves out units that cannot be used. Where an enricher cannot continue, f still gets all that
-// was complete before.
+// batches calls f with the entries of units, in batches of at most n entries and about generation.BatchBytes bytes of
+// text. It notes and skips unusable units. If an enricher cannot continue, f still gets everything that was complete
+// before.
 func (w *walk) batches(ctx context.Context, wanted []generation.Unit, n int, f func(batch) error) error {
 	w.Report.Unenriched, w.Report.FirstUnenriched = 0, generation.InvalidRow{} // this walk counts them again
 	chunk := func(ctx context.Context, f func(generation.Document) error) error { return w.chunk(ctx, wanted, f) }
@@ -312,7 +311,7 @@ func (w *walk) batches(ctx context.Context, wanted []generation.Unit, n int, f f
 	return cmp.Or(b.flush(), err)
 }
 
-// unenriched counts passages that lack an addition, and reports whether there are any.
+// unenriched counts passages without an addition that they should have, and reports whether there are any.
 func (w *walk) unenriched(d generation.Document, added []additions) bool {
 	count, first, why := w.Enrichers.unenriched(d, added)
 	if count > 0 && w.Report.Unenriched == 0 {
@@ -325,13 +324,13 @@ func (w *walk) unenriched(d generation.Document, added []additions) bool {
 	return count > 0
 }
 
-// redo returns a hash that no content has, so that the next build does the document again.
+// redo returns a hash that no content has, so that the next build tries the document again.
 func redo(hash []byte) []byte {
 	sum := sha256.Sum256(append([]byte("bare\n"), hash...))
 	return sum[:generation.HashBytes]
 }
 
-// documentCount returns how many documents the entries come from; 0: the entries are rows.
+// documentCount returns how many documents have entries; 0: the entries are rows.
 func (w *walk) documentCount() int {
 	if w.Chunker == nil && w.Block.Documents() == nil {
 		return 0
@@ -339,15 +338,14 @@ func (w *walk) documentCount() int {
 	return len(w.Source.Units) - len(w.unusable)
 }
 
-// mustFit reports whether an embedder that learns from the knowledge must be fitted: the first
-// time, and when the number of units has changed by more than a fifth since. In between its vectors
-// stay comparable, so that a changed row redoes one row.
+// mustFit reports whether a learning embedder must be fitted: the first time, and after the number of units has changed
+// by more than a fifth. In between, its vectors stay comparable, so that a changed row needs only one new vector.
 func (b *builder) mustFit(rows int) bool {
 	return b.Embedder.Fits() && (b.note.State == nil || rows*5 < b.note.Fitted*4 || rows*5 > b.note.Fitted*6)
 }
 
-// use continues with an embedder that has learnt. The generation shows the values that the embedder
-// chose for arguments left to it (sdk.Resolver).
+// use continues with an embedder that has learned. The index version records the values that the embedder chose for
+// arguments left to it (sdk.Resolver).
 func (b *builder) use(ctx context.Context, state []byte) (err error) {
 	if b.Embedder, err = b.Starter.Embedder(ctx, state, b.Origin.Resolved); err == nil && b.Origin.Resolved == nil {
 		b.Origin.Resolved, err = generation.ResolvedConfig(b.Embedder)
@@ -355,9 +353,8 @@ func (b *builder) use(ctx context.Context, state []byte) (err error) {
 	return err
 }
 
-// settled continues with the embedder state of the base generation or of another edition of it, if
-// that state is settled: other rows would not change it. So the vectors stay comparable, however
-// often the source changes.
+// settled continues with the embedder state of the base index version, or of another edition of it, if that state is
+// settled: other rows would not change it. So the vectors stay comparable, however often the source changes.
 func (b *builder) settled(ctx context.Context) (bool, error) {
 	state := generation.Settled(ctx, b.Store, b.Block.Name, cmp.Or(b.Origin.Base, b.Collection))
 	if state == nil {
@@ -370,8 +367,7 @@ func (b *builder) settled(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// fit lets a fresh embedder learn from all entries and continues with one that has the fitted
-// state.
+// fit lets a fresh embedder learn from all entries, and continues with an embedder that has the fitted state.
 func (b *builder) fit(ctx context.Context) (err error) {
 	if settled, err := b.settled(ctx); settled || err != nil {
 		return err
@@ -405,7 +401,7 @@ func (b *builder) fit(ctx context.Context) (err error) {
 	return b.use(ctx, b.note.State)
 }
 
-// training returns the entries as the embedder learns from them: with the texts that it embeds.
+// training returns the entries as training rows for the embedder, with the texts that it embeds.
 func (m batch) training() []sdk.TrainingRow {
 	rows := make([]sdk.TrainingRow, len(m.entries))
 	for i, text := range m.texts() {
@@ -416,13 +412,12 @@ func (m batch) training() []sdk.TrainingRow {
 
 const (
 	embedBatch = 256             // rows per call of the embedder, at most
-	inFlight   = 2               // batches under way: one is embedded while another is stored
+	inFlight   = 2               // batches in progress: one is embedded while another is stored
 	checkpoint = 5 * time.Second // a first build commits this often, to resume after a kill
 )
 
-// put makes the entries of units, embeds and stores them; a plan only makes them. It returns the
-// ids of entries that the units no longer have. A first build commits now and then; later changes
-// appear all at once.
+// put makes the entries of units, embeds and stores them; a plan only makes them. It returns the ids of entries that
+// the units no longer have. A first build commits from time to time; later changes appear together.
 func (w *walk) put(ctx context.Context, stock *generation.Stock, todo []generation.Unit, first bool) (surplus []string, err error) {
 	produce := func(ctx context.Context, f func(batch) error) error {
 		err := w.batches(ctx, todo, embedBatch, func(m batch) error {

@@ -18,34 +18,33 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// This file adds the findings of enrichers to the passages of documents: context, which says where a passage
+// This file adds the results of enrichers to the passages of documents: context, which says where a passage
 // stands, and terms.
 //
-// Neither changes the text of an entry. Both go into its context, after the source's own, and the embedded
-// text stands between context and terms. Each enrich block says whether BM25 searches its additions (if not,
-// they are metadata under its name) and whether they are embedded.
+// Neither changes the text of an entry. Both go into its context, after the source's own context; the embedded
+// text stands between context and terms. Each enrich block says whether BM25 searches its additions and
+// whether they are embedded. Additions that BM25 does not search become metadata under the block's name.
 //
-// Enrichers get whole documents, do not see each other's additions, and run concurrently. One that calls
-// services gets one document per call, in as many calls as its limit lets through. Documents keep their
-// order: those that finish early wait. Up to four times as many documents are held as are worked on, fewer
-// where their texts are long.
+// Enrichers get whole documents, do not see each other's additions, and run concurrently. An enricher that
+// calls services gets one document per call, in as many concurrent calls as its limit allows. Documents keep
+// their order: those that finish early wait. Up to four times as many documents are held as enrichers work on,
+// fewer if their texts are long.
 //
-// Where an enricher asks a service in batches (batch = true), groups have up to 50,000 passages or 32 MiB of
-// text, and four groups are held: the service takes hours for a batch of any size. The other enrichers then
+// An enricher may ask a service in batches (batch = true). Then groups have up to 50,000 passages or 32 MiB of
+// text, and four groups are held, since the service takes hours for a batch of any size. The other enrichers
 // get such a group in parts.
 //
-// A passage whose addition fails alone stays unenriched, and one build asks about it once. A service that is
-// down, or a spent budget, ends the build (endedError).
+// If the addition of a single passage fails, the passage stays unenriched, and one build asks about it once.
+// If a service is down or the budget is spent, the build ends (endedError).
 //
-// An enricher stands for a block; enrich_ask.go takes documents through them in groups and asks for the
-// additions of each.
+// Each block has one enricher. enrich_ask.go gives it documents in groups and asks for the additions of each.
 
-// maxContext is how many bytes of an entry's context every store takes. A longer context is cut
-// after its last whole word, the terms first.
+// maxContext is how many bytes of an entry's context every store accepts. A longer context is cut after the
+// last whole word that fits; terms are cut first.
 const maxContext = 60_000
 
-// Add puts the additions of enrichers into the entries of a document. It returns the contexts to
-// embed in place of the entries' own; nil where nothing enriches.
+// Add puts the additions of enrichers into the entries of a document. It returns the contexts to embed in
+// place of the entries' own contexts; nil if there are no enrichers.
 func (all Enrichers) Add(entries []sdk.Entry, added []additions) (contexts []string) {
 	if len(all) == 0 {
 		return nil
@@ -81,7 +80,7 @@ func (p *parts) add(a sdk.Addition) {
 
 func (p *parts) join() string { return bounded(sdk.JoinContext(p.lines, p.terms)) }
 
-// with adds to metadata, under the name of the enrich block, additions that are not searched.
+// with adds unsearched additions to metadata, under the name of the enrich block.
 func with(meta sdk.Meta, s *pipeline.Stage, a sdk.Addition) sdk.Meta {
 	lines := a.Terms
 	if a.Context != "" {
@@ -119,20 +118,20 @@ type Enrichers []*enricher
 // enricher asks for the additions of one enrich block.
 type enricher struct {
 	stage   *pipeline.Stage
-	process generation.Enricher // nil: a plan, which does not ask it and adds nothing
-	slots   chan struct{}       // one for each call under way
+	process generation.Enricher // nil: a plan, which asks and adds nothing
+	slots   chan struct{}       // one for each call in progress
 	later   *generation.LaterResults
 
 	failed sync.Map // errors of passages without an addition, by failedPassage
 
 	mu   sync.Mutex
-	asks Asks // in a plan: what it would be asked
+	asks Asks // in a plan: the questions to the enricher
 
 	forecaster sdk.EnrichForecaster // in a plan: forecasts its use of a service; nil: it cannot
 }
 
-// failedPassage names a passage without an addition. A build reads documents twice where the embedder has to
-// learn first, and asks about such a passage once; the next build asks again.
+// failedPassage names a passage without an addition. If the embedder has to learn first, a build reads
+// documents twice, but asks about such a passage only once. The next build asks again.
 type failedPassage struct {
 	document, hash string
 	chunk          int
@@ -141,8 +140,8 @@ type failedPassage struct {
 // Forecasters forecast the calls of stages that a plan does not ask.
 type Forecasters map[*pipeline.Stage]sdk.EnrichForecaster
 
-// newEnrichers makes the enrichers of a block from the processes of generation.Start; without
-// processes, it asks none of them, and counts what they would be asked.
+// newEnrichers returns the enrichers of a block, with the processes of generation.Start. Without processes, it
+// asks none of them, and counts the questions to them.
 func newEnrichers(block *pipeline.Knowledge, processes []generation.Enricher, later *generation.LaterResults) Enrichers {
 	var all Enrichers
 	if later == nil {
@@ -179,11 +178,11 @@ func slotsOf(s *pipeline.Stage) int {
 	return min(s.Concurrency(), wire.Window)
 }
 
-// Asks counts what an enrich stage that calls a service would be asked.
+// Asks counts the questions to an enrich stage that calls a service.
 type Asks struct {
 	Stage      *pipeline.Stage
 	Passages   int
-	Characters int           // of the passages, each with its document where the stage sends that
+	Characters int           // of the passages, each with its document if the stage sends the document
 	Forecast   *sdk.Forecast // the stage's own forecast; nil: it makes none
 	First      []sdk.Passage // with Forecast: up to firstPassages of the first document, to see how the stage answers
 }
@@ -200,7 +199,7 @@ func (all Enrichers) asks() (asks []Asks) {
 	return asks
 }
 
-// count adds documents to what a service would be asked.
+// count adds documents to the questions to a service.
 func (e *enricher) count(documents []generation.Document) error {
 	if !e.stage.Info.Network {
 		return nil
@@ -241,7 +240,7 @@ func (all Enrichers) checkNames(meta sdk.Meta) error {
 	return nil
 }
 
-// named prefixes an error with the enricher's name, unless its process has done so.
+// named adds the enricher's name to an error, unless its process has done so.
 func (e *enricher) named(err error) error {
 	if by := "enrich." + e.stage.Name + ": "; !strings.HasPrefix(err.Error(), by) {
 		return fmt.Errorf("%s%w", by, err)
@@ -277,9 +276,9 @@ type group struct {
 	done      chan struct{}
 }
 
-// start lets all enrichers work on a group concurrently, each once it has begun with the group
-// before. begun has a channel for each enricher, closed when the enricher begins; start replaces
-// these by the group's own. An enricher that cannot continue calls end.
+// start lets all enrichers work on a group concurrently. Each enricher starts once it has begun with the group
+// before. begun has a channel for each enricher, closed when the enricher begins; start replaces these
+// channels by the group's own. An enricher that cannot continue calls end.
 func (g *group) start(ctx, ended context.Context, enrichers Enrichers, begun []chan struct{}, end context.CancelCauseFunc) {
 	g.made, g.done = make([][]additions, len(enrichers)), make(chan struct{})
 	var all errgroup.Group
@@ -298,8 +297,8 @@ func (g *group) start(ctx, ended context.Context, enrichers Enrichers, begun []c
 	}()
 }
 
-// turn makes an enricher begin with groups in the order of documents, and with none once the build
-// has ended.
+// turn makes an enricher begin with groups in the order of documents. After the build has ended, the enricher
+// begins with no group.
 type turn struct {
 	before <-chan struct{} // closed once the enricher has begun with the group before; nil: there is none
 	taken  func()          // says that the enricher has begun; may be called again

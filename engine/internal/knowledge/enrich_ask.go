@@ -22,7 +22,7 @@ type additions struct {
 	failed   map[int]error // why a passage has no addition
 }
 
-// enrich returns the additions of whole documents. They note passages that fail alone; an error
+// enrich returns the additions of whole documents. The additions note passages that failed without others; an error
 // ends the build.
 func (e *enricher) enrich(ctx context.Context, t turn, documents []generation.Document) ([]additions, error) {
 	defer t.taken()
@@ -59,8 +59,8 @@ func (e *enricher) portion(documents []generation.Document) int {
 	return len(documents)
 }
 
-// work asks for the additions of documents, again where that may help, until the build ends. It divides a call that
-// a passage spoils, so that only that one is lost; the stage then does not see the whole document.
+// work asks for the additions of documents, and retries if that may help, until the build ends. If a passage spoils
+// a call, work divides the call, so that only that passage is lost; the stage then does not see the whole document.
 func (e *enricher) work(ctx context.Context, t turn, documents []generation.Document, made []additions) error {
 	type place struct{ document, chunk int }
 	var places []place
@@ -136,7 +136,7 @@ func (e *enricher) invoke(ctx context.Context, handle string, passages []sdk.Pas
 	return e.process.Enrich(ctx, passages)
 }
 
-// seen identifies what an enricher sees of each passage. Passages of a document stand together.
+// seen identifies what an enricher sees of each passage. Passages of the same document must be adjacent.
 func seen(passages []sdk.Passage) [][]string {
 	all, document := make([][]string, len(passages)), ""
 	for i, p := range passages {
@@ -150,8 +150,8 @@ func seen(passages []sdk.Passage) [][]string {
 	return all
 }
 
-// ended returns the error to end the build with if err ends it, whichever document it came from;
-// nil: the build continues.
+// ended returns the error that ends the build if err ends it, whichever document caused it; nil: the build
+// continues.
 func (e *enricher) ended(err error) error {
 	if ended := new(endedError); errors.As(err, &ended) {
 		return err
@@ -162,7 +162,7 @@ func (e *enricher) ended(err error) error {
 	return &endedError{e.named(err)}
 }
 
-// endBy ends the build if the error of a call, or of one of its rows, demands it.
+// endBy ends the build if the error of a call, or of one of its rows, requires it.
 func (e *enricher) endBy(t turn, err error) {
 	var rows sdk.RowErrors
 	if !errors.As(err, &rows) {
@@ -175,7 +175,7 @@ func (e *enricher) endBy(t turn, err error) {
 	}
 }
 
-// endedError says that an enricher cannot continue now, and that a later build can.
+// endedError says that an enricher cannot continue now, but that a later build can.
 type endedError struct{ err error }
 
 func (e *endedError) Error() string {
@@ -187,11 +187,10 @@ func (e *endedError) Unwrap() error { return e.err }
 // defaultBatch is the most passages per call of a stage that states no batch size.
 const defaultBatch = 256
 
-// Each calls f with the documents of produce, in their order, and with the additions of each
-// enricher. It holds only a window of documents.
+// Each calls f with the documents of produce, in their order, and with the additions of each enricher. It holds
+// only a window of documents.
 //
-// Where an enricher cannot continue, Each asks for no more, but waits for answers under way: they
-// are paid for.
+// If an enricher cannot continue, Each asks no more, but waits for answers in progress: they are paid for.
 func (all Enrichers) Each(ctx context.Context, produce func(context.Context, func(generation.Document) error) error, f func(generation.Document, []additions) error) error {
 	if len(all) == 0 {
 		return produce(ctx, func(d generation.Document) error { return f(d, nil) })
@@ -238,12 +237,12 @@ func (all Enrichers) Each(ctx context.Context, produce func(context.Context, fun
 	return produced
 }
 
-// ahead is how many times as many groups are held as are worked on: a slow group delays those
-// behind it only when that many wait.
+// ahead times as many groups are held as enrichers work on. So a slow group delays the groups behind it only when
+// that many wait.
 const ahead = 4
 
-// roomOf returns a group's share of generation.BatchBytes: at most so much that all groups at work
-// fit, however large they are, and at least so much that ahead times as many groups fill it.
+// roomOf returns a group's share of generation.BatchBytes. The share is small enough for all groups in progress to
+// fit, and large enough that ahead times as many groups fill BatchBytes.
 func roomOf(bytes, groups int) int64 {
 	return int64(max(min(bytes, generation.BatchBytes/groups), generation.BatchBytes/(ahead*groups)))
 }
@@ -251,16 +250,16 @@ func roomOf(bytes, groups int) int64 {
 // size limits a group; a single document may exceed it.
 type size struct{ passages, bytes int }
 
-// gathered limits a group for an enricher that asks in batches: as many passages as a batch of a
-// service takes, and half the bytes of a message.
+// gathered limits a group for an enricher that asks in batches: the passages of a service's batch, and half the
+// bytes of a message.
 var gathered = size{50_000, wire.MaxMessage / 2}
 
-// sideBySide is how many groups are worked on at a time where an enricher asks in batches.
+// sideBySide is how many groups enrichers work on at a time if an enricher asks in batches.
 const sideBySide = 4
 
-// sizes returns the size of groups, the smallest that an enricher wants, and how many groups the
-// enrichers work on at a time. Where one asks in batches, the batch enrichers set the size, and the
-// others get groups in parts.
+// sizes returns the size of groups, which is the smallest that an enricher wants, and how many groups the enrichers
+// work on at a time. If an enricher asks in batches, such enrichers set the size, and the others get groups in
+// parts.
 func (all Enrichers) sizes() (most size, groups int) {
 	gather := slices.ContainsFunc(all, (*enricher).gathers)
 	if most = (size{defaultBatch, generation.BatchBytes}); gather {

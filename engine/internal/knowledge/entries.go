@@ -17,8 +17,8 @@ import (
 )
 
 // Extent returns the number of entries and a rough number of their tokens: the characters of texts
-// and contexts, divided by four, as in an estimate. Neither the terms added for the search count
-// nor the text that a prompt writes around a passage. Extent walks through the store each time.
+// and contexts, divided by four, as in an estimate. It ignores terms added for the search, and the
+// text that a prompt writes around a passage. Extent walks through the store each time.
 func (k *Knowledge) Extent(ctx context.Context) (e rule.Extent, err error) {
 	characters := 0
 	err = k.Entries(ctx, sdk.Scan{Texts: true}, func(entry sdk.Entry) {
@@ -52,8 +52,8 @@ func (a *all) read(pages func() iter.Seq2[[]sdk.Entry, error]) ([]sdk.Candidate,
 	return a.entries, a.err
 }
 
-// All returns every entry as an unscored candidate. Entries of documents are sorted by document id
-// and then by place, rows by id, so that the same content always has the same order. All reads the
+// All returns every entry as an unscored candidate. It sorts entries of documents by document id and
+// then by place, and rows by id, so that the same content always has the same order. All reads the
 // store once and holds the result in memory: the caller must not change it.
 func (k *Knowledge) All(ctx context.Context) ([]sdk.Candidate, error) {
 	found, err := k.all.read(func() iter.Seq2[[]sdk.Entry, error] { return k.backing.Whole(ctx, sdk.Scan{Texts: true}) })
@@ -63,23 +63,23 @@ func (k *Knowledge) All(ctx context.Context) ([]sdk.Candidate, error) {
 	return found, nil
 }
 
-// backing reads the entries of a knowledge outside searches: from a generation that racflow has
-// built, or from an attached collection and its sample.
+// backing reads the entries of a knowledge outside searches. It is an index version that racflow has
+// built, or an attached collection and its sample.
 type backing interface {
-	// Pages yields the entries that stages learn from, with the wanted parts. It ends after an error.
+	// Pages yields the wanted parts of the entries that stages learn from. It ends after an error.
 	Pages(ctx context.Context, want sdk.Scan) iter.Seq2[[]sdk.Entry, error]
-	// Whole yields every entry, or an error that says why nobody can read them all.
+	// Whole yields every entry, or an error that says why that is impossible.
 	Whole(ctx context.Context, want sdk.Scan) iter.Seq2[[]sdk.Entry, error]
 	// Scale projects the extent of the entries of Pages to all entries.
 	Scale(e rule.Extent) rule.Extent
-	// Nearest returns for each vector its nearest label centroids, at most n.
+	// Nearest returns the nearest label centroids of each vector, at most n.
 	Nearest(ctx context.Context, vectors [][]float32, n int) ([][]sdk.Candidate, error)
-	// Hold and Leave do what Knowledge.Hold and Knowledge.Leave say.
+	// Hold and Leave are as in Knowledge.
 	Hold(ctx context.Context, holder string) error
 	Leave(ctx context.Context, holder string, drop bool) (dropped bool, err error)
 }
 
-// built is a generation in a store.
+// built is an index version in a store.
 type built struct {
 	store      generation.Store
 	collection string
@@ -119,15 +119,15 @@ func (b *built) Leave(ctx context.Context, holder string, drop bool) (dropped bo
 	return true, generation.Drop(ctx, b.store, b.collection)
 }
 
-// Random draws entries for each item by rendezvous hashing (Thaler and Ravishankar, "Using
-// name-based mappings to increase hit rates", IEEE/ACM Transactions on Networking 6(1), 1998). An
-// item is named by its id or, without one, its text. An entry's weight is a hash of the seed, the
-// item and the entry's id; the heaviest are drawn. So adding, changing or removing an entry changes
-// only draws that have or had it. The hash also assigns each entry to one part of the draw, so that
-// the other parts stay the same. Only where the knowledge has too few entries for a part does that
-// part get entries left over from others.
+// Random draws entries for each item by rendezvous hashing (Thaler and Ravishankar, "Using name-based
+// mappings to increase hit rates", IEEE/ACM Transactions on Networking 6(1), 1998). An item is named
+// by its id or, without one, its text. An entry's weight is a hash of the seed, the item and the
+// entry's id; Random draws the heaviest entries. So adding, changing or removing an entry changes
+// only draws that include it before or after. The hash also assigns each entry to one part of the
+// draw, so that the other parts stay the same. If the knowledge has too few entries for a part, the
+// part gets leftover entries of other parts.
 //
-// With others set, an item that is an entry itself does not draw itself.
+// With others set, an item that is itself an entry does not draw itself.
 func (k *Knowledge) Random(ctx context.Context, ids []string, draw sdk.Draw, others bool) ([][]sdk.Candidate, error) {
 	all, err := k.drawn.read(func() iter.Seq2[[]sdk.Entry, error] { return k.backing.Pages(ctx, sdk.Scan{Texts: true}) })
 	if err != nil {
@@ -179,7 +179,7 @@ type ticket struct {
 	entry  int
 }
 
-// heavier sorts the heaviest first, and equal weights, which are next to impossible, by id.
+// heavier sorts the heaviest first. It sorts equal weights, which are nearly impossible, by id.
 func heavier(a, b ticket) int {
 	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.entry, b.entry))
 }
@@ -187,7 +187,7 @@ func heavier(a, b ticket) int {
 // draw returns the heaviest entries for an item, part by part, without own.
 func (l lottery) draw(item uint64, own int) []ticket {
 	parts, full := make([][]ticket, l.parts), 0
-	least := uint64(0) // an entry must weigh this much to enter any part
+	least := uint64(0) // the weight that an entry needs to enter any part
 	for i, h := range l.hashes {
 		w := mix(h ^ item)
 		if w < least || i == own {
@@ -219,7 +219,7 @@ func (l lottery) draw(item uint64, own int) []ticket {
 // part assigns an entry to a part, by bits of its weight that do not affect the order.
 func (l lottery) part(weight uint64) int { return int(weight & (1<<32 - 1) * uint64(l.parts) >> 32) }
 
-// fill fills up the other parts with the heaviest entries that no part has.
+// fill completes the other parts with the heaviest entries that are in no part.
 func (l lottery) fill(parts [][]ticket, item uint64, own int) {
 	taken := map[int]bool{own: true}
 	for _, part := range parts {
@@ -248,8 +248,8 @@ func hashOf(seed uint64, id string) uint64 {
 	return mix(h.Sum64())
 }
 
-// mix spreads every bit over all others: the finalizer of SplitMix64 (Steele, Lea and
-// Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+// mix spreads every bit over all others. It is the finalizer of SplitMix64 (Steele, Lea and Flood,
+// "Fast splittable pseudorandom number generators", OOPSLA 2014).
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9

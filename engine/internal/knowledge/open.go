@@ -20,7 +20,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// attach opens a collection that another program makes.
+// attach opens a collection that another program maintains.
 func attach(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, o Options) (*Knowledge, error) {
 	c, err := attached.Open(ctx, block, starter, attached.Options{Dir: o.Samples, Refresh: o.Refresh, Plan: o.Plan, Progress: o.Progress, Waits: o.Waits})
 	if err != nil {
@@ -40,12 +40,12 @@ func (k *Knowledge) from(c *attached.Collection, store generation.Store, content
 	k.all, k.drawn = &all{}, &all{}
 }
 
-// Attached reports whether another program makes the collection. Entries, Rows and Labels then come
-// from a sample of it.
+// Attached reports whether another program maintains the collection. Entries, Rows and Labels then come from a sample
+// of it.
 func (k *Knowledge) Attached() bool { return k.attached != nil }
 
-// Moved looks at an attached collection again, and reports whether to open it anew: another
-// collection has its name, or its number of entries has changed by more than a fifth.
+// Moved looks at an attached collection again, and reports whether to open it again: another collection has its name,
+// or its number of entries has changed by more than a fifth.
 func (k *Knowledge) Moved(ctx context.Context) (bool, error) {
 	if k.attached == nil {
 		return false, nil
@@ -53,7 +53,7 @@ func (k *Knowledge) Moved(ctx context.Context) (bool, error) {
 	return k.attached.Moved(ctx)
 }
 
-// CheckMode refuses a search that the knowledge cannot do.
+// CheckMode refuses a search that the knowledge does not support.
 func (k *Knowledge) CheckMode(mode sdk.Mode) error {
 	if k.attached == nil || k.attached.Lexical || mode != sdk.ModeLexical {
 		return nil
@@ -61,7 +61,7 @@ func (k *Knowledge) CheckMode(mode sdk.Mode) error {
 	return fmt.Errorf(`knowledge %q: collection %s cannot be searched by words alone: use mode = "dense", or name a field in the store's config by which its server searches words`, k.block.Name, k.entries)
 }
 
-// mode returns the mode to search in: dense instead of hybrid, where the knowledge cannot do that.
+// mode returns the mode to search in: dense in place of hybrid, if the knowledge does not support hybrid.
 func (k *Knowledge) mode(mode sdk.Mode) sdk.Mode {
 	if k.attached != nil && !k.attached.Lexical && mode == sdk.ModeHybrid {
 		return sdk.ModeDense
@@ -73,29 +73,29 @@ func (k *Knowledge) mode(mode sdk.Mode) sdk.Mode {
 type Knowledge struct {
 	Labels    []string    // sorted
 	Dimension int         // of the vectors
-	Numbers   int         // of a vector that are not 0: the dimension, or an eighth of it if no more of them are in a sample
+	Numbers   int         // nonzero numbers per vector: the dimension, or an eighth of it if a sample has no more
 	Report    BuildReport // of the Open that made the knowledge
-	// Decided has the decisions of people about texts, where a source names them.
+	// Decided has people's decisions about texts, if a source names them.
 	Decided reviewed.Decisions
-	// Described has the descriptions of labels, and Renames the labels that it renames or merges. Reopen
+	// Described has the descriptions of labels. Renames has the labels that the knowledge renames or merges. Reopen
 	// leaves both empty.
 	Described map[string]sdk.Described
 	Renames   source.Renames
 
-	weight   float64 // as how many rows a description counts in the centroid of its label
+	weight   float64 // number of rows that a description counts as in the centroid of its label
 	block    *pipeline.Knowledge
 	embedder generation.Embedder
 	store    generation.Store
 	entries  string // name of their collection
-	base     string // name of the generation, if that is an edition
+	base     string // name of the base generation of an edition
 	content  string
 	backing  backing
-	attached *attached.Collection // the backing, if another program makes the collection; else nil
-	all      *all                 // every entry of the backing
-	drawn    *all                 // entries of the backing's pages: random examples are drawn from them
+	attached *attached.Collection // the backing, if another program maintains the collection; else nil
+	all      *all                 // all entries of the backing
+	drawn    *all                 // entries of the backing's pages, from which random examples are drawn
 	embeds   Meter
 	searches Meter
-	observe  progress.CallObserver // is notified of calls; may be nil
+	observe  progress.CallObserver // receives calls; may be nil
 	pipeline string                // the pipeline that observe observes
 }
 
@@ -104,26 +104,25 @@ type Options struct {
 	Stdin    io.Reader
 	Progress progress.Func                // of each step ("enriching", "embedding")
 	Waiting  func(name string, why error) // called once when another process is building the knowledge; may be nil
-	Pending  *retry.Handles               // of results that come later; nil: such a result is an error
-	Waits    *progress.WaitReporter       // is notified of what stages wait for; may be nil
-	Vectors  cache.VectorOptions          // where vectors of earlier builds are kept
+	Pending  *retry.Handles               // handles of results that come later; nil: such a result is an error
+	Waits    *progress.WaitReporter       // receives what stages wait for; may be nil
+	Vectors  cache.VectorOptions          // where vectors of earlier builds are stored
 	Plan     bool                         // only report what would be done
 	Estimate Forecasters                  // in a plan: forecasts of enrichers
-	Samples  string                       // folder for samples of attached collections; empty: none is kept
-	Refresh  bool                         // read such a sample again even if one is kept
-	// Stands is the generation to search as it is; nil: Open brings it up to date with the source.
+	Samples  string                       // folder for samples of attached collections; empty: none is stored
+	Refresh  bool                         // read such a sample again even if one is stored
+	// Stands is the index version to search as it is; nil: Open updates one from the source.
 	Stands *Stand
-	// Edition searches a generation that never changes (generation.Edition): for processes that search
-	// for a long time.
+	// Edition searches a pinned snapshot that never changes (generation.Edition), for processes that search for a long
+	// time.
 	Edition bool
-	// MergeLabels is asked whether labels that an earlier version of racflow told apart may become one in knowledge that it
-	// has built; nil: they may not.
+	// MergeLabels decides about labels, in built knowledge, that an earlier version of racflow distinguished: may they
+	// become one? nil: they may not.
 	MergeLabels func(question string) bool
 }
 
-// Open brings the store in step with the source and returns the knowledge, ready to be searched. It opens an
-// attached collection as it is. The report lists unusable rows; an error means that there is nothing to
-// search.
+// Open updates the store from the source and returns the knowledge, ready for searches. It opens an attached collection
+// as it is. The report lists unusable rows. After an error there is nothing to search.
 func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, o Options) (*Knowledge, error) {
 	if block.Attached() {
 		return attach(ctx, block, starter, o)
@@ -156,7 +155,7 @@ func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 		}
 		job.Edition, job.Origin.Base = true, name
 		content := job.Source.Digest
-		if len(job.Source.Respelt) > 0 { // an edition of an earlier version has these labels as they are written
+		if len(job.Source.Respelt) > 0 { // an edition of an earlier version has these labels in the rows' spelling
 			content += "\nrespelt"
 		}
 		if job.Collection, there, err = generation.Edition(ctx, store, name, block.Name, content); err != nil {
@@ -208,8 +207,8 @@ func (k *Knowledge) describe(centroid sdk.Entry) {
 	}
 }
 
-// Weighed reports whether an entry is the description of its label, and as how many rows it counts in
-// the label's centroid. A row counts as one.
+// Weighed reports whether an entry is the description of its label, and the number of rows that it counts as in the
+// label's centroid. A row counts as one.
 func (k *Knowledge) Weighed(e sdk.Entry) (weight float64, description bool) {
 	if generation.IsDescription(e, k.Described) {
 		return k.weight, true
@@ -217,7 +216,7 @@ func (k *Knowledge) Weighed(e sdk.Entry) (weight float64, description bool) {
 	return 1, false
 }
 
-// WithoutExamples returns the labels that are described and have no example, sorted.
+// WithoutExamples returns the labels that have a description but no example, sorted.
 func (k *Knowledge) WithoutExamples() (labels []string) {
 	for label, d := range k.Described {
 		if d.Alone {
@@ -228,7 +227,7 @@ func (k *Knowledge) WithoutExamples() (labels []string) {
 	return labels
 }
 
-// serving makes k serve a generation, and returns k.
+// serving makes k serve an index version, and returns k.
 func (k *Knowledge) serving(store generation.Store, collection, content string, dimension int) *Knowledge {
 	k.store, k.entries, k.content, k.Dimension = store, collection, content, dimension
 	k.Numbers = dimension
@@ -241,7 +240,7 @@ func (k *Knowledge) serving(store generation.Store, collection, content string, 
 // MaxNumbers limits the numbers in the vectors that a stage learns from: 256 MiB.
 const MaxNumbers = 64 << 20
 
-// count sets Numbers by the first of so many rows, if there are so many that a stage could not learn from all.
+// count sets Numbers from the first rows, if there are so many rows that a stage could not learn from all of them.
 func (k *Knowledge) count(ctx context.Context, rows int) {
 	const share = 8
 	if rows*k.Dimension <= MaxNumbers {
@@ -256,18 +255,18 @@ func (k *Knowledge) count(ctx context.Context, rows int) {
 				}
 			}
 		}
-		if err == nil && len(page) > 0 && numbers*share <= len(page)*k.Dimension { // an error comes back when the rows are read
+		if err == nil && len(page) > 0 && numbers*share <= len(page)*k.Dimension { // any error comes back when the rows are read
 			k.Numbers /= share
 		}
 		return
 	}
 }
 
-// Reopen returns a generation of a block's knowledge for reading, not for searching. content is the
-// hash of what the generation was made from (see Generation). Labels is nil: ReadLabels returns the
-// labels. Reopen builds nothing. It fails if the generation was removed or made from other content
-// since, or if another collection has an attached one's name; it cannot see what an attached
-// collection's owner has changed in it. samples is the folder of samples.
+// Reopen returns an index version of a block's knowledge for reading, not for searching. content is the hash of what
+// the version was made from (see Generation). Labels is nil: ReadLabels returns the labels. Reopen builds nothing. It
+// fails if the version was removed, or was made from other content since, or if an attached collection's name now
+// belongs to another collection. It cannot see changes by the owner of an attached collection. samples is the folder of
+// samples.
 func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Store, samples, collection, content string) (*Knowledge, error) {
 	if block.Attached() {
 		c, err := attached.Reopen(ctx, block, store, samples, content)
@@ -290,7 +289,7 @@ func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Sto
 	return k, nil
 }
 
-// find finds a generation that was made from the content of s.
+// find finds an index version that was made from the content of s.
 func find(ctx context.Context, store generation.Store, s Stand) (have sdk.Collection, note generation.Note, err error) {
 	all, err := store.List(ctx)
 	if err != nil {
@@ -307,15 +306,14 @@ func find(ctx context.Context, store generation.Store, s Stand) (have sdk.Collec
 	return all[at], note, nil
 }
 
-// maxTries is how often in a row a build starts over for other reasons than another build's lock.
+// maxTries is how often in a row a build starts again for other reasons than the lock of another build.
 const maxTries = 10
 
 // retryAfter is how long a build waits before it tries again.
 const retryAfter = 300 * time.Millisecond
 
-// buildPatiently retries a build until the store allows it. Once another process has built the same
-// knowledge, little or nothing is left to do; entries that a crashed store had committed are still
-// there.
+// buildPatiently retries a build until the store allows it. If another process has built the same knowledge, little or
+// nothing is left to do. Entries that a crashed store had committed still exist.
 func buildPatiently(ctx context.Context, job *BuildJob, waiting func(string, error)) (BuildResult, error) {
 	reported := waiting == nil
 	for tries := 1; ; tries++ {
@@ -327,7 +325,7 @@ func buildPatiently(ctx context.Context, job *BuildJob, waiting func(string, err
 		if !errors.As(err, &busy) || !busy.Locked && tries >= maxTries {
 			return made, fmt.Errorf("knowledge %q: %w", job.Block.Name, err)
 		}
-		if busy.Locked { // another process is at work, for as long as that takes
+		if busy.Locked { // another process is at work, for as long as it takes
 			tries = 0
 			if !reported {
 				reported = true
@@ -356,16 +354,15 @@ func (k *Knowledge) Leave(ctx context.Context, holder string, drop bool) (droppe
 // Filters reports whether the store applies each query's own filter.
 func (k *Knowledge) Filters() bool { return k.block.Store.Info.Filters }
 
-// Generation returns the name of the searched collection, and the hash of what its entries were
-// made from; for an attached one, the hash identifies the collection and its sample.
+// Generation returns the name of the searched collection, and the hash of the content from which its entries were made.
+// For an attached collection, the hash identifies the collection and its sample.
 func (k *Knowledge) Generation() (collection, content string) { return k.entries, k.content }
 
-// Base returns the name of the generation that the searched edition is one of; empty: it is no
-// edition.
+// Base returns the name of the generation of which the searched one is an edition; empty: it is no edition.
 func (k *Knowledge) Base() string { return k.base }
 
-// Learnt describes the rows that stages learn from (see Rows): a name for the folder of learnt
-// state, an identity of the rows, and their number.
+// Learnt describes the rows that stages learn from (see Rows): a name for the folder of learned state, an identity of
+// the rows, and their number.
 func (k *Knowledge) Learnt() (folder, content string, rows int) {
 	if k.attached != nil {
 		return k.attached.Sampled()
@@ -373,7 +370,7 @@ func (k *Knowledge) Learnt() (folder, content string, rows int) {
 	return k.entries, k.content, k.Report.Entries
 }
 
-// Entries calls f with every wanted entry and its wanted parts, in no particular order.
+// Entries calls f with the wanted parts of every wanted entry, in no particular order.
 func (k *Knowledge) Entries(ctx context.Context, want sdk.Scan, f func(sdk.Entry)) error {
 	return each(k.backing.Pages(ctx, want), f)
 }
@@ -390,8 +387,7 @@ func each(pages iter.Seq2[[]sdk.Entry, error], f func(sdk.Entry)) error {
 	return nil
 }
 
-// Rows yields every entry for a stage to learn from: the text without additions, and the vector
-// where the columns name it.
+// Rows yields every entry for a stage to learn from: the text without additions, and the vector if the columns name it.
 func (k *Knowledge) Rows(ctx context.Context, columns sdk.Columns) iter.Seq2[[]sdk.TrainingRow, error] {
 	return func(yield func([]sdk.TrainingRow, error) bool) {
 		want := sdk.Scan{Texts: columns.Has(sdk.ColumnText), Vectors: columns.Has(sdk.ColumnVector)}

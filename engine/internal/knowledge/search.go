@@ -17,8 +17,8 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// together is how many entries one call reads. Even with the longest texts that a store takes they
-// fit in a message.
+// together is how many entries one call reads. They fit in a message even with the longest texts that a
+// store accepts.
 const together = 256
 
 // Get returns the entries with the given ids as unscored candidates, in the order of the ids. A
@@ -41,7 +41,7 @@ func candidate(e sdk.Entry) sdk.Candidate {
 	return sdk.Candidate{ID: e.ID, Text: e.Text, Label: e.Label, Context: e.Context, Meta: e.Meta, Dense: sdk.Unscored, Lexical: sdk.Unscored}
 }
 
-// LabelForm says how the labels are written.
+// LabelForm describes how the labels are written.
 func (k *Knowledge) LabelForm() sdk.LabelForm { return k.block.LabelForm() }
 
 // ReadLabels returns the labels of the entries, sorted, by walking through the store.
@@ -58,9 +58,9 @@ func (k *Knowledge) ReadLabels(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(labels)), nil
 }
 
-// Retrieve embeds the texts of the queries where the ranking has a dense leg, and searches. It also
-// returns the queries' vectors, so that nobody embeds them twice; they are nil in a lexical search.
-// With sdk.RowErrors, single queries failed; the candidates and vectors of the others are valid.
+// Retrieve embeds the texts of the queries if the ranking has a dense leg, and searches. It also returns
+// the queries' vectors, so that nobody embeds them twice; they are nil in a lexical search. With
+// sdk.RowErrors, single queries failed; the candidates and vectors of the others are valid.
 func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Query) ([][]sdk.Candidate, [][]float32, error) {
 	var vectors [][]float32
 	failed := sdk.RowErrors{}
@@ -74,7 +74,7 @@ func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Q
 	var asked []sdk.Query
 	for i, q := range queries {
 		if failed[i] == nil {
-			if q.Vector = nil; vectors != nil { // with one, hits of a lexical search would have cosines
+			if q.Vector = nil; vectors != nil { // with a vector, hits of a lexical search would have cosines
 				q.Vector = vectors[i]
 			}
 			at, asked = append(at, i), append(asked, q)
@@ -97,8 +97,7 @@ func (k *Knowledge) Retrieve(ctx context.Context, r sdk.Ranking, queries []sdk.Q
 	return candidates, vectors, nil
 }
 
-// TakeRows moves the errors of single rows from err to failed. It returns any other
-// error.
+// TakeRows moves the errors of single rows from err to failed. It returns any other error.
 func TakeRows(failed sdk.RowErrors, err error) error {
 	var rows sdk.RowErrors
 	if err == nil || !errors.As(err, &rows) {
@@ -108,8 +107,8 @@ func TakeRows(failed sdk.RowErrors, err error) error {
 	return nil
 }
 
-// Prototypes returns for each vector the nearest label centroids, at most
-// limit, nearest first: Label and Dense are set.
+// Prototypes returns the nearest label centroids of each vector, at most limit, nearest first, with Label
+// and Dense.
 func (k *Knowledge) Prototypes(ctx context.Context, vectors [][]float32, limit int) ([][]sdk.Candidate, error) {
 	if len(k.Labels) == 0 {
 		return make([][]sdk.Candidate, len(vectors)), nil
@@ -129,7 +128,7 @@ func (k *Knowledge) search(ctx context.Context, collection string, r sdk.Ranking
 	return found, err
 }
 
-// call notifies the observer of a call of the embedder or the store.
+// call reports a call to the embedder or the store to the observer.
 func (k *Knowledge) call(ctx context.Context, s *pipeline.Stage, rows int) (context.Context, func(progress.CallDone)) {
 	if k.observe == nil {
 		return ctx, func(progress.CallDone) {}
@@ -144,8 +143,8 @@ func nearest(n int) sdk.Ranking {
 	return sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeDense, NumCandidates: n}, Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: 1}, TopK: n}
 }
 
-// Nearest returns the vectors of texts, and the entry that each is nearest to. A text that cannot be
-// embedded has neither, and in an empty knowledge no text has an entry.
+// Nearest returns the vectors of texts, and the nearest entry of each. A text that cannot be embedded has
+// neither; in an empty knowledge no text has an entry.
 func (k *Knowledge) Nearest(ctx context.Context, texts []string) (vectors [][]float32, entries []sdk.Candidate, err error) {
 	one := nearest(1)
 	one.Texts = true
@@ -167,8 +166,8 @@ func (k *Knowledge) Nearest(ctx context.Context, texts []string) (vectors [][]fl
 	return vectors, entries, nil
 }
 
-// VectorsOf returns the vectors of queries, of which all have one or none: then it embeds their texts. With
-// sdk.RowErrors it is as Embed.
+// VectorsOf returns the vectors of queries. Either all queries have one, or none has: then VectorsOf embeds
+// their texts. With sdk.RowErrors it behaves as Embed.
 func (k *Knowledge) VectorsOf(ctx context.Context, queries []sdk.Query) ([][]float32, error) {
 	texts, vectors := make([]string, len(queries)), make([][]float32, len(queries))
 	for i, q := range queries {
@@ -180,7 +179,8 @@ func (k *Knowledge) VectorsOf(ctx context.Context, queries []sdk.Query) ([][]flo
 	return k.Embed(ctx, texts)
 }
 
-// Embeds reports whether the knowledge has an embedder: a collection of another program may have none.
+// Embeds reports whether the knowledge has an embedder, which is optional for a collection of another
+// program.
 func (k *Knowledge) Embeds() bool { return k.embedder != nil }
 
 // Embed embeds texts as queries. With sdk.RowErrors, single texts failed; the vectors of the others
@@ -210,8 +210,8 @@ func (k *Knowledge) Embed(ctx context.Context, texts []string) ([][]float32, err
 // Meter counts the rows and the time of a stage.
 type Meter struct{ rows, busy atomic.Int64 }
 
-// Begin starts the work for a pipeline's items. It resets the meters, which have counted the
-// learning of stages, and makes o observe calls; o may be nil.
+// Begin starts the work for a pipeline's items. It resets the meters, which have counted the learning of
+// stages. o observes calls; o may be nil.
 func (k *Knowledge) Begin(pipeline string, o progress.CallObserver) {
 	k.pipeline, k.observe = pipeline, o
 	for _, m := range []*Meter{&k.embeds, &k.searches} {
@@ -220,7 +220,7 @@ func (k *Knowledge) Begin(pipeline string, o progress.CallObserver) {
 	}
 }
 
-// Meters returns the meters of work for queries: embedding and searching.
+// Meters returns the meters of the work for queries: embedding and searching.
 func (k *Knowledge) Meters() (embeds, searches *Meter) { return &k.embeds, &k.searches }
 
 func (m *Meter) add(rows int, start time.Time) {
@@ -233,15 +233,14 @@ func (m *Meter) Read() (rows int, busy time.Duration) {
 	return int(m.rows.Load()), time.Duration(m.busy.Load())
 }
 
-// Stand identifies a generation at the time when a search of it began.
+// Stand identifies an index version at the time when a search of it began.
 type Stand struct {
 	Collection string
 	Content    string // hash of what its entries were made from
 }
 
-// stand opens a generation as it is, for a part of a run whose knowledge another process has built.
-// It does not need the source. It reuses the state that the embedder learnt and the values that it
-// resolved.
+// stand opens an index version as it is, for a part of a run whose knowledge another process has built. It
+// does not need the source. It reuses the state that the embedder learned and the values that it resolved.
 func stand(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, s Stand) (*Knowledge, error) {
 	k, err := reopened(ctx, block, starter, s)
 	if err != nil {
@@ -286,8 +285,8 @@ func reopened(ctx context.Context, block *pipeline.Knowledge, starter generation
 	return k.serving(store, s.Collection, s.Content, schema.Dimension), nil
 }
 
-// Embedder returns a digest of what determines the running embedder's vectors: its arguments and
-// other dependencies. Paths of files are not part of it.
+// Embedder returns a digest of what determines the running embedder's vectors: its arguments and other
+// dependencies. It ignores paths of files.
 func (k *Knowledge) Embedder() string {
 	if k.embedder == nil {
 		return ""

@@ -21,11 +21,13 @@ import (
 )
 
 // This file reads and writes the lock, which fixes the program of each plugin that a pipeline file
-// requires: its version, its signer, and its hash on every platform. It lies beside the pipeline
-// file and is made to be committed, so that everybody who has the file runs the same programs.
+// requires: its version, its signer, and its hash on every platform. The lock is next to the
+// pipeline file and is meant to be committed, so that everybody who has the file runs the same
+// programs.
 //
-// Only the verb that installs writes it. Its bytes are sorted and depend only on its content, so
-// that writing the same content again changes no byte. Other packages find and store the programs.
+// Only the command that installs plugins writes the lock. Its bytes are sorted and depend only on
+// its content, so that writing the same content again changes no byte. Other packages find and
+// store the programs.
 
 // LockName is the name of the lock beside a pipeline file.
 const LockName = ".racflow.lock.hcl"
@@ -43,9 +45,9 @@ type LockedPlugin struct {
 	Name       string            `hcl:"name,label"`
 	Source     string            `hcl:"source"`              // as in the pipeline file
 	Version    string            `hcl:"version,optional"`    // the chosen version
-	Constraint string            `hcl:"constraint,optional"` // by which the version was chosen, as in the pipeline file
+	Constraint string            `hcl:"constraint,optional"` // that chose the version, as in the pipeline file
 	Protocol   int               `hcl:"protocol"`            // version of the protocol that its programs speak
-	Digest     string            `hcl:"digest,optional"`     // of the OCI index; empty: it came as an archive
+	Digest     string            `hcl:"digest,optional"`     // of the OCI index; empty: the plugin came as an archive
 	Signer     string            `hcl:"signer,optional"`     // identity of the signer; empty: unsigned
 	Programs   map[string]string `hcl:"programs"`            // hashes by "os/arch"
 	Range      hcl.Range         `hcl:",def_range"`          // of the block's header
@@ -86,7 +88,7 @@ func ReadLock(path string) (*Lock, hcl.Diagnostics) {
 	if diags.HasErrors() {
 		return f, diags
 	}
-	diags = gohcl.DecodeBody(parsed.Body, nil, f) // nothing in it names a variable or calls a function
+	diags = gohcl.DecodeBody(parsed.Body, nil, f) // the lock has no variables or function calls
 	for _, p := range f.Plugins {
 		if first := f.Plugin(p.Name); first.Range != p.Range {
 			diags = append(diags, bounded.ErrorAt(p.Range, "Duplicate plugin", "The plugin %q is locked on line %d already. Remove one of them, and run racflow plugin init.", p.Name, first.Range.Start.Line)...)

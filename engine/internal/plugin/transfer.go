@@ -12,14 +12,15 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/confine"
 )
 
-// This file holds what downloads of plugins and of models have in common: connections that are given up once they fall
-// silent, addresses that nobody can listen to, and errors that repeat no signed address.
+// This file holds what downloads of plugins and of models share: connections that end after a silence, addresses on
+// which nobody can listen, and errors that do not repeat signed addresses.
 
-// Silence is how long a server may send nothing before the connection is given up.
+// Silence is how long a server may send nothing before the connection ends.
 const Silence = time.Minute
 
-// Transport is the default one, with the environment's proxies, but gives up a server that sends nothing for the
-// given time, even in the middle of a download. It compresses nothing, so that sizes and hashes are those of the files.
+// Transport is the default transport, with the environment's proxies. It ends a connection whose server sends nothing
+// for the given time, even in the middle of a download. It uses no compression, so that sizes and hashes are those of
+// the files.
 func Transport(silence time.Duration) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DisableCompression = true
@@ -60,16 +61,17 @@ func refused(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Re
 	return errors.New(text)
 }
 
-// Safe reports whether nobody on the way can read or change what is sent to an address: it is https, or this machine.
+// Safe reports whether nobody on the network can read or change what is sent to an address: the address uses https, or
+// is this machine.
 func Safe(address *url.URL) bool {
 	return address.Scheme == "https" || address.Scheme == "http" && confine.ThisMachine(address.Host)
 }
 
-// maxRedirects is how often a server may lead to another address.
+// maxRedirects limits how often a server may redirect.
 const maxRedirects = 8
 
-// StaySafe refuses redirects to addresses that are not Safe, or from https to this machine, whose services are nobody
-// else's business. It is for http.Client.CheckRedirect.
+// StaySafe refuses redirects to addresses that are not Safe. It also refuses redirects from https to this machine,
+// whose services must not be exposed to other servers. It is for http.Client.CheckRedirect.
 func StaySafe(to *http.Request, before []*http.Request) error {
 	switch from := before[0].URL; {
 	case len(before) >= maxRedirects:
@@ -80,7 +82,7 @@ func StaySafe(to *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// Plain returns an error of net/http with the host in place of the address, since a signed one contains a secret.
+// Plain returns an error of net/http with the host in place of the address, since a signed address contains a secret.
 func Plain(err error) error {
 	var about *url.Error
 	if !errors.As(err, &about) {

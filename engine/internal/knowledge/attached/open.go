@@ -36,12 +36,12 @@ type Collection struct {
 	bounds  bounds
 	place   place
 	sample  *sample // nil: the requested one no longer exists
-	kept    bool    // the sample was kept from an earlier opening
+	kept    bool    // an earlier opening read the sample
 	found   comparison
 }
 
-// Identity identifies the collection, the sample, and what else Moved checks: everything that the answers
-// of a run depend on, as far as anybody but the owner of the collection can know.
+// Identity identifies the collection, the sample, and what else Moved checks. It covers everything that the
+// answers of a run depend on, as far as anybody but the owner of the collection can know.
 func (c *Collection) Identity() string {
 	looked := fmt.Sprintf("%d %q %t", c.sample.Count, sampled(c.sample.Fields), c.Lexical)
 	if norm := c.Norm(); norm != 0 {
@@ -58,8 +58,8 @@ func (c *Collection) Norm() float64 {
 	return c.sample.Norms.differ()
 }
 
-// Sampled returns the name of a folder for what stages learn from the sample, the identity of the
-// sample, and its number of entries.
+// Sampled returns a folder name for what stages learn from the sample, the sample's identity, and its number
+// of entries.
 func (c *Collection) Sampled() (folder, digest string, entries int) {
 	return "attached-" + nameOf(c.block), c.sample.Digest, c.sample.Entries
 }
@@ -73,8 +73,8 @@ func (c *Collection) Labels() []string {
 	return all
 }
 
-// Moved looks at the collection again, and reports whether it was replaced, is searched in another way,
-// or has changed so much that its sample does not represent it any more.
+// Moved looks at the collection again. It reports whether the collection was replaced, is searched in another
+// way, or has changed so much that its sample no longer represents it.
 func (c *Collection) Moved(ctx context.Context) (bool, error) {
 	now, err := c.Store.Attach(ctx)
 	return err == nil && (!c.sample.fits(now) || now.Lexical != c.Lexical), err
@@ -88,7 +88,8 @@ func (c *Collection) Pages(_ context.Context, want sdk.Scan) iter.Seq2[[]sdk.Ent
 	return c.sample.pages(want)
 }
 
-// Whole yields the entries of the collection itself if a sample can have all of them. It ends after an error.
+// Whole yields the entries of the collection itself, if it is small enough for a complete sample. It ends
+// after an error.
 func (c *Collection) Whole(ctx context.Context, want sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
 	if c.sample != nil && !c.sample.Whole || c.sample == nil && c.Attached.Entries > maxEntries {
 		return failing(fmt.Errorf("collection %s has %s, of which racflow reads no more than %s: search it, or attach a smaller one",
@@ -110,7 +111,7 @@ func (c *Collection) Scale(e rule.Extent) rule.Extent {
 	return e
 }
 
-// Nearest returns for each vector its nearest label centroids, at most n.
+// Nearest returns the nearest label centroids of each vector, at most n.
 func (c *Collection) Nearest(_ context.Context, vectors [][]float32, n int) ([][]sdk.Candidate, error) {
 	all := make([][]sdk.Candidate, len(vectors))
 	for i, v := range vectors {
@@ -119,10 +120,10 @@ func (c *Collection) Nearest(_ context.Context, vectors [][]float32, n int) ([][
 	return all, nil
 }
 
-// Hold does nothing: the collection is not racflow's to keep.
+// Hold does nothing: the collection belongs to another program.
 func (c *Collection) Hold(context.Context, string) error { return nil }
 
-// Leave does nothing: the collection is not racflow's to remove.
+// Leave does nothing: the collection belongs to another program.
 func (c *Collection) Leave(context.Context, string, bool) (dropped bool, err error) {
 	return false, nil
 }
@@ -130,13 +131,13 @@ func (c *Collection) Leave(context.Context, string, bool) (dropped bool, err err
 // Options configure Open beside the block and its stages.
 type Options struct {
 	Dir      string // folder of samples: STATE/attached; empty: none is kept
-	Refresh  bool   // read the sample again even if one is kept
+	Refresh  bool   // read the sample again even if one is stored
 	Plan     bool   // call no service: do not start an embedder that calls one
 	Progress progress.Func
 	Waits    *progress.WaitReporter // is notified of what the embedder waits for; may be nil
 }
 
-// UnusableError says why a collection cannot be the knowledge of a block, and what to do about it.
+// UnusableError says why a collection cannot be the knowledge of a block, and what to do.
 type UnusableError struct {
 	Range hcl.Range // of the part of the file to change
 	Err   error
@@ -152,8 +153,8 @@ type bounds struct {
 	bytes   int64
 }
 
-// Open starts the embedder and the store of a block, attaches the collection, and checks that the
-// sample and the embedder belong to it.
+// Open starts the embedder and the store of a block, and attaches the collection. It checks that the sample
+// and the embedder match the collection.
 func Open(ctx context.Context, block *pipeline.Knowledge, starter generation.Starter, o Options) (*Collection, error) {
 	return open(ctx, block, starter, o, bounds{maxEntries, maxBytes})
 }
@@ -182,8 +183,8 @@ func open(ctx context.Context, block *pipeline.Knowledge, starter generation.Sta
 	return c, nil
 }
 
-// Reopen attaches the collection of a block for reading, not for searching, if it still has the
-// given Identity. If its sample was replaced since, the collection opens without one.
+// Reopen attaches a block's collection for reading, not for searching, if the collection still has the given
+// Identity. If its sample was replaced in the meantime, the collection opens without a sample.
 func Reopen(ctx context.Context, block *pipeline.Knowledge, store generation.Store, dir, identity string) (*Collection, error) {
 	c := &Collection{block: block, Store: store, place: placeOf(dir, block)}
 	var err error
@@ -230,7 +231,7 @@ func (c *Collection) check(ctx context.Context, starter generation.Starter) (err
 		return &UnusableError{c.block.Store.UseRange, fmt.Errorf("collection %s holds no entries that can be read: fill it first, or name another one", c.Name)}
 	}
 	err = c.judge(ctx, starter)
-	if foreign := new(foreignError); c.kept && errors.As(err, &foreign) { // the owner may have embedded the collection anew
+	if foreign := new(foreignError); c.kept && errors.As(err, &foreign) { // the owner may have embedded the collection again
 		if c.found.State != nil { // the embedder has learnt from the old sample
 			if c.Embedder, err = starter.Embedder(ctx, nil, nil); err != nil {
 				return err
@@ -256,7 +257,7 @@ func nameOf(block *pipeline.Knowledge) string {
 	return block.Name + "-" + short(block.Store.Use+string(block.Store.Config.Public))
 }
 
-// placeOf returns where the sample of a block is kept.
+// placeOf returns where the sample of a block is stored.
 func placeOf(dir string, block *pipeline.Knowledge) place {
 	if dir == "" {
 		return place{}
@@ -264,7 +265,7 @@ func placeOf(dir string, block *pipeline.Knowledge) place {
 	return place{filepath.Join(dir, nameOf(block))}
 }
 
-// load returns the kept sample; nil: none is readable.
+// load returns the stored sample; nil: none is readable.
 func (p place) load() *sample {
 	s := &sample{}
 	if p.path == "" || readJSON(p.about(), s) != nil || s.Layout != layout || s.open(p.rows()) != nil {
@@ -276,7 +277,7 @@ func (p place) load() *sample {
 // keep gives the sample's new file its final name.
 func (p place) keep(s *sample) error {
 	if p.path == "" {
-		return os.Remove(s.file.Name()) // it stays readable while it is open
+		return os.Remove(s.file.Name()) // the file stays readable while it is open
 	}
 	if err := os.Rename(s.file.Name(), p.rows()); err != nil {
 		return err
@@ -284,7 +285,7 @@ func (p place) keep(s *sample) error {
 	return writeJSON(p.about(), s)
 }
 
-// unfinished begins the names of files being written.
+// unfinished is the prefix of files that are being written.
 const unfinished = "new-"
 
 // create creates the file of rows of a new sample, and removes unfinished files of killed

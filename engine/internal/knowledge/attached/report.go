@@ -32,15 +32,15 @@ type Report struct {
 	Embedder string  `json:"-"`                // as the file calls it
 }
 
-// Constants of the comparison: a mean cosine below Foreign means another embedder, one of at least
-// alike the same one.
+// Constants of the comparison. A mean cosine below foreign means another embedder; a mean of at least alike
+// means the same embedder.
 const (
 	Compared = 50 // most entries to embed again
 	foreign  = 0.5
 	alike    = 0.95
 )
 
-// longest is the most bytes of a text that is embedded again: as many as a store takes.
+// longest is the most bytes of a text that is embedded again, which is also a store's limit.
 const longest = 60_000
 
 // comparison is the outcome of embedding entries of a sample again.
@@ -53,8 +53,8 @@ type comparison struct {
 	Context  bool    `json:"context"`  // contexts were embedded with the texts, which gave the higher cosine
 }
 
-// compare embeds some entries again, and compares the vectors with the collection's. The collection
-// may have embedded contexts together with texts: the better of the two counts.
+// compare embeds some entries again, and compares the vectors with the collection's. The collection may have
+// embedded contexts together with texts. So compare tries both, and keeps the higher cosine.
 func (c *Collection) compare(ctx context.Context, to *comparison) error {
 	chosen, err := c.sample.choose(Compared)
 	if err != nil || len(chosen) == 0 {
@@ -77,8 +77,8 @@ func (c *Collection) compare(ctx context.Context, to *comparison) error {
 	return err
 }
 
-// cosine embeds texts of entries as passages, and returns the mean cosine with the entries'
-// vectors, and the number of entries. It leaves out texts that cannot be embedded, unless none can.
+// cosine embeds texts of entries as passages. It returns the mean cosine with the entries' vectors, and the
+// number of entries. It skips texts that cannot be embedded, unless none can.
 func (c *Collection) cosine(ctx context.Context, of []sdk.Entry, texts []string) (mean float64, compared int, err error) {
 	vectors := make([][]float32, len(texts))
 	work := retry.Work{Retries: c.block.Embed.Retries, Stage: "embed." + c.block.Name, Waits: c.options.Waits, Call: func(ctx context.Context, at []int) error {
@@ -103,7 +103,8 @@ func (c *Collection) cosine(ctx context.Context, of []sdk.Entry, texts []string)
 	return mean / float64(compared), compared, ctx.Err()
 }
 
-// choose returns at most n entries with a text and a vector, from all of the sample, and always the same ones.
+// choose returns at most n entries with a text and a vector, spread over the whole sample. It always returns
+// the same entries.
 func (s *sample) choose(n int) (chosen []sdk.Entry, err error) {
 	seen, every := 0, max(s.Entries/n, 1)
 	for page, err := range s.pages(sdk.Scan{Texts: true, Vectors: true}) {
@@ -128,8 +129,8 @@ type foreignError struct{ error }
 
 func (e *foreignError) Unwrap() error { return e.error }
 
-// judge checks that the embedder is the one that made the collection. An embedder that learns must
-// have learnt from this sample; if not, it does so first.
+// judge checks that the embedder is the one that made the collection. A learning embedder must have learned
+// from this sample; if not, judge lets it learn first.
 func (c *Collection) judge(ctx context.Context, starter generation.Starter) error {
 	if c.Embedder == nil {
 		return nil
@@ -159,7 +160,7 @@ func (c *Collection) judge(ctx context.Context, starter generation.Starter) erro
 			return fmt.Errorf("embed entries of collection %s again, to compare their vectors: %w", c.Name, err)
 		}
 	}
-	if c.found = now; !known && c.place.path != "" { // also if they are foreign: a service is asked once
+	if c.found = now; !known && c.place.path != "" { // stored even if the vectors are foreign, so that a service is asked once
 		if err := writeJSON(c.place.compared(), now); err != nil {
 			return fmt.Errorf("keep how the vectors of collection %s compare: %w", c.Name, err)
 		}
@@ -222,8 +223,8 @@ func (c *Collection) Report() *Report {
 	return r
 }
 
-// Doubt warns if the vectors are probably not the embedder's, or if that is unknown; empty: nothing is
-// wrong, or a plan has not looked.
+// Doubt warns if another embedder probably made the vectors, or if that is unknown. It returns "" if nothing
+// is wrong, or if a plan has not compared any.
 func (r *Report) Doubt() string {
 	if r.Unknown {
 		return fmt.Sprintf("whether its vectors are those of %s is not known: no entry of the sample has a text that can be embedded and a vector; name the field of the texts in the store's config", r.Embedder)
@@ -235,7 +236,7 @@ func (r *Report) Doubt() string {
 		r.Embedder, r.Cosine, terminal.Plural(r.Compared, "entry"))
 }
 
-// Sampled describes the sample in a few words, and how close its vectors are.
+// Sampled describes the sample in a few words, and how similar its vectors are.
 func (r *Report) Sampled() string {
 	text := fmt.Sprintf("a sample of %s", terminal.Plural(r.Sample, "entry"))
 	if r.Whole {

@@ -49,7 +49,7 @@ type sample struct {
 	centroids []sdk.Entry // of the labels, sorted by label
 }
 
-// read reads a sample from the collection and keeps it.
+// read reads a sample from the collection and stores it.
 func (c *Collection) read(ctx context.Context) (*sample, error) {
 	file, err := c.place.create()
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *sample) add(e *sdk.Entry, bytes int64) {
 	s.Bytes += bytes
 	if isBlank(e.Text) {
 		s.Textless++
-	} else if len(e.Hash) == 0 { // duplicates, by hash, are no evidence for each other
+	} else if len(e.Hash) == 0 { // duplicates, by hash, do not confirm each other
 		e.Hash = source.Row{Text: e.Text, Label: e.Label}.Hash()
 	}
 	if len(e.Vector) != s.Dimension || !hasDirection(e.Vector) {
@@ -150,8 +150,8 @@ func hasDirection(v []float32) bool {
 	return square > 0 && !math.IsInf(square, 0) // false for NaN, too
 }
 
-// A file of rows is a sequence of pages of entries, each a message of the wire between processes with its size in
-// front.
+// A file of rows is a sequence of pages of entries. Each page is a message as processes exchange it, preceded by
+// its size.
 
 // rowsWriter writes a file of rows.
 type rowsWriter struct {
@@ -207,7 +207,7 @@ func readPages(f io.ReaderAt, from, size int64) iter.Seq2[[]sdk.Entry, error] {
 	}
 }
 
-// readPage reads a page of at most so many bytes; io.EOF after the last one.
+// readPage reads a page of at most most bytes; io.EOF after the last page.
 func readPage(r *bufio.Reader, most int64) ([]sdk.Entry, error) {
 	rows := &stagepb.Rows{}
 	if err := (protodelim.UnmarshalOptions{MaxSize: most}).UnmarshalFrom(r, rows); err == io.EOF {
@@ -227,15 +227,15 @@ const (
 // layout is the version of a sample's files: raise it when their format changes.
 const layout = 3
 
-// moved is the divisor that gives a fifth: a sample is read again when the number of entries has
-// changed by more.
+// moved is the divisor for a fifth: if the number of entries has changed by more, a sample is read again.
 const moved = 5
 
 // norms summarizes the lengths of the vectors that have a direction, because a file of rows keeps
 // only the directions.
 type norms struct{ Least, Most, Mean float64 }
 
-// unit is how far from 1 a norm may be: within it, a score by any metric differs from a cosine by 0.005 at most.
+// unit is how far a norm may be from 1. Within this range, a score by any metric differs from the cosine by at
+// most 0.005.
 const unit = 0.0025
 
 // add counts the norm of the nth vector.
@@ -246,7 +246,7 @@ func (n *norms) add(norm float64, nth int) {
 	n.Least, n.Most, n.Mean = min(n.Least, norm), max(n.Most, norm), n.Mean+(norm-n.Mean)/float64(nth)
 }
 
-// differ returns the mean norm if the norms are not all about 1, else 0.
+// differ returns the mean norm if some norm is not about 1, else 0.
 func (n norms) differ() float64 {
 	if n.Least >= 1-unit && n.Most <= 1+unit {
 		return 0
@@ -260,8 +260,8 @@ func (s *sample) fits(now sdk.Attached) bool {
 	return s.Layout == layout && s.ID == now.ID && s.Dimension == now.Dimension && slices.Equal(sampled(s.Fields), sampled(now.Fields)) && moved*difference <= s.Count
 }
 
-// sampled returns the fields that a sample depends on, however they were chosen. It leaves out
-// metadata: a store may learn these fields from the first rows that it sees.
+// sampled returns the fields that a sample depends on, however they were chosen. It omits metadata fields, since
+// a store may learn them from the first rows that it sees.
 func sampled(fields []sdk.AttachedField) (all []sdk.AttachedField) {
 	for _, f := range fields {
 		if f.Part != "meta" {
@@ -301,7 +301,7 @@ func selected(pages iter.Seq2[[]sdk.Entry, error], want sdk.Scan) iter.Seq2[[]sd
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// open opens the file of rows, and checks that it is the one that the sample describes.
+// open opens the file of rows, and checks that the sample describes this file.
 func (s *sample) open(path string) (err error) {
 	if s.file, err = os.Open(path); err != nil {
 		return err

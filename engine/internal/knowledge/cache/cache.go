@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// lookEvery is the shortest time between two looks for records of other processes.
+// lookEvery is the shortest time between two checks for records of other processes.
 const lookEvery = time.Second
 
 // Cache is an open folder of cached values. It is safe for concurrent use, and several processes
@@ -24,7 +24,7 @@ const lookEvery = time.Second
 type Cache struct {
 	dir     string
 	layout  *layout
-	segment int64 // a file of this many bytes is full: the next record begins another one; 0: never
+	segment int64 // size in bytes at which a file is full, so that the next record starts another file; 0: none
 	log     *slog.Logger
 
 	mu     sync.Mutex
@@ -32,7 +32,7 @@ type Cache struct {
 	files  map[string]*file // by name
 	looked time.Time        // when the folder was last read
 	opened int64            // when this cache was opened, in nanoseconds since 1970 as in records
-	logged map[string]bool  // files whose damage was logged
+	logged map[string]bool  // files with logged damage
 
 	writing sync.Mutex // taken before mu
 	own     *file      // the file that this process writes; nil: none yet
@@ -91,7 +91,7 @@ func (c *Cache) Get(key sdk.Key) (value []byte, ok bool) {
 	return nil, false
 }
 
-// use updates the time of a file of vectors, once, to mark it as used.
+// use updates the time of a file of vectors, once, to mark the file as used.
 func (c *Cache) use(f *file) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (c *Cache) follow(name string) error {
 	if f == nil {
 		var err error
 		if f, err = c.layout.openFile(filepath.Join(c.dir, name)); errors.Is(err, fs.ErrNotExist) {
-			return nil // another process has just cleared it
+			return nil // another process has just cleared the file
 		} else if err != nil {
 			return err
 		}
@@ -154,8 +154,8 @@ func (c *Cache) follow(name string) error {
 	return f.follow(c.adder(f))
 }
 
-// adder returns a function that indexes records of a file, unless the index has a later one of the
-// key.
+// adder returns a function that indexes records of a file. It ignores a record if the index has a
+// later record of the key.
 func (c *Cache) adder(f *file) func(record) {
 	return func(r record) {
 		if have, ok := c.index[r.key]; !ok || r.at >= have.at {
@@ -172,15 +172,15 @@ func (c *Cache) report(path string, err error) {
 	}
 }
 
-// Put stores a value of at most sdk.MaxCached bytes under a key, and replaces an earlier one. about
-// describes it in a few words, such as a stage's name; 44 bytes of it are stored.
+// Put stores a value of at most sdk.MaxCached bytes under a key, and replaces an earlier value.
+// about describes the value in a few words, such as a stage's name; 44 bytes of it are stored.
 func (c *Cache) Put(key sdk.Key, about string, value []byte) error {
 	return c.put(key, about, value, true)
 }
 
-// Add is Put unless a process has put a value under the key since this cache was opened: among
-// concurrent requests for the same key, the first response stays. It replaces an older value, which
-// the caller has chosen not to use.
+// Add is like Put, but does nothing if a process has put a value under the key since this cache was
+// opened. So among concurrent requests for the same key, the first response stays. Add replaces an
+// older value, which the caller has chosen not to use.
 func (c *Cache) Add(key sdk.Key, about string, value []byte) error {
 	return c.put(key, about, value, false)
 }
@@ -222,7 +222,7 @@ func (c *Cache) write(about string, keys []sdk.Key, values [][]byte) error {
 	start, err := c.own.append(b)
 	if err != nil {
 		if c.own.broken {
-			c.own = nil // it could not be repaired: the next record goes to another file
+			c.own = nil // the file could not be repaired: the next record goes to another file
 		}
 		return err
 	}

@@ -26,7 +26,7 @@ type layout struct {
 	magic   string // first line of each file, readable for people
 	suffix  string
 	uses    bool   // the time of a file says when it was last used
-	warning string // logged where a file cannot be read to its end
+	warning string // logged if a file cannot be read to its end
 }
 
 var (
@@ -77,8 +77,8 @@ func (f *file) follow(each func(record)) error {
 	return err
 }
 
-// take makes this process the writer of a file. It returns false if a process, such as this one,
-// writes the file already, or if the file is gone or damaged.
+// take makes this process the writer of a file. It returns false if a process (this one included)
+// already writes the file, or if the file is missing or damaged.
 func (f *file) take(each func(record)) (bool, error) {
 	if f.out != nil || f.broken {
 		return false, nil
@@ -94,7 +94,7 @@ func (f *file) take(each func(record)) (bool, error) {
 	if err == nil && same {
 		if err = f.follow(each); err == nil {
 			if err = f.begin(out); err != nil && f.known == 0 {
-				_ = os.Remove(f.path) // no other process has begun it, since it is locked
+				_ = os.Remove(f.path) // the file is locked, so no other process has begun it
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func (f *file) append(b []byte) (int64, error) {
 	return start, nil
 }
 
-// takeFile takes a file to write: one that nobody writes, or a new one.
+// takeFile takes a file for writing: a file that nobody writes, or a new one.
 func (c *Cache) takeFile() error {
 	if err := disk.MakeFolder(c.dir); err != nil {
 		return err
@@ -149,15 +149,15 @@ func (c *Cache) takeFile() error {
 				return nil
 			}
 		}
-		// If another process takes the new file first, make another.
+		// If another process takes the new file first, create another.
 		if ok, err := c.takeNew(); err != nil || ok {
 			return err
 		}
 	}
 }
 
-// takeNew makes a file and takes it. If that fails, as on a full disk, it removes the file:
-// otherwise every later response would leave another one.
+// takeNew creates a file and takes it. If that fails, as on a full disk, it removes the file:
+// otherwise every later response would leave a file behind.
 func (c *Cache) takeNew() (bool, error) {
 	name := c.layout.newName()
 	path := filepath.Join(c.dir, name)
@@ -173,13 +173,13 @@ func (c *Cache) takeNew() (bool, error) {
 		ok, err = c.take(name)
 	}
 	if err != nil {
-		_ = os.Remove(path) // take has mostly done so
+		_ = os.Remove(path) // take has usually done so
 	}
 	return ok, err
 }
 
 // take makes a file the one that this process writes. It returns false if another process writes
-// it, or if it is gone, full or damaged.
+// the file, or if the file is missing, full or damaged.
 func (c *Cache) take(name string) (bool, error) {
 	f := c.files[name]
 	if f == nil || c.segment > 0 && f.known >= c.segment {
@@ -189,7 +189,7 @@ func (c *Cache) take(name string) (bool, error) {
 	switch {
 	case ok:
 		c.own = f
-	case err != nil && f.known == 0 && !f.broken: // it is empty, so nothing is lost
+	case err != nil && f.known == 0 && !f.broken: // the file is empty, so nothing is lost
 		delete(c.files, name)
 		err = errors.Join(err, f.close())
 	}
@@ -250,8 +250,8 @@ func (d *damage) Error() string {
 	return fmt.Sprintf("%s is damaged at byte %d (%s)", d.path, d.offset, d.what)
 }
 
-// scan calls each with the complete records of a file of the given size, from an offset on, and
-// returns the offset of the next one. An incomplete record ends the scan without an error; any
+// scan calls each with the complete records of a file of the given size, starting at an offset. It
+// returns the offset of the next record. An incomplete record ends the scan without an error; any
 // other mismatch is damage. scan reads no values.
 func (l *layout) scan(f io.ReaderAt, path string, from, size int64, each func(record)) (int64, error) {
 	if from == 0 {
@@ -293,7 +293,7 @@ func (l *layout) scan(f io.ReaderAt, path string, from, size int64, each func(re
 	return from, nil
 }
 
-// cutOff ignores an unexpected end of a file that was truncated meanwhile.
+// cutOff ignores an unexpected end of a file that was truncated in the meantime.
 func cutOff(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil

@@ -48,7 +48,7 @@ func ReadVectorStats(root string) (Stats, error) {
 	return vectors.stats(embedders(root)...)
 }
 
-// stats counts the entries of folders: the same key in two folders is two entries.
+// stats counts the entries of folders. The same key in two folders counts as two entries.
 func (l *layout) stats(dirs ...string) (s Stats, err error) {
 	by := map[string]*About{}
 	for _, dir := range dirs {
@@ -130,7 +130,7 @@ func (l *layout) list(dir string) ([]string, error) {
 type Cleared struct {
 	Records int   // removed records, including replaced ones
 	Bytes   int64 // freed bytes
-	Busy    int   // files that a running process writes: they stay
+	Busy    int   // skipped files, since a running process writes them
 }
 
 // Clear removes responses that were stored before a time. Processes that have the cache open still read the
@@ -158,7 +158,7 @@ func (c *Cleared) clear(l *layout, path string, before time.Time) error {
 		return err
 	}
 	defer out.Close()           // releases the lock; no error matters, since it was only read
-	_ = os.Remove(path + draft) // of a process that was cut off; mostly there is none
+	_ = os.Remove(path + draft) // left by an interrupted process; usually there is none
 	info, err := out.Stat()
 	if err != nil {
 		return err
@@ -197,8 +197,8 @@ func (c *Cleared) clear(l *layout, path string, before time.Time) error {
 // draft is the suffix of a file that will replace another.
 const draft = ".new"
 
-// rewrite replaces a file by one with only the given records, under another name, so that processes
-// that have read the old file notice it. The caller holds the file's lock.
+// rewrite replaces a file by one with only the given records, under another name, so that processes that
+// have read the old file notice the change. The caller holds the file's lock.
 func (l *layout) rewrite(f *support.File, path string, records []record) (size int64, err error) {
 	out, err := support.OpenFile(path+draft, os.O_RDWR|os.O_CREATE|os.O_TRUNC, disk.FileMode)
 	if err != nil {
@@ -218,7 +218,7 @@ func (l *layout) rewrite(f *support.File, path string, records []record) (size i
 		err = w.Flush()
 	}
 	if err == nil {
-		err = out.Sync() // the records that it replaces may be on the disk already
+		err = out.Sync() // the records that the file replaces may be on the disk already
 	}
 	if err = errors.Join(err, out.Close()); err == nil {
 		err = support.Rename(path+draft, filepath.Join(filepath.Dir(path), l.newName()))
@@ -243,9 +243,9 @@ func (l Limits) before() time.Time {
 	return time.Now().Add(-l.Age)
 }
 
-// Trim removes from the response cache in a folder records that are too old and, if the rest is too
-// large, the oldest of the rest. It then leaves a tenth of the limit free, since each trim rewrites
-// files. Files that a running process writes stay.
+// Trim removes records from the response cache in a folder: records that are too old and, if the rest is
+// too large, the oldest of the rest. It then leaves a tenth of the limit free, since each trim rewrites
+// files. It skips files that a running process writes.
 func Trim(dir string, l Limits) (Cleared, error) {
 	before := l.before()
 	paths, err := answers.list(dir)
@@ -262,7 +262,7 @@ func Trim(dir string, l Limits) (Cleared, error) {
 	return Clear(dir, before)
 }
 
-// stays returns the time from which on records stay, so that the newest ones fit into room bytes.
+// stays returns a time. Records from that time on fit into room bytes, so they stay.
 func stays(paths []string, room int64) int64 {
 	var records []record
 	for _, path := range paths {
@@ -289,9 +289,9 @@ func sizeOf(paths []string) (size int64) {
 	return size
 }
 
-// TrimVectors removes vectors of all embedders below a folder: files that no build has written or
-// read for too long and, if the rest is too large, the least recently used ones. Files that a
-// running process writes stay.
+// TrimVectors removes vectors of all embedders below a folder: files that no build has written or read for
+// too long and, if the rest is too large, the least recently used files. It skips files that a running
+// process writes.
 func TrimVectors(root string, l Limits) (Cleared, error) {
 	type segment struct {
 		path string
@@ -332,10 +332,10 @@ func TrimVectors(root string, l Limits) (Cleared, error) {
 	return c, errors.Join(errs...)
 }
 
-// forever is after all times.
+// forever is later than all times.
 var forever = time.Unix(0, math.MaxInt64)
 
-// outdated reports whether a file of vectors is one of an older racflow, which nobody reads any more.
+// outdated reports whether an older racflow wrote a file of vectors, which nobody reads any more.
 func outdated(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

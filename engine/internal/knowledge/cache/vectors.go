@@ -12,10 +12,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// VectorOptions says where vectors are kept, and how many.
+// VectorOptions says where vectors are stored, and how many.
 type VectorOptions struct {
-	Root   string // folder with a subfolder for each embedder; empty: nothing is kept
-	Limits        // of all embedders together; without Bytes nothing is kept
+	Root   string // folder with a subfolder for each embedder; empty: nothing is stored
+	Limits        // of all embedders together; without Bytes nothing is stored
 	Log    *slog.Logger
 	Warned *atomic.Bool // set once an unusable folder was reported, for any knowledge; nil: not shared
 }
@@ -33,9 +33,9 @@ const (
 	leastSegment   = 64 << 10
 )
 
-// Vectors keeps the vectors of one embedder by their texts. It never stands in the way of a build:
-// an unreadable vector counts as missing, and a failed write is reported once. A nil Vectors keeps
-// nothing. Its methods are for one goroutine.
+// Vectors stores the vectors of one embedder by their texts. It never blocks a build: an unreadable
+// vector counts as missing, and a failed write is reported once. A nil Vectors stores nothing. Its
+// methods are for one goroutine.
 type Vectors struct {
 	options   VectorOptions
 	cache     *Cache
@@ -44,8 +44,9 @@ type Vectors struct {
 	room      int64 // bytes that may still be written; 0 after a failed write
 }
 
-// OpenVectors opens the vectors of an embedder. identity is a digest of everything but the text
-// that its vectors depend on, about is its name. OpenVectors returns nil if none are kept.
+// OpenVectors opens the vectors of an embedder. identity is a digest of everything, except the
+// text, that the vectors depend on. about is the embedder's name. OpenVectors returns nil if
+// vectors are not stored.
 func OpenVectors(o VectorOptions, identity, about string, dimension int) *Vectors {
 	if o.Root == "" || o.Bytes <= 0 {
 		return nil
@@ -54,7 +55,7 @@ func OpenVectors(o VectorOptions, identity, about string, dimension int) *Vector
 		o.Warned = new(atomic.Bool)
 	}
 	v := &Vectors{options: o, about: about, dimension: dimension, room: o.Bytes}
-	v.trim() // builds that were cut off have not
+	v.trim() // for builds that ended before their own trim
 	key := sdk.KeyOf(identity, fmt.Sprint(dimension))
 	var err error
 	if v.cache, err = vectors.open(filepath.Join(o.Root, fmt.Sprintf("%x", key[:8])), o.Log); err != nil {
@@ -84,8 +85,8 @@ func (v *Vectors) Get(texts []string) [][]float32 {
 	return found
 }
 
-// Put keeps the vectors of texts, without nil ones. In total, one build keeps at most as many bytes
-// as the limit.
+// Put stores the vectors of texts, except nil vectors. One build stores at most the limit's bytes
+// in total.
 func (v *Vectors) Put(texts []string, vectors [][]float32) {
 	if v == nil {
 		return

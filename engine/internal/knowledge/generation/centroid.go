@@ -9,11 +9,12 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file makes and ranks the centroids of labels: the mean directions of the vectors that have a
-// label, as in a nearest centroid classifier with cosine distance (Han and Karypis 2000).
+// This file computes and ranks the centroids of labels. A centroid is the mean direction of the
+// vectors with a label, as in a nearest centroid classifier with cosine distance (Han and Karypis
+// 2000).
 //
-// It does no reading or storing: a build puts centroids into its store, which searches them there;
-// an attached collection has them in memory.
+// It does not read or store. A build puts centroids into its store, which searches them; an
+// attached collection holds them in memory.
 
 // LabelSums holds the sum of the vectors of each label.
 type LabelSums map[string][]float64
@@ -42,7 +43,7 @@ func (s LabelSums) Entries() []sdk.Entry {
 	return all
 }
 
-// direction scales a sum to norm 1. It returns zeros where the vectors cancel each other out.
+// direction scales a sum to norm 1. It returns zeros if the vectors cancel each other out.
 func direction(sum []float64) []float32 {
 	var square float64
 	for _, x := range sum {
@@ -58,8 +59,8 @@ func direction(sum []float64) []float32 {
 	return out
 }
 
-// NearestCentroids returns the n centroids nearest to a vector, nearest first and equals by label,
-// as a store ranks them. Score and Dense are the cosine. A zero vector finds none.
+// NearestCentroids returns the n centroids nearest to a vector, nearest first and equal ones by
+// label, as a store ranks them. Score and Dense are the cosine. A zero vector finds none.
 func NearestCentroids(centroids []sdk.Entry, vector []float32, n int) []sdk.Candidate {
 	norm := math.Sqrt(Dot(vector, vector))
 	if norm == 0 {

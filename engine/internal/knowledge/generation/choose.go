@@ -14,13 +14,13 @@ import (
 	"github.com/racflow/racflow/engine/internal/source/document"
 )
 
-// Choose returns the name of the generation that belongs to a block and its stages.
+// Choose returns the name of the generation (index version) that belongs to a block and its stages.
 //
-// An embedder that opens may resolve arguments left to it, by the processor, say. Its choice for a
-// generation holds for all work on that generation: if one exists that differs in nothing else,
-// Choose starts the embedder again with its values. So machines that share a store share its
-// generations, and one generation's vectors are all made alike. If this machine cannot work with
-// the values, and the fingerprint tells the vectors apart, it builds a generation of its own.
+// An embedder may resolve arguments left to it when it opens, by the processor, say. Its values for a
+// generation hold for all work on that generation. If a generation exists that differs only in these
+// values, Choose starts the embedder again with its values. So machines that share a store share its
+// generations, and all vectors of a generation are made with the same values. If this machine cannot
+// work with the values, and the fingerprint depends on them, it builds its own generation.
 func Choose(ctx context.Context, block *pipeline.Knowledge, starter Starter, store Store, set *Stages) (name string, err error) {
 	name = Name(block, *set)
 	if set.Resolved == nil {
@@ -61,21 +61,21 @@ type State string
 // The states of a generation.
 const (
 	Current    State = "current"    // runs search it
-	Old        State = "old"        // of the same source, and replaced
+	Old        State = "old"        // of the same source, but replaced
 	Other      State = "other"      // of another source, or of an unrecorded one
 	Served     State = "served"     // an edition that a process serves
-	Incomplete State = "incomplete" // its first build was cut off, or is under way
-	Attached   State = "attached"   // a collection that another program makes: read only
-	Unknown    State = "unknown"    // complete; nobody knows whether it is current, since the stages did not start
+	Incomplete State = "incomplete" // its first build was interrupted, or is in progress
+	Attached   State = "attached"   // a collection that another program maintains: read only
+	Unknown    State = "unknown"    // complete; it may be current, which is unknown since the stages did not start
 )
 
-// Generation is one build of a knowledge: its entries and their label centroids.
+// Generation is an index version of a knowledge: its entries and their label centroids.
 type Generation struct {
 	Origin
 	Collection string // name of the entries' collection
 	Entries    int
-	Documents  int                        // that the entries come from; 0: the entries are rows
-	Unread     map[string]document.Unread // what documents hold that was not read, by their ids
+	Documents  int                        // number of documents with entries; 0: the entries are rows
+	Unread     map[string]document.Unread // what was not read of documents, by their ids
 	State      State
 	Current    bool // has the block's fingerprint, complete or not
 }
@@ -84,8 +84,8 @@ type Generation struct {
 type History struct {
 	Generations []Generation // the current one first, then the last changed first
 	Doubt       error        // why the current one is unknown; nil: it is known
-	// Remove calls Removed with the collection of a generation before it removes that, so that data
-	// made from it elsewhere goes, too; may be nil.
+	// Removed is called with the collection of a generation before Remove removes it. So data made
+	// from it elsewhere can be removed, too. Removed may be nil.
 	Removed func(collection string) error
 
 	block *pipeline.Knowledge
@@ -124,8 +124,8 @@ func List(ctx context.Context, block *pipeline.Knowledge, starter Starter) (*His
 	return h, nil
 }
 
-// listAttached lists the collection that a block attaches. Only its owner makes generations of it,
-// and racflow removes none.
+// listAttached lists the collection that a block attaches. Its owner makes its versions, and racflow
+// removes none.
 func listAttached(ctx context.Context, block *pipeline.Knowledge, store Store) (*History, error) {
 	found, err := store.Attach(ctx)
 	if err != nil {
@@ -177,8 +177,8 @@ func list(ctx context.Context, block *pipeline.Knowledge, store Store, current s
 
 func (h *History) sameSource(g Generation) bool { return g.Path == h.block.Main().Path }
 
-// Current returns the generation that has the block's fingerprint; nil: there is none, or nobody
-// knows which.
+// Current returns the generation that has the block's fingerprint; nil: there is none, or it is
+// unknown.
 func (h *History) Current() *Generation {
 	if len(h.Generations) > 0 && h.Generations[0].Current {
 		return &h.Generations[0]
@@ -186,9 +186,9 @@ func (h *History) Current() *Generation {
 	return nil
 }
 
-// WhyAnew names the plugins and resolved values in which a new generation, of the given name and
-// origin, differs from the newest one that is otherwise equal; nil: there is none, or the store
-// cannot list it.
+// WhyAnew explains why a new generation, with the given name and origin, is needed. It names the
+// plugins and resolved values in which it differs from the newest generation that is otherwise equal;
+// nil: there is none, or the store cannot list it.
 func WhyAnew(ctx context.Context, block *pipeline.Knowledge, store Store, name string, o Origin) []string {
 	h, err := list(ctx, block, store, name)
 	if err != nil {
@@ -202,8 +202,8 @@ func WhyAnew(ctx context.Context, block *pipeline.Knowledge, store Store, name s
 	return nil
 }
 
-// Superseded returns the generations of the block's source except the current one; with all, those
-// of every source. It leaves out editions that a process serves.
+// Superseded returns the generations of the block's source except the current one; with all, those of
+// every source. It omits editions that a process serves.
 func (h *History) Superseded(all bool) []Generation {
 	var gone []Generation
 	for _, g := range h.Generations {
@@ -214,7 +214,7 @@ func (h *History) Superseded(all bool) []Generation {
 	return gone
 }
 
-// Remove removes a generation. If another process writes to it, it stays, and the error is
+// Remove removes a generation. If another process writes to the generation, it stays, and the error is
 // transient.
 func (h *History) Remove(ctx context.Context, g Generation) error {
 	if g.State == Attached {
@@ -228,8 +228,8 @@ func (h *History) Remove(ctx context.Context, g Generation) error {
 	return Drop(ctx, h.store, g.Collection)
 }
 
-// Discard removes the generations of a block that are unwanted. It calls learnt with the collection of
-// each, so that data made from it elsewhere goes, too.
+// Discard removes the unwanted generations of a block. It calls learnt with the collection of each, so
+// that data made from it elsewhere can be removed, too.
 func Discard(ctx context.Context, block *pipeline.Knowledge, store Store, unwanted func(Generation) bool, learnt func(collection string) error) error {
 	h, err := list(ctx, block, store, "")
 	if err != nil {
@@ -245,10 +245,10 @@ func Discard(ctx context.Context, block *pipeline.Knowledge, store Store, unwant
 	return errors.Join(errs...)
 }
 
-// Drop removes the collections of a generation, but nothing made from it elsewhere.
+// Drop removes the collections of a generation, but nothing made from them elsewhere.
 func Drop(ctx context.Context, store Store, generation string) error {
-	// The generation itself goes last: if Drop is cut off, it is still listed, and makes its centroids
-	// again when used.
+	// The generation itself goes last. If Drop is interrupted, the generation is still listed, and its
+	// centroids are computed again when it is used.
 	for _, collection := range []string{Centroids(generation), generation} {
 		if err := store.Drop(ctx, collection); err != nil {
 			return fmt.Errorf("remove generation %s: %w", generation, err)
@@ -257,17 +257,16 @@ func Drop(ctx context.Context, store Store, generation string) error {
 	return nil
 }
 
-// settled is how long a generation must be left alone before a build that replaces it removes it.
+// settled is how long a generation must be unused before a build that replaces it removes it.
 // Otherwise two builders, or a person who switches between two settings, would remove each other's
 // generations.
 const settled = 10 * time.Minute
 
-// Retire removes the generations that a just completed build replaces: those that the same file
-// built from the same source with the same embedder and enrichers. The file needs them only if it
-// is changed back. Others may be in use: by another file, by a machine whose embedder resolves
-// other values, or to compare embedders, or enrichers, which may have cost money. An edition
-// replaces only other editions. Retire returns the removed ones, and why it could not remove
-// others.
+// Retire removes the generations that a just completed build replaces: those that the same file built
+// from the same source with the same embedder and enrichers. The file needs them only after a change
+// back. Other generations may be in use: by another file, by a machine whose embedder resolves other
+// values, or to compare embedders or enrichers, which may have cost money. An edition replaces only
+// other editions. Retire returns the removed generations, and why it could not remove others.
 func Retire(ctx context.Context, block *pipeline.Knowledge, store Store, name string, o Origin) (retired []Generation, kept []error) {
 	h, err := list(ctx, block, store, name)
 	if err != nil {

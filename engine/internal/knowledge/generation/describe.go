@@ -6,12 +6,12 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file makes descriptions part of the centroids of their labels.
+// This file adds descriptions to the centroids of their labels.
 //
-// A description counts as several rows of its label: it says in one text what the label stands for, where
+// A description counts as several rows of its label: its one text says what the label stands for, while
 // each row shows one case.
 
-// descriptionWeight is as how many rows a description counts.
+// descriptionWeight is the number of rows that a description counts as.
 const descriptionWeight = 2
 
 // Descriptions collects the descriptions among the entries of a generation. The zero value finds none.
@@ -21,7 +21,7 @@ type Descriptions struct {
 	vectors map[string][]float32
 }
 
-// Take takes an entry if it is the description of its label, and reports whether it is.
+// Take collects an entry if it is the description of its label, and reports whether it is.
 func (d *Descriptions) Take(e sdk.Entry) bool {
 	if !IsDescription(e, d.Of) {
 		return false
@@ -49,7 +49,7 @@ const (
 	metaWeight = "weight"
 )
 
-// Mark adds to centroids what is said of their labels, so that it is kept with the generation.
+// Mark adds to centroids what is known about their labels, so that the generation stores it.
 func (d *Descriptions) Mark(centroids []sdk.Entry) []sdk.Entry {
 	for i, e := range centroids {
 		if is, ok := d.Of[e.Label]; ok {
@@ -60,7 +60,7 @@ func (d *Descriptions) Mark(centroids []sdk.Entry) []sdk.Entry {
 	return centroids
 }
 
-// Marked returns what Mark has added to a centroid; ok: something is said of its label.
+// Marked returns what Mark has added to a centroid. ok reports whether it added anything.
 func Marked(e sdk.Entry) (d sdk.Described, weight float64, ok bool) {
 	if weight, ok = e.Meta[metaWeight].(float64); ok {
 		d.Name, _ = e.Meta[metaName].(string)

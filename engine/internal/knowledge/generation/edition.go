@@ -13,11 +13,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Edition names the edition of a generation for a content of the source. An edition never changes: it
-// is for processes that search it for a long time. A run changes its generation in place, and on a
-// server others would see that. If passages of an edition lack an addition, Edition names the next
-// one, whose build asks for them again. there reports whether the store has at least a part of the
-// edition.
+// Edition names the edition of a generation for a content of the source. An edition is a pinned snapshot
+// for processes that search it for a long time: it never changes. A run changes its generation in place,
+// and on a server others would see that. If passages of an edition lack an addition, Edition names the
+// next edition, whose build asks for the additions again. there reports whether the store has at least a
+// part of the edition.
 func Edition(ctx context.Context, store Store, base, knowledge, content string) (name string, there bool, err error) {
 	all, err := store.List(ctx)
 	if err != nil {
@@ -36,8 +36,8 @@ func Edition(ctx context.Context, store Store, base, knowledge, content string) 
 	}
 }
 
-// parts counts which of a generation's collections, entries and centroids, a store has. A collection that
-// somebody opened after its removal is empty and has no note; it does not count.
+// parts counts which of a generation's two collections, entries and centroids, a store has. A collection
+// that was opened after its removal is empty and has no note; it does not count.
 func parts(all []sdk.Collection, name string) (n int) {
 	for _, c := range all {
 		if (c.Name == name || c.Name == Centroids(name)) && len(c.Note) > 0 {
@@ -47,11 +47,11 @@ func parts(all []sdk.Collection, name string) (n int) {
 	return n
 }
 
-// whole is how many parts a generation has. During its removal one is missing.
+// whole is how many parts a generation has. While it is being removed, one is missing.
 const whole = 2
 
-// Settled returns the embedder state that settled arguments for the generation base or an edition
-// of it; nil: there is none, or the store cannot list it, so that the embedder learns anew.
+// Settled returns the embedder state with settled arguments for the generation base or an edition of it.
+// It returns nil if there is none, or if the store cannot list it; then the embedder learns again.
 func Settled(ctx context.Context, store Store, knowledge, base string) []byte {
 	all, err := store.List(ctx)
 	if err != nil {
@@ -83,8 +83,7 @@ const HoldEvery = settled / 4
 // ErrRemoved says that an edition was removed while it was in use.
 var ErrRemoved = errors.New("it was removed meanwhile")
 
-// Removed wraps err, the error of a use of an edition, with ErrRemoved if the edition is no longer
-// there.
+// Removed wraps err, the error of a use of an edition, with ErrRemoved if the edition no longer exists.
 func Removed(ctx context.Context, store Store, collection string, err error) error {
 	if all, listErr := store.List(ctx); listErr != nil || parts(all, collection) == whole {
 		return err
@@ -92,26 +91,26 @@ func Removed(ctx context.Context, store Store, collection string, err error) err
 	return fmt.Errorf("generation %s: %w: %w", collection, ErrRemoved, err)
 }
 
-// Hold notes in an edition that a process serves it, so that nobody removes it, on any machine. The
-// note expires after some minutes: see HoldEvery.
+// Hold notes in an edition that a process serves it, so that nobody removes the edition, on any machine.
+// The note expires after some minutes: see HoldEvery.
 func Hold(ctx context.Context, store Store, collection string, schema sdk.Schema, content, holder string) error {
 	_, err := change(ctx, store, collection, schema, content, func(n *Note) { n.Holders[holder] = Now() })
 	return err
 }
 
-// Leave takes back the note of Hold, and reports whether others hold the edition.
+// Leave removes the note of Hold, and reports whether others hold the edition.
 func Leave(ctx context.Context, store Store, collection string, schema sdk.Schema, content, holder string) (held bool, err error) {
 	n, err := change(ctx, store, collection, schema, content, func(n *Note) { delete(n.Holders, holder) })
 	return n.held(""), err
 }
 
-// changes is how often change tries while others change the note, too.
+// changes is how often change tries while other processes change the note, too.
 const changes = 10
 
 // change changes the note of an edition with do.
 func change(ctx context.Context, store Store, collection string, schema sdk.Schema, content string, do func(*Note)) (n Note, err error) {
 	for try := 1; ; try++ {
-		// Opening a removed collection would make it again, empty, for processes that search it.
+		// Opening a removed collection would create it again, empty, for processes that search it.
 		all, err := store.List(ctx)
 		if err != nil {
 			return n, err

@@ -15,17 +15,17 @@ import (
 	"github.com/racflow/racflow/engine/internal/source/document"
 )
 
-// layout is part of every fingerprint: raise it when entries, notes or centroids are made in
-// another way, or package pipeline computes another digest of the same block.
+// layout is part of every fingerprint. Raise it when entries, notes or centroids change in form, or
+// package pipeline computes another digest of the same block.
 const layout = 4
 
 // hashLength is the number of hexadecimal digits in a collection's name.
 const hashLength = 12
 
 // Name names the collection of a generation after everything that its content depends on (package
-// pipeline), except the rows themselves. Another source file gives another name: runs over two
-// files must not remove each other's rows. The stages must not have learnt yet: learning changes
-// their fingerprint.
+// pipeline), except the rows themselves. Another source file gives another name: runs over two files
+// must not remove each other's rows. The stages must not have learned yet: learning changes their
+// fingerprint.
 func Name(block *pipeline.Knowledge, s Stages) string {
 	parts := []any{layout, pipeline.KnowledgeDigest(block), pipeline.OutputDigest(s.Embedder), s.Embedder.Dimension()}
 	if block.Documents() != nil {
@@ -60,11 +60,11 @@ type Note struct {
 	Source     string `json:"source"`               // digest of the source
 	Complete   bool   `json:"complete"`             // false: its first build has not ended
 	State      []byte `json:"state,omitempty"`      // of a fitted embedder
-	Fitted     int    `json:"fitted,omitempty"`     // rows that it was fitted to
-	Invalid    int    `json:"invalid,omitempty"`    // rows that could not be used
-	Unenriched int    `json:"unenriched,omitempty"` // passages that lack an addition
+	Fitted     int    `json:"fitted,omitempty"`     // number of rows that it was fitted to
+	Invalid    int    `json:"invalid,omitempty"`    // number of unusable rows
+	Unenriched int    `json:"unenriched,omitempty"` // number of passages without an addition
 	Documents  int    `json:"documents,omitempty"`
-	// Unread is what documents hold that was not read, by their ids.
+	// Unread is what was not read of documents, by their ids.
 	Unread map[string]document.Unread `json:"unread,omitempty"`
 	// Holders are the processes that serve an edition, with the time of their last Hold.
 	Holders map[string]time.Time `json:"holders,omitempty"`
@@ -84,7 +84,7 @@ func ReadNote(text []byte) (Note, bool) {
 	return n, json.Unmarshal(text, &n) == nil
 }
 
-// Describe sets the origin of a build's entries, and keeps the times of commits.
+// Describe sets the origin of a build's entries, but keeps the times of commits.
 func (n *Note) Describe(o Origin) {
 	o.Built, o.Changed = n.Built, n.Changed
 	n.Origin = o
@@ -102,19 +102,19 @@ func (n Note) Content() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Now returns the time in the precision of notes.
+// Now returns the time with the precision of notes.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// Origin helps people to recognise a generation: what it was made from, and when. Fields that an
-// older version of racflow did not record are empty.
+// Origin helps people to recognise a generation: its inputs, and its time. Fields that an older
+// version of racflow did not record are empty.
 type Origin struct {
 	// Definition is the digest of the block, as far as entries depend on it. Generations of the same
 	// definition differ in a plugin, a model or a template.
 	Definition string `json:"definition,omitempty"`
-	// Base is the generation that this is an edition of (see Edition); empty: it is no edition.
+	// Base is the generation of which this is an edition (see Edition); empty: this is no edition.
 	Base string `json:"base,omitempty"`
 
-	File     string          `json:"file,omitempty"`     // pipeline file that built or changed it last, absolute
+	File     string          `json:"file,omitempty"`     // absolute path of the pipeline file that last built or changed it
 	Path     string          `json:"path,omitempty"`     // of the source, absolute, or "-"
 	Beside   []string        `json:"beside,omitempty"`   // paths of the other sources
 	Embedder string          `json:"embedder,omitempty"` // use of the embed stage
@@ -168,7 +168,7 @@ func OriginOf(block *pipeline.Knowledge, s Stages) Origin {
 	return o
 }
 
-// fileOf returns the file that a block stands in; empty if it is not known.
+// fileOf returns the file of a block; empty if unknown.
 func fileOf(block *pipeline.Knowledge) string {
 	if block.Range.Filename == "" {
 		return ""
@@ -190,8 +190,8 @@ func pluginOf(stage any) *Plugin {
 	return nil
 }
 
-// changes lists the plugins and the resolved values of the embedder that differ from an earlier
-// origin of the same definition, and the work that each makes necessary.
+// changes lists the plugins and the embedder's resolved values that differ from an earlier origin of
+// the same definition, and the work that each difference causes.
 func (o Origin) changes(was Origin) []string {
 	why := o.ChunkerPlugin.changes(was.ChunkerPlugin, "cutting and embedding")
 	for i, e := range o.Enrich {

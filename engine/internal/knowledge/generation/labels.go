@@ -17,18 +17,18 @@ import (
 
 // This file reads the table of a knowledge's labels.
 //
-// What the table says becomes rows: an example is a row with its label, and so is a description. So the
-// embedder, the store and the voters that learn need not know of descriptions. The id of a
-// description tells it from other rows: nobody is asked about it to measure or to learn what votes are worth.
+// The table's content becomes rows: an example is a row with its label, and so is a description. So the
+// embedder, the store and the learning voters need not know of descriptions. A description is recognised by
+// its id: voters are not asked about it, neither to measure nor to calibrate votes.
 //
-// The labels of all rows, also of people's decisions, are renamed before anything else sees them. A row's
-// own id stays, as does the id that is made of its content.
+// The labels of all rows, including people's decisions, are renamed before anything else sees them. A row
+// keeps its own id, or the id made from its content.
 
 // described is a line of a table of labels.
 type described struct {
 	sdk.Described
 	label    string
-	becomes  string // empty: it stays
+	becomes  string // empty: the label stays
 	examples []string
 	meta     sdk.Meta // the other columns
 	at       InvalidRow
@@ -37,12 +37,12 @@ type described struct {
 // Table is the table of a knowledge's labels. A nil table has no lines.
 type Table struct {
 	Renames source.Renames
-	Invalid []InvalidRow // lines that do not count
+	Invalid []InvalidRow // rejected lines
 
 	form   sdk.LabelForm
 	digest string
 	lines  []described
-	met    map[string]bool // labels of rows so far, before and after they were renamed
+	met    map[string]bool // labels of rows so far, before and after renaming
 }
 
 // ReadTable reads the table of a knowledge; nil: it has none.
@@ -53,7 +53,7 @@ func ReadTable(block *pipeline.Knowledge) (*Table, error) {
 	}
 	t := &Table{form: block.LabelForm(), Renames: source.Renames{}, met: map[string]bool{}}
 	var err error
-	if t.digest, err = source.Digest(s.Path); err != nil { // before reading, as that of decisions
+	if t.digest, err = source.Digest(s.Path); err != nil { // before reading, as for decisions
 		return nil, &SourceError{s.Range, err}
 	}
 	r, err := source.Open(s.Path, s.Form, source.Mapping{Text: s.Text, Meta: []string{}, Fields: true}, nil)
@@ -91,7 +91,7 @@ func ReadTable(block *pipeline.Knowledge) (*Table, error) {
 	return t, nil
 }
 
-// noLabels explains why a table cannot be read, if that is because no column has the labels.
+// noLabels explains why a table cannot be read, if no column has the labels.
 func noLabels(s *pipeline.Source, err error) error {
 	seen, failed := source.Sniff(s.Path, s.Form)
 	if failed != nil || len(seen.Columns) == 0 {
@@ -131,7 +131,7 @@ func describedOf(row source.Row, columns *pipeline.DescribedColumns) (d describe
 	return d
 }
 
-// textsOf returns the texts of a value: the elements of a list in JSON, or what stands between bars.
+// textsOf returns the texts of a value: the elements of a JSON list, or the texts between bars.
 func textsOf(value any) (texts []string) {
 	switch v := value.(type) {
 	case nil:
@@ -152,8 +152,8 @@ func textsOf(value any) (texts []string) {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
-// rename collects the labels that become others. It refuses lines that lead to a label which becomes
-// another itself: the order of steps would decide.
+// rename collects the renamed labels. It refuses a line whose new label is renamed, too: the result would
+// depend on the order.
 func (t *Table) rename() {
 	for _, d := range t.lines {
 		if d.becomes != "" {
@@ -198,8 +198,8 @@ func (t *Table) take(u *Unit) {
 	}
 }
 
-// rest calls f with the rows that the table adds to those of the sources, and reject with the lines that
-// say nothing of any row.
+// rest calls f with the rows that the table adds to the rows of the sources. It calls reject with the lines
+// that apply to no row.
 func (t *Table) rest(places map[string]InvalidRow, reject func(InvalidRow), f func(Unit) error) error {
 	if t == nil {
 		return nil
@@ -240,7 +240,7 @@ func (t *Table) rest(places map[string]InvalidRow, reject func(InvalidRow), f fu
 	return nil
 }
 
-// Labels returns the labels that a line describes, gives an example of, or makes of another.
+// Labels returns the labels that a line describes, gives an example of, or creates by renaming.
 func (t *Table) Labels() (labels []string) {
 	for _, d := range t.lines {
 		if d.Text != "" || d.becomes != "" || len(d.examples) > 0 {
@@ -265,8 +265,8 @@ func (t *Table) unknown(label string) error {
 	return fmt.Errorf("no row has the label %q, and the line neither describes it nor has an example: correct the label, or remove the line.%s", label, rule.DidYouMean(label, slices.Compact(known)))
 }
 
-// Described returns the descriptions of the labels that stay, by label. It is complete once the rows of
-// the sources were taken.
+// Described returns the descriptions of the remaining labels, by label. It is complete once the rows of the
+// sources were taken.
 func (t *Table) described() map[string]sdk.Described {
 	if t == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 )
 
 // This file defines the running stages of a knowledge, starts them, and calls them with batches of
-// rows: within a stage's timeout, with retries where they may help, and so that a row that spoils a
-// batch fails alone.
+// rows. Calls stay within a stage's timeout, and are retried where that may help. A row that spoils a
+// batch fails without affecting the others.
 //
 // It does not depend on the meaning of rows, and starts no process itself: an implementation of
 // Starter does.
@@ -25,31 +25,33 @@ import (
 // Stages holds the running stages that make the entries of a block.
 type Stages struct {
 	Chunker   Chunker         // nil: a row or document is one entry
-	Enrichers []Enricher      // one for each of Block.Enrichers(); nil: it does not run
-	Embedder  Embedder        // nil: it does not run
+	Enrichers []Enricher      // one for each of Block.Enrichers(); nil: not running
+	Embedder  Embedder        // nil: not running
 	Resolved  json.RawMessage // of the embedder: see ResolvedConfig
 }
 
-// BatchBytes is roughly the most bytes of text in a call, which has to fit in a message.
+// BatchBytes is roughly the most bytes of text in a call, which must fit in a message.
 const BatchBytes = 8 << 20
 
 // Caller calls a stage of a build with batches.
 type Caller struct {
 	Stage *pipeline.Stage
 	Name  string                 // of the stage, as "embed.k"
-	Waits *progress.WaitReporter // is notified of waits; may be nil
+	Waits *progress.WaitReporter // receives waits; may be nil
 	Later retry.PendingWork      // of a stage that Pends, for the next batch; without Call
-	// Probe asks a question that any stage of its kind can answer. Call uses it if the stage has
-	// answered nothing: if Probe fails too, the stage is to blame, or else the rows.
+	// Probe asks a question that any stage of its kind can answer. Call uses Probe if the stage has
+	// answered nothing. If Probe fails, too, the stage is the cause; otherwise the rows are.
 	Probe    func(context.Context) error
 	answered bool // the stage has answered a call
 }
 
 // Call calls the stage with the n rows of a batch, within its timeout. It retries where that may
-// help, and divides a batch that a row spoils. It returns an error or nil for each row, or one
-// error that ends the build if the stage is to blame: it answered nothing of this batch, for a
-// single row nothing before either, and does not answer Probe. Without Probe, a build of nothing
-// but bad rows, as earlier builds left them out, would blame the stage.
+// help, and divides a batch that a row spoils. It returns an error or nil for each row.
+//
+// If the stage is the cause, Call returns one error that ends the build. That is so if the stage
+// answers nothing in this batch, and does not answer Probe. For a single row, it must also have
+// answered nothing before. Without Probe, the stage would be blamed for a build of only invalid rows
+// that earlier builds skipped.
 func (c *Caller) Call(ctx context.Context, n int, call func(ctx context.Context, handle string, at []int) error) ([]error, error) {
 	before, now := c.answered, false
 	bounded := func(ctx context.Context, handle string, at []int) error {
@@ -92,7 +94,7 @@ func (c *Caller) works(ctx context.Context) bool {
 	return err == nil || errors.As(err, new(sdk.RowErrors))
 }
 
-// Passes reports whether an error is not the row's own: a later build may succeed.
+// Passes reports whether an error is independent of the row, so that a later build may succeed.
 func Passes(err error) bool {
 	switch sdk.CodeOf(err) {
 	case sdk.CodeTransient, sdk.CodeCancelled, sdk.CodeUnavailable, sdk.CodeStopped:
@@ -127,17 +129,17 @@ func Pick[T any](all []T, at []int) []T {
 	return some
 }
 
-// LaterResults tracks the results of a build that come later.
+// LaterResults tracks results of a build that come later.
 type LaterResults struct {
 	Handles *retry.Handles         // nil: such a result is an error
-	Waits   *progress.WaitReporter // is notified of waits; may be nil
+	Waits   *progress.WaitReporter // receives waits; may be nil
 
 	mu        sync.Mutex
 	collected []string // see retry.PendingWork
 }
 
-// Work describes the work of a stage on a batch, without its Call. name is the stage's, as
-// "embed.k", and row returns the texts that the stage sees of a row.
+// Work describes the work of a stage on a batch, without its Call. name is the stage's name, such as
+// "embed.k". row returns the texts of a row that the stage sees.
 func (l *LaterResults) Work(name string, s *pipeline.Stage, process pipeline.RunningStage, row func(int) []string) retry.PendingWork {
 	stage := pipeline.StageDigest(s, process)
 	return retry.PendingWork{
@@ -151,7 +153,7 @@ func (l *LaterResults) Work(name string, s *pipeline.Stage, process pipeline.Run
 	}
 }
 
-// Settle forgets the handles of results that have come: the build has committed them.
+// Settle forgets the handles of results that have come, once the build has committed them.
 func (l *LaterResults) Settle() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,8 +171,8 @@ type Starter interface {
 	// Enricher starts one of the enrich stages of a block.
 	Enricher(ctx context.Context, s *pipeline.Stage) (Enricher, error)
 	// Embedder starts the embedder with its fitted state, or nil, and with the values that an earlier
-	// one has resolved (see Resolved), as if the file gave them. It ends an embedder that the same
-	// Starter started before.
+	// embedder has resolved (see Resolved), as if the file gave them. It ends an embedder that the
+	// same Starter started before.
 	Embedder(ctx context.Context, state []byte, resolved json.RawMessage) (Embedder, error)
 	Store(ctx context.Context) (Store, error)
 }
@@ -207,13 +209,13 @@ type Store interface {
 	Scan(ctx context.Context, collection string, s sdk.Scan) (sdk.Page, error)
 	List(ctx context.Context) ([]sdk.Collection, error)
 	Drop(ctx context.Context, collection string) error
-	// Attach works as sdk.Attacher says. It fails for a stage without sdk.Attaches.
+	// Attach works like sdk.Attacher. It fails for a stage without sdk.Attaches.
 	Attach(ctx context.Context) (sdk.Attached, error)
 	sdk.Retriever
 }
 
 // ResolvedConfig returns the values that a stage has chosen for arguments left to it, by the
-// processor, say: a JSON object, its keys sorted; nil: it chose none.
+// processor, say. The result is a JSON object with sorted keys; nil: the stage chose none.
 func ResolvedConfig(stage any) (json.RawMessage, error) {
 	r, ok := stage.(sdk.Resolver)
 	if !ok || len(r.Resolved()) == 0 {
@@ -233,8 +235,8 @@ func Start(ctx context.Context, block *pipeline.Knowledge, starter Starter) (s S
 	return s, err
 }
 
-// StartLocal starts the stages that make texts without a service: the chunker, and the enrichers
-// that call none.
+// StartLocal starts the stages that make texts without a service: the chunker, and the enrichers that
+// call no service.
 func StartLocal(ctx context.Context, block *pipeline.Knowledge, starter Starter) (s Stages, err error) {
 	err = s.start(ctx, block, starter, false)
 	return s, err
@@ -261,7 +263,7 @@ func (s *Stages) start(ctx context.Context, block *pipeline.Knowledge, starter S
 // ScanPage is the most entries of a page of a scan.
 const ScanPage = 4096
 
-// Scan calls f with every entry of a collection that s asks for.
+// Scan calls f with every entry of a collection that s selects.
 func Scan(ctx context.Context, store Store, collection string, s sdk.Scan, f func(sdk.Entry)) error {
 	for page, err := range ScanPages(ctx, store, collection, s) {
 		if err != nil {
@@ -274,7 +276,7 @@ func Scan(ctx context.Context, store Store, collection string, s sdk.Scan, f fun
 	return nil
 }
 
-// ScanPages yields the entries of a collection that s asks for, in pages that fit in a message. It
+// ScanPages yields the entries of a collection that s selects, in pages that fit in a message. It
 // ends after an error.
 func ScanPages(ctx context.Context, store Store, collection string, s sdk.Scan) iter.Seq2[[]sdk.Entry, error] {
 	return func(yield func([]sdk.Entry, error) bool) {

@@ -22,20 +22,22 @@ import (
 
 // This file reads the sources of a knowledge, and compares them with the store.
 //
-// Rows may come from several files, and no two may share an id. The decisions of people (package
-// reviewed) come last: they add rows, and change rows of the other files, which keep their ids. The
-// metadata say who decided, and when.
+// Rows may come from several files, but ids must be unique over all of them. People's decisions (package reviewed) come
+// last: they add rows, and change rows of the other files, which keep their ids. The metadata record who decided, and
+// when.
 //
-// A unit is a row, or a document of a folder. A build redoes it as a whole. Without a chunker it is
-// one entry. The id of a chunk is the id of its document and its number in it; its hash is that of
-// the document's content with the number of chunks. A document is unchanged if the store has that
-// many chunks, all with its hash. So a build recognises it without chunking or even parsing it, and
-// redoes it where a kill or a refusal left out a part. The text of an entry is the header of its
-// chunk, if any, and the chunk; its lines, pages and bytes are the chunk's.
+// A unit is a row, or a document of a folder. A build processes it as a whole. Without a chunker a unit is one entry. A
+// chunk's id consists of its document's id and the chunk's number; its hash combines the hash of the document's content
+// with the number of chunks.
+//
+// A document is unchanged if the store has that many chunks, all with its hash. So a build recognises an unchanged
+// document without chunking or parsing it. It processes the document again if a kill or a refusal omitted a part. The
+// text of an entry is the chunk, after its header if it has one. The entry's lines, pages and bytes are those of the
+// chunk.
 //
 // The texts of documents are read when they are needed. Rows stay in memory.
 //
-// The file makes no entries of its own accord and writes nothing.
+// The file makes no entries itself and writes nothing.
 
 // HashBytes is the length of the hash of a unit's content.
 const HashBytes = source.HashBytes
@@ -59,9 +61,9 @@ func loadHeld(ctx context.Context, wanted []Unit, f func(Unit, error) error) err
 	return nil
 }
 
-// eachUnit calls f with each unit of a knowledge made of rows. It notes unusable rows and the places of
-// units, and returns the digest of the sources, and the descriptions of labels. The decisions of people change or drop rows of the other files, and come after them; the rows of
-// the table come last.
+// eachUnit calls f with each unit of a knowledge made of rows. It notes unusable rows and the places of units. It
+// returns the digest of the sources, and the descriptions of labels. People's decisions follow the rows of the other
+// files, and change or drop some of these. The rows of the table come last.
 func (s *Source) eachUnit(block *pipeline.Knowledge, stdin io.Reader, f func(Unit) error) (digest string, labels map[string]sdk.Described, err error) {
 	table, err := ReadTable(block)
 	if err != nil {
@@ -107,8 +109,8 @@ func (s *Source) eachUnit(block *pipeline.Knowledge, stdin io.Reader, f func(Uni
 	return digestOf(block, digests), table.described(), nil
 }
 
-// eachRow calls f with each usable row of a source block. It notes the others, the places of the rows, and labels that are
-// not read as they are written, and returns the digest of the source.
+// eachRow calls f with each usable row of a source block, and returns the digest of the source. It notes the unusable
+// rows, the places of the rows, and labels that are read in another spelling.
 func (s *Source) eachRow(from pipeline.Source, stdin io.Reader, f func(Unit) error) (digest string, err error) {
 	r, err := from.Open(stdin)
 	if err != nil {
@@ -145,7 +147,7 @@ func (s *Source) eachRow(from pipeline.Source, stdin io.Reader, f func(Unit) err
 	}
 }
 
-// repeated returns the error of a row whose id an earlier row has.
+// repeated returns the error of a row whose id belongs to an earlier row.
 func repeated(id string, first, at InvalidRow) error {
 	other := ""
 	if first.Path != at.Path {
@@ -166,7 +168,7 @@ func named(path string, err error) error {
 // metadata of a document.
 type Unit = sdk.Entry
 
-// Document is a unit with its chunks: without a chunker one, the whole text; without text none.
+// Document is a unit with its chunks. Without a chunker, the whole text is one chunk; without text there is none.
 type Document struct {
 	Unit
 	Chunks []sdk.Chunk
@@ -186,13 +188,13 @@ func (d Document) Passages() []sdk.Passage {
 type Source struct {
 	Units   []Unit
 	Digest  string       // of the whole content
-	Invalid []InvalidRow // the first MaxInvalid of them
+	Invalid []InvalidRow // the first MaxInvalid invalid rows
 	Count   int          // number of all invalid rows
-	Respelt []string     // notes on labels that are not read as they are written, one for each source block that has some
+	Respelt []string     // notes on labels that are read in another spelling, at most one for each source block
 	// Described has the descriptions of labels, by label; nil: there is no table.
 	Described map[string]sdk.Described
 
-	unread sync.Map              // document.Unread of those that were read, by id; a build commits meanwhile
+	unread sync.Map              // document.Unread of the documents read so far, by id; a build commits meanwhile
 	sizes  map[string]int64      // of documents, by id
 	places map[string]InvalidRow // places of units, by id; Err is nil
 	load   loader
@@ -259,7 +261,7 @@ func (s *Source) Load(ctx context.Context, wanted []Unit, f func(Unit, error) er
 	return s.load(ctx, wanted, f)
 }
 
-// At adds the place of a unit to its error.
+// At combines the error of a unit with the unit's place.
 func (s *Source) At(unit string, err error) InvalidRow {
 	at := s.places[unit]
 	at.Err = err
@@ -275,7 +277,7 @@ func (s *Source) reject(r InvalidRow) {
 // Stock lists the units in a store, and the entries that a build has replaced.
 type Stock struct {
 	cut      bool              // a chunker cuts units into chunks
-	units    map[string]stored // by id; without those that Replace was called with
+	units    map[string]stored // by id; Replace removes its unit
 	replaced map[string]bool   // entries whose content has changed, by id
 }
 
@@ -285,7 +287,7 @@ type stored struct {
 	hash    []byte // of the unit
 	count   uint32 // number of entries that it should have
 	numbers []int  // numbers of the entries that it has
-	whole   bool   // all entries are there, made from one content
+	whole   bool   // all entries exist, made from one content
 }
 
 // TakeStock lists the units of a collection.
@@ -315,13 +317,13 @@ func TakeStock(ctx context.Context, store Store, collection string, cut bool) (*
 
 // StockDifference lists the changes to make in a store.
 type StockDifference struct {
-	Todo   []Unit          // units to make entries of
-	Gone   []string        // ids of entries whose unit is gone
+	Todo   []Unit          // units whose entries are to be made
+	Gone   []string        // ids of entries without a unit
 	Labels map[string]bool // labels of all these, before and after
 }
 
-// Compare compares the units of a source with the stock, by the hash that their entries get. With
-// all set, it counts every unit as changed.
+// Compare compares the units of a source with the stock, by the hash of their entries. With all set, it counts every
+// unit as changed.
 func (s *Stock) Compare(units []Unit, hash func([]byte) []byte, all bool) StockDifference {
 	d := StockDifference{Labels: map[string]bool{}}
 	there := make(map[string]bool, len(units))
@@ -367,8 +369,7 @@ func (s *Stock) Replace(unit string, entries int) (changed int, surplus []string
 // Replaced reports whether the content of an entry has changed.
 func (s *Stock) Replaced(id string) bool { return s.replaced[id] }
 
-// Rest returns the entries of units that turned out to be unusable, or that have vanished since
-// they were listed.
+// Rest returns the entries of units that turned out to be unusable, or that have vanished since the listing.
 func (s *Stock) Rest() (ids []string) {
 	for id, old := range s.units {
 		ids = append(ids, s.idsOf(id, old.numbers)...)
@@ -376,7 +377,7 @@ func (s *Stock) Rest() (ids []string) {
 	return ids
 }
 
-// UnitOf returns the unit that an entry belongs to, and the entry's number in it.
+// UnitOf returns the unit of an entry, and the entry's number in the unit.
 func (s *Stock) UnitOf(id string) (unit string, number int) {
 	at := strings.LastIndexByte(id, '#')
 	if !s.cut || at < 0 {

@@ -25,19 +25,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// The metadata that every chunk has beside those of its document and its chunker.
+// Metadata of every chunk, beside the metadata of its document and its chunker.
 const (
 	metaDocument = "document" // id of the document
 	metaStart    = "start"    // first byte of the chunk in the document's text
-	metaEnd      = "end"      // the byte after its last
-	metaHeader   = "header"   // bytes at the start of the entry's text that stand elsewhere in the document's; absent: none
+	metaEnd      = "end"      // the byte after the last byte of the chunk
+	metaHeader   = "header"   // length of a header in the entry's text that comes from elsewhere in the document; absent: none
 )
 
-// numbering counts lines or pages from 1, so that people find a chunk: end is the character that
-// ends one; first and last are names of metadata.
+// numbering counts lines or pages from 1, so that people find a chunk. end is the character that ends a line or
+// page; first and last are names of metadata.
 type numbering struct{ end, first, last string }
 
-// numberingOf returns the numbering for a format; empty: readers of the file know no lines.
+// numberingOf returns the numbering for a format; empty: a reader of the file sees no lines.
 func numberingOf(format any) numbering {
 	switch format {
 	case "pdf":
@@ -48,13 +48,13 @@ func numberingOf(format any) numbering {
 	return numbering{"\n", "first_line", "last_line"}
 }
 
-// Entries makes an entry of each chunk: its header and its text, with the place of the text alone.
-// The hashes include the number of chunks: if one is missing, the next build redoes the document.
+// Entries makes an entry of each chunk: its header and its text, with the place of the text alone. The hashes
+// include the number of chunks: if a chunk is missing, the next build processes the document again.
 func (d Document) Entries() []sdk.Entry {
 	hash := binary.BigEndian.AppendUint32(bytes.Clone(d.Hash), uint32(len(d.Chunks)))
 	entries := make([]sdk.Entry, len(d.Chunks))
 	by := numberingOf(d.Meta["format"])
-	number, counted := 1, 0 // line or page at a byte offset
+	number, counted := 1, 0 // line or page at the byte offset counted
 	for i, c := range d.Chunks {
 		meta := make(sdk.Meta, len(d.Meta)+len(c.Meta)+6)
 		maps.Copy(meta, d.Meta)
@@ -75,7 +75,7 @@ func (d Document) Entries() []sdk.Entry {
 	return entries
 }
 
-// chunkID names a chunk after its document and its number in it, from 0.
+// chunkID names a chunk by its document and its number in the document, from 0.
 func chunkID(document string, number int) string { return document + "#" + strconv.Itoa(number) }
 
 // InOrder compares candidates by their documents' ids, and within a document by place. A row counts
@@ -94,7 +94,7 @@ func placed(c sdk.Candidate) (document string, start float64) {
 	return c.ID, 0
 }
 
-// The metadata that say who has decided about an entry, and when.
+// Metadata that record who has decided about an entry, and when.
 const (
 	metaReviewer = "reviewer"
 	metaReviewed = "reviewed_at"
@@ -105,7 +105,7 @@ type decided struct {
 	path    string
 	digest  string
 	rows    []reviewed.Row
-	changes map[string]reviewed.Row // by the id of the row that each replaces; without those met already
+	changes map[string]reviewed.Row // by the id of the row that each replaces; applied changes are removed
 }
 
 // readDecided reads the decisions in a file; nil: the path is empty.
@@ -113,7 +113,7 @@ func readDecided(path string, form sdk.LabelForm, reject func(InvalidRow)) (*dec
 	if path == "" {
 		return nil, nil
 	}
-	digest, err := digestOfDecisions(path) // before reading: if the file changes in between, the digest is old and it is read again
+	digest, err := digestOfDecisions(path) // before reading: if the file changes in between, it is read again
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (d *decided) rest(places map[string]InvalidRow, reject func(InvalidRow), f 
 	for _, r := range d.rows {
 		at := InvalidRow{Path: d.path, Line: r.Line}
 		if _, missed := d.changes[r.Replaces]; r.Replaces != "" {
-			if missed && !r.Drops() { // to drop a row that is gone is no error
+			if missed && !r.Drops() { // dropping a missing row is no error
 				at.Err = fmt.Errorf("it replaces the row %q, which no other source has any more: remove the line or, to keep it as a row of its own, its member replaces", r.Replaces)
 				reject(at)
 			}
@@ -192,8 +192,8 @@ func signed(meta sdk.Meta, r reviewed.Row) sdk.Meta {
 	return all
 }
 
-// Digest computes Source.Digest of a knowledge made of rows without parsing them; empty: nobody
-// knows it before reading them.
+// Digest computes Source.Digest of a knowledge made of rows without parsing them; empty: the digest is unknown until
+// they are read.
 func Digest(block *pipeline.Knowledge) (string, error) {
 	var all []string
 	for _, s := range block.Sources {
@@ -216,8 +216,8 @@ func Digest(block *pipeline.Knowledge) (string, error) {
 	return digestOf(block, all), nil
 }
 
-// digestOf combines the digests of several sources; a single one stays as it is. Where labels are sets, it says that
-// empty lists are read as sets, so that sources are read once more that were read before that was so.
+// digestOf combines the digests of several sources; a single digest stays as it is. If labels are sets, the digest
+// records that empty lists are read as sets. So sources that an earlier version read differently are read once more.
 func digestOf(block *pipeline.Knowledge, all []string) string {
 	if block.LabelForm().Many {
 		all = append(all, sdk.NoLabels)

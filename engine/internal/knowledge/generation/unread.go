@@ -7,10 +7,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/source/document"
 )
 
-// maxUnread is of how many documents a note says what was not read: each commit writes it.
+// maxUnread limits for how many documents a note lists the unread parts: each commit writes the note.
 const maxUnread = 10_000
 
-// Unread sums what the documents that were read hold and their readers did not read; nil: all was read.
+// Unread sums what readers skipped in the documents that were read; nil: all was read.
 func (s *Source) Unread() document.Unread {
 	all := map[string]document.Unread{}
 	s.unread.Range(func(id, unread any) bool {
@@ -20,8 +20,8 @@ func (s *Source) Unread() document.Unread {
 	return SumUnread(all)
 }
 
-// UnreadAfter returns what is not read of the documents of a source, by their ids: of those that were read since, and of
-// the others what was known before.
+// UnreadAfter returns the unread parts of a source's documents, by their ids. For documents that this build did not
+// read, it takes them from before.
 func (s *Source) UnreadAfter(before map[string]document.Unread) map[string]document.Unread {
 	now := map[string]document.Unread{}
 	maps.Copy(now, before)

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// LineError says that a line of a file is no decision.
+// LineError says that a line of a file is not a decision.
 type LineError struct {
 	Path string
 	Line int // from 1
@@ -28,9 +28,9 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.L
 func (e *LineError) Unwrap() error { return e.Err }
 
 // Read returns the decisions of a file, in its order; of several lines about the same subject only
-// the last. A missing file has none. Where labels are sets, people may have edited them: Read writes
-// each set as sdk.JoinLabels does. The errors are a *LineError for each line that is no decision,
-// which does not affect the others; an error of another type says that the file is unreadable.
+// the last. A missing file has none. If labels are sets, people may have edited them: Read writes
+// each set as sdk.JoinLabels does. The errors are a *LineError for each line that is no decision;
+// the other lines are still read. An error of another type says that the file is unreadable.
 func Read(path string, form sdk.LabelForm) ([]Row, []error) {
 	lines, err := readLines(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func Read(path string, form sdk.LabelForm) ([]Row, []error) {
 	for i, l := range lines {
 		l.row.Line = i + 1
 		if set := form.Canonical(l.row.Label); set == "" && l.row.Label != "" {
-			l.err = fmt.Errorf("%q has no label", l.row.Label) // and drops no row
+			l.err = fmt.Errorf("%q has no label", l.row.Label) // and it drops no row
 		} else {
 			l.row.Label = set
 		}
@@ -79,7 +79,7 @@ func readLines(path string) ([]line, error) {
 	}
 	var all []line
 	for text := range bytes.SplitAfterSeq(content, []byte("\n")) {
-		text = bytes.TrimPrefix(text, []byte("\ufeff")) // files with a mark may have been joined
+		text = bytes.TrimPrefix(text, []byte("\ufeff")) // several files, each with a byte order mark, may have been joined
 		l := line{text: text}
 		if !l.blank() {
 			l.err = json.Unmarshal(bytes.TrimSpace(text), &l.row)
@@ -92,10 +92,11 @@ func readLines(path string) ([]line, error) {
 	return all, nil
 }
 
-// Write adds decisions to a file, each in place of an earlier one about the same subject. Other
-// lines stay as they are. It creates a missing file and folder. When it returns without an error,
+// Write adds decisions to a file. Each replaces an earlier decision about the same subject; other
+// lines stay as they are. Write creates a missing file and folder. When it returns without an error,
 // the decisions are on the disk. The replacement is atomic. If check is not nil and returns an
-// error, Write writes nothing and returns that error; nobody else writes the file between both.
+// error, Write writes nothing and returns that error; no other process writes the file between check
+// and replacement.
 func Write(path string, check func() error, rows []Row) error {
 	lines := make(map[string][]byte, len(rows))
 	var order []string
@@ -119,7 +120,7 @@ func Write(path string, check func() error, rows []Row) error {
 			switch text := lines[l.row.ID]; {
 			case l.err != nil || l.blank() || text == nil:
 				after = append(after, l.text...)
-			case last[l.row.ID] == i: // others are earlier lines about the same subject
+			case last[l.row.ID] == i: // the others are earlier lines about the same subject
 				after = append(after, text...)
 				delete(lines, l.row.ID)
 			}
@@ -133,8 +134,8 @@ func Write(path string, check func() error, rows []Row) error {
 	})
 }
 
-// Remove removes the decisions with these ids from a file. Other lines stay as they are. An id that
-// the file does not have is no error. check is as in Write.
+// Remove removes the decisions with these ids from a file. Other lines stay as they are. A missing
+// id is no error. check is as in Write.
 func Remove(path string, check func() error, ids ...string) error {
 	return change(path, check, func(all []line) (after []byte) {
 		for _, l := range all {
@@ -157,7 +158,8 @@ func ended(text []byte) []byte {
 // patience is how long Write and Remove wait for other writers of a file, which need milliseconds.
 const patience = 30 * time.Second
 
-// change replaces the content of a file by f of its lines, unless check returns an error.
+// change replaces the content of a file by the result of f for its lines, unless check returns an
+// error.
 func change(path string, check func() error, f func([]line) []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
@@ -191,9 +193,9 @@ func change(path string, check func() error, f func([]line) []byte) (err error) 
 // Decisions maps texts to their decisions.
 type Decisions map[string]Row
 
-// Of indexes decisions by text. A decision about the text itself takes precedence over one that
-// gives a row of another source this text; of several of the latter the last one counts. Rows that
-// only drop others are left out.
+// Of indexes decisions by text. A decision about the text itself takes precedence over a decision
+// that gives this text to a row of another source. If there are several of the latter, the last one
+// counts. Rows that only drop others are omitted.
 func Of(rows []Row) Decisions {
 	d := make(Decisions, len(rows))
 	for _, r := range rows {

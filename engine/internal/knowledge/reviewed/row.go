@@ -20,7 +20,7 @@ type Row struct {
 	Reviewer   string // who decided; empty: unknown
 	ReviewedAt time.Time
 	Run, Item  string // run and item of the decision; empty: none
-	Was        string // the answer or label before; empty: none
+	Was        string // the earlier answer or label; empty: none
 	Replaces   string // the id of a row of another source; empty: an additional row
 	Line       int    // line in the file, from 1
 }
@@ -76,8 +76,8 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte("\n")), err
 }
 
-// UnmarshalJSON parses a line of the file. It ignores the id and derives it from the rest, which a
-// person may have edited.
+// UnmarshalJSON parses a line of the file. It ignores the id and derives it from the other fields,
+// which a person may have edited.
 func (r *Row) UnmarshalJSON(line []byte) error {
 	if !utf8.Valid(line) {
 		return errors.New("it is not valid UTF-8")

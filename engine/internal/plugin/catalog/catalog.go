@@ -55,15 +55,14 @@ type shared struct {
 	failed map[string]error // why a program failed to describe itself, by its path and hash
 }
 
-// Folders returns the folders of plugins under development: the given ones, and those of
-// RACFLOW_PLUGINS.
+// Folders returns the folders of plugins under development: the given ones, and the folders in RACFLOW_PLUGINS.
 func Folders(given []string) []string {
 	dirs := slices.Concat(given, filepath.SplitList(os.Getenv(pluginsVariable)))
 	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }
 
-// New finds plugins under development: in folders, and those that their author installed. Until ctx
-// ends, h asks them for their stages. Without a host, the catalog has only built-in stages.
+// New finds plugins under development: in folders, and as installed by their author. Until ctx ends, h asks them for
+// their stages. Without a host, the catalog has only built-in stages.
 func New(ctx context.Context, h *host.Host, builtin []sdk.Stage, dirs []string) (*Catalog, error) {
 	s := &shared{ctx: ctx, host: h, builtin: builtin, dirs: dirs, failed: map[string]error{}}
 	if h != nil {
@@ -101,11 +100,12 @@ func (c *Catalog) For(dir string, required []require.Plugin) *Catalog {
 	return own
 }
 
-// aliases are the field's names of built-in stages. A file may write them in place of the stage's own name, which is
-// what digests, caches and messages have. The voter linear is a support vector machine, and no logistic regression.
+// aliases maps the field's names of built-in stages to the stages' own names. A file may use either name; digests,
+// caches and messages use the stage's own name. The voter linear is a support vector machine, not logistic
+// regression.
 var aliases = map[string]string{"knn": "neighbours", "centroid": "prototype", "svm": "linear", "stacking": "learned"}
 
-// aliasOf returns the other name of a built-in stage; empty: it has none.
+// aliasOf returns the other name of a built-in stage; empty: none.
 func aliasOf(name string) string {
 	for alias, of := range aliases {
 		if of == name {
@@ -130,8 +130,8 @@ func (c *Catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 	return sdk.Stage{}, false
 }
 
-// Uses implements pipeline.Catalog. It starts nothing: of plugins under development it lists only
-// the stages of those that have been asked before.
+// Uses implements pipeline.Catalog. It starts nothing: it lists stages of a plugin under development only if the
+// plugin has been asked before.
 func (c *Catalog) Uses(kind sdk.Kind) []string {
 	var uses []string
 	for _, s := range c.builtin {
@@ -166,8 +166,8 @@ func (c *Catalog) names() []string {
 	return all
 }
 
-// Program implements pipeline.Programs: it returns the program of a third party's stage; nil for a
-// built-in one, and if no program may be started.
+// Program implements pipeline.Programs: it returns the program of a third party's stage. It returns nil for a
+// built-in stage, and if no program may be started.
 func (c *Catalog) Program(use string) *program.Program {
 	name, _, third := strings.Cut(use, "/")
 	if !third {
@@ -181,8 +181,8 @@ func (c *Catalog) Program(use string) *program.Program {
 	return &p
 }
 
-// Validate implements pipeline.Validator. It starts a third party's program only if the stage
-// declares checks beyond those of its arguments.
+// Validate implements pipeline.Validator. It starts a third party's program only if the stage declares more checks
+// than those of its arguments.
 func (c *Catalog) Validate(kind sdk.Kind, use string, config []byte) error {
 	stage, ok := c.Stage(kind, use)
 	if p := c.Program(use); ok && p != nil && stage.Validates {
@@ -204,7 +204,8 @@ func (c *Catalog) Explain(use string) error {
 	return c.failure(r)
 }
 
-// Describe describes one stage; if use is empty, those of a kind; if kind is empty, too, all.
+// Describe describes one stage. If use is empty, it describes all stages of a kind; if kind is empty, too, all
+// stages.
 func (c *Catalog) Describe(kind sdk.Kind, use string) ([]StageInfo, error) {
 	if use != "" {
 		stage, ok := c.Stage(kind, use)
@@ -233,13 +234,13 @@ func (c *Catalog) Describe(kind sdk.Kind, use string) ([]StageInfo, error) {
 // Plugin describes a plugin without starting it.
 type Plugin struct {
 	Name    string
-	Version string         // as locked or installed, or as a plugin under development describes itself; empty: unknown
+	Version string         // as locked or installed, or as a plugin under development reports it; empty: unknown
 	Origin  program.Origin // empty: unknown
 	Source  string         // as in the file; empty: not required, or without a source
 	Signer  string         // as locked
 	Path    string         // of the program; empty: there is none
-	Hash    string         // of the program, actual or required; empty: unknown
-	Err     error          // why it may not be started; else nil
+	Hash    string         // actual or required hash of the program; empty: unknown
+	Err     error          // why the plugin may not be started; else nil
 }
 
 // Plugins lists the plugins under development and those that the file requires. It starts nothing.
@@ -291,9 +292,9 @@ type resolved struct {
 	err     error      // why there is no program to start
 }
 
-// resolve finds the program of a plugin, once for each file: a plugin under development takes
-// precedence over a locked one. A program returned without an error was checked, also by its hash
-// if that is known, without starting anything.
+// resolve finds the program of a plugin, once for each file. A plugin under development takes precedence over a
+// locked one. resolve checks a program that it returns without an error, also by its hash if that is known. It
+// starts nothing.
 func (c *Catalog) resolve(name string) *resolved {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -344,7 +345,7 @@ func (c *Catalog) unknown(name string) error {
 		"name its folder with Options.Plugins or in %s, or install it with racflow plugin install FOLDER --dev", name, looked, name, pluginsVariable)
 }
 
-// fromLock takes the locked program for a requirement.
+// fromLock sets r to the locked program for a requirement.
 func (c *Catalog) fromLock(required require.Plugin, r *resolved) error {
 	const again = "run racflow plugin init with this file"
 	name := required.Name
@@ -394,8 +395,8 @@ func (c *Catalog) fromLock(required require.Plugin, r *resolved) error {
 	return nil
 }
 
-// describe returns what a plugin offers; nothing if unknown. Only a plugin under development is
-// started to describe itself, once until its program changes, and only with start.
+// describe returns what a plugin offers; nothing if unknown. It starts only a plugin under development, once until
+// its program changes, and only with start.
 func (c *Catalog) describe(name string, start bool) sdk.Plugin {
 	r := c.resolve(name)
 	switch {
@@ -407,7 +408,7 @@ func (c *Catalog) describe(name string, start bool) sdk.Plugin {
 	case c.failure(r) != nil:
 		return sdk.Plugin{}
 	}
-	bare := r.program // of what the file allows it, nothing is granted yet
+	bare := r.program // without the access that the file allows: it is not granted yet
 	bare.Allow = program.Allow{}
 	p, err := c.host.Describe(c.ctx, bare)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file documents stages from their descriptions, for people, programs and the reference: a
-// stage's arguments with types, bounds and defaults, the columns that it reads, and an example of
-// its block. It treats built-in and third-party stages alike.
+// This file documents stages from their descriptions, for people, programs and the reference: a stage's arguments with
+// types, bounds and defaults, the columns that it reads, and an example of its block. It treats built-in and
+// third-party stages alike.
 //
 // It checks nothing (package sdk does, by the same descriptions) and knows neither files nor
 // processes.
@@ -26,7 +26,7 @@ import (
 func example(s StageInfo, config string) string {
 	label := map[sdk.Kind]string{
 		sdk.KindEnrich: ` "notes"`, sdk.KindRerank: ` "best"`, sdk.KindPrompt: ` "ask"`, sdk.KindSample: ` "voter"`, sdk.KindElect: ` "answer"`,
-	}[s.Kind] // unlabelled: blocks that a knowledge has only once
+	}[s.Kind] // no label: a knowledge has such a block only once
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s {\nuse = %q\n", s.Kind, label, s.Use)
 	if config == "" {
@@ -108,7 +108,8 @@ func StageText(w io.Writer, s StageInfo) error {
 	return err
 }
 
-// about says what else a stage is called, which columns a stage reads, whether it uses the network, and what a store attaches.
+// about lists the stage's other name, the columns that it reads, whether it uses the network, and what a store
+// attaches.
 func (s StageInfo) about() string {
 	var all []string
 	if s.Alias != "" {
@@ -167,7 +168,7 @@ type StageInfo struct {
 	Doc       string         `json:"doc"`
 	Network   bool           `json:"network"`            // uses the network
 	Reads     []string       `json:"reads"`              // columns of an item
-	Attaches  string         `json:"attaches,omitempty"` // for a store: its argument that names a collection of another program
+	Attaches  string         `json:"attaches,omitempty"` // for a store: the argument that names another program's collection
 	Arguments []ArgumentInfo `json:"arguments"`
 	Example   string         `json:"example"` // a block of a pipeline file
 }
@@ -236,7 +237,7 @@ func argumentsOf(all []sdk.Argument) []ArgumentInfo {
 	return out
 }
 
-// facts lists in words what limits a value: bounds, choices, relations; empty: nothing.
+// facts lists the limits of a value in words: bounds, choices, relations; empty: none.
 func (a ArgumentInfo) facts() []string {
 	var all []string
 	if a.Required {

@@ -39,7 +39,7 @@ type fetch func(ctx context.Context, name string, limit int64) error
 func (p *pull) contents(ctx context.Context, from fetch, dir string) error {
 	get := func(ctx context.Context, name string, limit int64) error {
 		err := from(ctx, name, limit)
-		if errors.Is(err, fs.ErrNotExist) { // an earlier pull may have left a file of another revision
+		if errors.Is(err, fs.ErrNotExist) { // an earlier pull may have left this file from another revision
 			at, _ := p.place.file(name)
 			return errors.Join(err, removed(at))
 		}
@@ -105,7 +105,7 @@ func removed(path string) error {
 	return nil
 }
 
-// missing replaces the error of a missing file by its meaning.
+// missing replaces the error of a missing file by an error with the given meaning.
 func missing(err error, meaning string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New(meaning)
@@ -153,7 +153,7 @@ type module struct {
 func (m module) is(name string) bool { return m.Type == name || strings.HasSuffix(m.Type, "."+name) }
 
 // module fetches the files of one module. It also fetches settings of unknown modules, if there are
-// any: the stage reports that it does not know the module.
+// any: the stage reports the unknown module.
 func (p *pull) module(ctx context.Context, get fetch, m module) error {
 	config := path.Join(m.Path, configFile)
 	err := get(ctx, config, maxSettings)
@@ -175,8 +175,8 @@ func (p *pull) module(ctx context.Context, get fetch, m module) error {
 // modulePath matches the folder of a module, directly in the model's folder.
 var modulePath = support.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// readModules reads modules.json, if there is one: the folder of the transformer, and the later
-// modules that have a folder.
+// readModules reads modules.json, if it exists. It returns the folder of the transformer, and the
+// later modules that have a folder.
 func readModules(dir string) (root string, rest []module, _ error) {
 	raw, err := readBounded(filepath.Join(dir, modulesFile), maxSettings)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -204,7 +204,7 @@ func readModules(dir string) (root string, rest []module, _ error) {
 	return root, rest, nil
 }
 
-// mostShards is how many files the weights may have.
+// mostShards is the highest number of files for the weights.
 const mostShards = 200
 
 // shardName matches a file of weights in the folder of their index.

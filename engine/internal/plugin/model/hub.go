@@ -23,30 +23,30 @@ import (
 // This file downloads files of repositories on a model hub: Hugging Face's, a mirror of it, or any
 // server with its addresses, ENDPOINT/OWNER/MODEL/resolve/REVISION/PATH.
 //
-// It respects the usual environment: HF_ENDPOINT, HF_TOKEN or the file with the token,
-// HF_HUB_OFFLINE, and the proxy variables. It sends the token only to the endpoint's host, never
-// along a redirect to another one. It compares a large file with the sha256 that the hub declares, and
-// resumes one of which a part is here.
+// It respects the usual environment: HF_ENDPOINT, HF_TOKEN or the file with the token, HF_HUB_OFFLINE, and
+// the proxy variables. It sends the token only to the endpoint's host, never to another host after a
+// redirect. It compares a large file with the sha256 that the hub declares, and resumes a partly
+// downloaded file.
 //
-// contents.go knows which files make a model, and pull.go where they belong.
+// contents.go defines which files make a model, and pull.go where they belong.
 
 const publicHub = "https://huggingface.co"
 
-// errOffline says that the environment forbids asking the hub.
+// errOffline says that the environment forbids requests to the hub.
 var errOffline = errors.New("HF_HUB_OFFLINE is set, so the hub is not asked")
 
-// quickSilence is how long a hub may send nothing if the files have another source.
+// quickSilence is how long a hub may send nothing if there is another source of the files.
 const quickSilence = 5 * time.Second
 
 // hubClient sends requests to hubs.
 type hubClient struct {
-	// Note gets a line when an attempt has failed and another one follows; may be nil.
+	// Note gets a line when an attempt has failed and another attempt follows; may be nil.
 	Note func(string)
 
 	endpoint  *url.URL
 	token     string
 	offline   bool
-	attempts  int // how many failures in a row make the client give up
+	attempts  int // the client gives up after this many failures in a row
 	transport http.RoundTripper
 	reached   bool // a server has answered
 	sleep     func(context.Context, time.Duration) error
@@ -64,11 +64,11 @@ func newHubClient() (*hubClient, error) {
 	}, nil
 }
 
-// hurry makes the client give up after seconds on a hub that does not answer, without another attempt: the
+// hurry makes the client give up within seconds if a hub does not answer, without another attempt: the
 // caller has another source of the files.
 func (c *hubClient) hurry() { c.attempts, c.transport = 1, plugin.Transport(quickSilence) }
 
-// isSet reports whether a variable of the hub is on, as the hub's own library reads it.
+// isSet reports whether a variable of the hub is on, by the rules of the hub's own library.
 func isSet(name string) bool {
 	switch strings.ToUpper(os.Getenv(name)) {
 	case "1", "ON", "YES", "TRUE":
@@ -93,7 +93,7 @@ func token() string {
 	return strings.TrimSpace(string(content))
 }
 
-// StatusError is an answer other than a file.
+// StatusError is a response that is not a file.
 type StatusError struct {
 	Host    string
 	Status  int    // HTTP status
@@ -172,8 +172,8 @@ var owned = support.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._
 // isOwned reports whether a text has the form OWNER/MODEL.
 func isOwned(text string) bool { return owned().MatchString(text) }
 
-// Repository parses the name of a repository: OWNER/MODEL at the endpoint, or the address of its
-// page. Without a revision, it is main.
+// Repository parses the name of a repository: OWNER/MODEL at the endpoint, or the address of its page. An
+// empty revision means main.
 func (c *hubClient) Repository(text, revision string) (Repository, error) {
 	var r Repository
 	if isOwned(text) {

@@ -21,7 +21,7 @@ import (
 
 // Target is where to save a file, and which content to accept.
 type Target struct {
-	Path   string                  // of the file; what has arrived of it stands beside it
+	Path   string                  // of the file; its partial download is beside it
 	SHA256 string                  // in hex; "": any
 	Limit  int64                   // most bytes
 	Report func(done, total int64) // called as bytes arrive; total is -1 if unknown; may be nil
@@ -34,9 +34,9 @@ type fetched struct {
 	SHA256 string
 }
 
-// Fetch downloads one file of a repository to its target, in several attempts if needed. What has arrived of a file whose
-// hash the hub declares, as it does of large ones, is kept after a failure, and the next call gets the rest. The error is
-// fs.ErrNotExist if the repository has no such file.
+// Fetch downloads one file of a repository to its target, in several attempts if needed. If the hub declares the file's
+// hash, as it does for large files, a failure leaves the partial download, and the next call gets the rest. The error
+// is fs.ErrNotExist if the repository has no such file.
 func (c *hubClient) Fetch(ctx context.Context, r Repository, name string, t Target) (fetched, error) {
 	if c.offline {
 		return fetched{}, errOffline
@@ -66,12 +66,12 @@ func (c *hubClient) Fetch(ctx context.Context, r Repository, name string, t Targ
 	}
 }
 
-// answer is what responses say about a file.
+// answer holds what responses say about a file.
 type answer struct {
 	commit string
 	sha256 string // of the content; "": the hub does not declare it
 	total  int64  // bytes of the file; -1: unknown
-	have   int64  // bytes of it that are here, where the hash is known
+	have   int64  // bytes of the file that are here, if the hash is known
 }
 
 func (a *answer) read(h http.Header) {
@@ -86,7 +86,8 @@ func (a *answer) read(h http.Header) {
 	}
 }
 
-// part returns the path of what has arrived of a file. It names the content, so that nothing of another one is resumed.
+// part returns the path of a file's partial download. The path depends on the content, so that other content is never
+// resumed.
 func (a *answer) part(t Target) string {
 	if a.sha256 == "" {
 		return t.Path + ".part"
@@ -116,15 +117,15 @@ func (c *hubClient) attempt(ctx context.Context, address *url.URL, a *answer, t 
 	if err != nil {
 		err = errors.Join(err, os.Remove(a.part(t)))
 		if a.have > 0 {
-			err = &transferError{err} // what was here was damaged; the next attempt begins anew
+			err = &transferError{err} // the partial file was damaged; the next attempt starts again
 		}
 		return fetched{}, err
 	}
 	return fetched{Commit: a.commit, Size: size(a.part(t)), SHA256: sum}, os.Rename(a.part(t), t.Path)
 }
 
-// request sends a request and follows redirects. The first responses describe the file; the token does not leave the
-// endpoint's host. Once the hub has declared the content, the other hosts are asked for what is not here of it.
+// request sends a request and follows redirects. The first responses describe the file. The token is sent only to the
+// endpoint's host. Once the hub has declared the content, the other hosts are asked only for the missing part.
 func (c *hubClient) request(request *http.Request, a *answer, t Target) (*http.Response, error) {
 	request.Header.Set("User-Agent", "racflow")
 	if c.token != "" && sameHost(request.URL, c.endpoint) {
@@ -136,7 +137,7 @@ func (c *hubClient) request(request *http.Request, a *answer, t Target) (*http.R
 			return err
 		}
 		if a.read(to.Response.Header); a.sha256 != "" {
-			if size(t.Path) == a.total { // an earlier pull has it, if it is the same
+			if size(t.Path) == a.total { // an earlier pull has the file, if the content is the same
 				_ = os.Rename(t.Path, a.part(t))
 			}
 			if a.have = size(a.part(t)); a.have == a.total {
@@ -165,7 +166,7 @@ func (c *hubClient) request(request *http.Request, a *answer, t Target) (*http.R
 
 func sameHost(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// receive writes the body of a response behind what is here.
+// receive appends the body of a response to the partial file.
 func (c *hubClient) receive(response *http.Response, a *answer, t Target) (err error) {
 	host, n, flags := response.Request.URL.Host, response.ContentLength, os.O_APPEND
 	switch response.StatusCode {
@@ -238,7 +239,7 @@ func size(path string) int64 {
 	return info.Size()
 }
 
-// reporting reports what is read.
+// reporting reports the bytes that are read.
 type reporting struct {
 	io.Reader
 	done, total int64

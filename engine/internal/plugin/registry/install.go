@@ -22,21 +22,21 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file chooses releases of the plugins that pipeline files require, checks who signed them, puts their
-// programs into the store, and records all of it in the lock beside the files.
+// This file chooses releases of the plugins that pipeline files require, checks who signed them, and puts their
+// programs into the store. It records all of this in the lock beside the files.
 //
-// The lock has precedence: its digest over a moved tag, and its signer over another one. If lock and store
-// have everything, no registry is asked. A newer version is taken only if the locked one no longer satisfies
-// the file, or on demand. The signer is locked at the first use; from then on a release with another
-// signature, or with none, is refused until a person accepts it.
+// The lock has precedence: its digest over a moved tag, and its signer over another signer. If lock and store have
+// everything, no registry is asked. A newer version is chosen only if the locked one no longer satisfies the file, or
+// on demand. The first installation locks the signer. From then on a release with another signature, or with none, is
+// refused until a person accepts it.
 //
-// A lock is written once all plugins are chosen and installed, or not at all.
+// The lock is written only once all plugins are chosen and installed.
 //
-// release.go reads releases, and store.go stores programs. Programs are started only to describe themselves,
-// only if they came in a plain archive, and only after the archive had the sha256 that the file demands.
+// release.go reads releases, and store.go stores programs. A program is started only to describe itself, and only if it
+// came in a plain archive with the sha256 that the file requires.
 
-// pinned returns what a lock stores for plain archives, which have no index with a digest: a hash of
-// their platforms and sha256 in the file, to detect a change.
+// pinned returns what a lock stores for plain archives, which have no index with a digest. It is a hash of their
+// platforms and sha256 in the file, to detect a change.
 func pinned(sums map[string]string) string {
 	text := ""
 	for _, platform := range slices.Sorted(maps.Keys(sums)) {
@@ -89,7 +89,7 @@ func (in *Installer) archive(ctx context.Context, w require.Plugin, source Sourc
 	return after, true, in.Store.Vouch(after, after.Programs[here])
 }
 
-// undescribed stands for a program's description until the program is asked.
+// undescribed replaces a program's description until the program is asked.
 var undescribed = []byte(`{"protocol": 1}`)
 
 // unpack downloads an archive into the store and returns the hash of its program.
@@ -113,7 +113,8 @@ func (in *Installer) unpack(ctx context.Context, source Source, w require.Plugin
 	return in.Store.Add(w.Name, f, a.Folder, want, undescribed)
 }
 
-// describe asks a program from an archive for its description, and stores that. After an error it removes the program.
+// describe asks a program from an archive for its description, and stores the description. After an error it removes
+// the program.
 func (in *Installer) describe(ctx context.Context, p *plugin.LockedPlugin, platform string) error {
 	hash := p.Programs[platform]
 	raw, err := in.ask(ctx, p.Name, hash)
@@ -143,7 +144,7 @@ func (in *Installer) ask(ctx context.Context, name, hash string) ([]byte, error)
 
 var archiveName = regexp.MustCompile(`(?:^|/)racflow-plugin-([A-Za-z][A-Za-z0-9-]*)[^/]*$`)
 
-// nameIn returns the plugin in the file name of an archive.
+// nameIn returns the plugin's name in the file name of an archive.
 func nameIn(path string) string {
 	if m := archiveName.FindStringSubmatch(path); m != nil {
 		return m[1]
@@ -157,8 +158,8 @@ type Installer struct {
 	Platform string                                                     // os/arch; "": this machine's
 	Upgrade  bool                                                       // take the newest version that a file allows, even if another is locked
 	Locked   bool                                                       // fail where the lock would change
-	Keys     map[string]PublicKey                                       // by plugin: the key that must have signed it
-	Trust    []string                                                   // plugins for which another signer, or none, is accepted
+	Keys     map[string]PublicKey                                       // by plugin: the key that must have signed the plugin
+	Trust    []string                                                   // plugins that may have another signer, or none
 	Describe func(context.Context, program.Program) (sdk.Plugin, error) // starts the program of an archive to get its description
 	Progress func(text string)                                          // reports slow steps; may be nil
 }
@@ -184,8 +185,9 @@ func hashOf(p plugin.LockedPlugin, platform string) string {
 	return p.Programs[plugin.AnyPlatform]
 }
 
-// Install installs one plugin for this machine and returns its entry for the lock; without a name it has its own. before is the present
-// entry, or nil. installed reports whether the store lacked the program, or had it changed.
+// Install installs one plugin for this machine and returns its entry for the lock. A requirement without a name gets
+// the plugin's own name. before is the present entry, or nil. installed reports whether the program was missing from
+// the store, or changed there.
 func (in *Installer) Install(ctx context.Context, w require.Plugin, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
 	source, err := Parse(w.Source, filepath.Dir(w.Range.Filename))
 	if err != nil {
@@ -247,7 +249,7 @@ func (in *Installer) meets(w require.Plugin, p plugin.LockedPlugin) bool {
 	return ok && err == nil && (!in.Locked || p.Constraint == w.Version)
 }
 
-// stale says that a lock would have to change.
+// stale returns the error that a lock would have to change.
 func stale(w require.Plugin, before *plugin.LockedPlugin) error {
 	why := "it is not in the lock"
 	if before != nil {
@@ -266,12 +268,12 @@ func locked(ctx context.Context, repo *repository, p plugin.LockedPlugin) (*Rele
 	return release, err
 }
 
-// moved advises on a release that is gone, or whose tag points elsewhere now.
+// moved gives advice about a release that is gone, or whose tag now points elsewhere.
 func moved(name string) string {
 	return fmt.Sprintf("a release never changes, so ask its author why; to take what is there now, remove the block of %q from %s and run racflow plugin init", name, plugin.LockName)
 }
 
-// choose takes the newest release that satisfies the wanted constraint.
+// choose chooses the newest release that satisfies the wanted constraint.
 func (in *Installer) choose(ctx context.Context, w require.Plugin, repo *repository, before *plugin.LockedPlugin) (after plugin.LockedPlugin, installed bool, err error) {
 	version, err := repo.newest(ctx, w.Version)
 	if err != nil {
@@ -305,7 +307,7 @@ func (in *Installer) has(name, hash string) bool {
 	return err == nil
 }
 
-// add installs the program of a release, and notes in p what its description says.
+// add installs the program of a release, and records in p what its description says.
 func (in *Installer) add(ctx context.Context, release *Release, p *plugin.LockedPlugin) (installed bool, err error) {
 	build, err := release.Build(in.platform())
 	if err != nil {
@@ -344,7 +346,7 @@ func note(description []byte, p *plugin.LockedPlugin) error {
 	}
 	p.Protocol = protocol
 	switch {
-	case said.Name == "": // it uses another protocol: the loader reports that
+	case said.Name == "": // the description uses another protocol: the loader reports that
 		return nil
 	case p.Name == "":
 		p.Name = said.Name

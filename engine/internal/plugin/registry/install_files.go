@@ -19,15 +19,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Described describes a release, before anything of it is downloaded or executed.
+// Described describes a release whose program was neither downloaded nor executed.
 type Described struct {
 	Plugin   sdk.Plugin
 	Protocol int
 	Version  string
 	Digest   string   // of the index
 	Builds   []Build  // by platform
-	Signers  []string // whose signatures are valid
-	Unsigned error    // why none is valid, although there are some
+	Signers  []string // signers with valid signatures
+	Unsigned error    // why no signature is valid, if there are any
 }
 
 // Describe reads the description of the newest release that satisfies a constraint; folders are relative to dir.
@@ -107,8 +107,9 @@ func PipelineFiles(dir string) ([]string, error) {
 	return all, nil
 }
 
-// Init installs the plugins that files of one folder require, and locks them. With whole, the files are all of the folder, and
-// Init removes from the lock the plugins that none of them requires. An error stands at its requirement; then the lock stays.
+// Init installs the plugins that files of one folder require, and locks them. With whole, files are all files of the
+// folder; then Init removes plugins from the lock that none of them requires. An error points at the requirement; then
+// the lock stays unchanged.
 func (in *Installer) Init(ctx context.Context, files []string, whole bool) (out Outcome, diags hcl.Diagnostics) {
 	if len(files) == 0 {
 		return out, nil
@@ -168,7 +169,7 @@ func (in *Installer) Init(ctx context.Context, files []string, whole bool) (out 
 	return out, diags
 }
 
-// join adds a requirement to those of the folder's other files, which share one lock.
+// join adds a requirement to the requirements of the folder's other files, which share one lock.
 func join(all []require.Plugin, r require.Plugin) ([]require.Plugin, hcl.Diagnostics) {
 	for _, other := range all {
 		if other.Name != r.Name {
@@ -229,8 +230,8 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
-// signer checks who signed a release; before is the signer of the locked one, empty for nobody. It returns
-// the signer to lock, empty for nobody.
+// signer checks who signed a release. before is the signer of the locked release; empty: nobody. It returns the signer
+// to lock; empty: nobody.
 func (in *Installer) signer(ctx context.Context, name string, release *Release, before string) (string, error) {
 	all, err := release.signatures(ctx)
 	if err != nil {

@@ -23,15 +23,17 @@ import (
 
 // This file makes a release of a plugin from its built programs and uploads it, signed if a key is given.
 //
-// Programs lie in a folder by platform, OS_ARCH/racflow-plugin-NAME, each a file or a whole folder; any_any
-// is for a plugin that is the same everywhere. The program for this machine describes the plugin, so there
-// must be one. A release gets its tag last, once it is complete and signed: nobody finds a part of one.
+// A folder has the programs by platform, as OS_ARCH/racflow-plugin-NAME. Each program is a file or a whole
+// folder; any_any is for a plugin that is the same everywhere. The program for this machine describes the
+// plugin, so it must exist. A release gets its tag last, once it is complete and signed, so nobody finds an
+// incomplete release.
 //
 // The file builds no programs, and never changes a published version.
 
 var platformName = regexp.MustCompile(`^([a-z0-9]+)_([a-z0-9]+)$`)
 
-// Programs finds the programs of a folder by platform, os/arch. It returns the name of their one plugin.
+// Programs finds the programs of a folder by platform, os/arch. It returns the name of the one plugin to
+// which they belong.
 func Programs(dist string) (name string, all map[string]program.Program, err error) {
 	entries, err := os.ReadDir(dist)
 	if err != nil {
@@ -82,7 +84,7 @@ func here(all map[string]program.Program) (program.Program, error) {
 func folderName(platform string) string { return strings.Replace(platform, "/", "_", 1) }
 
 // packProgram writes the tar.gz of a program's folder. The same folder always yields the same bytes: names
-// are sorted; times, owners and all permissions but to execute are left out.
+// are sorted; times, owners and all permissions except execution are omitted.
 func packProgram(folder string, to io.Writer) error {
 	folder, err := filepath.EvalSymlinks(folder)
 	if err != nil {
@@ -112,7 +114,7 @@ func packProgram(folder string, to io.Writer) error {
 		if info.Mode()&0o111 != 0 {
 			h.Mode = 0o755
 		}
-		if info.Mode()&fs.ModeSymlink != 0 { // Check has made sure that it stays inside
+		if info.Mode()&fs.ModeSymlink != 0 { // Check has made sure that the link stays inside
 			h.Typeflag, h.Mode, h.Size = tar.TypeSymlink, 0o777, 0
 			if h.Linkname, err = os.Readlink(path); err != nil {
 				return err

@@ -66,7 +66,7 @@ func (r *Release) signatures(ctx context.Context) ([]Signature, error) {
 	return all, nil
 }
 
-// signatures reads the signatures in one manifest; nil: it contains something else.
+// signatures reads the signatures in one manifest; nil: the manifest contains something else.
 func (r *repository) signatures(ctx context.Context, d ocispec.Descriptor) ([]Signature, error) {
 	if d.MediaType != ocispec.MediaTypeImageManifest {
 		return nil, nil
@@ -126,13 +126,14 @@ type Build struct {
 	layer    ocispec.Descriptor
 }
 
-// tagged returns the digest to which a version's tag points now.
+// tagged returns the digest to which a version's tag now points.
 func (r *repository) tagged(ctx context.Context, version string) (string, error) {
 	d, err := r.from.Resolve(ctx, version)
 	return d.Digest.String(), r.explain("find version "+version, err)
 }
 
-// Release reads the release of a version: the index with a digest or, if that is empty, the tagged one.
+// Release reads the release of a version: the index with the given digest or, if digest is empty, the tagged
+// index.
 func (r *repository) Release(ctx context.Context, version, digest string) (*Release, error) {
 	reference := digest
 	if digest == "" {
@@ -208,7 +209,8 @@ func (r *repository) bytes(ctx context.Context, d ocispec.Descriptor) ([]byte, e
 	return content.FetchAll(ctx, r.from, d)
 }
 
-// Build returns the program for a platform, or the one for all. If there is none, the error lists the platforms.
+// Build returns the program for a platform, or the program for all platforms. If there is none, the error lists
+// the platforms.
 func (r *Release) Build(platform string) (Build, error) {
 	for _, p := range []string{platform, plugin.AnyPlatform} {
 		if b, ok := r.Builds[p]; ok {
@@ -234,7 +236,7 @@ func (r *Release) Description(ctx context.Context, b Build) ([]byte, error) {
 	return raw, r.from.explain("read the description of version "+r.Version, err)
 }
 
-// Program opens the layer of a build. The program's hash, which the index holds, says whether all of it arrived.
+// Program opens the layer of a build. The program's hash in the index shows whether all of it arrived.
 func (r *Release) Program(ctx context.Context, b Build) (io.ReadCloser, error) {
 	body, err := r.from.from.Fetch(ctx, b.layer)
 	return body, r.from.explain(fmt.Sprintf("download the program of version %s for %s", r.Version, b.Platform), err)

@@ -22,14 +22,14 @@ import (
 // This file signs the releases of plugins, and determines who signed one.
 //
 // A signature covers the digest of a release's index, as text: "sha256:HEX". The index contains the digests of
-// everything else, so this covers the programs of all platforms and the description. Keys are plain Ed25519 keys
-// and, only to check signatures, plain keys of cosign.
+// everything else, so the signature covers the programs of all platforms and the description. Keys are plain Ed25519
+// keys. For checking, they may also be plain keys of cosign.
 //
 // A signer is written as "ed25519:BASE64" (the public key itself) or "cosign:sha256:HEX" (the sha256 of the public
 // key in DER, since cosign's signatures do not contain the key).
 //
 // The file knows neither registries nor lock files, and does not decide whom to trust: install_files.go does. It does
-// not check keyless signatures of cosign (by certificates and a transparency log).
+// not check cosign's keyless signatures (by certificates and a transparency log).
 
 // Signature is one signature as a registry stores it. Check it before trusting any of it.
 type Signature struct {
@@ -66,7 +66,7 @@ func (s Signature) cosigned(k PublicKey, digest string) bool {
 	})
 }
 
-// holds reports whether a signature of a message is valid for a key of a kind that cosign uses.
+// holds reports whether a signature of a message is valid for a key. It supports the kinds of keys that cosign uses.
 func holds(public any, message, content []byte) bool {
 	sum := sha256.Sum256(message)
 	switch key := public.(type) {
@@ -88,7 +88,7 @@ const (
 // PublicKey is the public key of a signer.
 type PublicKey struct {
 	public any    // *ecdsa.PublicKey, *rsa.PublicKey or ed25519.PublicKey
-	der    string // DER of public, whose hash is cosign's name of the key
+	der    string // DER of public; cosign names the key by its hash
 }
 
 // ReadPublicKey reads a public key from PEM, as openssl and cosign write it.
@@ -130,7 +130,7 @@ func nameOf(key ed25519.PublicKey) string {
 	return ed25519Prefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// cosign returns the signer's name for cosign signatures by this key: the key's hash.
+// cosign returns the signer's name for cosign signatures by this key, which contains the key's hash.
 func (k PublicKey) cosign() string {
 	sum := sha256.Sum256([]byte(k.der))
 	return cosignPrefix + "sha256:" + hex.EncodeToString(sum[:])
@@ -174,8 +174,8 @@ const (
 	Bundle  SignatureForm = "bundle"  // Content is the JSON bundle of cosign 3
 )
 
-// Signers returns who validly signed a digest, sorted: signers whose keys are in the signatures, and for
-// cosign the given keys. If there are signatures and none is valid, it returns why.
+// Signers returns who validly signed a digest, sorted. It knows the keys that signatures contain and, for cosign, the
+// given keys. If there are signatures and none is valid, it returns why.
 func Signers(digest string, all []Signature, given ...PublicKey) ([]string, error) {
 	var signers []string
 	var errs []error

@@ -224,14 +224,15 @@ func (s Source) mirrored() Source {
 	return Source{Layout: filepath.Join(mirror, s.Repository.Registry, filepath.FromSlash(s.Repository.Repository))}
 }
 
-// Version reports whether a text is a version for a release's tag: after semver.org, without build metadata, which a tag cannot contain.
+// Version reports whether a text is a version for a release's tag: a semver.org version without build metadata, which a
+// tag cannot contain.
 func Version(text string) bool {
 	v, err := version.NewSemver(text)
 	return err == nil && v.String() == text && v.Metadata() == ""
 }
 
-// matches reports whether a version satisfies a constraint such as "~> 1.2"; an empty one accepts
-// every version except prereleases. An error concerns the constraint.
+// matches reports whether a version satisfies a constraint such as "~> 1.2". An empty constraint accepts every version
+// except prereleases. An error concerns the constraint.
 func matches(constraint, v string) (bool, error) {
 	parsed, err := version.NewSemver(v)
 	if err != nil {
@@ -247,7 +248,7 @@ func matches(constraint, v string) (bool, error) {
 	return c.Check(parsed), nil
 }
 
-// versions lists the releases, the newest first. It ignores tags that are no versions.
+// versions lists the releases, newest first. It ignores tags that are not versions.
 func (r *repository) versions(ctx context.Context) ([]string, error) {
 	tags, err := registry.Tags(ctx, r.from)
 	if err != nil {

@@ -20,11 +20,11 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// This file stores installed programs of plugins, each in a private folder named by its hash, with
-// the program's description beside it, so that nobody has to start it to ask.
+// This file stores installed programs of plugins. Each has a private folder, named by its hash, with the program's
+// description beside it, so that the program need not be started to get it.
 //
-// The hash of a program is checked again before each start, since any program of the same user
-// could have changed it. The file downloads nothing and starts nothing.
+// The hash of a program is checked again before each start, since any program of the same user could have changed it.
+// This file downloads nothing and starts nothing.
 
 // StoreVariable names the folder of the store in place of the default one.
 const StoreVariable = "RACFLOW_PLUGIN_CACHE"
@@ -72,8 +72,8 @@ func (s *Store) folder(hash string) (string, error) {
 	return "", fmt.Errorf("%q is not the hash of a program, which is sha256:HEX or tree:HEX", hash)
 }
 
-// Program returns an installed program by its hash, after checking that it is safe to start and has
-// that hash. The error is ErrMissing if it is not installed.
+// Program returns an installed program by its hash. It first checks that the program is safe to start and has that
+// hash. The error is ErrMissing if the program is not installed.
 func (s *Store) Program(name, hash string) (program.Program, error) {
 	p, err := s.locate(hash)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *Store) List() ([]Installed, error) {
 		}
 		p, err := s.locate(hash)
 		if err != nil {
-			continue // incomplete, or no program of the store
+			continue // incomplete, or not a program of the store
 		}
 		one := Installed{Name: p.Name, Hash: hash}
 		if d, _, err := s.Description(hash); err == nil {
@@ -194,7 +194,8 @@ func (s *Store) List() ([]Installed, error) {
 	return all, nil
 }
 
-// CopyTo copies a program, its description and who vouches for it into the folder of another store, which does not have it.
+// CopyTo copies a program, its description and the list of its releases and signers into the folder of another store,
+// which does not have the program.
 func (s *Store) CopyTo(to, hash string) error {
 	dir, err := s.folder(hash)
 	if err != nil {
@@ -209,7 +210,7 @@ func (s *Store) CopyTo(to, hash string) error {
 	}
 	err = filepath.WalkDir(at, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
-			return errors.Join(err, os.Chmod(path, 0o700)) // not read only: people remove what was copied
+			return errors.Join(err, os.Chmod(path, 0o700)) // writable, so that people can remove the copy
 		}
 		info, err := e.Info()
 		if err == nil && e.Type().IsRegular() {
@@ -260,10 +261,10 @@ func removeAll(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// vouchers ends the name of the file that lists the releases with a program, each with its signer.
+// vouchers is the suffix of the file that lists the program's releases, each with its signer.
 const vouchers = ".signers"
 
-// Vouch notes that the program is of this release and that its signer was checked.
+// Vouch records that the program belongs to this release and that its signer was checked.
 func (s *Store) Vouch(p plugin.LockedPlugin, hash string) error {
 	dir, err := s.folder(hash)
 	if err != nil || s.Vouched(p, hash) {
@@ -276,7 +277,7 @@ func (s *Store) Vouch(p plugin.LockedPlugin, hash string) error {
 	return disk.WriteFile(dir+vouchers, append(known, voucher(p)+"\n"...), false)
 }
 
-// Vouched reports whether Vouch has noted this release and this signer for the program.
+// Vouched reports whether Vouch has recorded this release and this signer for the program.
 func (s *Store) Vouched(p plugin.LockedPlugin, hash string) bool {
 	dir, err := s.folder(hash)
 	if err != nil {

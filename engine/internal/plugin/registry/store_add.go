@@ -20,14 +20,14 @@ import (
 // maxProgram is the most bytes of a program with its whole folder.
 const maxProgram = 8 << 30
 
-// Add installs a program from its layer: the program itself or, with archive, a tar.gz of its
-// folder. It fails if the hash is not the wanted one; "": any. An installed program stays, unless
-// it was changed. A failure leaves nothing.
+// Add installs a program from its layer: the program itself or, with archive, a tar.gz of its folder. It fails if the
+// program's hash is not want; an empty want accepts any. An installed program stays, unless it was changed. A failure
+// leaves nothing behind.
 func (s *Store) Add(name string, layer io.Reader, archive bool, want string, description []byte) (hash string, err error) {
 	if err := disk.MakeFolder(s.dir); err != nil {
 		return "", err
 	}
-	temp, err := os.MkdirTemp(s.dir, "new-*") // readable by its owner only
+	temp, err := os.MkdirTemp(s.dir, "new-*") // only its owner can read it
 	if err != nil {
 		return "", err
 	}
@@ -62,7 +62,7 @@ func (s *Store) Add(name string, layer io.Reader, archive bool, want string, des
 	return hash, s.settle(temp, dir, name, hash)
 }
 
-// settle moves an unpacked program to its folder, unless another process has done so, and replaces one that was changed.
+// settle moves an unpacked program to its folder, unless another process has done so. It replaces a changed program.
 func (s *Store) settle(temp, dir, name, hash string) error {
 	if os.Rename(temp, dir) == nil {
 		return nil
@@ -92,9 +92,9 @@ func writeProgram(path string, from io.Reader, mode os.FileMode) error {
 // maxFiles is the most files, folders and links of an archive.
 const maxFiles = 100_000
 
-// unpackProgram unpacks the tar.gz of a program's folder to dir, which it creates. The archive may have
-// the folder itself as its only top entry. Entries that could leave dir are refused; links are checked
-// where the program is.
+// unpackProgram unpacks the tar.gz of a program's folder to dir, which it creates. The archive may have the folder
+// itself as its only top entry. unpackProgram refuses entries that could leave dir. Links are checked later, at the
+// program's final place.
 func unpackProgram(from io.Reader, dir string) error {
 	packed, err := gzip.NewReader(from)
 	if err != nil {
@@ -129,7 +129,7 @@ func unpackProgram(from io.Reader, dir string) error {
 			return fmt.Errorf("the archive's %s: %w", h.Name, err)
 		}
 	}
-	// The checksum covers the rest after the archive's end.
+	// The checksum covers the data after the archive's end, too.
 	if _, err := io.Copy(io.Discard, io.LimitReader(packed, 1<<20)); err != nil {
 		return fmt.Errorf("the archive cannot be read: %w", err)
 	}

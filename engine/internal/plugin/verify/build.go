@@ -23,18 +23,17 @@ import (
 	"github.com/racflow/racflow/sdk/python"
 )
 
-// This file builds the program of an author's project: it compiles a Go project with the go command,
-// and gives a Python one a virtual environment with the required packages. The package racflow-plugin
-// among them is embedded in racflow. It writes only inside the project, except the go command's own
-// caches.
+// This file builds the program of an author's project. It compiles a Go project with the go command. It
+// gives a Python project a virtual environment with the required packages; racflow-plugin among them is
+// embedded in racflow. It writes only inside the project, except the go command's own caches.
 //
 // It starts no plugin and checks none: packages host and verify do. It downloads nothing itself; go
 // and pip do, from their configured sources.
 
 // BuildProject builds the project in a folder and returns its program, which is named racflow-plugin-NAME
-// and lies in that folder. It logs slow steps and compilers' output to log.
+// and is in that folder. It logs slow steps and compilers' output to log.
 //
-// A Go project has a go.mod whose module ends with racflow-plugin-NAME, a Python one a folder
+// A Go project has a go.mod whose module ends with racflow-plugin-NAME. A Python project has a folder
 // racflow-plugin-NAME with a program of that name.
 func BuildProject(ctx context.Context, dir string, log io.Writer) (program.Program, error) {
 	dir, err := filepath.Abs(dir)
@@ -57,7 +56,7 @@ func BuildProject(ctx context.Context, dir string, log io.Writer) (program.Progr
 	return p, err
 }
 
-// run runs a command in a folder and returns its output, standard and error.
+// run runs a command in a folder and returns its standard output and standard error.
 func run(ctx context.Context, dir string, log io.Writer, environment []string, command ...string) (string, error) {
 	fmt.Fprintf(log, "%s\n", strings.Join(append([]string{filepath.Base(command[0])}, command[1:]...), " "))
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
@@ -96,10 +95,10 @@ func compile(ctx context.Context, dir string, mod []byte, log io.Writer) (string
 		return "", errors.New("this plugin is written in Go, and there is no go command on this machine: " +
 			"install Go from https://go.dev/dl, and put the folder of its programs into PATH")
 	}
-	environment := []string{"GOWORK=off"} // a module of its own, even inside a workspace
+	environment := []string{"GOWORK=off"} // a separate module, even inside a workspace
 	sums := filepath.Join(dir, "go.sum")
 	if _, err := os.Stat(sums); errors.Is(err, os.ErrNotExist) {
-		// Like go build, but for the tests as well.
+		// Like go build, but also for the tests.
 		said, err := run(ctx, dir, log, environment, command, "list", "-mod=mod", "-deps", "-test", "-f", "{{/* nothing */}}", "./...")
 		if err != nil {
 			return "", ended("get the modules of the plugin", said, err, adviceFor(said))
@@ -129,19 +128,19 @@ func programOf(mod []byte) (string, error) {
 	return name, nil
 }
 
-// checkout says how a project gets racflow's module if no proxy has it.
+// checkout says how a project gets racflow's module if no proxy has the module.
 const checkout = " With a checkout of racflow in FOLDER: go mod edit -replace " + ownModule + "=FOLDER; " +
 	"racflow plugin new --sdk FOLDER writes a new project like that."
 
 // ownModule is the path of racflow's module, which contains the SDK.
 const ownModule = "github.com/racflow/racflow"
 
-// missing matches the go command's output if it does not get racflow's module.
+// missing matches the go command's output if the command cannot get racflow's module.
 var missing = regexp.MustCompile(`racflow/racflow@.*(unknown revision|not found|no matching versions|invalid version|410 Gone|40[34] |no such file)` +
 	`|(racflow/racflow@|downloading github.com/racflow/racflow v\S+\n[^@\n]*).*` + // a line may name no module
 	`(module lookup disabled|dial tcp|no such host|i/o timeout|connection refused|proxyconnect|TLS handshake)`)
 
-// adviceFor returns advice for the output of the go command, which says most things itself.
+// adviceFor returns advice about the output of the go command, which explains most errors itself.
 func adviceFor(said string) string {
 	if !missing.MatchString(said) {
 		return ""
@@ -150,7 +149,7 @@ func adviceFor(said string) string {
 }
 
 // Environment is the folder of a Python plugin's virtual environment, in the plugin's folder. Its
-// subfolder Wheels keeps the package racflow-plugin that was installed.
+// subfolder Wheels keeps the installed package racflow-plugin.
 const (
 	Environment = ".venv"
 	Wheels      = "racflow-plugin"
@@ -195,7 +194,8 @@ func prepare(ctx context.Context, dir string, log io.Writer) (string, error) {
 	if err := os.WriteFile(wheels, wheel, 0o644); err != nil {
 		return "", err
 	}
-	// The wheel is named by its path, so that no index can replace it by another package of its name.
+	// The path names the wheel, so that no index can replace the wheel by another package of the same
+	// name.
 	install := []string{filepath.Join(environment, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir", wheels}
 	if requirements != nil {
 		install = append(install, "-r", "requirements.txt")
@@ -238,8 +238,8 @@ func pluginFolder(dir string) (string, error) {
 	return "", fmt.Errorf("%s has several plugins: give each a project of its own", dir)
 }
 
-// findPython finds the interpreter in PATH. It skips the environment's own, which is in PATH, too, if
-// a person has activated the environment.
+// findPython finds the interpreter in PATH. It skips the environment's own interpreter, which is also in
+// PATH if a person has activated the environment.
 func findPython(environment string) (string, error) {
 	for _, name := range []string{"python3", "python"} {
 		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {

@@ -23,7 +23,8 @@ import (
 // Go or Python, with a test, data, a pipeline file that uses it, and a workflow that releases it.
 // The templates are in the folder templates.
 //
-// It builds and starts nothing, and uses no network: build.go builds, and the author starts.
+// It builds and starts nothing, and uses no network: build.go builds, and the author starts the
+// plugin.
 
 // The languages of the templates.
 const (
@@ -36,7 +37,7 @@ type ProjectOptions struct {
 	Kind sdk.Kind
 	Name string // of the plugin and of its stage
 	Lang string // TemplateGo or TemplatePython
-	SDK  string // version of racflow's module; for Go also the folder of a checkout of it
+	SDK  string // version of racflow's module; for Go also the folder of a checkout of the module
 }
 
 // projectNames matches valid names of plugins: they become a program's name, and a key of a file.

@@ -15,9 +15,9 @@
 //	  "read":        ["models"]
 //	}
 //
-// A secret that begins with $ comes from the environment. "without" leaves a check out, and shows the reason;
-// "dense_only" is for stores. "network", "read" and "write" are what required_plugins allows the plugin. A stage that
-// is not listed is checked with its Example, and with the example, the first choice or a word for each required argument.
+// A secret that begins with $ comes from the environment. "without" skips a check, and gives the reason; "dense_only"
+// is for stores. "network", "read" and "write" are what required_plugins allows the plugin. A stage that is not listed
+// is checked with its Example. Each required argument then gets its example, its first choice or a word.
 //
-// Apart from build.go, the package builds nothing, and it decides nothing about what a plugin may do in a run.
+// Only build.go builds something. The package does not decide what a plugin may do in a run.
 package verify

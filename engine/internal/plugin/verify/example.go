@@ -30,15 +30,14 @@ func example(s sdk.Stage) ([]byte, error) {
 		}
 		raw := json.RawMessage(text)
 		if a.Type == sdk.TypeString || a.Type == sdk.TypePath || !json.Valid(raw) {
-			raw, _ = json.Marshal(text) // a string always can be
+			raw, _ = json.Marshal(text) // a string always encodes
 		}
 		values[a.Name] = raw
 	}
 	return json.Marshal(values)
 }
 
-// fromHCL adds the values in lines of a config block. It leaves out non-literal values, such as
-// secrets.
+// fromHCL adds the values in lines of a config block. It omits non-literal values, such as secrets.
 func fromHCL(lines string, to map[string]json.RawMessage) error {
 	file, diagnostics := hclsyntax.ParseConfig([]byte(lines), "example", hcl.InitialPos)
 	if diagnostics.HasErrors() {

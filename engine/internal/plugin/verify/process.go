@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// killed kills the process during calls, all of which must still return the same results.
+// killed kills the process during calls. All calls must still return the same results.
 func (v *subject) killed(t *conformance.T, l *conformance.Load, r *running) error {
 	const many = 16
 	want, err := l.Rows(t.Context(), 0, many)
@@ -43,7 +43,7 @@ func (v *subject) killed(t *conformance.T, l *conformance.Load, r *running) erro
 	return nil
 }
 
-// leaves returns a check that calls end, and that the process then ends by itself.
+// leaves returns a check that ends calls with end. The process must then end by itself.
 func (v *subject) leaves(why string, end func(*running, context.Context) error) func(*conformance.T, *conformance.Subject) error {
 	return v.loaded(func(t *conformance.T, l *conformance.Load, r *running) error {
 		if _, err := l.Rows(t.Context(), 0, 1); err != nil {
@@ -58,7 +58,7 @@ func (v *subject) leaves(why string, end func(*running, context.Context) error) 
 	})
 }
 
-// output asks for a thousand rows and checks what the process writes meanwhile.
+// output asks for a thousand rows and checks what the process writes in the meantime.
 func (v *subject) output(t *conformance.T, l *conformance.Load, r *running) error {
 	const rows = 1000
 	before, bytesBefore, _ := r.said.soFar()
@@ -75,7 +75,7 @@ func (v *subject) output(t *conformance.T, l *conformance.Load, r *running) erro
 	return nil
 }
 
-// work asks for rows, each once, for at most 30 seconds; seen gets the number of rows so far.
+// work asks for rows, each once, for at most 30 seconds. It calls seen with the number of rows so far.
 func (v *subject) work(t *conformance.T, l *conformance.Load, rows int, seen func(int)) error {
 	end := time.Now().Add(30 * time.Second)
 	for n := 0; n < rows && time.Now().Before(end); n += l.Batch() {
@@ -87,11 +87,11 @@ func (v *subject) work(t *conformance.T, l *conformance.Load, rows int, seen fun
 	return nil
 }
 
-// slack is how much memory may grow after the first half of the rows, unless a fourth of that
-// half's memory is more: garbage collectors make it vary.
+// slack is how much memory may grow after the first half of the rows. If a fourth of that half's memory is more, that
+// much is allowed: garbage collectors make memory vary.
 const slack = 16 << 20
 
-// memory compares the memory of the process after the first half of many rows with that at the end.
+// memory compares the memory of the process after the first half of many rows with the memory at the end.
 func (v *subject) memory(t *conformance.T, l *conformance.Load, r *running) error {
 	if runtime.GOOS != "linux" {
 		t.Skipf("the memory of another process is known on Linux only")
@@ -132,7 +132,7 @@ func residentOf(pid int) (sum int64) {
 	return sum
 }
 
-// loaded returns a check that starts the stage, and has work for it.
+// loaded returns a check that starts the stage and has work for it.
 func (v *subject) loaded(run func(*conformance.T, *conformance.Load, *running) error) func(*conformance.T, *conformance.Subject) error {
 	return func(t *conformance.T, _ *conformance.Subject) error {
 		l, err := conformance.NewLoad(t, v.Subject)
@@ -144,7 +144,7 @@ func (v *subject) loaded(run func(*conformance.T, *conformance.Load, *running) e
 	}
 }
 
-// free is loaded for a check that asks for many rows, which may cost money at another machine.
+// free is loaded for a check that asks for many rows, which may cost money if another machine answers.
 func (v *subject) free(run func(*conformance.T, *conformance.Load, *running) error) func(*conformance.T, *conformance.Subject) error {
 	return func(t *conformance.T, s *conformance.Subject) error {
 		if v.Stage.Network {
@@ -238,7 +238,8 @@ func (v *subject) alive(t *conformance.T, l *conformance.Load, r *running) error
 		})
 	}
 	var err error
-	// Ask while the stage works: until it answers a call, or for a minute. On a busy machine a call takes seconds to reach it.
+	// Ask while the stage works: until it answers a call, or for a minute. On a busy machine a call takes seconds to
+	// reach the stage.
 	begun := time.Now()
 	working := func() bool { return !answered.Load() && calling.Err() == nil && time.Since(begun) < time.Minute }
 	for asked := 0; err == nil && (asked < 3 || working()); asked++ {
@@ -267,13 +268,13 @@ func (v *subject) large(t *conformance.T, l *conformance.Load, r *running) error
 	return nil
 }
 
-// deadline makes calls whose deadline is at the start, and during their work.
+// deadline makes calls whose deadline passes at their start, and calls whose deadline passes during their work.
 func (v *subject) deadline(t *conformance.T, l *conformance.Load, r *running) error {
 	if _, err := l.Rows(t.Context(), 0, 1); err != nil { // the first call has done its setup
 		return err
 	}
 	before := r.PID()
-	for left, over := time.Millisecond, true; over && left <= 10*time.Second; left *= 10 { // until a call gets all the time that it needs
+	for left, over := time.Millisecond, true; over && left <= 10*time.Second; left *= 10 { // until the time suffices for a call
 		ctx, cancel := context.WithTimeout(t.Context(), left)
 		_, err := l.Rows(ctx, 0, 2000)
 		cancel()

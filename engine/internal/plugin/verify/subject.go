@@ -37,14 +37,14 @@ const FileName = "verify.json"
 type Config struct {
 	Stages    map[string]json.RawMessage // by KIND/NAME
 	Without   map[string]string          // reason by "KIND/NAME: CHECK" for leaving out the check
-	DenseOnly string                     // reason for checking stores without lexical search
+	DenseOnly string                     // why the checks use a store without lexical search
 	Allow     program.Allow
 	dir       string // base of relative paths
 }
 
-// ReadConfig reads the given config: a JSON object, or the name of a file with one. An object that has not the
-// form of verify.json is the config of the one checked stage. If none is given, it reads the file
-// in the first folder that has one.
+// ReadConfig reads the given config: a JSON object, or the name of a file with one. An object that does not
+// have the form of verify.json is the config of the one checked stage. Without a given config, it reads the
+// file in the first folder that has one.
 func ReadConfig(given, stage string, folders ...string) (Config, error) {
 	raw, from := []byte(strings.TrimSpace(given)), "."
 	if !bytes.HasPrefix(raw, []byte("{")) {
@@ -104,7 +104,7 @@ func parse(raw []byte, dir string) (Config, error) {
 	return c, nil
 }
 
-// path is a path of the config, from its file's folder.
+// path resolves a path of the config relative to the config's file.
 func (c Config) path(given string) string {
 	if filepath.IsAbs(given) {
 		return given
@@ -155,9 +155,8 @@ func (c Config) configOf(s sdk.Stage) (config []byte, secrets []string, err erro
 
 func nameOf(s sdk.Stage) string { return string(s.Kind) + "/" + s.Name }
 
-// Find returns the program at a path: a file or folder named racflow-plugin-NAME, or the folder of a
-// project, which it builds; slow steps and compilers' output go to log. folders may contain its
-// verify.json.
+// Find returns the program at a path: a file or folder named racflow-plugin-NAME, or the folder of a project,
+// which Find builds. Slow steps and compilers' output go to log. folders may contain its verify.json.
 func Find(ctx context.Context, path string, log io.Writer) (p program.Program, folders []string, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -174,7 +173,7 @@ func Find(ctx context.Context, path string, log io.Writer) (p program.Program, f
 	return p, []string{p.Folder, filepath.Dir(path)}, err
 }
 
-// running is one process, with a host of its own, so that its output can be attributed to a check.
+// running is one process with its own host, so that its output can be attributed to a check.
 type running struct {
 	*host.Process
 	said *said

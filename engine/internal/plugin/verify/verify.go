@@ -53,7 +53,7 @@ func Line(w io.Writer, stage string, c conformance.Result) error {
 	return nil
 }
 
-// shown is how many messages of a check are shown.
+// shown limits how many messages of a check are shown.
 const shown = 5
 
 func detail(w io.Writer, indent string, c conformance.Result) {
@@ -73,7 +73,7 @@ func detail(w io.Writer, indent string, c conformance.Result) {
 	}
 }
 
-// Summary writes one line on all checks.
+// Summary writes one line about all checks.
 func (r *Report) Summary(w io.Writer) error {
 	all, skipped := 0, 0
 	for _, s := range r.Stages {
@@ -121,11 +121,11 @@ type Options struct {
 	Builtin []sdk.Stage      // the binary's stages
 	Version string           // the binary's version
 	Stage   string           // KIND/NAME of the only stage to check; empty: all
-	Check   string           // name of the only check to make, or its part before a /; empty: all
+	Check   string           // name of the only check to make, or the part of the name before a slash; empty: all
 	Config  Config
-	Within  time.Duration // most time for any check; 0: the check's own limit
+	Within  time.Duration // time limit for every check; 0: the check's own limit
 
-	rows int // in the check of memory; tests use fewer
+	rows int // rows in the check of memory; tests use fewer
 }
 
 // Run checks a plugin, and calls done with the outcome of each check of each stage. Its error says why
