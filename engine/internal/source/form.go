@@ -28,20 +28,20 @@ const (
 	XLSX    Format = "xlsx" // an Excel workbook
 )
 
-// Form says how the rows of a file are written. Zero fields are detected from the file's name and
+// Form describes how the rows of a file are written. Zero fields are detected from the file's name and
 // content.
 type Form struct {
 	Format    Format `json:"format,omitempty"`
 	Delimiter string `json:"delimiter,omitempty"` // between the fields of TSV and CSV: one character
 	Quote     string `json:"quote,omitempty"`     // around fields of TSV and CSV: one character, or NoQuote
 	Encoding  string `json:"encoding,omitempty"`  // of texts: its IANA name
-	Header    *bool  `json:"header,omitempty"`    // nil or true: there is one; false: columns are called "1", "2", ...
-	// HeaderRow is the row that names the columns, from 1 on, where other lines stand before it; 0: the
-	// first one. In a text file it is a line.
+	Header    *bool  `json:"header,omitempty"`    // nil or true: there is a header; false: columns are called 1, 2, ...
+	// HeaderRow is the row that names the columns, from 1 on, if other lines precede it; 0: the first
+	// row. In a text file it counts lines.
 	HeaderRow int    `json:"header_row,omitempty"`
 	Sheet     string `json:"sheet,omitempty"` // name of a workbook's sheet, or of an array in a JSON object; "": the first with rows
-	// Part selects the rows whose text's hash falls into [from, to) of 0..1, so that parts of one file
-	// share no text. Zero: all.
+	// Part selects the rows whose text's hash is in [from, to) of 0..1, so that parts of one file share
+	// no text. Zero: all.
 	Part [2]float64 `json:"part,omitzero"`
 	// Where selects the rows that have a value ([1]) in a column ([0]). Zero: all.
 	Where [2]string `json:"where,omitzero"`
@@ -102,11 +102,11 @@ var usual = struct{ id, text, label []string }{
 	label: []string{"label", "intent", "category", "class", "target", "topic", "tag", "sentiment", "emotion", "answer", "expected", "goldlabel", "type", "y"},
 }
 
-// about lists last words in names of columns that describe another column, such as text_length.
+// about lists words at the end of column names that describe another column, such as text_length.
 var about = []string{"id", "nr", "no", "key", "count", "date", "time", "length", "len", "lang", "language", "type", "source", "url", "hash", "version", "score"}
 
-// Guess proposes a mapping of a file's columns: by their names and, where no name tells, by their
-// values. Texts are long and distinct, labels are few and repeat, ids are short and distinct.
+// Guess proposes a mapping of a file's columns by their names. If the names do not suffice, it uses the
+// values: texts are long and distinct, labels are few and repeat, ids are short and distinct.
 func Guess(s Seen) Mapping {
 	names := make([]string, len(s.Columns))
 	for i, c := range s.Columns {
@@ -135,7 +135,7 @@ func Guess(s Seen) Mapping {
 		m.Label = best(func(c Column) float64 {
 			if filled := s.Rows - c.Empty; c.Distinct < 2 || 3*c.Distinct > filled || 2*filled < s.Rows || c.LongestLength > 100 {
 				return 0
-			} else if c.Numeric { // rather a count or a score
+			} else if c.Numeric { // probably a count or a score
 				return float64(c.Distinct) / float64(filled) / 1000
 			}
 			return float64(c.Distinct)
@@ -178,8 +178,8 @@ func byName(names []string) (m Mapping) {
 	return m
 }
 
-// says reports whether a name equals a word or, with part, has it as its first or last word. For a
-// path, it looks at the last member.
+// says reports whether a name equals a word or, with part, begins or ends with that word. For a path,
+// it uses the last member.
 func says(name, word string, part bool) bool {
 	if at := strings.LastIndexByte(name, '.'); at >= 0 {
 		name = name[at+1:]
@@ -207,15 +207,15 @@ func spelt(name string) string {
 	return b.String()
 }
 
-// Seen describes a file after a look at its first rows.
+// Seen describes a file by its first rows.
 type Seen struct {
 	Form                 // given or detected
 	Compression string   // gzip or zstd; empty: none
-	Notes       []string // what was detected and may be wrong, a sentence each
+	Notes       []string // uncertain detections, a sentence each
 	Columns     []Column // in the file's order; for nested JSON the paths
-	Rows        int      // number of rows looked at, without invalid ones
+	Rows        int      // number of rows read, without invalid ones
 	Invalid     int      // number of unusable rows
-	First       Row      // the first of them
+	First       Row      // the first unusable row
 	Whole       bool     // these are all rows of the file
 }
 
@@ -227,8 +227,8 @@ type Column struct {
 	MedianLength, LongestLength int
 	Numeric                     bool // there are values, and all are numbers
 	Several                     bool // the first element of a longer array, or inside one: the name has [0]
-	Unnamed                     bool // the header does not name it, as for the index of a data frame
-	Uncomputed                  bool // it has formulas without a value
+	Unnamed                     bool // the header does not name the column, as for the index of a data frame
+	Uncomputed                  bool // the column has formulas without a value
 }
 
 const (
@@ -237,10 +237,10 @@ const (
 	sniffedValues = 8
 )
 
-// Sniff looks at the first rows of a file, or of the files of a glob.
+// Sniff reads the first rows of a file, or of the files of a glob.
 func Sniff(path string, f Form) (Seen, error) { return SniffStream(path, f, nil) }
 
-// SniffStream looks at the first rows of a source, with the same path and stdin as Open.
+// SniffStream reads the first rows of a source, with the same path and stdin as Open.
 func SniffStream(path string, f Form, stdin io.Reader) (Seen, error) {
 	r, err := Open(path, f, Mapping{Meta: []string{}, Fields: true, look: true}, stdin)
 	if err != nil {
@@ -277,11 +277,11 @@ func SniffStream(path string, f Form, stdin io.Reader) (Seen, error) {
 	return seen, nil
 }
 
-// looker collects the columns that a look finds.
+// looker collects the columns of the first rows.
 type looker struct {
 	order   []string
 	columns map[string]*looked
-	several map[string]bool // paths into the first element of an array with several
+	several map[string]bool // paths into the first element of an array with several elements
 	bytes   int
 }
 

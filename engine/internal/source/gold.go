@@ -14,13 +14,13 @@ import (
 
 // Gold is a passage that a search for a row should find.
 type Gold struct {
-	// IDs are the entries that hold the passage: one, or several equally good ones of which any will
-	// do. With a Quote they are documents.
+	// IDs are the entries that hold the passage: one entry, or several equally good ones, of which
+	// any suffices. With a Quote they are documents.
 	IDs []string
 	// Quote is a literal part of the passage: any entry of the document that contains it is the
 	// passage, however the document is chunked. White space counts as one space.
 	Quote string
-	// Grade is the relevance; 1 where the row gives none. 0: judged as not relevant.
+	// Grade is the relevance; 1 if the row gives none. 0: judged as not relevant.
 	Grade float64
 }
 
@@ -88,8 +88,8 @@ func nextGold(text string) (word, quote, rest string) {
 	return text[:end], "", text[end:]
 }
 
-// goldOfJSON parses a list of passages. Each is an id, a list of ids of which any will do, or an
-// object {"id": id or list, "quote": text, "grade": number}. A single passage needs no list.
+// goldOfJSON parses a list of passages. Each passage is an id, a list of ids of which any suffices,
+// or an object {"id": id or list, "quote": text, "grade": number}. A single passage needs no list.
 func goldOfJSON(raw json.RawMessage) ([]Gold, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil

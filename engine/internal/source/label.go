@@ -11,17 +11,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Labels says how rows hold their labels.
+// Labels describes how rows hold their labels.
 type Labels struct {
 	sdk.LabelForm
-	Separator string   `json:"separator,omitempty"`     // between the labels of a set that is a text; empty: ";"
-	Columns   []string `json:"level_columns,omitempty"` // of the levels of a label, from the top down; nil: the column Mapping.Label has it
+	Separator string   `json:"separator,omitempty"`     // between the labels of a set written as a text; empty: semicolon
+	Columns   []string `json:"level_columns,omitempty"` // of the levels, from the top down; nil: Mapping.Label has the label
 }
 
 // ErrSeveralLabels says that a row has a list of several labels.
 var ErrSeveralLabels = errors.New("several labels")
 
-// text makes a row's label of a text.
+// text converts a text to a row's label.
 func (l Labels) text(name, text string) (string, error) {
 	if !l.Many {
 		return l.Canonical(text), nil
@@ -29,7 +29,7 @@ func (l Labels) text(name, text string) (string, error) {
 	return l.list(name, strings.Split(text, cmp.Or(l.Separator, ";")))
 }
 
-// list makes a row's label of several.
+// list converts several texts to a row's label.
 func (l Labels) list(name string, texts []string) (string, error) {
 	switch {
 	case l.Many && len(texts) == 0:
@@ -50,7 +50,7 @@ func (l Labels) list(name string, texts []string) (string, error) {
 	return l.Canonical(strings.Join(texts, sdk.LabelSeparator)), nil
 }
 
-// path makes a row's label of its levels. Only the last ones may be empty.
+// path converts levels to a row's label. Only levels at the end may be empty.
 func (l Labels) path(levels []string) (string, error) {
 	for len(levels) > 0 && l.Canonical(levels[len(levels)-1]) == "" {
 		levels = levels[:len(levels)-1]
@@ -67,8 +67,8 @@ func (l Labels) path(levels []string) (string, error) {
 	return strings.Join(levels, l.Levels), nil
 }
 
-// respelt returns the first of a row's labels that is not read as it is written; empty: none. Blanks beside what
-// separates the labels of a set, or around a level, are no part of them.
+// respelt returns the first of a row's labels that is read in another spelling; empty: none. Blanks beside
+// separators of a set, or around a level, do not count.
 func (l Labels) respelt(texts []string) string {
 	for _, text := range texts {
 		if l.Many || l.Columns != nil {
@@ -81,8 +81,8 @@ func (l Labels) respelt(texts []string) string {
 	return ""
 }
 
-// labelOf returns the label in a value: a text, a number, or a list of those. It keeps an earlier
-// error of the row.
+// labelOf returns the label in a value: a text, a number, or a list of these. It keeps an earlier error of the
+// row.
 func (l Labels) labelOf(name string, value any, before error) (label, respelt string, err error) {
 	var texts []string
 	ok := true
@@ -116,10 +116,10 @@ func (l Labels) labelOf(name string, value any, before error) (label, respelt st
 	return label, l.respelt(texts), cmp.Or(before, err)
 }
 
-// Renames maps labels to those as which their rows count.
+// Renames maps labels to their new names.
 type Renames map[string]string
 
-// Of returns the label as which rows of a label count.
+// Of returns the new name of a label, or the label itself.
 func (r Renames) Of(label string) string {
 	if to, ok := r[label]; ok {
 		return to
@@ -127,7 +127,7 @@ func (r Renames) Of(label string) string {
 	return label
 }
 
-// In returns the labels as which rows of a label, or of a set, count.
+// In returns the new names of a label, or of the labels in a set.
 func (r Renames) In(f sdk.LabelForm, label string) string {
 	if len(r) == 0 || !f.Many {
 		return r.Of(label)

@@ -44,7 +44,7 @@ func quoteAll(names []string) string {
 // errMissing says that there is no column with the text.
 var errMissing = errors.New("there is no column with the text")
 
-// object maps the members of rows: of objects, any of which may be missing, or the cells of a table.
+// object maps the members of rows: members of objects, any of which may be missing, or the cells of a table.
 type object struct {
 	id, text, label, context, gold column
 	meta                           []column // columns kept as metadata; empty if all is set
@@ -53,7 +53,7 @@ type object struct {
 	labels                         Labels
 	levels                         []column
 	found                          bool // some row had the column with the text
-	cells                          bool // all rows have the same columns, whose values are texts; empty ones count as missing
+	cells                          bool // all rows have the same columns with texts as values; empty values count as missing
 
 	columns []string // of the rows so far
 	known   map[string]bool
@@ -63,7 +63,7 @@ type object struct {
 type column struct {
 	name string
 	path rows.JSONPath
-	at   int // position of a cell; -1: the member is looked for by its name
+	at   int // position of a cell; -1: the member is searched by its name
 }
 
 func (m Mapping) object() *object {
@@ -98,7 +98,7 @@ func (m Mapping) cells(names []string) (*object, error) {
 		return nil
 	}
 	for _, c := range []*column{&o.id, &o.text, &o.label, &o.gold} {
-		_ = find(c, "") // rows may lack all but the text
+		_ = find(c, "") // rows may lack all columns but the text
 	}
 	if o.text.at < 0 && !m.look {
 		return nil, errMissing
@@ -113,7 +113,7 @@ func (m Mapping) cells(names []string) (*object, error) {
 	return o, err
 }
 
-// others returns the names of the columns that Row.Fields has of each row.
+// others returns the names of the columns in each row's Row.Fields.
 func (o *object) others() []string {
 	names := []string{}
 	for i, name := range o.columns {
@@ -138,8 +138,8 @@ func columnOf(name string) column {
 	return c
 }
 
-// of returns the value of a column, and the index of the member with exactly that value; -1: the
-// value is a part of a member, or there is none.
+// of returns the value of a column, and the index of the member with exactly that value; -1: the value is part
+// of a member, or there is none.
 func (c column) of(row []result.Field) (value any, member int) {
 	if c.name == "" {
 		return nil, -1
@@ -163,7 +163,7 @@ func (c column) of(row []result.Field) (value any, member int) {
 	return nil, -1
 }
 
-// row makes a Row from members: either strings, numbers and booleans, or all of them as JSON. It keeps an
+// row makes a Row from members. Members are either strings, numbers and booleans, or all JSON. It keeps an
 // earlier error of the row.
 func (o *object) row(line int, members []result.Field, err error) Row {
 	row := Row{Line: line, Err: err}
@@ -240,8 +240,8 @@ func (o *object) row(line int, members []result.Field, err error) Row {
 // maxColumns is how many columns are remembered if each row has columns of its own.
 const maxColumns = 10_000
 
-// textOf returns a value as text: a string or, with numbers, true, false or a number as it is spelt: an id may
-// have more digits than a float64.
+// textOf returns a value as text: a string or, with numbers, true, false or a number in its own spelling, since
+// an id may have more digits than a float64.
 func textOf(value any, numbers bool) (text string, ok bool) {
 	switch v := value.(type) {
 	case nil:
@@ -265,7 +265,8 @@ func textOf(value any, numbers bool) (text string, ok bool) {
 	return "", false
 }
 
-// notString returns the error of a value that is no string. For an object or a list it proposes a path into it.
+// notString returns the error of a value that is not a string. For an object or a list it proposes a path into
+// it.
 func notString(name string, value any) error {
 	raw, _ := value.(json.RawMessage)
 	l := looker{columns: map[string]*looked{}, several: map[string]bool{}}
@@ -307,7 +308,7 @@ func metaOf(value any) (any, error) {
 	return nil, nil
 }
 
-// decoded returns the value of a field, and decodes JSON unless it is nested.
+// decoded returns the value of a field. It decodes JSON unless the JSON is nested.
 func decoded(value any) any {
 	raw, ok := value.(json.RawMessage)
 	if !ok {

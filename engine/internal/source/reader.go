@@ -36,8 +36,8 @@ type Reader struct {
 	columns []string
 	digests []string // of the files before the current one
 
-	respelt int // number of rows whose labels are not read as they are written
-	first   Row // of them
+	respelt int // number of rows whose labels are read in another spelling
+	first   Row // the first of these rows
 
 	size int64 // of all files, in bytes; -1: unknown
 	read atomic.Int64
@@ -49,7 +49,7 @@ const HashBytes = 16
 // Hash returns the hash of the row's content: text, label, metadata and context.
 func (r Row) Hash() []byte {
 	parts := []any{r.Text, r.Label, r.Meta}
-	if r.Context != "" { // keeps the hash of entries from before there were contexts
+	if r.Context != "" { // so entries from before contexts existed keep their hash
 		parts = append(parts, r.Context)
 	}
 	content, err := json.Marshal(parts)
@@ -60,9 +60,9 @@ func (r Row) Hash() []byte {
 	return sum[:HashBytes]
 }
 
-// EntryID returns the id of a row with this hash in a knowledge: its own or, without one, an id
-// derived from its content, so that adding or removing other rows does not rename it. Equal rows
-// are numbered: taken has the ids of the rows before.
+// EntryID returns the id of a row with this hash in a knowledge: its own id or, without one, an id derived from its
+// content. So adding or removing other rows does not rename it. Equal rows are numbered: taken has the ids of the rows
+// before.
 func EntryID[T any](r Row, hash []byte, taken map[string]T) string {
 	if r.ID != "" {
 		return r.ID
@@ -92,14 +92,13 @@ type file struct {
 	unnamed    []string        // names given to columns without a name in the header
 	fields     []string        // names of Row.Fields in each row; nil: none, or they differ
 	lines      func() int      // returns the number of lines so far
-	found      func() []string // what a workbook has of which notes tells; nil: the file is none
-	uncomputed map[int]int     // of a workbook: number of formulas without a value, by their columns
+	found      func() []string // what notes reports about a workbook; nil: the file is no workbook
+	uncomputed map[int]int     // of a workbook: number of formulas without a value, by column
 	digest     func() (string, error)
 	close      func() error
 }
 
-// openFile opens a file, or stdin where path is "-". It adds the number of bytes that it reads to
-// read.
+// openFile opens a file, or stdin if path is "-". It adds the number of bytes that it reads to read.
 func openFile(path string, form Form, m Mapping, stdin io.Reader, read *atomic.Int64) (*file, error) {
 	f := &file{path: path, form: form, mapping: m, close: func() error { return nil }}
 	if f.form.Format == "" {
@@ -140,7 +139,7 @@ func (c counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// notes says what was detected and may be wrong.
+// notes reports detections that may be wrong.
 func (f *file) notes() (all []string) {
 	if f.found != nil {
 		return f.found()
@@ -172,7 +171,7 @@ func Files(path string) ([]string, error) {
 		return nil, err
 	}
 	var files []string
-	for _, p := range []string{norm.NFC.String(pattern), norm.NFD.String(pattern)} { // either form is found
+	for _, p := range []string{norm.NFC.String(pattern), norm.NFD.String(pattern)} { // finds either form
 		found, err := doublestar.Glob(os.DirFS(base), p, doublestar.WithFilesOnly(), doublestar.WithFailOnIOErrors())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -196,7 +195,7 @@ func Regular(path string) bool {
 	return err == nil && path != "-" && sizeOf(files) >= 0
 }
 
-// sizeOf returns the total size of files in bytes; -1: one of them is no regular file.
+// sizeOf returns the total size of files in bytes; -1: at least one is not a regular file.
 func sizeOf(files []string) (size int64) {
 	for _, path := range files {
 		info, err := os.Stat(path)
@@ -270,8 +269,7 @@ func (f Form) Shares(other Form) bool {
 	return max(a[0], b[0]) < min(a[1], b[1])
 }
 
-// in reports whether a text belongs to a part. Texts that differ only in case and white space
-// belong to the same part.
+// in reports whether a text belongs to a part. Texts that differ only in case and white space belong to the same part.
 func in(part [2]float64, text string) bool {
 	from, to := part[0], part[1]
 	sum := sha256.Sum256([]byte(strings.ToLower(spaced(text))))
@@ -279,9 +277,8 @@ func in(part [2]float64, text string) bool {
 	return from <= at && at < to
 }
 
-// Open opens a file, all files of a glob in the order of their names, or stdin where path is "-".
-// It reads the beginning of each file, so that an unreadable file is reported before any row of the
-// others is used.
+// Open opens a file, all files of a glob in the order of their names, or stdin if path is "-". It reads the beginning
+// of each file, so that an unreadable file is reported before any row of the others is used.
 func Open(path string, f Form, m Mapping, stdin io.Reader) (*Reader, error) {
 	r := &Reader{path: path, form: f, mapping: m, before: []int{0}}
 	if path == "-" {
@@ -308,13 +305,13 @@ func Open(path string, f Form, m Mapping, stdin io.Reader) (*Reader, error) {
 	if err := r.open(files[0], nil); err != nil {
 		return nil, err
 	}
-	if r.at.form.Format == XLSX { // unpacked before its first row is read
+	if r.at.form.Format == XLSX { // unpacked before the first row is read
 		r.size = -1
 	}
 	return r, nil
 }
 
-// OfRows returns a reader of rows that were read before. A row without a File of its own has the path.
+// OfRows returns a reader of rows that were read before. A row without its own File gets path.
 func OfRows(path string, all []Row) *Reader {
 	left, sum := all, sha256.New()
 	return &Reader{path: path, before: []int{0}, size: -1, at: &file{
@@ -373,7 +370,7 @@ func (r *Reader) Next() (Row, error) {
 	}
 }
 
-// turn closes the current file at its end, and opens the next one.
+// turn closes the current file at its end, and opens the next file.
 func (r *Reader) turn() error {
 	r.columns = merged(r.columns, r.at.columns())
 	before := r.before[r.opened-1] + r.at.lines()
@@ -406,8 +403,8 @@ func (r *Reader) Form() Form {
 	return f
 }
 
-// Notes says what was detected in the current file and may be wrong, and how the labels of the rows so far are not read as
-// they are written, a sentence each.
+// Notes reports detections in the current file that may be wrong, and labels of the rows so far that are read in
+// another spelling, a sentence each.
 func (r *Reader) Notes() []string {
 	notes := r.at.notes()
 	if note := r.Respelt(); note != "" {
@@ -416,7 +413,7 @@ func (r *Reader) Notes() []string {
 	return notes
 }
 
-// Respelt says how the labels of the rows so far are not read as they are written; empty: they are.
+// Respelt describes labels of the rows so far that are read in another spelling; empty: none.
 func (r *Reader) Respelt() string {
 	if r.respelt == 0 {
 		return ""
@@ -450,7 +447,7 @@ func (r *Reader) Digest() string {
 // Close closes the current file.
 func (r *Reader) Close() error { return r.at.close() }
 
-// merged returns names, and those of more that are not in it.
+// merged returns names, followed by the names in more that are not in names.
 func merged(names, more []string) []string {
 	if len(names) == 0 {
 		return more

@@ -20,7 +20,7 @@ import (
 // would probably work.
 func (f *file) missing(names []string) error {
 	guess := byName(names)
-	if f.patient { // it can be read again
+	if f.patient { // the file can be read again
 		if seen, err := Sniff(f.path, f.form); err == nil && seen.Rows > 0 {
 			guess = Guess(seen)
 			var found []string
@@ -91,7 +91,7 @@ type Mapping struct {
 	Fields          bool     // fill Row.Fields
 	Flag            string   // command-line flag that gives columns; empty: --column
 
-	look bool // rows need no text and are not mapped: a look at the columns
+	look bool // columns are only listed: rows need no text and are not mapped
 }
 
 // Row is one row of a source.
@@ -103,7 +103,7 @@ type Row struct {
 	ID      string // empty: the row has none
 	Text    string
 	Label   string    // as sdk.LabelForm.Canonical writes it
-	Context string    // says where the text stands; may be empty
+	Context string    // where the text stands; may be empty
 	Gold    []Gold    // passages that a search should find; nil: unknown
 	Trace   sdk.Trace // of the request that brought the row; zero: none
 	Meta    sdk.Meta
@@ -113,8 +113,8 @@ type Row struct {
 	Err    error // not nil, from a Reader a *RowError: the row is unusable
 
 	before  int    // number of lines in the files before this one
-	out     bool   // Form.Where excludes it
-	respelt string // how the label is written, where that is not how it is read; empty: alike
+	out     bool   // Form.Where excludes the row
+	respelt string // the label as written, if it is read in another spelling; empty: as read
 }
 
 // Place returns the file of a glob that has the row, and the line in that file. The file is empty
@@ -127,7 +127,7 @@ func (r Row) At(file string, line int) Row {
 	return r
 }
 
-// Unusable says how many of all rows cannot be used, and why this one, the first, cannot.
+// Unusable reports how many of all rows cannot be used, and why this row, the first of them, cannot.
 func (r Row) Unusable(n, all int) string {
 	file, line := r.Place()
 	if file != "" {
@@ -246,11 +246,12 @@ func (f *file) noWhere(names []string) error {
 	return fmt.Errorf("there is no column %q, which where names; the columns are %s", f.form.Where[0], quoteAll(names))
 }
 
-// firstRows is how many first objects of a regular file may lack the column of the text: else it is refused.
+// firstRows is how many first objects of a regular file may lack the column of the text. If more lack it,
+// the file is refused.
 const firstRows = 20
 
-// startObjects prepares a file of objects or, with arrays, of arrays for reading. If none of
-// the first rows has the column of the text, it refuses the file with advice, instead of each row.
+// startObjects prepares a file of objects or, with arrays, of arrays for reading. If none of the first rows
+// has the column of the text, it refuses the whole file with advice, instead of each row.
 func (f *file) startObjects(next func() (rows.JSONRow, error), arrays bool) error {
 	var members []rows.JSONMember
 	var fields []result.Field
@@ -270,8 +271,8 @@ func (f *file) startObjects(next func() (rows.JSONRow, error), arrays bool) erro
 	})
 }
 
-// startFields prepares a file for reading from a function that returns the line and the fields of a
-// row, or why that row is invalid.
+// startFields prepares a file for reading. next returns the line and the fields of a row, or why that row is
+// invalid.
 func (f *file) startFields(next func() (line int, fields []result.Field, invalid, err error)) error {
 	o, where := f.mapping.object(), columnOf(f.form.Where[0])
 	f.columns = func() []string { return slices.Clip(o.columns) }
@@ -280,7 +281,7 @@ func (f *file) startFields(next func() (line int, fields []result.Field, invalid
 		line, fields, invalid, err := next()
 		n++
 		defer func() {
-			if row.Err != nil && line == last { // the line does not tell which row it is
+			if row.Err != nil && line == last { // the line does not identify the row
 				row.Err = fmt.Errorf("row %d of the array: %w", n, row.Err)
 			}
 			last = line
@@ -330,8 +331,8 @@ func (f *file) startFields(next func() (line int, fields []result.Field, invalid
 	return nil
 }
 
-// Normal returns a text in the form in which texts are compared: Unicode NFC, lower case, with one
-// space for each run of white space.
+// Normal returns a text in the form in which texts are compared: Unicode NFC, lower case, with one space for
+// each run of white space.
 func Normal(text string) string {
 	return strings.ToLower(norm.NFC.String(strings.Join(strings.Fields(text), " ")))
 }

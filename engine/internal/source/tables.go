@@ -18,8 +18,8 @@ import (
 	"github.com/racflow/racflow/engine/result"
 )
 
-// tableOf returns the format of a file that needs random access; empty: it is a stream of text. The
-// name or the first bytes of the file tell.
+// tableOf returns the format of a file that needs random access; empty: the file is a stream of text. It uses the
+// name or the first bytes of the file.
 func tableOf(f Format, in *os.File) Format {
 	var head [4]byte
 	n, _ := in.ReadAt(head[:], 0)
@@ -109,7 +109,7 @@ func (f *file) startWorkbook(in io.ReaderAt, size int64, read *atomic.Int64) err
 	if err != nil {
 		return f.errorAt(1, err)
 	}
-	read.Add(size) // all of it: the workbook is unpacked as a whole
+	read.Add(size) // the whole size: the workbook is unpacked completely
 	f.form.Sheet = w.Sheet()
 	w.Skip(f.form.HeaderRow - 1)
 	f.lines, f.close = w.Row, both(w.Close, f.close)
@@ -208,8 +208,8 @@ func (f *file) start(in *bufio.Reader) error {
 	return f.errorAt(1, fmt.Errorf("unknown format %q: use tsv, csv, jsonl, json, parquet or xlsx", f.form.Format))
 }
 
-// head returns the beginning of a text, up to a line end if the text is longer, and the byte that
-// ends lines. For standard input, which may be slow, it returns the first line.
+// head returns the beginning of a text, up to a line end if the text is longer, and the byte that ends lines. For
+// standard input, which may be slow, it returns the first line.
 func (f *file) head() (head []byte, end byte, err error) {
 	for n := 1; ; n = f.text.Buffered() + 1 {
 		head, err = f.text.Peek(min(n, rows.BufferSize))
@@ -240,8 +240,8 @@ func (f *file) head() (head []byte, end byte, err error) {
 	}
 }
 
-// formOf returns the format of a text; empty: it is delimited. The content decides between JSON
-// Lines and a JSON array, whichever of the two the file's name says, and finds JSON in a file named .csv or .tsv.
+// formOf returns the format of a text; empty: it is delimited. The content decides between JSON Lines and a JSON
+// array, whatever the file's name says. It also finds JSON in a file named .csv or .tsv.
 func formOf(format Format, head []byte) Format {
 	text := bytes.TrimLeft(head, " \t\r\n")
 	if (format == CSV || format == TSV) && rows.HoldsObject(text) {

@@ -13,26 +13,27 @@ import (
 	"time"
 )
 
-// This file parses files in a process of their own, since a few hostile bytes can make a parser ask
-// for all memory or never end. The process is this program, started again. It has a time limit, on
-// Linux a memory limit (1 GB), next to no environment, and a folder for temporary files that is
-// removed with it. It reads one file after another until a Folder is closed. A file that breaks its
-// parser fails alone.
+// This file parses files in a separate process, since a few hostile bytes can make a parser ask for all
+// memory or never end. The process is this program, started again. It has a time limit, on Linux a memory
+// limit (1 GB), a nearly empty environment, and a folder for temporary files that is removed with the
+// process. It reads one file after another until a Folder is closed. A file that breaks its parser fails
+// without affecting the others.
 
-// maxTime is how long reading one file may take, and maxStart how long PDFium may, to be compiled.
+// maxTime limits reading one file. maxStart limits compiling PDFium.
 const maxTime, maxStart = 30 * time.Second, 5 * time.Minute
 
-// memory is how many bytes a reader may allocate, where the system can limit that.
+// memory is how many bytes a reader may allocate, if the system can limit that.
 const memory = 1 << 30
 
 // variable is set in the environment of a reading process.
 const variable = "RACFLOW_READ_DOCUMENT"
 
 // An apartReader returns the text of a file's content, about most bytes at most, and its title (empty: none).
-// It should return by stop. It may panic, ask for any amount of memory, or never end.
+// It should return before stop. It may panic, ask for any amount of memory, or never end.
 type apartReader func(raw []byte, most int64, stop time.Time) (text, title string, err error)
 
-// tooLong is the error of a file of a kind ("PDF") that has too much text or takes too long.
+// tooLong is the error of a file that has too much text or takes too long. kind is the kind of the file, such
+// as "PDF".
 func tooLong(kind string) error {
 	return fmt.Errorf("its %s is too long, or takes longer than %v; split it, raise max_bytes, or leave it out with exclude", kind, maxTime)
 }
@@ -52,7 +53,7 @@ type request struct {
 // reply is the answer of the reading process.
 type reply struct {
 	Text, Title, Error string
-	Unread             Unread // pages have their numbers behind their kind: "page of pictures (3, 5)"
+	Unread             Unread // a kind of pages ends with their numbers, as in page of pictures (3, 5)
 }
 
 // process is a reading process.
@@ -64,18 +65,18 @@ type process struct {
 	pdf    bool // PDFium is ready
 }
 
-// idle is a process that waits for the next file; nil: there is none.
+// idle is a process that waits for the next file; nil: none.
 var idle atomic.Pointer[process]
 
 var errEnded = errors.New("the reading process has ended")
 
-// readApart reads a file in another process, with the reader of a kind.
+// readApart reads a file in another process, with the reader for its kind.
 func readApart(ctx context.Context, kind string, raw []byte, most int64, within time.Duration) (r reply, err error) {
 	p, err := idle.Swap(nil), errEnded
 	if p != nil {
 		r, err = p.read(ctx, request{kind, raw, most, within})
 	}
-	if errors.Is(err, errEnded) { // or files before this one have left too little memory
+	if errors.Is(err, errEnded) { // or earlier files have left too little memory
 		if p, err = start(); err == nil {
 			r, err = p.read(ctx, request{kind, raw, most, within})
 		}
@@ -95,7 +96,7 @@ func readApart(ctx context.Context, kind string, raw []byte, most int64, within 
 	return r, err
 }
 
-// start starts a reading process. It knows where the cache folder is, for PDFium's code.
+// start starts a reading process, and passes it the cache folder for PDFium's code.
 func start() (*process, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -116,7 +117,7 @@ func start() (*process, error) {
 	return p, nil
 }
 
-// read reads a file, after PDFium is ready if that is needed. The process has ended if there is an error.
+// read reads a file, once PDFium is ready if the file needs it. After an error the process has ended.
 func (p *process) read(ctx context.Context, q request) (r reply, err error) {
 	if q.Kind == "PDF" && !p.pdf {
 		p.pdf = true
@@ -141,7 +142,7 @@ func (p *process) read(ctx context.Context, q request) (r reply, err error) {
 func (p *process) end() {
 	if p != nil {
 		_ = p.Process.Kill()
-		_ = p.Wait() // it was killed
+		_ = p.Wait() // the process was killed
 		os.RemoveAll(p.folder)
 	}
 }
@@ -149,10 +150,10 @@ func (p *process) end() {
 // startPDF is the kind of a request before the first PDF.
 const startPDF = "PDFium"
 
-// apartReaders are the readers that a hostile file can break, by the kind of the file.
+// apartReaders has the readers that a hostile file can break, by kind of file.
 var apartReaders = map[string]func(request) (reply, error){startPDF: withPDFium, "PDF": readPDF, "DOCX": plainly(DOCX), "PPTX": plainly(PPTX), "XLSX": plainly(XLSX), "EPUB": plainly(EPUB)}
 
-// plainly is a reader that counts nothing as unread.
+// plainly returns a reader that counts nothing as unread.
 func plainly(read apartReader) func(request) (reply, error) {
 	return func(q request) (r reply, err error) {
 		r.Text, r.Title, err = read(q.Raw, q.Most, time.Now().Add(q.Within))
@@ -160,8 +161,8 @@ func plainly(read apartReader) func(request) (reply, error) {
 	}
 }
 
-// init reads files and exits if start started this process: before any main function runs, so that every
-// program that reads documents can be that process, tests too.
+// init reads files and then exits, if start started this process. It runs before any main function, so every
+// program that reads documents can be that process, including tests.
 func init() {
 	if os.Getenv(variable) == "" {
 		return
@@ -176,7 +177,7 @@ func init() {
 			err = to.Encode(readSafely(q))
 		}
 	}
-	os.RemoveAll(os.Getenv("TMPDIR")) // the process that would do that is gone
+	os.RemoveAll(os.Getenv("TMPDIR")) // the process that should do that is gone
 	os.Exit(0)
 }
 

@@ -2,5 +2,5 @@
 
 package document
 
-// limit does nothing: other systems have no limit that ignores memory that Go only reserves.
+// limit does nothing: limits of other systems count memory that Go only reserves.
 func limit(uint64) {}

@@ -6,28 +6,28 @@ import (
 	"unicode"
 )
 
-// This file orders the lines of a page with columns that is drawn row by row: column by column, with a line across columns before
-// everything below it. It cuts the page at white space as in a recursive XY-cut (Nagy and Seth, "Hierarchical representation of
-// optically scanned documents", ICPR 1984), but accepts a gutter only if many rows have text of some length on both sides, mostly
-// of one length: so a table stays in rows.
+// This file orders the lines of a page with columns, which a PDF may draw row by row. It returns them column by column,
+// with a line across columns before everything below the line. It cuts the page at white space as in a recursive XY-cut
+// (Nagy and Seth, "Hierarchical representation of optically scanned documents", ICPR 1984). But it accepts a gutter
+// only if many rows have text of some length, mostly of one length, on both sides: so a table stays in rows.
 
 // piece is a word and its place, in points. A line of a page is a slice of pieces.
 type piece struct {
 	text             string
 	x, endX, y, high float64
 	spacing          float64 // between its letters
-	turned           bool    // it is not written from left to right
+	turned           bool    // not written from left to right
 }
 
 const (
 	maxColumns = 4   // depth of nested cuts
 	gutterRows = 4   // fewest rows beside a gutter
 	gutterWide = 0.7 // narrowest gutter, relative to the height of the text
-	longCell   = 20  // letters and digits: a gutter with a lower median on one side separates cells of a table,
-	likeRows   = 0.8 // and so does one with a lower quotient of the quartiles
+	longCell   = 20  // letters and digits: with a lower median on one side, a gutter separates cells of a table
+	likeRows   = 0.8 // with a lower quotient of the quartiles, too
 )
 
-// inColumns returns lines in reading order. They keep the order in which they are drawn if there are no columns in them.
+// inColumns returns lines in reading order. Lines without columns keep their order.
 func inColumns(lines [][]piece, depth int) (ordered [][]piece) {
 	at, ok := gutter(lines)
 	if !ok || depth == maxColumns {
@@ -93,14 +93,14 @@ func gutter(lines [][]piece) (at float64, ok bool) {
 	return at, len(left) >= max(gutterRows, across) && filled(left) && filled(right)
 }
 
-// filled reports whether the rows of a column are those of running text.
+// filled reports whether the rows of a column have the lengths of running text.
 func filled(rows []int) bool {
 	slices.Sort(rows)
 	n := len(rows)
 	return rows[n/2] >= longCell && float64(rows[n/4]) >= likeRows*float64(rows[3*n/4])
 }
 
-// letters counts letters and digits: dots may lead from one to the other.
+// letters counts letters and digits, but not dots: a leader of dots may connect two columns.
 func letters(line []piece) (n int) {
 	for _, p := range line {
 		for _, r := range p.text {
@@ -112,7 +112,7 @@ func letters(line []piece) (n int) {
 	return n
 }
 
-// split returns the words of a line before and behind a position, and whether one lies across it.
+// split returns the words of a line before and behind a position, and whether a word crosses the position.
 func split(line []piece, at float64) (before, behind []piece, crosses bool) {
 	for _, p := range line {
 		crosses = crosses || p.turned || p.x < at && p.endX > at

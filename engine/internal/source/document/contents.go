@@ -6,16 +6,17 @@ import (
 	"unicode"
 )
 
-// This file leaves tables of contents out of the text of a PDF: any question would find them. An entry is a line of words that
-// ends in the number of a page of the file. Three entries with leaders of dots are a table, or an index. Without leaders, the
-// numbers of five entries or more must never fall and reach the second half of the file, as in few other tables.
+// This file removes tables of contents from the text of a PDF: any question would find them. An entry is a line of
+// words that ends with the number of a page of the file. Three entries with leaders of dots are a table of contents, or
+// an index. Without leaders, a table needs at least five entries. Their numbers must never fall and must reach the
+// second half of the file, as in few other tables.
 
-const fewLeaders, fewEntries, mostBetween = 3, 5, 2 // between two entries: a title on two lines, the head of a page
+const fewLeaders, fewEntries, mostBetween = 3, 5, 2 // lines between two entries: a title on two lines, the head of a page
 
-// withoutContents replaces each table of contents by the form feeds in it, and reports whether there was one.
+// withoutContents replaces each table of contents by its form feeds, and reports whether there was one.
 func withoutContents(text string) (rest string, found bool) {
 	pages, lines := strings.Count(text, "\f")+1, strings.Split(text, "\n")
-	var entries []int // lines of what may be a table
+	var entries []int // lines that may form a table of contents
 	leaders, last, gap, between := 0, 0, 0, 0
 	leave := func() {
 		n := len(entries)

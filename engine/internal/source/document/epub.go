@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// This file reads e-books (EPUB 2 and 3): zip files of web pages in the order of a spine. Each page becomes Markdown. One
-// without a heading gets its name in the book's table of contents, which is left out itself. Encrypted books are an error.
+// This file reads e-books (EPUB 2 and 3): zip files of web pages in the order of a spine. Each page becomes Markdown. A
+// page without a heading gets its name from the book's table of contents; the table itself is omitted. Encrypted books
+// are an error.
 
 // EPUB reads an e-book. It is an apartReader.
 func EPUB(raw []byte, most int64, stop time.Time) (text, title string, err error) {
@@ -41,7 +42,7 @@ func EPUB(raw []byte, most int64, stop time.Time) (text, title string, err error
 		part, kind := partOf(main, item.attr("href")), item.attr("media-type")
 		switch {
 		case slices.Contains(strings.Fields(item.attr("properties")), "nav"), strings.Contains(kind, "ncx"):
-			if contents, err := a.read(part); err == nil { // without names of pages, the book is still a book
+			if contents, err := a.read(part); err == nil { // without names of pages, the book is still readable
 				nameEntries(names, part, contents)
 			}
 		case strings.Contains(kind, "html"):
@@ -58,8 +59,8 @@ func EPUB(raw []byte, most int64, stop time.Time) (text, title string, err error
 	return strings.TrimRight(strings.ToValidUTF8(out.String(), "\uFFFD"), "\n") + "\n", OneLine(title), err
 }
 
-// nameEntries adds the names of pages in a table of contents, in the form of EPUB 3 (links in a nav) or 2 (points). The
-// first name of a page stays.
+// nameEntries adds the names of pages from a table of contents, in the form of EPUB 3 (links in a nav) or 2 (points). A
+// page keeps its first name.
 func nameEntries(names map[string]string, part string, n *node) {
 	name := func(href, text string) {
 		if to := partOf(part, href); names[to] == "" {
@@ -99,10 +100,10 @@ func (a *archive) page(part, name string, out *strings.Builder) error {
 	return a.fault(part, err)
 }
 
-// closed matches elements that XML closes at once. HTML would read on to an end tag.
+// closed matches elements that XML closes immediately. HTML would wait for an end tag.
 var closed = regexp.MustCompile(`<([A-Za-z][\w:.-]*)((?:[^<>"']|"[^"]*"|'[^']*')*)/>`)
 
-// obfuscations are algorithms that hide fonts, and no text.
+// obfuscations are algorithms that hide only fonts, not text.
 var obfuscations = []string{"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"}
 
 // partOf returns the part that a reference in another part names.

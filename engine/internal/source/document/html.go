@@ -12,13 +12,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// This file turns the visible text of a web page into Markdown: headings, lists, tables and code
-// keep their structure; scripts, styles and hidden elements are left out.
+// This file turns the visible text of a web page into Markdown. Headings, lists, tables and code keep their structure;
+// scripts, styles and hidden elements are omitted.
 //
 // It follows no link and reads no other file. Time and memory are linear in the length of the page;
 // nesting beyond the parser's limit is an error.
 
-// oneLine returns the visible text of an element as one line, and counts what it does not read.
+// oneLine returns the visible text of an element as one line, and counts what it skips.
 func oneLine(n *html.Node, unread Unread) string {
 	p := htmlPage{unread: unread}
 	p.children(n)
@@ -48,8 +48,8 @@ func textOf(n *html.Node) string {
 	return b.String()
 }
 
-// HTML returns the visible text of a page as Markdown, and its title; empty: none. Without all, the
-// text is the readable part of the page. It counts what it does not read of that.
+// HTML returns the visible text of a page as Markdown, and its title; empty: none. Without all, the text is the
+// readable part of the page. HTML counts the parts of this text that it does not read.
 func HTML(text string, all bool, unread Unread) (written, title string, err error) {
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
@@ -76,8 +76,8 @@ type htmlPage struct {
 	out    strings.Builder
 	breaks int                 // line ends before the next text
 	space  bool                // a space comes before the next text
-	mark   string              // of a heading or list item whose text has not come yet
-	left   map[*html.Node]bool // elements to leave out
+	mark   string              // of a heading or list item without text so far
+	left   map[*html.Node]bool // elements to omit
 	unread Unread
 	spare  int // bytes of cells that may still be repeated
 }
@@ -89,7 +89,7 @@ var unseen = map[atom.Atom]bool{
 	atom.Noframes: true, atom.Noembed: true,
 }
 
-// unreadHTML names what is displayed and not read; a diagram counts if it has a text.
+// unreadHTML names elements that are displayed but not read. A diagram counts if it has text.
 var unreadHTML = map[atom.Atom]string{atom.Iframe: "embedded page", atom.Object: "embedded page", atom.Embed: "embedded page", atom.Svg: "diagram", atom.Math: "formula"}
 
 // blocks gives the number of line ends before and after an element.
@@ -203,13 +203,14 @@ const (
 	third     = 1.0 / 3
 )
 
-// readable returns the parts of a page that are its content, and the elements in them to leave out.
-// If elements mark the main part (main, article), that part is the content. In other pages it
-// leaves out the surroundings: first by elements and roles (navigation, header, footer, aside,
-// dialogs, notices of cookies), then lists whose words are mostly links. Link density as a sign of
-// boilerplate comes from Kohlschütter, Fankhauser and Nejdl, "Boilerplate Detection using Shallow
-// Text Features" (WSDM 2010). Their other sign, short texts, is not used, since here lists, tables
-// and headings are short and content. If a step would leave too little, it is undone.
+// readable returns the parts of a page that are its content, and the elements in them to omit. If elements mark the
+// main part (main, article), that part is the content. In other pages it removes the surroundings: first by elements
+// and roles (navigation, header, footer, aside, dialogs, notices of cookies), then lists whose words are mostly links.
+// A step that would leave too little is undone.
+//
+// Link density as a sign of boilerplate comes from Kohlschütter, Fankhauser and Nejdl, "Boilerplate Detection using
+// Shallow Text Features" (WSDM 2010). Their other sign, short texts, is not used, since here short lists, tables and
+// headings are content.
 func readable(root *html.Node) (parts []*html.Node, left map[*html.Node]bool) {
 	r := reading{words: map[*html.Node]count{}, left: map[*html.Node]bool{}}
 	total := r.count(root, false)
@@ -276,7 +277,7 @@ func (r *reading) count(n *html.Node, link bool) (c count) {
 	return c
 }
 
-// rest returns how many words of an element are not left out.
+// rest returns how many words of an element remain.
 func (r *reading) rest(n *html.Node) int {
 	words := r.words[n].words
 	if r.left[n] || words == 0 {
@@ -288,8 +289,8 @@ func (r *reading) rest(n *html.Node) int {
 	return words
 }
 
-// around leaves out elements that declare themselves as surroundings, in a page of so many words.
-// In the content, a header may hold its title, and an aside a remark.
+// around omits elements that declare themselves as surroundings, in a page of total words. In the content, a header may
+// hold its title, and an aside a remark.
 func (r *reading) around(n *html.Node, total int, content bool) {
 	content = content || isMain(n) || isArticle(n)
 	out := false
@@ -350,7 +351,7 @@ func isMain(n *html.Node) bool { return n.DataAtom == atom.Main || attribute(n, 
 
 func isArticle(n *html.Node) bool { return n.DataAtom == atom.Article }
 
-// isNotice reports whether the name of an element marks a notice of cookies.
+// isNotice reports whether the name of an element marks a cookie notice.
 func isNotice(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Div, atom.Section, atom.Aside, atom.Form, atom.P, atom.Span:
@@ -381,7 +382,8 @@ func titleOf(root *html.Node) string {
 	return ""
 }
 
-// table adds a table, the first row as the header; false: it is one row or column, a frame around a text.
+// table adds a table with its first row as the header. It returns false for a single row or column, which is a frame
+// around a text.
 func (p *htmlPage) table(n *html.Node) bool {
 	g, caption, unread := grid{spare: &p.spare}, "", Unread{}
 	var rows func(*html.Node)
@@ -416,7 +418,7 @@ func (p *htmlPage) table(n *html.Node) bool {
 	return true
 }
 
-// spanOf returns how many places a cell takes; a rowspan of 0 reaches the end of the table.
+// spanOf returns how many columns or rows a cell takes; a rowspan of 0 reaches the end of the table.
 func spanOf(cell *html.Node, key string) int {
 	value := strings.TrimSpace(attribute(cell, key))
 	if n, err := strconv.Atoi(value); value == "0" && key == "rowspan" || err == nil && n > 0 {
@@ -425,7 +427,8 @@ func spanOf(cell *html.Node, key string) int {
 	return 1
 }
 
-// tabular reports whether a table may hold data, not the layout of a page. Lists stand in the cells of one with headers.
+// tabular reports whether a table may hold data, not the layout of a page. Cells may contain lists if the table has
+// headers.
 func tabular(table *html.Node) bool {
 	lists, headers := false, false
 	for n := range table.Descendants() {

@@ -22,10 +22,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
-// MaxBytes is the most bytes of a file where a Set gives no limit.
+// MaxBytes is the most bytes of a file if a Set gives no limit.
 const MaxBytes = 20 << 20
 
-// Version changes when the same files yield other texts or titles.
+// Version changes when files yield other texts or titles than before.
 const Version = 6
 
 // Set selects the files that are documents.
@@ -33,7 +33,7 @@ type Set struct {
 	Path    string   `identity:"knowledge"` // a folder, a glob such as docs/**/*.md, or a file
 	Exclude []string `identity:"knowledge"` // globs below the folder; one without a slash matches names at any depth
 	Max     int64    `identity:"knowledge"` // most bytes of a file; 0: MaxBytes
-	HTML    string   `identity:"knowledge"` // part of a page to take: "readable" (or empty) or "all"
+	HTML    string   `identity:"knowledge"` // part of a page to read: "readable" (or empty) or "all"
 }
 
 // File is a file that should be a document.
@@ -41,7 +41,7 @@ type File struct {
 	ID   string // path below the folder, with slashes
 	Hash []byte // of its content, 16 bytes
 	Size int64  // of its content, in bytes
-	Err  error  // not nil: it is unusable
+	Err  error  // not nil: the file is unusable
 }
 
 // Folder is an open Set. It reads nothing outside the folder.
@@ -50,7 +50,7 @@ type Folder struct {
 	path  string
 	root  *os.Root
 	match string // glob of the documents; empty: all
-	only  string // the one file of the set; empty: all files of the folder
+	only  string // the only file of the set; empty: all files of the folder
 }
 
 // Is reports whether a path certainly names documents: a folder, a glob, or a file with the suffix of a
@@ -72,8 +72,7 @@ func May(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// IsWorkbook reports whether a file has the suffix of a workbook, whose sheets may be a document or
-// rows.
+// IsWorkbook reports whether a file has the suffix of a workbook. Its sheets may be a document or rows.
 func IsWorkbook(path string) bool { return formatOf(path) == formatXLSX }
 
 // IsGlob reports whether a path is a pattern.
@@ -107,10 +106,10 @@ func Open(s Set) (*Folder, error) {
 	return f, err
 }
 
-// Path returns the folder that ids of documents are relative to.
+// Path returns the folder to which ids of documents are relative.
 func (f *Folder) Path() string { return f.path }
 
-// Close closes the folder, and ends a process that waits for files to read.
+// Close closes the folder, and ends the idle reading process.
 func (f *Folder) Close() error {
 	idle.Swap(nil).end()
 	return f.root.Close()
@@ -223,7 +222,7 @@ func (f *Folder) hash(id string) File {
 	return File{ID: id, Hash: h.Sum(nil)[:hashBytes], Size: n}
 }
 
-// open opens a file. It does not block where the file has become a pipe since it was listed.
+// open opens a file. It does not block if the file has become a pipe since the listing.
 func (f *Folder) open(id string) (*os.File, error) {
 	in, err := f.root.OpenFile(filepath.FromSlash(id), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

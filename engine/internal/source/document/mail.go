@@ -17,22 +17,20 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// This file turns mail messages (RFC 5322 with MIME, files named .eml) into text: subject, sender,
-// recipients and date as lines, then the body, then the names of the attachments. Of alternatives
-// it takes the plain text; if the readable part of the HTML has twice as many words, that. Quoted replies stay. It decodes
-// encoded headers (RFC 2047), quoted-printable, base64 and every character set that the WHATWG
-// names.
+// This file turns mail messages (RFC 5322 with MIME, files named .eml) into text: subject, sender, recipients and date
+// as lines, then the body, then the names of the attachments. Of alternatives it uses the plain text. If the readable
+// part of the HTML has twice as many words, it uses that part. Quoted replies stay. It decodes encoded headers (RFC
+// 2047), quoted-printable, base64 and every character set that the WHATWG names.
 //
-// It opens no attachments except forwarded messages; an encrypted body yields the names of its
-// parts.
+// It opens no attachments except forwarded messages. An encrypted body yields only the names of its parts.
 
 const (
 	maxNesting = 20   // depth of nested parts
 	maxParts   = 1000 // of a message
 )
 
-// Mail returns the text of a message and its subject, and counts attachments. The text is at most as long as raw, apart
-// from the names of the headers and character sets that take fewer bytes than UTF-8.
+// Mail returns the text of a message and its subject, and counts attachments. The text is at most as long as raw. Two
+// things can make it longer: the names of the headers, and character sets with fewer bytes than UTF-8.
 func Mail(raw []byte, unread Unread) (text, subject string, err error) {
 	r := &reader{unread: unread}
 	m, err := mail.ReadMessage(bytes.NewReader(bytes.TrimPrefix(raw, []byte("\uFEFF"))))
@@ -120,7 +118,7 @@ func (r *reader) part(header textproto.MIMEHeader, in io.Reader, depth int) (c c
 	return c, err
 }
 
-// parted reads the parts of a multipart body: of alternatives the best, else all, in their order.
+// parted reads the parts of a multipart body: the best of alternatives, otherwise all parts in their order.
 func (r *reader) parted(kind string, in *multipart.Reader, depth int) (all content, err error) {
 	var texts []string
 	for {
@@ -130,11 +128,11 @@ func (r *reader) parted(kind string, in *multipart.Reader, depth int) (all conte
 		}
 		if err != nil {
 			if len(texts) > 0 {
-				break // cut off: the parts before count
+				break // interrupted: the parts before count
 			}
 			return all, err
 		}
-		r.body = r.body && kind != "multipart/alternative" // one may have a name
+		r.body = r.body && kind != "multipart/alternative" // an alternative may have a name
 		c, err := r.part(p.Header, p, depth+1)
 		if err != nil {
 			return all, err
@@ -166,7 +164,7 @@ func (r *reader) forwarded(in io.Reader, depth int) (c content, err error) {
 	return content{text: "Forwarded message:\n" + inner.out.String()}, err
 }
 
-// named returns the name of a part, and how it is to be shown.
+// named returns the name of a part, and its disposition.
 func named(header textproto.MIMEHeader, values map[string]string) (name, how string) {
 	how, more, _ := mime.ParseMediaType(header.Get("Content-Disposition"))
 	if name = decodePart(more["filename"]); name == "" {
@@ -186,7 +184,7 @@ func unpacked(header textproto.MIMEHeader, in io.Reader) io.Reader {
 	return in
 }
 
-// spaceless drops bytes that are not base64: some programs write blanks into lines.
+// spaceless drops bytes that are not base64, since some programs write blanks into lines.
 type spaceless struct{ in io.Reader }
 
 func (s *spaceless) Read(p []byte) (int, error) {
@@ -205,7 +203,7 @@ func (s *spaceless) Read(p []byte) (int, error) {
 	}
 }
 
-// decoded decodes a text from a character set; one that is not known, or not named, is found out.
+// decoded decodes a text from a character set. If name is empty or unknown, it detects the character set.
 func decoded(raw []byte, name string, page bool) string {
 	text := string(raw)
 	if e, known := charset.Lookup(name); e != nil && known != "utf-8" {

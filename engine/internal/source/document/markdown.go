@@ -19,11 +19,10 @@ func tableRow(cells []string) string {
 	return b.String()
 }
 
-// tableRule returns the line below the header of a table with so many columns.
+// tableRule returns the line below the header of a table with this many columns.
 func tableRule(columns int) string { return "|" + strings.Repeat("---|", columns) }
 
-// table returns a table whose first row is the header, with a line end after each row. It leaves
-// out empty rows.
+// table returns a table with its first row as the header, and a line end after each row. It omits empty rows.
 func table(rows [][]string) string {
 	var b strings.Builder
 	for _, cells := range rows {
@@ -39,15 +38,15 @@ func table(rows [][]string) string {
 	return b.String()
 }
 
-// grid lays out a table whose cells span columns and rows: their texts are repeated in each place, so that each row can be read
-// alone.
+// grid lays out a table whose cells span columns and rows. It repeats their texts in each place, so that each row can
+// be read alone.
 type grid struct {
 	rows  [][]string
-	below []gridCell // by column, what reaches down from above
-	spare *int       // bytes of cells that may still be repeated, in all tables of a file; then they are not
+	below []gridCell // by column, cells that reach down from above
+	spare *int       // bytes of cells that may still be repeated, in all tables of a file; then no cell is repeated
 }
 
-// gridCell is a cell with the columns and rows that it takes.
+// gridCell is a cell, with its numbers of columns and rows.
 type gridCell struct {
 	text          string
 	columns, rows int
@@ -118,7 +117,7 @@ func (g *grid) tabular() bool {
 	return filled > 1 && wide
 }
 
-// fence returns fenced code without a line end. The fence is longer than any in the code.
+// fence returns fenced code without a line end. The fence is longer than any fence in the code.
 func fence(code, language string) string {
 	mark := "```"
 	for run := range strings.FieldsFuncSeq(code, func(r rune) bool { return r != '`' }) {

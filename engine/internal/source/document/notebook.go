@@ -10,10 +10,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
-// This file turns Jupyter notebooks (nbformat 4) into Markdown: Markdown cells stay, code
-// cells become fenced code, followed by the text of their outputs up to a limit per cell. It leaves
-// out pictures, HTML, JSON and other data of outputs, and metadata except the language of the code.
-// An error of a cell is shown as its name and value, without the traceback.
+// This file turns Jupyter notebooks (nbformat 4) into Markdown. Markdown cells stay. Code cells
+// become fenced code, followed by the text of their outputs up to a limit per cell. It omits
+// pictures, HTML, JSON and other data of outputs, and metadata except the language of the code. An
+// error of a cell appears as its name and value, without the traceback.
 //
 // It runs nothing.
 
@@ -23,7 +23,7 @@ var pictures = regexp.MustCompile(`(!\[[^\]\n]*\])\(data:[^)\n]*\)`)
 // escapes matches the colour codes of terminals.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 
-// maxOutput is how many bytes of a cell's outputs are taken.
+// maxOutput is the most bytes of a cell's outputs.
 const maxOutput = 2000
 
 // notebook returns the text of a notebook. It fails if the input is no notebook.
@@ -57,7 +57,7 @@ func notebook(text string) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// notebookWord returns a language if it may follow the mark of fenced code, else nothing.
+// notebookWord returns a language if it may follow the mark of fenced code, otherwise "".
 func notebookWord(language string) string {
 	if len(language) > 30 || strings.ContainsFunc(language, func(r rune) bool { return r <= ' ' || r == '`' || r > '~' }) {
 		return ""

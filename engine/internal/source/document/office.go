@@ -21,16 +21,16 @@ import (
 // This file turns office files into Markdown: Word documents (docx), slides (pptx) and workbooks
 // (xlsx).
 //
-// A Word document yields headings, lists with their numbers, tables, and footnotes and endnotes at
-// the end; of tracked changes the inserted text, not the deleted one. Headers, footers, comments
-// and the table of contents are left out. Each slide has a heading with its number and title, then
-// its text, tables and speaker notes. Each sheet has its name as a heading, and its rows as a table
-// whose header is the first row with more than one cell; cells have their values, and the units that they show.
-// Hidden text, slides and sheets are left out, and so are pictures.
+// A Word document yields headings, lists with their numbers, tables, and footnotes and endnotes at the end. Of tracked
+// changes it keeps the inserted text, not the deleted one. Headers, footers, comments and the table of contents are
+// omitted. Each slide has a heading with its number and title, then its text, tables and speaker notes.
+//
+// Each sheet has its name as a heading, and its rows as a table. The table's header is the first row with more than one
+// cell. Cells have their values, with the units that they show. Hidden text, slides and sheets are omitted, and so are
+// pictures.
 //
 // docx and pptx are zip files of XML, as epub is (epub.go). Each part is read as a tree, with limits on unpacked bytes,
-// elements and nesting; custom entities are an error. Package rows reads xlsx. Call the readers through
-// apart.go.
+// elements and nesting; custom entities are an error. Package rows reads xlsx. Call the readers through apart.go.
 
 // Limits of a file.
 const (
@@ -70,9 +70,9 @@ func openArchive(kind string, raw []byte, most int64, stop time.Time) (*archive,
 	return a, nil
 }
 
-// node is an element of a part, or a text in it, which has no name. All methods take nil for an empty element.
+// node is an element of a part, or a text in the part, which has no name. All methods treat nil as an empty element.
 type node struct {
-	name  string // its local name: parts of one format use each for one thing
+	name  string // local name: all parts of a format use a name for the same thing
 	attrs []xml.Attr
 	text  string
 	in    []*node
@@ -171,7 +171,7 @@ func (a *archive) open(part string, f func(io.Reader) error) error {
 	return a.fault(part, err)
 }
 
-// fault adds to an error where it is.
+// fault adds the location of an error.
 func (a *archive) fault(part string, err error) error {
 	if err == nil || errors.Is(err, errTooLong) {
 		return err
@@ -206,7 +206,7 @@ func (a *archive) diagram(part string) (points []string, err error) {
 	return points, err
 }
 
-// unreadParts name the parts of office files that hold what is not read.
+// unreadParts names the parts of office files that are not read.
 var unreadParts = map[string]*regexp.Regexp{
 	"attachment":  regexp.MustCompile(`^(word|ppt|xl)/embeddings/`),
 	"chart":       regexp.MustCompile(`^(word|ppt|xl)/charts/chart(ex)?\d*\.xml$`),
@@ -214,12 +214,12 @@ var unreadParts = map[string]*regexp.Regexp{
 	"part in RTF": regexp.MustCompile(`^word/.*\.rtf$`),
 }
 
-// officeUnread counts the parts of an office file that its reader does not read. A chart in a text or on slides has its numbers in an
-// embedded workbook, which does not count.
+// officeUnread counts the parts of an office file that its reader does not read. It ignores the embedded workbook with
+// the numbers of a chart in a text or on slides.
 func officeUnread(raw []byte, unread Unread) {
 	r, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
 	if err != nil {
-		return // the reader says it
+		return // the reader reports the error
 	}
 	for _, f := range r.File {
 		for kind, names := range unreadParts {
@@ -273,7 +273,7 @@ func (a *archive) tree(in io.Reader) (*node, error) {
 	}
 }
 
-// limited fails when all parts together unpack to more than the limit.
+// limited fails if all parts together unpack to more than the limit.
 type limited struct {
 	in   io.Reader
 	left *int64
@@ -317,7 +317,7 @@ func related(to map[string]relation, kind string) string {
 	return ""
 }
 
-// main returns the part with the file's content: the one in _rels/.rels, else other.
+// main returns the part with the file's content: the part in _rels/.rels, otherwise other.
 func (a *archive) main(other string) (string, error) {
 	to, err := a.relations("") // _rels/.rels
 	return cmp.Or(related(to, "officeDocument"), other), err

@@ -21,14 +21,14 @@ import (
 // This file reads the text of PDF files by PDFium, which finds words, lines and hyphens. Pages are separated by a form feed.
 // Text in pictures is missing.
 
-// Pages that are not read, or not right: names of what is counted.
+// Names of the counted kinds of pages: pages that are not read, or read incorrectly.
 const (
 	pagePictures = "page of pictures"
 	pageBroken   = "page that cannot be read"
 	pageUnnamed  = "page of letters without names"
 )
 
-const mostPages = 8 // that are named
+const mostPages = 8 // page numbers in a note
 
 // readPDF reads a PDF. There is a form feed between pages.
 func readPDF(q request) (r reply, err error) {
@@ -91,26 +91,26 @@ func sure[T any](v T, err error) T {
 type pdfFile struct {
 	pdfium.Pdfium
 	document references.FPDF_DOCUMENT
-	doubt    int // how many words are still looked into for spaces
+	doubt    int // how many more words to check for spaces
 
-	text           references.FPDF_TEXTPAGE // of the page that is read, as what follows
+	text           references.FPDF_TEXTPAGE // of the current page, as the following fields
 	lines          [][]piece
 	words, unknown int // and characters that are none
 }
 
-// hyphen stands for a hyphen at the end of a line that may have been put there to break a word.
+// hyphen replaces a hyphen at the end of a line that may have been inserted to break a word.
 const hyphen = "\x02"
 
-// PDFium leaves spaces out of some files, and puts too many spaces and ends of lines into others.
+// In some files PDFium misses spaces; in others it adds too many spaces and line ends.
 const (
-	leastSpace = 0.1  // the width of a space, relative to the height of the text
-	sameLine   = 0.3  // how far apart the feet of a line's letters may be, as well
-	otherLine  = 0.8  // how far apart they are on two lines: further than those of an exponent
-	mostDoubt  = 2000 // after so many words without a space in them, only one in rareDoubt is looked into
+	leastSpace = 0.1  // width of a space, relative to the height of the text
+	sameLine   = 0.3  // highest distance between the feet of a line's letters, also relative
+	otherLine  = 0.8  // lowest distance between two lines, which an exponent does not reach
+	mostDoubt  = 2000 // after this many words without a space in them, only one word in rareDoubt is checked
 	rareDoubt  = 8
 )
 
-// page returns the lines of a page, and what was not read of it.
+// page returns the lines of a page, and a note on what was not read.
 func (f *pdfFile) page(n int) (lines [][]piece, note string) {
 	loaded, err := f.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: f.document, Index: n})
 	if err != nil {
@@ -133,7 +133,7 @@ func (f *pdfFile) page(n int) (lines [][]piece, note string) {
 	return f.lines, note
 }
 
-// fewShapes may be the rules of an empty page.
+// fewShapes is how many shapes an empty page may have, such as rules.
 const fewShapes = 20
 
 // shows reports whether a page shows something that may have text.
@@ -176,7 +176,7 @@ func (f *pdfFile) read() {
 	}
 }
 
-// add adds what PDFium takes for a word, from a character on, cut where there is a space in it.
+// add adds what PDFium reports as a word, starting at a character. It splits the word at spaces in it.
 func (f *pdfFile) add(word []rune, at int, fresh bool) {
 	spacing, from := 0.0, 0 // letters may be spaced
 	if f.doubt--; len(word) > 1 && (f.doubt > 0 || f.doubt%rareDoubt == 0) {
@@ -201,7 +201,7 @@ func (f *pdfFile) add(word []rune, at int, fresh bool) {
 	f.put(word[from:], at+from, spacing, fresh)
 }
 
-// put puts a word on a line: on another one, if it begins one or is far from the last word.
+// put puts a word on a line. It starts another line if the word begins a line, or is far from the last word.
 func (f *pdfFile) put(word []rune, at int, spacing float64, fresh bool) {
 	p := f.box(at)
 	p.text, p.endX, p.spacing = string(word), max(p.endX, f.box(at+len(word)-1).endX), spacing
@@ -227,7 +227,8 @@ func (f *pdfFile) put(word []rune, at int, spacing float64, fresh bool) {
 	}
 }
 
-// box returns the place of a character, with the space around it that its font gives it; none if it has no place.
+// box returns the place of a character, with the space around it that its font gives it. It is zero if the character
+// has no place.
 func (f *pdfFile) box(at int) (p piece) {
 	if b, err := f.FPDFText_GetLooseCharBox(&requests.FPDFText_GetLooseCharBox{TextPage: f.text, Index: at}); err == nil {
 		p.x, p.endX, p.y, p.high = float64(b.Rect.Left), float64(b.Rect.Right), float64(b.Rect.Bottom), float64(b.Rect.Top-b.Rect.Bottom)
@@ -235,7 +236,7 @@ func (f *pdfFile) box(at int) (p piece) {
 	return p
 }
 
-// writeLines writes lines, and an empty one where there is space for it.
+// writeLines writes lines, with an empty line where the page has space for one.
 func writeLines(b *strings.Builder, lines [][]piece) {
 	for i, line := range lines {
 		if i > 0 {
@@ -253,8 +254,9 @@ func writeLines(b *strings.Builder, lines [][]piece) {
 	}
 }
 
-// unhyphenated joins words that a hyphen breaks at the end of a line; the line then ends behind the word. The hyphen stays
-// where the text has the word with it elsewhere, or has both halves as words and not the whole.
+// unhyphenated joins words that a hyphen breaks at the end of a line; the line then ends behind the word. The hyphen
+// stays if the text has the hyphenated word elsewhere. It also stays if the text has both halves as words but not the
+// joined word.
 func unhyphenated(text string) string {
 	text = strings.ReplaceAll(text, hyphen+"\n", hyphen)
 	words := map[string]bool{}
@@ -285,5 +287,5 @@ func unhyphenated(text string) string {
 	}
 }
 
-// shortHalf is the least number of letters in a half that says something as a word: "in-form" may be "inform".
+// shortHalf is the fewest letters of a half that counts as a word: "in-form" may be "inform".
 const shortHalf = 3

@@ -19,9 +19,9 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/program"
 )
 
-// This file starts PDFium, which is compiled to WebAssembly. Its instances have memory of their own and reach no files.
-// Making native code of it takes seconds, so that is kept in the user's cache folder. Where pages may not be executable,
-// it is interpreted, about 40 times as slow.
+// This file starts PDFium, which is compiled to WebAssembly. Its instances have their own memory and cannot reach
+// files. Compiling it to native code takes seconds, so the code is stored in the user's cache folder. Where pages may
+// not be executable, PDFium is interpreted, about 40 times as slowly.
 
 // withPDFium makes PDFium ready.
 func withPDFium(request) (r reply, err error) {
@@ -29,7 +29,7 @@ func withPDFium(request) (r reply, err error) {
 	return r, err
 }
 
-// instances is where instances of PDFium come from.
+// instances creates instances of PDFium.
 var instances = sync.OnceValues(func() (pdfium.Pool, error) {
 	runtime := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling).
 		WithMemoryLimitPages(memory >> 16).WithDebugInfoEnabled(false)
@@ -52,8 +52,8 @@ var instances = sync.OnceValues(func() (pdfium.Pool, error) {
 	return pool, nil
 })
 
-// codeFolder returns the folder of native code, which nobody but this user may change. Code that is not as it was written is
-// removed.
+// codeFolder returns the folder of native code, which only this user may change. It removes code that has changed since
+// it was written.
 func codeFolder() (dir string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -62,16 +62,16 @@ func codeFolder() (dir string, err error) {
 	dir = filepath.Join(cache, "racflow", "pdfium")
 	err = cmp.Or(disk.MakeBelow(cache, dir), disk.OwnFiles(dir, nil))
 	for _, path := range codeIn(dir) {
-		written, _ := os.ReadFile(path + digest) // one that cannot be read is no digest
+		written, _ := os.ReadFile(path + digest) // an unreadable file has no digest
 		if hash, errHash := program.HashFile(path); errHash != nil || hash != string(written) {
-			_ = os.Remove(path + digest) // it may be what is missing
+			_ = os.Remove(path + digest) // the digest may be the missing file
 			err = cmp.Or(err, os.Remove(path))
 		}
 	}
 	return dir, err
 }
 
-// writeDigests writes the digests of code that has none. Without one it is compiled again.
+// writeDigests writes the digests of code without one. Code without a digest is compiled again.
 func writeDigests(dir string) {
 	for _, path := range codeIn(dir) {
 		if _, err := os.Stat(path + digest); err != nil {
@@ -82,11 +82,11 @@ func writeDigests(dir string) {
 	}
 }
 
-// digest ends the name of a file with the digest of another one.
+// digest is the suffix of the file with another file's digest.
 const digest = ".sha256"
 
-// codeIn lists the files of native code, which wazero names by 64 digits.
+// codeIn lists the files of native code, whose names wazero makes of 64 digits.
 func codeIn(dir string) []string {
-	paths, _ := filepath.Glob(filepath.Join(dir, "*", strings.Repeat("?", 64))) // it is no bad pattern
+	paths, _ := filepath.Glob(filepath.Join(dir, "*", strings.Repeat("?", 64))) // the pattern is valid
 	return paths
 }

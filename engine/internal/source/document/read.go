@@ -49,10 +49,10 @@ var formats = map[string]string{
 	".ipynb": formatNotebook, ".eml": formatMail, ".epub": formatEPUB,
 }
 
-// headed lists the formats whose first heading is the title in absence of another one.
+// headed lists the formats whose first heading is the title if there is no other title.
 var headed = map[string]bool{formatMarkdown: true, formatHTML: true, formatDOCX: true, formatNotebook: true, formatEPUB: true}
 
-// refused says what to do with unsupported files, by their suffix.
+// refused gives advice about unsupported files, by suffix.
 var refused = map[string]string{
 	".doc": older("docx"), ".dot": older("docx"), ".rtf": older("docx"), ".odt": older("docx"), ".pages": older("docx"),
 	".ppt": older("pptx"), ".odp": older("pptx"), ".key": older("pptx"),
@@ -79,9 +79,9 @@ func formatOf(name string) string {
 	return formatText
 }
 
-// Read returns the document of a file, and the hash of the content that it was made from: the file
-// may have changed since it was listed. An empty file yields a document without text; if the content of a file has
-// no text, that is an error.
+// Read returns the document of a file, and the hash of the content that it read, since the file may have changed since
+// the listing. An empty file yields a document without text. If the content of a file has no text, Read returns an
+// error.
 func (f *Folder) Read(ctx context.Context, id string) (d Document, hash []byte, err error) {
 	in, err := f.open(id)
 	if err != nil {
@@ -168,7 +168,7 @@ func (f *Folder) parse(ctx context.Context, id, format string, raw []byte, unrea
 	return text, "", err
 }
 
-// longestMatter is how many bytes front matter has that is looked at.
+// longestMatter is the most bytes of front matter that are examined.
 const longestMatter = 1 << 16
 
 // longestTitle is in bytes. It is short, since each chunk carries the title of its document.
@@ -176,8 +176,9 @@ const longestTitle = 300
 
 var errBinary = errors.New("it is a binary file, not text; leave it out with exclude")
 
-// decode converts a file's bytes to valid UTF-8 without a byte order mark. The encoding is that of the mark; else the declared one, of a
-// page or of XML; else the likely one. Binary files are refused.
+// decode converts a file's bytes to valid UTF-8 without a byte order mark. The mark determines the encoding. Without a
+// mark, the declaration in a page or in XML determines it; otherwise the likely encoding is used. decode refuses binary
+// files.
 func decode(raw []byte, markup bool) (string, error) {
 	switch {
 	case bytes.HasPrefix(raw, []byte{0xFF, 0xFE}) && len(raw)%2 == 0:
@@ -206,7 +207,7 @@ func decode(raw []byte, markup bool) (string, error) {
 	return strings.ToValidUTF8(string(text), "\uFFFD"), err
 }
 
-// declaration matches the encoding of XML, which is no part of HTML.
+// declaration matches the encoding in an XML declaration, which HTML does not have.
 var declaration = regexp.MustCompile(`^\s*<\?xml[^>]*\sencoding\s*=\s*["']([^"']+)`)
 
 // declared returns the encoding that a page names; nil: none, or UTF-8.
@@ -222,7 +223,7 @@ func declared(raw []byte) encoding.Encoding {
 	return e
 }
 
-// damaged reports whether a text is not UTF-8 in more than a few per cent of its bytes.
+// damaged reports whether more than a few per cent of a text's bytes are not UTF-8.
 func damaged(raw []byte) bool {
 	invalid := 0
 	for rest := raw; len(rest) > 0; {
@@ -258,7 +259,7 @@ func matterTitle(text string) string {
 		matter = strings.Trim(strings.TrimSpace(matter), "-.")
 	}
 	var front struct{ Title string }
-	_ = yaml.Unmarshal([]byte(matter), &front) // what is no YAML has no title
+	_ = yaml.Unmarshal([]byte(matter), &front) // invalid YAML has no title
 	return OneLine(front.Title)
 }
 

@@ -91,7 +91,7 @@ func PPTX(raw []byte, most int64, stop time.Time) (text, title string, err error
 	return strings.TrimRight(strings.ToValidUTF8(out.String(), "\uFFFD"), "\n") + "\n", title, nil
 }
 
-// relationID is the id of the relation that an element names. Its id without a name space is a number.
+// relationID is the id of the relation that an element names. The id without a name space is a number.
 func relationID(n *node) string {
 	i := slices.IndexFunc(n.attrs, func(a xml.Attr) bool { return a.Name.Local == "id" && a.Name.Space != "" })
 	if i < 0 {
@@ -109,7 +109,7 @@ type slide struct {
 
 	a     *archive
 	parts map[string]relation // of the slide
-	err   error               // the first one of other parts
+	err   error               // first error of other parts
 	spare int                 // bytes of cells that may still be repeated
 }
 
@@ -121,7 +121,7 @@ func (s *slide) walk(n *node, place string) {
 	}
 	for _, inner := range n.in {
 		switch inner.name {
-		case "Fallback": // repeats what is elsewhere
+		case "Fallback": // repeats content that is elsewhere
 		case "sp", "graphicFrame":
 			kind := ""
 			if holder := inner.first("ph"); holder != nil {
@@ -153,7 +153,7 @@ func (s *slide) table(n *node) {
 		var cells []gridCell
 		for cell := range row.all("tc") {
 			if cell.attr("hMerge") != "" || cell.attr("vMerge") != "" {
-				continue // the grid repeats what it belongs to
+				continue // the grid repeats the cell to which this one belongs
 			}
 			var texts []string
 			for p := range cell.all("p") {
@@ -218,7 +218,7 @@ func XLSX(raw []byte, most int64, stop time.Time) (text, title string, err error
 	}
 	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
 	if err != nil {
-		return "", "", err // cannot happen: it was opened before
+		return "", "", err // cannot happen: the file was opened before
 	}
 	book, err := rows.OpenBook(z)
 	if err != nil {
@@ -253,7 +253,7 @@ type xlsxWorkbook struct {
 	stop time.Time
 }
 
-// sheet writes the rows of a sheet: rows of one cell before the first longer one as lines.
+// sheet writes the rows of a sheet. Rows of one cell before the first longer row become lines.
 func (w *xlsxWorkbook) sheet(name string, in *rows.SheetRows) error {
 	var before []string // leading rows of one cell
 	size, table, begun := 0, false, false

@@ -15,8 +15,8 @@ type Document struct {
 	Unread Unread
 }
 
-// Unread counts what a document holds and its reader did not read, by kind. A kind is named in the singular, and its first
-// word takes the plural: "attachment", "page of pictures".
+// Unread counts what a reader did not read of a document, by kind. A kind is named in the singular, and its first word
+// has the plural: "attachment", "page of pictures".
 type Unread map[string]int
 
 // Add adds the counts of others.

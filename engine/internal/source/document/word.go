@@ -67,12 +67,12 @@ type word struct {
 	a       *archive
 	parts   map[string]relation // of the main part
 	within  bool                // in another Word document
-	err     error               // the first one of other parts
+	err     error               // first error of other parts
 	spare   int                 // bytes of cells that may still be repeated
 	out     strings.Builder
 	styles  map[string]style
 	formats map[string]string // of numbers, by "abstract list, level"
-	lists   map[string]string // the abstract one of each list
+	lists   map[string]string // the abstract list of each list
 	last    map[string]int    // latest number by "list level"
 
 	note string    // mark of the note that begins
@@ -80,7 +80,7 @@ type word struct {
 	item bool      // the last paragraph was a list item
 }
 
-// unread elements contain text that is not shown, or repeated.
+// unread has the elements whose text is not shown, or is repeated.
 var unread = map[string]bool{
 	"pPr": true, "rPr": true, "del": true, "moveFrom": true, "instrText": true, "delText": true, "Fallback": true, "delInstrText": true,
 }
@@ -88,7 +88,7 @@ var unread = map[string]bool{
 // blocks writes the paragraphs and tables in an element.
 func (w *word) blocks(n *node) { w.inline(n, &strings.Builder{}) }
 
-// inline appends the text in a paragraph. It writes the blocks in it, which are those of text boxes.
+// inline appends the text in a paragraph. It writes the blocks in the paragraph, which come from text boxes.
 func (w *word) inline(n *node, text *strings.Builder) {
 	if n == nil {
 		return
@@ -125,7 +125,8 @@ func (w *word) inline(n *node, text *strings.Builder) {
 	}
 }
 
-// chunk writes a part in another format: a page, an archive of one, a Word document, or text. RTF is not read (unreadParts).
+// chunk writes a part in another format: a page, an archive with a page, a Word document, or text. RTF is not read
+// (unreadParts).
 func (w *word) chunk(part string) {
 	raw, missing := w.a.content(part)
 	text, err := "", error(nil)
@@ -145,13 +146,13 @@ func (w *word) chunk(part string) {
 	}
 }
 
-// hiddenRun reports whether a run is hidden: <w:vanish/> is on, <w:vanish w:val="0"/> is not.
+// hiddenRun reports whether a run is hidden: <w:vanish/> hides, <w:vanish w:val="0"/> does not.
 func hiddenRun(run *node) bool {
 	vanish := run.own("rPr").own("vanish")
 	return vanish != nil && !slices.Contains([]string{"0", "false", "off"}, vanish.attr("val"))
 }
 
-// notes writes the notes of a name. Among them is the line above the notes, which is left out.
+// notes writes the notes with a name. It omits the line above the notes, which has the same name.
 func (w *word) notes(root *node, name, prefix string) {
 	for n := range root.all(name) {
 		if kind := n.attr("type"); kind == "" || kind == "normal" {
@@ -200,11 +201,11 @@ func (w *word) block(text string, item bool) {
 	w.item = item
 }
 
-// table writes a table. One of a single row or column is a frame around its text, and rows of one in a table become a
+// table writes a table. A table with a single row or column is a frame around its text. In a table, its rows become a
 // part of the cell.
 func (w *word) table(n *node) {
 	outer, g := w.cell, grid{spare: &w.spare}
-	var rows [][]string // what each cell has itself
+	var rows [][]string // the own text of each cell
 	for row := range n.all("tr") {
 		if row.own("trPr").own("del") != nil {
 			continue
@@ -245,7 +246,7 @@ func (w *word) table(n *node) {
 	}
 }
 
-// style says what kind of paragraph a style makes.
+// style describes the kind of paragraph that a style makes.
 type style struct {
 	name, basedOn string
 	level         int    // level of a heading; 0: no heading

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// This file says what the numbers in the cells of a workbook stand for. What a cell shows is not its value: a format
-// cuts digits off, so that different ids look the same. The value of a number is its digits, as the file has them.
-// The format of the cell only tells a number from a date, a time, a duration, a percentage or a code with leading
-// zeros.
+// This file interprets the numbers in the cells of a workbook. A cell may show less than its value: a format cuts off
+// digits, so that different ids look the same. The value of a number is its digits in the file. The format of the cell
+// only distinguishes numbers from dates, times, durations, percentages and codes with leading zeros.
 
 type numberKind int
 
@@ -25,20 +24,21 @@ const (
 	aCode                  // shows all digits, with zeros before them
 )
 
-// numberFormat is what a number format says about a number, by its first section, which is for positive numbers.
+// numberFormat is the meaning of a number format. It uses the format's first section, which is for positive numbers.
 type numberFormat struct {
 	kind   numberKind
 	clock  bool   // of a date: shows hours, minutes or seconds
-	code   string // the texts in it, and place for each digit
-	zeros  int    // digits that a code shows at least
-	unit   string // fmt's format of a number with the texts around it, such as its currency
+	code   string // the format's texts, and place for each digit
+	zeros  int    // fewest digits that a code shows
+	unit   string // format for fmt of a number with the texts around it, such as its currency
 	hidden bool   // shows nothing
 }
 
 // place stands for a digit.
 const place = "\x00"
 
-// builtIn returns the code of a format that a workbook refers to by its number alone, if it is not for plain numbers.
+// builtIn returns the code of a format that a workbook names only by its number. It is empty for formats of plain
+// numbers.
 func builtIn(id int) string {
 	switch {
 	case id == 9, id == 10:
@@ -47,7 +47,7 @@ func builtIn(id int) string {
 		return "h:mm"
 	case id == 46:
 		return "[h]"
-	case id >= 14 && id <= 17, id >= 27 && id <= 36, id >= 50 && id <= 58, id >= 71 && id <= 81: // the last three of Asian languages
+	case id >= 14 && id <= 17, id >= 27 && id <= 36, id >= 50 && id <= 58, id >= 71 && id <= 81: // the last three: Asian languages
 		return "d"
 	}
 	return ""
@@ -60,7 +60,7 @@ var formatTokens = regexp.MustCompile(`(?is)"([^"]*)"|\\(.)|[_*].|\[\$([^\]-]*)[
 // thousands matches a format that shows thousands or millions of a number.
 var thousands = regexp.MustCompile(`[0#?],+([^0#?,]|$)`)
 
-// parseFormat reads the code of a number format; empty: it shows plain numbers.
+// parseFormat reads the code of a number format; empty: the format shows plain numbers.
 func parseFormat(code string) (f numberFormat) {
 	plain, ended, scaled := true, false, thousands.MatchString(code)
 	for _, m := range formatTokens.FindAllStringSubmatch(code, -1) {
@@ -104,8 +104,8 @@ func parseFormat(code string) (f numberFormat) {
 	return f
 }
 
-// value returns the value of a number that stands in a cell. With units, as for a reader of documents, it has the texts
-// around it, and is empty where the cell shows nothing.
+// value returns the value of a number in a cell. With units, for a reader of documents, it includes the texts around
+// the number, and is empty if the cell shows nothing.
 func (f numberFormat) value(raw string, from1904, units bool) string {
 	raw = strings.TrimSpace(raw)
 	v, err := strconv.ParseFloat(raw, 64)
@@ -134,7 +134,7 @@ func (f numberFormat) value(raw string, from1904, units bool) string {
 	return number
 }
 
-// coded puts the digits of a number into the places of a code. The first place takes all digits that are too many.
+// coded puts the digits of a number into the places of a code. The first place gets all surplus digits.
 func (f numberFormat) coded(number string) string {
 	number = strings.Repeat("0", max(0, f.zeros-len(number))) + number
 	parts := strings.Split(f.code, place)
@@ -148,8 +148,8 @@ func (f numberFormat) coded(number string) string {
 
 var plainNumber = regexp.MustCompile(`^-?[0-9]+(\.[0-9]*)?$`)
 
-// digitsOf returns the digits of a number, without an exponent where they are no more than 21, and without what
-// calculating with 53 bits adds to them: 0.30000000000000004 is 0.3.
+// digitsOf returns the digits of a number. It uses no exponent for up to 21 digits. It removes errors of calculating
+// with 53 bits: 0.30000000000000004 becomes 0.3.
 func digitsOf(raw string, v float64) string {
 	if a := math.Abs(v); !plainNumber.MatchString(raw) {
 		if a != 0 && (a >= 1e21 || a < 1e-7) {
@@ -174,7 +174,7 @@ func digitsOf(raw string, v float64) string {
 	return number
 }
 
-// dateOf returns a number of days since 1900 or 1904 as in ISO 8601.
+// dateOf converts a number of days since 1900 or 1904 to ISO 8601.
 func dateOf(v float64, clock, from1904 bool) string {
 	first := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
 	if from1904 {

@@ -22,9 +22,8 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// This file turns the bytes of a file into UTF-8 text: it unpacks gzip and zstd in bounded memory,
-// decodes the text from a given or detected encoding, and recognises files without text by their
-// first bytes.
+// This file turns the bytes of a file into UTF-8 text. It unpacks gzip and zstd in bounded memory, decodes the text
+// from a given or detected encoding, and recognises files without text by their first bytes.
 //
 // It does not know what the text means.
 
@@ -35,10 +34,10 @@ type Text struct {
 	guess    *guess // nil: the encoding is certain
 }
 
-// Decode returns the text of a stream in an encoding, given by its IANA name. Without a name it
-// detects the encoding: by a byte order mark, and by what Guess says of the bytes from the first
-// character beyond ASCII on. It may read a patient stream ahead.
-// Standard input is not patient, since the program that writes to it may wait for an answer.
+// Decode returns the text of a stream in an encoding, given by its IANA name. Without a name it detects the encoding:
+// by a byte order mark, otherwise by what Guess reports for the bytes from the first non-ASCII character on. It may
+// read a patient stream ahead. Standard input is not patient, since the program that writes to it may wait for an
+// answer.
 func Decode(in *bufio.Reader, name string, patient bool) (*Text, error) {
 	head := beginning(in, patient)
 	switch {
@@ -108,8 +107,8 @@ func FindEncoding(name string) (encoding.Encoding, error) {
 	return e, nil
 }
 
-// Encoding returns the name of the encoding, as far as the text has been read: after nothing but
-// ASCII, it is utf-8.
+// Encoding returns the name of the encoding, as far as the text has been read. If the text is only ASCII so far, the
+// encoding is utf-8.
 func (t *Text) Encoding() string {
 	if t.guess != nil {
 		return cmp.Or(t.guess.name, "utf-8")
@@ -117,7 +116,7 @@ func (t *Text) Encoding() string {
 	return t.encoding
 }
 
-// Guessed reports whether the encoding is only likely.
+// Guessed reports whether the encoding is likely, but not certain.
 func (t *Text) Guessed() bool { return t.guess != nil && t.guess.name != "" }
 
 // Lossy reports whether U+FFFD in the text always means an undecodable character.
@@ -128,8 +127,8 @@ func (t *Text) Lossy() bool {
 	return !strings.HasPrefix(t.encoding, "utf-")
 }
 
-// beginning returns the bytes to look at: of a patient stream as many as fit in the buffer, of
-// another the first line.
+// beginning returns the bytes to examine: as many bytes of a patient stream as fit in the buffer, or the first line of
+// another stream.
 func beginning(in *bufio.Reader, patient bool) []byte {
 	if patient {
 		head, _ := in.Peek(BufferSize)
@@ -154,8 +153,8 @@ func line(in *bufio.Reader) []byte {
 	}
 }
 
-// guess reads a text whose encoding nothing names. ASCII is the same in all of these, so it decides at the
-// first character beyond.
+// guess reads a text of unnamed encoding. ASCII is the same in all possible encodings, so guess decides at the first
+// other character.
 type guess struct {
 	in      *bufio.Reader
 	patient bool
@@ -184,7 +183,7 @@ func (g *guess) Read(p []byte) (int, error) {
 	return g.out.Read(p)
 }
 
-// ascii returns the number of ASCII characters that a text begins with.
+// ascii returns the number of ASCII characters at the beginning of a text.
 func ascii(text []byte) int {
 	n := 0
 	for ; len(text)-n >= 8 && binary.LittleEndian.Uint64(text[n:])&0x8080808080808080 == 0; n += 8 {
@@ -195,9 +194,10 @@ func ascii(text []byte) int {
 	return n
 }
 
-// Guess returns the encoding of a text without a byte order mark or a name of its encoding; nil: it is UTF-8, perhaps damaged.
-// It is sure where the bytes tell the encoding. Otherwise the text is taken for windows-1252, if it has no byte that is undefined
-// there, and no ÿ, which hardly any language uses and damage often shows. Valid UTF-8 is rare in other encodings.
+// Guess returns the encoding of a text without a byte order mark or a name of its encoding; nil: it is UTF-8, perhaps
+// damaged. sure reports whether the bytes determine the encoding. Otherwise the text counts as windows-1252, unless it
+// has a byte that is undefined there, or ÿ, which hardly any language uses and damage often shows. Valid UTF-8 is rare
+// in other encodings.
 func Guess(text []byte) (e encoding.Encoding, sure bool) {
 	first := ascii(text)
 	valid, invalid, undefined, run, longest := 0, 0, false, 0, 0
@@ -208,7 +208,7 @@ func Guess(text []byte) (e encoding.Encoding, sure bool) {
 		}
 		r, size := utf8.DecodeRune(rest)
 		if r == utf8.RuneError && size == 1 {
-			if !utf8.FullRune(rest) && valid+invalid > 0 { // cut off at the end
+			if !utf8.FullRune(rest) && valid+invalid > 0 { // the end is cut off
 				break
 			}
 			invalid++
@@ -234,13 +234,13 @@ func Guess(text []byte) (e encoding.Encoding, sure bool) {
 
 // Limits of detection.
 const (
-	detected      = 16 << 10 // bytes to look at
-	fewConfidence = 12       // what the detector gives to texts too short to tell, and less
-	longRun       = 4        // bytes beyond ASCII in a row, which a word in another script has and hardly a word in Latin
+	detected      = 16 << 10 // bytes to examine
+	fewConfidence = 12       // highest confidence of the detector in texts that are too short
+	longRun       = 4        // non-ASCII bytes in a row: frequent in words of other scripts, rare in Latin words
 )
 
-// detect returns the encoding that the letters and pairs of bytes of a text are typical of; nil: they are of none, or of windows-1252
-// as much. longest is the longest run of bytes beyond ASCII.
+// detect returns the encoding for which the letters and pairs of bytes of a text are typical. It returns nil if there
+// is none, or if they are as typical for windows-1252. longest is the longest run of non-ASCII bytes.
 func detect(text []byte, longest int) encoding.Encoding {
 	all, _ := chardet.NewTextDetector().DetectAll(text) // an error means that there are none
 	if len(all) == 0 || all[0].Confidence < fewConfidence {
@@ -290,14 +290,14 @@ func Refuse(head []byte) error {
 	return nil
 }
 
-// BufferSize is the size of a stream's buffer, in bytes: how far a look ahead reaches.
+// BufferSize is the size of a stream's buffer in bytes, which limits reading ahead.
 const BufferSize = 64 << 10
 
 // Limits of unpacking. Written text typically compresses to a tenth, repetitive tables to a
 // hundredth.
 const (
-	maxPackedRatio = 250      // unpacked bytes for each packed one
-	freePacked     = 64 << 20 // maxPackedRatio applies beyond so many unpacked bytes
+	maxPackedRatio = 250      // unpacked bytes for each packed byte
+	freePacked     = 64 << 20 // maxPackedRatio applies beyond this many unpacked bytes
 	maxWindow      = 64 << 20 // of zstd, in bytes, which the decoder keeps in memory
 )
 
@@ -350,7 +350,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpacker fails when the unpacked size is out of proportion to the packed one.
+// unpacker fails if the unpacked size is out of proportion to the packed size.
 type unpacker struct {
 	name   string
 	in     io.Reader

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// This file reads rows whose fields are separated by a delimiter: TSV, CSV and similar formats.
-// Fields may be quoted as in RFC 4180, with any quote character, or have a backslash before quotes,
-// delimiters, line ends and backslashes, as MySQL writes.
+// This file reads rows whose fields are separated by a delimiter: TSV, CSV and similar formats. Fields may be quoted as
+// in RFC 4180, with any quote character. They may also have a backslash before quotes, delimiters, line ends and
+// backslashes, as MySQL writes.
 //
-// Package encoding/csv knows one quote character, and after an unclosed quote reads the rest of the
-// file as one field. Here, an unclosed quote costs one row.
+// Package encoding/csv knows only one quote character, and after an unclosed quote it reads the rest of the file as one
+// field. Here, an unclosed quote costs one row.
 //
 // The package does not know what columns mean, nor how text is encoded: it gets UTF-8.
 
@@ -25,22 +25,22 @@ type Delimited struct {
 	in      *Lines
 	pending []physical // lines read ahead, to be read again
 
-	// hide replaces what backslashes escape by what no text has, since it is not UTF-8; show puts it back. nil: they do not escape.
+	// hide replaces escaped characters by bytes that no text has, since they are not UTF-8; show restores the
+	// characters. nil: backslashes do not escape.
 	hide, show *strings.Replacer
 
 	unquoted []byte // the fields of a record, concatenated
-	ends     []int  // where each field ends
-	wrapped  []bool // which fields are quoted
+	ends     []int  // end of each field
+	wrapped  []bool // for each field, whether it is quoted
 	fields   []string
 }
 
-// looked is how many records DetectStyle looks at.
+// looked is how many records DetectStyle examines.
 const looked = 100
 
-// DetectStyle detects how fields are separated and escaped from the beginning of a file, which ends with a
-// whole line if the file is longer. It prefers the first candidate: another one wins only if it
-// splits the first line into several fields, and most other lines into as many, and the first
-// candidate does not.
+// DetectStyle detects how fields are separated and escaped. head is the beginning of a file; it ends with a complete
+// line if the file is longer. DetectStyle prefers the first candidate. Another candidate wins only if it splits the
+// first line into several fields, and most other lines into as many, while the first candidate does not.
 func DetectStyle(head []byte, end byte, candidates ...Style) Style {
 	for i, c := range candidates {
 		candidates[i].Escaped = escapes(head, end, c)
@@ -59,8 +59,8 @@ func DetectStyle(head []byte, end byte, candidates ...Style) Style {
 	return best
 }
 
-// escapes reports whether backslashes escape: more records have as many fields as the first one then. Windows writes
-// paths such as "C:\" that escape nothing.
+// escapes reports whether backslashes escape: then more records have as many fields as the first record. Windows paths
+// such as "C:\" escape nothing.
 func escapes(head []byte, end byte, s Style) bool {
 	if len(s.Quote) == 0 || !bytes.Contains(head, append([]byte{'\\'}, s.Delimiter...)) && !bytes.Contains(head, append([]byte{'\\'}, s.Quote...)) {
 		return false
@@ -71,16 +71,17 @@ func escapes(head []byte, end byte, s Style) bool {
 	return escaped > share
 }
 
-// Quoted reports whether a file that may do without quoting is quoted: in its beginning, no quote stands in a wrong place; all
-// fields of some column are quoted, or some field has to be; and no more records than without quoting have too few or too many
-// fields. Texts that begin with a quotation mark, or are quotations, prove nothing.
+// Quoted reports whether a file is quoted, if its format allows files without quoting. It examines the file's
+// beginning. No quote may stand in a wrong place. All fields of some column must be quoted, or some field must need
+// quotes. Quoting must not produce more records with too few or too many fields. Texts that begin with a quotation
+// mark, or are quotations, prove nothing.
 func Quoted(head []byte, end byte, s Style) bool {
 	// The beginning of a long file may end within a field.
 	for n := 0; n < 20 && len(head) > BufferSize/2 && bytes.Count(head, s.Quote)%2 == 1; n++ {
 		head = head[:bytes.LastIndexByte(head[:len(head)-1], end)+1]
 	}
 	r := NewDelimited(NewLines(bufio.NewReader(bytes.NewReader(head)), end), s)
-	var columns []bool // those of which all fields are quoted so far
+	var columns []bool // columns with only quoted fields so far
 	needed, broken := false, false
 	for record, err := r.Next(); err == nil; record, err = r.Next() {
 		if record.Err != nil {
@@ -123,14 +124,14 @@ func consistent(head []byte, end byte, s Style, n int) (fields int, share float6
 	return len(names), float64(same) / float64(all)
 }
 
-// Fits reports whether a record has a field for each name. What only one of them has is empty: some programs end lines with
-// a delimiter.
+// Fits reports whether a record has a field for each name. Surplus fields or names must be empty: some programs end
+// lines with a delimiter.
 func Fits(fields, names []string) bool {
 	n := min(len(fields), len(names))
 	return !slices.ContainsFunc(slices.Concat(fields[n:], names[n:]), func(field string) bool { return strings.TrimSpace(field) != "" })
 }
 
-// unquote splits a whole record into its fields, which share one string.
+// unquote splits a complete record into its fields, which share one string.
 func (r *Delimited) unquote(record []byte) ([]string, error) {
 	q, d := r.style.Quote, r.style.Delimiter
 	r.unquoted, r.ends, r.wrapped = r.unquoted[:0], r.ends[:0], r.wrapped[:0]
@@ -178,17 +179,16 @@ func (r *Delimited) unquote(record []byte) ([]string, error) {
 type Style struct {
 	Delimiter []byte
 	Quote     []byte // empty: no quoting
-	Escaped   bool   // a backslash takes the next quote, delimiter, line end or backslash as it is
+	Escaped   bool   // a backslash makes the next quote, delimiter, line end or backslash literal
 }
 
-// Record is the fields of a row: from one line, or from several where a quoted field contains line
-// ends.
+// Record is the fields of a row. It comes from one line, or from several if a quoted field contains line ends.
 type Record struct {
 	Line   int      // first line of the record
 	Fields []string // valid until the next call of Next
 	Err    error    // not nil: the row is unusable
-	// Uncomputed and Cut are positions of cells of a sheet: of formulas without a value, and of numbers whose last
-	// digits the file does not have.
+	// Uncomputed and Cut are positions of cells of a sheet: Uncomputed of formulas without a value, Cut of numbers
+	// whose last digits are missing in the file.
 	Uncomputed, Cut []int
 }
 
@@ -264,7 +264,7 @@ func (r *Delimited) quoted() (Record, error) {
 		record.Err = ErrLineTooLong
 		return record, nil
 	}
-	// A record ends where the number of its quotes is even: those in a field are doubled.
+	// A record ends when the number of its quotes is even, since quotes in a field are doubled.
 	open := r.opens(first.text)
 	whole := first.text
 	if open {
@@ -290,7 +290,7 @@ func (r *Delimited) quoted() (Record, error) {
 	}
 	for i, field := range record.Fields {
 		if r.show != nil && field == `\N` {
-			record.Fields[i] = "" // as MySQL writes what has no value
+			record.Fields[i] = "" // MySQL's mark of a missing value
 		} else if r.show != nil {
 			record.Fields[i] = r.show.Replace(field)
 		}
@@ -304,12 +304,12 @@ func (r *Delimited) quoted() (Record, error) {
 	return record, nil
 }
 
-// opens reports whether a line opens a quoted field that it does not close, or closes one that it does not open.
+// opens reports whether a line opens a quoted field without closing it, or closes one without opening it.
 func (r *Delimited) opens(line []byte) bool {
 	return bytes.Count(r.escaped(line), r.style.Quote)%2 == 1
 }
 
-// escaped hides what backslashes escape.
+// escaped hides escaped characters.
 func (r *Delimited) escaped(text []byte) []byte {
 	if r.hide == nil {
 		return text
@@ -317,10 +317,10 @@ func (r *Delimited) escaped(text []byte) []byte {
 	return []byte(r.hide.Replace(string(text)))
 }
 
-// ErrMixedEnds says that a line holds several.
+// ErrMixedEnds says that a line holds several lines.
 var ErrMixedEnds = errors.New("some lines end in CR, and some in LF: write the file with one line end for all")
 
-// NeverClosed is the error of a row with an unclosed quote that opens on a line.
+// NeverClosed is the error of a row with an unclosed quote. line is the line of that quote.
 func NeverClosed(line int) error {
 	return fmt.Errorf("the quote that opens a field on line %d is never closed, or not within %d bytes; "+
 		"close it, or quote the whole field and double each quote in it", line, MaxLine)

@@ -16,17 +16,16 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// This file reads rows in JSON: one object a line (JSONL), or the elements of an array of any
-// length, alone or in an object. It reads one element at a time, so that memory is bounded.
+// This file reads rows in JSON: one object a line (JSONL), or the elements of an array of any length, alone or in an
+// object. It reads one element at a time, so that memory is bounded.
 //
-// It keeps the order of members, unlike encoding/json, and the spelling of values. NaN, Infinity and
-// -Infinity, which Python writes and JSON does not have, read as null. It does not know what members
-// mean.
+// It keeps the order of members, unlike encoding/json, and the spelling of values. NaN, Infinity and -Infinity, which
+// Python writes but JSON does not allow, become null. It does not know what members mean.
 
 // JSONRow is a row before it is parsed.
 type JSONRow struct {
 	Line int    // on which the row starts
-	Raw  []byte // valid until the next call of Next; of JSONL, it may be invalid JSON
+	Raw  []byte // valid until the next call of Next; a line of JSONL may be invalid JSON
 	Err  error  // not nil: the row is unusable
 }
 
@@ -52,19 +51,19 @@ func (l *JSONL) Next() (JSONRow, error) {
 	}
 }
 
-// maxElement is the most bytes of an element of an array that are read into memory, to report it as
-// longer than MaxLine.
+// maxElement is the most bytes of an array element that are read into memory, only to report the element as longer than
+// MaxLine.
 const maxElement = 16 * MaxLine
 
-// JSONArray reads the elements of an array, which stands alone or is a member of an object. A
-// mistake in the syntax ends the file, since nothing says where the row ends.
+// JSONArray reads the elements of an array, which stands alone or is a member of an object. A syntax error ends the
+// file, since the end of the row is then unknown.
 type JSONArray struct {
 	in    *jsonLines
 	json  *json.Decoder
 	array string          // name of the member; empty: the only member with rows
 	found []string        // names of members that are arrays of rows
 	named []string        // names of other members
-	first json.RawMessage // of the array, read ahead
+	first json.RawMessage // first element of the array, read ahead
 	open  int             // the line on which the array opens
 	state func() (JSONRow, error)
 }
@@ -94,7 +93,7 @@ func (s *JSONArray) Next() (JSONRow, error) {
 	return row, err
 }
 
-// SyntaxError says where a text is no JSON, and why. Nothing behind it can be read.
+// SyntaxError says where a text is not JSON, and why. The rest of the text cannot be read.
 type SyntaxError struct {
 	Line, Column int
 	Err          error
@@ -125,7 +124,7 @@ func (s *JSONArray) syntax(found error) error {
 
 var errComma = errors.New("a comma stands before the closing bracket: remove it")
 
-// notJSON returns the index of the first byte at which a text is no JSON, and why it is none.
+// notJSON returns the index of the first byte at which a text is not JSON, and the reason.
 func notJSON(text []byte) (at int, why error) {
 	syntax := &json.SyntaxError{}
 	_ = errors.As(json.Unmarshal(text, new(json.RawMessage)), &syntax) // it has no other errors
@@ -144,7 +143,7 @@ func notJSON(text []byte) (at int, why error) {
 	return at, why
 }
 
-// start looks for the array.
+// start searches for the array.
 func (s *JSONArray) start() (JSONRow, error) {
 	token, err := s.json.Token()
 	switch {
@@ -161,7 +160,7 @@ func (s *JSONArray) start() (JSONRow, error) {
 	return JSONRow{}, errors.New("an array of rows begins with [, and an object that holds one with {; write rows of objects as JSONL, one a line")
 }
 
-// member looks for the next array of rows among the members of an object.
+// member searches for the next array of rows among the members of an object.
 func (s *JSONArray) member() (JSONRow, error) {
 	for s.json.More() && len(s.named) < 1000 {
 		key, err := s.json.Token()
@@ -278,12 +277,11 @@ func (s *JSONArray) none() error {
 	return fmt.Errorf("the file is one object, and none of its members (%s) is an array of rows: write each row as an object on a line of its own, as JSONL", strings.Join(s.named[:min(len(s.named), 8)], ", "))
 }
 
-// jsonLines counts the lines of a stream that a decoder reads ahead, and fails where one value is
-// too long to be held in memory.
+// jsonLines counts the lines of a stream that a decoder reads ahead. It fails if one value is too long for memory.
 type jsonLines struct {
 	in    io.Reader
 	n     int64   // bytes read
-	since int64   // bytes read for the present value
+	since int64   // bytes read for the current value
 	line  int     // at the first of ends
 	start int64   // offset at which that line starts
 	ends  []int64 // offsets after the line ends that the decoder may not have reached
@@ -378,8 +376,8 @@ type JSONMember struct {
 // ErrNotUTF8 says that a row is not valid UTF-8, so not JSON.
 var ErrNotUTF8 = errors.New("it is not valid UTF-8: mend it, or name the encoding of the file")
 
-// JSONMembers returns the members of a row. The row is an object or, with arrays, possibly an array.
-// Of members with the same name the last one counts, as in package encoding/json.
+// JSONMembers returns the members of a row. The row is an object or, with arrays, possibly an array. If several members
+// have the same name, the last one counts, as in package encoding/json.
 func JSONMembers(row []byte, arrays bool) ([]JSONMember, error) {
 	if !utf8.Valid(row) {
 		return nil, ErrNotUTF8
@@ -426,15 +424,16 @@ func HoldsRows(object []byte) (holds bool) {
 
 var opening = regexp.MustCompile(`^\[?\s*\{\s*"`)
 
-// HoldsObject reports whether a text begins with an object, alone or in an array. A delimited line may hold one as a field.
+// HoldsObject reports whether a text begins with an object, alone or in an array. A field of a delimited line may hold
+// an object.
 func HoldsObject(text []byte) bool {
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	first = Finite(bytes.TrimRight(first, ", \t\r"))
 	return opening.Match(text) && (len(first) <= len("[{") || json.Valid(first) || json.Valid(append(slices.Clip(first), ']')))
 }
 
-// JSONPath leads to a value within a row: member names separated by points, and positions in
-// arrays, which count from 0, as in turns[0].text.
+// JSONPath leads to a value within a row. It consists of member names separated by points, and positions in arrays,
+// which count from 0, as in turns[0].text.
 type JSONPath struct {
 	first string
 	rest  string // a path of gjson
@@ -442,7 +441,7 @@ type JSONPath struct {
 
 var positions = strings.NewReplacer("[", ".", "]", "")
 
-// ParseJSONPath parses a path. A text that is no path is the name of a member.
+// ParseJSONPath parses a path. A text that is not a path is the name of a member.
 func ParseJSONPath(text string) JSONPath {
 	first, rest, _ := strings.Cut(positions.Replace(text), ".")
 	for _, step := range strings.Split(rest, ".") {
@@ -457,10 +456,10 @@ func ParseJSONPath(text string) JSONPath {
 	return JSONPath{first, strings.Join(steps, ".")}
 }
 
-// First returns the member that a path begins with; empty: it begins with a position.
+// First returns the first member of a path; empty: the path begins with a position.
 func (p JSONPath) First() string { return p.first }
 
-// In returns the value at the rest of the path in the value of First, which is valid JSON; nil: there is none.
+// In returns the value at the rest of the path. value is the value of First, and valid JSON. nil: there is none.
 func (p JSONPath) In(value json.RawMessage) json.RawMessage {
 	if p.rest == "" {
 		return nil

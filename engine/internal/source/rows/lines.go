@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// This file splits a stream at line ends in bounded memory. bufio.Scanner does not do: it stops at
-// a line that is too long, where here such a row fails alone.
+// This file splits a stream at line ends in bounded memory. bufio.Scanner is unsuitable: it stops
+// at a line that is too long. Here only the row of that line fails.
 //
 // It does not know what lines contain.
 
-// MaxLine is the most bytes of a line that is accepted.
+// MaxLine is the most bytes of an accepted line.
 const MaxLine = 1 << 20
 
 // ErrLineTooLong says that a line is longer than MaxLine.
@@ -27,7 +27,7 @@ type Lines struct {
 	buf []byte
 }
 
-// NewLines returns the lines of a stream. end ends each line: '\n', or '\r' of old Macs.
+// NewLines returns the lines of a stream. end ends each line: '\n', or '\r' on old Macs.
 func NewLines(in *bufio.Reader, end byte) *Lines { return &Lines{in: in, end: end} }
 
 // Line returns the number of the latest line; the first is 1.

@@ -16,9 +16,9 @@ import (
 const (
 	maxFooter   = 64 << 20  // bytes
 	maxPage     = 256 << 20 // unpacked bytes of a page
-	freePage    = 8 << 20   // a larger page must be in proportion to its packed bytes
+	freePage    = 8 << 20   // the size of a larger page must be in proportion to its packed bytes
 	maxValues   = 64 << 20  // values of a page
-	freeValues  = 2 << 20   // more values must be in proportion to the page's bytes
+	freeValues  = 2 << 20   // the number of more values must be in proportion to the page's bytes
 	maxPerByte  = 100       // rows for each byte of the file
 	freeRows    = 200_000   // maxPerByte applies to a file with more rows
 	damaged     = "the file is damaged or made to do damage: %s; write it once more"

@@ -15,13 +15,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// This file says what the values of Parquet columns stand for. The package does not know what columns mean.
+// This file interprets the values of Parquet columns. It does not know what columns mean.
 
-// meaning says how to read the numbers or bytes of a column.
+// meaning describes how to read the numbers or bytes of a column.
 type meaning struct {
-	decimals int           // decimals of a decimal number; -1: it is none
+	decimals int           // decimals of a decimal number; -1: not a decimal number
 	date     bool          // numbers are days since 1970
-	unit     time.Duration // unit of numbers that are times since 1970; 0: they are none
+	unit     time.Duration // unit of numbers that are times since 1970; 0: not times
 	classes  []string      // class names that the numbers index; nil: none
 }
 
@@ -168,7 +168,7 @@ func decimal(n *big.Int, decimals int) any {
 	return json.Number(scaled.FloatString(decimals))
 }
 
-// float returns a number, or a text where JSON has no such number.
+// float returns a number, or a text if JSON has no such number.
 func float(v float64, bits int) any {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return strconv.FormatFloat(v, 'g', -1, bits)
@@ -176,7 +176,7 @@ func float(v float64, bits int) any {
 	return json.Number(strconv.FormatFloat(v, 'g', -1, bits))
 }
 
-// plain converts a nested value to one that JSON can encode.
+// plain converts a nested value to a value that JSON can encode.
 func plain(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -20,7 +20,7 @@ import (
 )
 
 // This file reads the sheets of an Excel workbook, which is a zip file of XML, cell by cell. The excelize library
-// returns what cells show, and neither their types nor their formulas.
+// returns only what cells show, not their types or formulas.
 
 // Book is a workbook. Its parts are read when they are needed.
 type Book struct {
@@ -32,7 +32,7 @@ type Book struct {
 	texts    *sharedTexts   // nil: not read yet
 	formats  []numberFormat // by the number of a cell's style
 	from1904 bool           // days are counted from 1904
-	stale    bool           // the values of formulas are to be computed anew
+	stale    bool           // formulas must be computed again
 	units    bool           // numbers have their units
 }
 
@@ -55,14 +55,14 @@ func partName(name string) string {
 	return strings.ToLower(strings.TrimPrefix(path.Clean(strings.ReplaceAll(name, `\`, "/")), "/"))
 }
 
-// OpenBook opens a workbook for a reader of documents, who sees the units of numbers.
+// OpenBook opens a workbook for a reader of documents, whose numbers have their units.
 func OpenBook(z *zip.Reader) (*Book, error) {
 	b := newBook(z)
 	b.units = true
 	return b, b.open()
 }
 
-// open reads which sheets and formats there are.
+// open reads the list of sheets and formats.
 func (b *Book) open() error {
 	top, err := b.relations("")
 	if err != nil {
@@ -110,7 +110,8 @@ func (b *Book) open() error {
 	return err
 }
 
-// relations returns the parts that a part refers to, by their ids and their types. An empty part is the whole workbook.
+// relations returns the parts that a part refers to, by their ids and their types. An empty part means the whole
+// workbook.
 func (b *Book) relations(part string) (map[string]string, error) {
 	folder, name := path.Split(part)
 	var all struct {
@@ -135,7 +136,7 @@ func (b *Book) decode(part string, to any) error {
 	return b.read(part, func(d *xml.Decoder) error { return d.Decode(to) })
 }
 
-// read reads a part, to its end; one that is missing is empty.
+// read reads a part to its end; a missing part is empty.
 func (b *Book) read(part string, f func(*xml.Decoder) error) error {
 	file := b.parts[partName(part)]
 	if file == nil {
@@ -158,12 +159,12 @@ func newXML(in io.Reader) *xml.Decoder {
 	return d
 }
 
-// look is what a look at the XML of a sheet finds before its rows are read.
+// look holds the results of a first pass over the XML of a sheet, before its rows are read.
 type look struct {
 	merged   []merge // in the order of their first rows
-	computed bool    // some formula has another value than 0
+	computed bool    // some formula has a value other than 0
 
-	in      string // the latest element that is open
+	in      string // the latest open element
 	cells   int    // of the latest row
 	formula bool   // the latest cell has a formula
 }
@@ -203,7 +204,7 @@ func (l *look) see(t xml.Token) error {
 
 var cellName = regexp.MustCompile(`^\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$`)
 
-// position returns the column, from 0 on, and the row of a cell such as B7; -1 and 0: it has another name.
+// position returns the column (from 0 on) and the row of a cell such as B7; -1 and 0: the name has another form.
 func position(cell string) (column, row int) {
 	m := cellName.FindStringSubmatch(cell)
 	if m == nil {
@@ -225,17 +226,17 @@ const (
 // SheetRows reads the rows of a sheet.
 type SheetRows struct {
 	Row        int   // number of the latest row, as Excel shows it
-	Uncomputed []int // positions of its cells with a formula that has no value
-	Filled     int   // cells so far that have the value of a merged cell above
+	Uncomputed []int // positions of the row's formulas without a value
+	Filled     int   // cells so far with the value of a merged cell above
 
 	book   *Book
 	in     io.Closer
 	d      *xml.Decoder
 	look   *look
-	left   []merge          // that begin below the latest row
+	left   []merge          // merges that begin below the latest row
 	merged map[int]mergedIn // by their columns
 	cells  []string
-	cut    []int // positions of numbers whose last digits the file does not have
+	cut    []int // positions of numbers whose last digits are missing in the file
 }
 
 type mergedIn struct {
@@ -265,7 +266,7 @@ func (b *Book) Rows(s Sheet) (*SheetRows, error) {
 // Close closes the sheet.
 func (r *SheetRows) Close() error { return r.in.Close() }
 
-// unmerge leaves the cells below those merged ones empty that begin in the rows so far.
+// unmerge leaves cells empty below merged cells that begin in the rows so far.
 func (r *SheetRows) unmerge() { clear(r.merged) }
 
 // sheetCell is a cell in the XML of a sheet.
@@ -293,8 +294,8 @@ func (t richText) String() string {
 	return unescaped(t.Text)
 }
 
-// Next returns the values of the cells of the next row, valid until the next call, up to the last one that is not
-// empty. It ends with io.EOF.
+// Next returns the values of the cells of the next row, up to the last cell that is not empty. They are valid until the
+// next call. It ends with io.EOF.
 func (r *SheetRows) Next() ([]string, error) {
 	r.cells, r.Uncomputed, r.cut = r.cells[:0], r.Uncomputed[:0], r.cut[:0]
 	for {
@@ -333,10 +334,10 @@ func (r *SheetRows) Next() ([]string, error) {
 	}
 }
 
-// cutOff matches a number of 16 and more digits as Excel and openpyxl write it.
+// cutOff matches a number of at least 16 digits as Excel and openpyxl write it.
 var cutOff = regexp.MustCompile(`^-?[0-9]\.[0-9]{13,}[eE]\+?(1[5-9]|2[0-9])$`)
 
-// cell reads a cell into its column. An error in it, such as #N/A, is no value.
+// cell reads a cell into its column. An error in the cell, such as #N/A, gives no value.
 func (r *SheetRows) cell(c sheetCell, column int) (err error) {
 	raw := ""
 	if c.Value != nil {
@@ -385,7 +386,7 @@ func (r *SheetRows) set(column int, value string) {
 	r.cells[column] = value
 }
 
-// fill gives empty cells the value of the merged cell that they belong to, in a row that has other values.
+// fill gives empty cells the value of their merged cell, if the row has other values.
 func (r *SheetRows) fill() {
 	for len(r.left) > 0 && r.left[0].from <= r.Row {
 		if m := r.left[0]; m.from == r.Row {
@@ -418,14 +419,15 @@ func (r *SheetRows) blank() bool {
 	return len(r.Uncomputed) == 0 && !slices.ContainsFunc(r.cells, func(c string) bool { return strings.TrimSpace(c) != "" })
 }
 
-// sharedTexts are the texts that cells refer to by their number: in memory or, if they are many, in a temporary file.
+// sharedTexts holds the texts that cells refer to by number. They are in memory or, if there are many, in a temporary
+// file.
 type sharedTexts struct {
 	in   io.ReaderAt
 	ends []int64
 	file *os.File // nil: in memory
 }
 
-// text returns a shared text; empty: there is none of this number.
+// text returns a shared text; empty: there is none with this number.
 func (b *Book) text(number string) (string, error) {
 	if b.texts == nil {
 		if err := b.readTexts(); err != nil {
@@ -485,7 +487,7 @@ func (b *Book) Close() error {
 
 var escape = regexp.MustCompile(`_x[0-9a-fA-F]{4}_`)
 
-// unescaped replaces what stands for characters that XML cannot hold, such as _x000D_.
+// unescaped replaces codes for characters that XML cannot hold, such as _x000D_.
 func unescaped(text string) string {
 	if !strings.Contains(text, "_x") {
 		return text

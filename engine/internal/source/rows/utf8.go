@@ -8,17 +8,16 @@ import (
 	"io"
 )
 
-// This file reads what is always UTF-8, because its sender has no way to name another encoding:
+// This file reads data that is always UTF-8, because its sender cannot name another encoding:
 // bodies of requests, and questions.
 
 const byteOrderMark = "\uFEFF"
 
-// ErrEncoding says that a stream is something else than UTF-8. Its error says what.
+// ErrEncoding says that a stream is not UTF-8. Its error says what it is.
 var ErrEncoding = errors.New("send UTF-8")
 
-// UTF8 returns a stream without the byte order mark that it may begin with. Reading ends with
-// ErrEncoding if the stream begins as UTF-16, UTF-32 or a packed file do; it may still have bytes
-// that are not UTF-8 further on.
+// UTF8 returns a stream without a byte order mark at its beginning. Reading ends with ErrEncoding
+// if the stream begins like UTF-16, UTF-32 or a packed file. Later bytes may still not be UTF-8.
 func UTF8(in io.Reader) io.Reader {
 	return &utf8Reader{in: bufio.NewReaderSize(in, len(byteOrderMark))}
 }
@@ -39,8 +38,8 @@ func (u *utf8Reader) Read(p []byte) (int, error) {
 	return u.in.Read(p)
 }
 
-// begin looks at two bytes, and at the third of a possible mark: the sender of a short line may
-// wait for its answer.
+// begin examines two bytes, and a third one only for a possible mark: the sender of a short line
+// may wait for its answer.
 func (u *utf8Reader) begin() error {
 	head, _ := u.in.Peek(2) // Read returns the error
 	switch {
@@ -58,6 +57,6 @@ func (u *utf8Reader) begin() error {
 	return nil
 }
 
-// TrimMark returns a line without the byte order mark that it may begin with: files with one may
-// have been joined.
+// TrimMark returns a line without a byte order mark at its beginning: several files, each with a
+// mark, may have been joined.
 func TrimMark(line []byte) []byte { return bytes.TrimPrefix(line, []byte(byteOrderMark)) }

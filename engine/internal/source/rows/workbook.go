@@ -13,15 +13,15 @@ import (
 )
 
 // This file reads the rows of a sheet of an Excel workbook, which needs random access to the file. It first checks the
-// file for absurd sizes, and turns panics into errors.
+// file for absurd sizes. It turns panics into errors.
 
 // Limits of a workbook, in bytes.
 const (
 	maxUnpacked = 8 << 30   // unpacked, in all
-	maxRatio    = 250       // unpacked bytes for each packed one
-	freeBytes   = 64 << 20  // maxRatio applies beyond so many unpacked bytes
+	maxRatio    = 250       // unpacked bytes for each packed byte
+	freeBytes   = 64 << 20  // maxRatio applies beyond this many unpacked bytes
 	inMemory    = 16 << 20  // a larger table of texts is unpacked to a temporary file
-	maxOther    = 128 << 20 // of other parts than sheets and the table of texts, which are read into memory
+	maxOther    = 128 << 20 // of parts that are read into memory: all but sheets and the table of texts
 )
 
 // Compute says what to do about formulas without values.
@@ -37,8 +37,7 @@ type Workbook struct {
 	skip  int // number of rows to skip before the first one returned
 }
 
-// OpenWorkbook opens a file of a size in bytes, at the named sheet or, with an empty name, at the
-// first one with rows.
+// OpenWorkbook opens a file with a size in bytes, at the named sheet or, without a name, at the first sheet with rows.
 func OpenWorkbook(in io.ReaderAt, size int64, sheet string) (w *Workbook, err error) {
 	defer recovered(&err)
 	book, err := checkWorkbook(in, size)
@@ -95,7 +94,7 @@ func (w *Workbook) Sheets() (names []string) {
 	return names
 }
 
-// Skip skips so many rows of the sheet, counting blank ones.
+// Skip skips this many rows of the sheet, counting blank rows.
 func (w *Workbook) Skip(rows int) { w.skip = rows }
 
 // Sheet returns the name of the open sheet.
@@ -104,14 +103,13 @@ func (w *Workbook) Sheet() string { return w.sheet }
 // Row returns the number of the latest row, as Excel shows it.
 func (w *Workbook) Row() int { return w.rows.Row }
 
-// Filled returns how many cells so far have the value of a merged cell above them.
+// Filled returns how many cells so far have the value of a merged cell above.
 func (w *Workbook) Filled() int { return w.rows.Filled }
 
-// Unmerge says that the latest row names the columns: cells that are merged with it have no value.
+// Unmerge declares the latest row as the names of the columns: cells merged with it then have no value.
 func (w *Workbook) Unmerge() { w.rows.unmerge() }
 
-// Next returns the next row that is not blank, with at least as many fields as the first row has. It ends with
-// io.EOF.
+// Next returns the next row that is not blank, with at least as many fields as the first row. It ends with io.EOF.
 func (w *Workbook) Next() (r Record, err error) {
 	defer recovered(&err)
 	for ; ; w.ahead = false {
@@ -152,8 +150,8 @@ func (w *Workbook) Close() (err error) {
 	return errors.Join(err, w.book.Close())
 }
 
-// checkWorkbook unpacks a workbook without keeping anything, and refuses it if it is damaged or its
-// sizes are out of proportion.
+// checkWorkbook unpacks a workbook without storing anything. It refuses a workbook that is damaged, or whose sizes are
+// out of proportion.
 func checkWorkbook(in io.ReaderAt, size int64) (*Book, error) {
 	var head [8]byte
 	if _, err := in.ReadAt(head[:], 0); err == nil && bytes.HasPrefix(head[:], []byte("\xD0\xCF\x11\xE0")) {
@@ -187,7 +185,7 @@ func checkWorkbook(in io.ReaderAt, size int64) (*Book, error) {
 	return b, nil
 }
 
-// unpack reads a part to its end, where its checksum is. It checks that a sheet is XML throughout.
+// unpack reads a part to its end, to verify its checksum. It checks that a sheet is XML throughout.
 func (b *Book) unpack(f *zip.File, sheet bool) error {
 	in, err := f.Open()
 	if err != nil {
@@ -208,7 +206,7 @@ const (
 	maxDepth = 64       // nested elements
 )
 
-// checkXML reads XML to its end, and refuses invalid XML and XML that would take much memory.
+// checkXML reads XML to its end. It refuses invalid XML, and XML that would take much memory.
 func checkXML(in io.Reader) (*look, error) {
 	token, l := &tokens{in: in}, &look{}
 	d := newXML(token)
@@ -242,7 +240,7 @@ func checkXML(in io.Reader) (*look, error) {
 // tokens fails when a token is too long.
 type tokens struct {
 	in    io.Reader
-	since int // bytes since the last token, without those that the decoder has read ahead
+	since int // bytes since the last token, without bytes that the decoder has read ahead
 }
 
 func (t *tokens) tooLong() bool { return t.since > maxToken }
