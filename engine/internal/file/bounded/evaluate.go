@@ -22,7 +22,7 @@ type Evaluator struct {
 	Functions map[string]function.Function
 
 	ctx  context.Context
-	left int // the budget: what is left of maxWork
+	left int // the rest of the budget, initially maxWork
 }
 
 // New returns an Evaluator with its own budget, which also limits the expensive functions among
@@ -68,8 +68,8 @@ func (e *Evaluator) SpendValue(on Located, v cty.Value, factor int) {
 	e.Spend(on, times(factor, weigh(v, e.left)))
 }
 
-// costs estimates in bytes what a call costs, for functions that may return much more than they get
-// or take more than linear time. Arguments may be unknown or null.
+// costs estimates the cost of a call in bytes, for functions that may return much more than they
+// get, or take more than linear time. Arguments may be unknown or null.
 var costs = map[string]func(args []cty.Value) int{
 	"format": costOfFormat,
 	"indent": func(args []cty.Value) int { return times(numberOf(args[0]), 1+strings.Count(Text(args[1]), "\n")) },
@@ -110,7 +110,7 @@ func costOfFormat(args []cty.Value) int {
 	longest := 0
 	for _, a := range args[1:] {
 		longest = max(longest, weigh(a, maxWork))
-		if a.Type() == cty.String { // a verb may read it as a number, such as 1e1000000000
+		if a.Type() == cty.String { // a verb may read the text as a number, such as 1e1000000000
 			longest = max(longest, weighNumber(Text(a)))
 		}
 	}
@@ -176,7 +176,7 @@ func costOfJSON(args []cty.Value) int {
 func costOfRegex(args []cty.Value) int {
 	size, err := rule.PatternSize(Text(args[0]))
 	if err != nil {
-		return 0 // the function itself reports it
+		return 0 // the function itself reports the error
 	}
 	return times(size, Overhead+len(Text(args[1])))
 }

@@ -13,7 +13,8 @@ const grace = 500 * time.Millisecond
 
 // Interruptible returns the results of work. If ctx ends first and work does not end within half a
 // second, Interruptible returns the cause of ctx as the error, and leaves work running in its
-// goroutine: work must not hold anything that others need, and must be bounded in what it uses.
+// goroutine. So work must not hold anything that others need, and its use of resources must be
+// bounded.
 func Interruptible[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	type outcome struct {
 		value T

@@ -10,9 +10,9 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// metered is an expression whose value is weighed before it is used. An expression is safe to
-// evaluate if all its parts are metered: a template is not longer than its parts, and functions
-// with large results are bounded themselves.
+// metered is an expression whose value is weighed before it is used. An expression is safe to evaluate if all
+// its parts are metered: a template is not longer than its parts, and functions with large results have their
+// own bounds.
 type metered struct {
 	hclsyntax.Expression
 	*Evaluator
@@ -22,7 +22,8 @@ type metered struct {
 	marks cty.ValueMarks // of its latest value
 }
 
-// index is an index whose value has the marks of its key, too: HCL leaves those out where an object is indexed.
+// index is an index expression whose value also has the marks of its key. HCL omits these marks if an object is
+// indexed.
 type index struct {
 	*hclsyntax.IndexExpr
 	key *metered
@@ -51,7 +52,7 @@ func (m *metered) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// meter returns an expression with the same value that is metered, as are all its parts.
+// meter returns a metered expression with the same value, whose parts are all metered.
 func (by *Evaluator) meter(e hclsyntax.Expression) *metered {
 	by.Spend(e, Overhead)
 	return &metered{Expression: by.inside(e), Evaluator: by}
@@ -172,8 +173,8 @@ func (by *Evaluator) meterArguments(call *hclsyntax.FunctionCallExpr) []hclsynta
 	return all
 }
 
-// weigh estimates how many bytes a value takes as a tree, or would take as a text. It stops
-// counting above most. It returns math.MaxInt for a number that is out of range.
+// weigh estimates how many bytes a value takes as a tree or as a text. It stops counting above most. It returns
+// math.MaxInt for a number that is out of range.
 func weigh(v cty.Value, most int) int {
 	v, marks := v.Unmark()
 	n := Overhead * (1 + len(marks))
@@ -182,7 +183,7 @@ func weigh(v cty.Value, most int) int {
 	case t == cty.String:
 		text := v.AsString()
 		digits := len(text) - len(strings.TrimLeft(text, "+-.0123456789"))
-		n += len(text) + digits*digits/64 // the cost of reading it as a number
+		n += len(text) + digits*digits/64 // cost of reading the text as a number
 	case t == cty.Number:
 		f := v.AsBigFloat()
 		exponent := f.MantExp(nil)
@@ -205,8 +206,8 @@ func weigh(v cty.Value, most int) int {
 	return n
 }
 
-// comparisons returns how many types a type consists of, and the worst-case cost of finding one
-// type for all elements: every pair is compared, and different types are kept.
+// comparisons returns how many types a type consists of, and the highest cost of finding one type for all
+// elements: every pair is compared, and different types are kept.
 func comparisons(t cty.Type) (types, n int) {
 	var inside []cty.Type
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 )
 
-// The limits. Work is counted in bytes, so that the result does not depend on the machine; MaxTime
+// The limits. Work is counted in bytes, so that the result does not depend on the machine. MaxTime
 // limits what cannot be counted.
 const (
 	maxWork        = 16 << 20 // bytes of all values of a file
@@ -33,10 +33,10 @@ func WithTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, MaxTime, errSlow)
 }
 
-// Stopped is the value that methods of an Evaluator panic with.
+// Stopped is the value with which methods of an Evaluator panic.
 type Stopped struct{ Diagnostic *hcl.Diagnostic }
 
-// Stop recovers a Stopped and calls each with its diagnostic. The caller defers it.
+// Stop recovers a Stopped and calls each with its diagnostic. Callers defer it.
 func Stop(each func(*hcl.Diagnostic)) {
 	switch r := recover().(type) {
 	case nil:
@@ -50,8 +50,8 @@ func Stop(each func(*hcl.Diagnostic)) {
 // Located is something with a place in a file.
 type Located interface{ Range() hcl.Range }
 
-// Spend takes n bytes from the budget for work on something. It panics with Stopped if too little
-// is left or the context has ended.
+// Spend takes n bytes from the budget for work on something. It panics with Stopped if the budget
+// is too small or the context has ended.
 func (e *Evaluator) Spend(on Located, n int) {
 	at := on.Range()
 	if e.ctx.Err() != nil {
@@ -75,7 +75,7 @@ func (e *Evaluator) Spend(on Located, n int) {
 	e.left -= n
 }
 
-// TooMany returns the diagnostic that replaces those above MaxDiagnostics.
+// TooMany returns the diagnostic that replaces the diagnostics beyond MaxDiagnostics.
 func TooMany() *hcl.Diagnostic {
 	return &hcl.Diagnostic{
 		Severity: hcl.DiagError, Summary: "Too many errors",
@@ -125,8 +125,8 @@ func Short(text string) string {
 }
 
 // The limits of a source: a pipeline file, a file of variables, or a value from the command line.
-// They limit the HCL parser to about a second: it is recursive, and copies a text again for each
-// further line.
+// They limit the HCL parser to about a second, since it is recursive, and copies a text again for
+// each further line.
 const (
 	MaxSource = 256 << 10 // bytes
 	maxSyntax = 100_000   // tokens
@@ -160,7 +160,7 @@ func ParseExpression(src []byte, name string) (hclsyntax.Expression, hcl.Diagnos
 	return hclsyntax.ParseExpression(src, name, hcl.InitialPos)
 }
 
-// check rejects a source that would take the parser too long or too deep.
+// check rejects a source that would make the parser work too long or recurse too deeply.
 func check(src []byte, name string, lex func([]byte, string, hcl.Pos) (hclsyntax.Tokens, hcl.Diagnostics)) hcl.Diagnostics {
 	if len(src) > MaxSource {
 		return tooLarge(Top(name).Range(), "A pipeline file, a file of variables or a value has at most %d KiB. Keep long texts in files of their own and read them with file().", MaxSource>>10)
@@ -173,7 +173,7 @@ func check(src []byte, name string, lex func([]byte, string, hcl.Pos) (hclsyntax
 		return tooLarge(tokens[maxSyntax].Range, "A pipeline file has at most %d words and signs. Keep long lists in files of their own: a source, or jsondecode(file()).", maxSyntax)
 	}
 	var n nesting
-	literal, joined := 0, 0 // bytes of the present text, and bytes copied to join its lines
+	literal, joined := 0, 0 // bytes of the current text, and bytes copied to join its lines
 	for _, t := range tokens {
 		switch t.Type {
 		case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit:
@@ -204,9 +204,9 @@ func ErrorAt(at hcl.Range, summary, format string, args ...any) hcl.Diagnostics 
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: &at}}
 }
 
-// nesting computes an upper bound of the depth of the parser's recursion and of its tree: a bracket
-// adds a level, and so does every operator and bracket that follows in the same chain, as in
-// a + b[0][1] + c.
+// nesting computes an upper bound of the depth of the parser's recursion and of its tree. A bracket
+// adds a level, and so does every operator and bracket that follows in the same chain, as in a +
+// b[0][1] + c.
 type nesting struct {
 	depth int
 	open  []level
@@ -250,8 +250,8 @@ func (n *nesting) add(t hclsyntax.TokenType) {
 	}
 }
 
-// Read returns the content of a pipeline file, or of stdin if path is "-". It returns at most one
-// byte more than MaxSource, so that Parse rejects it, and fails soon after ctx ends.
+// Read returns the content of a pipeline file, or of stdin if path is "-". It returns at most
+// MaxSource + 1 bytes, so that Parse rejects a longer file. It fails soon after ctx ends.
 func Read(ctx context.Context, path string, stdin io.Reader) ([]byte, error) {
 	return Interruptible(ctx, func() ([]byte, error) {
 		if path == "-" {
@@ -261,8 +261,8 @@ func Read(ctx context.Context, path string, stdin io.Reader) ([]byte, error) {
 	})
 }
 
-// ReadRegular reads at most one byte more than most from a regular file. It refuses a pipe or
-// device, which may never end.
+// ReadRegular reads at most most + 1 bytes from a regular file. It refuses a pipe or device, which
+// may never end.
 func ReadRegular(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {

@@ -4,8 +4,8 @@
 //	pip download --no-deps --dest DIR litellm
 //	go run ./engine/internal/file/generate DIR/litellm-*.whl >engine/internal/file/pipeline/prices.tsv
 //
-// It includes chat and embedding models of the services in hosts, if tokens in and tokens
-// out are all that they charge for.
+// The table includes chat and embedding models of the services in hosts, if the services charge
+// only for input and output tokens.
 package main
 
 import (

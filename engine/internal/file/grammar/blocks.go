@@ -12,12 +12,11 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// DefaultConcurrency is how many calls of stages are in flight at a time if no limit block says
-// otherwise.
+// DefaultConcurrency is how many calls of stages run at a time if no limit block sets a limit.
 const DefaultConcurrency = 8
 
-// DefaultVectorBytes is how many bytes of passages' vectors are kept if no cache block says
-// otherwise. A million vectors of 384 numbers take three quarters of it.
+// DefaultVectorBytes is how many bytes of passages' vectors are stored if no cache block sets a
+// limit. A million vectors of 384 numbers take three quarters of it.
 const DefaultVectorBytes = 2_000_000_000
 
 // format is the format of a pipeline file.
@@ -179,7 +178,7 @@ func Formats() []string {
 	return []string{string(source.TSV), string(source.CSV), string(source.JSONL), string(source.JSON), string(source.Parquet), string(source.XLSX)}
 }
 
-// everyStage describes the arguments of every block that does something.
+// everyStage describes the arguments of every block with a stage.
 var everyStage = []Argument{
 	intArgument("batch", "", 1, "Rows per call; without it the stage's own number."),
 	intArgument("workers", "", 1, "Calls at a time; without it what suits the stage."),
@@ -205,7 +204,7 @@ func uses(kind sdk.Kind, labelled bool, doc string) Block {
 		sizeArgument("memory", "What its process and all that this starts may hold, without the files that they map. A process that holds more is ended and started again, and the row that makes it do so fails. Programs in Go get nine tenths of it as GOMEMLIMIT. It is watched on Linux alone; without it any."))
 }
 
-// priced adds what a stage needs that may call a service.
+// priced adds the arguments and blocks of a stage that may call a service.
 func priced(b Block) Block {
 	b.Blocks = append(b.Blocks, Block{Type: "price", Doc: "What a million tokens cost; 0 where they are free.", Arguments: []Argument{
 		floatArgument("input", "", "Tokens of requests."),
@@ -219,7 +218,7 @@ func priced(b Block) Block {
 // modelArgument describes an argument that names a model block.
 var modelArgument = Argument{Argument: sdk.Argument{Name: "model", Type: "model", Doc: "The model that it asks, or writes prompts for. Where that has no name, the stage is off."}, Block: "model"}
 
-// perItem adds what stages of a pipeline have, such as fallback blocks: a fallback is the stage
+// perItem adds what stages of a pipeline have, such as fallback blocks. A fallback is the stage
 // itself, with some arguments changed.
 func perItem(b Block) Block {
 	fallback := b.with(ruleArgument("when", rule.Fallback, "For which items it stands in."))
@@ -289,7 +288,8 @@ func required(a Argument) Argument {
 	return a
 }
 
-// choiceArgument describes an argument that is one of some texts, by default the first.
+// choiceArgument describes an argument whose value is one of some texts; the first text is the
+// default.
 func choiceArgument(name, doc string, allowed ...string) Argument {
 	a := textArgument(name, allowed[0], doc)
 	a.OneOf = allowed
@@ -302,7 +302,7 @@ func analyzerArgument() Argument {
 	return a
 }
 
-// Analyzers names those of package support, and "" for a store without a lexical leg.
+// Analyzers names the analyzers of package support, and "" for a store without a lexical leg.
 func Analyzers() []string { return append(support.AnalyzerNames(), "") }
 
 func ruleArgument(name string, kind rule.Kind, doc string) Argument {

@@ -14,7 +14,7 @@ import (
 type Block struct {
 	Type, Doc string
 	Labelled  bool     // it has a name
-	Kind      sdk.Kind // kind of the stage that it uses; the block may then have config blocks
+	Kind      sdk.Kind // kind of the stage that the block uses; the block may then have config blocks
 	Arguments []Argument
 	Entries   Entry   // of arguments with any name, whose values are objects
 	Blocks    []Block // nested blocks, without config blocks
@@ -30,7 +30,7 @@ func (e Entry) Names() []string { return Block{Arguments: e}.Names() }
 type Argument struct {
 	sdk.Argument
 	Rule     rule.Kind // the value is a rule of this kind; 0: it is not a rule
-	Block    string    // the value names a block of this type, as in knowledge.x; empty: it does not
+	Block    string    // the value names a block of this type, as in knowledge.x; empty: it names none
 	Keywords []string  // the value is one of these words, without quotes; nil: it is an expression
 }
 

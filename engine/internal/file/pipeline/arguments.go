@@ -24,8 +24,8 @@ type arguments struct {
 	attrs hcl.Attributes
 }
 
-// value returns an argument, converted. It returns false where the argument is missing, null,
-// unknown or wrong: the caller then uses its default.
+// value returns an argument, converted. It returns false if the argument is missing, null, unknown or wrong; the
+// caller then uses its default.
 func (a arguments) value(name string, want cty.Type) (cty.Value, hcl.Range, bool) {
 	v, o, at, ok := a.valueFrom(name, want)
 	if len(o.Private) > 0 {
@@ -35,7 +35,8 @@ func (a arguments) value(name string, want cty.Type) (cty.Value, hcl.Range, bool
 	return v, at, ok
 }
 
-// valueFrom is value for what may come from anywhere, since it is not shown. It also returns where it comes from.
+// valueFrom is value for arguments that are never shown, so that their values may come from anywhere. It also
+// returns the origin of the value.
 func (a arguments) valueFrom(name string, want cty.Type) (cty.Value, Origin, hcl.Range, bool) {
 	attr, ok := a.attrs[name]
 	if !ok {
@@ -66,7 +67,7 @@ func (a arguments) path(name string) (string, Origin) {
 		return "", o
 	}
 	path := absolute(v.AsString(), a.dir)
-	if len(o.Private) > 0 && source.IsGlob(path) { // the pattern would be shown beside what it finds
+	if len(o.Private) > 0 && source.IsGlob(path) { // the pattern would be shown beside the files that it finds
 		a.misplaced("a pattern of "+name, at, o)
 		return "", o
 	}
@@ -79,7 +80,7 @@ func (a arguments) null(name string) bool {
 	if !ok {
 		return false
 	}
-	v := a.eval(attr.Expr) // add keeps a repeated diagnostic once
+	v := a.eval(attr.Expr) // add drops a repeated diagnostic
 	return v.IsKnown() && v.IsNull()
 }
 
@@ -104,7 +105,7 @@ func (a arguments) text(name, otherwise string) string {
 	return otherwise
 }
 
-// enabled reads whether a block is on. That may depend on what is not shown.
+// enabled reads whether a block is on. That may depend on values that are not shown.
 func (a arguments) enabled() bool {
 	v, _, _, ok := a.valueFrom("enabled", cty.Bool)
 	return !ok || v.True()
@@ -182,7 +183,7 @@ func (a arguments) choice(name, otherwise string, allowed ...string) string {
 	return v.AsString()
 }
 
-// shown lists choices; the empty one, which comes last, is in quotes.
+// shown lists choices. An empty choice, which comes last, is quoted.
 func shown(allowed []string) string {
 	if last := len(allowed) - 1; allowed[last] == "" {
 		return strings.Join(allowed[:last], ", ") + ` or ""`
@@ -220,9 +221,8 @@ func (a arguments) size(name string) int64 {
 	return n
 }
 
-// secret is the mark that secret() puts on a value, with the variable's name and the value itself. HCL
-// passes it on to everything that is made from the value, so that whoever gets such a result is known to
-// know the secret.
+// secret is the mark that secret() puts on a value, with the variable's name and the value itself. HCL copies the
+// mark to everything that is made from the value. So the marks of a result show which secrets its receiver knows.
 type secret struct{ name, value string }
 
 // contextOf returns the known variables and locals that an expression names, and the functions.
@@ -258,7 +258,7 @@ func nameIn(t hcl.Traversal) (name string, ok bool) {
 	return "", false
 }
 
-// eval evaluates an expression; the result of a faulty one is unknown.
+// eval evaluates an expression. The result of an expression with an error is unknown.
 func (l *loader) eval(e hcl.Expression) cty.Value {
 	if !l.checkNames(e) {
 		return cty.DynamicVal
@@ -293,7 +293,7 @@ func (l *loader) namesHidden(e hcl.Expression) bool {
 	return hides(ctx["var"]) || hides(ctx["local"])
 }
 
-// checkNames reports unknown variables and locals: HCL would not suggest which name was meant.
+// checkNames reports unknown variables and locals, since HCL would not suggest the intended name.
 func (l *loader) checkNames(e hcl.Expression) bool {
 	ok := true
 	for _, t := range e.Variables() {

@@ -23,16 +23,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// readConfig makes the config of the used stage from the config blocks beside it: the unlabelled
-// one, overridden by the one labelled with the stage's name.
+// readConfig makes the config of the used stage from the config blocks beside it. The unlabelled block comes
+// first; the block labelled with the stage's name overrides it.
 //
-// It does not evaluate the config of an unused plugin, whose secrets may be missing on this
-// machine: where the plugin is known, it checks only the names of the arguments. A label that no
-// plugin has is an error where it looks like a misspelling of a known one; otherwise it is left to
-// a machine that has the plugin.
+// It does not evaluate the config of an unused plugin, whose secrets may be missing on this machine. If the
+// plugin is known, it checks only the names of the arguments. A label that no plugin has is an error if it looks
+// like a misspelling of a known label. Otherwise it may name a plugin on another machine.
 func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Range) Config {
 	c := Config{Ranges: map[string]hcl.Range{}, written: map[string]written{}, Origins: map[string]Origin{}}
-	values := map[string]configured{} // by argument: the last that is written
+	values := map[string]configured{} // by argument: the last one written
 	wrong := false
 	for _, labelled := range []bool{false, true} {
 		for _, b := range blocks {
@@ -63,8 +62,8 @@ func (l *loader) readConfig(blocks []*hclsyntax.Block, used sdk.Stage, at hcl.Ra
 	return c
 }
 
-// encodeConfig sets what a config consists of, from the values of its arguments. Given is for
-// sdk.CheckArguments: nil where a value is not known.
+// encodeConfig sets the parts of a config from the values of its arguments. given is for sdk.CheckArguments: nil
+// for unknown values.
 func (l *loader) encodeConfig(c *Config, values map[string]configured) (given map[string]json.RawMessage) {
 	open, public, identity := map[string]json.RawMessage{}, map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	given = map[string]json.RawMessage{}
@@ -98,8 +97,8 @@ func (l *loader) encodeConfig(c *Config, values map[string]configured) (given ma
 	return given
 }
 
-// checkConfig checks a stage's arguments against their descriptions. If all are right and ask is
-// set, it also has the stage validate them.
+// checkConfig checks a stage's arguments against their descriptions. If all are valid and ask is set, the stage
+// validates them, too.
 func (l *loader) checkConfig(c *Config, given map[string]json.RawMessage, used sdk.Stage, at hcl.Range, ask bool) {
 	for i, a := range used.Arguments {
 		for _, path := range PathsIn(used.Arguments[i:i+1], c.Open) {
@@ -134,17 +133,18 @@ func (l *loader) report(c *Config, used sdk.Stage, at hcl.Range, err error) {
 	}
 }
 
-// Model returns the model that the config names, as it may be shown; empty: it names none.
+// Model returns the model that the config names, in a form that may be shown; empty: none.
 func (c Config) Model() string {
 	var named struct{ Model string }
 	_ = json.Unmarshal(c.Public, &named) // another stage's argument of this name may be no text
 	return c.Origins["model"].Shown(named.Model)
 }
 
-// Shown returns Public as it may be shown: without values of the environment and of files outside of the folder.
+// Shown returns Public in a form that may be shown: without values of the environment and of files outside of
+// the folder.
 func (c Config) Shown() json.RawMessage {
 	var all map[string]json.RawMessage
-	_ = json.Unmarshal(c.Public, &all) // made here
+	_ = json.Unmarshal(c.Public, &all) // made by the loader
 	for name, o := range c.Origins {
 		if all[name] != nil && len(o.Private) > 0 {
 			all[name], _ = json.Marshal(o.Shown(""))
@@ -157,7 +157,7 @@ func (c Config) Shown() json.RawMessage {
 // Paths returns the paths in the stage's arguments, absolute, as in the file.
 func (s *Stage) Paths() []string { return PathsIn(s.Info.Arguments, s.Config.Public) }
 
-// Is reports whether it is the built-in plugin stage of a name, not a third party's.
+// Is reports whether the stage is the built-in plugin stage of a name, not a third party's.
 func (s *Stage) Is(use string) bool { return s.Use == use && s.Program == nil }
 
 // PathsIn returns the absolute paths in a config, in the arguments that are paths.
@@ -176,17 +176,17 @@ func PathsIn(arguments []sdk.Argument, config []byte) (paths []string) {
 	return paths
 }
 
-// Weights says how much each voter counts in an election.
+// Weights holds the weight of each voter in an election.
 type Weights struct {
 	Weights map[string]float64 // by voter; nil: unknown
-	Leader  string             // the voter whose answer stands wherever it has one; empty: none
+	Leader  string             // the voter whose answer is final if it has one; empty: none
 }
 
 // WeightsOf returns the weights that an election has learned and resolved, else the weights in its
 // config. The pipeline may be nil.
 func (p *Pipeline) WeightsOf(resolved map[string]any) (w Weights) {
 	text, _ := json.Marshal(resolved) // it was JSON
-	_ = json.Unmarshal(text, &w)      // another election may resolve something else under this name
+	_ = json.Unmarshal(text, &w)      // another election may use this name for something else
 	if len(resolved) > 0 || p == nil {
 		return w
 	}
@@ -201,7 +201,7 @@ func (p *Pipeline) WeightsOf(resolved map[string]any) (w Weights) {
 // is reports whether a bool argument is true.
 func (c Config) is(name string, arguments []sdk.Argument) bool {
 	var given map[string]json.RawMessage
-	_ = json.Unmarshal(c.Open, &given) // made here
+	_ = json.Unmarshal(c.Open, &given) // made by the loader
 	value, ok := given[name]
 	for _, a := range arguments {
 		if !ok && a.Name == name {
@@ -211,8 +211,8 @@ func (c Config) is(name string, arguments []sdk.Argument) bool {
 	return string(value) == "true"
 }
 
-// Diagnostic points at the element of a config that an error is about. If the error names no
-// argument, or one that the file does not give, it points at the place of use.
+// Diagnostic points at the element of a config that causes an error. If the error names no argument, or an
+// argument that the file does not give, Diagnostic points at the place of use.
 func (c Config) Diagnostic(use string, at hcl.Range, e *sdk.ArgumentError) *hcl.Diagnostic {
 	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Invalid argument", Subject: &at}
 	text := e.Err.Error()
@@ -220,7 +220,7 @@ func (c Config) Diagnostic(use string, at hcl.Range, e *sdk.ArgumentError) *hcl.
 	if ok {
 		place := w.place(e.Path)
 		if d.Subject = &place; w.secret {
-			text = "its value does not fit" // the cause may quote it
+			text = "its value does not fit" // the cause may quote the value
 		}
 	}
 	if e.Argument == "" {
@@ -308,7 +308,7 @@ func purpose(a sdk.Argument) string {
 	return string(a.Type)
 }
 
-// OrList is advice for a wrong name: the most similar name, or all names where none is similar.
+// OrList returns advice for a wrong name: the most similar name, or all names if none is similar.
 func OrList(given string, names []string) string {
 	if advice := rule.DidYouMean(given, names); advice != "" {
 		return advice
@@ -332,7 +332,7 @@ type written struct {
 	unknown    bool // its value is wrong and already reported, or its stage is disabled
 }
 
-// place returns where the file writes the element at a path, as far as it spells that out.
+// place returns where the file writes the element at a path, or the nearest part that the file spells out.
 func (w written) place(path []string) hcl.Range {
 	e := w.expression
 	if w.block != nil {
@@ -375,8 +375,8 @@ func elementOf(e hcl.Expression, step string) hcl.Expression {
 
 // configured is the evaluated value of an argument.
 type configured struct {
-	raw     json.RawMessage // nil: it is null, and so counts as left out, or unknown
-	unknown bool            // it is wrong and already reported, or its stage is disabled
+	raw     json.RawMessage // nil: null, which counts as omitted, or unknown
+	unknown bool            // the value is wrong and already reported, or its stage is disabled
 	secret  bool
 	secrets []string // to be masked
 	named   []NamedSecret
@@ -384,10 +384,10 @@ type configured struct {
 	foreign bool // see Config.Foreign
 }
 
-// Accounts are arguments that can name an account, beside the secret ones.
+// Accounts are the arguments, beside the secret ones, that can name an account.
 var Accounts = []string{"headers", "body", "proxy"}
 
-// isForeign reports whether an argument names an account that the file says: see Config.Foreign.
+// isForeign reports whether an argument names an account that the file itself determines: see Config.Foreign.
 func isForeign(a sdk.Argument, v cty.Value, o Origin, named []NamedSecret) bool {
 	account := slices.Contains(Accounts, a.Name)
 	if !account && !a.Secret {
@@ -422,7 +422,7 @@ func (l *loader) configValue(w written) configured {
 	v, paths := l.valueOf(w).UnmarkDeepWithPaths()
 	marks := cty.ValueMarks{}
 	var named []NamedSecret
-	var keys []string // made from what is not shown
+	var keys []string // made from values that are not shown
 	for _, p := range paths {
 		if o, _ := originOf(p.Marks); len(o.Private) > 0 {
 			keys = append(keys, keysOf(v, p.Path)...)
@@ -477,7 +477,7 @@ func (l *loader) configValue(w written) configured {
 	if path != "" && path != converted.AsString() { // another normal form
 		out.raw, _ = json.Marshal(path) // texts always encode
 	}
-	l.Spend(w, len(out.raw)) // it is copied a few times
+	l.Spend(w, len(out.raw)) // the value is copied a few times
 	return out
 }
 
@@ -503,7 +503,7 @@ func (l *loader) wrongType(w written, err error, isSecret bool) {
 		path = steps(at.Path)
 	}
 	if isSecret {
-		err = errors.New("its value does not fit") // the cause may quote it
+		err = errors.New("its value does not fit") // the cause may quote the value
 	}
 	e := &sdk.ArgumentError{Argument: w.argument.Name, Path: path, Err: err}
 	text := err.Error()
@@ -529,8 +529,8 @@ func steps(path cty.Path) []string {
 	return all
 }
 
-// secretStrings returns what a plugin with a secret value could print: the strings and numbers in
-// the value, and the secrets that it was made from.
+// secretStrings returns the strings that a plugin with a secret value could print: the strings and numbers in
+// the value, and the secrets from which it was made.
 func secretStrings(v cty.Value, marks cty.ValueMarks) []string {
 	var all []string
 	add := func(s string) {

@@ -11,8 +11,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/rule"
 )
 
-// Expect is an expect block: a condition on what a pipeline answers and finds. Package expect
-// measures it.
+// Expect is an expect block: a condition on a pipeline's answers and lists. Package expect measures
+// it.
 type Expect struct {
 	Name, Description string
 	Enabled           bool

@@ -9,8 +9,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/confine/cage"
 )
 
-// Folder returns the folder of a pipeline file: the checkout that holds it, up to the folder with .git, or else
-// the folder that it lies in. A checkout of somebody's whole home is not meant.
+// Folder returns the folder of a pipeline file: the checkout that holds it, up to the folder with .git,
+// otherwise the folder of the file itself. A checkout of a user's whole home does not count.
 func Folder(path string) string {
 	own := resolved(filepath.Dir(path))
 	for dir := own; ; dir = filepath.Dir(dir) {
@@ -44,7 +44,7 @@ func holdsHome(dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// resolved returns an absolute path without symbolic links, also without those to what does not exist.
+// resolved returns an absolute path without symbolic links, even if the path does not exist.
 func resolved(path string) string {
 	at, err := filepath.Abs(path)
 	if err != nil { // there is no working directory

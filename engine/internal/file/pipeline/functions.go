@@ -23,8 +23,8 @@ const maxFile = 1 << 20
 // Functions lists the functions that expressions in a file can call.
 func Functions() []string { return keys((&loader{}).functions()) }
 
-// functions returns the functions that expressions may call: those about the environment, files and
-// paths are defined here, the others come from go-cty.
+// functions returns the functions that expressions may call. Functions about the environment, files and paths are
+// defined here; the others come from go-cty.
 func (l *loader) functions() map[string]function.Function {
 	return map[string]function.Function{
 		"env":    l.environment(false),
@@ -50,11 +50,11 @@ func (l *loader) functions() map[string]function.Function {
 	}
 }
 
-// notThere begins an error that tells nothing of a value.
+// notThere is the beginning of an error that reveals nothing about a value.
 const notThere = "the environment has no"
 
-// environment makes env and secret: they take a name, and a default for an unset variable. In a
-// disabled stage, an unset variable without a default has an unknown value.
+// environment makes env and secret: they take a name, and a default for an unset variable. In a disabled stage, an
+// unset variable without a default has an unknown value.
 func (l *loader) environment(isSecret bool) function.Function {
 	what, unset := "variable", func(v cty.Value) cty.Value { return v }
 	if isSecret {
@@ -105,7 +105,7 @@ func (l *loader) note(e Environment) bool {
 	return true
 }
 
-// markSecret marks the value of a secret, and names the variable that it is from; empty: it is the default in the file.
+// markSecret marks the value of a secret with the variable that it comes from; empty: it is the default in the file.
 func (l *loader) markSecret(name string, v cty.Value) cty.Value {
 	l.hidden++
 	if !v.IsKnown() || v.AsString() == "" {
@@ -115,7 +115,7 @@ func (l *loader) markSecret(name string, v cty.Value) cty.Value {
 	return v.Mark(secret{name, v.AsString()})
 }
 
-// onPath makes a function of a path. f gets the path with its marks; those of its result are added to them.
+// onPath makes a function of a path. f gets the path with its marks; the marks of its result are added.
 func onPath(f func(path cty.Value) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "path", Type: cty.String, AllowMarked: true}},
@@ -137,7 +137,7 @@ func onPath(f func(path cty.Value) (cty.Value, error)) function.Function {
 	})
 }
 
-// readFile returns the content of a file. It is not shown if the file lies outside of the folder.
+// readFile returns the content of a file. The content is not shown if the file lies outside of the folder.
 func (l *loader) readFile(path cty.Value) (cty.Value, error) {
 	bare, marks := path.Unmark()
 	at := absolute(bare.AsString(), l.dir)
@@ -146,7 +146,7 @@ func (l *loader) readFile(path cty.Value) (cty.Value, error) {
 	}
 	o, _ := originOf(marks)
 	o.Text = "file()"
-	if have, twice := l.reads[at]; !twice || len(have.Said) > len(o.Said) { // what the file alone says counts
+	if have, twice := l.reads[at]; !twice || len(have.Said) > len(o.Said) { // the origin with the fewest typed parts counts
 		l.reads[at] = o
 	}
 	text, err := readText(at)
@@ -172,8 +172,8 @@ func readText(path string) (string, error) {
 	return string(b), nil
 }
 
-// Needs returns the stages above stage i that it must wait for, in file order: those that write
-// what it, its rules or its fallbacks read. It leaves out stages that are disabled or not Used.
+// Needs returns the stages above stage i for which it must wait, in file order: the stages that write what it, its
+// rules or its fallbacks read. It omits stages that are disabled or not Used.
 //
 // Candidates come from the nearest retrieve or rerank stage above, other data of the knowledge from
 // the nearest retrieve stage, prompts from the nearest prompt stage, samples from all sample
@@ -208,8 +208,8 @@ func (p *Pipeline) Used(i int) bool {
 		s := p.Stages[j]
 		reads := s.Enabled && s.reads().Has(sdk.ColumnPrompts)
 		if s.Enabled && s.Block == "prompt" {
-			// The prompts of s replace those of stage i. If nobody reads the prompts of s either,
-			// nobody reads those of i.
+			// The prompts of s replace those of stage i. If nobody reads the prompts of s either, nobody reads those of
+			// stage i.
 			return reads && p.Used(j)
 		}
 		if reads {
@@ -219,7 +219,7 @@ func (p *Pipeline) Used(i int) bool {
 	return false
 }
 
-// above returns up to n enabled stages above stage i with these types of blocks, the nearest first.
+// above returns up to n enabled stages above stage i with these types of blocks, nearest first.
 func (p *Pipeline) above(i, n int, blocks ...string) []int {
 	var found []int
 	for j := i - 1; j >= 0 && len(found) < n; j-- {
@@ -230,8 +230,8 @@ func (p *Pipeline) above(i, n int, blocks ...string) []int {
 	return found
 }
 
-// ruleReadsAbove reports whether a rule reads names that the search above wrote. The keep of a
-// retrieve stage, and the rules of its fallbacks, are about the stage's own candidates.
+// ruleReadsAbove reports whether a rule reads names that the search above wrote. The keep of a retrieve stage, and the
+// rules of its fallbacks, are about the stage's own candidates.
 func (s *Stage) ruleReadsAbove(names ...string) bool {
 	if s.Block == "retrieve" {
 		return slices.ContainsFunc(names, s.When.Reads)

@@ -14,12 +14,12 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// This file decides in one place what a result depends on: PartDigests covers the answers of
-// a run, KnowledgeDigest and OutputDigest the entries of a knowledge, StageDigest and
-// WorkDigest what one stage learns or waits for.
+// This file decides in one place what a result depends on. PartDigests covers the answers of a run.
+// KnowledgeDigest and OutputDigest cover the entries of a knowledge. StageDigest and WorkDigest
+// cover what one stage learns or waits for.
 //
-// Nothing is listed here. Every field of the structs of package pipeline carries a
-// tag that says which results change with it:
+// This file contains no list of fields. Every field of the structs of package pipeline has a tag
+// that says which results change with the field:
 //
 //	`identity:"run"`            the answers of a run
 //	`identity:"knowledge"`      the entries of a knowledge
@@ -27,27 +27,27 @@ import (
 //	`identity:"run,whole"`      the answers; of a struct without such tags, all exported fields count
 //	`identity:"-,REASON"`       nothing
 //
-// The tags of a stage's config say which of its arguments do not change results or are secret;
-// the other arguments make up Config.Identity. A test walks the structs and fails for a field
-// without a tag.
+// The tags of a stage's config say which of its arguments are secret or do not change results. The
+// other arguments form Config.Identity. A test walks the structs and fails for a field without a
+// tag.
 //
-// A digest includes what changes an answer or an entry: the enabled stages and their order,
-// their plugin stages and arguments, samples and resamples, searches, the store's own
-// arguments, rules with the values of the variables that they read, fallbacks,
-// on_error, and the columns of the source and of the input. Arguments contain the values
-// of the variables that they read.
+// A digest includes everything that changes an answer or an entry: the enabled stages and their
+// order, their plugin stages and arguments, samples and resamples, searches, the store's own
+// arguments, rules with the values of the variables that they read, fallbacks, on_error, and the
+// columns of the source and of the input. Arguments contain the values of the variables that they
+// read.
 //
-// A digest leaves out what changes only how fast, how often or at what price something is
-// asked, and where the file says it: batches, workers, retries, timeouts, limits, budgets,
-// prices and positions. It also leaves out what is only known when the run begins, such as the
-// limits that a service reports, and secrets, so that a new key resumes a run.
+// A digest omits what only affects the speed, number or price of calls: batches, workers, retries,
+// timeouts, limits, budgets and prices. It omits positions in the file. It also omits what is known
+// only when the run begins, such as the limits that a service reports, and secrets, so that a run
+// can be resumed with a new key.
 //
-// A zero value counts as absent, so that a new field does not change the digests of files
-// that do not use it. A stage's fingerprint says what it depends on beyond its arguments (a
-// model, a template, the revision of its code): see OutputDigest. Packages journal and
-// knowledge read files and compare their content.
+// A zero value counts as absent, so that a new field does not change the digests of files that do
+// not use it. A stage's fingerprint says what the stage depends on beyond its arguments (a model, a
+// template, the revision of its code): see OutputDigest. Packages journal and knowledge read files
+// and compare their content.
 
-// PartDigests returns a digest of each part of a pipeline that its answers depend on, keyed by a
+// PartDigests returns a digest of each part of a pipeline that affects its answers. Each key is a
 // name that people find in the file.
 func PartDigests(p *Pipeline) map[string]string {
 	r := newReader("run")
@@ -73,8 +73,8 @@ func PartDigests(p *Pipeline) map[string]string {
 	return parts
 }
 
-// KnowledgeDigest returns a digest of everything in a knowledge block that changes its entries.
-// They also depend on the source's content and on the OutputDigest of the block's stages.
+// KnowledgeDigest returns a digest of everything in a knowledge block that changes its entries. The
+// entries also depend on the source's content and on the OutputDigest of the block's stages.
 func KnowledgeDigest(k *Knowledge) string {
 	near := *k
 	near.Sources = slices.Clone(k.Sources)
@@ -86,7 +86,7 @@ func KnowledgeDigest(k *Knowledge) string {
 		}
 	}
 	read := newReader("knowledge").fields(reflect.ValueOf(&near).Elem(), false)
-	if all, ok := read["Sources"].([]any); ok { // one alone is digested as ever
+	if all, ok := read["Sources"].([]any); ok { // a single source is digested as before
 		read["Source"] = all[0]
 		if delete(read, "Sources"); len(all) > 1 {
 			read["Sources"] = all[1:]
@@ -95,7 +95,7 @@ func KnowledgeDigest(k *Knowledge) string {
 	return digest(read)
 }
 
-// near returns a path as digests have it: relative to Home if it is below that.
+// near returns a path as digests contain it: relative to Home if it is below Home.
 func (k *Knowledge) near(path string) string {
 	if k.Home != "" && filepath.IsAbs(path) {
 		if rel, err := filepath.Rel(k.Home, path); err == nil && filepath.IsLocal(rel) {
@@ -114,9 +114,9 @@ type ForeignStage interface {
 	Plugin() (name, version, hash string)
 }
 
-// OutputDigest says what a stage's output depends on beyond its arguments. A third party's stage
-// without a fingerprint may give another output with each program; the output of a built-in one
-// does not change with a new version of racflow alone.
+// OutputDigest describes what a stage's output depends on beyond its arguments. A third party's
+// stage without a fingerprint may have another output with each program. The output of a built-in
+// stage does not change with a new version of racflow alone.
 func OutputDigest(stage RunningStage) string {
 	print := stage.Fingerprint()
 	if f, ok := stage.(ForeignStage); ok && print == "" {
@@ -127,7 +127,7 @@ func OutputDigest(stage RunningStage) string {
 	return print
 }
 
-// StageDigest returns a digest of what a running stage makes of a row: its plugin stage and
+// StageDigest returns a digest of what affects a running stage's results: its plugin stage and
 // arguments, its number of samples, and its OutputDigest.
 func StageDigest(s *Stage, process RunningStage) string {
 	return digest([]any{s.Kind, s.Use, s.Config.Identity, s.N, OutputDigest(process)})
@@ -143,13 +143,13 @@ func WorkDigest(s *Stage) string {
 func plain(v cty.Value) json.RawMessage {
 	text, err := ctyjson.Marshal(v, v.Type())
 	if err != nil {
-		panic(err) // a compiled rule contains it, so it is known and no secret
+		panic(err) // a compiled rule contains it, so it is known and not secret
 	}
 	return text
 }
 
-// digest hashes a value's JSON. Few digests are compared with each other, so half a hash tells them
-// apart.
+// digest hashes a value's JSON. Few digests are compared with each other, so half a hash
+// distinguishes them.
 func digest(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -176,7 +176,7 @@ var (
 type tag struct {
 	scopes []string
 	whole  bool   // the field's type has no tags, and all of it counts
-	reason string // why the field does not count; empty: it counts
+	reason string // why the field does not count; empty: the field counts
 }
 
 // tagOf parses a field's tag; ok: the tag exists and is valid.
@@ -202,11 +202,11 @@ func tagOf(f reflect.StructField) (t tag, ok bool) {
 	return t, len(t.scopes) > 0
 }
 
-// reader extracts what counts in a scope from values, in a form that JSON can hold.
+// reader extracts the parts of values that count in a scope, in a form that JSON can hold.
 type reader struct {
 	scope     string
-	variables map[string]cty.Value // those that the rules read so far use
-	searched  map[*Knowledge]bool  // those that retrieve blocks name
+	variables map[string]cty.Value // variables of the rules read so far
+	searched  map[*Knowledge]bool  // knowledge that retrieve blocks name
 }
 
 func newReader(scope string) *reader {
@@ -258,7 +258,7 @@ func (r *reader) read(v reflect.Value, whole bool) any {
 		return e.Text()
 	case v.Type() == rawType:
 		return v.Interface()
-	case v.Type() == knowledgeType: // PartDigests gives its store a digest of its own
+	case v.Type() == knowledgeType: // PartDigests digests its store separately
 		k := v.Interface().(*Knowledge)
 		r.searched[k] = true
 		return k.Name

@@ -15,8 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// passageMeta lists the metadata of every passage: the additions of an enrich block cannot be kept
-// under these names.
+// passageMeta lists the metadata of every passage. An enrich block cannot store its additions under these names.
 var passageMeta = []string{"document", "start", "end", "header"}
 
 // readEnrich reads the enrich blocks of a knowledge, in file order.
@@ -47,7 +46,7 @@ var enrichAdvice = map[string]string{
 	"on_error": "An enrich block has no %s: a passage that it fails on is kept without its addition, and tried again by the next build.",
 }
 
-// checkSwitches checks where the additions of an enrich block are kept and searched.
+// checkSwitches checks where the additions of an enrich block are stored and searched.
 func (l *loader) checkSwitches(s *Stage, written stageBody) {
 	if s.Lexical {
 		return
@@ -63,7 +62,7 @@ func (l *loader) checkSwitches(s *Stage, written stageBody) {
 
 const maxDelimiter = 100 // bytes
 
-// checkDelimiter checks the delimiter of an enrich block: its form, and that no block above has another.
+// checkDelimiter checks the delimiter of an enrich block: its form, and that no block above has a different one.
 func (l *loader) checkDelimiter(s *Stage, written stageBody, above []*Stage) {
 	if s.Delimiter == "" {
 		return
@@ -100,7 +99,7 @@ func (l *loader) readKnowledge(b *hcl.Block) *Knowledge {
 	return k
 }
 
-// labels reads how labels are written. Of an input, the knowledge says what they are (adopt).
+// labels reads how labels are written. For an input, the knowledge determines what they are (adopt).
 func (a arguments) labels() source.Labels {
 	s := source.Labels{Separator: a.text("separator", ""), Columns: a.texts("level_columns")}
 	s.Many = a.choice("labels", "one", "one", "many") == "many"
@@ -122,7 +121,7 @@ func (l *loader) sameLabels(all []Source) {
 	}
 }
 
-// LabelForm says what the labels of a knowledge are.
+// LabelForm returns the form of a knowledge's labels.
 func (k *Knowledge) LabelForm() sdk.LabelForm {
 	if len(k.Sources) == 0 {
 		return sdk.LabelForm{}
@@ -130,8 +129,8 @@ func (k *Knowledge) LabelForm() sdk.LabelForm {
 	return k.Sources[0].Labels.LabelForm
 }
 
-// LabelForm says what the labels of a pipeline's answers are: those of the first knowledge that it
-// searches whose labels are sets or have levels. Commands that look at knowledge have no pipeline (nil).
+// LabelForm returns the form of the labels in a pipeline's answers. It is the form of the first searched
+// knowledge whose labels are sets or have levels. Commands that only inspect knowledge have no pipeline (nil).
 func (p *Pipeline) LabelForm() sdk.LabelForm {
 	if p == nil {
 		return sdk.LabelForm{}
@@ -144,7 +143,7 @@ func (p *Pipeline) LabelForm() sdk.LabelForm {
 	return sdk.LabelForm{}
 }
 
-// adopt gives an input the kind of labels that the knowledge has.
+// adopt gives an input the knowledge's form of labels.
 func (s *Source) adopt(f sdk.LabelForm) {
 	if s != nil {
 		s.Labels.LabelForm = f
@@ -163,8 +162,8 @@ func (l *loader) single(in *hcl.Block, blocks hcl.Blocks, typ string) *hcl.Block
 	return found[0]
 }
 
-// readSource reads a source or input block. instead replaces its path; cut says that the documents
-// of a source are cut into chunks.
+// readSource reads a source or input block. instead replaces its path; cut says that a chunker cuts documents of
+// the source.
 func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 	in := "knowledge"
 	if b.Type == "input" {
@@ -201,7 +200,7 @@ func (l *loader) readSource(b *hcl.Block, instead string, cut bool) Source {
 	for _, name := range []string{"exclude", "max_bytes", "html"} {
 		attr, ok := content.Attributes[name]
 		if ok && name == "exclude" && len(a.texts(name)) == 0 {
-			continue // a file for rows or documents has it in a variable
+			continue // a file for either rows or documents has the path in a variable
 		}
 		if ok {
 			l.errorAt(attr.NameRange, "Not of rows", "%s is about documents, and %s is a file of rows.", name, s.shown())
@@ -248,7 +247,8 @@ func (l *loader) checkFile(s Source, at hcl.Range) {
 	}
 }
 
-// checkKind reports a pipe or device that the file names: it may never end. People may name one beside the file.
+// checkKind reports a pipe or device that the file names, which may never end. People may name one outside of
+// the file.
 func (l *loader) checkKind(path string, o Origin, at hcl.Range) (fine bool) {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() || info.Mode().IsRegular() || l.file.IsSaid(path, o) {

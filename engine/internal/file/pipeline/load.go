@@ -26,18 +26,18 @@ type Options struct {
 	VarFiles         []string                         // given by -var-file; later ones win
 	Getenv           func(name string) (string, bool) // the environment
 	Dir              string                           // the folder for relative paths on the command line
-	State            string                           // the state folder, absolute; empty: it is not known
+	State            string                           // the state folder, absolute; empty: unknown
 	Input            string                           // replaces the path of every input block; "-" is standard input
 	Columns          map[string]string                // columns of the rows of inputs, by meaning: id, text, label or gold
 	KnowledgeColumns map[string]string                // columns of the rows of each source, by meaning: id, text, label or context
 	Set              []Override                       // overrides of arguments, by target
-	Expected         []Override                       // values that an expect block gives to variables: the file's own, which win
-	Text             []byte                           // the file's text in an editor; nil: read it from the disk
+	Expected         []Override                       // values from an expect block for variables; they take precedence
+	Text             []byte                           // the file's text in an editor; nil: read the file from disk
 	Catalog          Catalog
 	Prices           Prices          // for models without a price in the file; nil: no prices are known
 	Secrets          *redact.Secrets // gets the secrets of the file; may be nil
-	// Blind leaves values of the environment, and files outside of the folder, unknown: for a file that is looked at, and
-	// was not granted to read them.
+	// Blind leaves values of the environment, and of files outside of the folder, unknown. It is for a file that is
+	// only inspected, and that was not granted to read them.
 	Blind bool
 	// Trusted reports whether programs of third parties may get their configs, to check them. nil: they may.
 	Trusted func(*File) bool
@@ -46,8 +46,8 @@ type Options struct {
 // Load reads and checks a pipeline file. The File is never nil, so that its Sources can print the
 // diagnostics; if there are no errors it is complete.
 //
-// Package bounded limits what a file may take. When ctx ends, Load returns within half a second
-// with a diagnostic that says so.
+// Package bounded limits the resources of loading a file. When ctx ends, Load returns within half a second with a
+// diagnostic that says so.
 func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) {
 	ctx, cancel := bounded.WithTimeout(ctx)
 	defer cancel()
@@ -79,8 +79,8 @@ func Load(ctx context.Context, path string, o Options) (*File, hcl.Diagnostics) 
 type loader struct {
 	Options
 	*bounded.Evaluator
-	dir   string // where the file lies; paths in the file are relative to it
-	home  string // the folder that the file belongs to; empty: folder has not been asked
+	dir   string // folder of the file; paths in the file are relative to it
+	home  string // the folder that the file belongs to; empty: not determined yet
 	src   []byte
 	file  *File
 	diags hcl.Diagnostics
@@ -90,13 +90,13 @@ type loader struct {
 	visible      map[string]cty.Value // the variables as rules see them
 	models       []*model
 	overrides    []*replacement
-	targets      []string          // targets that an override could have named, in the stages of its name read so far
+	targets      []string          // possible targets of overrides, in the stages with their name read so far
 	short        []string          // names of short secrets that the current expression is the first to read
 	validations  []func()          // checks of configs by programs of third parties
-	fromFile     map[string]bool   // variables whose values in Vars are the file's own: those of an expect block
+	fromFile     map[string]bool   // variables whose values in Vars are the file's own, from an expect block
 	typed        map[string]string // values of overrides that people typed, by the file name of their expressions
 	reads        map[string]Origin // of paths in file.Reads
-	hidden       int               // how often an expression read what is not shown, or a secret
+	hidden       int               // how often expressions read a secret, or a value that is not shown
 	off          bool              // the stage being read is disabled: its environment may be missing
 }
 
@@ -168,14 +168,14 @@ func (l *loader) require(blocks hcl.Blocks) {
 	}
 }
 
-// add keeps each diagnostic once: a fallback is read together with its stage, and would repeat its
+// add adds diagnostics, each only once: a fallback is read together with its stage, and would repeat the stage's
 // errors. After too many diagnostics, an error ends loading and a warning is dropped.
 func (l *loader) add(diags hcl.Diagnostics) {
 	if len(diags) > bounded.MaxDiagnostics { // a body's diagnostics come in no order
 		slices.SortStableFunc(diags, byPlace)
 	}
 	for _, d := range diags {
-		// A value may be quoted.
+		// The detail may quote a value.
 		if d.Detail = bounded.Short(l.Secrets.Shown(d.Detail)); bounded.ShowsMuch(d) || l.showsHidden(d) {
 			d.EvalContext = nil
 		}
@@ -228,7 +228,7 @@ func (l *loader) errorAt(at hcl.Range, summary, format string, args ...any) {
 	}})
 }
 
-// distinct rejects the second of two blocks of the same name, and names that cannot name a folder.
+// distinct rejects the second of two blocks with the same name, and names that cannot be names of folders.
 func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
 	first := map[string]*hcl.Block{}
 	var kept hcl.Blocks
@@ -250,8 +250,8 @@ func (l *loader) distinct(blocks hcl.Blocks) hcl.Blocks {
 	return kept
 }
 
-// absolute resolves a path against a folder, and finds names in another normal form of Unicode. It
-// leaves "-" (standard input) and the empty path as they are.
+// absolute resolves a path against a folder. It finds names in another normal form of Unicode. It leaves "-" (standard
+// input) and the empty path as they are.
 func absolute(path, dir string) string {
 	if path == "" || path == "-" {
 		return path
@@ -306,14 +306,13 @@ func (l *loader) readLocals(blocks hcl.Blocks) {
 	}
 }
 
-// A retrieve stage fills the columns fromSearch; a rerank stage fills candidates anew.
+// A retrieve stage fills the columns fromSearch; a rerank stage fills candidates again.
 var (
 	candidates = sdk.Of(sdk.ColumnCandidates, sdk.ColumnCandidateTexts)
 	fromSearch = candidates | sdk.Of(sdk.ColumnVector, sdk.ColumnPrototypes, sdk.ColumnRandom, sdk.ColumnLabels)
 )
 
-// checkStructure checks that every enabled stage finds its inputs, and that the pipeline produces
-// something.
+// checkStructure checks that every enabled stage has its inputs, and that the pipeline produces something.
 func (l *loader) checkStructure(p *Pipeline) {
 	l.checkStandardInput(p)
 	var elect, retrieve *Stage
@@ -354,7 +353,7 @@ func (l *loader) checkStructure(p *Pipeline) {
 	}
 }
 
-// noVotes reports an election without voters: at the name of a model, if that name is empty.
+// noVotes reports an election without voters. It points at the name of a model if that name is empty.
 func (l *loader) noVotes(elect *Stage) {
 	for _, m := range l.models {
 		if !m.exists {
@@ -382,7 +381,8 @@ func (l *loader) checkStandardInput(p *Pipeline) {
 	}
 }
 
-// checkFits checks that a stage that may have to learn finds rows for that, and that only elections learn from votes.
+// checkFits checks that a stage that may have to learn has rows to learn from, and that only elections learn from
+// votes.
 func (l *loader) checkFits(s *Stage, retrieve bool) {
 	for _, f := range append([]Fallback{{Stage: s}}, s.Fallbacks...) {
 		switch s := f.Stage; {

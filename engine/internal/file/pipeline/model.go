@@ -14,19 +14,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// model is a model block. A stage that names it inherits its arguments, wherever the stage's own
-// block does not set them.
+// model is a model block. A stage that names it inherits the model's arguments, except those that the stage's own block
+// sets.
 type model struct {
 	name   string
 	exists bool   // its name is not empty, or unknown
-	use    string // the plugin stage, where the naming block does not say
+	use    string // the plugin stage, if the naming block does not set it
 	attrs  hcl.Attributes
 	config []*hclsyntax.Attribute // for the config blocks of the stages that name the model
 	price  hcl.Blocks
 }
 
-// providers are the services that need no address: the stage that asks them, the variables of the environment with the key
-// and with another address, the service's own address, and the form of requests where it is not that of chats.
+// providers are the services that need no address. Each has the stage that calls it, the environment variables with its
+// key and with another address, the service's own address, and the form of requests if they are not chats.
 var providers = map[string]struct{ use, key, address, url, api string }{
 	"openai":    {use: "openai", key: "OPENAI_API_KEY", address: "OPENAI_BASE_URL", url: "https://api.openai.com/v1"},
 	"anthropic": {use: "openai", key: "ANTHROPIC_API_KEY", url: "https://api.anthropic.com/v1", api: "anthropic"},
@@ -100,7 +100,7 @@ func (l *loader) empty(attr *hcl.Attribute) bool {
 	return v.IsNull() || v.IsWhollyKnown() && v.Type() == cty.String && v.AsString() == ""
 }
 
-// fromEnvironment returns a call of env or secret that the file does not contain.
+// fromEnvironment returns a call of env or secret that is not in the file.
 func (l *loader) fromEnvironment(function, name, otherwise string, at hcl.Range) hclsyntax.Expression {
 	e, diags := bounded.ParseExpression(fmt.Appendf(nil, "%s(%q, %q)", function, name, otherwise), l.file.Path)
 	l.add(diags) // the names are racflow's own
@@ -166,11 +166,11 @@ func (l *loader) modelOf(attrs hcl.Attributes) *model {
 	return nil
 }
 
-// usual holds the default stage of each kind whose blocks may leave use out.
+// usual holds the default stage of each kind whose blocks may omit use.
 var usual = map[sdk.Kind]string{sdk.KindEmbed: "minilm", sdk.KindStore: "local", sdk.KindElect: "learned"}
 
-// useOf returns the stage that a block uses. The default is its model's for a sample or embed block
-// with a model m, otherwise its kind's; empty: there is none.
+// useOf returns the stage that a block uses; empty: none. For a sample or embed block with a model m, the default comes
+// from the model; otherwise from the kind.
 func (l *loader) useOf(b stageBody, m *model) string {
 	kind := sdk.Kind(b.block.Type)
 	unsaid := usual[kind]
@@ -180,8 +180,8 @@ func (l *loader) useOf(b stageBody, m *model) string {
 	return arguments{l, b.attrs}.text("use", unsaid)
 }
 
-// server returns the address and token of the Milvus server from the environment, for a store whose
-// configs do not set them. nil: it is another store, or a config sets address, token or user.
+// server returns the address and token of the Milvus server from the environment, for a store whose configs do not set
+// them. nil: the store is another one, or a config sets address, token or user.
 func (l *loader) server(s *Stage, configs []*hclsyntax.Block) *hclsyntax.Block {
 	named := slices.ContainsFunc(configs, func(b *hclsyntax.Block) bool {
 		a := b.Body.Attributes

@@ -16,38 +16,39 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/redact"
 )
 
-// Marks say where a value comes from, if not from the file alone. HCL passes them on to everything that is made
+// Marks record where a value comes from, if not from the file alone. HCL copies them to everything that is made
 // from the value, so that no expression can lose them. See also secret.
 type (
-	// said is what a person typed beside the file, on the command line or in a variable of racflow's own.
+	// said is what a person typed outside of the file, on the command line or in an environment variable of
+	// racflow.
 	said struct {
 		text  string
-		whole bool // it counts only where nothing is added to it or taken away
+		whole bool // counts only if it is the complete value, with nothing added or removed
 	}
-	// private is a value of the environment, or a file outside of the folder. Nothing made from it is shown.
+	// private is a value of the environment, or of a file outside of the folder. Nothing made from it is shown.
 	private struct{ from string } // "the variable CITY of the environment"
 )
 
-// Origin says what a value was made from, beside the file.
+// Origin records what a value was made from, apart from the file.
 type Origin struct {
 	Said    []string // what a person typed
-	Whole   []string // addresses in variables of the environment that may be read: they count as typed where they are the whole value
+	Whole   []string // addresses in environment variables that may be read: they count as typed if they are the complete value
 	Private []string // what is never shown: "the variable CITY of the environment"
 	Secrets []string // "the secret KEY"
 	Text    string   // the expression in the file
 }
 
-// ownVariables begins the names of racflow's own variables of the environment.
+// ownVariables is the prefix of racflow's own environment variables.
 const ownVariables = "RACFLOW_"
 
-// addresses are further variables that a file may read where they hold an address.
+// addresses are further variables that a file may read if they hold an address.
 var addresses = []string{"OPENAI_BASE_URL", "TYPESAFE_BASE_URL", "ANTHROPIC_BASE_URL", "MILVUS_ADDRESS"}
 
-// token is in the names of variables that hold what must not get to others.
+// token matches names of variables whose values must not reach others.
 var token = regexp.MustCompile(`(?i)TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH`)
 
-// isOpen reports whether a file may read a variable of the environment without a question: an address that services
-// are usually named by, and what is meant for racflow, without its tokens.
+// isOpen reports whether a file may read an environment variable without asking. It may read the usual addresses of
+// services, and racflow's own variables, except tokens.
 func isOpen(name, value string) bool {
 	if slices.Contains(addresses, name) {
 		return value == "" || isAddress(value)
@@ -55,12 +56,12 @@ func isOpen(name, value string) bool {
 	return IsOwn(name)
 }
 
-// IsOwn reports whether a variable of the environment is racflow's own, and no token.
+// IsOwn reports whether an environment variable is racflow's own, and not a token.
 func IsOwn(name string) bool {
 	return strings.HasPrefix(name, ownVariables) && !token.MatchString(name)
 }
 
-// isAddress reports whether a text is the address of a service and nothing else, such as a password or key.
+// isAddress reports whether a text is only the address of a service, without a password or key.
 func isAddress(text string) bool {
 	if u, err := url.Parse(text); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 		return u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
@@ -73,7 +74,7 @@ func isAddress(text string) bool {
 	return err == nil
 }
 
-// originOf reads marks; isSecret: a secret is among them.
+// originOf converts marks to an origin. isSecret reports whether a secret is among them.
 func originOf(marks cty.ValueMarks) (o Origin, isSecret bool) {
 	for m := range marks {
 		switch m := m.(type) {
@@ -94,10 +95,10 @@ func originOf(marks cty.ValueMarks) (o Origin, isSecret bool) {
 	return o, isSecret
 }
 
-// Hidden lists what the value was made from that is not shown.
+// Hidden lists the hidden values from which the value was made.
 func (o Origin) Hidden() []string { return slices.Concat(o.Private, o.Secrets) }
 
-// Shown returns a text as it may be shown, if it has this origin.
+// Shown returns a text with this origin in a form that may be shown.
 func (o Origin) Shown(text string) string {
 	if len(o.Private) == 0 {
 		return text
@@ -111,7 +112,7 @@ func (said) Open() {}
 // hides reports whether a value, or a part of it, is not shown.
 func hides(v cty.Value) bool { return rule.Plain(v).ContainsMarked() }
 
-// placeholder returns what stands for a value that is not shown.
+// placeholder returns the replacement for a value that is not shown.
 func placeholder(v cty.Value) string {
 	_, marks := v.UnmarkDeep()
 	if o, isSecret := originOf(marks); !isSecret {
@@ -120,8 +121,8 @@ func placeholder(v cty.Value) string {
 	return redact.Placeholder
 }
 
-// hide marks a value, and keeps messages of stages from showing its text. Before the file is granted what it reads
-// (Options.Blind), nobody knows the value.
+// hide marks a value, and keeps messages of stages from showing its text. The value is unknown until the file is
+// granted what it reads (Options.Blind).
 func (l *loader) hide(text, from string) cty.Value {
 	l.hidden++
 	if l.Blind {
@@ -140,7 +141,7 @@ func (l *loader) textOfExpression(e hcl.Expression) string {
 	return string(text)
 }
 
-// HasPrivate reports whether a stage that makes prompts, or sends them, gets what is not shown.
+// HasPrivate reports whether a stage that makes or sends prompts gets values that are not shown.
 func (p *Pipeline) HasPrivate() bool {
 	for _, s := range p.Processes() {
 		for _, o := range s.Config.Origins {
@@ -152,11 +153,11 @@ func (p *Pipeline) HasPrivate() bool {
 	return false
 }
 
-// HasRead reports whether expressions read what is not shown.
+// HasRead reports whether expressions read values that are not shown.
 func (f *File) HasRead() bool { return f.loader != nil && f.loader.hidden > 0 }
 
-// IsSaid reports whether a person named a path of this origin, or a folder that it is in. A folder that holds the
-// user's home says nothing of what is in it.
+// IsSaid reports whether a person named a path of this origin, or a folder that contains it. Naming a folder that
+// holds the user's home does not name its content.
 func (f *File) IsSaid(path string, o Origin) bool {
 	path = resolved(path)
 	return slices.ContainsFunc(o.Said, func(text string) bool {
@@ -166,14 +167,14 @@ func (f *File) IsSaid(path string, o Origin) bool {
 	})
 }
 
-// ReadOrigin says where the path came from whose content an expression read.
+// ReadOrigin returns the origin of a path whose content an expression read.
 func (f *File) ReadOrigin(path string) Origin { return f.loader.reads[path] }
 
-// misplaced reports a value that the engine would show.
+// misplaced reports a hidden value in an argument that the engine would show.
 func (a arguments) misplaced(name string, at hcl.Range, o Origin) {
 	a.errorAt(at, "Misplaced value", "%s is shown and kept, and this comes from %s. Declare a variable, and give it with -var or as RACFLOW_VAR_NAME of the environment.",
 		name, strings.Join(o.Private, " and "))
 }
 
-// unshown is the text of an error that would tell something of a value that is not shown.
+// unshown replaces the text of an error that would reveal something about a value that is not shown.
 const unshown = "It is made from a secret, the environment or a file outside of the folder, so its value is not shown."

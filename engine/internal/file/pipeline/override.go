@@ -18,24 +18,23 @@ import (
 // Override replaces the value of an argument of a stage, model or limit block, or of a variable. It is
 // checked like a value in the file.
 type Override struct {
-	// Target is STAGE.ARGUMENT, an argument of the block or of its plugin's
-	// config, or BLOCK.STAGE.ARGUMENT where stages of several kinds have the
-	// name. The embed, store and chunk blocks of a knowledge are
-	// embed.KNOWLEDGE.ARGUMENT and so on. A model is model.NAME.ARGUMENT, a limit
-	// limit.NAME.ARGUMENT, a variable var.NAME.
+	// Target is STAGE.ARGUMENT, an argument of the block or of its plugin's config. If stages of
+	// several kinds have the name, it is BLOCK.STAGE.ARGUMENT. For the embed, store and chunk blocks
+	// of a knowledge it is embed.KNOWLEDGE.ARGUMENT and so on; for others model.NAME.ARGUMENT,
+	// limit.NAME.ARGUMENT and var.NAME.
 	Target string
-	// Value is an HCL expression. Anything else, and an expression that names something unknown to
-	// files, is a text: soft and "soft" are the same.
+	// Value is an HCL expression. Anything else is a text, and so is an expression with a name that
+	// files do not know: soft and "soft" are the same.
 	Value string
 }
 
-// String returns the override as it was given, which diagnostics point into.
+// String returns the override as it was given; diagnostics point into this text.
 func (o Override) String() string { return o.Target + "=" + o.Value }
 
 // replacement is an override while a file is read.
 type replacement struct {
 	Override
-	block, stage, argument string // block is empty if the target does not say
+	block, stage, argument string // block is empty if the target does not name it
 	used                   []string
 }
 
@@ -77,9 +76,9 @@ func (l *loader) refuse(o Override, format string, args ...any) {
 	}})
 }
 
-// override applies the overrides of a stage to its body. It replaces the block's own arguments
-// first, because use decides which config there is. A block without a name goes by its knowledge's
-// name, and the target has to name the block's type.
+// override applies the overrides of a stage to its body. It replaces the block's own arguments first,
+// because use decides which config exists. A block without a name has its knowledge's name; then the
+// target must name the block's type.
 func (l *loader) override(b *stageBody, stage string, names []string) {
 	var config []*replacement
 	for _, r := range l.overrides {
@@ -157,8 +156,7 @@ func unknownRoot(t hcl.Traversal) bool {
 	return !slices.Contains([]string{"var", "local", "knowledge", "limit", "model"}, t.RootName())
 }
 
-// checkOverrides reports overrides with no target, or with several that the target does not tell
-// apart.
+// checkOverrides reports overrides without a target, or with an ambiguous target.
 func (l *loader) checkOverrides() {
 	var stages []string
 	for _, m := range l.models {

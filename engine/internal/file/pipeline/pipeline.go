@@ -27,7 +27,7 @@ type Pipeline struct {
 	Stages  []*Stage  `identity:"run"`                                             // in file order, disabled ones too
 	Batch   int       `identity:"-,how many items go together"`                    // 0: what suits the stages
 	Budget  Budget    `identity:"-,it ends a run, and is resumed"`                 // bounds one run
-	Memory  int64     `identity:"-,it ends processes, and they are started again"` // bytes that all processes may hold together; 0: no limit
+	Memory  int64     `identity:"-,it ends processes, and they are started again"` // bytes that all processes may hold; 0: no limit
 	Journal Journal   `identity:"-,it keeps results, and makes none"`
 	Expects []*Expect `identity:"-,it asks about results, and makes none"` // in file order, disabled ones too
 	Range   hcl.Range `identity:"-,a position"`
@@ -51,20 +51,20 @@ type File struct {
 	loader *loader // holds the values that expressions name
 }
 
-// Environment is a variable of the environment that a file reads.
+// Environment is an environment variable that a file reads.
 type Environment struct {
 	Name   string
 	Secret bool // read by secret(), not by env()
 	Set    bool // the environment has the variable
 	Off    bool // a disabled stage reads it, so it may be missing
-	// Default is the default in the file, where the variable is not set.
+	// Default is the default in the file, for an unset variable.
 	Default string
 	Open    bool // files may read it without a question
 }
 
-// Cache is a cache block: it limits what the state folder keeps. It does not change results.
+// Cache is a cache block: it limits the caches in the state folder. It does not change results.
 type Cache struct {
-	Vectors int64         // bytes of passages' vectors; 0: keep none
+	Vectors int64         // bytes of passages' vectors; 0: none are stored
 	Answers int64         // bytes of services' answers; 0: no limit
 	Age     time.Duration // of vectors and answers; 0: no limit
 }
@@ -72,36 +72,36 @@ type Cache struct {
 // Variable is a variable of the file with the value it got.
 type Variable struct {
 	Name, Doc string
-	Value     string // as text; a secret reads "(secret)"
+	Value     string // as text; a secret becomes (secret)
 	From      string // "default", "-var", a file's name or an environment variable's
 }
 
-// Knowledge is a knowledge block: what a pipeline knows and how it is kept.
+// Knowledge is a knowledge block: what a pipeline knows and how it is stored.
 type Knowledge struct {
 	Name     string   `identity:"-,its collections are called by it"`
-	Sources  []Source `identity:"knowledge"` // several only if all hold rows; the reviewed one and a table of labels come last; none for an attached collection
+	Sources  []Source `identity:"knowledge"` // several only if all hold rows; reviewed and a table of labels come last; attached: none
 	Chunk    *Stage   `identity:"knowledge"` // cuts documents into entries; nil: a document is one entry
-	Enrich   []*Stage `identity:"knowledge"` // they add to entries; in file order, disabled ones too
+	Enrich   []*Stage `identity:"knowledge"` // they add to entries; in file order, with disabled ones
 	Embed    *Stage   `identity:"knowledge"`
-	Store    *Stage   `identity:"run"`       // it keeps the entries, but how it searches them changes only answers
+	Store    *Stage   `identity:"run"`       // stores the entries; how it searches them changes only answers
 	Analyzer string   `identity:"knowledge"` // splits texts into words for lexical search
-	// Home is the folder that holds the state folder, if the entries are kept in that. Both can be moved: paths of
-	// sources below Home count relative to it. Empty: paths count as they are, since others may share the store.
+	// Home is the folder that holds the state folder, if the state folder stores the entries. Both folders can be moved
+	// together, so paths of sources below Home count relative to Home. Empty: paths count as they are, since others may
+	// share the store.
 	Home  string    `identity:"-,paths of sources are relative to it"`
 	Range hcl.Range `identity:"-,a position"`
 }
 
-// Main returns the first source in the file, after which people name the knowledge. An attached
-// collection has no source: the returned Path is empty.
+// Main returns the first source in the file, by which people name the knowledge. An attached collection has no source:
+// the returned Path is empty.
 func (k *Knowledge) Main() Source {
-	if len(k.Sources) == 0 { // it is attached, or the file has a mistake
+	if len(k.Sources) == 0 { // the knowledge is attached, or the file has a mistake
 		return Source{}
 	}
 	return k.Sources[0]
 }
 
-// Documents says which files are read whole to make the entries of the knowledge; nil: rows make
-// them.
+// Documents returns the files that are read as documents to make the entries; nil: rows make the entries.
 func (k *Knowledge) Documents() *document.Set { return k.Main().Documents }
 
 // Reviewed returns the path of the file of people's decisions; empty: the knowledge has none.
@@ -150,7 +150,7 @@ func (k *Knowledge) Enrichers() []*Stage {
 	return all
 }
 
-// Delimiter returns the line between a text and its added terms where both are embedded.
+// Delimiter returns the line between a text and its added terms if both are embedded.
 func (k *Knowledge) Delimiter() string {
 	for _, s := range k.Enrichers() {
 		if s.Delimiter != "" {
@@ -160,42 +160,43 @@ func (k *Knowledge) Delimiter() string {
 	return sdk.Delimiter
 }
 
-// Source says where rows or documents come from and what their columns mean.
+// Source describes where rows or documents come from and what their columns mean.
 type Source struct {
 	Path  string      `identity:"knowledge"`           // absolute, a glob, or "-" for standard input; answers depend on the content of their input
-	Form  source.Form `identity:"run,knowledge,whole"` // how rows are written; Format is empty where not even the file's name tells it
+	Form  source.Form `identity:"run,knowledge,whole"` // how rows are written; Format is empty if the name does not imply it
 	ID    string      `identity:"run,knowledge"`       // these name columns; rows without an ID are numbered
 	Text  string      `identity:"run,knowledge"`
 	Label string      `identity:"run,knowledge"`
-	// Context names the column with a text's context, in a knowledge; Gold the column with the gold
-	// passages, in an input. Empty: none.
+	// Context names the column with a text's context, in a knowledge. Gold names the column with the gold passages, in
+	// an input. Empty: none.
 	Context string   `identity:"knowledge"`
 	Gold    string   `identity:"run"`
 	Meta    []string `identity:"run,knowledge"` // columns kept as metadata; nil: all others
-	// Labels says how labels are written; in an input as in the knowledge, but for the separator and the columns.
+	// Labels describes how labels are written. An input has the knowledge's form of labels, but its own separator and
+	// columns.
 	Labels source.Labels `identity:"run,knowledge,whole"`
-	// Documents says which files are read whole, not as rows: the columns above then have no
-	// effect. nil: the source holds rows.
+	// Documents selects the files that are read as documents, not as rows; the columns above then have no effect. nil:
+	// the source holds rows.
 	Documents *document.Set `identity:"knowledge"`
-	// Reviewed says that the rows are people's decisions, in the format of package reviewed: the
-	// columns above then have no effect, and the file need not exist.
+	// Reviewed says that the rows are people's decisions, in the format of package reviewed. Then the columns above
+	// have no effect, and the file need not exist.
 	Reviewed bool `identity:"knowledge"`
-	// Rows stand in place of those of the file, to measure on the others; nil: the file's own.
+	// Rows replace the rows of the file, to measure on the others; nil: the file's own rows.
 	Rows []source.Row `identity:"-,the path says which rows they are"`
-	// Describes says that the rows describe labels, which Text names, and names their other columns;
-	// ID, Label and Meta then have no effect. nil: the rows are none of these.
+	// Describes says that the rows describe labels. Text names the labels, and Describes names the other columns; ID,
+	// Label and Meta then have no effect. nil: the rows do not describe labels.
 	Describes *DescribedColumns `identity:"knowledge"`
 	Flag      string            `identity:"-,a message has it"` // the command line's flag that sets the columns
 	Origin    Origin            `identity:"-,it is about who said the path"`
 	Range     hcl.Range         `identity:"-,a position"`
 }
 
-// DescribedColumns names the columns of a table of labels beside the labels.
+// DescribedColumns names the columns of a table of labels, apart from the column of labels.
 type DescribedColumns struct {
 	Name        string `identity:"knowledge"`
 	Description string `identity:"knowledge"`
 	Examples    string `identity:"knowledge"` // texts with the label
-	Becomes     string `identity:"knowledge"` // another label, as which the label's rows count
+	Becomes     string `identity:"knowledge"` // another label, which replaces the label of the rows
 }
 
 // Mapping returns what the columns of a source of rows mean.
@@ -203,7 +204,7 @@ func (s Source) Mapping() source.Mapping {
 	return source.Mapping{ID: s.ID, Text: s.Text, Label: s.Label, Context: s.Context, Gold: s.Gold, Meta: s.Meta, Labels: s.Labels, Flag: s.Flag}
 }
 
-// Open opens a source of rows, or stdin where its path is "-".
+// Open opens a source of rows, or stdin if its path is "-".
 func (s Source) Open(stdin io.Reader) (*source.Reader, error) {
 	if s.Rows != nil {
 		return source.OfRows(s.Path, s.Rows), nil
@@ -211,20 +212,20 @@ func (s Source) Open(stdin io.Reader) (*source.Reader, error) {
 	return source.Open(s.Path, s.Form, s.Mapping(), stdin)
 }
 
-// shown returns the path as it may be shown.
+// shown returns the path in a form that may be shown.
 func (s Source) shown() string { return s.Origin.Shown(s.Path) }
 
-// Replace gives the source another file and detects how its rows are written. Only Header stays:
-// whether a first row names the columns.
+// Replace gives the source another file and detects how its rows are written. Only Header stays, which says whether a
+// first row names the columns.
 func (s *Source) Replace(path string) {
 	s.Path, s.Form = path, source.Form{Format: source.FormatOf(path), Header: s.Form.Header}
 }
 
-// Journal says how runs are kept, and how long: see package journal.
+// Journal says which runs are stored, and how long: see package journal.
 type Journal struct {
 	Sync  string        // "none", "batch" or "item"
 	Keep  string        // "notable" or "all"
-	Runs  int           // how many finished runs are kept
+	Runs  int           // number of finished runs to store
 	Age   time.Duration // 0: no limit
 	Bytes int64         // 0: no limit
 }
@@ -241,8 +242,8 @@ func (p *Pipeline) Knowledge() []*Knowledge {
 	return all
 }
 
-// Limit is a limit block. It bounds the calls of all stages together that name it: how many are
-// under way, and how many begin within a minute.
+// Limit is a limit block. It bounds the calls of all stages that name it, taken together: the number of concurrent
+// calls, and the number that begin within a minute.
 type Limit struct {
 	Name        string    `json:"name"`
 	Concurrency int       `json:"concurrency"`        // calls at a time
@@ -251,7 +252,7 @@ type Limit struct {
 	Range       hcl.Range `json:"-"`
 }
 
-// Part returns the limit of one of n runs that share it: at least 1 of each bound.
+// Part returns the limit of one of n runs that share this limit: at least 1 of each bound.
 func (l Limit) Part(n int) Limit {
 	l.Concurrency = max(l.Concurrency/n, 1)
 	for _, bound := range []*int{&l.Requests, &l.Tokens} {
@@ -262,17 +263,17 @@ func (l Limit) Part(n int) Limit {
 	return l
 }
 
-// Prices finds what a model costs where the file does not say: see price.go.
+// Prices finds the price of a model if the file does not set it: see price.go.
 type Prices interface {
-	// Find returns a model's price at the service with this address, and where that price is
-	// written; false: no source has one.
+	// Find returns a model's price at the service with this address, and where the price is written; false: no source
+	// has a price.
 	Find(address, model string) (p Price, from string, ok bool)
 }
 
 // Price is the price of a million tokens, in whatever currency the file uses.
 type Price struct {
 	Input, Cached, Output float64
-	Batch                 float64 // price of calls in batches as a share of these; 0: half
+	Batch                 float64 // price of calls in batches as a share of the other prices; 0: half
 }
 
 // InBatches returns the price of calls in batches.
@@ -281,7 +282,7 @@ func (p Price) InBatches() Price {
 	return Price{Input: share * p.Input, Cached: share * p.Cached, Output: share * p.Output}
 }
 
-// Of returns what this usage costs.
+// Of returns the cost of this usage.
 func (p Price) Of(u sdk.Usage) float64 {
 	cached := min(u.CachedTokens, u.InputTokens)
 	return (float64(u.InputTokens-cached)*p.Input + float64(cached)*p.Cached + float64(u.OutputTokens)*p.Output) / 1e6
@@ -307,8 +308,7 @@ func (b Budget) Part(n int) Budget {
 	return b
 }
 
-// Stage is a block that does something: chunk, enrich, embed, store, retrieve, rerank, prompt,
-// sample or elect.
+// Stage is a block with a task: chunk, enrich, embed, store, retrieve, rerank, prompt, sample or elect.
 type Stage struct {
 	Block string    `identity:"run,knowledge"`                               // the block's type: "retrieve", "sample", ...
 	Kind  sdk.Kind  `identity:"-,it follows from Block"`                     // the plugin stage's kind; empty for retrieve, which the engine does itself
@@ -326,21 +326,19 @@ type Stage struct {
 	N         int `identity:"run"`
 	Resamples int `identity:"run"` // of a sample block: how often an item is asked again while no answer is accepted
 	TopK      int `identity:"run"` // of a rerank block: how many candidates it keeps at most
-	// Calibrate is, in an elect block, how many held-out rows voters that call services are asked
-	// about before the election learns; nil: the file does not say.
+	// Calibrate belongs to an elect block. It is the number of held-out rows about which voters that call services are
+	// asked before the election learns; nil: the file does not set it.
 	Calibrate *int `identity:"-,what the election has learnt is compared"`
 
-	// In an enrich block: whether additions are embedded with the text, and whether BM25 searches
-	// them.
+	// In an enrich block: whether additions are embedded with the text, and whether BM25 searches them.
 	Embedded bool `identity:"knowledge"`
 	Lexical  bool `identity:"knowledge"`
-	// Delimiter is the line between the text and added terms where both are embedded; empty:
-	// sdk.Delimiter.
+	// Delimiter is the line between the text and added terms if both are embedded; empty: sdk.Delimiter.
 	Delimiter string `identity:"knowledge"`
 
 	Limit *Limit `identity:"-,how fast a service is asked"`   // of a stage that calls services; nil: each of its endpoints has a limit of its own
 	Price *Price `identity:"-,what is reported of its calls"` // nil: unknown
-	// PriceFrom says where the price was found, if not in the file; empty: in the file.
+	// PriceFrom names the source of the price; empty: the file.
 	PriceFrom string `identity:"-,what is reported of its calls"`
 
 	When      *rule.Rule `identity:"run"` // rules; nil: not given
@@ -360,13 +358,13 @@ type Stage struct {
 	UseRange hcl.Range `identity:"-,a position"`
 }
 
-// Gathers reports whether the stage asks a service in batches of any size: it gets the rows of all
-// items, or documents, together.
+// Gathers reports whether the stage asks a service in batches of any size. Such a stage gets the rows of all items, or
+// documents, together.
 func (s *Stage) Gathers() bool { return s.Info.Pends && s.Info.PendsIf != "" }
 
-// HangTime returns how long a row may hang before it fails: Timeout, or else what suits the stage.
-// That is longer where work on one row may take minutes: a voter may run a model here, and so may a
-// stage whose config names one. A stage that asks other machines also waits for its rate limit.
+// HangTime returns how long a row may hang before it fails: Timeout or, without one, a default for the stage. The
+// default is longer if work on one row may take minutes: a voter may run a model on this machine, and so may a stage
+// whose config names a model. A stage that calls other machines also waits for its rate limit.
 func (s *Stage) HangTime() time.Duration {
 	switch asks := s.Retrieve; {
 	case s.Timeout > 0:
@@ -393,27 +391,26 @@ func (s *Stage) CallPrice() *Price {
 	return &p
 }
 
-// Retrieve says how a retrieve block searches.
+// Retrieve describes how a retrieve block searches.
 type Retrieve struct {
 	From    *Knowledge   `identity:"run"`
 	Ranking sdk.Ranking  `identity:"run,whole"`
 	Filter  *rule.Filter `identity:"run"` // which entries are searched; nil: all
-	// Whole is checked once, when the run begins: where it holds, every item gets all entries as
-	// candidates, and nothing is searched. nil: everything is searched.
+	// Whole is checked once, when the run begins. If it holds, every item gets all entries as candidates, and nothing
+	// is searched. nil: everything is searched.
 	Whole *rule.Rule `identity:"run"`
 }
 
-// Fallback takes over the items for which its rule holds, after the block's own stage failed on
-// them or kept nothing. Its Stage is that stage, with the arguments that the fallback block
-// changes. A fallback that searches in another mode does not inherit keep, which may ask for a
-// score that this mode does not give: it may have a keep of its own.
+// Fallback takes over the items for which its rule holds, after the block's own stage failed on them or kept nothing.
+// Its Stage is that stage, with the arguments that the fallback block changes. A fallback that searches in another mode
+// does not inherit keep, which may use a score that this mode does not have. It may have a keep of its own.
 type Fallback struct {
-	Name  string     `identity:"run"` // identifies what its process works with, where runs are compared
+	Name  string     `identity:"run"` // identifies what its process works with, if runs are compared
 	When  *rule.Rule `identity:"run"`
 	Stage *Stage     `identity:"run"`
 }
 
-// OnError says what happens to an item on which a stage failed for good.
+// OnError says what happens to an item on which a stage finally failed.
 type OnError string
 
 // The values of on_error.
@@ -424,27 +421,25 @@ const (
 
 // Config is the checked config of a stage.
 type Config struct {
-	// Open is the JSON object for the plugin, with secrets: it goes into Configure of that stage
-	// and nowhere else.
+	// Open is the JSON object for the plugin, with secrets. Only Configure of that stage gets it.
 	Open json.RawMessage `identity:"-,it holds secrets"`
-	// Public is the same object with "(secret)" for every secret: for plans,
-	// reports and what a run records.
+	// Public is Open with "(secret)" in place of every secret: for plans, reports and the record of a run.
 	Public json.RawMessage `identity:"-,it holds what does not change results"`
-	// Identity is Public without the arguments that do not change the output: those marked so, such
-	// as timeouts, and secret ones.
+	// Identity is Public without the arguments that do not change the output: secret arguments, and arguments marked
+	// so, such as timeouts.
 	Identity json.RawMessage `identity:"run,knowledge"`
-	// Secrets holds the secret strings in Open and the secrets that they were made from, sorted, to
-	// mask them wherever a plugin might print them.
+	// Secrets holds the secret strings in Open and the secrets from which they were made, sorted. They are masked
+	// wherever a plugin might print them.
 	Secrets []string `identity:"-,they are secret"`
-	// Named holds where Open has secrets of the environment.
+	// Named lists the secrets of the environment in Open, with their places.
 	Named []NamedSecret `identity:"-,they are secret"`
-	// Ranges says where each argument stands in the file.
+	// Ranges holds the place of each argument in the file.
 	Ranges map[string]hcl.Range `identity:"-,positions"`
 
-	// Origins says where arguments come from, if not from the file alone.
+	// Origins holds where arguments come from, if not from the file alone.
 	Origins map[string]Origin `identity:"-,it is about who said a value"`
-	// Foreign lists the arguments that hold keys, or anything else by which a service knows an account, where the file says
-	// them: not a person, nor a secret of the environment.
+	// Foreign lists the arguments with keys, or anything else by which a service recognises an account, if the file
+	// itself contains them, not a person or a secret of the environment.
 	Foreign []string `identity:"-,it is about who said a value"`
 
 	written map[string]written `identity:"-,what was read, for diagnostics"`
@@ -453,8 +448,8 @@ type Config struct {
 // NamedSecret is a secret of the environment in a config.
 type NamedSecret struct {
 	Name    string // of the variable
-	Element string // of the argument that holds it, where that has elements
-	Whole   bool   // nothing was added to it or taken away
+	Element string // path in the argument, if the argument has elements
+	Whole   bool   // nothing was added or removed
 
 	argument string
 }
@@ -478,8 +473,7 @@ type Catalog interface {
 	Uses(kind sdk.Kind) []string
 }
 
-// NameOf returns the name of a stage for the use expression that found it: the stage's own, where the expression has
-// an alias of it.
+// NameOf returns the stage's own name, even if use is an alias of it.
 func NameOf(use string, s sdk.Stage) string {
 	if s.Name == "" || strings.Contains(use, "/") {
 		return use
@@ -487,14 +481,13 @@ func NameOf(use string, s sdk.Stage) string {
 	return s.Name
 }
 
-// validator is a Catalog whose stages in other processes can check a config, as sdk.Stage.Validate
-// does in this one. It gets Config.Open, with secrets.
+// validator is a Catalog that can check the configs of stages in other processes, as sdk.Stage.Validate does in this
+// process. It gets Config.Open, with secrets.
 type validator interface {
 	Validate(kind sdk.Kind, use string, config []byte) error
 }
 
-// Explainer is a Catalog that can say why it does not offer a stage. Explain returns nil if it knows
-// no reason.
+// Explainer is a Catalog that can explain why it does not offer a stage. Explain returns nil if it knows no reason.
 type Explainer interface {
 	Explain(use string) error
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
-// This file looks up what models cost where a pipeline file does not say: in a file of
-// the user's, then in a table that comes with racflow.
+// This file looks up the prices of models that a pipeline file does not set: in a file of the user,
+// then in a table that comes with racflow.
 //
 // Both have the same form: tab-separated lines, the first of which names the columns.
 // Lines that begin with # are comments.
@@ -28,29 +28,29 @@ import (
 //	api.openai.com	gpt-4o-mini	0.15	0.075	0.6	0.5
 //	llm.example.com:8443	*	0		0
 //
-// The host is that of a stage's base_url; without a port it stands for every port. The model is
-// the one in the stage's config; * is every other model of the host. Prices are for a million
-// input tokens, input tokens that the service has cached, and output tokens. The batch column has
-// the price of calls in batches as a share of these. Without a cached price, a cached token costs
-// as much as any other. Only host, model and input must be given. A price of 0 means free.
+// The host is the host of a stage's base_url; without a port it means every port. The model is the
+// model in the stage's config; * is every other model of the host. Prices are for a million input
+// tokens, input tokens that the service has cached, and output tokens. The batch column has the
+// price of calls in batches as a share of these prices. Without a cached price, a cached token
+// costs as much as any other input token. Only host, model and input are required. A price of 0
+// means free.
 //
-// RACFLOW_PRICES names the user's file; without it, the file is prices.tsv in the folder
-// racflow of the user's configuration. Its lines override the table's, and a
-// stage's price block overrides both.
+// RACFLOW_PRICES names the user's file; without it, the file is prices.tsv in the folder racflow of
+// the user's configuration. Its lines override the table's. A stage's price block overrides both.
 //
-// The table, prices.tsv, has prices in dollars of well-known models at their own services.
-// The command in the folder generate makes it from LiteLLM's (LICENSE-litellm), and writes
-// its version and day into it. Prices change, so plans name that day. Where long prompts cost
-// more, it has the lowest step. It prices a token that is written into a service's cache
-// like any other token. It has no prices of Azure, where a deployment's name does not tell
-// the model, of gateways, or of a server of one's own.
+// The table, prices.tsv, has the prices in dollars of well-known models at their own services. The
+// command in the folder generate makes it from LiteLLM's table (LICENSE-litellm), and writes its
+// version and day into it. Prices change, so plans name that day. If long prompts cost more, the
+// table has the price of the shortest. It prices a token that is written into a service's cache
+// like any other token. It has no prices of Azure, where a deployment's name does not identify the
+// model, of gateways, or of users' own servers.
 //
 // The package downloads nothing.
 
 // columns lists the columns of a table.
 var columns = []string{"host", "model", "input", "cached", "output", "batch"}
 
-// read parses a table. place names a line of it, for messages.
+// read parses a table. place names a line of the table, for messages.
 func read(text []byte, place func(line int) string) (table, error) {
 	t := table{}
 	var names []string
@@ -177,8 +177,8 @@ func origin(now time.Time) string {
 	return fmt.Sprintf("LiteLLM %s of %s, %s old", m[1], m[2], terminal.Plural(days, "day"))
 }
 
-// Find returns what a model costs at the service with this address, and where that is written;
-// false: no table has it.
+// Find returns the price of a model at the service with this address, and where the price is
+// written; false: no table has it.
 func (t PriceTables) Find(address, model string) (p Price, from string, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// formArguments lists the arguments about how the rows of a file are written.
+// formArguments lists the arguments that describe how the rows of a file are written.
 var formArguments = []string{"format", "delimiter", "quote", "encoding", "header", "header_row", "sheet", "part", "where"}
 
 // form reads the arguments that formArguments lists.
@@ -42,7 +42,7 @@ func (a arguments) form(path string) source.Form {
 	return f
 }
 
-// where reads the condition on rows: a column and the value that it must have.
+// where reads the condition on rows: a column and its required value.
 func (a arguments) where() (where [2]string) {
 	v, at, ok := a.value("where", cty.Map(cty.String))
 	if !ok {
@@ -57,7 +57,7 @@ func (a arguments) where() (where [2]string) {
 	return where
 }
 
-// character reads a text of one character, or one of the words that have a meaning of their own.
+// character reads a text of one character, or one of the words with a special meaning.
 func (a arguments) character(name string, words ...string) string {
 	v, at, ok := a.value(name, cty.String)
 	if !ok || slices.Contains(words, v.AsString()) || v.AsString() == "" {
@@ -118,8 +118,8 @@ func (l *loader) mapColumns(s *Source, input bool) {
 	}
 }
 
-// Processes yields the enabled stages of a pipeline that run in a process of their own, with fallbacks
-// and the stages of its knowledge, by the names that messages use: sample.mine; embed.NAME of the
+// Processes yields the enabled stages of a pipeline that run in a separate process, with fallbacks and
+// the stages of its knowledge. Their names are as in messages: sample.mine; embed.NAME for the
 // knowledge NAME. A fallback has the name of its stage.
 func (p *Pipeline) Processes() iter.Seq2[string, *Stage] {
 	return func(yield func(string, *Stage) bool) {
@@ -135,7 +135,7 @@ func (p *Pipeline) Processes() iter.Seq2[string, *Stage] {
 			}
 		}
 		for _, s := range p.Stages {
-			if !s.Enabled || s.Kind == "" { // the engine searches itself
+			if !s.Enabled || s.Kind == "" { // the engine itself searches
 				continue
 			}
 			if !yield(s.Block+"."+s.Name, s) {
@@ -151,7 +151,7 @@ func (p *Pipeline) Processes() iter.Seq2[string, *Stage] {
 }
 
 // Programs returns the third-party programs that the pipeline's enabled stages and their knowledge
-// start, each once, in the order in which data reaches them.
+// start, each once, in the order of the data flow.
 func (p *Pipeline) Programs() []*program.Program {
 	var all []*program.Program
 	add := func(s *Stage) {
@@ -183,7 +183,7 @@ func (s *Stage) Concurrency() int {
 	return grammar.DefaultConcurrency
 }
 
-// maxTokens is the largest budget of tokens: a float64 holds it exactly.
+// maxTokens is the largest budget of tokens: a float64 represents it exactly.
 const maxTokens = 1 << 50
 
 // readLimit reads a limit block.
@@ -228,7 +228,7 @@ func (l *loader) readLimitOf(b stageBody) *Limit {
 	return nil
 }
 
-// readJournal reads how runs are kept; without a block, it returns the defaults.
+// readJournal reads the journal block; without a block, it returns the defaults.
 func (l *loader) readJournal(blocks hcl.Blocks) Journal {
 	a := l.readOnly(blocks, "A pipeline", "pipeline", "journal")
 	return Journal{
@@ -261,8 +261,8 @@ func (l *loader) readOnly(blocks hcl.Blocks, whose string, path ...string) argum
 	return a
 }
 
-// readPrice reads what a stage's calls cost; nil: the file does not say, or its price is null, as
-// with a variable without a value.
+// readPrice reads the price of a stage's calls; nil: the file sets none, or its price is null, as with
+// a variable without a value.
 func (l *loader) readPrice(b stageBody) *Price {
 	if len(b.prices) == 0 {
 		return nil
@@ -304,7 +304,7 @@ func (l *loader) readPrice(b stageBody) *Price {
 	return &p
 }
 
-// findPrice looks up what a stage's model costs at its service, if the file does not say.
+// findPrice looks up the price of a stage's model at its service, if the file does not set it.
 func (l *loader) findPrice(s *Stage) {
 	if s.Price != nil || l.Prices == nil || !s.Info.Network {
 		return
@@ -313,7 +313,7 @@ func (l *loader) findPrice(s *Stage) {
 	for i, name := range []string{"base_url", "model"} {
 		a, _ := argument(s.Info, name)
 		if json.Unmarshal(a.Default, &named[i]) != nil {
-			named[i] = "" // no default, or one of another type
+			named[i] = "" // no default, or a default of another type
 		}
 	}
 	given := struct {
@@ -328,7 +328,7 @@ func (l *loader) findPrice(s *Stage) {
 	}
 }
 
-// budget reads the limits on what a run may cost.
+// budget reads the limits on the cost of a run.
 func (a arguments) budget() Budget {
 	b := Budget{Tokens: a.wholeNumber("max_tokens", 0, 1, maxTokens)}
 	cost, ok := a.price("max_cost")
@@ -353,8 +353,8 @@ func (a arguments) price(name string) (amount float64, ok bool) {
 	return amount, true
 }
 
-// checkCalls warns of a limit or price for a stage that calls no service. Other checks report a
-// plugin that is not known.
+// checkCalls warns about a limit or price for a stage that calls no service. Other checks report an
+// unknown plugin.
 func (l *loader) checkCalls(s *Stage, written stageBody) {
 	if s.Info.Name == "" || s.Info.Network {
 		return
@@ -379,11 +379,11 @@ func (l *loader) checkBudget(p *Pipeline, attrs hcl.Attributes) {
 	}
 }
 
-// PriceAdvice says what to do where a price is missing.
+// PriceAdvice is the advice for a missing price.
 const PriceAdvice = `write price { ... } in its block: what a million tokens cost, input = 0.15 and output = 0.6 on lines of their own, 0 where they are free; where the file has a variable for that, -var 'price={ input = 0.15, output = 0.6 }'; or write a file of prices for all pipelines, as racflow plan --help says`
 
-// Unpriced names the enabled stages that call services and have no price. A price of 0 is a price:
-// the file declares the service to be free.
+// Unpriced names the enabled stages that call services and have no price. A price of 0 counts as a
+// price: the file declares the service to be free.
 func (p *Pipeline) Unpriced() []string {
 	var free []string
 	check := func(s *Stage, name string) {
@@ -411,7 +411,8 @@ func (p *Pipeline) Unpriced() []string {
 	return free
 }
 
-// countPrompts sets N of each prompt stage: how many samples voters take of its prompts at most.
+// countPrompts sets N of each prompt stage to the highest number of samples that a voter takes of its
+// prompts.
 func (p *Pipeline) countPrompts() {
 	for i, s := range p.Stages {
 		if s.Block != "sample" || !s.Enabled {
@@ -434,7 +435,7 @@ func (p *Pipeline) countPrompts() {
 	}
 }
 
-// atLeast makes a prompt stage write prompts for as many samples as a reader takes.
+// atLeast makes a prompt stage write prompts for at least as many samples as a reader takes.
 func (s *Stage) atLeast(reader *Stage) {
 	if reader.reads().Has(sdk.ColumnPrompts) {
 		s.N = max(s.N, reader.N)
@@ -448,7 +449,7 @@ func (l *loader) warn(at hcl.Range, summary, format string, args ...any) {
 	}})
 }
 
-// Cost returns what a voter's samples cost at its price; 0: it has none.
+// Cost returns the cost of a voter's samples at its price; 0: it has no price.
 func (p *Pipeline) Cost(voter string, u sdk.Usage) float64 {
 	for _, s := range p.Stages {
 		if s.Block == "sample" && s.Name == voter && s.Price != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/source/document"
 )
 
-// Attached reports whether the knowledge is a collection that another program makes and racflow
-// only reads: it has no sources, and its store opens as an sdk.Attacher.
+// Attached reports whether the knowledge is a collection that another program maintains and racflow only
+// reads. It has no sources, and its store opens as an sdk.Attacher.
 func (k *Knowledge) Attached() bool { return k.Collection() != "" }
 
 // Collection returns the name or alias of an attached collection in the file; empty: the knowledge
@@ -27,13 +27,13 @@ func (k *Knowledge) Collection() string { return k.Store.Config.text(k.Store.Inf
 // text returns the value of a string argument; empty: it is not given.
 func (c Config) text(name string) (text string) {
 	var given map[string]json.RawMessage
-	_ = json.Unmarshal(c.Public, &given) // made here
+	_ = json.Unmarshal(c.Public, &given) // made by the loader
 	_ = json.Unmarshal(given[name], &text)
 	return text
 }
 
-// readOrigin reads where the entries of a knowledge come from: its sources, or an attached
-// collection. Beside an attached collection it refuses every block that would make entries.
+// readOrigin reads the origin of a knowledge's entries: its sources, or an attached collection. With an
+// attached collection it refuses every block that would make entries.
 func (l *loader) readOrigin(k *Knowledge, in *hcl.Block, blocks hcl.Blocks, store *hcl.Block) {
 	argument := k.Store.Info.Attaches
 	w, given := k.Store.Config.written[argument]
@@ -66,15 +66,16 @@ func (l *loader) readOrigin(k *Knowledge, in *hcl.Block, blocks hcl.Blocks, stor
 	}
 }
 
-// mostBytes is the largest document that fits into a message together with what a stage adds to it.
+// mostBytes is the largest document that fits into a message together with what a stage adds to the
+// document.
 const mostBytes = 32 << 20
 
-// rowArguments lists the arguments about how a file of rows is read.
+// rowArguments lists the arguments that describe how a file of rows is read.
 var rowArguments = append([]string{"id", "text", "label", "meta", "context"}, formArguments...)
 
-// nameDocuments reports whether the path of a source names documents. A text file or workbook
-// counts as a document where the knowledge has a chunk block and the source has no argument
-// about rows; in a folder it always does.
+// nameDocuments reports whether the path of a source names documents. A text file or workbook counts as
+// a document if the knowledge has a chunk block and the source has no argument about rows. In a folder
+// it always counts as a document.
 func (a arguments) nameDocuments(path string, cut bool) bool {
 	switch {
 	case source.IsGlob(path) && source.Is(path):
@@ -124,9 +125,9 @@ func (l *loader) readDocuments(s *Source, a arguments, at hcl.Range) {
 	_ = f.Close()
 }
 
-// readSources reads the sources of a knowledge: one of documents, or any number of rows. It puts the
-// source with people's decisions last. attaches is the store's argument that could name a collection
-// instead; empty: the store has none.
+// readSources reads the sources of a knowledge: one of documents, or any number of sources of rows. It
+// puts the source with people's decisions last. attaches is the store's argument that could name a
+// collection instead; empty: none.
 func (l *loader) readSources(in *hcl.Block, blocks hcl.Blocks, cut bool, attaches string) []Source {
 	var all []Source
 	var reviewed *Source
@@ -164,7 +165,7 @@ func (l *loader) readSources(in *hcl.Block, blocks hcl.Blocks, cut bool, attache
 }
 
 // readDescribed reads the labels block, and adds it to the sources of a knowledge of rows. An empty path
-// says that there is none, so that a file can leave it to a variable.
+// means no table, so that a file can have the path in a variable.
 func (l *loader) readDescribed(k *Knowledge, in *hcl.Block, blocks hcl.Blocks) {
 	if len(blocks.OfType("labels")) == 0 {
 		return
@@ -199,8 +200,8 @@ func (l *loader) readDescribed(k *Knowledge, in *hcl.Block, blocks hcl.Blocks) {
 	}
 }
 
-// readReviewed reads a source of people's decisions; is: it is one. Without a path there are no
-// decisions, so that a file can leave the path to a variable.
+// readReviewed reads a source of people's decisions. is reports whether it is such a source. Without a
+// path there are no decisions, so that a file can have the path in a variable.
 func (l *loader) readReviewed(b *hcl.Block) (path string, origin Origin, is bool) {
 	content, diags := b.Body.Content(grammar.Described("knowledge", "source").Schema())
 	a := arguments{l, content.Attributes}

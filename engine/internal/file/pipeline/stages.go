@@ -16,9 +16,9 @@ import (
 )
 
 // readFallback reads a fallback as a copy of its stage, with the arguments that the fallback
-// changes. The fallback inherits the stage's configs, except an unlabelled one where it uses
-// another plugin; it also inherits keep, unless it searches in another mode or reranks by another
-// plugin, which gives other scores.
+// changes. The fallback inherits the stage's configs, except an unlabelled config if it uses another
+// plugin. It inherits keep, unless it searches in another mode or reranks by another plugin, since
+// the scores then differ.
 func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallback {
 	f := Fallback{Name: change.block.Labels[0]}
 	seen := at.scope
@@ -47,7 +47,7 @@ func (l *loader) readFallback(s *Stage, stage, change stageBody, at place) Fallb
 		merged.prices = stage.prices
 	}
 	f.Stage = l.makeStage(merged, at)
-	l.checkCalls(f.Stage, change) // arguments that it inherits were checked with the stage
+	l.checkCalls(f.Stage, change) // inherited arguments were checked with the stage
 	if r := f.Stage.Retrieve; r != nil && r.Ranking.Mode != s.Retrieve.Ranking.Mode && change.attrs["keep"] == nil {
 		f.Stage.Keep = nil
 	}
@@ -77,7 +77,8 @@ func (l *loader) readRetrieve(b stageBody, a arguments, scope rule.Scope) *Retri
 	return r
 }
 
-// readFilter reads which entries are searched, and checks that the store supports filters.
+// readFilter reads the filter, which selects the entries to search. It checks that the store
+// supports filters.
 func (l *loader) readFilter(from *Knowledge, a arguments, scope rule.Scope) *rule.Filter {
 	scope.Texts = len(from.Sources) > 0 && !slices.ContainsFunc(from.Sources, func(s Source) bool { return !s.Reviewed && !s.Form.Format.OfTexts() })
 	f := a.filter("filter", scope)
@@ -136,8 +137,8 @@ func (l *loader) known() string {
 	return fmt.Sprintf(" There is %s.", strings.Join(names, ", "))
 }
 
-// checkKeep warns of a keep that reads only the score of the side that is not searched, or any
-// score where whole may hold.
+// checkKeep warns about a keep that reads only the score of the leg that is not searched, or any
+// score if whole may hold.
 func (l *loader) checkKeep(s *Stage, attrs hcl.Attributes) {
 	if s.Retrieve == nil || s.Keep == nil {
 		return
@@ -155,7 +156,7 @@ func (l *loader) checkKeep(s *Stage, attrs hcl.Attributes) {
 		"In mode %q no candidate has a %s score, and comparing it is false. Ask for %s or score.", mode, other, mode)
 }
 
-// checkWhole warns of a voter on candidates if whole may hold: the voter then abstains.
+// checkWhole warns about a voter on candidates if whole may hold: the voter then abstains.
 func (l *loader) checkWhole(voter, retrieve *Stage) {
 	columns := sdk.Of(sdk.ColumnCandidates, sdk.ColumnPrototypes, sdk.ColumnVector)
 	if reads := voter.reads(); retrieve == nil || retrieve.Retrieve.Whole == nil || reads&columns == 0 || reads.Has(sdk.ColumnPrompts) {
@@ -219,12 +220,12 @@ func (l *loader) bytes(e hcl.Expression) []byte {
 	return l.src
 }
 
-// givesRule reports whether there is a rule to read: an expression may be null (when = var.x ?
-// "..." : null), or wrong.
+// givesRule reports whether there is a rule to read. An expression may be null (when = var.x ? "..."
+// : null), or wrong.
 func (a arguments) givesRule(name string, e hcl.Expression) bool {
 	switch e.(type) {
 	case *hclsyntax.TemplateExpr, *hclsyntax.TemplateWrapExpr:
-		return true // NewSource checks what may stand in it
+		return true // NewSource checks the expression
 	}
 	for _, t := range e.Variables() {
 		if root := t.RootName(); root != "var" && root != "local" {
@@ -236,17 +237,17 @@ func (a arguments) givesRule(name string, e hcl.Expression) bool {
 	return v.IsKnown() && !v.IsNull()
 }
 
-// How often a call is repeated after a transient failure by default. A service that asks callers to
+// Default numbers of repetitions of a call after a transient failure. A service that asks callers to
 // wait may ask several times.
 const (
 	retries        = 2
 	networkRetries = 5
 )
 
-// place says where a stage stands, and so what its rules may read.
+// place is where a stage stands, which determines what its rules may read.
 type place struct {
 	knowledge *Knowledge // the knowledge block that contains the stage
-	scope     rule.Scope // what stands above the stage
+	scope     rule.Scope // the blocks above the stage
 }
 
 // stageBody is the content of a stage's block.
@@ -258,9 +259,9 @@ type stageBody struct {
 	fallbacks hcl.Blocks
 }
 
-// body reads a block by its description. It takes config blocks out first: they have one label or
-// none, which no HCL schema can express. It lets the refused arguments pass: the caller refuses them
-// with better advice than HCL would give.
+// body reads a block by its description. It takes config blocks out first, since they have one label
+// or none, which no HCL schema can express. It accepts the refused arguments: the caller refuses
+// them with better advice than HCL gives.
 func (l *loader) body(b *hcl.Block, described grammar.Block, refused ...string) stageBody {
 	body := *b.Body.(*hclsyntax.Body)
 	s := stageBody{block: b}
@@ -346,7 +347,7 @@ func (l *loader) makeStage(b stageBody, at place) *Stage {
 	s.Memory = a.size("memory")
 	s.OnError = OnError(a.choice("on_error", string(FailItem), string(FailItem), string(SkipItem)))
 	s.When = a.rule("when", rule.When, at.scope)
-	inside := at.scope // what the rules see that run after the stage
+	inside := at.scope // what rules see that run after the stage
 	switch s.Block {
 	case "retrieve":
 		inside.Candidates = true
@@ -415,7 +416,7 @@ func (l *loader) readUse(s *Stage, b stageBody, a arguments, m *model) {
 	s.Config = l.readConfig(b.configs, info, at)
 	if s.Info.PendsIf != "" {
 		if s.Info.Pends = s.Config.is(s.Info.PendsIf, s.Info.Arguments); s.Info.Pends {
-			s.Info.Batch = 0 // as many rows as there are
+			s.Info.Batch = 0 // a batch has as many rows as there are
 		}
 	}
 	if info.Network && b.attrs["retries"] == nil {

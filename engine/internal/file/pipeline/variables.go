@@ -60,7 +60,7 @@ func (l *loader) split(text string) cty.Value {
 	return l.expression(text)
 }
 
-// expression evaluates a text of HCL without names; NilVal: it is none.
+// expression evaluates a text of HCL without names; NilVal: the text is no such expression.
 func (l *loader) expression(text string) cty.Value {
 	e, diags := bounded.ParseExpression([]byte(text), "value")
 	if diags.HasErrors() {
@@ -95,7 +95,7 @@ func (l *loader) assign(v *variable, value cty.Value, dir string, at hcl.Range) 
 	v.value = bare.WithMarks(marks)
 }
 
-// inPlaceOf says what does the work of a variable that a file lacks.
+// inPlaceOf returns advice for an unknown variable: what to set in its place.
 func inPlaceOf(name string) string {
 	switch {
 	case name == "base_url":
@@ -169,12 +169,12 @@ type variable struct {
 	path  bool // values are paths
 	doc   string
 	block *hcl.Block
-	value cty.Value // NilVal: none yet; unknown: wrong
+	value cty.Value // NilVal: no value yet; unknown: wrong
 	from  string
 }
 
-// readVariables reads the variable blocks and gives each its value: from -var, else from a
-// -var-file, else from RACFLOW_VAR_x, else the default.
+// readVariables reads the variable blocks and gives each variable its value, from the first of
+// these: -var, a -var-file, RACFLOW_VAR_x, the default.
 func (l *loader) readVariables(blocks hcl.Blocks) {
 	var all []*variable
 	known := map[string]*variable{}
@@ -265,8 +265,8 @@ func (l *loader) readVarFile(name string, known map[string]*variable) {
 	}
 }
 
-// seen returns the variables for rules: a wrong one has the zero value of its type, so that rules
-// which read it are still checked.
+// seen returns the variables for rules. A wrong variable has the zero value of its type, so that
+// rules which read it are still checked.
 func (l *loader) seen() map[string]cty.Value {
 	if l.visible != nil {
 		return l.visible

@@ -23,16 +23,16 @@ const Block = "required_plugins"
 // Plugin is a plugin that a file requires.
 type Plugin struct {
 	Name string
-	// Source is where the plugin comes from: registry/repository, a folder that is an OCI layout
-	// ("./folder" or "oci:./folder", relative to the file), or the https address of an archive. Empty:
-	// it is under development, and the entry only says what it may access.
+	// Source is where the plugin comes from: registry/repository, a folder that is an OCI layout ("./folder" or
+	// "oci:./folder", relative to the file), or the https address of an archive. Empty: the plugin is under
+	// development, and the entry only lists what it may access.
 	Source  string
 	Version string            // the constraint, such as "~> 1.2"; empty: any
 	SHA256  map[string]string // of an archive, by os/arch
 	Allow   program.Allow
 
 	Range        hcl.Range // of the name
-	SourceRange  hcl.Range // of the value, else of the name
+	SourceRange  hcl.Range // of the value, otherwise of the name
 	VersionRange hcl.Range
 }
 
@@ -51,7 +51,7 @@ func All(path string, src []byte) ([]Plugin, hcl.Diagnostics) {
 	return Read(content.Blocks, dir)
 }
 
-// Read reads the requirements from the blocks of a file in folder dir; it allows one block at most.
+// Read reads the requirements from the blocks of a file in folder dir. It allows at most one such block.
 func Read(blocks hcl.Blocks, dir string) (all []Plugin, diags hcl.Diagnostics) {
 	for i, b := range blocks {
 		if i > 0 {
@@ -115,7 +115,7 @@ func read(attr *hcl.Attribute, dir string) (Plugin, hcl.Diagnostics) {
 	return r, diags
 }
 
-// argument is one of an entry.
+// argument is an argument of an entry.
 type argument struct {
 	name  string
 	at    hcl.Range // of the name
@@ -138,8 +138,7 @@ func entries(e hcl.Expression) (all []argument, diags hcl.Diagnostics) {
 	return all, diags
 }
 
-// literal reads a value that names no variable and calls no function: requirements are read before anything else of the
-// file.
+// literal reads a value without variables and function calls: requirements are read before anything else in the file.
 func literal(e hcl.Expression, to any) hcl.Diagnostics {
 	diags := gohcl.DecodeExpression(e, nil, to)
 	return diags[:min(len(diags), 1)] // the others follow from the first

@@ -20,8 +20,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// checkNames reports every name that the kind does not have or that nothing above writes, and
-// records the others as read.
+// checkNames reports every name that the kind does not have or that nothing above writes. It
+// records the other names as read.
 func (c *compiling) checkNames(tree *parser.Tree) {
 	functions := map[ast.Node]bool{} // identifiers that are called
 	local := map[string]bool{}       // let x = ...
@@ -154,7 +154,7 @@ func (c *compiling) setVariables(tree *parser.Tree) {
 	}))
 }
 
-// constant returns the node of a variable's value, or what is wrong with it.
+// constant returns the node of a variable's value, or the reason why there is none.
 func constant(v cty.Value) (node ast.Node, problem string) {
 	if v = Plain(v); v.ContainsMarked() {
 		return nil, "is a secret, or a value of the environment or of a file outside of the folder, and a rule, which is shown, cannot read one: give it with -var, or as RACFLOW_VAR_NAME of the environment"
@@ -189,7 +189,7 @@ func constant(v cty.Value) (node ast.Node, problem string) {
 	return nil, "is neither a text, a number, a bool nor a list of those"
 }
 
-// checkPatterns requires constant patterns: their size limits how much text they may read.
+// checkPatterns requires constant patterns: the size of a pattern limits how much text it may read.
 func (c *compiling) checkPatterns(tree *parser.Tree) {
 	program := 0
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
@@ -211,7 +211,7 @@ func (c *compiling) checkPatterns(tree *parser.Tree) {
 	}))
 }
 
-// checkShape allows only flat lists: with lists of lists, a rule of a few lines could describe a
+// checkShape allows only flat lists. With lists of lists, a rule of a few lines could describe a
 // value of exponential size.
 func (c *compiling) checkShape(tree *parser.Tree) {
 	flat := func(nodes ...ast.Node) {
@@ -283,7 +283,7 @@ var describe = strings.NewReplacer(
 	`unexpected token Operator("=")`, "to compare, write == instead of =",
 ).Replace
 
-// Rule is a compiled rule. Several goroutines may evaluate it at once.
+// Rule is a compiled rule. Several goroutines may evaluate it at the same time.
 type Rule struct {
 	*program
 	reads    map[string]bool
@@ -294,25 +294,25 @@ type Rule struct {
 // program is the compiled form of a rule, or of the values of a filter.
 type program struct {
 	text string               // of the rule or filter
-	vars map[string]cty.Value // those that the rule reads
-	code *vm.Program          // nil for a filter, which has one per value
-	uses []name               // the names whose values it needs
+	vars map[string]cty.Value // variables that the rule reads
+	code *vm.Program          // nil for a filter, which has code for each value
+	uses []name               // names whose values the rule needs
 	idle sync.Pool            // of *evaluation
 }
 
-// Variables returns the variables that the rule reads as var.x, with the values compiled into it.
-// The caller must not change the map.
+// Variables returns the variables that the rule reads as var.x, with the values compiled into the
+// rule. The caller must not change the map.
 func (p *program) Variables() map[string]cty.Value { return p.vars }
 
-// Text returns the rule as it was written, escapes resolved.
+// Text returns the rule as written, with escapes resolved.
 func (r *Rule) Text() string { return r.text }
 
-// Reads reports whether the rule mentions a name of Names. The name "candidate_texts" asks whether
-// the rule reads a candidate's text or metadata, which the engine otherwise does not fetch.
+// Reads reports whether the rule mentions a name of Names. "candidate_texts" asks whether the rule
+// reads a candidate's text or metadata, which the engine otherwise does not fetch.
 func (r *Rule) Reads(name string) bool { return r != nil && r.reads[name] }
 
 // Compile checks and compiles a rule. It reports every name that is unknown or that nothing above
-// writes; without such names, the problems of the first check that finds any.
+// writes. If there is none, it reports the problems of the first check that finds any.
 func Compile(kind Kind, scope Scope, src Source) (*Rule, hcl.Diagnostics) {
 	c := newCompiling(kind, scope, src)
 	tree := c.check()
@@ -335,8 +335,8 @@ type compiling struct {
 	names   []name // names that the rule may use
 	config  *conf.Config
 	reads   map[string]bool
-	vars    map[string]cty.Value // variables that it reads
-	uses    []name               // names that it uses
+	vars    map[string]cty.Value // variables that the rule reads
+	uses    []name               // names that the rule uses
 	called  map[string]*figure   // the kind's own functions
 	figures []Figure             // of an Expectation, each once
 	diags   hcl.Diagnostics
@@ -348,7 +348,7 @@ func newCompiling(kind Kind, scope Scope, src Source) *compiling {
 	return c
 }
 
-// check parses and checks a rule; nil: it has a problem.
+// check parses and checks a rule; nil: the rule has a problem.
 func (c *compiling) check() *parser.Tree {
 	if len(c.src.Text) > MaxSource {
 		c.errorAt(file.Location{}, "A rule has at most %d bytes, this one has %d.", MaxSource, len(c.src.Text))

@@ -63,7 +63,8 @@ type Comparison struct {
 // Figures returns the figures that an Expectation needs, each once.
 func (r *Rule) Figures() []Figure { return r.figures }
 
-// Comparisons returns the comparisons that all have to hold: the rule itself, or those that it joins by and.
+// Comparisons returns the comparisons that must all hold: the rule itself, or the comparisons that it joins
+// by and.
 func (r *Rule) Comparisons() []Comparison { return r.compared }
 
 // callable names the functions that the rule may call.
@@ -82,7 +83,7 @@ func (c *compiling) readFunction(at file.Location, f *figure) {
 	}
 }
 
-// checkCalls checks the arguments of the kind's functions before anything is measured, because they
+// checkCalls checks the arguments of the kind's functions before anything is measured, because the arguments
 // say what to measure. checkTypes checks their number and types.
 func (c *compiling) checkCalls(tree *parser.Tree) {
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {
@@ -155,7 +156,8 @@ func constants(nodes []ast.Node) (all []any, bad ast.Node) {
 	return all, nil
 }
 
-// figureOf returns the figure that a node names, also inside low() or high(); limit is then that name.
+// figureOf returns the figure that a node names. The figure may be inside low() or high(); limit is then
+// that name.
 func (c *compiling) figureOf(n ast.Node) (f Figure, limit string, ok bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -205,7 +207,7 @@ func (c *compiling) figureAt(n ast.Node) ast.Node {
 // turned maps a comparison to the equivalent one with swapped sides.
 var turned = map[string]string{">=": "<=", ">": "<", "<=": ">=", "<": ">", "==": "=="}
 
-// compared returns the comparisons of figures with numbers that all have to hold.
+// compared returns the comparisons of figures with numbers that must all hold.
 func (c *compiling) compared(n ast.Node) []Comparison {
 	b, ok := n.(*ast.BinaryNode)
 	if !ok || c.kind != Expectation {
@@ -238,7 +240,7 @@ type figure struct {
 	check  func(args []any) problem // checks a function's arguments; nil: all values are valid
 }
 
-// problem says what is wrong with an argument; its zero value: nothing.
+// problem describes what is wrong with an argument; the zero value: nothing.
 type problem struct {
 	argument int
 	text     string
@@ -298,7 +300,7 @@ func functionsOf(kind Kind) map[string]*figure {
 	return all
 }
 
-// declared returns the function's signature for type checks. It is never called: figureAt replaces
+// declared returns the function's signature for type checks. The function is never called: figureAt replaces
 // its calls.
 func (f *figure) declared() *builtin.Function {
 	return guard(f.name, nil, f.takes...)

@@ -12,7 +12,7 @@ import (
 )
 
 // Filter is a compiled filter: comparisons of an entry's fields with values that may depend on the
-// item. Several goroutines may Bind it at once.
+// item. Several goroutines may Bind it at the same time.
 type Filter struct {
 	*program
 	reads map[string]bool
@@ -30,22 +30,22 @@ type part struct {
 	list    bool // the operand is a list
 }
 
-// operand is the value that a field is compared with.
+// operand is the value with which a field is compared.
 type operand struct {
 	code  *vm.Program // computes a value that depends on the item
 	value any         // any other value
 }
 
-// Text returns the filter as it was written, escapes resolved.
+// Text returns the filter as written, with escapes resolved.
 func (f *Filter) Text() string { return f.text }
 
 // Reads reports whether the filter mentions a name of Names. Only a filter that reads "item" can
 // bind differently for different items.
 func (f *Filter) Reads(name string) bool { return f != nil && f.reads[name] }
 
-// CompileFilter checks and compiles a filter. A filter is a rule that a store can evaluate:
-// comparisons of one field of the entry with a value that does not depend on the entry, joined by
-// and, or, not.
+// CompileFilter checks and compiles a filter. A filter is a rule that a store can evaluate. It
+// compares a field of the entry with a value that does not depend on the entry, and joins such
+// comparisons by and, or, not.
 func CompileFilter(scope Scope, src Source) (*Filter, hcl.Diagnostics) {
 	c := newCompiling(Filtering, scope, src)
 	tree := c.check()
@@ -77,7 +77,7 @@ func (p *part) depth() int {
 	return deepest + 1
 }
 
-// LabelSet holds the labels of a knowledge: a list for rules that walk it and a set, so that
+// LabelSet holds the labels of a knowledge: a list for rules that walk it, and a set. With the set,
 // `answer in labels` costs the same for ten labels as for a hundred thousand. Make it once per
 // knowledge; it is read-only afterwards.
 type LabelSet struct {
@@ -85,7 +85,7 @@ type LabelSet struct {
 	set    map[string]struct{}
 }
 
-// NewLabelSet makes the set of the given labels, without empty and repeated ones.
+// NewLabelSet makes the set of the given labels, without empty and repeated labels.
 func NewLabelSet(labels []string) *LabelSet {
 	l := &LabelSet{set: make(map[string]struct{}, len(labels))}
 	for _, label := range labels {
@@ -121,8 +121,8 @@ func (l *LabelSet) Has(label string) bool {
 // maxName is the longest name, in bytes, that Nearest compares.
 const maxName = 100
 
-// Nearest returns the known name that a mistyped one most likely meant: at most two edits away, as
-// Terraform does it, and fewer than the name is long. "": no name is near.
+// Nearest returns the known name that a mistyped name most likely means. It is at most two edits
+// away, as in Terraform, and fewer edits than the name has bytes. "": no name is near.
 func Nearest(given string, known []string) string {
 	best, edits := "", min(3, len(given))
 	if len(given) > maxName {

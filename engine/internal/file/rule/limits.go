@@ -14,7 +14,7 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// Names that only compiled trees contain: checkNames does not know them, so no rule can use them.
+// Names that only compiled trees contain. checkNames does not know them, so no rule can use them.
 const (
 	clockName  = "__clock"
 	labelsName = "__labels"
@@ -102,10 +102,10 @@ func call(function string, args ...ast.Node) ast.Node {
 }
 
 // MaxSource is the maximum number of bytes of a rule, or of a pattern. It also bounds nesting, and
-// so the parser's stack.
+// thus the parser's stack.
 const MaxSource = 4 << 10
 
-// The other bounds of a rule. Any rule that a person would write by hand stays below them.
+// The other bounds of a rule. Rules that people write by hand stay below them.
 const (
 	maxNodes   = 1000    // of the syntax tree
 	maxMemory  = 1 << 20 // elements of the lists that one evaluation creates
@@ -117,8 +117,8 @@ const (
 	tickEvery  = 16 // predicates between two checks of the clock
 )
 
-// clock bounds one evaluation. Loops exist only as predicates (all, filter, ...), and each
-// predicate ticks it before its body runs; see bound.
+// clock bounds one evaluation. Loops exist only as predicates (all, filter, ...). Each predicate
+// ticks the clock before its body runs; see bound.
 type clock struct {
 	ctx      context.Context
 	deadline time.Time
@@ -131,7 +131,7 @@ func (c *clock) tick() error {
 	if c.ticks%tickEvery != 0 {
 		return nil
 	}
-	if c.deadline.IsZero() { // a rule that loops little never reads the clock
+	if c.deadline.IsZero() { // a rule with few iterations never reads the clock
 		c.deadline = time.Now().Add(maxTime)
 		return nil
 	}
@@ -144,8 +144,8 @@ func (c *clock) tick() error {
 	return nil
 }
 
-// join implements + for values that are not known to be numbers when the rule is compiled. In a
-// loop, joined texts would double each time.
+// join implements + for values that may not be numbers when the rule is compiled. In a loop, joined
+// texts would double each time.
 func (c *clock) join(a, b any) (any, error) {
 	if x, ok := a.(string); ok {
 		if y, ok := b.(string); ok {
@@ -157,15 +157,15 @@ func (c *clock) join(a, b any) (any, error) {
 	return runtime.Add(a, b), nil
 }
 
-// pattern is a regular expression with its size. RE2 takes time linear in size × input, so bounding
-// that product bounds the time.
+// pattern is a regular expression with its size. RE2 takes time linear in size × input, so a bound
+// on that product bounds the time.
 type pattern struct {
 	re   *regexp.Regexp
 	size int
 }
 
 // PatternSize returns an upper bound on the instructions of a compiled regular expression. Unlike
-// compiling it, this takes little time and memory.
+// compilation, this takes little time and memory.
 func PatternSize(text string) (int, error) {
 	if len(text) > MaxSource {
 		return 1 << 40, nil
@@ -183,7 +183,7 @@ func instructions(re *syntax.Regexp) int {
 		n += instructions(sub)
 	}
 	if re.Op == syntax.OpRepeat {
-		n *= max(re.Min, re.Max, 1) // each is at most 1000, nested ones together too
+		n *= max(re.Min, re.Max, 1) // each is at most 1000, also nested ones together
 	}
 	return n
 }
@@ -218,11 +218,11 @@ func (p *pattern) match(v any) (bool, error) {
 	return p.re.MatchString(text), nil
 }
 
-// builtins lists the functions that rules may use: pure ones that a predicate needs, of at most
-// linear cost. Those that loop take a predicate and so tick the clock. Left out on purpose:
-// functions that make long texts or nested lists (repeat, replace, join, split, concat, toJSON,
-// reduce, groupBy, ...), those that take more than linear time (sort, uniq), and those that depend
-// on more than their arguments (now).
+// builtins lists the functions that rules may use: pure functions that a predicate needs, of at
+// most linear cost. Functions that loop take a predicate, and so tick the clock. Omitted on
+// purpose: functions that make long texts or nested lists (repeat, replace, join, split, concat,
+// toJSON, reduce, groupBy, ...), functions that take more than linear time (sort, uniq), and
+// functions that depend on more than their arguments (now).
 var builtins = []string{
 	"all", "any", "none", "one", "count", "filter", "map", "find", "findIndex", "findLast", "findLastIndex", "sum",
 	"len", "first", "last", "mean", "min", "max",

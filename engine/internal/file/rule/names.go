@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Name describes to people a name that rules of a kind may use.
+// Name describes, for people, a name that rules of a kind may use.
 type Name struct {
 	Name   string
 	Type   string // in words
-	Needs  string // what has to stand above the rule; for an Expectation, anywhere in the pipeline; empty: nothing
+	Needs  string // what must stand above the rule or, for an Expectation, anywhere in the pipeline; empty: nothing
 	Doc    string // empty: the name explains itself
 	Fields []Name // of the record, or of each record in the list
 
@@ -92,12 +92,12 @@ const (
 type name struct {
 	name   string
 	writer writer
-	typ    any            // a value of the type that rules are checked against
+	typ    any            // a value of the type by which rules are checked
 	value  func(*Env) any // nil: only the store knows it, or it is a figure
 }
 
-// item and candidate are the sdk records for rules: pointers, so that walking a list copies
-// nothing, and without methods, which expr would offer.
+// item and candidate are the sdk records for rules. They are pointers, so that walking a list
+// copies nothing. They have no methods, which expr would offer.
 type item struct {
 	ID   string         `expr:"id"`
 	Text string         `expr:"text"`
@@ -193,7 +193,7 @@ func (s Scope) written(n name) (ok bool, needs string) {
 }
 
 // candidates returns the item's candidates for rules. A keep rule runs once per candidate, so the
-// list is made once per item.
+// list is made only once per item.
 func (e *Env) candidates() []*candidate {
 	if len(e.Item.Candidates) == 0 {
 		return nil

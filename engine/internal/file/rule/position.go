@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Source is the text of a rule and where it stands in its file.
+// Source is the text of a rule and its place in the file.
 type Source struct {
 	Text string
 	// Range returns where the file has the runes from..to of Text.
@@ -27,7 +27,8 @@ type Source struct {
 // expression that is not a plain string.
 //
 // Positions are exact for quoted strings, whose quotes and backslashes may be escaped, and for heredocs,
-// also indented ones. For any other text and expression, such as local.rule, every position is the whole.
+// including indented ones. For any other text and expression, such as local.rule, every position is the
+// whole expression.
 func NewSource(file []byte, e hcl.Expression, ctx *hcl.EvalContext) (Source, hcl.Diagnostics) {
 	if diags := refuseTemplate(e); diags.HasErrors() {
 		return Source{}, diags
@@ -53,7 +54,7 @@ func NewSource(file []byte, e hcl.Expression, ctx *hcl.EvalContext) (Source, hcl
 // Open is a mark of values that may be shown.
 type Open interface{ Open() }
 
-// Plain returns a value without its marks, if all of them are Open.
+// Plain returns a value without its marks, if all marks are Open.
 func Plain(v cty.Value) cty.Value {
 	bare, marks := v.UnmarkDeep()
 	for m := range marks {
@@ -64,8 +65,8 @@ func Plain(v cty.Value) cty.Value {
 	return bare
 }
 
-// refuseTemplate rejects ${ and %{ in a rule: the rule is compiled once, and a
-// value pasted into its text could change its meaning.
+// refuseTemplate rejects ${ and %{ in a rule. The rule is compiled once, and a value inserted into its
+// text could change its meaning.
 func refuseTemplate(e hcl.Expression) hcl.Diagnostics {
 	var inserted hcl.Expression
 	switch t := literal(e).(type) {
@@ -112,7 +113,7 @@ func ranges(file []byte, e hcl.Expression, text string) func(from, to int) hcl.R
 	position := func(offset int) hcl.Pos {
 		all := func(data []byte, _ bool) (int, []byte, error) { return len(data), data, nil }
 		scanner := hcl.NewRangeScannerFragment(file[:offset], whole.Filename, whole.Start, all)
-		scanner.Scan() // there is the quote, at least
+		scanner.Scan() // there is at least the quote
 		return scanner.Range().End
 	}
 	last := len(offsets) - 1
@@ -123,8 +124,8 @@ func ranges(file []byte, e hcl.Expression, text string) func(from, to int) hcl.R
 	}
 }
 
-// offsets returns, for each rune of text and for its end, its offset in the file; nil: text is no literal
-// that stands there nearly as it is.
+// offsets returns, for each rune of text and for its end, its offset in the file; nil: the file does not
+// contain text nearly literally.
 func offsets(file []byte, e hcl.Expression, text string) (all []int) {
 	t, ok := literal(e).(*hclsyntax.TemplateExpr)
 	if !ok || text == "" || !t.IsStringLiteral() || !t.Parts[0].Range().CanSliceBytes(file) {
@@ -157,14 +158,14 @@ func offsets(file []byte, e hcl.Expression, text string) (all []int) {
 	return append(all, at)
 }
 
-// splitting splits a filter into what the store evaluates and the values that it compares with.
+// splitting splits a filter into the part that the store evaluates and the values to compare with.
 type splitting struct {
 	*compiling
 	source file.Source
 	fixed  *evaluation // computes the values that do not depend on the item
 }
 
-// comparisons maps the operators of a filter to its operations, also with swapped sides; 0: they
+// comparisons maps the operators of a filter to its operations, also with swapped sides; 0: the sides
 // cannot be swapped.
 var comparisons = map[string]struct{ op, flipped sdk.FilterOp }{
 	"==":         {sdk.FilterIn, sdk.FilterIn},
@@ -215,8 +216,8 @@ func (s *splitting) part(n ast.Node) part {
 	return part{}
 }
 
-// join combines two parts; it merges nested parts of the same operation, so that only real nesting
-// counts as depth.
+// join combines two parts. It merges nested parts of the same operation, so that only real nesting counts
+// as depth.
 func (s *splitting) join(op sdk.FilterOp, n *ast.BinaryNode) part {
 	joined := part{op: op}
 	for _, p := range []part{s.part(n.Left), s.part(n.Right)} {

@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Bind returns the filter for an item; nil: it selects every entry. A filter that does not read the
-// item is the same pointer for every item.
+// Bind returns the filter for an item; nil: the filter selects every entry. If the filter does not
+// read the item, every item gets the same pointer.
 //
 // A comparison with metadata that the item lacks selects nothing, and neither does its negation. If
 // a value cannot be computed or compared, the error names the filter.
@@ -43,9 +43,9 @@ func (f *Filter) bind(e *evaluation) (*sdk.Filter, error) {
 	return &bound, nil
 }
 
-// part binds a part and folds what does not depend on the entry. As in any rule, it does not
-// evaluate operands after one that decides the result. negated: the part is under an odd number of
-// nots.
+// part binds a part, and simplifies what does not depend on the entry. As in any rule, it does not
+// evaluate operands after an operand that decides the result. negated: the part is under an odd
+// number of nots.
 func (e *evaluation) part(p *part, negated bool) (sdk.Filter, error) {
 	switch p.op {
 	case sdk.FilterNot:
@@ -171,7 +171,7 @@ func decided(f sdk.Filter) bool {
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// evaluation is the state of one run of a rule; rules keep idle ones for reuse.
+// evaluation is the state of one run of a rule. Rules store idle evaluations for reuse.
 type evaluation struct {
 	vm     vm.VM
 	clock  clock
@@ -226,7 +226,7 @@ func (p *program) failed(err error) error {
 	return fmt.Errorf("rule %q: %w", text, err)
 }
 
-// Kind says in which argument a rule stands; it decides which names the rule sees.
+// Kind identifies the argument that contains a rule. It decides which names the rule sees.
 type Kind uint8
 
 // The kinds of rules.
@@ -241,8 +241,8 @@ const (
 	Expectation                 // rule of expect: are the measured figures good enough?
 )
 
-// Scope says what stands above a rule in the file: a rule may not read a name that nothing above
-// writes.
+// Scope describes the blocks above a rule in the file: a rule may not read a name that nothing
+// above writes.
 type Scope struct {
 	Candidates bool                 // a retrieve stage stands above (or this is its own rule)
 	Voters     bool                 // a sample stage stands above (or this is an elect's rule)
@@ -253,7 +253,7 @@ type Scope struct {
 
 // Env holds what a rule sees of one item. The engine fills the fields that the rule Reads and may
 // leave the others empty. Only one goroutine may use an Env at a time. Item.Candidates must not
-// change once a rule has seen them; Candidate, Rank and Answer may.
+// change once a rule has seen them; Candidate, Rank and Answer may change.
 type Env struct {
 	Item            sdk.Item // id, text, meta as item.id ...; Candidates as candidates
 	Labels          *LabelSet
@@ -264,15 +264,15 @@ type Env struct {
 	Candidate       *sdk.Candidate // Keep: id, text, label, meta, score, dense, lexical
 	Rank            int            // Keep: 1 is the best
 	Answer          string         // Accept: the answer in question; Flag: the verdict's
-	Confidence      float64        // Flag: the verdict's; its agreement where the election estimates no confidence
-	Unknown         float64        // Flag: the verdict's; 0 where the election does not estimate it
+	Confidence      float64        // Flag: the verdict's; its agreement if the election estimates no confidence
+	Unknown         float64        // Flag: the verdict's; 0 if the election does not estimate it
 	Failed          bool           // Fallback: the stage failed on this item
 	Error           string         // Fallback: why it failed
 	Knowledge       Extent         // Whole: the size of the knowledge
 	Measured        Measured       // Expectation: the values of its figures
 
 	views  []*candidate   // views of Item.Candidates, made when a rule first reads them
-	viewed *sdk.Candidate // the first candidate that views was made from
+	viewed *sdk.Candidate // the first candidate from which views was made
 }
 
 // Extent is the size of a knowledge.

@@ -33,7 +33,7 @@ func (r *Rows) Columns() []string {
 	return names
 }
 
-// Has reports whether a name is that of a column, its position or, for JSON, a path.
+// Has reports whether a name is the name or the position of a column or, for JSON, a path.
 func (r *Rows) Has(name string) bool {
 	n, err := strconv.Atoi(name)
 	return slices.Contains(r.Columns(), name) || err == nil && n > 0 && n <= len(r.Seen.Columns) && r.Seen.Format.OfTexts() ||
@@ -66,7 +66,7 @@ func (r *Rows) Map(columns map[string]string) error {
 	return nil
 }
 
-// splits are names of columns that mark rows as training or test data, which are no labels.
+// splits are names of columns that mark rows as training or test data. Such columns do not hold labels.
 var splits = []string{"split", "subset", "partition", "fold", "datasplit"}
 
 // guess guesses the columns, and a second choice for the label.
@@ -95,8 +95,8 @@ func (r *Rows) guess() {
 	}
 }
 
-// wholeList returns the path of a list for the path to its first element: for labels, the list shows
-// whether there are several.
+// wholeList converts the path to a list's first element into the path of the list. For labels, the list shows whether
+// there are several.
 func wholeList(name string) string { return strings.TrimSuffix(name, "[0]") }
 
 // without removes a column from what was seen.
@@ -105,8 +105,8 @@ func without(s source.Seen, name string) source.Seen {
 	return s
 }
 
-// ofSeveral refuses a workbook with several sheets, or a JSON object with several arrays, if none is named. The reader
-// refuses such objects in several files.
+// ofSeveral refuses a workbook with several sheets, or a JSON object with several arrays, if the user names none. The
+// reader refuses such objects in several files.
 func (r *Rows) ofSeveral() error {
 	if r.Form.Sheet != "" {
 		return nil
@@ -141,12 +141,12 @@ type Documents struct {
 	Characters,
 	Read int // of a sample of documents, evenly spread
 	Code     int             // documents of the sample with source code
-	Unread   document.Unread // what the sample holds that was not read
-	UnreadIn []string        // the same for each document that holds some
+	Unread   document.Unread // unread content of the sample
+	UnreadIn []string        // the same for each document with unread content
 	Language string
 }
 
-// readDocuments is how many documents are read to find out what they contain.
+// readDocuments is how many documents are read as a sample.
 const readDocuments = 60
 
 func documentsAt(ctx context.Context, place string) (*Documents, error) {
@@ -205,7 +205,7 @@ func documentsAt(ctx context.Context, place string) (*Documents, error) {
 	return d, nil
 }
 
-// visible returns the entries of a folder, without hidden and generated ones.
+// visible returns the entries of a folder, without hidden and generated entries.
 func visible(folder string) (dirs, files []fs.DirEntry) {
 	entries, _ := os.ReadDir(folder) // an unreadable folder counts as empty
 	for _, e := range entries {

@@ -21,8 +21,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/source/rows"
 )
 
-// export is a form, other than a table, in which another program writes texts and labels. Its rows are
-// written beside the pipeline as JSONL.
+// export is a form, other than a table, in which another program writes texts and labels. The rows are written
+// beside the pipeline file as JSONL.
 type export struct {
 	name, what string
 	folder     bool                         // a folder, not a file
@@ -58,22 +58,22 @@ const maxExport = 256 << 20
 
 // data is the content of a file or folder.
 type data struct {
-	folder  string // empty: it is a file
+	folder  string // empty: the data is a file
 	named   bool   // a person has named the form
 	text    []byte
 	records []gjson.Result // of JSON: lines, elements, or elements of the only array in an object
-	broken  int            // lines that are no JSON
+	broken  int            // lines that are not JSON
 }
 
 // converted holds the rows of an export.
 type converted struct {
 	rows   bytes.Buffer // JSONL
 	n      int
-	left   map[string]int    // how often what was left out, with % for an s of the plural
+	left   map[string]int    // count of each kind of omitted content; % in a kind becomes the s of the plural
 	labels map[string]string // by text, as JSON
 	others int               // rows whose text an earlier row has with another label
 	unsure string            // as in Rows
-	err    error             // not nil: the export has the form, and cannot be read
+	err    error             // not nil: the export has the form, but cannot be read
 }
 
 // field is a column of a row: a text, a number, or a list of labels.
@@ -93,7 +93,7 @@ func (c *converted) add(row ...field) {
 		if i > 0 {
 			c.rows.WriteByte(',')
 		}
-		name, _ := json.Marshal(f.name) // texts, numbers and lists of them always encode
+		name, _ := json.Marshal(f.name) // texts, numbers and lists of these always encode
 		value, _ := json.Marshal(f.value)
 		named[f.name] = string(value)
 		c.rows.Write(name)
@@ -108,14 +108,14 @@ func (c *converted) add(row ...field) {
 	c.labels[named["text"]] = named["label"]
 }
 
-// leave counts what was left out, such as "record% of another form".
+// leave counts omitted content, such as "record% of another form".
 func (c *converted) leave(n int, what string) {
 	if n > 0 {
 		c.left[what] += n
 	}
 }
 
-// notes says what was left out, and what contradicts itself.
+// notes reports omitted content, and contradictions.
 func (c *converted) notes() (all []string) {
 	var said []string
 	for _, what := range slices.Sorted(maps.Keys(c.left)) {
@@ -161,10 +161,11 @@ func exportIn(path string, folder bool, name string) (*export, *converted, error
 	return nil, nil, nil
 }
 
-// maxSearched is the most files that are searched for exports.
+// maxSearched limits how many files are searched for exports.
 const maxSearched = 500
 
-// exportWithin refuses a folder or glob with files of Rasa or fastText: as documents they would lose their labels.
+// exportWithin refuses a folder or glob with files of Rasa or fastText, which would lose their labels as
+// documents.
 func exportWithin(place string) error {
 	var all, found []string
 	if document.IsGlob(place) {
@@ -215,8 +216,8 @@ func readText(path string) ([]byte, error) {
 	return all, err
 }
 
-// recordsOf returns the values in a JSON text, those of its lines or the elements of its only array, and how many
-// lines between values are broken.
+// recordsOf returns the values in a JSON text: the values of its lines, or the elements of its only array. It also
+// returns how many lines between values are broken.
 func recordsOf(text []byte) (all []gjson.Result, broken int) {
 	text = rows.Finite(text)
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {
@@ -246,7 +247,7 @@ func recordsOf(text []byte) (all []gjson.Result, broken int) {
 	return all, 0
 }
 
-// arraysIn names the members of an object that are arrays of objects, but for one.
+// arraysIn names the members of an object that are arrays of objects, except the member without.
 func arraysIn(o gjson.Result, without string) (names []string) {
 	if !o.IsObject() {
 		return nil
@@ -260,7 +261,7 @@ func arraysIn(o gjson.Result, without string) (names []string) {
 	return names
 }
 
-// first returns the first member that exists of several names.
+// first returns the first existing member with one of several names.
 func first(o gjson.Result, names ...string) (found gjson.Result) {
 	for _, name := range names {
 		if found = o.Get(name); found.Exists() {
@@ -270,7 +271,8 @@ func first(o gjson.Result, names ...string) (found gjson.Result) {
 	return found
 }
 
-// texts returns the elements of an array of texts; ok: they all are texts, and there is at least one.
+// texts returns the elements of an array of texts. ok reports whether all elements are texts, and there is at
+// least one.
 func texts(array gjson.Result) (all []string, ok bool) {
 	if !array.IsArray() {
 		return nil, false
@@ -284,7 +286,7 @@ func texts(array gjson.Result) (all []string, ok bool) {
 	return all, len(all) > 0
 }
 
-// scalars returns the members of an object other than objects and arrays, which it counts, except some.
+// scalars returns the members of an object, except without. It only counts objects and arrays.
 func (c *converted) scalars(o gjson.Result, without ...string) (row []field) {
 	o.ForEach(func(name, value gjson.Result) bool {
 		switch {
@@ -299,7 +301,7 @@ func (c *converted) scalars(o gjson.Result, without ...string) (row []field) {
 	return row
 }
 
-// labels returns one label, or a list of several.
+// labels returns a single label, or a list of several labels.
 func labels(all []string) any {
 	if len(all) == 1 {
 		return all[0]

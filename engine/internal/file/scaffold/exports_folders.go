@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
-// filesIn returns the files in a folder, without hidden ones. They are below the folder, with slashes.
+// filesIn returns the files in a folder, without hidden files. Their paths are relative to the folder, with slashes.
 func filesIn(folder string, most int) (all []string) {
 	_ = fs.WalkDir(os.DirFS(folder), ".", func(id string, e fs.DirEntry, err error) error {
 		switch hidden := id != "." && strings.HasPrefix(e.Name(), "."); {
@@ -31,8 +31,9 @@ func filesIn(folder string, most int) (all []string) {
 	return all
 }
 
-// labelFolders reads folders of texts that are named by their label. It only accepts names with the suffix
-// .txt or none: Markdown and the like are documents. Most files are texts, and where others are many it asks.
+// labelFolders reads folders of texts; the name of a folder is the label of its texts. It only accepts files with the
+// suffix .txt or none: Markdown and the like are documents. Most files must be texts; if there are many others, it
+// asks.
 func labelFolders(d *data, c *converted) bool {
 	var texts []string
 	labels, deep := map[string]bool{}, map[string]bool{} // folders with texts; deep: in folders of the folder
@@ -75,8 +76,8 @@ func labelFolders(d *data, c *converted) bool {
 // trains matches names of folders that hold training data.
 var trains = regexp.MustCompile(`(?i)(^|[^a-z])train(ing)?([^a-z]|$)`)
 
-// inPart returns advice if folders of labels are in parts of a folder, such as train and test: a part has a usual name, or they
-// have labels in common, or there is only one.
+// inPart returns advice if folders of labels are in parts of a folder, such as train and test. That is assumed if a
+// part has a usual name, if the parts have labels in common, or if there is only one part.
 func inPart(folder string, deep map[string]bool) error {
 	var parts []string
 	best, usual, in, has := "", false, map[string]int{}, map[string]int{}

@@ -27,7 +27,7 @@ var (
 	heading     = regexp.MustCompile(`^#+ *(?:(intent|synonym|lookup|regex) *:)? *(.*)`)
 	bullet      = regexp.MustCompile(`^[*+]`)
 	comment     = regexp.MustCompile(`(?s)<!--.*?-->`)
-	folded      = regexp.MustCompile(`(?m)^(\s*examples:\s*)>`) // meant as |, since each line has a phrase
+	folded      = regexp.MustCompile(`(?m)^(\s*examples:\s*)>`) // > means | here, since each line has a phrase
 )
 
 const notExamples = "line% of examples without - before them"
@@ -92,7 +92,7 @@ func rasa(d *data, c *converted) bool {
 		}
 		for _, e := range examples.Content {
 			var members map[string]yaml.Node
-			_ = e.Decode(&members) // else it is a text
+			_ = e.Decode(&members) // otherwise it is a text
 			c.leave(max(len(members)-1, 0), "value% beside the texts of examples")
 			c.phrase(e.Value+members["text"].Value, intent)
 		}
@@ -100,10 +100,10 @@ func rasa(d *data, c *converted) bool {
 			c.leave(1, "intent% without a phrase")
 		}
 	}
-	return c.n > 0 && (!markdown || c.left[notExamples] <= c.n) // else it is prose
+	return c.n > 0 && (!markdown || c.left[notExamples] <= c.n) // otherwise it is prose
 }
 
-// fromMarkdown writes sections of items, such as ## intent:greet, in the YAML of Rasa. What stands before them is left out.
+// fromMarkdown converts sections of items, such as ## intent:greet, to the YAML of Rasa. It omits what precedes them.
 func fromMarkdown(text string) []byte {
 	all := []byte("nlu:\n")
 	for line := range strings.Lines(comment.ReplaceAllString(text, "")) {
@@ -131,7 +131,7 @@ func (c *converted) phrase(text, intent string) {
 
 const fastTextMark = "__label__"
 
-// fastTextLabel is a label of fastText. It stands anywhere in a line, and ends at white space.
+// fastTextLabel matches a label of fastText. The label may stand anywhere in a line, and ends at white space.
 var fastTextLabel = regexp.MustCompile(`(^|[\s\v\x00\x{85}\p{Z}])` + fastTextMark + `([^\s\v\x00\x{85}\p{Z}]*)`)
 
 // marked reports whether a table begins with a line of fastText, in which a blank ends the label.
@@ -146,10 +146,10 @@ func marked(path string) bool {
 	return at != nil && at[0] == 0 && !bytes.Contains(head[:at[1]], []byte(","))
 }
 
-// otherMark is what labels begin with where fastText was trained with another -label.
+// otherMark matches the prefix of labels if fastText was trained with another -label.
 var otherMark = regexp.MustCompile(`(?:^|[\s\p{Z}])(__[A-Za-z]\w*?__)[^\s\p{Z}(]`)
 
-// otherMarks returns what stands before the labels of most lines, if it is not what fastText has.
+// otherMarks returns the prefix of the labels in most lines, if it is not fastText's default.
 func otherMarks(text []byte) string {
 	n, all := map[string]int{}, 0
 	for line := range bytes.Lines(text) {
@@ -168,7 +168,7 @@ func otherMarks(text []byte) string {
 	return ""
 }
 
-// fastText reads lines with labels. Where each label has a comma in it, its text begins there.
+// fastText reads lines with labels. If each label contains a comma, its text begins there.
 func fastText(d *data, c *converted) bool {
 	head := d.text[:min(len(d.text), rows.BufferSize)]
 	if mark := otherMarks(head); mark != "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/abadojack/whatlanggo"
 )
 
-// spokenLanguages are the languages to distinguish. Each one that is close to a common language,
-// such as Haitian Creole to French, would take some texts of the common one.
+// spokenLanguages are the languages to distinguish. A language that is close to a common one, such as
+// Haitian Creole to French, would be assigned some of its texts, so it is omitted.
 var spokenLanguages = []whatlanggo.Lang{
 	whatlanggo.Eng, whatlanggo.Deu, whatlanggo.Fra, whatlanggo.Spa, whatlanggo.Ita, whatlanggo.Por, whatlanggo.Nld,
 	whatlanggo.Swe, whatlanggo.Dan, whatlanggo.Nob, whatlanggo.Fin, whatlanggo.Est, whatlanggo.Lav, whatlanggo.Lit,
@@ -25,14 +25,14 @@ var spokenLanguages = []whatlanggo.Lang{
 var shared = []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Arabic, unicode.Devanagari, unicode.Hebrew, unicode.Ethiopic}
 
 const (
-	sampled    = 1000 // texts to look at
-	longest    = 1024 // bytes of a text to look at
-	minLetters = 20   // trigrams of fewer letters say too little
+	sampled    = 1000 // texts to examine
+	longest    = 1024 // bytes of a text to examine
+	minLetters = 20   // trigrams of fewer letters are not conclusive
 	minSigns   = 4    // the same for a script of a single language
 )
 
-// languageOf returns the language of most of the texts as ISO 639-1, such as "en"; empty: unknown. Each text
-// counts by how sure its language is; if all are too short, they count as one text.
+// languageOf returns the language of most of the texts as ISO 639-1, such as "en"; empty: unknown. The
+// certainty of a text's language is its weight. If all texts are too short, they count as one text.
 func languageOf(texts []string) string {
 	among := whatlanggo.Options{Whitelist: map[whatlanggo.Lang]bool{}}
 	for _, l := range spokenLanguages {
@@ -50,7 +50,7 @@ func languageOf(texts []string) string {
 			return
 		}
 		if found.Lang == whatlanggo.Cmn && strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana) }) {
-			found.Lang = whatlanggo.Jpn // whatlanggo looks at the commonest script only
+			found.Lang = whatlanggo.Jpn // whatlanggo examines only the most frequent script
 		}
 		weights[found.Lang] += found.Confidence
 	}

@@ -36,13 +36,13 @@ type How struct {
 	As   string // one of Forms; empty: guess it
 }
 
-// Look looks at files of rows, and at folders, globs and files of documents.
+// Look examines files of rows, and folders, globs and files of documents.
 func Look(ctx context.Context, paths []string, how How) (Data, error) {
 	var d Data
 	for _, path := range paths {
 		path = disk.Find(path)
 		composed := norm.NFC.String(path)
-		here, _ := os.Stat(path) // an error comes with the rows
+		here, _ := os.Stat(path) // reading the rows reports the error
 		if other, err := os.Stat(composed); err == nil && !os.SameFile(here, other) {
 			return d, fmt.Errorf("%s and %s differ only in how accents are written, and a pipeline file can name only the second: rename the first", path, composed)
 		}
@@ -63,7 +63,7 @@ func Look(ctx context.Context, paths []string, how How) (Data, error) {
 	return d, ctx.Err()
 }
 
-// rowsAt looks at a path with rows; false: it holds documents.
+// rowsAt examines a path with rows; false: the path holds documents.
 func rowsAt(path string, how How) (*Rows, bool, error) {
 	info, err := os.Stat(path)
 	glob := err != nil && document.IsGlob(path)
@@ -120,8 +120,8 @@ func rowsAt(path string, how How) (*Rows, bool, error) {
 	return r, true, nil
 }
 
-// rowsOfExport reads the rows of another program's export. It returns nil if the path holds no export that it
-// knows, and an error if as names a form that the path does not have.
+// rowsOfExport reads the rows of another program's export. It returns nil if the path holds no export that it knows,
+// and an error if as names a form that the path does not have.
 func rowsOfExport(path string, glob, folder bool, as string) (*Rows, error) {
 	if !glob {
 		form, rows, err := exportIn(path, folder, as)
@@ -149,7 +149,7 @@ func rowsOfExport(path string, glob, folder bool, as string) (*Rows, error) {
 	return nil, nil
 }
 
-// sniff looks at the rows. With titled, the first row has to name their columns.
+// sniff examines the rows. With titled, the first row must name their columns.
 func (r *Rows) sniff(titled bool) (err error) {
 	r.Seen, err = source.Sniff(r.Path, r.Form)
 	all, why := r.Seen.Rows+r.Seen.Invalid, ""
@@ -190,8 +190,8 @@ func refuse(path string) error {
 // sentence reports whether a column's name looks like a text.
 func sentence(c source.Column) bool { return len(strings.Fields(c.Name)) > 3 }
 
-// headless reports whether the first line of a file, which should name its columns, looks like a
-// row: it has a text, a number above numbers, or a label.
+// headless reports whether the first line of a file, which should name its columns, looks like a row: it has a text, a
+// number above numbers, or a label.
 func headless(s source.Seen) bool {
 	if s.Format != source.TSV && s.Format != source.CSV {
 		return false
@@ -206,8 +206,8 @@ func headless(s source.Seen) bool {
 	})
 }
 
-// untitled reports whether another row seems to name the columns: more columns with values lack a name than
-// just the index of a data frame, or most rows have other fields.
+// untitled reports whether another row seems to name the columns. Either several columns with values lack a name (a
+// single one may be the index of a data frame), or most rows have other fields than the header.
 func (r *Rows) untitled() bool {
 	n := 0
 	for _, c := range r.Seen.Columns {
@@ -219,8 +219,7 @@ func (r *Rows) untitled() bool {
 	return r.Form.Header == nil && r.Form.HeaderRow == 0 && (n > 1 || n == 1 && !r.Seen.Columns[0].Unnamed || otherwise)
 }
 
-// rowsIn returns a glob of all files in a folder, if they all hold rows and have one suffix; empty:
-// they do not.
+// rowsIn returns a glob of all files in a folder, if all of them hold rows and have the same suffix; empty: otherwise.
 func rowsIn(folder string) (string, error) {
 	dirs, files := visible(folder)
 	suffix := ""
@@ -241,7 +240,7 @@ func rowsIn(folder string) (string, error) {
 	return filepath.Join(folder, "*."+suffix), nil
 }
 
-// maxTexts bounds how many texts, and how many bytes of a document, count for the language.
+// maxTexts limits how many texts, and how many bytes of a document, are used to detect the language.
 const maxTexts = 5000
 
 // Rows is a file of rows, or a glob of such files.
@@ -256,15 +255,15 @@ type Rows struct {
 	From    *export        // the export with the rows; nil: the file itself has them
 
 	converted []byte // the rows of an export, as JSONL
-	respelt   string // how labels are not read as they are written; empty: they are
+	respelt   string // describes labels that are read in another spelling; empty: none
 
-	// Read finds the following in all rows.
+	// Read fills the following fields from all rows.
 	Count, Invalid  int
-	First           source.Row // the first invalid one
+	First           source.Row // the first invalid row
 	Median, Longest int        // characters of a text
-	Labels          []Label    // the most frequent first
+	Labels          []Label    // most frequent first
 	Unlabelled      int        // rows without a label
-	SameIDs         int        // rows whose id another row has
+	SameIDs         int        // rows whose id an earlier row has
 	Language        string
 }
 
@@ -274,10 +273,11 @@ type Label struct {
 	Rows int
 }
 
-// listing matches a list or an object that is written as a text, by JSON or Python. A mere name or number in brackets may be a label.
+// listing matches a list or an object that JSON or Python has written as a text. A mere name or number in brackets may
+// be a label.
 var listing = regexp.MustCompile(`(?s)^\[\s*(["'{\[].*|-?\d[^\]]*[,\s].*)?\]$|^\(\s*["'].*\)$|^\{\s*(["'].*)?\}$`)
 
-// maxLabels is the most labels of a classification: a column with more holds something else.
+// maxLabels is the highest number of labels of a classification: a column with more values holds something else.
 const maxLabels = 100_000
 
 // Read reads all rows with the mapping.
@@ -358,7 +358,7 @@ func (r *Rows) Read() error {
 	return nil
 }
 
-// each calls a function with each row of a form.
+// each calls f with each row, read in a form.
 func (r *Rows) each(form source.Form, f func(source.Row)) error {
 	path, from := r.Path, io.Reader(nil)
 	if r.From != nil {
@@ -372,7 +372,7 @@ func (r *Rows) each(form source.Form, f func(source.Row)) error {
 	for {
 		row, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			if form.Part == r.Form.Part { // else only a part was read
+			if form.Part == r.Form.Part { // otherwise only a part was read
 				r.respelt = in.Respelt()
 			}
 			return nil
@@ -386,13 +386,14 @@ func (r *Rows) each(form source.Form, f func(source.Row)) error {
 
 func (r *Rows) stream() io.Reader { return bytes.NewReader(r.converted) }
 
-// combined returns a label that combines others, and what stands between them; empty: none seems to. Its parts also occur in other
-// labels, which parts of mere names hardly do. It is not sure where names such as ARTS & CULTURE and CULTURE & ARTS do, or levels.
+// combined returns a label that combines other labels, and its separator; empty: no label seems to. The parts also
+// occur in other labels, which is rare for parts of mere names. sure is false if names such as ARTS & CULTURE and
+// CULTURE & ARTS, or levels, could explain the labels.
 func (r *Rows) combined() (label, separator string, sure bool) {
 	for _, separator := range []string{"|", ";", ",", "+", "&", "/", " and "} {
 		c := r.combinations(separator)
-		known := c.n > 0 && c.single == c.members                             // each part is a label of its own
-		if (separator == "/" || separator == " and ") && !c.moves && !known { // names have these, too
+		known := c.n > 0 && c.single == c.members                             // each part is also a label
+		if (separator == "/" || separator == " and ") && !c.moves && !known { // names contain these separators, too
 			continue
 		}
 		if c.n > 1 || known {
@@ -402,8 +403,8 @@ func (r *Rows) combined() (label, separator string, sure bool) {
 	return "", "", false
 }
 
-// levels returns what stands between the levels of the labels; empty: they have none. Nearly all labels have it, first
-// levels come again, and none of them is a later one.
+// levels returns the separator between the levels of the labels; empty: they have none. Nearly all labels must contain
+// the separator, first levels must repeat, and no first level may also be a later level.
 func (r *Rows) levels() string {
 	for _, separator := range []string{" >> ", " > ", ">", "::", " / ", "/"} {
 		first, later, deep := map[string]bool{}, map[string]bool{}, 0
@@ -425,7 +426,7 @@ func (r *Rows) levels() string {
 	return ""
 }
 
-// spellings names labels that differ only in how they are spelt, the commonest first.
+// spellings names labels that differ only in spelling, most frequent first.
 func (r *Rows) spellings() (all []string) {
 	first := map[string]string{}
 	for _, l := range r.Labels {
@@ -439,17 +440,17 @@ func (r *Rows) spellings() (all []string) {
 	return all
 }
 
-// combinations are the labels that consist of parts which also occur in other labels.
+// combinations counts the labels that consist of parts which also occur in other labels.
 type combinations struct {
 	example string
 	n       int
-	sets    int  // different ones, in any order of their parts
-	members int  // different parts
-	single  int  // of these, such as are labels of their own
-	moves   bool // a part stands first in one and behind in another
+	sets    int  // distinct sets, in any order of their parts
+	members int  // distinct parts
+	single  int  // parts that are also labels
+	moves   bool // a part is first in one label and later in another
 }
 
-// sure reports whether labels are written as sets with this separator, which no names explain.
+// sure reports whether the labels are certainly sets with this separator, which names cannot explain.
 func (c combinations) sure(separator string) bool {
 	switch separator {
 	case "|", ";":
@@ -460,7 +461,7 @@ func (c combinations) sure(separator string) bool {
 	return false
 }
 
-// combinations finds them by what stands between the parts.
+// combinations finds combinations by the separator between the parts.
 func (r *Rows) combinations(separator string) combinations {
 	parts := func(label string) (all []string) {
 		for part := range strings.SplitSeq(strings.ToLower(label), separator) {
@@ -477,7 +478,7 @@ func (r *Rows) combinations(separator string) combinations {
 		alone[all[0]] = alone[all[0]] || len(all) == 1
 	}
 	var c combinations
-	sets, first := map[string]bool{}, map[string]bool{} // first: whether a part stood first where it was seen last
+	sets, first := map[string]bool{}, map[string]bool{} // first: whether a part was first in its latest label
 	for _, l := range r.Labels {
 		all := parts(l.Name)
 		if len(all) == 1 || slices.ContainsFunc(all, func(part string) bool { return part == "" || in[part] < 2 }) {
@@ -499,14 +500,13 @@ func (r *Rows) combinations(separator string) combinations {
 	return c
 }
 
-// labelled reports whether a pipeline can learn from the rows: they have at least two labels, and
-// these repeat or a person has named the label column.
+// labelled reports whether a pipeline can learn from the rows. They need at least two labels. The labels must repeat,
+// or a person must have named the label column.
 func (r *Rows) labelled() bool {
 	return len(r.Labels) > 1 && (r.Named || 2*len(r.Labels) <= r.Count-r.Unlabelled)
 }
 
-// heldOut returns the share of the rows that the knowledge leaves out, to try the pipeline on; 0:
-// there are too few rows.
+// heldOut returns the share of the rows that the knowledge omits, to test the pipeline on; 0: there are too few rows.
 func (r *Rows) heldOut() (float64, error) {
 	share := .1
 	if r.Count < 500 {

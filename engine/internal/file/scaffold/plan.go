@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
-// Plan is a pipeline file with what to do next.
+// Plan is a pipeline file with the next steps.
 type Plan struct {
 	File []byte
 	Said []string          // the decisions made, a sentence each
@@ -113,7 +113,7 @@ func stem(path string) string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// mapped returns the mapping of rows for the file, without an id column whose ids are not unique.
+// mapped returns the mapping of rows for the file. It omits an id column whose ids are not unique.
 func (p *Plan) mapped(r *Rows) source.Mapping {
 	m := r.Mapping
 	if r.SameIDs > 0 {
@@ -145,7 +145,7 @@ func unlabelled(known *Rows, o Options) (*Plan, error) {
 		m := p.mapped(known)
 		m.Label = ""
 		t.columns(known, m, "knowledge docs", "source")
-		t.drop("knowledge docs", "enrich contextualize") // a row is in no document
+		t.drop("knowledge docs", "enrich contextualize") // a row belongs to no document
 		p.embed(t, o, known.Language, "knowledge docs", "passage: ")
 		if name := analyzer(known.Language); name != "" {
 			t.set("analyzer", name, "knowledge docs", "store")
@@ -158,7 +158,7 @@ func documents(d *Documents, o Options) (*Plan, error) {
 	return retrieval(d.Path, "passages", o, func(p *Plan, t *template) {
 		language := d.Language
 		if d.Code > d.Read/2 {
-			language = "" // comments do not count
+			language = "" // the language of comments does not count
 			t.set("use", "code", "knowledge docs", "chunk")
 			t.set("analyzer", "code", "knowledge docs", "store")
 			t.remove("embed", "knowledge docs", "enrich path") // code is found better by both
@@ -197,7 +197,7 @@ func quoted(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// Options says how to make a pipeline file.
+// Options configure the making of a pipeline file.
 type Options struct {
 	Output string // the file's path; paths in the file are relative to it
 	MiniLM bool   // the embedding model is on this machine
@@ -249,7 +249,7 @@ var analyzers = map[string]string{
 	"zh": "ngram", "ja": "ngram", "th": "ngram", "lo": "ngram", "km": "ngram", "my": "ngram",
 }
 
-// analyzer returns the analyzer for a language; standard: it has none; empty: the language is unknown.
+// analyzer returns the analyzer for a language; standard: the language has none; empty: the language is unknown.
 func analyzer(language string) string {
 	if language == "" {
 		return ""
@@ -270,15 +270,15 @@ func named(code string) string {
 	return "the language " + code
 }
 
-// multilingual is the encoder for texts that are not in English. Its authors have it read queries, and what is compared
-// with others of its kind, after queryPrompt.
+// multilingual is the encoder for texts that are not in English. Its authors recommend queryPrompt before queries, and
+// before texts that are compared with texts of the same kind.
 const (
 	multilingual = "multilingual-e5-small"
 	queryPrompt  = "query: "
 )
 
-// embed sets the embedder of a knowledge. For a language other than English that is multilingual, which reads entries
-// after the passage prompt.
+// embed sets the embedder of a knowledge. For a language other than English that is multilingual, with the prompt
+// passage before entries.
 func (p *Plan) embed(t *template, o Options, language, knowledge, passage string) {
 	use := p.embedder(o, language)
 	t.set("default", use, "variable embedder")
@@ -290,7 +290,7 @@ func (p *Plan) embed(t *template, o Options, language, knowledge, passage string
 	}
 }
 
-// embedder chooses minilm for English, encoder for other languages, and hashing where the model is missing.
+// embedder chooses minilm for English, encoder for other languages, and hashing if the model is missing.
 func (p *Plan) embedder(o Options, language string) string {
 	switch {
 	case language != "" && language != "en" && o.Multilingual:

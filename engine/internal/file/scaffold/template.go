@@ -22,14 +22,14 @@ import (
 	"github.com/racflow/racflow/engine/internal/terminal"
 )
 
-// template is a template while it becomes a user's file. err keeps the first error.
+// template is a template while it becomes a user's file. err holds the first error.
 type template struct {
 	file *hclwrite.File
 	name string
 	err  error
 }
 
-// few is how many rows a label needs at least to be learned well.
+// few is the fewest rows with which a label is learned well.
 const few = 5
 
 // Describe writes what was seen in the data, after its rows have been read.
@@ -115,7 +115,7 @@ func (r *Rows) seen(w io.Writer) {
 	}
 }
 
-// role says how a column is used.
+// role describes how a column is used.
 func (r *Rows) role(c source.Column) string {
 	switch c.Name {
 	case r.Mapping.Text:
@@ -173,7 +173,7 @@ func (d *Documents) describe(w io.Writer) {
 	}
 }
 
-// spoken says in which language texts are.
+// spoken returns a clause that names the language of texts.
 func spoken(language string) string {
 	if language == "" {
 		return ""
@@ -197,7 +197,7 @@ func have(n int, name string) string {
 	return terminal.Plural(n, name) + " have"
 }
 
-// line writes a line without the control characters that a terminal would obey.
+// line writes a line without control characters, which a terminal would obey.
 func line(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, terminal.Line(clean(fmt.Sprintf(format, args...))))
 }
@@ -218,8 +218,8 @@ var (
 	templates   = regexp.MustCompile(`"([^"/]+\.tmpl)"`)
 )
 
-// Example returns the files of an example by path, laid out as in a checkout: the pipeline, its
-// templates and its data. If minilm is not installed, the pipeline's default embedder is hashing.
+// Example returns the files of an example by path, arranged as in a checkout: the pipeline, its templates and its data.
+// If minilm is not installed, the pipeline's default embedder is hashing.
 func Example(name string, o Options, examples fs.FS) (map[string][]byte, error) {
 	all := Examples(o.Pipelines)
 	if !slices.Contains(all, name) {
@@ -274,7 +274,7 @@ func withHashing(text []byte, name string) ([]byte, error) {
 //go:embed short
 var short embed.FS
 
-// openTemplate reads a template, and puts a comment before it and variables after its own.
+// openTemplate reads a template. It puts a comment before the text, and variables after the template's own.
 func openTemplate(name, comment, variables string) *template {
 	text, err := short.ReadFile("short/" + name)
 	if err != nil {
@@ -301,7 +301,7 @@ func openTemplate(name, comment, variables string) *template {
 	return parsed
 }
 
-// oneLine matches blocks on one line that may get more arguments; alone matches those that got none.
+// oneLine matches one-line blocks that may get more arguments; alone matches such blocks that got none.
 var (
 	oneLine = regexp.MustCompile(`(?m)^( *)(source|input|store|embed) \{ (.+) \}$`)
 	alone   = regexp.MustCompile(`(?m)^( *)(source|input|store|embed) \{\n *([^#\n]+)\n *\}$`)
@@ -315,13 +315,13 @@ func parse(text []byte, name string) (*template, error) {
 	return &template{file: file, name: name}, nil
 }
 
-// clean makes a text one line, without control characters, which could end a comment or steer a terminal.
+// clean makes a text one line, without control characters, which could end a comment or control a terminal.
 func clean(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 }), " ")
 }
 
-// block finds a block by a path of types and labels, from the outermost block inwards; "source 2" is the second without
-// a label.
+// block finds a block by a path of types and labels, from the outermost block inwards. "source 2" is the second block
+// of its type without a label.
 func (t *template) block(path ...string) *hclwrite.Block {
 	if t.err != nil {
 		return nil
@@ -374,10 +374,10 @@ func (t *template) remove(argument string, path ...string) {
 	}
 }
 
-// notInName matches what a name in a pipeline file does not hold.
+// notInName matches characters that names in pipeline files cannot have.
 var notInName = regexp.MustCompile(`[^\pL\pN_-]+`)
 
-// rename names the block of a kind after the pipeline file or, where that has the usual name, after its data, so that
+// rename names the block of a kind after the pipeline file or, if that has the usual name, after its data, so that
 // several files can be served together.
 func (t *template) rename(kind, output, data string) {
 	name := stem(output)
@@ -403,8 +403,8 @@ func (t *template) drop(path ...string) {
 	body.RemoveBlock(inner)
 }
 
-// columns sets which columns hold what, even if they have the usual names. It sets an empty id if a
-// column named id holds no ids.
+// columns sets which columns hold what, even if they have the usual names. If a column named id holds no ids, it sets
+// an empty id.
 func (t *template) columns(r *Rows, m source.Mapping, path ...string) {
 	t.set("text", m.Text, path...)
 	if m.Label != "" {

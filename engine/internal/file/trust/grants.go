@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/disk"
 )
 
-// Grants keeps what people granted, in a file for each folder.
+// Grants stores what people granted, in a file for each folder.
 type Grants struct{ dir string }
 
 // granted is the content of such a file.
@@ -33,9 +33,9 @@ func OpenGrants() (Grants, error) {
 	return Grants{filepath.Join(dir, "racflow", "trust")}, nil
 }
 
-// Left returns the wants of a request that nobody has granted yet. shipped reports whether racflow ships a file
-// of this content: such a file, and one that racflow wrote into the folder, may use hosts and secrets. What racflow wrote
-// may also read the data outside that it was written for, but not what a link in the folder leads to.
+// Left returns the wants of a request that nobody has granted yet. shipped reports whether racflow ships a file with
+// this content. Such a file, and a file that racflow wrote into the folder, may use hosts and secrets. A file that
+// racflow wrote may also read the outside data for which it was written, but not through a link in the folder.
 func (g Grants) Left(r Request, shipped func(content []byte) bool) ([]Want, error) {
 	have, err := g.read(r.Folder)
 	written := slices.Contains(have.Written, digest(r.Content))
@@ -50,7 +50,7 @@ func (g Grants) Left(r Request, shipped func(content []byte) bool) ([]Want, erro
 	}), err
 }
 
-// kept is a want as it is kept.
+// kept is a want in its stored form.
 func (w Want) kept() string {
 	if w.Value == "" {
 		return w.Text
@@ -58,7 +58,7 @@ func (w Want) kept() string {
 	return w.Text + " " + w.Value
 }
 
-// Grant keeps what a person granted to a folder.
+// Grant stores what a person granted to a folder.
 func (g Grants) Grant(folder string, wants []Want) error {
 	return g.change(folder, func(have *granted) {
 		for _, w := range wants {
@@ -67,7 +67,7 @@ func (g Grants) Grant(folder string, wants []Want) error {
 	})
 }
 
-// Written keeps that racflow wrote a pipeline file.
+// Written records that racflow wrote a pipeline file.
 func (g Grants) Written(path string, content []byte) error {
 	return g.change(pipeline.Folder(path), func(have *granted) { have.Written = append(have.Written, digest(content)) })
 }
@@ -101,7 +101,7 @@ func (g Grants) change(folder string, change func(*granted)) error {
 	}
 	have, err := g.read(folder)
 	if err != nil {
-		have = granted{} // nothing of a broken file counts
+		have = granted{} // ignores the content of a broken file
 	}
 	have.Folder = folder
 	change(&have)

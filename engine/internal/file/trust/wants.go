@@ -31,9 +31,9 @@ type Kind string
 // The kinds.
 const (
 	Hosts   Kind = "hosts"   // to send anything to a host
-	Secrets Kind = "secrets" // to give away a secret, or to read another variable of the environment
+	Secrets Kind = "secrets" // to send a secret elsewhere, or to read another environment variable
 	Files   Kind = "files"   // to read or change a file outside of the folder
-	Plugins Kind = "plugins" // to start a program of a third party, and what that reaches
+	Plugins Kind = "plugins" // to start a third party's program, and what it accesses
 )
 
 // Kinds lists all kinds.
@@ -43,20 +43,21 @@ var Kinds = []Kind{Hosts, Secrets, Files, Plugins}
 type Want struct {
 	Kind Kind   `json:"kind"`
 	Text string `json:"wants"` // "gives api.example.com the secret KEY"
-	// Free says that nobody has to grant it: a person said so beside the file, or a key goes to its own service.
+	// Free says that the want needs no grant: a person typed it outside of the file, or a key goes to its own service.
 	Free bool `json:"free,omitempty"`
-	// Value is a digest of what the text does not show, since it comes from the environment: another value is another want.
+	// Value is a digest of the part that the text does not show, since it comes from the environment. Another value
+	// makes another want.
 	Value string `json:"-"`
 
-	link bool // the path lies in the folder, and a link leads out of it
+	link bool // the path is in the folder, and a link leads out of it
 }
 
 // Request asks whether a file may be used.
 type Request struct {
 	Path    string // of the file
-	Folder  string // absolute; what is granted is granted to the files in it
+	Folder  string // absolute; a grant is for all files in it
 	Content []byte // of the file
-	Wants   []Want // all, also free ones
+	Wants   []Want // all wants, including free ones
 	Silent  bool   // nobody may be asked now
 }
 
@@ -65,7 +66,7 @@ func New(f *pipeline.File, silent bool, also ...*pipeline.File) Request {
 	return request(f, silent, Wants(f, also...))
 }
 
-// OfReads makes the request for what expressions of a file read, if not more is known of the file.
+// OfReads makes the request for what expressions of a file read, if nothing else is known about the file.
 func OfReads(f *pipeline.File, silent bool) Request {
 	w := wants{file: f, folder: f.Folder()}
 	w.reads()
@@ -80,9 +81,9 @@ func request(f *pipeline.File, silent bool, all []Want) Request {
 	return r
 }
 
-// Wants lists what a file wants beyond its folder, with its variables as they are: for all of its pipelines,
-// expectations and knowledge, without stages that are off. also are the same file with other values of its variables.
-// It starts nothing.
+// Wants lists what a file wants beyond its folder: for all of its pipelines, expectations and knowledge, without
+// disabled stages. f has the current values of the variables; also are the same file with other values. Wants starts
+// nothing.
 func Wants(f *pipeline.File, also ...*pipeline.File) []Want {
 	w := wants{folder: f.Folder()}
 	for _, f := range append([]*pipeline.File{f}, also...) {
@@ -151,13 +152,13 @@ func (w *wants) want(want Want) {
 	w.all = append(w.all, want)
 }
 
-// hidden returns what stands for a thing that comes from the environment, or from a file outside of the folder, and a
-// digest of its value. Its text is the expression, by which people can find out what it is.
+// hidden describes a thing that comes from the environment, or from a file outside of the folder. It returns a text and
+// a digest of the value. The text contains the expression, so that people can find out what the thing is.
 func hidden(thing, value string, o pipeline.Origin) (text, digest string) {
 	return fmt.Sprintf("the %s that %s gives (%s)", thing, strings.Join(o.Hidden(), " and "), o.Text), fmt.Sprintf("%x", sha256.Sum256([]byte(value)))
 }
 
-// touches adds a path outside of the folder; of a link, where it leads.
+// touches adds a path outside of the folder; for a link, its target.
 func (w *wants) touches(how, path string, o pipeline.Origin) {
 	if path == "" || path == "-" || pipeline.Inside(w.folder, path) {
 		return
@@ -170,7 +171,7 @@ func (w *wants) touches(how, path string, o pipeline.Origin) {
 	w.want(want)
 }
 
-// isBelow reports whether a path lies in a folder, if no links are followed.
+// isBelow reports whether a path lies in a folder, without following links.
 func isBelow(folder, path string) bool {
 	at, err := filepath.Abs(folder)
 	rel, failed := filepath.Rel(at, path)
@@ -239,30 +240,30 @@ func (w *wants) stage(s *pipeline.Stage) {
 	}
 }
 
-// isForeign reports whether the file says by whose account a host is used. On this machine only headers and bodies count,
-// since a server here often needs any key at all.
+// isForeign reports whether the file determines by whose account a host is used. For this machine only headers and
+// bodies count, since a local server often requires some key, whichever it is.
 func isForeign(c pipeline.Config, h host) bool {
 	return slices.ContainsFunc(c.Foreign, func(name string) bool { return !h.isHere() || slices.Contains(pipeline.Accounts, name) })
 }
 
-// ownHosts holds the hosts of the services that keys are for, by the usual names of those keys.
+// ownHosts holds the hosts of the services to which keys belong, by the usual names of the keys.
 var ownHosts = map[string][]string{
 	"OPENAI_API_KEY": {"api.openai.com"}, "TYPESAFE_API_KEY": {"api.typesafe.ai"}, "ANTHROPIC_API_KEY": {"api.anthropic.com"}, "COHERE_API_KEY": {"api.cohere.com"},
 	"JINA_API_KEY": {"api.jina.ai"}, "VOYAGE_API_KEY": {"api.voyageai.com"}, "MILVUS_TOKEN": nil,
 }
 
-// host is where data goes.
+// host is a destination of data.
 type host struct {
 	scheme, host string // the host with its port, if that is not the scheme's; a scheme is https, http or empty
 	address      string
 	origin       pipeline.Origin
-	text, digest string // for people, and of what the text does not show
+	text, digest string // for people; digest is of what the text does not show
 }
 
-// ports are the usual ports of schemes.
+// ports are the default ports of schemes.
 var ports = map[string]string{"https": ":443", "http": ":80"}
 
-// hostOf reads an address in a config. An encrypted one counts as https.
+// hostOf parses an address in a config. An encrypted address counts as https.
 func hostOf(address string, c pipeline.Config) host {
 	h := host{address: address, host: address}
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
@@ -291,7 +292,7 @@ func hostOf(address string, c pipeline.Config) host {
 	return h
 }
 
-// String is the host with its scheme, if that does not encrypt what leaves this machine.
+// String returns the host, with its scheme if that sends data unencrypted from this machine.
 func (h host) String() string {
 	if h.isOpen() && h.scheme != "" {
 		return h.scheme + "://" + h.host
@@ -305,7 +306,7 @@ func (h host) isOpen() bool { return h.scheme != "https" && !h.isHere() }
 // isHere reports whether the host is this machine.
 func (h host) isHere() bool { return confine.ThisMachine(h.host) }
 
-// name is the host without its port.
+// name returns the host without its port.
 func (h host) name() string {
 	if name, _, err := net.SplitHostPort(h.host); err == nil {
 		return name
@@ -313,15 +314,15 @@ func (h host) name() string {
 	return strings.Trim(h.host, "[]")
 }
 
-// isSaid reports whether a person named the host beside the file: see isTyped.
+// isSaid reports whether a person named the host outside of the file: see isTyped.
 func (h host) isSaid() bool {
 	whole := func(text string) bool { return strings.TrimRight(text, "/") == strings.TrimRight(h.address, "/") }
 	return slices.ContainsFunc(h.origin.Whole, whole) ||
 		slices.ContainsFunc(h.origin.Said, func(text string) bool { return isTyped(text, h) })
 }
 
-// isTyped reports whether a text names a host: that one, not one whose name begins or ends like it. To send without
-// encryption, the text has to say so, by the scheme or by a port.
+// isTyped reports whether a text names exactly this host, not a host whose name begins or ends like it. To allow
+// sending without encryption, the text must say so, by the scheme or by a port.
 func isTyped(text string, h host) bool {
 	forms := regexp.QuoteMeta(h.scheme + "://")
 	if _, _, err := net.SplitHostPort(h.host); err == nil || !h.isOpen() {
