@@ -27,7 +27,7 @@ type Pipeline struct {
 	Stages  []*Stage  `identity:"run"`                                             // in file order, disabled ones too
 	Batch   int       `identity:"-,how many items go together"`                    // 0: what suits the stages
 	Budget  Budget    `identity:"-,it ends a run, and is resumed"`                 // bounds one run
-	Memory  int64     `identity:"-,it ends processes, and they are started again"` // bytes that all processes may hold; 0: no limit
+	Memory  int64     `identity:"-,it ends processes, and they are started again"` // bytes of all processes; 0: no limit
 	Journal Journal   `identity:"-,it keeps results, and makes none"`
 	Expects []*Expect `identity:"-,it asks about results, and makes none"` // in file order, disabled ones too
 	Range   hcl.Range `identity:"-,a position"`
@@ -79,7 +79,7 @@ type Variable struct {
 // Knowledge is a knowledge block: what a pipeline knows and how it is stored.
 type Knowledge struct {
 	Name     string   `identity:"-,its collections are called by it"`
-	Sources  []Source `identity:"knowledge"` // several only if all hold rows; reviewed and a table of labels come last; attached: none
+	Sources  []Source `identity:"knowledge"` // several only of rows; reviewed and labels last; attached: none
 	Chunk    *Stage   `identity:"knowledge"` // cuts documents into entries; nil: a document is one entry
 	Enrich   []*Stage `identity:"knowledge"` // they add to entries; in file order, with disabled ones
 	Embed    *Stage   `identity:"knowledge"`
