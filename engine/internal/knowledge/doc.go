@@ -1,8 +1,8 @@
 // Package knowledge updates the knowledge of a block from its source, and searches it.
 //
-// Open starts the stages, builds what is missing, and returns a Knowledge: entries to search by meaning and by words,
-// labels with their centroids, random examples, and all entries in order. It builds nothing for a collection that
-// another program maintains, but attaches it.
+// Open starts the stages, builds what is missing, and returns a Knowledge. A Knowledge has entries to search by
+// meaning and by words, labels with their centroids, random examples, and all entries in order. Open builds nothing
+// for a collection that another program maintains, but attaches it.
 //
 // build.go updates an index version from its source: rows -> compare -> chunk -> enrich -> embed -> put -> commit.
 // Packages below:

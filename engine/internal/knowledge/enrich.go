@@ -26,9 +26,9 @@ import (
 // whether they are embedded. Additions that BM25 does not search become metadata under the block's name.
 //
 // Enrichers get whole documents, do not see each other's additions, and run concurrently. An enricher that
-// calls services gets one document per call, in as many concurrent calls as its limit allows. Documents keep
-// their order: those that finish early wait. Up to four times as many documents are held as enrichers work on,
-// fewer if their texts are long.
+// calls services gets one document per call; its limit determines the number of concurrent calls. Documents
+// keep their order: a document that finishes early waits. Enrichers hold up to four times the documents that
+// they work on, fewer if the texts are long.
 //
 // An enricher may ask a service in batches (batch = true). Then groups have up to 50,000 passages or 32 MiB of
 // text, and four groups are held, since the service takes hours for a batch of any size. The other enrichers

@@ -105,8 +105,8 @@ func (p *Pipeline) calibrates(c *stage.Calibration, input bool) (bool, error) {
 	return p.reaches(int64(few * c.Rows))
 }
 
-// free reports whether the calls of a voter and its fallbacks cost nothing: they have a price of 0 or,
-// without a price, go to this machine.
+// free reports whether the calls of a voter and its fallbacks cost nothing: their price is 0 or, without a price, they
+// stay on this machine.
 func free(s *pipeline.Stage) bool {
 	if slices.ContainsFunc(s.Fallbacks, func(f pipeline.Fallback) bool { return f.Stage.Info.Network && !free(f.Stage) }) {
 		return false

@@ -303,10 +303,10 @@ func (w *Workspace) profiles() *governor.Profiles {
 	return governor.NewProfiles(filepath.Join(w.state, ProfilesFolder))
 }
 
-// Probe measures again what the models of the pipeline's stages accept, by some short calls, and how long
-// their answers are, by a few of the pipeline's own prompts. It stores the results for later plans and
-// runs. stage, such as "sample.llm", selects one stage; empty selects all. A model that several stages use
-// gets the short calls only once.
+// Probe measures again what the models of the pipeline's stages accept, by some short calls. It measures
+// the length of their answers by a few of the pipeline's own prompts. It stores the results for later plans
+// and runs. stage, such as "sample.llm", selects one stage; empty selects all. A model that several stages
+// use gets the short calls only once.
 func (p *Pipeline) Probe(ctx context.Context, stage string) ([]plan.Model, error) {
 	var chosen []plan.Asking
 	for _, a := range plan.Askings(p.chosen) {

@@ -158,7 +158,7 @@ func (p *Pipeline) Measure(ctx context.Context, o eval.Options) (r eval.Report, 
 	return p.gather(ctx, o, &figures{})
 }
 
-// figures holds the counts of Measure beside Work's. They cover one run, or several runs that count as one.
+// figures holds the counts of Measure beside Work's. They cover a run, or several runs that count as one.
 type figures struct {
 	sums
 	passages    *eval.Passages

@@ -140,8 +140,8 @@ func (s *split) items() []source.Row {
 	return slices.DeleteFunc(slices.Clone(s.rows[len(s.rows)-1]), func(row source.Row) bool { return row.Label == "" })
 }
 
-// itemsOf returns the items of a fold, or all items for fold 0. limit caps the items of all folds together,
-// which are then chosen at random; 0: no cap.
+// itemsOf returns the items of a fold, or all items for fold 0. limit caps the total over all folds, by a
+// random choice; 0: no cap.
 func (s *split) itemsOf(fold, limit int) []source.Row {
 	rows := s.items()
 	if limit > 0 && limit < len(rows) {

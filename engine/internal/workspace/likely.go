@@ -17,7 +17,7 @@ func listsLabels(s *pipeline.Stage) bool {
 	return s.Kind == sdk.KindElect && s.Use == "learned" && s.Program == nil
 }
 
-// Shown returns a result with only those likely labels that the file asks for.
+// Shown returns a result that lists only as many likely labels as the file asks for.
 func (p *Pipeline) Shown(r outcome.Result) outcome.Result {
 	at := slices.IndexFunc(p.chosen.Stages, listsLabels)
 	if !p.workspace.options.Likely || at < 0 || r.Form.Levels != "" && !r.Form.Many {

@@ -49,8 +49,8 @@ func offered(stages []sdk.Stage) sdk.Plugin {
 // Stages returns the stages that Serve was given.
 func (b Builtin) Stages() []sdk.Stage { return b.stages }
 
-// Pipeline is a checked file with one of its pipelines. Its stages start when they are first
-// needed, and run until Close. Several goroutines may call its methods at once.
+// Pipeline is a checked file with one of its pipelines. Its stages start when they are first needed, and run until
+// Close. Several goroutines may call its methods at the same time.
 type Pipeline struct {
 	workspace *Workspace
 	file      *pipeline.File

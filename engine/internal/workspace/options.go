@@ -451,7 +451,7 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return e.Text }
 
-// optionError makes an OptionError; %[1]s in format stands for the option's name.
+// optionError makes an OptionError; %[1]s in format is replaced by the option's name.
 func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Sprintf(format, append([]any{"Options." + option}, args...)...)}
 }

@@ -108,7 +108,7 @@ func (k *packing) files(ctx context.Context) ([]string, error) {
 		all = append(all, found...)
 	}
 	for _, s := range k.started() {
-		for _, path := range s.Paths() { // Depends leaves out folders, such as those of models
+		for _, path := range s.Paths() { // Depends omits folders, such as folders of models
 			found, err := regular(path)
 			if err != nil {
 				return nil, err

@@ -39,7 +39,8 @@ func (p *Pipeline) resume() (journal.Manifest, error) {
 	return last, nil
 }
 
-// recall restores what a run began with: what its stages had learnt, the values they chose, and prices.
+// recall restores what a run began with: what its stages had learned, the values that they chose, and
+// prices.
 func (p *Pipeline) recall(began []journal.ManifestStage) {
 	stages := p.stages()
 	p.resolved, p.began = map[*pipeline.Stage]map[string]any{}, map[string]string{}

@@ -182,8 +182,8 @@ type Weights struct {
 	Leader  string             // the voter whose answer is final if it has one; empty: none
 }
 
-// WeightsOf returns the weights that an election has learned and resolved, else the weights in its
-// config. The pipeline may be nil.
+// WeightsOf returns the weights that an election has learned and resolved. Without them, it returns the weights
+// in the election's config. The pipeline may be nil.
 func (p *Pipeline) WeightsOf(resolved map[string]any) (w Weights) {
 	text, _ := json.Marshal(resolved) // it was JSON
 	_ = json.Unmarshal(text, &w)      // another election may use this name for something else
@@ -351,7 +351,7 @@ func (w written) place(path []string) hcl.Range {
 	return e.Range()
 }
 
-// Range is where the argument stands.
+// Range returns the place of the argument.
 func (w written) Range() hcl.Range { return w.at }
 
 // elementOf returns the expression of one element of a list or object; nil: the file does not spell

@@ -179,7 +179,7 @@ type tag struct {
 	reason string // why the field does not count; empty: the field counts
 }
 
-// tagOf parses a field's tag; ok: the tag exists and is valid.
+// tagOf parses a field's tag. ok reports whether the tag exists and is valid.
 func tagOf(f reflect.StructField) (t tag, ok bool) {
 	text, ok := f.Tag.Lookup("identity")
 	if !ok {

@@ -208,7 +208,7 @@ func (l *loader) sorted() hcl.Diagnostics {
 	return l.diags
 }
 
-// byPlace orders diagnostics by their place in the file; those without a place come first.
+// byPlace orders diagnostics by their place in the file; diagnostics without a place come first.
 func byPlace(a, b *hcl.Diagnostic) int {
 	switch {
 	case a.Subject == nil && b.Subject == nil:

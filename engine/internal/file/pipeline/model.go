@@ -181,7 +181,7 @@ func (l *loader) useOf(b stageBody, m *model) string {
 }
 
 // server returns the address and token of the Milvus server from the environment, for a store whose configs do not set
-// them. nil: the store is another one, or a config sets address, token or user.
+// them. nil: the store is not Milvus, or a config sets address, token or user.
 func (l *loader) server(s *Stage, configs []*hclsyntax.Block) *hclsyntax.Block {
 	named := slices.ContainsFunc(configs, func(b *hclsyntax.Block) bool {
 		a := b.Body.Attributes

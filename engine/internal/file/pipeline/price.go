@@ -21,8 +21,8 @@ import (
 // This file looks up the prices of models that a pipeline file does not set: in a file of the user,
 // then in a table that comes with racflow.
 //
-// Both have the same form: tab-separated lines, the first of which names the columns.
-// Lines that begin with # are comments.
+// Both have the same form: tab-separated lines. The first line names the columns; lines that begin
+// with # are comments.
 //
 //	host	model	input	cached	output	batch
 //	api.openai.com	gpt-4o-mini	0.15	0.075	0.6	0.5

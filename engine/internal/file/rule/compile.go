@@ -463,7 +463,7 @@ func (c *compiling) exprError(err error, tree *parser.Tree) {
 	c.errorAt(at, "%s.", capital(message))
 }
 
-// fieldAdvice lists the fields of a record where a rule names an unknown one.
+// fieldAdvice lists the fields of a record if a rule names an unknown field.
 func (c *compiling) fieldAdvice(tree *parser.Tree, f *file.Error) string {
 	var advice string
 	ast.Walk(&tree.Node, visit(func(n *ast.Node) {

@@ -158,8 +158,8 @@ var ofKind = map[Kind][]name{
 	Whole: {{"knowledge", always, (*Extent)(nil), func(e *Env) any { return &e.Knowledge }}},
 }
 
-// Names lists the names that a rule of a kind may use, in the order of the
-// documentation. "var" stands for var.NAME.
+// Names lists the names that a rule of a kind may use, in the order of the documentation. "var"
+// means var.NAME.
 func Names(kind Kind) []string {
 	list := []string{"var"}
 	for _, n := range namesOf(kind) {

@@ -13,11 +13,11 @@
 //	  -> embedded again and compared     report.go
 //	     read, searched for centroids    open.go
 //
-// The state folder keeps a sample for each block and store config: NAME.rows, and NAME.json with the hash
-// of NAME.rows. The sample is read again on demand, if the collection's ID or the fields of its entries
-// have changed, if the number of entries has changed by more than a fifth, or if the file is broken or has
-// another layout. Another process may replace the file at any time; a process that has the old file open
-// continues to read it.
+// The state folder stores a sample for each block and store config: NAME.rows, and NAME.json with the hash
+// of NAME.rows. The sample is read again on demand, if the file is broken or has another layout, or if the
+// collection has changed: its ID, the fields of its entries, or the number of entries by more than a
+// fifth. Another process may replace the file at any time; a process that has the old file open continues
+// to read it.
 //
 // Opening embeds at most Compared entries of the sample again, as passages. It compares the new vectors
 // with the collection's own by their mean cosine. Below foreign, another embedder made the collection, and

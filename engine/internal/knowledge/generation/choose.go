@@ -202,8 +202,8 @@ func WhyAnew(ctx context.Context, block *pipeline.Knowledge, store Store, name s
 	return nil
 }
 
-// Superseded returns the generations of the block's source except the current one; with all, those of
-// every source. It omits editions that a process serves.
+// Superseded returns the generations of the block's source except the current one; with all, the
+// generations of every source. It omits editions that a process serves.
 func (h *History) Superseded(all bool) []Generation {
 	var gone []Generation
 	for _, g := range h.Generations {

@@ -8,7 +8,7 @@ import (
 
 // This file adds descriptions to the centroids of their labels.
 //
-// A description counts as several rows of its label: its one text says what the label stands for, while
+// A description counts as several rows of its label: it says in one text what the label means, while
 // each row shows one case.
 
 // descriptionWeight is the number of rows that a description counts as.

@@ -30,8 +30,8 @@ var Kinds = []sdk.Kind{
 	sdk.KindChunk, sdk.KindEnrich, sdk.KindEmbed, sdk.KindStore, sdk.KindRerank, sdk.KindPrompt, sdk.KindSample, sdk.KindElect,
 }
 
-// Catalog describes the built-in stages, and those of third-party plugins: plugins under
-// development, and those required by the file that Require was called for.
+// Catalog describes the built-in stages and the stages of third-party plugins. The plugins are under development, or
+// required by the file for which Require was called.
 type Catalog struct {
 	*shared
 	required []require.Plugin

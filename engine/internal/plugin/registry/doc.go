@@ -1,4 +1,4 @@
-// Package registry reads the releases of plugins from where they are published, and publishes them.
+// Package registry reads the releases of plugins from where they are published, and publishes releases.
 //
 // A release is an OCI index, tagged with its version. For each platform the index names a manifest ("any/any"
 // if the program is the same everywhere). The manifest's config is the plugin's description. Its one layer is

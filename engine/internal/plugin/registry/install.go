@@ -157,7 +157,7 @@ type Installer struct {
 	Store    *Store
 	Platform string                                                     // os/arch; "": this machine's
 	Upgrade  bool                                                       // take the newest version that a file allows, even if another is locked
-	Locked   bool                                                       // fail where the lock would change
+	Locked   bool                                                       // fail if the lock would change
 	Keys     map[string]PublicKey                                       // by plugin: the key that must have signed the plugin
 	Trust    []string                                                   // plugins that may have another signer, or none
 	Describe func(context.Context, program.Program) (sdk.Plugin, error) // starts the program of an archive to get its description
@@ -338,7 +338,7 @@ func (in *Installer) add(ctx context.Context, release *Release, p *plugin.Locked
 	return err == nil, err
 }
 
-// note copies name, version and protocol from a description to p. It fails where they contradict p.
+// note copies name, version and protocol from a description to p. It fails if they contradict p.
 func note(description []byte, p *plugin.LockedPlugin) error {
 	said, protocol, err := decodeDescription(description)
 	if err != nil {

@@ -28,7 +28,7 @@ type Release struct {
 	index   ocispec.Descriptor
 }
 
-// Types and annotations of signatures. For those of cosign see
+// Types and annotations of signatures. For cosign's signatures see
 // https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md
 const (
 	signatureType   = "application/vnd.racflow.plugin.signature.v1+"

@@ -32,7 +32,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/redact"
 )
 
-// Source is where a plugin comes from. One of its fields is set.
+// Source is the origin of a plugin. Exactly one of its fields is set.
 type Source struct {
 	Repository *registry.Reference
 	Layout     string   // folder
@@ -79,7 +79,7 @@ type repository struct {
 	name    string // for people
 	from    reader
 	to      writer // nil: read only
-	host    string // of a registry; else empty
+	host    string // of a registry; otherwise empty
 	secrets redact.Secrets
 }
 

@@ -41,8 +41,8 @@ type Installed struct {
 	Version    string // as in its description
 }
 
-// OpenStore opens the store in a folder; "": the folder in StoreVariable, else the user's default.
-// It creates nothing yet.
+// OpenStore opens the store in a folder; "": the folder in StoreVariable or, without it, the user's default. It
+// creates nothing yet.
 func OpenStore(dir string) (*Store, error) {
 	if dir == "" {
 		dir = os.Getenv(StoreVariable)

@@ -20,8 +20,8 @@ import (
 )
 
 // This file writes the project of a new plugin: a small working stage of one of the eight kinds, in
-// Go or Python, with a test, data, a pipeline file that uses it, and a workflow that releases it.
-// The templates are in the folder templates.
+// Go or Python. The project includes a test, data, a pipeline file that uses the stage, and a
+// workflow that releases it. The templates are in the folder templates.
 //
 // It builds and starts nothing, and uses no network: build.go builds, and the author starts the
 // plugin.

@@ -288,7 +288,7 @@ func (w *word) style(id string) (found style) {
 	return found
 }
 
-// readLists reads which levels of which lists have numbers.
+// readLists reads which levels of each list have numbers.
 func (w *word) readLists(root *node) {
 	for n := range root.all("abstractNum") {
 		for level := range n.all("lvl") {

@@ -34,7 +34,7 @@ type numberFormat struct {
 	hidden bool   // shows nothing
 }
 
-// place stands for a digit.
+// place marks the place of a digit.
 const place = "\x00"
 
 // builtIn returns the code of a format that a workbook names only by its number. It is empty for formats of plain

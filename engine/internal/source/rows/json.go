@@ -326,7 +326,7 @@ func Finite(text []byte) []byte {
 // finite is Finite for a stream.
 type finite struct {
 	in              *bufio.Reader
-	null            string // what is left of it
+	null            string // rest of a null that is still to be returned
 	quoted, escaped bool
 }
 

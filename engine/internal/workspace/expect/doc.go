@@ -13,8 +13,8 @@
 // jackknife", The Annals of Statistics 7:1-26, 1979).
 //
 // A baseline is an earlier run over the same items. The pipeline is worse than its baseline if it lost
-// more items than it gained, and chance alone makes such a difference in fewer than 5 of 100 cases:
-// McNemar's exact test, as in racflow runs diff. A failed item counts as wrong in both runs. An
+// more items than it gained, and chance alone makes such a difference in fewer than 5 of 100 cases. This
+// is McNemar's exact test, as in racflow runs diff. A failed item counts as wrong in both runs. An
 // out-of-scope item without an answer counts as right.
 //
 // The package prints nothing, and keeps no run. It does not measure time: machines differ.

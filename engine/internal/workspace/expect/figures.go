@@ -339,7 +339,7 @@ type Figure struct {
 	Error string   `json:"error,omitempty"` // why it could not be measured
 }
 
-// Baseline compares the answers with those of an earlier run.
+// Baseline compares the answers with the answers of an earlier run.
 type Baseline struct {
 	Run string `json:"run"`
 	// Paired compares the items. Lost counts the items that are right in the earlier run and wrong in
