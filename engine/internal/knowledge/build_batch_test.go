@@ -8,8 +8,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestBatchesCountMetadata gives a document whose metadata alone would go over
-// what a message may hold, since each of its chunks has it.
+// TestBatchesCountMetadata has a document whose metadata alone would exceed a message, since each
+// chunk repeats the metadata.
 func TestBatchesCountMetadata(t *testing.T) {
 	meta := sdk.Meta{"abstract": strings.Repeat("x", generation.BatchBytes/4)}
 	entries := make([]sdk.Entry, 9)

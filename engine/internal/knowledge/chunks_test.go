@@ -23,7 +23,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// words cuts at spaces and line ends. It remembers which documents it cut.
+// words cuts at spaces and line ends. It records which documents it cut.
 type words struct {
 	fingerprint string
 	cut         []string
@@ -84,8 +84,7 @@ func (s *shelf) write(files map[string]string) {
 	}
 }
 
-// look opens the knowledge, and tells which documents were cut and which
-// passages embedded.
+// look opens the knowledge. It returns which documents were cut and which passages were embedded.
 func (s *shelf) look(o knowledge.Options) (k *knowledge.Knowledge, cut, embedded []string) {
 	s.t.Helper()
 	s.chunker.cut, s.embedder.passages = nil, nil
@@ -94,7 +93,7 @@ func (s *shelf) look(o knowledge.Options) (k *knowledge.Knowledge, cut, embedded
 	return k, s.chunker.cut, s.embedder.passages
 }
 
-// ids are all entries of a knowledge.
+// ids returns the ids of all entries of a knowledge.
 func ids(t *testing.T, k *knowledge.Knowledge) []string {
 	t.Helper()
 	var all []string
@@ -198,8 +197,7 @@ func TestAnotherChunkerIsAnotherGeneration(t *testing.T) {
 	}
 }
 
-// What one chunk or document fails for, leaves the others as they are, and is
-// tried again.
+// If one chunk or document fails, the others stay as they are, and the failed one is tried again.
 func TestChunksThatAreRefused(t *testing.T) {
 	s := newShelf(t, map[string]string{"a.txt": "a unreadable b", "b.txt": "c", "c.txt": "d"})
 	s.embedder.strict, s.chunker.refuses = true, "c.txt"
@@ -232,7 +230,7 @@ func TestChunksThatAreRefused(t *testing.T) {
 	}
 }
 
-// Rows are cut, too, of a file and of standard input.
+// Rows of a file and of standard input are chunked, too.
 func TestRowsAreCut(t *testing.T) {
 	s := newShelf(t, nil)
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
@@ -256,7 +254,7 @@ func TestRowsAreCut(t *testing.T) {
 	}
 }
 
-// An embedder that learns does so from the chunks.
+// A learning embedder learns from the chunks.
 func TestFitToChunks(t *testing.T) {
 	s := newShelf(t, map[string]string{"a.txt": "a b", "b.txt": "c"})
 	s.embedder.fits = true

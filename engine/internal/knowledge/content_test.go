@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// pieces cuts after every so many words.
+// pieces cuts after a fixed number of words.
 type pieces struct {
 	words
 	size int
@@ -41,7 +41,7 @@ func keptVectors(t *testing.T) cache.VectorOptions {
 	return cache.VectorOptions{Root: t.TempDir(), Limits: cache.Limits{Bytes: 1 << 20}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
-// everything is all entries of a knowledge, with their vectors.
+// everything returns all entries of a knowledge, with their vectors.
 func everything(t *testing.T, k *knowledge.Knowledge) map[string]sdk.Entry {
 	t.Helper()
 	all := map[string]sdk.Entry{}
@@ -49,15 +49,15 @@ func everything(t *testing.T, k *knowledge.Knowledge) map[string]sdk.Entry {
 	return all
 }
 
-// What is embedded after a change, without kept vectors and with them.
+// The texts embedded after a change, without and with stored vectors.
 func TestVectorsAreKept(t *testing.T) {
 	files := map[string]string{"a.md": "a b c d", "b.md": "aa bb", "sub/c.md": "dd cc"}
 	size := func(n int) func(*shelf) { return func(s *shelf) { s.stages.chunker = &pieces{size: n} } }
 	steps := []struct {
 		name          string
 		change        func(*shelf)
-		without, with int // passages that are embedded
-		known         int // that are not, with kept vectors
+		without, with int // embedded passages
+		known         int // passages with stored vectors, which are not embedded
 	}{
 		{"first build", func(*shelf) {}, 8, 8, 0},
 		{"again", func(*shelf) {}, 0, 0, 0},
@@ -92,7 +92,7 @@ func TestVectorsAreKept(t *testing.T) {
 			built[i] = append(built[i], everything(t, k))
 		}
 	}
-	for n, step := range steps { // what is searched is the same, bit by bit
+	for n, step := range steps { // search results are the same, bit by bit
 		must.Equal(t, step.name+": without and with kept vectors", built[0][n], built[1][n])
 	}
 }
@@ -120,7 +120,7 @@ func (s *shelf) move() {
 	s.block.Sources[0].Documents = &set
 }
 
-// What an enricher adds is part of what is embedded, where its block says so.
+// An enricher's additions are embedded if their block says so.
 func TestVectorsOfEnrichedPassages(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.md": "a b", "b.md": "c"})
 	o := knowledge.Options{Vectors: keptVectors(t)}
@@ -140,8 +140,8 @@ func TestVectorsOfEnrichedPassages(t *testing.T) {
 	look("renamed, and the addition is the same", 0)
 }
 
-// Nothing is kept that cannot be used again: the vectors of an embedder that learns, which
-// depend on the whole knowledge, and those of a service, which the response cache has.
+// Vectors that cannot be used again are not stored: vectors of a learning embedder, which depend on
+// the whole knowledge, and vectors of a service, which are in the response cache.
 func TestVectorsThatAreNotKept(t *testing.T) {
 	for name, change := range map[string]func(*shelf){
 		"learns":          func(s *shelf) { s.embedder.fits = true },
@@ -163,8 +163,8 @@ func TestVectorsThatAreNotKept(t *testing.T) {
 	}
 }
 
-// A text that the embedder refuses is refused again: no vector is kept for it. Those of the
-// others of its batch are.
+// A text that the embedder refuses is refused again: no vector is stored for it. Vectors of the
+// other texts in its batch are stored.
 func TestVectorsOfPartsOfABatch(t *testing.T) {
 	b := newBench(t)
 	b.embedder.strict = true

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// What situates a text is embedded and searched with it, and stays apart from
-// it.
+// The context of a text is embedded and searched with the text, but stays separate.
 func TestContext(t *testing.T) {
 	b := newBench(t)
 	plain, _ := b.open("1\tab\tcards", "2\tcd\t")

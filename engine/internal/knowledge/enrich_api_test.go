@@ -26,20 +26,19 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// adder is an enricher. What it has answered it does not ask again, as one with a
-// cache.
+// adder is an enricher. Like an enricher with a cache, it never asks again for a known answer.
 type adder struct {
 	add  func(sdk.Passage) sdk.Addition
-	fail func(sdk.Passage) error // nil: it never does
-	slow func(sdk.Passage)       // nil: it is not
-	ends func(sdk.Passage) error // of a whole call; nil: it never does
+	fail func(sdk.Passage) error // nil: no passage fails
+	slow func(sdk.Passage)       // nil: it is fast
+	ends func(sdk.Passage) error // for a whole call; nil: none fails
 
-	pends func() // called with each ask, whose results come later; nil: at once
-	asks  int    // that were pending
+	pends func() // called for each ask with delayed results; nil: results are immediate
+	asks  int    // number of pending asks
 
 	mu             sync.Mutex
 	kept           map[string]bool
-	asked          []string // passages that it had to ask for, as document:text
+	asked          []string // passages for which it had to ask, as document:text
 	calls          [][]string
 	underWay, most int
 }
@@ -106,7 +105,7 @@ func (a *adder) find(ctx context.Context, passages []sdk.Passage) ([]sdk.Additio
 	return all, nil
 }
 
-// situate says in which document a passage stands and, behind, its text twice.
+// situate returns a passage's document as context, and its doubled text as terms.
 func situate(p sdk.Passage) sdk.Addition {
 	return sdk.Addition{Context: "of " + p.Document.ID, Terms: []string{p.Text() + p.Text()}}
 }
@@ -138,7 +137,7 @@ func numbered(n int, content string) map[string]string {
 	return files
 }
 
-// look opens the knowledge and tells what was asked and embedded.
+// look opens the knowledge. It returns what was asked and what was embedded.
 func (e *enriched) look() (k *knowledge.Knowledge, asked, embedded []string) {
 	e.t.Helper()
 	e.adder.asked = nil
@@ -147,8 +146,8 @@ func (e *enriched) look() (k *knowledge.Knowledge, asked, embedded []string) {
 	return k, e.adder.asked, embedded
 }
 
-// fails opens the knowledge, which does not work out. Its processes end with it, and time
-// passes only while all of them wait.
+// fails opens the knowledge, which must fail. Its processes end with it, and time passes only while
+// all of them wait.
 func (e *enriched) fails() (err error) {
 	e.t.Helper()
 	e.adder.asked = nil
@@ -165,7 +164,7 @@ func (e *enriched) fails() (err error) {
 	return err
 }
 
-// find searches by BM25, and so without the vector that the query has.
+// find searches by BM25, so it ignores the query's vector.
 func find(t *testing.T, k *knowledge.Knowledge, text string) []sdk.Candidate {
 	t.Helper()
 	ranking := sdk.Ranking{Search: sdk.Search{Mode: sdk.ModeLexical, NumCandidates: 10, Texts: true}, Fusion: sdk.Fusion{Method: support.Weighted}, TopK: 10}
@@ -179,13 +178,13 @@ func same(t *testing.T, what string, got []string, want ...string) {
 	must.Equal(t, what, want, got, cmpopts.EquateEmpty())
 }
 
-// A block's own delimiter stands in what is embedded, and nobody sees it.
+// A block's own delimiter is in the embedded text, but is never shown.
 func TestDelimiter(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.txt": "a"})
 	_, _, _ = e.look()
 	e.block.Enrich[0].Delimiter = "<##-##>"
 	k, asked, embedded := e.look()
-	same(t, "asked", asked) // what was added is known
+	same(t, "asked", asked) // the addition is known
 	same(t, "embedded", embedded, "of a.txt\na\n<##-##>\naa")
 	if found := find(t, k, "aa"); len(found) != 1 || found[0].Text != "a" || found[0].Context != "of a.txt\n---\naa" {
 		t.Errorf("found %+v", found)
@@ -217,7 +216,7 @@ func TestEnrichedAreKeptInStep(t *testing.T) {
 	same(t, "asked of a changed document", asked, "b.txt:d")
 	same(t, "embedded of a changed document", embedded, "of b.txt\nc\n---\ncc", "of b.txt\nd\n---\ndd")
 	e.block.Enrich = nil
-	if k, _, _ := e.look(); k.Report.Changed != 1 { // b.txt, which that one has not seen yet
+	if k, _, _ := e.look(); k.Report.Changed != 1 { // b.txt, which that build has not seen yet
 		t.Errorf("without enrichment again: %+v", k.Report)
 	}
 	e.block.Enrich = plain
@@ -257,8 +256,8 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// What does not change the content of a knowledge leaves it where it is: other keys,
-// timeouts, passages at a time.
+// Changes that do not affect the content of a knowledge keep its index version: other keys,
+// timeouts, batch sizes.
 func TestNeutralArguments(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.txt": "a"})
 	open := func() string {
@@ -290,11 +289,11 @@ func TestAdditionsTakeNoColumn(t *testing.T) {
 	}
 }
 
-// Additions stand in the order of the blocks, whoever is ready first.
+// Additions are in the order of the blocks, whichever enricher finishes first.
 func TestSeveralEnrichers(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.txt": "a b", "b.txt": "c"})
 	both := make(chan struct{})
-	meet := func(p sdk.Passage) { // the two work on the first document at the same time
+	meet := func(p sdk.Passage) { // both work on the first document at the same time
 		if p.Document.ID == "a.txt" && p.Start == 0 {
 			select {
 			case both <- struct{}{}:
@@ -321,13 +320,13 @@ func TestSeveralEnrichers(t *testing.T) {
 	}
 }
 
-// As many documents are under way as the limit lets through, and they are stored
-// in their order, whichever is ready first.
+// The limit sets how many documents are in progress. They are stored in their order, whichever
+// finishes first.
 func TestDocumentsUnderWay(t *testing.T) {
 	files := numbered(30, "a b")
 	e := newEnriched(t, files)
 	e.stage.Limit = &pipeline.Limit{Concurrency: 3}
-	var three sync.WaitGroup // three are under way at a time, and the first is ready last
+	var three sync.WaitGroup // three are in progress at a time, and the first finishes last
 	three.Add(3)
 	last := make(chan struct{})
 	e.adder.slow = func(p sdk.Passage) {
@@ -369,8 +368,8 @@ func TestDocumentsUnderWay(t *testing.T) {
 	}
 }
 
-// A document that takes long does not hold up those behind it, until four times as
-// many as are worked on are held.
+// A slow document does not delay the documents behind it, until four times the documents in
+// progress are held.
 func TestSlowDocuments(t *testing.T) {
 	e := newEnriched(t, numbered(30, "a"))
 	e.stage.Limit = &pipeline.Limit{Concurrency: 3}
@@ -396,7 +395,7 @@ func TestSlowDocuments(t *testing.T) {
 	}
 }
 
-// Once a service cannot go on, no other document is begun.
+// Once a service cannot continue, no other document is begun.
 func TestNothingIsBegunAfterTheEnd(t *testing.T) {
 	e := newEnriched(t, numbered(30, "a"))
 	e.stage.Limit, e.stage.Retries = &pipeline.Limit{Concurrency: 2}, 5
@@ -404,12 +403,12 @@ func TestNothingIsBegunAfterTheEnd(t *testing.T) {
 	e.adder.slow = func(p sdk.Passage) {
 		if p.Document.ID == "00.txt" { // it is being answered, and waited for
 			<-ended
-			time.Sleep(200 * time.Millisecond) // until the build has heard of it
+			time.Sleep(200 * time.Millisecond) // until the build has noticed it
 		}
 	}
 	e.adder.fail = func(p sdk.Passage) error {
 		switch p.Document.ID {
-		case "02.txt": // it is to be tried again, which nobody waits for
+		case "02.txt": // it would be retried, but nobody waits for that
 			return sdk.Transient(errors.New("busy"), time.Hour/100)
 		case "04.txt":
 			select {
@@ -440,7 +439,7 @@ func TestPassagesThatFail(t *testing.T) {
 		}
 		return nil
 	}
-	for range 2 { // it persists
+	for range 2 { // the addition persists
 		k, asked, embedded := e.look()
 		if k.Report.Unenriched != 1 || !errors.Is(k.Report.FirstUnenriched.Err, refuse) || !strings.HasSuffix(k.Report.FirstUnenriched.String(), "a.txt: chunk 1: enrich.situate: it was refused") {
 			t.Errorf("report %+v", k.Report)
@@ -464,8 +463,8 @@ func TestPassagesThatFail(t *testing.T) {
 	}
 }
 
-// A build asks about a passage once, also where the embedder has to learn from all
-// entries before any is stored, and where the store is lost in the middle.
+// A build asks about a passage once. That also holds if the embedder first learns from all entries,
+// and if the store is lost during the build.
 func TestPassagesAreAskedAboutOnce(t *testing.T) {
 	files := map[string]string{"a.txt": "a b c", "b.txt": "x x", "c.txt": "d"}
 	asked := []string{"a.txt:a", "a.txt:b", "a.txt:c", "b.txt:x", "b.txt:x", "c.txt:d"}
@@ -522,7 +521,7 @@ func TestTransientFailures(t *testing.T) {
 	e.stage.Retries = 1
 	failures := 0
 	e.adder.fail = func(p sdk.Passage) error {
-		if p.Text() == "b" && failures < 2 { // it is asked twice per failure
+		if p.Text() == "b" && failures < 2 { // asked twice per failure
 			failures++
 			return sdk.Transient(errors.New("busy"), time.Millisecond)
 		}
@@ -535,7 +534,7 @@ func TestTransientFailures(t *testing.T) {
 	}
 }
 
-// A build that a service ends keeps what was complete, and another one goes on.
+// A build that a service ends keeps what was complete, and the next build continues.
 func TestBuildsThatEnd(t *testing.T) {
 	for _, code := range []sdk.Code{sdk.CodeStopped, sdk.CodeUnavailable} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -546,7 +545,7 @@ func TestBuildsThatEnd(t *testing.T) {
 			e := newEnriched(t, files)
 			e.stage.Limit = &pipeline.Limit{Concurrency: 2}
 			e.adder.fail = func(p sdk.Passage) error {
-				if p.Document.ID >= "10.txt" { // those before have begun by then
+				if p.Document.ID >= "10.txt" { // the documents before have begun by then
 					return &sdk.Error{Code: code, Err: errors.New("the budget is spent")}
 				}
 				return nil
@@ -603,7 +602,7 @@ func TestPlanAsksNobody(t *testing.T) {
 	if diff := cmp.Diff(want, k.Report.Asks, cmpopts.IgnoreFields(pipeline.Stage{}, "Info"), cmpopts.IgnoreUnexported(pipeline.Config{})); diff != "" {
 		t.Error(diff)
 	}
-	e.stage.Info.Reads = sdk.Of(sdk.ColumnText) // it shows the service whole documents
+	e.stage.Info.Reads = sdk.Of(sdk.ColumnText) // the service gets whole documents
 	k, _, _ = e.shelf.look(knowledge.Options{Plan: true})
 	if got, want := k.Report.Asks[0].Characters, 4+1+4+2+3+3; got != want {
 		t.Errorf("%d characters with the documents, want %d", got, want)
@@ -624,7 +623,7 @@ func TestPlanAsksNobody(t *testing.T) {
 	same(t, "texts", texts, "path\na", "path\nbb", "path\nd")
 }
 
-// Rows that are not cut are a passage each.
+// Each unchunked row is one passage.
 func TestRowsAreEnriched(t *testing.T) {
 	e := newEnriched(t, nil)
 	e.block.Chunk, e.stages.chunker = nil, nil
@@ -635,7 +634,7 @@ func TestRowsAreEnriched(t *testing.T) {
 	if found := find(t, k, "cdcd"); len(found) != 1 || found[0].Context != "cards\nof 2\n---\ncdcd" {
 		t.Errorf("found %+v", found)
 	}
-	// The centroids follow when an addition that was missing is there.
+	// The centroids are updated when a missing addition arrives.
 	e.adder.kept, e.adder.fail = nil, func(p sdk.Passage) error { return errors.New("no") }
 	e.block.Sources[0].Context, e.stage.Name = "", "again"
 	k, _ = e.open("1\tab\tcards", "2\tcd\tcards", "3\tb\t")
@@ -669,11 +668,11 @@ func TestLongAdditions(t *testing.T) {
 	}
 }
 
-// What takes long is reported by its name, in bytes of documents and by passage.
+// Long work is reported by its name, in bytes of documents and by passage.
 func TestProgress(t *testing.T) {
 	e := newEnriched(t, map[string]string{"a.txt": "a b", "b.txt": "c"})
 	told := func() (all []string) {
-		e.stage.Name += "x" // another generation
+		e.stage.Name += "x" // another index version
 		if _, err := knowledge.Open(t.Context(), e.block, e.stages, knowledge.Options{Progress: func(s progress.Step) {
 			all = append(all, fmt.Sprintf("%s %d of %d %ss, %d passages", s.Doing, s.Done, s.Total, s.Unit, s.Passages))
 		}}); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// rows are n labelled rows, with some replaced or removed (empty).
+// rows returns n labelled rows, with some replaced or removed (empty).
 func rows(n int, but map[int]string) (all []string) {
 	for i := range n {
 		row, other := but[i]
@@ -34,7 +34,7 @@ func items(n int) (ids []string) {
 	return ids
 }
 
-// drawn are the ids and texts of a draw's parts, each in one text.
+// drawn returns the ids and texts of a draw's parts, each as one text.
 func drawn(t *testing.T, k *knowledge.Knowledge, ids []string, draw sdk.Draw, others bool) map[string]string {
 	t.Helper()
 	all := must.Get(k.Random(t.Context(), ids, draw, others))(t)
@@ -57,8 +57,8 @@ func drawn(t *testing.T, k *knowledge.Knowledge, ids []string, draw sdk.Draw, ot
 	return parts
 }
 
-// One row that is added, changed or removed changes exactly those parts of draws that
-// have it, or had it.
+// An added, changed or removed row changes only those parts of draws that include the row before or
+// after.
 func TestRandomExamplesAreStable(t *testing.T) {
 	changes := map[string]struct {
 		but map[int]string
@@ -106,8 +106,8 @@ func TestRandomExamplesAreStable(t *testing.T) {
 
 func regexpRow(id string) *regexp.Regexp { return regexp.MustCompile(" " + id + "=") }
 
-// Each entry is drawn about as often as any other, and in each part: within 5 standard
-// deviations of what chance would do. Another seed draws others.
+// Each entry is drawn about as often as any other, also in each part: within 5 standard deviations
+// of chance. Another seed draws other entries.
 func TestRandomExamplesAreRandom(t *testing.T) {
 	k, _ := newBench(t).open(rows(200, nil)...)
 	ids := items(6000)
@@ -141,7 +141,7 @@ func TestRandomExamplesAreRandom(t *testing.T) {
 	}
 }
 
-// A knowledge with hardly enough entries for all parts: none is drawn twice.
+// If a knowledge has hardly enough entries for all parts, no entry is drawn twice.
 func TestFewRandomExamples(t *testing.T) {
 	k, _ := newBench(t).open(rows(31, nil)...)
 	drawn(t, k, items(300), sdk.Draw{Count: 30, Parts: 3}, false)

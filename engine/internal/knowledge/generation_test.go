@@ -278,7 +278,7 @@ func TestSuperseded(t *testing.T) {
 	b.wantStates("without an embedder", "standard letters unknown", "standard words unknown", "standard words unknown")
 }
 
-// What another process writes stays.
+// An index version that another process writes stays.
 func TestRemoveWhatIsBeingWritten(t *testing.T) {
 	b := newBench(t)
 	b.open("1\ta\tx")
@@ -300,7 +300,7 @@ func TestRemoveWhatIsBeingWritten(t *testing.T) {
 	b.wantStates("when it is written", "code letters current")
 }
 
-// Who searches a generation of the embedded store keeps it.
+// A process that searches an index version of the embedded store can continue to search it.
 func TestASearchOutlivesItsGeneration(t *testing.T) {
 	b := newBench(t)
 	k, _ := b.open("1\ta\tx", "2\tb\ty")
@@ -321,7 +321,7 @@ func TestASearchOutlivesItsGeneration(t *testing.T) {
 	}
 }
 
-// A note without what is recorded today is read, and the entries are used.
+// A note without today's fields is read, and the entries are used.
 func TestNotesOfAnOlderVersion(t *testing.T) {
 	b := newBench(t)
 	b.open("1\ta\tx")
@@ -371,7 +371,7 @@ func TestWhatIsNoGeneration(t *testing.T) {
 	}
 }
 
-// removed is a store whose collections are removed at the next call of a kind, as if another process had done that.
+// removed is a store whose collections are removed at the next call of a kind, as if by another process.
 type removed struct {
 	generation.Store
 	at *string
@@ -410,8 +410,8 @@ func (r removed) Commit(ctx context.Context, collection string, note []byte) err
 	return r.Store.Commit(ctx, collection, note)
 }
 
-// An edition that whoever held it removes while it is opened anew, or before it is held, is known as removed: it can be
-// built again.
+// If the holder of an edition removes it while another process opens it again, or before that process holds it, the
+// edition is reported as removed. It can then be built again.
 func TestEditionThatIsRemoved(t *testing.T) {
 	b := newBench(t)
 	b.open("1\ta\tx", "2\tb\ty")

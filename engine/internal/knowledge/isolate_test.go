@@ -11,8 +11,7 @@ import (
 
 var errCrash = fmt.Errorf("embed.k: %w", sdk.ErrCrashed)
 
-// Where the embedder answers nothing, no row is to blame: the build ends, and what
-// was there stays.
+// If the embedder answers nothing, no row is the cause: the build ends, and the stored entries stay.
 func TestAnEmbedderThatAnswersNothing(t *testing.T) {
 	b := newBench(t)
 	rows := []string{"1\ta\tx", "2\tb\ty", "3\tc\ty"}
@@ -32,7 +31,7 @@ func TestAnEmbedderThatAnswersNothing(t *testing.T) {
 	}
 }
 
-// Of a document that ends the enricher, or of which it makes nonsense, only the passage that does so is kept bare.
+// If one passage of a document ends the enricher or yields an invalid result, only that passage stays unenriched.
 func TestAPassageThatEndsTheEnricher(t *testing.T) {
 	nonsense := &sdk.Error{Code: sdk.CodeInternal, Err: errors.New("the stage returned 4 results for 5 rows")}
 	for name, fault := range map[string]error{"ends": errCrash, "nonsense": nonsense} {

@@ -28,23 +28,23 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// letters embeds a text as its counts of the letters a to d. It remembers what
-// it embedded as passages and, where it is to be fitted, what it was fitted to.
+// letters embeds a text as its counts of the letters a to d. It records which passages it embedded and, if it
+// learns, what it was fitted to.
 type letters struct {
 	fits        bool
-	opened      json.RawMessage // what was resolved before it was started
-	settles     bool            // it resolves an argument by what it has learnt, and learns no more
+	opened      json.RawMessage // values resolved before it was started
+	settles     bool            // it resolves an argument from what it has learned, and then stops learning
 	fitted      int
 	state       []byte
 	passages    []string
 	fingerprint string
 	fail        error
-	lost        int                     // calls that fail from now on in a way that may pass
-	failAfter   int                     // passages; 0: never
+	lost        int                     // number of next calls with a transient failure
+	failAfter   int                     // passages before it fails; 0: it never fails
 	strict      bool                    // it refuses some texts
-	pends       func()                  // called with each ask, whose results come later; nil: at once
-	asks        int                     // that were pending
-	ends        func(text string) error // of a whole call; nil: it never does
+	pends       func()                  // called for each ask with delayed results; nil: results are immediate
+	asks        int                     // number of pending asks
+	ends        func(text string) error // for a whole call; nil: none fails
 	machine     *machine                // nil: it resolves nothing
 }
 
@@ -119,17 +119,16 @@ func (l *letters) Fingerprint() string {
 	return l.fingerprint + string(l.state)
 }
 
-// starter gives the embedder and a store that lives as long as one Open does, as its
-// process would.
+// starter provides the embedder and a store that lives as long as one Open, as its process would.
 type starter struct {
 	t        *testing.T
-	memory   sdk.Stage // what it has stored outlives it
+	memory   sdk.Stage // stored entries outlive the store
 	embedder *letters
 	chunker  generation.Chunker                      // nil: the block has none
 	enrich   map[string]*adder                       // by use
-	losses   *atomic.Int64                           // Puts at which the store's process ends; nil: none
-	keeps    error                                   // of every Drop; nil: it drops
-	broken   error                                   // of the start of the embedder
+	losses   *atomic.Int64                           // number of Puts at which the store's process ends; nil: none
+	keeps    error                                   // error of every Drop; nil: none
+	broken   error                                   // error when the embedder starts
 	strict   bool                                    // the store refuses some texts
 	wrap     func(generation.Store) generation.Store // around the store; nil: nothing
 }
@@ -226,7 +225,7 @@ func (b *bench) opening(ctx context.Context, o knowledge.Options) (err error) {
 	return err
 }
 
-// faults are those of rows, without the path of their file.
+// faults returns the errors of rows, without the path of their file.
 func (b *bench) faults(k *knowledge.Knowledge) (reported []string) {
 	for _, f := range k.Report.Invalid {
 		reported = append(reported, strings.TrimPrefix(f.String(), filepath.Dir(b.block.Sources[0].Path)))
@@ -342,8 +341,7 @@ func TestFitting(t *testing.T) {
 	}
 }
 
-// A build that was cut off after a refit must not leave vectors of two fits
-// behind that pass for one.
+// An interrupted build after a refit must not leave vectors of two fits that count as one.
 func TestAFitThatWasCutOff(t *testing.T) {
 	b := newBench(t)
 	b.embedder.fits = true
@@ -365,7 +363,7 @@ func TestAFitThatWasCutOff(t *testing.T) {
 	}
 }
 
-// A store whose process ended in the middle is started over.
+// After a store's process ended during a build, the build starts again.
 func TestAStoreThatWasLost(t *testing.T) {
 	b := newBench(t)
 	b.stages.losses = &atomic.Int64{}
@@ -373,7 +371,7 @@ func TestAStoreThatWasLost(t *testing.T) {
 	if k, _ := b.open("1\ta\tx", "2\tb\ty"); k.Report.Entries != 2 || len(k.Labels) != 2 {
 		t.Errorf("report %+v", k.Report)
 	}
-	b.embedder.fits = true // the try after the loss knows what the one before has learnt
+	b.embedder.fits = true // the try after the loss knows what the earlier try has learned
 	b.stages.losses.Store(1)
 	rows := []string{"1\ta\tx", "2\tb\ty", "3\tc\ty"}
 	b.block.Name = "fitted"
@@ -387,8 +385,8 @@ func TestAStoreThatWasLost(t *testing.T) {
 	}
 }
 
-// A build waits for another one as long as that works, and gives up on a store that refuses it again and again
-// for another reason.
+// A build waits for another build as long as that is working. It gives up on a store that refuses it
+// repeatedly for another reason.
 func TestTwoBuilds(t *testing.T) {
 	const written, changed = time.Second, 0 // sdk.Error.RetryAfter: the lock is held, or the collection was changed
 	for _, test := range []struct {
@@ -428,7 +426,8 @@ func TestTwoBuilds(t *testing.T) {
 	}
 }
 
-// A build that has to store centroids later, since another one does, reports all that it has done.
+// A build may have to store centroids later, since another build stores them at that moment. It reports
+// everything that it has done.
 func TestTwoBuildsStoreCentroids(t *testing.T) {
 	b := newBench(t)
 	b.stages.wrap = func(s generation.Store) generation.Store {
@@ -439,7 +438,7 @@ func TestTwoBuildsStoreCentroids(t *testing.T) {
 	}
 }
 
-// A first build that commits now and then lets no other one write in between.
+// During a first build that commits from time to time, no other build can write in between.
 func TestACheckpointKeepsTheLock(t *testing.T) {
 	b := newBench(t)
 	content := "id\ttext\tlabel\n"
@@ -463,7 +462,7 @@ func TestACheckpointKeepsTheLock(t *testing.T) {
 type slow struct {
 	generation.Store
 	locked        bool
-	commits, open int // Puts that another process could have come before
+	commits, open int // Puts between which another process could have written
 }
 
 func (s *slow) Delete(ctx context.Context, collection string, ids []string) error {
@@ -489,7 +488,7 @@ func (s *slow) Put(ctx context.Context, collection string, entries []sdk.Entry) 
 type refusing struct {
 	generation.Store
 	collection string          // a part of its name
-	left       []time.Duration // sdk.Error.RetryAfter of refusals to come
+	left       []time.Duration // sdk.Error.RetryAfter of the next refusals
 }
 
 func (r *refusing) Delete(ctx context.Context, collection string, ids []string) error {
@@ -516,7 +515,7 @@ func (l lossy) Put(ctx context.Context, collection string, entries []sdk.Entry) 
 
 func TestFaults(t *testing.T) {
 	b := newBench(t)
-	for range 2 { // faults are reported again though nothing changed
+	for range 2 { // errors are reported again although nothing changed
 		k, _ := b.open("1\ta\tx", "2\t\tx", "1\tb\ty", "4\tc\ty")
 		reported := b.faults(k)
 		want := []string{"/rows.tsv:3: it has no text", `/rows.tsv:4: its id "1" stands on line 2 already; ids must be unique`}
@@ -526,8 +525,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What the embedder or the store refuses is left out, with its line; what was
-// there of it before goes.
+// Rows that the embedder or the store refuses are omitted, with their lines; their earlier content is removed.
 func TestRefusedRows(t *testing.T) {
 	b := newBench(t)
 	b.stages.strict, b.embedder.strict = true, true
@@ -540,7 +538,7 @@ func TestRefusedRows(t *testing.T) {
 			t.Errorf("found %q, want %d entries", found, entries)
 		}
 	}
-	for _, added := range []int{2, 0} { // reported again though nothing changed
+	for _, added := range []int{2, 0} { // reported again although nothing changed
 		k, _ := b.open("1\ta\tx", "2\tunstorable\tx", "3\t\tx", "4\tb\ty", "5\tunreadable\tz")
 		check(k, 2, added, 0, 0, "/rows.tsv:3: the text is unstorable", "/rows.tsv:4: it has no text", "/rows.tsv:6: the text is unreadable")
 		must.Equal(t, "labels", []string{"x", "y"}, k.Labels)
@@ -585,7 +583,7 @@ func TestRowsWithoutIDs(t *testing.T) {
 	}
 }
 
-// Long texts and many of them: no call may outgrow a message of the wire.
+// Long texts, and many texts: no call may exceed a message between processes.
 func TestLongTexts(t *testing.T) {
 	must.NoRace(t)
 	b := newBench(t)
@@ -614,7 +612,7 @@ func TestSourceErrors(t *testing.T) {
 	}
 }
 
-// A reply that is lost is asked for again, as often as the block says.
+// A lost reply is requested again, as often as the block says.
 func TestEmbeddingIsTriedAgain(t *testing.T) {
 	b := newBench(t)
 	b.block.Embed.Retries, b.embedder.lost = 2, 2

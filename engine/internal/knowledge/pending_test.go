@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// A build that is interrupted while it waits has its handles on the disk; the next one
-// asks for nothing a second time, and forgets them when it has committed the results.
+// A build that is interrupted while it waits has stored its handles on disk. The next build asks
+// for nothing a second time, and forgets the handles once it has committed the results.
 func TestResultsThatComeLater(t *testing.T) {
 	for name, pend := range map[string]func(*enriched, func()) *int{
 		"enrich": func(e *enriched, during func()) *int {
@@ -49,8 +49,8 @@ func TestResultsThatComeLater(t *testing.T) {
 	}
 }
 
-// An enricher that asks in batches gets all documents together; one beside it gets them one
-// by one, as ever.
+// An enricher that asks in batches gets all documents together; another enricher beside it still
+// gets them one by one.
 func TestBatchesOfDocuments(t *testing.T) {
 	const n = 700
 	e := newEnriched(t, numbered(n, "a bb"))

@@ -16,11 +16,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// machine resolves the precision of an embedder when that opens.
+// machine resolves the precision of an embedder when the embedder opens.
 type machine struct {
-	can       []string // the best one first
-	tells     bool     // the fingerprint depends on it
-	precision string   // that it works with now
+	can       []string // precisions, best first
+	tells     bool     // the fingerprint depends on the precision
+	precision string   // current precision
 }
 
 func (m *machine) start(resolved json.RawMessage) error {
@@ -41,7 +41,7 @@ type resolver struct{ *letters }
 
 func (r resolver) Resolved() map[string]any { return map[string]any{"precision": r.machine.precision} }
 
-// settler is letters that resolve a precision by what they have learnt.
+// settler is letters that resolve a precision from what they have learned.
 type settler struct{ *letters }
 
 func (s settler) Resolved() map[string]any {
@@ -51,8 +51,8 @@ func (s settler) Resolved() map[string]any {
 	return map[string]any{"precision": string(s.state)}
 }
 
-// What an embedder has settled by the knowledge's texts holds for the generation and its
-// editions, however those grow: nothing is embedded again.
+// Arguments that an embedder has settled by the knowledge's texts hold for the index version and
+// its editions, however they grow. Nothing is embedded again.
 func TestASettledEmbedderLearnsOnce(t *testing.T) {
 	b := newBench(t)
 	b.embedder.fits, b.embedder.settles, b.stages.losses = true, true, new(atomic.Int64)
@@ -73,7 +73,7 @@ func TestASettledEmbedderLearnsOnce(t *testing.T) {
 			t.Errorf("%s: it has learnt from %d rows", doing, b.embedder.fitted)
 		}
 	}
-	b.stages.losses.Store(1) // the store ends once, before anything is noted
+	b.stages.losses.Store(1) // the store ends once, before any note is written
 	_, embedded := b.open(rows...)
 	if same(t, "embedded", slices.Compact(embedded), "a", "b", "c"); string(b.embedder.state) != "fitted to 3" {
 		t.Errorf("state %q", b.embedder.state)
@@ -93,8 +93,8 @@ func TestASettledEmbedderLearnsOnce(t *testing.T) {
 	check("an edition", 2)
 }
 
-// takenOver is a store whose process ends at the first Put, and then commits what another
-// process settled before the first comes again.
+// takenOver is a store whose process ends at the first Put. Before the next Put, it commits what
+// another process has settled.
 type takenOver struct {
 	generation.Store
 	ended *bool
@@ -112,7 +112,7 @@ func (s takenOver) Put(ctx context.Context, collection string, entries []sdk.Ent
 	return sdk.Transient(errors.New("gone"), 0)
 }
 
-// What another process has settled holds for a build that had settled otherwise and was cut off.
+// What another process has settled applies to an interrupted build that had settled otherwise.
 func TestAnotherProcessSettles(t *testing.T) {
 	b := newBench(t)
 	b.embedder.fits, b.embedder.settles = true, true
@@ -128,8 +128,8 @@ func TestAnotherProcessSettles(t *testing.T) {
 	}
 }
 
-// Two machines share a store. What the first has resolved for a generation holds for the
-// second one's work on it.
+// Two machines share a store. The values that the first machine has resolved apply to the second
+// machine's work.
 func TestMachinesShareAGeneration(t *testing.T) {
 	for _, tells := range []bool{true, false} {
 		for _, fits := range []bool{false, true} {
@@ -157,8 +157,8 @@ func TestMachinesShareAGeneration(t *testing.T) {
 	}
 }
 
-// A machine that cannot work with what was resolved builds a generation of its own, and
-// leaves the other one to the machine that it belongs to.
+// A machine that cannot work with the resolved values builds its own index version, and leaves the
+// other version unchanged.
 func TestAMachineThatCannotShare(t *testing.T) {
 	b := newBench(t)
 	rows := []string{"1\ta\tx", "2\tb\ty"}
@@ -181,7 +181,7 @@ func TestAMachineThatCannotShare(t *testing.T) {
 		t.Errorf("the first machine embedded %q again, report %+v", embedded, k.Report)
 	}
 
-	// Where the fingerprint does not tell the vectors apart, they are not mixed.
+	// If the fingerprint does not distinguish the vectors, they are still not mixed.
 	b.block.Name, b.embedder.machine = "mixed", &machine{can: []string{"half"}}
 	b.open(rows...)
 	b.embedder.machine = &machine{can: []string{"single"}}

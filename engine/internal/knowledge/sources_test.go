@@ -22,7 +22,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// several gives a bench a second file of rows, and a file of decisions, which is not there yet.
+// several gives a bench a second file of rows, and a file of decisions, which does not exist yet.
 func several(t *testing.T) (b *bench, second, decisions string) {
 	b = newBench(t)
 	dir := filepath.Dir(b.block.Sources[0].Path)
@@ -51,8 +51,8 @@ func entries(t *testing.T, k *knowledge.Knowledge) (all []string) {
 	return all
 }
 
-// TestSources: what people decide adds to rows of several files, changes and drops them, and
-// nothing else is embedded again.
+// TestSources: people's decisions add to rows of several files, change rows and drop rows. Nothing else is embedded
+// again.
 func TestSources(t *testing.T) {
 	b, second, decisions := several(t)
 	rows := []string{"1\ta\tx", "2\tab\tx"}
@@ -116,7 +116,7 @@ func lines(t *testing.T, path string) []byte {
 	return must.Get(os.ReadFile(path))(t)
 }
 
-// TestSourcesAreLoadedAgain: rows that are cut are read a second time, decisions among them.
+// TestSourcesAreLoadedAgain: chunked rows are read a second time, with their decisions.
 func TestSourcesAreLoadedAgain(t *testing.T) {
 	b, _, decisions := several(t)
 	b.stages.chunker = &words{}
@@ -133,8 +133,8 @@ func TestSourcesAreLoadedAgain(t *testing.T) {
 	}
 }
 
-// TestOneSourceIsAsEver: what one source of rows holds has the digest, and so the generation, that
-// it always had.
+// TestOneSourceIsAsEver: the content of a single source of rows has the same digest as before, and so the same index
+// version.
 func TestOneSourceIsAsEver(t *testing.T) {
 	b := newBench(t)
 	k, _ := b.open("1\ta\tx")
@@ -146,7 +146,7 @@ func TestOneSourceIsAsEver(t *testing.T) {
 	}
 }
 
-// writeLabels gives the entries of the only generation labels as racflow 0.1 did: as they are written in the file.
+// writeLabels gives the entries of the only index version labels as racflow 0.1 did: in the file's spelling.
 func (b *bench) writeLabels(written map[string]string) {
 	ctx, store := b.t.Context(), must.Get(b.stages.Store(b.t.Context()))(b.t)
 	for _, c := range must.Get(store.List(ctx))(b.t) {
@@ -173,8 +173,8 @@ func (b *bench) writeLabels(written map[string]string) {
 	}
 }
 
-// TestLabelsOfEarlierVersions: knowledge whose labels would merge stays as it is until a person agrees, or has corrected its
-// rows; where none merge, the rows are done again.
+// TestLabelsOfEarlierVersions: knowledge whose labels would merge stays as it is until a person agrees, or has
+// corrected its rows. If no labels would merge, the rows are processed again.
 func TestLabelsOfEarlierVersions(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -13,9 +13,9 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// All entries stand in the order of the documents, however the store came to them.
+// All entries are in the order of the documents, in whatever order the store got them.
 func TestAll(t *testing.T) {
-	long := "" // more than ten chunks: their ids are not in their order
+	long := "" // more than ten chunks, whose ids sort differently
 	for i := range 12 {
 		long += fmt.Sprintf("w%d ", i)
 	}
@@ -44,7 +44,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// Rows stand in the order of their ids. Contexts count, terms do not.
+// Rows are in the order of their ids. Contexts count, terms do not.
 func TestAllRows(t *testing.T) {
 	b := newBench(t)
 	b.block.Sources[0].Context, b.block.Sources[0].Label = "label", "none"

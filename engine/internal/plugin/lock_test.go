@@ -38,8 +38,8 @@ plugin "b" {
 }
 `
 
-// What is written is read again, in one order whatever the order was, and to write the same
-// again changes nothing of the file.
+// A written lock is read again. It is in one order, whatever the order before. Writing the same
+// content again does not change the file.
 func TestWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), LockName)
 	b := LockedPlugin{

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// TestSilence gives up a server that stops in the middle of an answer.
+// TestSilence ends the connection to a server that stops in the middle of an answer.
 func TestSilence(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte("half")) // the client sees what comes of it
+		_, _ = w.Write([]byte("half")) // the client sees the result
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}))

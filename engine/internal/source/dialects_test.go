@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// What programs write beside the standards reads as it is meant, or the row says why not.
+// Non-standard output of programs is read as intended, or the row reports why not.
 func TestDialects(t *testing.T) {
 	const head = "text,label\n"
 	for name, test := range map[string]struct {
@@ -76,7 +76,7 @@ func slicesOf(n int, text string) (all []string) {
 	return all
 }
 
-// A file of JSON that cannot be read says where, and why.
+// An unreadable JSON file reports the place and the reason.
 func TestNotJSON(t *testing.T) {
 	for content, want := range map[string]string{
 		"[\n {\"text\": \"a\"},\n]":                    ":3:1: it is not JSON: a comma stands before the closing bracket",
@@ -97,7 +97,7 @@ func TestNotJSON(t *testing.T) {
 	}
 }
 
-// Names are found in either normal form of Unicode, and what exists is no pattern.
+// Names are found in either normal form of Unicode, and an existing name is not a pattern.
 func TestFilesFound(t *testing.T) {
 	dir := folder(t, map[string]string{"Ru\u0308ckgabe.csv": "text\none\n", "a[1].csv": "text\ntwo\n"})
 	must.Do(t, os.MkdirAll(filepath.Join(dir, "b [x]*"), 0o700))

@@ -20,14 +20,14 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// people are what the files below hold.
+// people is the content of the files below.
 var people = []Row{
 	{ID: "a1", Text: "my card was stolen at the café", Label: "card_lost"},
 	{ID: "a2", Text: "where is my money?", Label: "transfer"},
 	{ID: "a3", Text: "send it to Zoë; today", Label: "transfer"},
 }
 
-// written writes people with a delimiter, and quotes a field that holds it.
+// written writes people with a delimiter, and quotes fields that contain it.
 func written(delimiter, quote, end string, names ...string) string {
 	var b strings.Builder
 	if len(names) > 0 {
@@ -65,7 +65,7 @@ func zstandard(t testing.TB, text string) string {
 	return string(w.EncodeAll([]byte(text), nil))
 }
 
-// place is where the rows of a file begin and how far apart they are.
+// place is the line where the rows of a file begin, and their distance.
 type place struct{ first, step int }
 
 func TestForms(t *testing.T) {
@@ -92,7 +92,7 @@ func TestForms(t *testing.T) {
 		form          Form
 		mapping       Mapping
 		at            place
-		found         Form // beside the format
+		found         Form // apart from the format
 	}{
 		{name: "rows.tsv", content: plain},
 		{name: "rows.csv", content: written(",", `"`, "\n", names...)},
@@ -157,7 +157,7 @@ func TestForms(t *testing.T) {
 			}
 			for _, from := range []string{path, "-"} {
 				form := tt.form
-				if from == "-" { // which has no name
+				if from == "-" { // standard input has no name
 					form.Format = FormatOf(path)
 				}
 				rows, seen := read(t, from, form, tt.mapping, tt.content)
@@ -172,7 +172,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// read returns all rows, and how the file was found to be written.
+// read returns all rows, and the detected form of the file.
 func read(t *testing.T, path string, f Form, m Mapping, stdin string) ([]Row, Form) {
 	t.Helper()
 	r, err := Open(path, f, m, strings.NewReader(stdin))
@@ -190,7 +190,7 @@ func read(t *testing.T, path string, f Form, m Mapping, stdin string) ([]Row, Fo
 	return rows, r.Form()
 }
 
-// Encodings of the East are not found out, but named.
+// East Asian encodings are not detected, but named.
 func TestNamedEncodings(t *testing.T) {
 	for name, e := range map[string]encoding.Encoding{"shift_jis": japanese.ShiftJIS, "gbk": simplifiedchinese.GBK, "Shift-JIS": japanese.ShiftJIS, "cp1251": charmap.Windows1251, "euc-jp": japanese.EUCJP} {
 		text := map[string]string{"gbk": "我的卡丢了", "cp1251": "где мои деньги"}[name]

@@ -16,8 +16,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// exhaust reads all rows of a text, which is not worse for being cut anywhere: no more come out
-// than there are bytes, and lines count up.
+// exhaust reads all rows of a text, which may be cut off anywhere. There are no more rows than
+// bytes, and line numbers increase.
 func exhaust(t *testing.T, f Form, m Mapping, content []byte) {
 	r, err := Open("-", f, m, bytes.NewReader(content))
 	if err != nil {
@@ -124,7 +124,7 @@ func FuzzWorkbook(f *testing.F) {
 	})
 }
 
-// What is in the file is read, wherever a stream is cut into pieces.
+// The content of a file is read completely, wherever a stream is cut into pieces.
 func TestPieces(t *testing.T) {
 	for _, content := range []string{written(";", `"`, "\r\n", "id", "text", "label"), written("\t", "", "\n", "id", "text", "label"), written("\t", "", "\r", "id", "text", "label"), gzipped(written(",", `"`, "\n", "id", "text", "label"))} {
 		whole, err := rowsOf(Open("-", Form{}, columns, strings.NewReader(content)))

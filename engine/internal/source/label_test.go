@@ -74,7 +74,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestLabelsWrittenOtherwise: a reader says which labels it does not read as they are written.
+// TestLabelsWrittenOtherwise: a reader reports labels that it reads in another spelling.
 func TestLabelsWrittenOtherwise(t *testing.T) {
 	for content, want := range map[string]string{
 		"text,label\nx,a\ny,b\n":                  "",

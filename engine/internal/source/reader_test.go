@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// folder writes files into a folder of the test's own.
+// folder writes files into a new folder.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,7 +73,7 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-// A part shares no text with another, however that is spelt, and two parts are the whole.
+// A part shares no text with another part, in any spelling, and two parts form the whole.
 func TestPart(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("text\n")
@@ -129,7 +129,7 @@ func TestMissingColumns(t *testing.T) {
 			}
 			seen, err := Sniff(path, Form{})
 			must.Do(t, err)
-			if m := Guess(seen); m.Text != "" { // what it proposes works
+			if m := Guess(seen); m.Text != "" { // its proposal works
 				if _, err := rowsOf(Open(path, Form{}, m, nil)); err != nil {
 					t.Error(err)
 				}

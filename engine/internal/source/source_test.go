@@ -20,7 +20,7 @@ import (
 
 var columns = Mapping{ID: "id", Text: "text", Label: "label"}
 
-// sameText holds errors of the same text to be the same.
+// sameText compares errors by their text.
 var sameText = cmp.Options{cmpopts.IgnoreUnexported(Row{}), cmp.Comparer(func(a, b error) bool {
 	return a == b || a != nil && b != nil && a.Error() == b.Error()
 })}

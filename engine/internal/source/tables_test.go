@@ -147,7 +147,7 @@ func TestWorkbook(t *testing.T) {
 	}
 }
 
-// A formula without a value spoils the rows that need it, and is noted where none does.
+// A formula without a value makes rows unusable if they need it; otherwise it is only noted.
 func TestFormulas(t *testing.T) {
 	f := excelize.NewFile()
 	for i, row := range [][]any{{"id", "text", "label", "price", "split"}, {900000000000207001, "hello", nil, nil, "train"}, {900000000000207002, nil, "greet", 1, "train"}, {900000000000207003, "bye", "leave", 0.1 + 0.2, "test"}} {
@@ -197,7 +197,7 @@ func TestFormulas(t *testing.T) {
 	}
 }
 
-// read2 is read without the checks that are for streams.
+// read2 is read without the checks for streams.
 func read2(t *testing.T, path string, f Form) ([]Row, Form) {
 	t.Helper()
 	r, err := Open(path, f, columns, nil)
@@ -290,7 +290,7 @@ func TestRefusedTables(t *testing.T) {
 	}
 }
 
-// A label is one text, or a list of one; a list of several is an error of that row alone.
+// A label is a text, or a list of one text; a list of several is an error of only that row.
 func TestListsOfLabels(t *testing.T) {
 	content := "{\"text\": \"a\", \"label\": [\"x\"]}\n{\"text\": \"b\", \"label\": [\"x\", \"y\"]}\n{\"text\": \"c\", \"label\": []}\n{\"text\": \"d\", \"label\": [{}]}\n"
 	rows, _ := read(t, "-", Form{Format: JSONL}, Mapping{Text: "text", Label: "label"}, content)
@@ -301,8 +301,8 @@ func TestListsOfLabels(t *testing.T) {
 	}
 }
 
-// Rows that count are chosen by a column, in tables and in objects; parts of one file that differ in it
-// share none.
+// A column selects the rows that count, in tables and in objects. Parts of a file with different values
+// in that column share no rows.
 func TestWhere(t *testing.T) {
 	for format, content := range map[Format]string{
 		CSV:   "text,label,split\na,x,train\nb,y, test \nc,x,\n",

@@ -44,7 +44,7 @@ pipeline "p" {
 }
 `
 
-// theirs is a collection of somebody else, with a pipeline that attaches it.
+// theirs is another program's collection, with a pipeline that attaches it.
 type theirs struct {
 	t          *testing.T
 	dir, path  string
@@ -76,7 +76,7 @@ func (c *theirs) change(id string, entries ...sdk.Entry) {
 	c.file(c.collection, string(text))
 }
 
-// open opens the pipeline, with processes of its own.
+// open opens the pipeline, with its own processes.
 func (c *theirs) open(t *testing.T, change ...func(*workspace.Options)) *workspace.Pipeline {
 	t.Helper()
 	o := c.o
@@ -108,7 +108,7 @@ func fruit() []sdk.Entry {
 	return all
 }
 
-// plan shows which fields are what, the sample, and the cosine, to people and to programs.
+// The plan shows the meaning of fields, the sample, and the cosine, to people and to programs.
 func TestPlanOfAttached(t *testing.T) {
 	c := newTheirs(t)
 	plan, err := c.open(t).Plan(t.Context())
@@ -145,8 +145,8 @@ func TestPlanOfAttached(t *testing.T) {
 	must.Equal(t, "fields", []sdk.AttachedField{{Part: "text", Field: "content", Why: "the only text"}}, a.Fields)
 }
 
-// A run, an evaluation and an explanation of an attached collection; what was learnt from its sample is not
-// learnt again.
+// A run, an evaluation and an explanation of an attached collection. What was learned from its sample is
+// not learned again.
 func TestWorkOnAttached(t *testing.T) {
 	c := newTheirs(t)
 	work := func(change ...func(*workspace.Options)) (results []outcome.Result, out *workspace.Outcome) {
@@ -198,7 +198,7 @@ func TestWorkOnAttached(t *testing.T) {
 	}
 }
 
-// Nothing of the collection is built, listed as a generation of ours, or removed.
+// Nothing of the collection is built, listed as racflow's index version, or removed.
 func TestAttachedIsReadOnly(t *testing.T) {
 	c := newTheirs(t)
 	w := c.workspace()
@@ -219,7 +219,7 @@ func TestAttachedIsReadOnly(t *testing.T) {
 	}
 }
 
-// Refresh reads the sample again, which an opening does not do by itself where rows were changed in place.
+// Refresh reads the sample again. An opening does not do this by itself if rows were changed in place.
 func TestRefresh(t *testing.T) {
 	c := newTheirs(t)
 	labels := func() string {
@@ -248,7 +248,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// Errors that a line of the file can mend point at it.
+// If a line of the file can correct an error, the error points at that line.
 func TestUnusableCollection(t *testing.T) {
 	other := fruit()
 	for i := range other {

@@ -35,7 +35,7 @@ type calibrated struct {
 	o      workspace.Options
 	server *httptest.Server
 	asked  atomic.Int32 // requests
-	fails  atomic.Int32 // of every so many requests one fails; 0: none
+	fails  atomic.Int32 // one of this many requests fails; 0: none
 	mu     sync.Mutex
 	advice []string
 }
@@ -45,7 +45,7 @@ func calibrate(t *testing.T, price, elect, more string) *calibrated {
 	c := &calibrated{t: t}
 	c.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if n, every := c.asked.Add(1), c.fails.Load(); every > 0 && n%every == 0 {
-			w.Header().Set("Content-Length", "100") // so that it ends early, which no client repeats
+			w.Header().Set("Content-Length", "100") // the response ends early, which no client repeats
 			fmt.Fprint(w, "f")
 			http.NewResponseController(w).Flush() //nolint:errcheck // the client sees it
 			panic(http.ErrAbortHandler)
@@ -87,13 +87,13 @@ pipeline "p" {
 	return c
 }
 
-// input gives the pipeline so many items.
+// input gives the pipeline this many items.
 func (c *calibrated) input(items int) *calibrated {
 	c.o.Input = beside(c.t, c.path, "items.tsv", "text\n"+strings.Repeat("red apple\n", items))
 	return c
 }
 
-// work takes the input through the pipeline, and returns how many requests that took.
+// work runs the input through the pipeline, and returns the number of requests.
 func (c *calibrated) work() (out *workspace.Outcome, requests int) {
 	c.t.Helper()
 	before := c.asked.Load()
@@ -104,7 +104,7 @@ func (c *calibrated) work() (out *workspace.Outcome, requests int) {
 	return out, int(c.asked.Load() - before)
 }
 
-// answer asks the pipeline one question, and returns how many requests that took.
+// answer asks the pipeline one question, and returns the number of requests.
 func (c *calibrated) answer() (requests int) {
 	c.t.Helper()
 	before := c.asked.Load()
@@ -115,8 +115,8 @@ func (c *calibrated) answer() (requests int) {
 	return int(c.asked.Load() - before)
 }
 
-// learnt returns, for each state that an election has learnt with answers of llm, how many rows have them,
-// and checks that all have near's.
+// learnt returns, for each state that an election has learned with answers of llm, how many rows have such answers. It
+// checks that all rows have near's answers.
 func (c *calibrated) learnt() (rows []int) {
 	c.t.Helper()
 	kept, err := filepath.Glob(filepath.Join(c.o.State, "fitted", "*", "*c-*-*", enginetest.WitnessFile))
@@ -158,7 +158,7 @@ func TestCalibrates(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		price, elect, more string
-		items              int // 0: one is asked about by Answer
+		items              int // 0: Answer asks about one item
 		set                func(*workspace.Options)
 		want               int
 	}{
@@ -212,7 +212,8 @@ func TestCalibrates(t *testing.T) {
 	}
 }
 
-// TestAgreesByChance: the report of a run names a model that agrees with the other voters no more than chance, and nobody else.
+// TestAgreesByChance: if a model agrees with the other voters no more than chance, the report of a run names it, and no
+// other voter.
 func TestAgreesByChance(t *testing.T) {
 	for text, want := range map[string]string{
 		"text\n" + strings.Repeat("red apple\nblue car\n", 10): "[sample.llm: says what the other voters say on 10 of 20 items (50 %), and would by chance on 50 %: look at its answers, or leave it out]",
@@ -225,8 +226,8 @@ func TestAgreesByChance(t *testing.T) {
 	}
 }
 
-// TestCalibratedOnce: what an election learnt is kept by all that it depends on, and found without a
-// call wherever that is the same.
+// TestCalibratedOnce: what an election learned is stored by everything that it depends on. It is found without a call
+// wherever all of that is the same.
 func TestCalibratedOnce(t *testing.T) {
 	c := calibrate(t, costs, witness+"\ncalibrate = 6", "").input(3)
 	if _, requests := c.work(); requests != 6+3 {
@@ -261,8 +262,8 @@ func TestCalibratedOnce(t *testing.T) {
 	again("other examples", nil, 4+1)
 }
 
-// TestNotCalibrated: if a service fails on more than a tenth of the examples, nothing is kept of
-// their answers. The run says so, and continues with a model that is not calibrated.
+// TestNotCalibrated: if a service fails on more than a tenth of the examples, its answers are discarded. The run says
+// so, and continues with a model that is not calibrated.
 func TestNotCalibrated(t *testing.T) {
 	for _, onError := range []string{"fail", "skip"} {
 		for every, want := range map[int32]string{9: "", 6: "since 3 of 20 examples have no answer: sample.llm: "} {
@@ -288,7 +289,7 @@ func TestNotCalibrated(t *testing.T) {
 	}
 }
 
-// TestCalibratingIsPaid: what examples take counts against the limit of a run, in a resumed run, too.
+// TestCalibratingIsPaid: the cost of examples counts against the limit of a run, also of a resumed run.
 func TestCalibratingIsPaid(t *testing.T) {
 	c := calibrate(t, costs, witness+"\ncalibrate = 4", "").input(20)
 	most := 10
@@ -313,7 +314,7 @@ func TestCalibratingIsPaid(t *testing.T) {
 	}
 }
 
-// TestCalibratedRunIsResumed: a resumed run uses what its election had learnt when the run began.
+// TestCalibratedRunIsResumed: a resumed run uses what its election had learned when the run began.
 func TestCalibratedRunIsResumed(t *testing.T) {
 	begin := func(elect string) (c *calibrated, run string) {
 		c = calibrate(t, costs, elect, "").input(3)
@@ -364,7 +365,7 @@ func TestCalibratingAlone(t *testing.T) {
 	}
 }
 
-// TestCalibratingIsInterrupted: an interrupt ends it at once, and nothing is kept.
+// TestCalibratingIsInterrupted: an interrupt ends it immediately, and nothing is stored.
 func TestCalibratingIsInterrupted(t *testing.T) {
 	c := calibrate(t, costs, witness+"\ncalibrate = 30", "").input(3)
 	ctx, interrupt := context.WithCancelCause(t.Context())
@@ -385,7 +386,7 @@ func TestCalibratingIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestTuneIsNotCalibrated: tune asks about its own rows alone, and a plan about none.
+// TestTuneIsNotCalibrated: tune asks only about its own rows, and a plan asks about none.
 func TestTuneIsNotCalibrated(t *testing.T) {
 	c := calibrate(t, costs, witness+"\ncalibrate = 5", "").input(400)
 	p := mustOpen(t, c.path, c.o)
@@ -409,7 +410,7 @@ func TestTuneIsNotCalibrated(t *testing.T) {
 	}
 }
 
-// asker is paid, of the text alone.
+// asker is a paid voter that reads only the text.
 func asker() sdk.Stage {
 	return sdk.SampleStage("asker", "A voter of the test.", func(_ context.Context, s sdk.Setup, c service) (sdk.Sampler, error) {
 		return model{c.URL, s.Host}, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/engine/result"
 )
 
-// TestEqualRowsOfTwoFiles: rows without ids that two files have alike are two entries of the knowledge,
-// and a decision about one of them is about that one.
+// TestEqualRowsOfTwoFiles: equal rows without ids in two files are two entries of the knowledge. A
+// decision about one of them applies only to that one.
 func TestEqualRowsOfTwoFiles(t *testing.T) {
 	dir := t.TempDir()
 	block := &pipeline.Knowledge{}

@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// splitOf splits a knowledge of two files, in which each third row of the first has a copy in the second.
+// splitOf splits a knowledge of two files. Each third row of the first file has a copy in the second.
 func splitOf(t *testing.T, count int) *split {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,13 +35,13 @@ func splitOf(t *testing.T, count int) *split {
 	return s
 }
 
-// TestSplit: the folds together have each row with a label once, none has a copy of a row of its
+// TestSplit: the folds together have each labelled row once. No fold has a copy of a row of its
 // knowledge, and each has its share of every label.
 func TestSplit(t *testing.T) {
 	const count = 4
 	s := splitOf(t, count)
 	seen := map[string]int{}
-	texts := map[string][count + 1]int{} // different ones of a label, by fold
+	texts := map[string][count + 1]int{} // distinct texts of a label, by fold
 	for fold := 1; fold <= count; fold++ {
 		keys := map[string]bool{}
 		for _, row := range s.itemsOf(fold, 0) {
@@ -80,8 +80,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitLimits: a limit bounds the items of all folds together, and a size the rows of each label, of
-// which a larger size has all.
+// TestSplitLimits: a limit bounds the items of all folds together. A size bounds the rows of each label;
+// a larger size includes the rows of a smaller one.
 func TestSplitLimits(t *testing.T) {
 	s := splitOf(t, 3)
 	items := 0

@@ -7,12 +7,12 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// A program may have a verb of its own that is called plugin, also where a stage has started it.
+// A program may have its own command called plugin, even if a stage has started the program.
 func TestServeTakesNoVerb(t *testing.T) {
 	defer func(args []string) { os.Args = args }(os.Args)
 	os.Args = []string{"program", "plugin", "sample.mine"}
 	t.Setenv(wire.CookieKey, wire.CookieValue)
-	if b := Serve(nil); b.stages != nil { // in a process that the engine has started for a stage it would not return
+	if b := Serve(nil); b.stages != nil { // in a stage process of the engine, Serve would not return
 		t.Errorf("got %+v", b)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/racflow/racflow/engine/internal/workspace"
 )
 
-// TestProgress: how many items a file has is estimated while it is read, and known at its end,
-// or by the limit.
+// TestProgress: the number of items in a file is estimated while the file is read. It is known at
+// its end, or from the limit.
 func TestProgress(t *testing.T) {
 	const items = 4000
 	var input strings.Builder

@@ -13,8 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// liars is a pipeline in which two voters know the labels the wrong way round, and outvote
-// the third.
+// liars is a pipeline in which two voters swap the labels, and outvote the third.
 const liars = `
 variable "weights" {
   type    = map(number)
@@ -61,8 +60,8 @@ func tuned(t *testing.T, path string, o workspace.Options, to tune.Options) *wor
 	return found
 }
 
-// TestTuneLearns: an election that learns from votes is fitted by itself, on the rows with
-// labels, and what it has resolved is written.
+// TestTuneLearns: an election that learns from votes is fitted on the labelled rows, and its
+// resolved values are written.
 func TestTuneLearns(t *testing.T) {
 	path, o := liarsOf(t, liars)
 	found := tuned(t, path, o, tune.Options{Folds: 4})
@@ -92,8 +91,8 @@ func openAndTune(t *testing.T, path string, o workspace.Options, to tune.Options
 	return p.Tune(t.Context(), to)
 }
 
-// TestTuneHeldOut: without labelled rows the election is fitted on rows of the knowledge,
-// each of which is kept out of what is found for it.
+// TestTuneHeldOut: without labelled rows the election is fitted on rows of the knowledge. The
+// search for a row excludes the row itself.
 func TestTuneHeldOut(t *testing.T) {
 	path, o := liarsOf(t, liars)
 	rows := "text\tlabel\n"
@@ -109,7 +108,7 @@ func TestTuneHeldOut(t *testing.T) {
 	if out := found.Outcome; out.Items != 40 || out.Plain != 0 || out.Fitted != 1 || found.Incomplete {
 		t.Errorf("%d items, accuracy %v with equal weights, %v with those that were found", out.Items, out.Plain, out.Fitted)
 	}
-	// The election gets them as rows that were held out.
+	// The election gets them as held-out rows.
 	if !strings.Contains(found.Variables, `40 items of "rows.tsv"`) || !strings.Contains(found.Variables, "honest = 2\n") {
 		t.Errorf("variables are\n%s", found.Variables)
 	}

@@ -21,9 +21,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// builtin is what main keeps of its first statement, for a program
-// Serve(plugins.All()). A test has no main of its own, so it is done before
-// that, with small stages.
+// builtin is the result of the first statement of main, which is Serve(plugins.All()) in a program.
+// A test has no main of its own, so Serve runs before that, with small stages.
 var builtin = workspace.Serve(append(enginetest.Stages(), enginetest.Alphabet(), enginetest.TheirsFile(), paid(), asker(), moody()))
 
 const knowledgeBlock = `
@@ -109,7 +108,7 @@ func TestOpenRefuses(t *testing.T) {
 	})
 }
 
-// TestStateFolder: the state folder is tightened where it is nobody else's.
+// TestStateFolder: the permissions of the state folder are narrowed if it has the default name.
 func TestStateFolder(t *testing.T) {
 	_, o := write(t, knowledgeBlock)
 	for name, want := range map[string]os.FileMode{workspace.DefaultState: 0o700, "shared": 0o755} {
@@ -124,7 +123,7 @@ func TestStateFolder(t *testing.T) {
 	}
 }
 
-// What a stage refuses when it starts is blamed where it stands, too.
+// An argument that a stage refuses when it starts is also reported at its place.
 func TestStartRefuses(t *testing.T) {
 	p := opened(t, knowledgeBlock+election)
 	beside(t, p.File().Path, "rows.tsv", "\x00\x00\n")
@@ -135,7 +134,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// A loop may be left, although the items never end and wait for something.
+// A caller may leave the loop, although the items never end and wait for something.
 func TestRunLeft(t *testing.T) {
 	p := opened(t, knowledgeBlock+election)
 	stuck := make(chan struct{})
@@ -162,7 +161,7 @@ func TestRunLeft(t *testing.T) {
 	}
 }
 
-// A run that ends early yields why, once and last.
+// A run that ends early yields the reason, once and last.
 func TestRunEndsEarly(t *testing.T) {
 	p := opened(t, knowledgeBlock+election)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -258,7 +257,7 @@ func (m model) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) 
 	return samples, nil
 }
 
-// Only Answer asks a model, and says what that took.
+// Only Answer asks a model, and reports the usage.
 func TestModel(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -291,7 +290,7 @@ pipeline "p" {
 	if err != nil || r.Answer != "fruit" || asked.Load() == 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if r.Usage.InputTokens != 1000 || r.Cost != 0.0011 { // by the price of a million
+	if r.Usage.InputTokens != 1000 || r.Cost != 0.0011 { // from the price of a million tokens
 		t.Errorf("usage %+v, cost %v", r.Usage, r.Cost)
 	}
 	if spent, any := p.Workspace().Spent(); !any || spent.Total.Calls != 1 {
@@ -299,8 +298,8 @@ pipeline "p" {
 	}
 }
 
-// A run that was left early is resumed: what was answered comes from its journal. So is one
-// whose election has learnt its weights and resolved them.
+// A run that was left early is resumed: finished answers come from its journal. The same holds for
+// a run whose election has learned its weights and resolved them.
 func TestRunResumed(t *testing.T) {
 	for _, use := range []string{"soft", "witness"} {
 		t.Run(use, func(t *testing.T) { testRunResumed(t, strings.Replace(election, "soft", use, 1)) })
@@ -315,7 +314,7 @@ func writeApples(t *testing.T, election string) (path string, o workspace.Option
 	return path, o
 }
 
-// takeApples takes results of a run, at most so many or, with 0, all of them.
+// takeApples reads results of a run, at most most or, with 0, all.
 func takeApples(t *testing.T, path string, o workspace.Options, most int) (n int) {
 	t.Helper()
 	p := mustOpen(t, path, o)
@@ -363,8 +362,8 @@ type mood struct {
 	Level  int      `config:"level" doc:"What it answers; the number of its starts where the file leaves it out."`
 }
 
-// moody is a voter that answers something else each time it starts, unless it is told
-// what.
+// moody is a voter that gives another answer each time it starts, unless an argument sets the
+// answer.
 func moody() sdk.Stage {
 	return sdk.SampleStage("moody", "A voter of the test.", func(_ context.Context, _ sdk.Setup, c mood) (sdk.Sampler, error) {
 		if c.Level > 0 {
@@ -390,7 +389,7 @@ func (l level) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	return samples, nil
 }
 
-// A resumed run has what the run began with: values that stages chose, and prices.
+// A resumed run uses the values that stages chose at its beginning, and its prices.
 func TestResolvedIsResumed(t *testing.T) {
 	text := `
 pipeline "p" {

@@ -33,7 +33,7 @@ func TestDo(t *testing.T) {
 				if took := time.Since(start); got != test.want || !errors.Is(err, test.err) || took != test.after {
 					t.Errorf("got %d, %v after %v, want %d, %v after %v", got, err, took, test.want, test.err, test.after)
 				}
-				time.Sleep(test.takes) // for what was left behind
+				time.Sleep(test.takes) // for the abandoned work
 			})
 		})
 	}

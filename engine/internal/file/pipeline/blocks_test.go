@@ -22,7 +22,7 @@ func (anything) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
 }
 func (anything) Uses(sdk.Kind) []string { return []string{"x"} }
 
-// The defaults that the format describes are those that the loader fills in.
+// The loader sets the defaults that the format describes.
 func TestDescribedDefaults(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "rows.tsv"), []byte("text\n"), 0o600))
@@ -108,7 +108,7 @@ pipeline "p" {
 	}
 }
 
-// A text that an editor has is loaded in place of the file, which need not be there.
+// A text from an editor is loaded in place of the file, which need not exist.
 func TestLoadText(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "p.hcl")

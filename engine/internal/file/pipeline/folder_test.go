@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestInside looks at the files that belong to a pipeline file in checkouts, beside links, and in a home.
+// TestInside examines the files that belong to a pipeline file in checkouts, beside links, and in a home.
 func TestInside(t *testing.T) {
 	root := resolved(t.TempDir())
 	at := func(name string) string { return filepath.Join(root, filepath.FromSlash(name)) }
@@ -44,7 +44,7 @@ func TestInside(t *testing.T) {
 		{"work/plain/p.hcl", "work/plain", "work/other", false},
 		{"home/p.hcl", "home", "home/rows", true},
 		{"home/p.hcl", "home", "home/.ssh/id", false},
-		{"home/files/p.hcl", "home/files", "home/rows", false}, // the home is no checkout
+		{"home/files/p.hcl", "home/files", "home/rows", false}, // the home is not a checkout
 		{"home/files/p.hcl", "home/files", "home/files/rows", true},
 	} {
 		folder := Folder(at(test.file))

@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// chain writes locals a0 to aN: the first as it is, each other one with the
-// name of the one before in the place of #.
+// chain writes locals a0 to aN. a0 has the value first; each other local has the value next, with #
+// replaced by the name of the local before.
 func chain(n int, first, next string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "locals {\n  a0 = %s\n", first)
@@ -38,7 +38,7 @@ func each(n int, format string) string {
 // local is a file with one local value.
 func local(value string) string { return "locals {\n  a = " + value + "\n}\n" }
 
-// hostile are files that would take minutes or gigabytes without bounds.
+// hostile returns files that would take minutes or gigabytes without bounds.
 func hostile() map[string]string {
 	again := strings.Repeat
 	// wide is a list of 10,000 elements, and long a text of 4 MB.
@@ -165,17 +165,16 @@ func hostile() map[string]string {
 	}
 }
 
-// harmless are those that are large and yet correct.
+// harmless are the files that are large but correct.
 var harmless = []string{
 	"chain of locals", "comments", "enrichments", "for without result", "many heredocs", "parens in lists", "samples", "unused prompts",
 }
 
-// maxAllocated is what loading a file may allocate in all, so that what it
-// holds at a time is less.
+// maxAllocated limits the total allocations of loading a file, which bounds its memory at any time.
 const maxAllocated = 256 << 20
 
-// TestHostileFiles loads files that are made to do harm. Each ends with a
-// diagnostic in the file, after a bounded amount of work.
+// TestHostileFiles loads files that are made to do harm. Each ends with a diagnostic in the file,
+// after a bounded amount of work.
 func TestHostileFiles(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "big.txt"), []byte(strings.Repeat("x", maxFile)), 0o600))
@@ -204,12 +203,12 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// TestFirstErrorsAreKept: of many errors, those that stand first in the file.
+// TestFirstErrorsAreKept: of many errors, the first in the file are kept.
 func TestFirstErrorsAreKept(t *testing.T) {
 	_, diags := parse(t, []byte(hostile()["many arguments"]), "p.hcl", Options{Catalog: stages()})
 	for i, d := range diags {
 		if i == bounded.MaxDiagnostics {
-			continue // which says that there are more
+			continue // it says that there are more
 		}
 		if d.Subject == nil || d.Subject.Start.Line != i+1 {
 			t.Fatalf("error %d: %v", i, d)
@@ -227,7 +226,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// expectShort fails a test where the diagnostics are many, or quote much.
+// expectShort fails a test if there are too many diagnostics, or if one quotes too much.
 func expectShort(t *testing.T, diags hcl.Diagnostics) {
 	t.Helper()
 	if len(diags) > bounded.MaxDiagnostics+1 {
@@ -285,7 +284,7 @@ func TestHostileValues(t *testing.T) {
 	}
 }
 
-// TestNotAFile: what may never end is not read.
+// TestNotAFile: files that may never end are not read.
 func TestNotAFile(t *testing.T) {
 	for _, path := range []string{"/dev/zero", t.TempDir()} {
 		if _, diags := Load(t.Context(), path, Options{Catalog: stages()}); !strings.Contains(diags.Error(), "is not a regular file") {

@@ -18,9 +18,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// undecided names the fields, in a struct and in all that can be reached from it
-// through fields that are in, of which nobody said whether results depend on them, or
-// that are in and have no digest.
+// undecided names the fields without a decision whether results depend on them, and the fields that
+// count but have no digest. It visits a struct and everything that its counting fields reach.
 func undecided(root reflect.Type) []string {
 	var all []string
 	seen := map[reflect.Type]bool{}
@@ -91,7 +90,7 @@ type wrapped struct {
 	c chan int
 }
 
-// What the test above finds in a struct whose author forgot to decide.
+// The results for a struct whose author forgot to decide.
 func TestUndecided(t *testing.T) {
 	_ = fake{hidden: 0, Whole: wrapped{c: nil}}
 	want := []string{
@@ -103,7 +102,7 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// A field that nobody decided on is no field that does not count.
+// A field without a decision does not count as excluded.
 func TestReaderRefusesWhatIsUndecided(t *testing.T) {
 	defer func() {
 		if recover() == nil {
@@ -151,8 +150,8 @@ func list(texts ...string) cty.Value {
 	return cty.ListVal(all)
 }
 
-// TestParts changes one thing of a pipeline at a time: what answers depend on
-// changes the digest of a part, which is named.
+// TestParts makes one change to a pipeline at a time. A change that affects answers changes the
+// digest of the named part.
 func TestParts(t *testing.T) {
 	parts := func(vars map[string]cty.Value, change func(*file)) map[string]string {
 		f := &file{vars: map[string]cty.Value{
@@ -241,8 +240,8 @@ func differing(a, b map[string]string) (keys []string) {
 	return keys
 }
 
-// TestBlock changes one thing of a knowledge at a time: what its entries depend on
-// changes its digest.
+// TestBlock makes one change to a knowledge at a time. A change that affects entries changes the
+// digest.
 func TestBlock(t *testing.T) {
 	block := func() *Knowledge {
 		return &Knowledge{
@@ -291,8 +290,8 @@ func TestBlock(t *testing.T) {
 			t.Errorf("%s: the digest differs", name)
 		}
 	}
-	// Names of collections hold it: without this test, a new name for a field would
-	// build all knowledge again.
+	// Names of collections contain the digest. Without this test, a new name for a field would
+	// rebuild all knowledge.
 	if want := "fd9d4c61b8d08b314d625168ca907271"; before != want {
 		t.Errorf("the digest of the same block is %s, was %s: raise layout in package knowledge", before, want)
 	}

@@ -26,7 +26,7 @@ func waiting(t *testing.T, release <-chan struct{}) (o Options, asked chan struc
 	}}, asked
 }
 
-// TestLoadEndsWithItsContext: a function that hangs is left behind.
+// TestLoadEndsWithItsContext: a function that hangs is abandoned.
 func TestLoadEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -48,8 +48,7 @@ func TestLoadEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestEvaluationEndsWithItsContext: without anything that hangs, loading itself
-// notices the end.
+// TestEvaluationEndsWithItsContext: even if nothing hangs, loading notices the end of its context.
 func TestEvaluationEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	l := newLoader(ctx, "p.hcl", Options{Catalog: stages(), Getenv: func(string) (string, bool) {

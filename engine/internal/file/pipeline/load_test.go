@@ -139,8 +139,8 @@ func unpack(t testing.TB, a *txtar.Archive) (path string, o Options) {
 	return "p.hcl", o
 }
 
-// TestDiagnostics loads each archive of testdata and compares what is printed
-// with its file "want". The file p.hcl is the pipeline.
+// TestDiagnostics loads each archive of testdata and compares the printed diagnostics with the archive's file "want".
+// The file p.hcl is the pipeline.
 func TestDiagnostics(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(names) < 30 {
@@ -185,7 +185,7 @@ func TestDiagnostics(t *testing.T) {
 	}
 }
 
-// TestColumns: the columns of the input are not those of the knowledge, and each says with which flag they are given.
+// TestColumns: the input and the knowledge have separate columns, and each error names the flag for its columns.
 func TestColumns(t *testing.T) {
 	path, o := unpack(t, txtar.Parse([]byte(`-- p.hcl --
 knowledge "k" {

@@ -60,7 +60,7 @@ type serviceConfig struct {
 	Batch bool   `config:"batch" doc:"In batches."`
 }
 
-// A stage that names a model gets what the model says, unless it says it itself.
+// A stage that names a model inherits the model's arguments, except those that it sets itself.
 func TestModel(t *testing.T) {
 	for name, test := range map[string]struct {
 		replace []string
@@ -141,7 +141,7 @@ func TestOverrideModel(t *testing.T) {
 	}
 }
 
-// The token of the environment goes to the server of the environment, and to no other.
+// The environment's token is sent only to the environment's server.
 func TestMilvusOfTheEnvironment(t *testing.T) {
 	type config struct {
 		Address string `config:"address" doc:"The server."`
@@ -171,7 +171,7 @@ func TestMilvusOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// An election that a model without a name leaves without voters is reported at that name.
+// If a model without a name leaves an election without voters, the error points at that name.
 func TestModelThatIsNeeded(t *testing.T) {
 	path, o := unpack(t, txtar.Parse([]byte("-- p.hcl --\nmodel \"llm\" { name = \"\" }\npipeline \"p\" {\n  sample \"s\" { model = model.llm }\n  elect \"e\" { use = \"soft\" }\n}\n")))
 	_, diags := Load(t.Context(), path, o)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// HCL writes names in one normal form of Unicode, and Macs in another: both are found, wherever a file names a path.
+// HCL writes names in one normal form of Unicode, and Macs in another. Both are found, wherever a file names a path.
 func TestPathsOfMacs(t *testing.T) {
 	decomposed := norm.NFD.String("ä")
 	archive := &txtar.Archive{Comment: []byte("-input ä.csv\n-var rows=ä/ä.csv\n")}

@@ -13,10 +13,10 @@ import (
 	"github.com/racflow/racflow/engine/internal/file/bounded"
 )
 
-// awsKey is a value of the environment that nothing may show.
+// awsKey is a value of the environment that must never be shown.
 const awsKey = "AKIAIOSFODNN7EXAMPLE"
 
-// calls has each function get X, in every parameter that its value depends on.
+// calls passes X to each function, in every parameter that affects its value.
 var calls = map[string][]string{
 	"abs": {"abs(N)"}, "ceil": {"ceil(N)"}, "floor": {"floor(N)"}, "max": {"max(N, 1)", "max(1, N)"}, "min": {"min(N, 1)", "min([1, N]...)"},
 	"chomp": {"chomp(X)"}, "coalesce": {"coalesce(null, X)", "coalesce(X, \"\")"}, "compact": {"compact([\"\", X])"}, "concat": {"concat([], [X])[0]", "concat(split(\"\", X), [])"},
@@ -43,7 +43,8 @@ var forms = []string{
 	"jsondecode(\"{\\\"A\\\":1}\")[substr(X, 0, 1)]", "var.derived", "local.derived", "\"${local.derived}\"", "var.list[0]", "var.map.a", "var.map[\"a\"]",
 }
 
-// TestOriginsStay makes values from one of the environment by every function and form of expression: none is shown.
+// TestOriginsStay derives values from a value of the environment, by every function and form of expression. None is
+// shown.
 func TestOriginsStay(t *testing.T) {
 	for _, name := range Functions() {
 		if calls[name] == nil {
@@ -80,7 +81,7 @@ func TestOriginsStay(t *testing.T) {
 	}
 }
 
-// loadText loads a text beside a file outside of its folder, which holds the key, too.
+// loadText loads a text beside a file outside of its folder. That file also contains the key.
 func loadText(t *testing.T, text string, blind bool) (*File, hcl.Diagnostics) {
 	t.Helper()
 	dir, outside := t.TempDir(), t.TempDir()
@@ -96,8 +97,8 @@ func loadText(t *testing.T, text string, blind bool) (*File, hcl.Diagnostics) {
 	}})
 }
 
-// TestNothingShown has every place of a file hold a value of the environment, whole or in parts: neither what is
-// loaded nor a diagnostic shows any of it. Blind, nothing depends on the value.
+// TestNothingShown puts a value of the environment into every place of a file, as a whole or in parts. Neither the
+// loaded file nor a diagnostic shows any of it. With Blind, nothing depends on the value.
 func TestNothingShown(t *testing.T) {
 	const whole = `
 variable "v" { default = @ }
@@ -130,7 +131,7 @@ pipeline "p" {
 `
 	for name, c := range map[string]struct {
 		at, text string
-		wrong    bool // the place takes no such value
+		wrong    bool // the place does not accept such a value
 	}{
 		"the variable": {}, "a path": {at: "PIPELINE", text: `input { path = @ }`, wrong: true}, "a path in a folder": {at: "PIPELINE", text: `input { path = "x/${@}" }`, wrong: true},
 		"a pattern": {at: "PIPELINE", text: `input { path = "{rows.tsv,${@}}" }`, wrong: true}, "a column": {at: "KNOWLEDGE", text: `text = @`, wrong: true}, "a list": {at: "KNOWLEDGE", text: `meta = split("", @)`, wrong: true},
@@ -183,7 +184,7 @@ pipeline "p" {
 	}
 }
 
-// TestBlind loads what is right only for some values of the environment: blind, it is right.
+// TestBlind loads files that are correct only for some values of the environment. With Blind, they are correct.
 func TestBlind(t *testing.T) {
 	const text = `
 locals { n = parseint(substr(env("KEY"), 0, 1), 10) }

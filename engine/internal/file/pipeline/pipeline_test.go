@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// load loads an archive that must be without fault.
+// load loads an archive that must have no error.
 func load(t testing.TB, archive string) (file *File, root string) {
 	t.Helper()
 	path, o := unpack(t, txtar.Parse([]byte(archive)))
@@ -403,8 +403,8 @@ pipeline "without" {
 	}
 }
 
-// One file is a document where its name says so, and a text file where the knowledge
-// cuts it and does not say how rows are read.
+// A file is a document if its name implies that. A text file is also a document if the knowledge
+// has a chunker and does not describe rows.
 func TestOneFile(t *testing.T) {
 	tests := []struct {
 		path, more string // of the source
@@ -580,8 +580,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// FuzzLoad checks that no file makes Load panic or take much, and that every
-// diagnostic points into the file.
+// FuzzLoad checks that no file makes Load panic or use many resources, and that every diagnostic
+// points into the file.
 func FuzzLoad(f *testing.F) {
 	names, err := filepath.Glob("testdata/*.txtar")
 	must.Do(f, err)
@@ -592,9 +592,9 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add(string(txtar.Parse([]byte(intent)).Files[0].Data))
 	dir := f.TempDir()
-	if flag.Lookup("test.fuzz").Value.String() != "" { // TestHostileFiles loads them as they are
+	if flag.Lookup("test.fuzz").Value.String() != "" { // TestHostileFiles loads the files unchanged
 		for _, src := range hostile() {
-			if len(src) < 10_000 { // the fuzzer mutates short ones best
+			if len(src) < 10_000 { // the fuzzer mutates short files best
 				f.Add(src)
 			}
 		}
@@ -611,8 +611,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// expectUsable fails a test where a diagnostic points outside of the file, and asks what the
-// stages need, which must not panic.
+// expectUsable fails a test if a diagnostic points outside of the file. It also calls Needs for the
+// stages, which must not panic.
 func expectUsable(t *testing.T, src string, file *File, diags hcl.Diagnostics) {
 	t.Helper()
 	for _, d := range diags {

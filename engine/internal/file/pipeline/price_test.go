@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// write makes a text the user's file of prices.
+// write writes the user's file of prices.
 func write(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "mine.tsv")
@@ -61,7 +61,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The user's own folder is read where the environment names no file.
+// The user's own folder is read if the environment names no file.
 func TestUsersFolder(t *testing.T) {
 	config := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", config)
@@ -94,7 +94,7 @@ func TestUsersFolder(t *testing.T) {
 	}
 }
 
-// A mistake in the user's file is named with its line.
+// An error in the user's file names its line.
 func TestMistakes(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	const first = "host\tmodel\tinput\toutput\n"
@@ -121,7 +121,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// The table that comes with racflow is small, has a day, and says what it should of every line.
+// The table that comes with racflow is small, has a date, and has valid lines.
 func TestShipped(t *testing.T) {
 	ours, err := read(shipped, func(int) string { return "here" })
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// rerankers are stages of a plugin: near works here, far asks a service.
+// rerankers are stages of a plugin: near runs on this machine, far asks a service.
 type rerankers struct{ Catalog }
 
 func (r rerankers) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {

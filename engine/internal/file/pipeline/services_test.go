@@ -150,8 +150,8 @@ pipeline "p" {
 	}
 }
 
-// A price whose arguments are null is none: that of a variable without a value. One
-// of 0 is what the file declares to be free.
+// A price with null arguments, from a variable without a value, counts as missing. A price of 0
+// declares the service to be free.
 func TestPriceThatNobodyGave(t *testing.T) {
 	for name, test := range map[string]struct {
 		price string

@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/engine/internal/process/program"
 )
 
-// What a file requires is read without the rest of it, which may be wrong.
+// The requirements of a file are read without the rest of the file, which may be wrong.
 func TestRequirements(t *testing.T) {
 	got, diags := All("/files/p.hcl", []byte(`
 required_plugins {
@@ -47,7 +47,7 @@ pipeline "p" {
 	}
 }
 
-// A mistake is a diagnostic at its place, with advice; what is written is not evaluated.
+// An error is a diagnostic at its place, with advice; the file's expressions are not evaluated.
 func TestMistakes(t *testing.T) {
 	for entry, want := range map[string]string{
 		`m = "x"`:                                          "1:25 A static map expression is required",

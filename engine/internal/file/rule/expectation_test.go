@@ -16,7 +16,7 @@ func pipelineScope() Scope {
 	return s
 }
 
-// TestExpectations compiles expectations, and evaluates them over what was measured.
+// TestExpectations compiles expectations, and evaluates them with measured figures.
 func TestExpectations(t *testing.T) {
 	measured := Measured{
 		"accuracy":              {Number: 0.93, Low: 0.90, High: 0.95},
@@ -70,7 +70,7 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-// TestWrongExpectations says what is wrong, and where.
+// TestWrongExpectations expects an error with its place.
 func TestWrongExpectations(t *testing.T) {
 	tests := []struct {
 		scope    Scope
@@ -112,7 +112,7 @@ func TestWrongExpectations(t *testing.T) {
 	}
 }
 
-// No other rule knows the figures.
+// Other kinds of rules do not know the figures.
 func TestFiguresAreOfExpectationsAlone(t *testing.T) {
 	for _, text := range []string{`accuracy > 0.5`, `recall("x") > 0.5`, `low(margin) > 0`} {
 		if _, diags := Compile(Flag, pipelineScope(), plain(text)); !diags.HasErrors() {

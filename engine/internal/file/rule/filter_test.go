@@ -61,7 +61,7 @@ func TestFilter(t *testing.T) {
 		{`false`, `false`},
 		{`label in filter(["a", "b"], # > "a")`, `label == "b"`},
 		{`meta.n in [1, 2.5, "x", true]`, `meta["n"] in [1, 2.5, "x", true]`},
-		// What the item lacks selects nothing, under a not as well.
+		// Missing metadata of the item selects nothing, also under a not.
 		{`meta.x == item.meta.missing`, `false`},
 		{`meta.x != item.meta.missing`, `false`},
 		{`not (meta.x == item.meta.missing)`, `false`},
@@ -72,7 +72,7 @@ func TestFilter(t *testing.T) {
 		{`meta.x not in item.meta.missing`, `false`},
 		{`label == 'a' or item.meta.missing`, `label == "a"`},
 		{`label == 'a' and not item.meta.missing`, `false`},
-		// What is decided already is not looked at.
+		// Operands after a decisive operand are not evaluated.
 		{`label == 'a' and item.meta.missing != nil and item.meta.missing > 3`, `false`},
 		{`item.meta.missing == nil or meta.x > item.meta.missing + 1`, `true`},
 	}
@@ -93,7 +93,7 @@ func TestFilter(t *testing.T) {
 		if got != nil && got.Check() != nil {
 			t.Errorf("%s: %v", tt.filter, got.Check())
 		}
-		// The same text as a keep rule decides alike, where nothing is missing.
+		// A keep rule with the same text gives the same result, if nothing is missing.
 		if strings.Contains(tt.filter, "missing") {
 			continue
 		}

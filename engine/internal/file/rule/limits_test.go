@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestBombs checks that hostile rules are refused or end in time. Each of them
-// would run for minutes or eat the memory without the bounds.
+// TestBombs checks that hostile rules are refused or end in time. Without the bounds, each would
+// run for minutes or exhaust the memory.
 func TestBombs(t *testing.T) {
 	deep := func(depth int, inner string) string {
 		return strings.Repeat("all(candidates, ", depth) + inner + strings.Repeat(")", depth)
@@ -49,8 +49,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// quick fails a test where something never takes less than a time. Once it may
-// take longer: the machine is busy with other things, too.
+// quick fails a test if something repeatedly takes longer than a limit. It may take longer once,
+// since the machine is also busy with other things.
 func quick(t *testing.T, limit time.Duration, do func()) {
 	t.Helper()
 	var spent time.Duration

@@ -9,8 +9,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestPositions looks up a word of each rule and expects the range in the file
-// that holds it.
+// TestPositions searches for a word of each rule and expects the range in the file that contains
+// it.
 func TestPositions(t *testing.T) {
 	tests := []struct {
 		name, file string // of the form: a = EXPRESSION

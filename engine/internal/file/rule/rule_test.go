@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// plain is a rule that stands alone: its positions are its rune offsets.
+// plain is a rule outside of a file: its positions are its rune offsets.
 func plain(text string) Source {
 	return Source{text, func(from, to int) hcl.Range {
 		return hcl.Range{Start: hcl.Pos{Byte: from}, End: hcl.Pos{Byte: to}}
@@ -116,7 +116,7 @@ func TestFaults(t *testing.T) {
 		kind  Kind
 		scope Scope
 		rule  string
-		at    string // what the fault points at
+		at    string // position of the error
 		want  string
 	}{
 		{When, nothing, `margin < 0.1`, `margin`, `"margin": it needs a sample stage above`},
@@ -246,7 +246,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// A rule depends on the variables that it reads, and on no other whose name is in it.
+// A rule depends on the variables that it reads, not on other variables whose names it contains.
 func TestVariables(t *testing.T) {
 	scope := everything()
 	scope.Vars["n"], scope.Vars["agreement"] = cty.NumberIntVal(6), cty.Zero

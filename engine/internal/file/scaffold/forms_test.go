@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// Whatever rows are written in, they are found, and a file is made of them.
+// Rows are recognised in every format, and yield a pipeline file.
 func TestForms(t *testing.T) {
 	var objects []string
 	for line := range strings.Lines(tickets("\t", "text", "label", 12)) {

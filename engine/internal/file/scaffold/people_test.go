@@ -30,7 +30,7 @@ import (
 // pair is a text with its label.
 type pair struct{ Text, Label string }
 
-// pairs are what most of the files below hold.
+// pairs returns the content of most files below.
 func pairs() (all []pair) {
 	for i := range 6 {
 		all = append(all, pair{fmt.Sprintf("where is the parcel number %d of mine", i), "order"}, pair{fmt.Sprintf("send the money back for café %d", i), "refund"})
@@ -46,7 +46,7 @@ func lines(head, format string) string {
 	return head
 }
 
-// written is a pair by a format of some of text, label and number.
+// written formats a pair with some of text, label and number.
 func written(format string, p pair, i int) string {
 	text, _, _ := strings.Cut(fmt.Sprintf(format, p.Text, p.Label, i), "%!(EXTRA")
 	return text
@@ -57,7 +57,7 @@ func array(before, format, after string) string {
 	return before + strings.TrimSuffix(lines("", format+","), ",") + after
 }
 
-// sheet is a sheet of a workbook: rows above the pairs.
+// sheet is a sheet of a workbook, with rows above the pairs.
 func sheet(above ...[]any) [][]any {
 	for _, p := range pairs() {
 		above = append(above, []any{p.Text, "x", p.Label})
@@ -74,8 +74,8 @@ func book(t *testing.T, tabs ...tab) string {
 	return bookWith(t, func(*excelize.File) error { return nil }, tabs...)
 }
 
-// merges and formulas change the first sheet of a book: they merge cells from the first to the second, and so on, and put a
-// formula without a value into each cell.
+// merges and formulas change the first sheet of a book. merges merges pairs of cells: the first with the second, and so
+// on. formulas puts a formula without a value into each cell.
 func merges(cells ...string) func(*excelize.File) error {
 	return func(f *excelize.File) (err error) {
 		for i := 0; i < len(cells); i += 2 {
@@ -168,7 +168,7 @@ type classRow struct {
 	Label int64  `parquet:"label"`
 }
 
-// fromFile are the rows that a run reads by the pipeline file: those of the knowledge and of the input.
+// fromFile returns the rows that a run reads by the pipeline file: rows of the knowledge and of the input.
 func fromFile(t *testing.T, p *Plan) (all []pair) {
 	t.Helper()
 	for path, rows := range p.Rows {
@@ -216,8 +216,8 @@ func fromFile(t *testing.T, p *Plan) (all []pair) {
 	return all
 }
 
-// Files as people have them: each comes in right, is asked about, or is refused with what to type. None is
-// wrong and written all the same.
+// Typical files of users. Each is read correctly, causes a question, or is refused with what to type. No wrong file is
+// written.
 func TestFilesOfPeople(t *testing.T) {
 	const right, asked, refused = "right", "asked", "refused"
 	var packed, unlabelled bytes.Buffer
@@ -290,16 +290,16 @@ func TestFilesOfPeople(t *testing.T) {
 	tests := []struct {
 		name    string // of the only file, and of the case
 		content string
-		files   map[string]string // in place of the one
-		data    string            // path that is given; empty: the file
+		files   map[string]string // in place of content
+		data    string            // given path; empty: the file
 		columns map[string]string
 		how     How
-		outcome string // right where nothing else is said
-		says    string // of an error, of what was seen or of the plan
+		outcome string // empty: right
+		says    string // part of an error, of the description or of the plan
 		want    []pair // in place of pairs
 		texts   bool   // there are no labels
 	}{
-		// What is a table.
+		// Tables.
 		{name: "tabs.tsv", content: lines("text\tlabel\n", "%s\t%s\n")},
 		{name: "quoted.csv", content: csv},
 		{name: "semicolons.csv", content: lines("label;text\n", "%[2]s;%[1]s\n")},
@@ -326,7 +326,7 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "empty.csv", outcome: refused, says: "the file is empty"},
 		{name: "header-only.csv", content: "text,label\n", outcome: refused, says: "no usable row"},
 		{name: "same-names.csv", content: lines("text,text,label\n", "%q,x,%s\n"), outcome: refused, says: "rename one of them"},
-		// What pandas, Excel and Hugging Face make of one.
+		// Tables as pandas, Excel and Hugging Face write them.
 		{name: "index.csv", content: lines(",text,label\n", "%[3]d,%[1]q,%[2]s\n")},
 		{name: "index-of-words.csv", content: lines(",utterance,intent\n", "row-%[3]d,%[1]q,%[2]s\n")},
 		{name: "sep.csv", content: lines("sep=;\r\ntext;label\r\n", "%s;%s\r\n")},
@@ -361,7 +361,7 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "train-and-test.json", content: `{"train": [` + strings.TrimSuffix(half(0, 8, `{"text": %q, "label": %q},`), ",") + `], "test": [` + strings.TrimSuffix(half(8, 12, `{"text": %q, "label": %q},`), ",") + "]}", outcome: refused, says: "--sheet train or --sheet test"},
 		{name: "tables.json", content: array(`{"a": [`, `{"text": %q, "label": %q}`, "]") + array(`, "b": [`, `{"text": %q, "label": %q}`, "]}"), outcome: refused, says: "2 tables: say which one counts, with --sheet a or --sheet b"},
 		{name: "tables-given.json", content: array(`{"a": [`, `{"text": %q, "label": %q}`, "]") + array(`, "b": [`, `{"text": %q, "label": %q}`, "]}"), how: How{Form: source.Form{Sheet: "b"}}},
-		// What tools of annotation and of chatbots make.
+		// Files of annotation tools and of chatbots.
 		{name: "label-studio.json", content: array("[", `{"id": %[3]d, "data": {"text": %[1]q}, "annotations": [{"result": [{"from_name": "sentiment", "value": {"choices": [%[2]q]}}]}]}`, "]"), says: "label-studio.rows.jsonl"},
 		{name: "label-studio-several.json", content: array("[", `{"id": 1, "data": {"text": %q}, "annotations": [{"result": [{"from_name": "topic", "value": {"choices": [%q, "x"]}}]}]}`, "]"), want: suffixed("; x"), says: "--column 'label=topic[0]'"},
 		{name: "label-studio-min.json", content: array("[", `{"id": %[3]d, "text": %[1]q, "sentiment": %[2]q, "annotator": 1, "lead_time": %[3]d.5}`, "]")},
@@ -384,7 +384,7 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "a folder of documents", files: map[string]string{"d/a/x.md": english, "d/b/y.md": english}, data: "d", want: []pair{}},
 		{name: "agent.zip", content: zipped(t, "agent.json", "intents/order_usersays_en.json"), outcome: refused, says: "unpack it and name the file in it"},
 		{name: "luis.json", content: array(`{"luis_schema_version": "7", "intents": [{"name": "order"}, {"name": "refund"}], "utterances": [`, `{"text": %q, "intent": %q, "entities": []}`, "]}"), outcome: refused, says: "--sheet intents or --sheet utterances"},
-		// What stands in them beside that: it comes in, or is counted.
+		// Other content in these files: it is read, or counted.
 		{name: "fasttext-tabs.txt", content: lines("", "__label__%[2]s\t%[1]s\n")},
 		{name: "fasttext-blanks.txt", content: lines("", "  __label__%[2]s\u00a0 %[1]s\r\n")},
 		{name: "fasttext-commas.txt", content: lines("", "__label__%[2]s,%[1]s\n")},
@@ -425,14 +425,14 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "fasttext-no-text.txt", content: "__label__order \n__label__refund\n" + lines("", "__label__%[2]s %[1]s\n"), says: "left out: 2 lines without text\n  text"},
 		{name: "fasttext-twice.txt", content: lines("", "__label__%[2]s __label__%[2]s %[1]s\n")},
 		{name: "fasttext-no-texts.txt", content: lines("", "__label__%[2]s\n"), outcome: refused, says: "but it has 12 lines without text"},
-		// Several tables, and what Excel leaves beside them.
+		// Several tables, and other content that Excel leaves beside them.
 		{name: "a glob of books with two tables", files: map[string]string{"d/a.xlsx": book(t, tab{"A", sheet(head)}), "d/b.xlsx": book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)})}, data: "d/*.xlsx", outcome: refused, says: "d/b.xlsx has 2 tables: say which one counts, with --sheet 2023 or --sheet 2024"},
 		{name: "a folder of a book with two tables", files: map[string]string{"d/b.xlsx": book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)})}, data: "d", outcome: refused, says: "d/b.xlsx has 2 tables"},
 		{name: "a glob of a book with two tables, one given", files: map[string]string{"d/b.xlsx": book(t, tab{"2023", sheet(head)}, tab{"2024", sheet(head)})}, data: "d/*.xlsx", how: How{Form: source.Form{Sheet: "2024"}}},
 		{name: "a glob of JSON with two tables", files: map[string]string{"d/a.json": array(`{"a": [`, `{"text": %q, "label": %q}`, "]") + array(`, "b": [`, `{"text": %q, "label": %q}`, "]}")}, data: "d/*.json", outcome: refused, says: "--sheet of racflow init"},
 		{name: "a folder with an open book", files: map[string]string{"d/a.xlsx": book(t, tab{"A", sheet(head)}), "d/~$a.xlsx": "\x05Ann Smith"}, data: "d"},
 		{name: "a glob with an open book", files: map[string]string{"d/a.xlsx": book(t, tab{"A", sheet(head)}), "d/~$a.xlsx": "\x05Ann Smith"}, data: "d/*.xlsx"},
-		// Folders of labels, and what stands beside the texts.
+		// Folders of labels, and other files beside the texts.
 		{name: "folders with a README", files: folders, data: "data", says: "left out: 1 file named README"},
 		{name: "folders with notes", files: with(folders, "data/notes.json", "{}", "data/a.md", english, "data/order/p.png", "\x89PNG", "data/order/sub/deep.txt", "deep", "data/.DS_Store", "x", "data/order/~$1.txt", "lock"), data: "data", says: "left out: 4 files beside the texts of labels, 1 file named README"},
 		{name: "folders with much else", files: with(folders, "data/a.md", english, "data/b.md", english, "data/refund/c.html", english, "data/refund/d.pdf", "%PDF", "data/e.md", english), data: "data", outcome: asked, says: "5 other files, or be a folder of documents: --format folders says the first, --format documents the second"},
@@ -466,7 +466,7 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "levels.csv", content: lines("text,label\n", "%q,shop|%s\n") + lines("", "%q,home|%s\n"), outcome: asked, says: `such as "home|order", or one`},
 		{name: "named.csv", content: names3(" & "), columns: map[string]string{"label": "label"}, want: named3(" & ")},
 		{name: "grades.csv", content: lines("text,label\n", "%q,%s\n") + lines("", "%q,%s+\n"), want: append(pairs(), suffixed("+")...)},
-		// What stands in rows beside the standards.
+		// Content of rows outside of the standards.
 		{name: "true-and-false.jsonl", content: strings.NewReplacer(`"order"`, "true", `"refund"`, "false").Replace(lines("", `{"text": %q, "is_order": %q}`+"\n")), want: changed(func(_ int, p *pair) { p.Label = fmt.Sprint(p.Label == "order") })},
 		{name: "nan.json", content: array("[", `{"text": %q, "label": %q, "score": NaN}`, "]")},
 		{name: "backslashes.csv", content: lines("text,label\n", `"say \"no\", %s","%s"`+"\n"), want: changed(func(_ int, p *pair) { p.Text = `say "no", ` + p.Text }), says: "backslashes before quotes"},
@@ -482,7 +482,7 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "a folder of Macs", files: map[string]string{"O\u0308l/Ru\u0308ckgabe.csv": csv}, data: "O\u0308l"},
 		{name: "both names", files: map[string]string{"Ru\u0308.csv": names3("&"), "R\u00fc.csv": csv}, data: "R\u00fc.csv"},
 		{name: "the other name", files: map[string]string{"Ru\u0308.csv": csv, "R\u00fc.csv": names3("&")}, data: "Ru\u0308.csv", outcome: refused, says: "differ only in how accents are written"},
-		// Several labels, and what nobody can know.
+		// Several labels, and cases that cannot be decided.
 		{name: "cells.csv", content: lines("text,labels\n", "%q,%s|x\n") + "a further one,x|y\nand one more,y|order\n", want: append(suffixed("; x"), pair{"a further one", "x; y"}, pair{"and one more", "order; y"}), says: "several labels in one cell"},
 		{name: "cells-taken.csv", content: lines("text,label\n", "%q,%s|x\n"), columns: map[string]string{"label": "label"}, want: suffixed("|x")},
 		{name: "hierarchy.csv", content: lines("text,label\n", "%q,shop|%s\n"), want: prefixed("shop|")},
@@ -493,7 +493,7 @@ func TestFilesOfPeople(t *testing.T) {
 		{name: "one-column-a-label.csv", content: lines("text,toxic,insult\n", "%q,0,1\n") + lines("", "%[1]q,1,0\n"), outcome: asked, says: "--column label= where none does"},
 		{name: "two-candidates.csv", content: "text,queue,channel\n" + half(0, 6, "%q,%s,mail\n") + half(6, 12, "%q,%s,phone\n"), outcome: asked, says: "--column label="},
 		{name: "stars.csv", content: lines("text,stars\n", "%[1]q,5\n") + lines("", "%[1]q,1\n"), outcome: asked, says: "--column label=stars"},
-		// What is no file of rows.
+		// Files that contain no rows.
 		{name: "rows.zip", content: zipped(t, "rows.csv"), outcome: refused, says: "unpack it and name the file in it"},
 		{name: "rows.sqlite", content: "SQLite format 3\x00\x10\x00\x01\x01", outcome: refused, says: "sqlite3 -header -csv rows.sqlite 'select * from TABLE' > rows.csv"},
 		{name: "rows.feather", content: "ARROW1\x00\x00\xff\xff\xff\xff", outcome: refused, says: "pandas.read_feather('rows.feather').to_parquet('rows.parquet')"},
@@ -566,7 +566,7 @@ func with(files map[string]string, more ...string) map[string]string {
 	return files
 }
 
-// inFolders writes each pair below each of some parts, in a folder that its label names.
+// inFolders writes each pair below each of some parts, in a folder named by its label.
 func inFolders(parts ...string) map[string]string {
 	files := map[string]string{}
 	for _, part := range parts {
@@ -577,10 +577,10 @@ func inFolders(parts ...string) map[string]string {
 	return files
 }
 
-// unsureError is what init asks about.
+// unsureError is a question of init.
 type unsureError struct{ error }
 
-// lookAs is what init does without a terminal.
+// lookAs does what init does without a terminal.
 func lookAs(t *testing.T, how How, columns map[string]string, path string) (Data, *Plan, error) {
 	t.Helper()
 	d, err := Look(t.Context(), []string{path}, how)
@@ -609,7 +609,7 @@ func changed(change func(i int, p *pair)) []pair {
 	return all
 }
 
-// named3 are rows with names that hold other names, and names3 the file with them.
+// named3 returns rows with names that contain other names; names3 returns the file with them.
 func named3(between string) (all []pair) {
 	for i, label := range []string{"ARTS", "ARTS" + between + "CULTURE", "CULTURE" + between + "ARTS", "NEWS"} {
 		all = append(all, pair{fmt.Sprintf("the first text about room %d", i), label}, pair{fmt.Sprintf("the second text about room %d", i), label})

@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// write writes files into a folder of its own, and works there.
+// write writes files into a new folder, and makes it the working directory.
 func write(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -31,7 +31,7 @@ func write(t *testing.T, files map[string]string) {
 	}
 }
 
-// look is what init does with data, but for asking.
+// look does what init does with data, except asking.
 func look(t *testing.T, output string, columns map[string]string, paths ...string) (Data, *Plan, error) {
 	t.Helper()
 	d, err := Look(t.Context(), paths, How{})
@@ -50,8 +50,7 @@ func look(t *testing.T, output string, columns map[string]string, paths ...strin
 	return d, p, err
 }
 
-// argument is the value of an argument of a file, as text; its source where it is no
-// constant.
+// argument returns the value of an argument of a file as text, or its source if it is not constant.
 func argument(t *testing.T, file []byte, name string, path ...string) string {
 	t.Helper()
 	parsed, diags := hclsyntax.ParseConfig(file, "pipeline.hcl", hcl.InitialPos)
@@ -80,7 +79,7 @@ func argument(t *testing.T, file []byte, name string, path ...string) string {
 	return string(file[at.Start.Byte:at.End.Byte])
 }
 
-// tickets are rows with two labels.
+// tickets returns rows with two labels.
 func tickets(separator, text, label string, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s%s\n", text, separator, label)
@@ -222,8 +221,8 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// What init writes at first has fewer than 60 lines, the same argument where data says
-// something, and no variable but those that it shows.
+// A new file of init has fewer than 60 lines. It sets each argument that the data determines, and declares only
+// variables that it shows.
 func TestMakeShort(t *testing.T) {
 	german := strings.ReplaceAll(tickets("\t", "text", "label", 600), "where is the parcel that you should have sent to my house with order", german)
 	write(t, map[string]string{"t.csv": tickets(",", "utterance", "intent", 600), "german.tsv": german, "code/a.go": "package a\n", "prose/a.md": english, "faq.csv": "question,answer\nhow do I block a lost card of mine,in the app\nwhat does a new card cost me,ten\n"})
@@ -256,8 +255,8 @@ func TestMakeShort(t *testing.T) {
 	}
 }
 
-// TestLanguages: texts that are not in English are embedded by a model for them, where it is there, and it is named where
-// it is not.
+// TestLanguages: texts that are not in English get a model for them, if it is installed. Otherwise the file names the
+// model.
 func TestLanguages(t *testing.T) {
 	rows := strings.ReplaceAll(tickets("\t", "text", "label", 30), "where is the parcel that you should have sent to my house with order", german)
 	write(t, map[string]string{"rows.tsv": rows, "docs/a.md": "# Karten\n\n" + german})
@@ -308,7 +307,7 @@ func TestMakeRefuses(t *testing.T) {
 	}
 }
 
-// The files that init writes come with all that they name.
+// The files that init writes come with everything that they name.
 func TestExamples(t *testing.T) {
 	all := Examples(pipelines.Files)
 	if !slices.Contains(all, "intent") || !slices.Contains(all, "contextual") {

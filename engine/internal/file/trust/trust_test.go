@@ -87,7 +87,7 @@ type catalog struct {
 	enginetest.Catalog
 	voter     sdk.Stage
 	program   program.Program
-	validated *[]string // configs that the program got
+	validated *[]string // configs that the program received
 }
 
 func (c catalog) Stage(kind sdk.Kind, use string) (sdk.Stage, bool) {
@@ -113,8 +113,8 @@ func (c catalog) Validate(kind sdk.Kind, use string, config []byte) error {
 	return stage.Validate(config)
 }
 
-// TestPluginWants has a file start a plugin: what that reaches is listed, and it gets no config to check
-// before that is granted.
+// TestPluginWants has a file start a plugin. The plugin's access is listed, and it gets no config to
+// check before that is granted.
 func TestPluginWants(t *testing.T) {
 	dir := t.TempDir()
 	var validated []string
@@ -164,7 +164,7 @@ pipeline "p" {
 	if len(validated) != 0 {
 		t.Errorf("before it was granted, the plugin got %q", validated)
 	}
-	c.program.Origin = program.Given // by the person: its author says what it is
+	c.program.Origin = program.Given // a person gave the program: its author determines its content
 	if got := load(true); !reflect.DeepEqual(got, slices.Concat(want[:1], want[2:])) {
 		t.Errorf("it wants %v", got)
 	}
@@ -207,7 +207,7 @@ type service struct {
 	Body    string            `config:"body"`
 }
 
-// stages are a whole pipeline of built-in stages.
+// stages returns a whole pipeline of built-in stages.
 func stages() enginetest.Catalog {
 	type none = struct{}
 	return enginetest.Catalog{
@@ -232,7 +232,7 @@ func stages() enginetest.Catalog {
 	}
 }
 
-// TestWants has files of built-in stages want what they can.
+// TestWants covers everything that files with built-in stages can want.
 func TestWants(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	for _, path := range []string{dir + "/rows.tsv", outside + "/rows.tsv", outside + "/diary"} {

@@ -31,7 +31,7 @@ type letters struct {
 	fail   error
 }
 
-// counts are what an embedder was asked for.
+// counts records the calls of an embedder.
 type counts struct{ passages, fitted, started int }
 
 func (*letters) Dimension() int                 { return 4 }
@@ -77,7 +77,7 @@ func turn(v []float32, angle float64) []float32 {
 	return v
 }
 
-// bench is a block over a collection of somebody else.
+// bench is a block over another program's collection.
 type bench struct {
 	t      *testing.T
 	theirs *enginetest.External

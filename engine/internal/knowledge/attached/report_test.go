@@ -69,7 +69,7 @@ func TestForeignVectors(t *testing.T) {
 	}
 }
 
-// Where the owner has embedded the collection anew, the sample that was kept is not held against it.
+// If the owner has embedded the collection again, a stored sample does not cause an error.
 func TestEmbeddedAnew(t *testing.T) {
 	b := newBench(t, many(60)...)
 	b.must()
@@ -102,7 +102,7 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// An embedder that learns does so from the sample, once.
+// A learning embedder learns from the sample, once.
 func TestFits(t *testing.T) {
 	b := newBench(t, many(20)...)
 	b.model.fits = true
@@ -131,7 +131,7 @@ func TestNothingToCompare(t *testing.T) {
 	}
 }
 
-// A plan calls no service, so it starts no embedder that is one.
+// A plan calls no service, so it does not start an embedder that is a service.
 func TestPlan(t *testing.T) {
 	b := newBench(t, many(10)...)
 	b.block.Embed.Info.Network = true
@@ -151,7 +151,7 @@ func TestUnusable(t *testing.T) {
 	for name, c := range map[string]struct {
 		entries []sdk.Entry
 		change  func(*bench)
-		in      string // which block is at fault; empty: none
+		in      string // block with the error; empty: none
 		want    string
 	}{
 		"dimension":          {wide, func(*bench) {}, "embed", "the vectors of collection theirs have 5 dimensions, and those of letters have 4: embed with the model that made"},

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// What the sample gives is what the entries are, with vectors of norm 1.
+// The sample returns the entries themselves, with vectors of norm 1.
 func TestSample(t *testing.T) {
 	entries := rows("a", "ab", "c", "cd")
 	entries[1].Vector = []float32{30, 30, 0, 0}
@@ -67,8 +67,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// A sample is kept until it does not stand for the collection any more, and never trusted where its file
-// is not as it was written.
+// A stored sample is used until it no longer represents the collection. It is never trusted if its file has
+// changed.
 func TestKept(t *testing.T) {
 	file := func(b *bench, ending string) string {
 		found, _ := filepath.Glob(filepath.Join(b.dir, "k-*"+ending))
@@ -90,7 +90,7 @@ func TestKept(t *testing.T) {
 	refresh := false
 	for name, c := range map[string]struct {
 		change func(*bench)
-		read   int // entries, by the second opening
+		read   int // entries that the second opening reads
 	}{
 		"nothing":            {func(*bench) {}, 0},
 		"a fifth more":       {func(b *bench) { b.theirs.Change("1", many(120)...) }, 0},
@@ -141,8 +141,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// Whoever opens a collection anew since it has moved can tell, also where the rows of the sample are the same: else
-// it would be opened anew again and again.
+// A process that opens a moved collection again can detect the change, even if the rows of the sample are the same.
+// Otherwise it would open the collection again and again.
 func TestMoved(t *testing.T) {
 	for name, change := range map[string]func(*bench){
 		"number": func(b *bench) { b.theirs.Count(150) },
@@ -164,7 +164,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// Only lengths that differ from 1 count, and they are a part of what answers depend on.
+// Only norms other than 1 count; answers depend on them.
 func TestNorms(t *testing.T) {
 	entries := many(30)
 	b := newBench(t, entries...)
@@ -189,7 +189,7 @@ func TestNorms(t *testing.T) {
 	}
 }
 
-// Metadata counts among the bytes of a sample, which are held in memory.
+// Metadata counts towards the bytes of a sample, which are in memory.
 func TestMetadataCounts(t *testing.T) {
 	entries := rows("a", "b", "c")
 	for i := range entries {
@@ -202,7 +202,7 @@ func TestMetadataCounts(t *testing.T) {
 	}
 }
 
-// Who has a sample open reads on in it when another process replaces it.
+// A process with a sample open continues to read it after another process replaces it.
 func TestReplacedMeanwhile(t *testing.T) {
 	b := newBench(t, rows("a", "b")...)
 	first := b.must()
@@ -263,7 +263,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Nothing is kept where there is no folder, and all works.
+// Without a folder nothing is stored, and everything works.
 func TestNoFolder(t *testing.T) {
 	b := newBench(t, many(10)...)
 	b.dir = ""

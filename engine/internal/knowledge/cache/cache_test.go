@@ -21,8 +21,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// writerVariable makes the test binary a process that keeps answers: its value
-// is the folder, a name and how many.
+// writerVariable makes the test binary a process that stores answers. Its value is the folder, a
+// name and a number of answers.
 const writerVariable = "RACFLOW_TEST_CACHE_WRITER"
 
 func TestMain(m *testing.M) {
@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writer keeps answers and says which, each when it has been kept. It reads
-// what all writers have kept on its way.
+// writer stores answers, and prints each once it is stored. In between it reads the answers of all
+// writers.
 func writer(dir, name string, n int) int {
 	c, err := Open(dir, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	for i := 0; err == nil && (i < n || n < 0); i++ {
@@ -56,7 +56,7 @@ func valueOf(name string, i int) []byte {
 	return bytes.Repeat([]byte(fmt.Sprintf("%s %d;", name, i)), 1+i*7%300)
 }
 
-// open opens a cache that must not have anything to tell.
+// open opens a cache that must not log anything.
 func open(t testing.TB, dir string) *Cache {
 	t.Helper()
 	return openTelling(t, dir, func(line string) { t.Errorf("the log says %s", line) })
@@ -83,7 +83,7 @@ func put(t testing.TB, c *Cache, key string, value string) {
 	must.Do(t, c.Put(sdk.KeyOf(key), "test", []byte(value)))
 }
 
-// want checks what a cache holds; "-" is nothing.
+// want checks the value of a key in a cache; "-" is none.
 func want(t testing.TB, c *Cache, key, value string) {
 	t.Helper()
 	got, ok := c.Get(sdk.KeyOf(key))
@@ -146,7 +146,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestTheFirstAnswerStays adds one key from two processes' caches.
+// TestTheFirstAnswerStays adds the same key from the caches of two processes.
 func TestTheFirstAnswerStays(t *testing.T) {
 	dir := t.TempDir()
 	one, two := open(t, dir), open(t, dir)
@@ -162,14 +162,13 @@ func TestTheFirstAnswerStays(t *testing.T) {
 	want(t, two, "a", "first")
 	later := open(t, dir)
 	want(t, later, "a", "first")
-	add(later, "useful") // it was there to be got
+	add(later, "useful") // the value could have been read
 	want(t, open(t, dir), "a", "useful")
 	put(t, two, "a", "third")
 	want(t, open(t, dir), "a", "third")
 }
 
-// A later answer takes the place of an earlier one also where the clock was put
-// back between the two.
+// A later answer replaces an earlier one even if the clock was set back in between.
 func TestTheClockIsPutBack(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)
@@ -183,15 +182,15 @@ func TestTheClockIsPutBack(t *testing.T) {
 	want(t, open(t, dir), "a", "after")
 }
 
-// TestTornTail cuts a file off after every byte: what was whole stays, and the
-// next process writes behind it.
+// TestTornTail cuts off a file after every byte. Complete records stay, and the next process
+// appends after them.
 func TestTornTail(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)
 	put(t, c, "a", "first")
 	one, err := os.Stat(c.own.path)
 	must.Do(t, err)
-	put(t, c, "b", strings.Repeat("second", 40)) // so long that what is left of it could be taken for a record behind the next
+	put(t, c, "b", strings.Repeat("second", 40)) // long enough that its rest could look like a record after the next one
 	whole, err := os.ReadFile(c.own.path)
 	must.Do(t, err)
 	for cut := range whole {
@@ -294,7 +293,7 @@ func TestClear(t *testing.T) {
 		t.Errorf("nothing is older: %v (-want +got):\n%s", err, d)
 	}
 
-	// Who has the old file open reads on, and writes to one that is there.
+	// A process with the old file open continues to read it, and writes to an existing file.
 	want(t, reader, "old", "1")
 	want(t, reader, "new", "22")
 	put(t, reader, "more", "3")
@@ -418,7 +417,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestKill kills a process while it keeps answers: all that it said are there.
+// TestKill kills a process while it stores answers: all answers that it reported are there.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 5 {

@@ -14,8 +14,8 @@ func someRecord(key, about string, value []byte) []byte {
 	return r.append(nil, value)
 }
 
-// FuzzScan reads files of any bytes: what it finds, written again, is the
-// beginning of the file.
+// FuzzScan reads files of any bytes. The records that it finds, written again, are the beginning of
+// the file.
 func FuzzScan(f *testing.F) {
 	one := append([]byte(answers.magic), someRecord("a", "sample.openai", []byte("answer"))...)
 	two := append(bytes.Clone(one), someRecord("b", "", nil)...)

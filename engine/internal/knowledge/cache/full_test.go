@@ -9,7 +9,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// fullDisk has room for half of what is written.
+// fullDisk has room for half of each write.
 type fullDisk struct{}
 
 // Change implements support.Watcher.
@@ -21,7 +21,7 @@ func (fullDisk) Change(c support.Change, do func(support.Change) error) error {
 	return errors.Join(syscall.ENOSPC, do(c))
 }
 
-// TestFullDisk leaves nothing of an answer that has no room.
+// TestFullDisk leaves nothing of an answer for which there is no room.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	c := openTelling(t, dir, func(string) {})

@@ -19,8 +19,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// openVectors opens the vectors of an embedder with the given options. They must have
-// nothing to tell unless reported is given.
+// openVectors opens the vectors of an embedder with the given options. They must report nothing
+// unless reported is given.
 func openVectors(t testing.TB, o VectorOptions, embedder string, dimension int, reported *[]string) *Vectors {
 	t.Helper()
 	if o.Bytes == 0 {
@@ -42,7 +42,7 @@ func openVectors(t testing.TB, o VectorOptions, embedder string, dimension int, 
 	return v
 }
 
-// vectorOf is a vector of a text, with values that no arithmetic gives back.
+// vectorOf returns a vector of a text, with values that no arithmetic reproduces.
 func vectorOf(text string, dimension int) []float32 {
 	v := make([]float32, dimension)
 	for i := range v {
@@ -60,7 +60,8 @@ func putVectors(v *Vectors, texts ...string) {
 	v.Put(texts, made)
 }
 
-// wantVectors checks which of some texts have a vector, and that those are theirs, bit by bit.
+// wantVectors checks which of some texts have a vector, and that each is the text's own vector, bit
+// by bit.
 func wantVectors(t testing.TB, v *Vectors, texts []string, want ...string) {
 	t.Helper()
 	var found []string
@@ -114,8 +115,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestVectorsDamage inverts every byte of a file: no vector ever changes, and what is lost
-// can be kept again.
+// TestVectorsDamage inverts every byte of a file: no vector ever changes, and lost vectors can be
+// stored again.
 func TestVectorsDamage(t *testing.T) {
 	whole, name := someVectors(t)
 	for at := range whole {
@@ -142,12 +143,12 @@ func TestVectorsDamage(t *testing.T) {
 	}
 }
 
-// A folder that cannot be written to, as on a full disk, is reported once, and nothing ends.
+// A folder that cannot be written to, as on a full disk, is reported once, and work continues.
 func TestVectorsThatCannotBeKept(t *testing.T) {
 	root := t.TempDir()
 	var reported []string
 	v := openVectors(t, VectorOptions{Root: root}, "e", 3, &reported)
-	must.Do(t, os.WriteFile(v.cache.dir, nil, 0o600)) // where its folder would be
+	must.Do(t, os.WriteFile(v.cache.dir, nil, 0o600)) // at the path of its folder
 	putVectors(v, "a")
 	putVectors(v, "bb")
 	wantVectors(t, v, []string{"a", "bb"})
@@ -157,10 +158,11 @@ func TestVectorsThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// What keeps vectors from being kept is the same for each knowledge of a command: it is said once.
+// The reason why vectors cannot be stored is the same for each knowledge of a command: it is
+// reported once.
 func TestVectorsWarnOnce(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "vectors")
-	must.Do(t, os.WriteFile(root, nil, 0o600)) // no folder
+	must.Do(t, os.WriteFile(root, nil, 0o600)) // not a folder
 	var log bytes.Buffer
 	o := VectorOptions{Root: root, Limits: Limits{Bytes: 1 << 20}, Log: slog.New(slog.NewTextHandler(&log, nil)), Warned: new(atomic.Bool)}
 	for _, embedder := range []string{"one", "two"} {
@@ -173,8 +175,8 @@ func TestVectorsWarnOnce(t *testing.T) {
 	}
 }
 
-// Vectors that were used least recently are removed first, in whole files, at the end of a
-// build and at its beginning; a build writes no more than the limit.
+// The least recently used vectors are removed first, in whole files, at the end and at the
+// beginning of a build. A build writes no more than the limit.
 func TestVectorsAreBounded(t *testing.T) {
 	const dimension, perFile = 4096, 4 // 16 KiB each; a file has at least 64 KiB
 	root := t.TempDir()
@@ -195,14 +197,14 @@ func TestVectorsAreBounded(t *testing.T) {
 	for i := range texts {
 		texts[i] = text(i)
 	}
-	// All were used an hour ago, the first vectors now.
+	// All files were used an hour ago, and the first vectors are used now.
 	for _, path := range paths {
 		must.Do(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
 	}
 	v := openVectors(t, VectorOptions{Root: root}, "e", dimension, nil)
 	wantVectors(t, v, texts[:1], texts[0])
 	v.Close()
-	keep(200_000, 12, 13) // 64 KiB that were used, one vector, and one of the two other files
+	keep(200_000, 12, 13) // 64 KiB that were used, one new vector, and one of the two other files
 	if size := sizeOf(vectorFiles(t, root)); size > 200_000 || size < 100_000 {
 		t.Errorf("%d bytes are left", size)
 	}
@@ -233,7 +235,7 @@ func TestVectorsAreBounded(t *testing.T) {
 	}
 }
 
-// What a racflow has written before vectors were single records goes at the next build.
+// Files of an earlier racflow, in which vectors were single records, are removed at the next build.
 func TestVectorsOfAnOlderRacflow(t *testing.T) {
 	whole, name := someVectors(t)
 	root := t.TempDir()
@@ -245,7 +247,7 @@ func TestVectorsOfAnOlderRacflow(t *testing.T) {
 	}
 }
 
-// TestTrim trims answers: the oldest go first.
+// TestTrim trims answers: the oldest are removed first.
 func TestTrim(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir)
@@ -272,7 +274,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// someVectors is the content of a file with three vectors, and the file's path below the root.
+// someVectors returns the content of a file with three vectors, and the file's path below the root.
 func someVectors(t testing.TB) (content []byte, name string) {
 	root := t.TempDir()
 	v := openVectors(t, VectorOptions{Root: root}, "e", 3, nil)

@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A row that is renamed keeps its id, and is made anew.
+// A renamed row keeps its id, and its entry is made again.
 func TestRenamed(t *testing.T) {
 	before, err := ReadSource(t.Context(), table(t, "labels.tsv", "label\tname\na\tA\n"), nil)
 	must.Do(t, err)

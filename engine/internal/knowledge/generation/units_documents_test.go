@@ -28,8 +28,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestDecidedMeanwhile: a decision that is made while the file is read makes a later look see that
-// it has changed.
+// TestDecidedMeanwhile: if a decision is made while the file is read, a later check detects the
+// change.
 func TestDecidedMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reviewed.jsonl")
 	const rows = `{"text":"a","label":"x"}` + "\nno JSON\n"

@@ -29,7 +29,7 @@ func content(t *testing.T, path string) string {
 
 var at = time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
 
-// TestLine holds the format: files are committed, and read by later versions.
+// TestLine fixes the format: files are committed, and later versions read them.
 func TestLine(t *testing.T) {
 	tests := map[string]struct {
 		row  reviewed.Row
@@ -78,7 +78,7 @@ func TestLine(t *testing.T) {
 // TestByHand: a person edits the file, and breaks some of it.
 func TestByHand(t *testing.T) {
 	const good = `{"text":"a","label":"x","reviewer":"Ada","reviewed_at":"2026-11-23"}`
-	tests := map[string]struct{ line, want string }{ // want: of the error, empty: there is none
+	tests := map[string]struct{ line, want string }{ // want: part of the error; empty: no error
 		"plain":         {good, ""},
 		"no time":       {`{"text":"b","label":"x"}`, ""},
 		"more members":  {`{"text":"b","label":"x","note":{"why":"obvious"}}`, ""},
@@ -135,7 +135,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestLater: a later decision about the same takes the place of the earlier one.
+// TestLater: a later decision about the same subject replaces the earlier one.
 func TestLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "below", "reviewed.jsonl")
 	put := func(rows ...reviewed.Row) {
@@ -185,7 +185,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, r, ok)
 		}
 	}
-	// What was decided about a text counts, wherever another row stands that was given it.
+	// A decision about a text takes precedence, wherever another row was given that text.
 	text, row := reviewed.Row{Text: "a", Label: "of the text"}, reviewed.Row{Text: "A", Label: "of a row", Replaces: "7"}
 	for _, rows := range [][]reviewed.Row{{text, row}, {row, text}} {
 		if r, _ := reviewed.Of(rows).Find("a"); r.Label != text.Label {
@@ -197,7 +197,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestSets: people may write the labels of a set in any order, with spaces; a set without any is
+// TestSets: people may write the labels of a set in any order, with spaces. A set without labels is
 // reported, and does not drop the row that it replaces.
 func TestSets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reviewed.jsonl")

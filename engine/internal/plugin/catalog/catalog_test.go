@@ -24,8 +24,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// machine is a folder with programs that leave a mark when they are executed, where they may: of those that are being
-// developed, and of one that is locked.
+// machine is a folder with programs that leave a mark when they are executed, if they are allowed to. Some are in
+// development, and one is locked.
 type machine struct {
 	t         *testing.T
 	dir, mark string
@@ -77,7 +77,7 @@ func (m *machine) script(name string) string {
 	return "#!/bin/sh\n# " + name + "\necho executed >> '" + m.mark + "'\nexit 7\n"
 }
 
-// develop puts a program into a folder of its own.
+// develop puts a program into its own folder.
 func (m *machine) develop(folder string) program.Program {
 	m.t.Helper()
 	dir := filepath.Join(m.dir, folder)
@@ -115,8 +115,8 @@ func (m *machine) executed() bool {
 	return err == nil
 }
 
-// Which program stands for a name: a folder that is given goes before what is linked, and that
-// before what is locked. Nobody executes one to find out.
+// The program for a name: a given folder takes precedence over a linked program, which takes precedence over a locked
+// one. No program is executed to find out.
 func TestOrder(t *testing.T) {
 	link := func(m *machine) error { return program.Link(m.develop("linked")) }
 	for name, c := range map[string]struct {
@@ -192,8 +192,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// What is locked describes itself by what came with it. What is being developed is asked when
-// a stage of it is named, and not to list stages; a failure is kept.
+// A locked program is described by the description that came with it. A program in development is asked when a file
+// names one of its stages, but not to list stages; a failure is remembered.
 func TestStages(t *testing.T) {
 	m := newMachine(t)
 	required := []require.Plugin{m.required}
@@ -243,7 +243,7 @@ func TestStages(t *testing.T) {
 	executed(2)
 }
 
-// A program of a given folder describes itself without what the file allows it: nobody has granted that yet.
+// A program of a given folder describes itself without the access that the file allows: nobody has granted it yet.
 func TestNothingGranted(t *testing.T) {
 	if !confine.Supported {
 		t.Skip("this system confines nothing")

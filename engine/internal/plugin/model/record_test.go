@@ -63,7 +63,7 @@ func remove(t *testing.T, dir, name string) {
 	}
 }
 
-// TestVerifyListed: a model of the list that was put there without a record is compared with the list.
+// TestVerifyListed: a listed model that was put there without a record is compared with the list.
 func TestVerifyListed(t *testing.T) {
 	models := isolate(t, "")
 	for _, f := range []string{"model.safetensors", "vocab.txt", "config.json", "sentence_bert_config.json"} {
@@ -74,7 +74,7 @@ func TestVerifyListed(t *testing.T) {
 	}
 }
 
-// TestPutByHand: a model without a record is here where its weights are, in whatever files.
+// TestPutByHand: a model without a record is installed if its weights exist, in whatever files.
 func TestPutByHand(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
@@ -131,7 +131,7 @@ func TestInstalled(t *testing.T) {
 	}
 }
 
-// TestCheckWeights has files that are no whole file of safetensors, whatever their header says.
+// TestCheckWeights has files that are not complete safetensors files, whatever their header says.
 func TestCheckWeights(t *testing.T) {
 	for content, want := range map[string]string{
 		weightsOf(10): "", headed("{}"): "",
@@ -150,7 +150,7 @@ func TestCheckWeights(t *testing.T) {
 	}
 }
 
-// TestKnown: the list is whole, and what is pinned looks like what it should be.
+// TestKnown: the list is complete, and pinned values have the right form.
 func TestKnown(t *testing.T) {
 	commit, sum := regexp.MustCompile(`^[0-9a-f]{40}$`), regexp.MustCompile(`^[0-9a-f]{64}$`)
 	seen := map[string]bool{}

@@ -65,13 +65,13 @@ func archives(t *testing.T, versions ...string) (server *httptest.Server, sums m
 			http.NotFound(w, r)
 			return
 		}
-		_, _ = w.Write(content) // a broken connection shows in the client
+		_, _ = w.Write(content) // the client notices a broken connection
 	}))
 	t.Cleanup(server.Close)
 	return server, sums
 }
 
-// TestArchives takes programs from plain archives, by what the file says of them.
+// TestArchives installs programs from plain archives, as the file describes them.
 func TestArchives(t *testing.T) {
 	server, sums := archives(t, "1.0.0", "1.1.0")
 	sha256 := func(version string) string {
@@ -154,7 +154,7 @@ func readDir(dir string) ([]os.DirEntry, error) {
 	return all, err
 }
 
-// TestArchiveFiles takes an archive, and a program, that lie beside the file.
+// TestArchiveFiles installs an archive, and a program, that are beside the file.
 func TestArchiveFiles(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"mine.tar.gz": pack(t, entry{name: "racflow-plugin-mine", content: "#!/bin/sh\n"}),
@@ -174,7 +174,7 @@ func TestArchiveFiles(t *testing.T) {
 	}
 }
 
-// TestUnnamed installs a plugin by its source alone.
+// TestUnnamed installs a plugin only by its source.
 func TestUnnamed(t *testing.T) {
 	server, sums := archives(t, "1.0.0")
 	s, p, ctx := newServer(t), newPlace(t), context.Background()
@@ -194,7 +194,7 @@ func TestUnnamed(t *testing.T) {
 	}
 }
 
-// TestDamage serves what is not what its digest says, and looks that nothing of it stays.
+// TestDamage serves content that does not match its digest, and checks that nothing of it stays.
 func TestDamage(t *testing.T) {
 	for _, c := range []struct {
 		name, path, want string
@@ -202,7 +202,7 @@ func TestDamage(t *testing.T) {
 	}{
 		{"program cut off", "program", "or it was cut off", func(w http.ResponseWriter, body []byte) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-			_, _ = w.Write(body[:len(body)/2]) // the handler's end breaks the connection off
+			_, _ = w.Write(body[:len(body)/2]) // the handler's end breaks the connection
 		}},
 		{"another program", "program", "it is not what was published", func(w http.ResponseWriter, body []byte) {
 			_, _ = w.Write(bytes.Repeat([]byte("x"), len(body)))
@@ -266,7 +266,7 @@ func blobs(t *testing.T, s *server) map[string][]byte {
 	return all
 }
 
-// entry is one of an archive; with a size of its own it says more than it holds.
+// entry is an entry of an archive. With a size of its own, it declares more than it holds.
 type entry struct {
 	name, content, link string
 	size                int64
@@ -282,7 +282,7 @@ func pack(t *testing.T, all ...entry) []byte {
 		for range max(e.count, 1) {
 			h := &tar.Header{Name: e.name, Mode: 0o755, Size: int64(len(e.content)), Typeflag: tar.TypeReg}
 			if e.count > 0 {
-				h.Typeflag = tar.TypeDir // the same one again and again, which is fast
+				h.Typeflag = tar.TypeDir // the same entry again and again, which is fast
 			}
 			if e.link != "" {
 				h.Typeflag, h.Linkname, h.Size = tar.TypeSymlink, e.link, 0
@@ -293,7 +293,7 @@ func pack(t *testing.T, all ...entry) []byte {
 			if err := out.WriteHeader(h); err != nil {
 				t.Fatal(err)
 			}
-			_, _ = out.Write([]byte(e.content)) // of a link it takes none
+			_, _ = out.Write([]byte(e.content)) // a link has no content
 		}
 	}
 	if err := out.Close(); err != nil && all[len(all)-1].size == 0 {
@@ -305,7 +305,7 @@ func pack(t *testing.T, all ...entry) []byte {
 	return b.Bytes()
 }
 
-// TestHostileLayers has layers with the right digest that unpack to what they must not.
+// TestHostileLayers has layers with the right digest but forbidden content.
 func TestHostileLayers(t *testing.T) {
 	must.NoRace(t)
 	program := entry{name: "racflow-plugin-mine", content: "#!/bin/sh\n"}
@@ -348,7 +348,7 @@ func TestHostileLayers(t *testing.T) {
 	}
 }
 
-// TestCredentials uses those of docker login, and shows them nowhere, even where the registry repeats them.
+// TestCredentials uses the credentials of docker login. They are never shown, even if the registry repeats them.
 func TestCredentials(t *testing.T) {
 	const user, password = "robot", "hunter2-of-the-registry"
 	s, p := newServer(t), newPlace(t)
@@ -379,7 +379,7 @@ func TestCredentials(t *testing.T) {
 	p.init("")
 	s.serve(func(w http.ResponseWriter, r *http.Request) bool {
 		_, word, given := r.BasicAuth()
-		if !given { // nobody is told it before asking for it
+		if !given { // the registry gets them only after it asks
 			w.Header().Set("WWW-Authenticate", `Basic realm="acme"`)
 			w.WriteHeader(http.StatusUnauthorized)
 			return true
@@ -395,7 +395,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestReleases takes a plugin of two versions for two platforms, signed, from first use to upgrade, from a
+// TestReleases installs a plugin with two versions for two platforms, signed, from first use to upgrade: from a
 // registry, an OCI layout, and a mirror of the registry.
 func TestReleases(t *testing.T) {
 	for _, from := range []string{"registry", "layout", "mirror"} {
@@ -463,7 +463,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestLocked fails where the lock would change, and says why, without asking anybody.
+// TestLocked fails if the lock would change, and says why, without any request.
 func TestLocked(t *testing.T) {
 	for _, c := range []struct {
 		name, source, constraint, want string
@@ -496,7 +496,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestLockedInstalls brings a locked program onto a machine that does not have it, for example in CI.
+// TestLockedInstalls installs a locked program on a machine that does not have it, for example in CI.
 func TestLockedInstalls(t *testing.T) {
 	s, p := newServer(t), newPlace(t)
 	release(t, s.source(), "1.2.0", newKey(t), both...)
@@ -540,7 +540,7 @@ func TestEverywhere(t *testing.T) {
 	}
 }
 
-// TestFiles are mistakes in files, and several files of one folder.
+// TestFiles has mistakes in files, and several files of one folder.
 func TestFiles(t *testing.T) {
 	s, p := newServer(t), newPlace(t)
 	release(t, s.source(), "1.2.0", nil, both...)
@@ -586,7 +586,7 @@ func readText(path string) (string, error) {
 	return string(raw), err
 }
 
-// TestOffline says what to do where a registry is needed and does not answer.
+// TestOffline gives advice if a registry is needed and does not answer.
 func TestOffline(t *testing.T) {
 	s, p := newServer(t), newPlace(t)
 	release(t, s.source(), "1.2.0", nil, both...)
@@ -603,7 +603,7 @@ func TestOffline(t *testing.T) {
 	p.init("the mirror has no " + s.source())
 }
 
-// TestMoved keeps to the digest of the lock wherever its tag leads.
+// TestMoved uses the digest of the lock, wherever its tag points.
 func TestMoved(t *testing.T) {
 	s, p := newServer(t), newPlace(t)
 	release(t, s.source(), "1.2.0", nil, both...)
@@ -684,7 +684,7 @@ func (s *server) requests() int {
 
 func newKey(t *testing.T) *PrivateKey { return &PrivateKey{newEd25519(t)} }
 
-// said is what the plugin mine says of itself.
+// said is the description of the plugin mine.
 func said(version string) sdk.Plugin {
 	return sdk.Plugin{Name: "mine", Version: version, Stages: []sdk.Stage{{Kind: sdk.KindRerank, Name: "mine", Doc: "Orders candidates."}}}
 }
@@ -752,7 +752,7 @@ func (p *place) require(source, version string, more ...string) {
 	write(p.t, filepath.Join(p.dir, "pipeline.hcl"), fmt.Sprintf("required_plugins {\n  mine = {\n    source  = %q\n    version = %q\n    %s\n  }\n}\n", source, version, strings.Join(more, "\n")))
 }
 
-// init calls Init for the folder's files. Want is a part of its diagnostic; empty: there is none.
+// init calls Init for the folder's files. want is a part of its diagnostic; empty: no diagnostic.
 func (p *place) init(want string) Outcome {
 	p.t.Helper()
 	before := p.lock()
@@ -804,7 +804,7 @@ func (p *place) machine(platform string) {
 	p.installer.Store, p.installer.Platform = mustInstall(OpenStore(must.TempDir(p.t))), platform
 }
 
-// TestSigner publishes a version by one key and the next by another, or by none.
+// TestSigner publishes a version with one key and the next version with another key, or with none.
 func TestSigner(t *testing.T) {
 	author, thief := newKey(t), newKey(t)
 	for _, c := range []struct {
@@ -869,7 +869,7 @@ func TestEditedSigner(t *testing.T) {
 	}
 }
 
-// cosigned adds a signature as cosign makes one by a plain key: under its own tag, or as a referrer.
+// cosigned adds a signature as cosign makes it with a plain key: under its own tag, or as a referrer.
 func cosigned(t *testing.T, layout string, r Published, key crypto.Signer, bundle bool) {
 	t.Helper()
 	ctx := context.Background()
@@ -912,7 +912,7 @@ func cosigned(t *testing.T, layout string, r Published, key crypto.Signer, bundl
 	push(m.MediaType, mustInstall(json.Marshal(m)))
 }
 
-// TestInstallCosign checks signatures of cosign by the key that a person gives.
+// TestInstallCosign checks cosign's signatures with the key that a person gives.
 func TestInstallCosign(t *testing.T) {
 	for name, bundle := range map[string]bool{"tag": false, "referrer": true} {
 		t.Run(name, func(t *testing.T) {

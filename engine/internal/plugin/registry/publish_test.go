@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestPublish says what is wrong with a folder of programs, and changes no release.
+// TestPublish reports errors in a folder of programs, and changes no release.
 func TestPublish(t *testing.T) {
 	here := runtime.GOOS + "_" + runtime.GOARCH
 	target := "oci:" + filepath.Join(t.TempDir(), "layout")

@@ -81,7 +81,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestVersions orders versions, and leaves out tags that are none.
+// TestVersions orders versions, and omits tags that are not versions.
 func TestVersions(t *testing.T) {
 	ctx := context.Background()
 	r, err := create(ctx, Source{Layout: filepath.Join(t.TempDir(), "layout")})
@@ -108,7 +108,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestBounds reads no more than its bounds of manifests, whatever size a descriptor has.
+// TestBounds reads manifests only up to its bounds, whatever size a descriptor declares.
 func TestBounds(t *testing.T) {
 	ctx := context.Background()
 	r, err := create(ctx, Source{Layout: filepath.Join(t.TempDir(), "layout")})
@@ -120,7 +120,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestPlain leaves the query of an address, which may be a signature, out of errors.
+// TestPlain omits the query of an address, which may be a signature, from errors.
 func TestPlain(t *testing.T) {
 	s, err := Parse("https://127.0.0.1:1/mine.tar.gz?signature=hunter2", "")
 	must.Do(t, err)

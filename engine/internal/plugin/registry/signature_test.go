@@ -40,7 +40,7 @@ func file(t *testing.T, content []byte) string {
 	return path
 }
 
-// inPEM are the files of a private key and of its public one.
+// inPEM returns the files of a private key and of its public key.
 func inPEM(t *testing.T, key crypto.Signer) (private, public string) {
 	t.Helper()
 	raw := mustHave(x509.MarshalPKCS8PrivateKey(key))
@@ -82,7 +82,7 @@ func simple(digest string) []byte {
 	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":"ghcr.io/acme/mine"},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, digest)
 }
 
-// sign does what cosign does by a key.
+// sign does what cosign does with a key.
 func sign(t *testing.T, key crypto.Signer, message []byte) []byte {
 	t.Helper()
 	if _, ok := key.(ed25519.PrivateKey); ok {
@@ -103,7 +103,7 @@ func bundleOf(t *testing.T, key crypto.Signer, predicate, digest string) []byte 
 	}}))
 }
 
-// TestSignatureCosign checks both forms of signatures that cosign makes, by every kind of key that it takes.
+// TestSignatureCosign checks both forms of cosign's signatures, with every kind of key that cosign accepts.
 func TestSignatureCosign(t *testing.T) {
 	_, stranger := inPEM(t, mustHave(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)))
 	for name, key := range map[string]crypto.Signer{
@@ -140,7 +140,7 @@ func TestSignatureCosign(t *testing.T) {
 	}
 }
 
-// TestForged has signatures that say they are somebody else's.
+// TestForged has signatures that claim another signer.
 func TestForged(t *testing.T) {
 	s := PrivateKey{newEd25519(t)}.Sign(signedDigest)
 	author := PrivateKey{newEd25519(t)}.Sign(signedDigest).Signer
@@ -155,7 +155,7 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestKeyFiles has files that hold no key that fits.
+// TestKeyFiles has files without a suitable key.
 func TestKeyFiles(t *testing.T) {
 	p256 := mustHave(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	private, public := inPEM(t, p256)

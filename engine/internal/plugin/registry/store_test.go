@@ -70,7 +70,7 @@ func packed(t *testing.T, entries ...string) []byte {
 
 const script = "racflow-plugin-mine #!/bin/sh"
 
-// A program comes out of the store as it went in, checked, for nobody to change.
+// A program comes out of the store unchanged and checked, and nobody can change it.
 func TestStore(t *testing.T) {
 	s := open(t)
 	tree := packed(t, "racflow-plugin-mine/", "racflow-plugin-mine/racflow-plugin-mine #!/bin/sh", "racflow-plugin-mine/lib/a.py a", "racflow-plugin-mine/lib/b.py -> a.py",
@@ -143,7 +143,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// What is not what was published, or would lie elsewhere, is not installed, and leaves nothing.
+// A program that differs from the published one, or would be stored elsewhere, is not installed,
+// and leaves nothing behind.
 func TestAddRefuses(t *testing.T) {
 	whole := packed(t, script, "lib/a.py "+strings.Repeat("a", 5000))
 	const other = "tree:0000000000000000000000000000000000000000000000000000000000000000"
@@ -188,8 +189,7 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// A program that was changed is installed anew, and one that others could have changed is not
-// given out.
+// A changed program is installed again. A program that others could have changed is not returned.
 func TestChanged(t *testing.T) {
 	s := open(t)
 	add := func() program.Program {
@@ -212,7 +212,7 @@ func TestChanged(t *testing.T) {
 	if _, err := s.Program("mine", p.Hash); err == nil || !strings.Contains(err.Error(), "chmod go-w "+s.dir) {
 		t.Errorf("a store for everybody: %v", err)
 	}
-	add() // takes the right away
+	add() // removes the permission
 	must.Do(t, os.WriteFile(filepath.Join(filepath.Dir(p.Path), "racflow-plugin-other"), nil, 0o500))
 	if _, err := s.Program("mine", p.Hash); err == nil || !strings.Contains(err.Error(), "several programs") {
 		t.Errorf("two programs: %v", err)
@@ -224,7 +224,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// Several processes may install the same at once.
+// Several processes may install the same program at the same time.
 func TestAddAtOnce(t *testing.T) {
 	s, about := open(t), description(t)
 	var all sync.WaitGroup
@@ -245,7 +245,7 @@ func TestAddAtOnce(t *testing.T) {
 	}
 }
 
-// A description for another protocol says no more than which one.
+// A description for another protocol yields only the protocol's version.
 func TestAnotherProtocol(t *testing.T) {
 	about, protocol, err := decodeDescription([]byte(`{"protocol": 3, "name": 7}`))
 	if err != nil || protocol != 3 || about.Name != "" {

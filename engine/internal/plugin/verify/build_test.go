@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestBuildGo builds a project as plugin new writes it, and it passes its own tests.
+// TestBuildGo builds a project as plugin new writes it, which then passes its own tests.
 func TestBuildGo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles a plugin and its tests")
@@ -45,7 +45,7 @@ func TestBuildGo(t *testing.T) {
 	}
 }
 
-// TestErrors says what to do about what keeps a project from being built.
+// TestErrors gives advice about everything that prevents building a project.
 func TestErrors(t *testing.T) {
 	const module = "module example.org/racflow-plugin-mine\n\ngo 1.26.0\n"
 	const needs = module + "\nrequire github.com/racflow/racflow v0.0.1-never\n"
@@ -96,7 +96,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestAdviceFor names a checkout only where racflow's own module is missing.
+// TestAdviceFor names a checkout only if racflow's own module is missing.
 func TestAdviceFor(t *testing.T) {
 	for said, want := range map[string]bool{
 		"github.com/racflow/racflow@v0.1.0: dial tcp: lookup proxy: no such host": true,
@@ -120,15 +120,15 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// interpreter stands in for Python: it notes how it was called, and makes an environment in which
-// it is itself the interpreter. It fails where there is a file named broken.
+// interpreter replaces Python. It records how it was called, and makes an environment in which it is
+// itself the interpreter. It fails if there is a file named broken.
 const interpreter = `#!/bin/sh
 echo "$@" >>"$CALLS"
 if [ -e broken ]; then echo "No matching distribution" >&2; exit 1; fi
 if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0" "$3/bin/python3"; fi
 `
 
-// TestPython makes the environment of a project once, and anew after what it is made of has changed.
+// TestPython makes the environment of a project once, and again after its inputs have changed.
 func TestPython(t *testing.T) {
 	tools, project := t.TempDir(), filepath.Join(t.TempDir(), "mine")
 	calls := filepath.Join(tools, "calls")
@@ -179,9 +179,9 @@ func TestPython(t *testing.T) {
 	}
 	build() // nothing has changed
 	t.Setenv("PATH", filepath.Join(environment, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	build() // the author has activated it
+	build() // the author has activated the environment
 	must.Do(t, os.WriteFile(filepath.Join(folder, "module.py"), nil, 0o600))
-	build() // the stage's own code needs nothing
+	build() // the stage's own code needs no rebuild
 	requirements := filepath.Join(project, "requirements.txt")
 	must.Do(t, os.WriteFile(requirements, []byte("numpy<3\n"), 0o600))
 	build(venv, install)
@@ -192,5 +192,5 @@ func TestPython(t *testing.T) {
 		t.Errorf("got %v, want what the interpreter said, and advice", err)
 	}
 	must.Do(t, errors.Join(os.Remove(broken), os.Remove(calls)))
-	build(venv, install) // what failed is made again
+	build(venv, install) // a failed environment is made again
 }

@@ -32,7 +32,8 @@ func each(t *testing.T, test func(t *testing.T, o ProjectOptions, files map[stri
 	}
 }
 
-// TestFiles formats what it writes as the tools of its languages do, and leaves no placeholder.
+// TestFiles checks that written files are formatted as by their language's tools, and contain no
+// placeholder.
 func TestFiles(t *testing.T) {
 	each(t, func(t *testing.T, o ProjectOptions, files map[string][]byte) {
 		for path, file := range files {
@@ -62,8 +63,8 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// TestOwnLines bounds what an author has to write: the lines of the stage's file that are neither
-// blank nor a comment, and no imports, which editors write.
+// TestOwnLines limits what an author has to write: the lines of the stage's file that are neither
+// blank nor a comment, without imports, which editors write.
 func TestOwnLines(t *testing.T) {
 	most := map[string]int{TemplateGo: 32, TemplatePython: 25}
 	each(t, func(t *testing.T, o ProjectOptions, files map[string][]byte) {
@@ -97,7 +98,7 @@ func ownLines(lang, text string) (n int) {
 	return n
 }
 
-// TestCreateGo asks for the language's version that racflow's own module needs.
+// TestCreateGo requires the Go version that racflow's own module needs.
 func TestCreateGo(t *testing.T) {
 	raw, err := os.ReadFile("../../../../go.mod")
 	if err != nil {
@@ -133,7 +134,7 @@ func TestCreateGo(t *testing.T) {
 	}
 }
 
-// TestRefused writes nothing where an option is wrong or the folder holds something.
+// TestRefused writes nothing if an option is wrong or the folder is not empty.
 func TestRefused(t *testing.T) {
 	full := t.TempDir()
 	if err := os.WriteFile(filepath.Join(full, "mine.txt"), nil, 0o600); err != nil {
@@ -178,7 +179,7 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	if dir := t.TempDir(); true { // an empty one is fine
+	if dir := t.TempDir(); true { // an empty folder is fine
 		if paths, err := WriteProject(dir, good); err != nil || len(paths) < 7 {
 			t.Errorf("into an empty folder: %q, %v", paths, err)
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/racflow/racflow/sdk/wire"
 )
 
-// The test binary is a plugin where it has the name of one.
+// The test binary is a plugin if it has the name of one.
 func TestMain(m *testing.M) {
 	name, isPlugin := strings.CutPrefix(filepath.Base(os.Args[0]), program.Prefix)
 	if !isPlugin {
@@ -68,7 +68,7 @@ func (registrar) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCon
 	return nil, errors.ErrUnsupported
 }
 
-// faults are what the stages of the plugin do wrong, each one thing.
+// faults lists the faults of the plugin's stages, one per stage.
 var faults = []string{"good", "changing", "crowded", "stops", "deaf", "talks", "prints", "leaks", "locks", "lingers", "poisoned"}
 
 type settings struct {
@@ -76,7 +76,7 @@ type settings struct {
 	Token string `config:"token,secret" doc:"A secret."`
 }
 
-// faulty votes for its label, and does one thing wrong.
+// faulty votes for its label, and has one fault.
 type faulty struct {
 	settings
 	fault string

@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// named is the test binary as the plugin of a name.
+// named returns the test binary as the plugin with a name.
 func named(t *testing.T, name string) *program.Program {
 	t.Helper()
 	self, err := os.Executable()
@@ -55,8 +55,7 @@ func look(t *testing.T, name, stage, check string) conformance.Result {
 	return all[0].On(t.Context(), v.dir, v.Subject)
 }
 
-// TestFaultyProcesses checks that a plugin which does one thing wrong fails the check that is there
-// for it.
+// TestFaultyProcesses: a plugin with one fault fails the check for this fault.
 func TestFaultyProcesses(t *testing.T) {
 	for _, c := range []struct{ program, stage, check, want string }{
 		{"garbage", "good", "starts", "not a handshake"},
@@ -87,7 +86,7 @@ func TestFaultyProcesses(t *testing.T) {
 	}
 }
 
-// TestGoodStage runs all checks on a stage that passes them, with a config by its description.
+// TestGoodStage runs all checks on a stage that passes them, with a config from its description.
 func TestGoodStage(t *testing.T) {
 	report, err := Run(t.Context(), Options{Program: named(t, "mine"), Stage: "sample/good", rows: 2000}, func(stage string, r conformance.Result) {
 		var line bytes.Buffer
@@ -209,7 +208,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestExamples checks that required arguments have their examples as values, and texts a word.
+// TestExamples checks that required arguments get their examples as values, and texts get a word.
 func TestExamples(t *testing.T) {
 	type all struct {
 		O string             `config:"o,required" one_of:"chat,text" doc:"."`

@@ -9,7 +9,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestCharsets reads files in the encoding that a mark or a declaration names, and in one that nothing names.
+// TestCharsets reads files in the encoding that a mark or a declaration names, and in an encoding that
+// nothing names.
 func TestCharsets(t *testing.T) {
 	const german, russian, chinese = "Die Rückgabe ist binnen vierzehn Tagen möglich.", "Возврат товара возможен в течение четырнадцати дней.", "压缩机保修七年，索赔需要发票和序列号。"
 	for name, c := range map[string]struct{ charset, before, text string }{

@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// folder writes files and returns where they are.
+// folder writes files and returns their folder.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func open(t *testing.T, s Set) *Folder {
 	return f
 }
 
-// list returns the names, with the fault behind a colon.
+// list returns the names, with any error after a colon.
 func list(t *testing.T, s Set) []string {
 	t.Helper()
 	files, err := open(t, s).List(t.Context())
@@ -53,7 +53,7 @@ func list(t *testing.T, s Set) []string {
 	return all
 }
 
-// TestStamp: it changes with what documents there are, and with nothing else.
+// TestStamp: the stamp changes with the documents that exist, and with nothing else.
 func TestStamp(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "# A", "sub/b.md": "b", "left/out.md": "x"})
 	f, err := Open(Set{Path: dir, Exclude: []string{"left"}})
@@ -137,7 +137,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Of a file that is named nothing around it matters.
+// If a path names one file, the other files of its folder do not matter.
 func TestOneFileAmongOthers(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "# A", "closed/b.md": "b"})
 	closed := filepath.Join(dir, "closed")

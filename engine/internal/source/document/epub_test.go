@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// epub is an e-book whose package document and further parts are given: name, content, name, content ...
+// epub returns an e-book with the given package document and further parts: name, content, name, content ...
 func epub(t testing.TB, opf string, parts ...string) []byte {
 	t.Helper()
 	return zipped(t, append([]string{
@@ -29,7 +29,8 @@ const (
 		`<navPoint><navLabel><text>Deeper</text></navLabel><content src="text/two%20of%20them.xhtml#b"/></navPoint></navPoint></navMap></ncx>`
 )
 
-// Pages come in the order of the spine, as Markdown, those without a heading with their name in either form of a table of contents.
+// Pages are in the order of the spine, as Markdown. A page without a heading gets its name from either form of a table
+// of contents.
 func TestEPUB(t *testing.T) {
 	const two, one = "\n\nFood\n\nThey eat in the morning.\n", "\n## Water\n\nIt is changed\non Mondays.\n\nA note.\n"
 	const nav, ncx = `<item id="nav" href="nav.xhtml" properties="scripted nav" media-type="application/xhtml+xml"/>`, `<item id="ncx" href="toc.ncx" media-type="application/x-dtbncx+xml"/>`

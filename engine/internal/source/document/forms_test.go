@@ -37,8 +37,8 @@ func workbook(t *testing.T) string {
 	return b.String()
 }
 
-// TestForms reads a folder with a file of each format: each is read right, or refused with
-// what to do about it.
+// TestForms reads a folder with a file of each format. Each file is read correctly, or refused with
+// advice.
 func TestForms(t *testing.T) {
 	docx := packed(t, map[string]string{"word/document.xml": `<w:document xmlns:w="w"><w:body><w:p><w:pPr><w:outlineLvl w:val="0"/></w:pPr><w:r><w:t>Cards</w:t></w:r></w:p><w:p><w:r><w:t>A lost card.</w:t></w:r></w:p></w:body></w:document>`})
 	page := `<title>Fees</title><nav><a href=1>Home</a></nav><main><h1>Cards</h1><p>A lost card is blocked at once, and a new one comes by mail.</main>`

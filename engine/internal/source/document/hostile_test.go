@@ -11,13 +11,13 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// A folder with what does harm, or waits for ever, when it is opened as any file
-// is: each is listed with why it is left out, and the rest is there.
+// A folder with files that do harm, or block forever, when they are opened like other files. Each
+// is listed with the reason why it is omitted; the other files are read.
 func TestHostileFolder(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "# A", "a/deep/b.md": "b", "new\nline\x1b[31m.md": "odd", "gone.md": "x", "grows.md": "x"})
 	for _, name := range []string{"large.txt", "large.pdf", "large.html"} {
 		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("%PDF-1.4\n"), 0o600))
-		if err := os.Truncate(filepath.Join(dir, name), 500<<20); err != nil { // it takes no room
+		if err := os.Truncate(filepath.Join(dir, name), 500<<20); err != nil { // takes no space on disk
 			t.Fatal(err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestHostileFolder(t *testing.T) {
 	}
 	must.Do(t, os.WriteFile(filepath.Join(dir, "locked.md"), []byte("x"), 0))
 	want["locked.md"] = "permission denied"
-	if f, err := os.Open(filepath.Join(dir, "locked.md")); err == nil { // we may read everything
+	if f, err := os.Open(filepath.Join(dir, "locked.md")); err == nil { // a test run as root may read everything
 		_ = f.Close()
 		want["locked.md"] = ""
 	}
@@ -64,7 +64,7 @@ func TestHostileFolder(t *testing.T) {
 		t.Errorf("%d MB were taken for files that are too large", (after.TotalAlloc-before.TotalAlloc)>>20)
 	}
 
-	// What happens to a file after it was listed is a fault of that file too.
+	// A change of a file after the listing is an error of that file, too.
 	for name, change := range map[string]func(string) error{
 		"gone.md":  os.Remove,
 		"grows.md": func(path string) error { return os.Truncate(path, 2<<20) },
@@ -84,14 +84,14 @@ func TestHostileFolder(t *testing.T) {
 	}
 }
 
-// TestHostileTexts reads texts in encodings, and in sizes of lines and words, that
-// nobody writes.
+// TestHostileTexts reads texts with encodings, sizes and line lengths that do not occur in
+// practice.
 func TestHostileTexts(t *testing.T) {
 	size := MaxBytes
 	if testing.Short() {
 		size = 4 << 20
 	}
-	wide := "\xff\xfe" + strings.Repeat("\x00\xd8", 1000) // halves of pairs
+	wide := "\xff\xfe" + strings.Repeat("\x00\xd8", 1000) // halves of surrogate pairs
 	for name, c := range map[string]struct{ content, has, fault string }{
 		"line.txt":   {strings.Repeat("a ", size/2), "a a", ""},
 		"word.md":    {strings.Repeat("word", size/4), "wordword", ""},
@@ -99,7 +99,7 @@ func TestHostileTexts(t *testing.T) {
 		"front.md":   {"---\nnever closed\n" + strings.Repeat("# x\n", 1<<20), "never closed", ""},
 		"head.md":    {"# " + strings.Repeat("ж", size/2) + "\n", "ж", ""},
 		"title.html": {"<title>" + strings.Repeat("ж", 1<<20) + "</title><p>text", "text", ""},
-		"marks.md":   {"# \x1b]0;title\x07 \u202eevil\n", "\x1b]0;title\x07", ""}, // as it is: who shows it makes it harmless
+		"marks.md":   {"# \x1b]0;title\x07 \u202eevil\n", "\x1b]0;title\x07", ""}, // unchanged: who shows it makes it harmless
 		"zero.txt":   {"text\x00text", "", "binary"},
 		"halves.txt": {wide, "\uFFFD", ""},
 		"odd.txt":    {"\xff\xfeh\x00i\x00!", "", "binary"},

@@ -133,7 +133,8 @@ typed
 	}
 }
 
-// The readable part of a page is what a person came for; a page that is all content stays whole.
+// The readable part of a page is the content that a reader wants; a page with only content stays
+// complete.
 func TestReadable(t *testing.T) {
 	const text = "A lost card is blocked at once and a new one comes by mail within a week of that day."
 	const nav = `<ul><li><a href=1>Home page</a><li><a href=2>All cards</a><li><a href=3>About us</a></ul>`
@@ -170,7 +171,7 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// TestTables lays out tables by their grid: what a cell spans has its text everywhere.
+// TestTables lays out tables by their grid: a cell's text is repeated in all places that it spans.
 func TestTables(t *testing.T) {
 	for name, c := range map[string]struct{ page, want string }{
 		"rows":    {`<tr><th>Plan<th>Region<th>Limit<tr><td rowspan=2>Basic<td>Europe<td>60<tr><td>Asia<td>30<tr><td>Gold<td>all<td>9`, "| Plan | Region | Limit |\n|---|---|---|\n| Basic | Europe | 60 |\n| Basic | Asia | 30 |\n| Gold | all | 9 |\n"},
@@ -193,7 +194,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestUnreadHTML counts what is displayed and not read.
+// TestUnreadHTML counts content that is displayed but not read.
 func TestUnreadHTML(t *testing.T) {
 	unread := Unread{}
 	_, _, err := HTML(`<nav><iframe src=x></iframe></nav><main><p>It is read as far as it is a text of a page. <math><mi>x</mi></math></p><table><tr><td>a<td><math><mi>y</mi></math><tr><td>b<td>c</table>

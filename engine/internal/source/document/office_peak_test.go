@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// peak reports the most memory that a process had that read a file, and fails where that is more
-// than it may be.
+// peak reports the peak memory of a process that read a file, and fails if it exceeds the limit.
 func peak(t *testing.T) {
 	t.Helper()
 	var used syscall.Rusage
@@ -16,7 +15,7 @@ func peak(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("at most %d MB were taken", used.Maxrss>>10)
-	if used.Maxrss<<10 > memory+memory/8 { // the limit is of data: stacks and what is mapped of files come on top
+	if used.Maxrss<<10 > memory+memory/8 { // the limit is for data only: stacks and mapped files are additional
 		t.Errorf("a process had %d MB", used.Maxrss>>10)
 	}
 }

@@ -20,9 +20,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// officeSwollen makes a file of parts, name, content, name, content ..., and one that is a unit again and
-// again up to a size. It is packed as blocks that know nothing of each other, so that it is
-// made fast.
+// officeSwollen makes a file of parts (name, content, name, content ...), and a part that repeats a unit up to a
+// size. The part is packed as independent blocks, so that making it is fast.
 func officeSwollen(t testing.TB, part, before, unit string, size int, more ...string) []byte {
 	t.Helper()
 	var packed, whole bytes.Buffer
@@ -72,8 +71,7 @@ const (
 	sheetEnd  = `</sheetData></worksheet>`
 )
 
-// TestBombs reads files that ask for memory, time or room on the disk: each is an error that
-// says what to do.
+// TestBombs reads files that ask for memory, time or disk space. Each causes an error that says what to do.
 func TestBombs(t *testing.T) {
 	const size = 300 << 20
 	sheet := 500 << 20
@@ -112,7 +110,7 @@ func TestBombs(t *testing.T) {
 		}
 		r, err := readApart(t.Context(), c.kind, c.raw, most, maxTime)
 		if c.want == "" && err == nil && len(r.Text) < 100 {
-			continue // it holds nothing
+			continue // the file is empty
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "exclude") && !strings.Contains(err.Error(), "save it") {
 			t.Errorf("%s: %d bytes, %v", name, len(r.Text), err)
@@ -124,7 +122,7 @@ func TestBombs(t *testing.T) {
 	peak(t)
 }
 
-// fuzz looks for files that a reader breaks on, or makes no text of.
+// fuzz searches for files that break a reader, or from which it makes no text.
 func fuzz(f *testing.F, read apartReader, parts func(t testing.TB, xml string) []byte, seeds ...string) {
 	for _, s := range seeds {
 		f.Add(s)
@@ -180,7 +178,7 @@ const (
 	ofDoc = `http://schemas.openxmlformats.org/officeDocument/2006/relationships/`
 )
 
-// wordParts are those of a document with a body, beside the body.
+// docx returns a document with a body, and parts beside the body.
 func docx(t testing.TB, body string, more ...string) []byte {
 	return zipped(t, append([]string{
 		"_rels/.rels", rels + `<Relationship Id="rId1" Type="` + ofDoc + `officeDocument" Target="word/document.xml"/></Relationships>`,
@@ -255,7 +253,7 @@ End.
 	}
 }
 
-// pptx makes slides; each has notes where there are any of its number.
+// pptx makes slides. Each slide has notes if notes has an entry for it.
 func pptx(t testing.TB, slides, notes []string) []byte {
 	parts := []string{"ppt/presentation.xml", `<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst>`}
 	related := rels
@@ -418,7 +416,7 @@ func TestCellsOfSheets(t *testing.T) {
 	}
 }
 
-// TestOfficeParts reads what stands in other parts of an office file, and counts what is not read.
+// TestOfficeParts reads other parts of an office file, and counts what is not read.
 func TestOfficeParts(t *testing.T) {
 	chunk := func(body, part, content string, more ...string) []byte {
 		return docx(t, para("", "Report")+body, append([]string{"word/_rels/document.xml.rels", rels + `<Relationship Id="rId5" Type="x/aFChunk" Target="` + part + `"/></Relationships>`, "word/" + part, content}, more...)...)

@@ -77,7 +77,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// FuzzColumns looks for places that lose a piece, or double it.
+// FuzzColumns searches for places that lose or duplicate a piece.
 func FuzzColumns(f *testing.F) {
 	f.Add([]byte("\x01\x01\x30\x80\x01\x30\x01\x10\x30\x80\x10\x30"))
 	f.Fuzz(func(t *testing.T, places []byte) {
@@ -105,8 +105,8 @@ func FuzzColumns(f *testing.F) {
 	})
 }
 
-// pdfSwollen is a page's stream that begins with one text and goes on with another up
-// to a size, and takes a thousandth of it.
+// pdfSwollen returns a page's stream that begins with one text and repeats another up to a size. The stream takes
+// a thousandth of that size.
 func pdfSwollen(t *testing.T, before, unit string, size int) string {
 	t.Helper()
 	packed := func(text string) string {
@@ -121,11 +121,11 @@ func pdfSwollen(t *testing.T, before, unit string, size int) string {
 		return b.String()
 	}
 	block := strings.Repeat(unit, 1<<20/len(unit))
-	return "\x78\x9c" + packed(before) + strings.Repeat(packed(block), size/len(block)) // as blocks that know nothing of each other
+	return "\x78\x9c" + packed(before) + strings.Repeat(packed(block), size/len(block)) // as independent blocks
 }
 
-// TestPDFBombs reads PDFs that ask for all memory, or never end. The process that
-// reads one may break; this one must not.
+// TestPDFBombs reads PDFs that ask for all memory, or never end. The reading process may break; the test's process
+// must not.
 func TestPDFBombs(t *testing.T) {
 	xref := func(size string) string {
 		head := "%PDF-1.5\n"
@@ -147,7 +147,7 @@ func TestPDFBombs(t *testing.T) {
 		"a table without end":          {xref("9000000000000000000"), most, memory},
 		"an object far away":           {far, most, memory},
 		"a text of 3 GB":               {pdfWith(packed, pdfSwollen(t, "BT /F1 10 Tf (", "a", 3<<30)), most, memory},
-		"lists in lists":               {pdfWith(packed, pdfSwollen(t, "", "[", 1<<30)), most, time.Second / 2}, // it takes for ever
+		"lists in lists":               {pdfWith(packed, pdfSwollen(t, "", "[", 1<<30)), most, time.Second / 2}, // it never ends
 		"ten forms in each of ten":     {onePage("/XObject<</X 5 0 R>>", "/X Do", forms...), most, time.Second},
 		"a text of many words":         {pdfWith(packed, pdfSwollen(t, "BT /F1 10 Tf ", "(word) Tj ", 1<<30)), 1 << 20, memory},
 	} {
@@ -156,7 +156,7 @@ func TestPDFBombs(t *testing.T) {
 			t.Errorf("%s: it was read, %d bytes", name, len(text))
 		}
 	}
-	// What goes round, or is very much, is read in bounded time.
+	// Cyclic or very large content is read in bounded time.
 	form := func(content string) string {
 		return stream("/Type/XObject/Subtype/Form/BBox[0 0 612 792]/Resources<</XObject<</A 5 0 R/B 6 0 R>>/Font<</F1 7 0 R>>>>", content)
 	}
@@ -199,12 +199,12 @@ func read(t *testing.T, raw []byte, most int64, within time.Duration) (text, tit
 
 var courier = "<</Type/Font/Subtype/Type1/BaseFont/Courier/Encoding/WinAnsiEncoding/FirstChar 32/LastChar 126/Widths[" + strings.Repeat("600 ", 95) + "]>>"
 
-// pdfOf writes a PDF of pages whose text operators are given.
+// pdfOf writes a PDF of pages with the given text operators.
 func pdfOf(pages ...string) string {
 	return pdfWith("", pages...)
 }
 
-// pdfWith is the same with something more in what declares the text operators.
+// pdfWith is pdfOf with an addition to the declaration of the text operators.
 func pdfWith(declared string, pages ...string) string {
 	objects := []string{"<</Type/Catalog/Pages 2 0 R>>", "", "<</Title(A  short\nguide)>>",
 		courier}
@@ -219,7 +219,8 @@ func pdfWith(declared string, pages ...string) string {
 	return pdfObjects("", objects...)
 }
 
-// pdfObjects writes a PDF of objects: the first is its root, the third says its title. More goes into the trailer.
+// pdfObjects writes a PDF of objects: the first is its root, the third has its title. trailer is added to the
+// trailer.
 func pdfObjects(trailer string, objects ...string) string {
 	var b, table strings.Builder
 	b.WriteString("%PDF-1.4\n")
@@ -233,7 +234,7 @@ func pdfObjects(trailer string, objects ...string) string {
 }
 
 func TestPDF(t *testing.T) {
-	// With 10 points a character of this font is 6 wide.
+	// At 10 points a character of this font is 6 wide.
 	for name, c := range map[string]struct{ operators, want string }{
 		"a line":               {"BT /F1 10 Tf 50 700 Td (one) Tj 0 -12 Td (two) Tj ET", "one\ntwo"},
 		"a paragraph":          {"BT /F1 10 Tf 50 700 Td (one) Tj 0 -30 Td (two) Tj ET", "one\n\ntwo"},
@@ -278,7 +279,7 @@ func TestPDFsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Tables of contents are left out of a PDF, with its pages counted as before; other tables stay.
+// Tables of contents are removed from a PDF, and its pages are counted as before; other tables stay.
 func TestTablesOfContents(t *testing.T) {
 	const leader = " . . . . . . . . "
 	page := func(lines ...string) string {

@@ -35,7 +35,7 @@ func onePage(resources, content string, more ...string) string {
 		"<<>>", stream("", content)}, more...)...)
 }
 
-// Text lies in forms, in forms of forms, and in those that are moved.
+// Text may be in forms, in forms of forms, and in moved forms.
 func TestPDFForms(t *testing.T) {
 	form := func(declared, content string) string {
 		return stream("/Type/XObject/Subtype/Form/BBox[0 0 612 792]"+declared, content)
@@ -55,7 +55,7 @@ func TestPDFForms(t *testing.T) {
 	}
 }
 
-// Codes of composite fonts without a table of their own are in one of Adobe's.
+// Codes of composite fonts without their own table are in one of Adobe's tables.
 func TestPDFPredefinedCMaps(t *testing.T) {
 	for name, c := range map[string]struct {
 		order, text string
@@ -82,7 +82,7 @@ func TestPDFPredefinedCMaps(t *testing.T) {
 	}
 }
 
-// A word that a hyphen breaks is whole again; one that has a hyphen keeps it.
+// A word that a hyphen breaks is joined again; a hyphenated word keeps its hyphen.
 func TestPDFHyphens(t *testing.T) {
 	for name, c := range map[string]struct{ lines, want []string }{
 		"broken words":   {[]string{"checks the thermo-", "stat until the pres-", "sure is stable"}, []string{"checks the thermostat", "until the pressure", "is stable"}},
@@ -105,7 +105,7 @@ func TestPDFHyphens(t *testing.T) {
 	}
 }
 
-// Words end where there is space, whatever the file says of it.
+// Words end where there is space, whatever the file declares.
 func TestPDFSpaces(t *testing.T) {
 	for name, c := range map[string]struct{ operators, want string }{
 		"a narrow space":      {"BT /F1 10 Tf 50 700 Td (any) Tj 19.5 0 Td (other) Tj ET", "any other"},
@@ -122,7 +122,7 @@ func TestPDFSpaces(t *testing.T) {
 	}
 }
 
-// What cannot be read is said, by page or of the whole.
+// Unreadable content is reported, by page or for the whole file.
 func TestPDFUnread(t *testing.T) {
 	const one = "BT /F1 10 Tf 50 700 Td (one) Tj ET"
 	const picture = "q 100 0 0 100 50 500 cm BI /W 1 /H 1 /CS /G /BPC 8 ID x EI Q"
@@ -159,7 +159,7 @@ func TestPDFUnread(t *testing.T) {
 	}
 }
 
-// Native code is taken from the cache if it is as it was written, and lies where only its user may write.
+// Native code is read from the cache if it is unchanged. The cache is where only its user may write.
 func TestPDFCode(t *testing.T) {
 	cache := must.TempDir(t)
 	t.Setenv("XDG_CACHE_HOME", cache)
@@ -195,7 +195,7 @@ func TestPDFCode(t *testing.T) {
 	}
 }
 
-// One process reads all files until one breaks it.
+// One process reads all files until a file breaks it.
 func TestReadingProcess(t *testing.T) {
 	dir := open(t, Set{Path: folder(t, map[string]string{"a.pdf": pdfOf("BT /F1 10 Tf 50 700 Td (one) Tj ET")})})
 	process := func() int {

@@ -9,7 +9,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestGuess guesses encodings of short texts that name none.
+// TestGuess guesses encodings of short texts that do not name theirs.
 func TestGuess(t *testing.T) {
 	for text, encodings := range map[string]string{
 		"Возврат товара возможен в течение четырнадцати дней. Для возврата нужен чек.":                                   "windows-1251 koi8-r iso-8859-5",

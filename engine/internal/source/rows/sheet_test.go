@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// bookOf is a workbook with one sheet of rows, in the form that a program other than Excel may choose: the workbook is
-// elsewhere, names have prefixes and other cases, texts are in another part.
+// bookOf returns a workbook with one sheet of rows, in a form that programs other than Excel may choose: the workbook
+// has another path, names have prefixes and other cases, and texts are in another part.
 func bookOf(t *testing.T, rows, after, properties string) []byte {
 	t.Helper()
 	const main = `xmlns:x="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="r"`
@@ -108,7 +108,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// A merged cell holds for all its rows, but not where it is in the row that names the columns.
+// A merged cell applies to all its rows, but not if it begins in the row that names the columns.
 func TestMergedCells(t *testing.T) {
 	row := func(cells ...string) (row string) {
 		for _, c := range cells {

@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// builtin is what main keeps of its first statement.
+// builtin is the result of the first statement of main.
 var builtin = workspace.Serve(enginetest.Stages())
 
 // pipelineOf is a pipeline that votes by neighbours, with expectations.
@@ -52,7 +52,7 @@ pipeline "p" {
 
 const (
 	known = "id\ttext\tlabel\nr1\tred apple\tfruit\nr2\tgreen pear\tfruit\nr3\tblue car\tvehicle\nr4\tfast train\tvehicle\n"
-	// Four of five are right; apples are no vehicles, and one text is known.
+	// Four of five are right. No apple is a vehicle, and one text is in the knowledge.
 	items = "id\ttext\tlabel\tgold\n1\ta red apple\tfruit\tr1\n2\tone doubtful green pear\tfruit\tr2\n3\tblue car \tvehicle\tr3\n4\tvery fast train\tvehicle\tr4\n5\tsome red apple\tvehicle\tr4\n"
 )
 
@@ -77,12 +77,12 @@ func folder(t *testing.T, files map[string]string, change ...func(*workspace.Opt
 	return p
 }
 
-// TestFigures measures every figure once, on items of which it is known what they come to.
+// TestFigures measures every figure once, on items with known results.
 func TestFigures(t *testing.T) {
 	tests := []struct {
 		rule  string
 		holds bool
-		says  string // of the first figure or the reason
+		says  string // part of the first figure or of the reason
 		needs string
 	}{
 		{`accuracy >= 0.8`, true, "0.8, 4 of 5", ""},
@@ -183,7 +183,7 @@ func TestFiguresAreThoseOfEval(t *testing.T) {
 	}
 }
 
-// TestF1OfSets: where answers are sets, F1 is that of each label, and so is its interval.
+// TestF1OfSets: if answers are sets, F1 and its interval cover each label.
 func TestF1OfSets(t *testing.T) {
 	text := strings.Replace(pipelineOf(`  expect "f1" { rule = "f1 >= 0 and low(f1) >= 0" }`+"\n"), "{ path = var.known }", "{\n path = var.known\n labels = \"many\"\n}", 1)
 	p := folder(t, map[string]string{
@@ -205,7 +205,7 @@ func TestF1OfSets(t *testing.T) {
 	}
 }
 
-// TestOwnInputAndVariables: an expectation may have items and values of its own.
+// TestOwnInputAndVariables: an expectation may have its own items and values.
 func TestOwnInputAndVariables(t *testing.T) {
 	p := folder(t, map[string]string{"p.hcl": pipelineOf(`
   expect "own" { rule = "accuracy >= 0.75 and leaked == 1" }
@@ -239,7 +239,7 @@ func TestOwnInputAndVariables(t *testing.T) {
 	}
 }
 
-// What people have decided is not scored, in any figure, and is no leak.
+// Items that people have decided are not scored in any figure, and do not count as leaks.
 func TestDecidedItems(t *testing.T) {
 	p := folder(t, map[string]string{
 		"p.hcl": strings.Replace(pipelineOf(`
@@ -254,7 +254,7 @@ func TestDecidedItems(t *testing.T) {
 	}
 }
 
-// What a value makes of the file shows when it is loaded with it.
+// An error that a value causes appears when the file is loaded with that value.
 func TestWrongVariables(t *testing.T) {
 	p := folder(t, map[string]string{"p.hcl": pipelineOf(`
   expect "wrong" {
@@ -269,7 +269,7 @@ func TestWrongVariables(t *testing.T) {
 	}
 }
 
-// TestNotMeasured: what cannot be measured does not hold, whatever the rule.
+// TestNotMeasured: a rule with an unmeasurable figure does not hold, whatever the rule.
 func TestNotMeasured(t *testing.T) {
 	for name, test := range map[string]struct {
 		files      map[string]string
@@ -301,7 +301,7 @@ func TestNotMeasured(t *testing.T) {
 	}
 }
 
-// TestBaseline compares with a run that answered so many items in another way.
+// TestBaseline compares with a run that gave other answers to some items.
 func TestBaseline(t *testing.T) {
 	tests := map[string]struct {
 		lost, gained int
@@ -316,7 +316,7 @@ func TestBaseline(t *testing.T) {
 			rows := "id\ttext\tlabel\n"
 			for i := range test.lost + test.gained + 10 {
 				thing, label := "car", "vehicle"
-				if i < test.lost+test.gained { // now it is a fruit, before it was a vehicle
+				if i < test.lost+test.gained { // now a fruit, before a vehicle
 					thing = "apple"
 				}
 				if i >= test.lost && i < test.lost+test.gained {
@@ -340,7 +340,8 @@ func TestBaseline(t *testing.T) {
 	}
 }
 
-// TestBaselineOfOtherRows: what cannot be compared is counted, and nothing in common is an error.
+// TestBaselineOfOtherRows: items that cannot be compared are counted. If the runs share no items, that is an
+// error.
 func TestBaselineOfOtherRows(t *testing.T) {
 	files := map[string]string{
 		"p.hcl":  pipelineOf("  expect \"e\" { rule = \"accuracy >= 0\" }\n"),
@@ -361,8 +362,8 @@ func TestBaselineOfOtherRows(t *testing.T) {
 	}
 }
 
-// TestBaselineOfRepeatedIDs: items of one id that the run has fewer of, as one that was cut off may,
-// are not taken for each other.
+// TestBaselineOfRepeatedIDs: if the run has fewer items with an id, as an interrupted run may, these items
+// are not confused with each other.
 func TestBaselineOfRepeatedIDs(t *testing.T) {
 	files := map[string]string{
 		"p.hcl":  pipelineOf("  expect \"e\" { rule = \"accuracy >= 0\" }\n"),
@@ -379,7 +380,7 @@ func TestBaselineOfRepeatedIDs(t *testing.T) {
 	}
 }
 
-// ran is a kept run of the pipeline with before.tsv as its knowledge.
+// ran is a stored run of the pipeline with before.tsv as its knowledge.
 func ran(t *testing.T, files map[string]string) *journal.Journal {
 	t.Helper()
 	p := folder(t, files, func(o *workspace.Options) {
@@ -400,8 +401,8 @@ func ran(t *testing.T, files map[string]string) *journal.Journal {
 	return j
 }
 
-// TestDecidedBaseline: what a person answered in the earlier run is not compared with what the stages
-// answer now.
+// TestDecidedBaseline: a person's answers in the earlier run are not compared with the stages' present
+// answers.
 func TestDecidedBaseline(t *testing.T) {
 	files := map[string]string{
 		"p.hcl":  pipelineOf("  expect \"e\" { rule = \"accuracy >= 0\" }\n"),
@@ -421,8 +422,8 @@ func TestDecidedBaseline(t *testing.T) {
 	}
 }
 
-// TestFiguresOfSetsAndTrees: of sets, figures of a label count single labels as racflow eval does; in a tree
-// a node stands for all labels below it.
+// TestFiguresOfSetsAndTrees: for sets, figures of a label count single labels, as racflow eval does. In a
+// tree, a node stands for all labels below it.
 func TestFiguresOfSetsAndTrees(t *testing.T) {
 	const rule = `f1 + recall("fruit") + precision("fruit") >= 0`
 	for name, test := range map[string]struct{ labels, rows, items, figures string }{
