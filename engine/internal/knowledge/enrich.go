@@ -31,8 +31,8 @@ import (
 // they work on, fewer if the texts are long.
 //
 // An enricher may ask a service in batches (batch = true). Then groups have up to 50,000 passages or 32 MiB of
-// text, and four groups are held, since the service takes hours for a batch of any size. The other enrichers
-// get such a group in parts.
+// text. Four groups are held, since the service takes hours for a batch of any size. The other enrichers get
+// such a group in parts.
 //
 // If the addition of a single passage fails, the passage stays unenriched, and one build asks about it once.
 // If a service is down or the budget is spent, the build ends (endedError).

@@ -24,8 +24,8 @@ import (
 // calls alone would exceed a limit. Otherwise the calls must take at most a tenth of every limit, and be at most a
 // tenth of the calls about the items. If the calls are free, ten items suffice, or as many items as there are calls.
 
-// few is how many times the calls that calibrate must fit into the items of a run and into each limit, if the file does
-// not ask for calibration.
+// few is a ratio, for calibration that the file does not ask for. A run, or a limit, must have at least few times the
+// items, or the amount, that calibration takes.
 const few = 10
 
 // handful is how many items are enough if the calls are free. Fewer items are answered in less than a fifth of the time

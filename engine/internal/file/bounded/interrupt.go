@@ -11,8 +11,8 @@ import (
 // grace is how long Interruptible waits for work that notices the end of its context.
 const grace = 500 * time.Millisecond
 
-// Interruptible returns the results of work. If ctx ends first and work does not end within half a
-// second, Interruptible returns the cause of ctx as the error, and leaves work running in its
+// Interruptible returns the results of work. If ctx ends first, work has half a second to end.
+// After that, Interruptible returns the cause of ctx as the error, and leaves work running in its
 // goroutine. So work must not hold anything that others need, and its use of resources must be
 // bounded.
 func Interruptible[T any](ctx context.Context, work func() (T, error)) (T, error) {

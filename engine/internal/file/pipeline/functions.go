@@ -175,9 +175,8 @@ func readText(path string) (string, error) {
 // Needs returns the stages above stage i for which it must wait, in file order: the stages that write what it, its
 // rules or its fallbacks read. It omits stages that are disabled or not Used.
 //
-// Candidates come from the nearest retrieve or rerank stage above, other data of the knowledge from
-// the nearest retrieve stage, prompts from the nearest prompt stage, samples from all sample
-// stages.
+// Candidates come from the nearest retrieve or rerank stage above, and other data of the knowledge from the nearest
+// retrieve stage. Prompts come from the nearest prompt stage, and samples from all sample stages.
 func (p *Pipeline) Needs(i int) []int {
 	s := p.Stages[i]
 	reads := s.reads()

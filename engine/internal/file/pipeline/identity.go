@@ -39,8 +39,8 @@ import (
 //
 // A digest omits what only affects the speed, number or price of calls: batches, workers, retries,
 // timeouts, limits, budgets and prices. It omits positions in the file. It also omits what is known
-// only when the run begins, such as the limits that a service reports, and secrets, so that a run
-// can be resumed with a new key.
+// only when the run begins, such as the limits that a service reports. It omits secrets, so that a
+// run can be resumed with a new key.
 //
 // A zero value counts as absent, so that a new field does not change the digests of files that do
 // not use it. A stage's fingerprint says what the stage depends on beyond its arguments (a model, a

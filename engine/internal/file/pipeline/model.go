@@ -25,8 +25,9 @@ type model struct {
 	price  hcl.Blocks
 }
 
-// providers are the services that need no address. Each has the stage that calls it, the environment variables with its
-// key and with another address, the service's own address, and the form of requests if they are not chats.
+// providers are the services that need no address. Each names the stage that calls the service, and the environment
+// variables with its key and with another address. It also has the service's own address, and the form of requests if
+// they are not chats.
 var providers = map[string]struct{ use, key, address, url, api string }{
 	"openai":    {use: "openai", key: "OPENAI_API_KEY", address: "OPENAI_BASE_URL", url: "https://api.openai.com/v1"},
 	"anthropic": {use: "openai", key: "ANTHROPIC_API_KEY", url: "https://api.anthropic.com/v1", api: "anthropic"},

@@ -438,8 +438,8 @@ type Config struct {
 
 	// Origins holds where arguments come from, if not from the file alone.
 	Origins map[string]Origin `identity:"-,it is about who said a value"`
-	// Foreign lists the arguments with keys, or anything else by which a service recognises an account, if the file
-	// itself contains them, not a person or a secret of the environment.
+	// Foreign lists arguments that the file itself sets, not a person or a secret of the environment. The arguments
+	// contain keys, or anything else by which a service recognises an account.
 	Foreign []string `identity:"-,it is about who said a value"`
 
 	written map[string]written `identity:"-,what was read, for diagnostics"`

@@ -377,8 +377,8 @@ func (t *template) remove(argument string, path ...string) {
 // notInName matches characters that names in pipeline files cannot have.
 var notInName = regexp.MustCompile(`[^\pL\pN_-]+`)
 
-// rename names the block of a kind after the pipeline file or, if that has the usual name, after its data, so that
-// several files can be served together.
+// rename names the block of a kind after the pipeline file. If that file has the usual name, rename uses the name of
+// its data, so that several files can be served together.
 func (t *template) rename(kind, output, data string) {
 	name := stem(output)
 	if name == "pipeline" {

@@ -48,8 +48,8 @@ func TestDecidedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestKeptUnits: the second pass of a build has the texts of the first, and the third those of the files; what has no room is
-// read each time.
+// TestKeptUnits: the second pass of a build gets the texts of the first pass, and the third pass reads the files again.
+// Texts for which there is no room are read each time.
 func TestKeptUnits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.md")
 	write := func(text string) {
