@@ -5,27 +5,26 @@
 // timeout. A Request is one call: it acquires permission from the stage's Host, is
 // sent, and releases the call with its result and cost.
 //
-// A reply that is not a success becomes a coded error. Statuses 408, 409, 429 and 5xx,
-// lost connections and truncated replies are transient, with the time that the service
-// asks to wait; a request that took longer than it may is not sent again, since the service may
-// still be at work on it; a refusal of one text, by a content filter or because it is too long, is
-// sdk.Refused, by the codes and words of common services; everything else is an error of
-// the input. As in OpenAI's own clients,
-// the service's x-should-retry overrides its status. An error that comes with status
-// 200, as gateways send it, counts as one, and many replies in a row without an answer
-// count as denials. Where nobody takes the connection, after a 503, and after any such
-// failure of a service that has never answered or failed five different requests in a
-// row, the rows wait a second, which does not count as a retry: how long a service may
-// stay away is for the engine to decide.
+// A reply that is not a success becomes a coded error:
 //
-// The Host gets an upper bound of a call's cost where the reply has a limit and the
-// file adds no field that may lift it: a token for each byte of the request, and the
-// reply's limit.
+//   - Statuses 408, 409, 429 and 5xx, lost connections and truncated replies are transient, with the wait that the service
+//     asks for.
+//   - A request that timed out is not sent again, since the service may still be at work on it.
+//   - A refusal of one text, by a content filter or because it is too long, is sdk.Refused, by the codes and words of
+//     common services.
+//   - Everything else is an error of the input.
 //
-// The key and the values of headers go into requests and nowhere else: no error holds
-// them, and long ones are redacted from replies. Redirects are not followed, so
-// that secrets cannot reach another host.
+// As in OpenAI's own clients, the service's x-should-retry overrides its status. An error with status 200, as
+// gateways send it, counts as an error. Many replies in a row without an answer count as denials. Rows wait a second,
+// which does not count as a retry, where nobody accepts the connection and after a 503. They also wait after any such
+// failure of a service that has never answered or failed five different requests in a row. The engine decides how
+// long a service may stay unavailable.
 //
-// The package does not retry and does not limit: the engine does. What of a reply is
-// cached is for the stage to decide.
+// Where the reply has a limit and the file adds no field that may lift it, the Host gets an upper bound of a call's
+// cost: a token for each byte of the request, plus the reply's limit.
+//
+// The key and the values of headers go into requests and nowhere else: no error holds them, and long values are
+// redacted from replies. The client does not follow redirects, so that secrets cannot reach another host.
+//
+// The package does not retry and does not limit: the engine does. The stage decides which part of a reply is cached.
 package api

@@ -1,2 +1,3 @@
-// Package chunk is the built-in chunkers. All of them cut where a text divides by itself, and keep to a size in tokens.
+// Package chunk holds the built-in chunkers. All of them cut at natural boundaries of a text and keep to a size in
+// tokens.
 package chunk

@@ -1,3 +1,3 @@
-// Package elect is the built-in elections. Each makes of an item's samples one verdict. Which answers are acceptable,
-// accept rules of the file decide before that.
+// Package elect holds the built-in elections. Each turns the samples of an item into one verdict. Before that, the
+// accept rules of the file decide which answers are acceptable.
 package elect

@@ -20,55 +20,54 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// This file is an election that learns how much each voter is worth: a conditional
-// logit over the voters' ballots (McFadden, "Conditional logit analysis of qualitative
-// choice behavior", 1974), with one weight per voter.
+// This file is an election that learns a weight for each voter. It is a conditional logit over the voters' ballots
+// (McFadden, "Conditional logit analysis of qualitative choice behavior", 1974).
 //
-// A label's score is the sum, over the voters, of weight times strength. The strength is 1
-// for a label that has all of a voter's ballot and 0 for one that it does not name. Between
-// the two it is the share of the ballot (see package ballot) for voters that give single
-// answers, and for those that give distributions the logarithm of the share:
+// A label's score is the sum, over the voters, of weight times strength. The strength is 1 for a label that has all
+// of a voter's ballot, and 0 for a label that the ballot does not name. Between them, the strength is the label's
+// share of the ballot (see package ballot) for voters with single answers. For voters with distributions it is the
+// logarithm of the share:
 //
 //	log(1 + share/0.001) / log(1 + 1/0.001)
 //
-// A distribution is a ballot of which a sample has more than one answer. A voter that
-// abstains, or of which no answer is accepted, adds nothing to any label. Probabilities are
-// exp(score) divided by its sum over all labels of the knowledge, and over the empty label
-// where a voter says that none fits. The likeliest label wins; a tie goes to the one that
-// was voted for first, in the order of the voters in the file. The confidence is its
-// probability, calibrated, the agreement its share of the mean ballot, as elsewhere. So a weight is the
-// log-odds that a voter's full vote adds to a label. It is never negative: a voter that is
-// worth nothing gets nothing, and is not believed the opposite.
+// A ballot is a distribution if one of its samples has more than one answer. A voter that abstains, or has no
+// accepted answer, adds nothing to any label. A label's probability is exp(score) divided by the sum of exp(score)
+// over all labels of the knowledge. The sum includes the empty label if a voter says that no label fits. The
+// likeliest label wins; a tie goes to the label that was voted for first, in the order of the voters in the file. The
+// confidence is the winner's calibrated probability. The agreement is its share of the mean ballot, as in the other
+// elections. So a weight is the log-odds that a voter's full vote adds to a label. A weight is never negative: the
+// opposite of a bad voter's answer is no evidence.
 //
 // # Learning
 //
-// Without the argument weights it learns from the votes on labelled rows: Fit maximises the
-// likelihood of their labels by Newton's method, with a ridge penalty of 0.5/2 times the
-// squared distance of each weight from what it is before anything is known (0.125/2 for voters that give single answers). The labels that
-// there are, are those of the rows and of the accepted answers on them. Rows without a label
-// show what texts look like that belong to none (learned_unknown.go). A voter is left out on rows
-// where it has no vote. The order of the rows makes no difference. 10,000 rows with 150 labels and
-// three statistical voters take about two seconds, and 16 bytes for each answer.
+// Without the argument weights, the election learns from the votes on labelled rows. Fit maximises the likelihood of
+// their labels by Newton's method. A ridge penalty pulls each weight towards its prior: 0.5/2 times the squared
+// distance, and 0.125/2 for voters with single answers. The known labels are the labels of the rows and of the
+// accepted answers on them. Rows without a label show what out-of-scope texts look like (learned_unknown.go). Rows on
+// which a voter has no vote do not count for it. The order of the rows makes no difference. 10,000 rows with 150
+// labels and three statistical voters take about two seconds, and 16 bytes for each answer.
 //
-// Voters that err together make the likeliest label too sure of itself. So the log-odds of the
-// answer are multiplied by a slope, and an offset is added, which are fitted to the answers of
-// five-fold cross-validation. Fewer than 20 rows calibrate nothing. Where voters are missing, the
-// others have weights and a calibration of their own (learned_missing.go).
+// Voters that err together make the likeliest label overconfident. So the log-odds of the answer are multiplied by a
+// slope, and an offset is added. Both are fitted to the answers of five-fold cross-validation. Fewer than 20 rows
+// calibrate nothing. Where voters are missing, the others have weights and a calibration of their own
+// (learned_missing.go).
 //
-// What was learnt is in weights.json in the state folder, which can be read, changed, and
-// copied into the arguments weights, calibration and unknown.
+// The file weights.json in the state folder holds the learned model. People can read and change it, and copy its
+// numbers into the arguments weights, calibration and unknown.
 //
-// # Voters of which nothing is known
+// # Voters without a learned weight
 //
-// A voter without a weight, such as a language model that was not asked about rows of the knowledge, beside others that have one,
-// has the weight 2, or log(labels) if that is less, in units of their calibrated log-odds (it is divided by the slope, where that
-// is above 1). Each of m such voters has that divided by sqrt(m), since they err together. So it decides where the others are in
-// doubt. Where nobody has a weight, each of m voters has 3.5 / m^0.25. In a fit, voters that give single answers begin from that
-// weight, too, and are pulled to it by an eighth of a row's worth: a few rows show that a model is weak, or strong.
+// A voter may have no weight although others have one, such as a language model that was not asked about rows of the
+// knowledge. Its weight is then 2, or log(labels) if that is less, divided by the slope of the calibration if that is
+// above 1. Each of m such voters has this weight divided by sqrt(m), since they err together. So these voters decide
+// where the others are in doubt. If no voter has a weight, each of m voters has 3.5 / m^0.25. In a fit, this prior
+// also applies to voters with single answers. It counts an eighth of a row: a few rows show that a model is weak, or
+// strong.
 //
-// That was chosen on recorded answers of nine models to 600 rows, with right answers spoiled and errors corrected at random: sets of
-// 3, 6, 12 and 58 labels; 4, 10, 30 and 100 rows to learn from; one, two and four models beside neighbours and prototype, which
-// know 1, 3 or 15 examples of each label. Points by which the models change the share of right answers, and the worst set of a
+// The rule was chosen on recorded answers of nine models to 600 rows, with right answers spoiled and errors corrected
+// at random. There were sets of 3, 6, 12 and 58 labels; 4, 10, 30 and 100 rows to learn from; and one, two and four
+// models beside neighbours and prototype, which know 1, 3 or 15 examples of each label. The table lists by how many
+// points the models change the accuracy, by how often the models are right. The last column is the worst set for a
 // model that is never right:
 //
 //	models right on            0      20      50      80     100 %   worst
@@ -78,10 +77,10 @@ import (
 //	and divided by slope     -4.9     0.9     9.3    17.5    21.9    -29
 //	half of that, m^0.25     -2.4     1.3     6.6    12.6    16.0    -20
 //
-// With answers to 10 of the rows that are learnt from, a model that is never right takes 1.7 points, and to 40 rows 0.5.
-// Before voters with single answers began from less, these were 4.7 and 1.3.
+// If a model that is never right has answers to 10 of the learned rows, it costs 1.7 points; with answers to 40 rows,
+// 0.5. With the earlier, higher prior for voters with single answers, it cost 4.7 and 1.3.
 //
-// It does not elect among texts: there is no list of those.
+// This election cannot choose among free texts, because there is no list of possible texts.
 
 type learnedConfig struct {
 	Weights     map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ neighbours = 3.1, llm = 1.4 }" doc:"The log-odds that each voter's full vote adds to a label, by the name of its sample block; at most 2 if not given, and less where several are not. Empty: they are learnt from the voters' answers on rows of the knowledge."`
@@ -139,20 +138,20 @@ func openLearned(_ context.Context, setup sdk.Setup, c learnedConfig) (sdk.Elect
 	return &fitter{election: e, dir: setup.StateDir, log: setup.Log}, err
 }
 
-// election elects by a model. One that has yet to learn it is a fitter.
+// election elects by a model. If the model has yet to be learned, the election is part of a fitter.
 type election struct {
-	sdk.Elector // item by item, with elect
+	sdk.Elector // calls elect for each item
 	form        sdk.LabelForm
 	at          float64 // the confidence that a node of a tree needs
-	precision   float64 // of the labels of a set; 0: none is asked for
-	raiseCost   float64 // the share of right answers that labels without examples may take
-	shown       int     // how many of the likeliest labels a verdict has at least
+	precision   float64 // that the labels in a set should reach; 0: no requirement
+	raiseCost   float64 // the share of right answers that labels without examples may cost
+	shown       int     // the least number of labels in a verdict, likeliest first
 	model       atomic.Pointer[model]
-	alone       atomic.Pointer[map[string]bool] // labels without examples, which are those of every batch
+	alone       atomic.Pointer[map[string]bool] // labels without examples; they are the same in every batch
 	memory      sync.Pool                       // of *reader
 }
 
-// use makes a model the one that elects.
+// use makes m the model of the election.
 func (e *election) use(m *model) {
 	if m.Sets != nil {
 		m.Sets.strict = e.precision > 0
@@ -172,7 +171,7 @@ func (e *election) Elect(ctx context.Context, b sdk.Batch) ([]sdk.Verdict, error
 	return e.Elector.Elect(ctx, b)
 }
 
-// Close warns of weights of voters that there are not.
+// Close warns of weights for voters that do not exist.
 func (e *election) Close() error { return e.Elector.(io.Closer).Close() }
 
 func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
@@ -192,7 +191,7 @@ func (e *election) elect(samples []sdk.Sample, labels int) sdk.Verdict {
 	return verdict
 }
 
-// elect holds the election, for a text that belongs to one of so many labels, some of which have no example.
+// elect decides on one item. Labels is the number of labels; alone are the labels without an example.
 func (r *reader) elect(samples []sdk.Sample, m *model, labels int, alone map[string]bool) sdk.Verdict {
 	r.forget()
 	v := r.read(samples, nil)
@@ -216,9 +215,9 @@ func (r *reader) elect(samples []sdk.Sample, m *model, labels int, alone map[str
 	return verdict
 }
 
-// likeliest returns the likeliest of so many labels, at most shown of them, with probabilities. That of the answer is its confidence:
-// all are raised to one power and divided by their sum, which keeps their order ("temperature scaling", Guo et al. 2017). A
-// confidence below that of equally likely labels is raised to it.
+// likeliest returns the likeliest labels, at most shown of them, with their probabilities. The answer's probability
+// is its confidence. To reach it, all probabilities are raised to the same power and divided by their sum, which
+// keeps their order ("temperature scaling", Guo et al. 2017). A confidence below 1/labels is raised to 1/labels.
 func (r *reader) likeliest(v sdk.Verdict, labels, shown int) []sdk.LabelConfidence {
 	best := slices.Index(r.labels, v.Answer)
 	if best < 0 || v.Answer == "" {
@@ -231,7 +230,7 @@ func (r *reader) likeliest(v sdk.Verdict, labels, shown int) []sdk.LabelConfiden
 			all = append(all, sdk.LabelConfidence{Label: label, Confidence: math.Log(r.scores[i] / r.scores[best])})
 		}
 	}
-	others := float64(max(labels-len(all), 0)) // that nobody voted for, and that are equally likely
+	others := float64(max(labels-len(all), 0)) // labels without a vote; all are equally likely
 	other := math.Log(max((1-sum)/max(others, 1), math.SmallestNonzeroFloat64) / r.scores[best])
 	total := func(power float64) float64 {
 		sum := 0.0
@@ -262,17 +261,17 @@ func (r *reader) likeliest(v sdk.Verdict, labels, shown int) []sdk.LabelConfiden
 	return all[:min(shown, len(all))]
 }
 
-// prior is the weight of each of m voters of which nothing is known. They err together, so
-// that all of them count as much as m^0.75 of them.
+// prior is the weight of each of m voters if no voter has a learned weight. Voters err together, so m voters count as
+// much as m^0.75 independent ones.
 func prior(m int) float64 { return 3.5 / math.Sqrt(math.Sqrt(float64(m))) }
 
-// unmeasured is the prior weight of each of m voters whose answers are few or none beside those of others, where there are so many
-// labels. It is chosen for what a voter that is never right may take.
+// unmeasured is the prior weight of each of m voters with few or no answers on labelled rows, beside voters with
+// many. It is chosen to limit the damage of a voter that is never right.
 func unmeasured(m, labels int) float64 {
 	return min(2, math.Log(float64(max(labels, 2)))) / math.Sqrt(float64(m))
 }
 
-// of returns the weights of voters, where there are so many labels.
+// of returns the weights of the given voters; labels is the number of labels.
 func (p *present) of(voters []string, labels int) []float64 {
 	weights := make([]float64, len(voters))
 	unknown := 0
@@ -293,10 +292,10 @@ func (p *present) of(voters []string, labels int) []float64 {
 	return weights
 }
 
-// tie is the distance of scores at which labels tie, so that rounding decides nothing.
+// tie is the score difference up to which labels tie, so that rounding decides nothing.
 const tie = 1e-9
 
-// score returns the score of each label: its log-odds against one that nobody votes for.
+// score returns the score of each label: its log-odds against a label without votes.
 // It reuses scores.
 func (v votes) score(scores, weights []float64) []float64 {
 	scores = append(scores[:0], make([]float64, v.labels)...)
@@ -306,8 +305,8 @@ func (v votes) score(scores, weights []float64) []float64 {
 	return scores
 }
 
-// winner is the label with the greatest score, of those that tie the one that was voted
-// for first. -1: there is none.
+// winner is the label with the greatest score. Among labels that tie, the one that was voted for first wins. -1: no
+// label has a positive score.
 func (v votes) winner(scores []float64) int {
 	best := -1
 	for label, s := range scores {
@@ -318,8 +317,8 @@ func (v votes) winner(scores []float64) int {
 	return best
 }
 
-// softmax makes probabilities of scores. The labels that nobody votes for, of so many that
-// there are, have the score 0. It returns the logarithm of what the scores are divided by.
+// softmax turns scores into probabilities. Labels is the number of all labels; labels without a vote have score 0. It
+// returns the logarithm of the divisor.
 func (v votes) softmax(scores []float64, labels int) float64 {
 	most := 0.0
 	for _, s := range scores {
@@ -341,19 +340,19 @@ const (
 	mostly    = 1e6 // the greatest weight
 )
 
-// model is what an election knows of its voters, and the content of its state.
+// model holds what an election has learned of its voters. It is the content of the state.
 type model struct {
-	Rows   int `json:"rows"`   // that it was learnt from
-	Labels int `json:"labels"` // that they and the votes on them have
+	Rows   int `json:"rows"`   // number of rows that it was learned from
+	Labels int `json:"labels"` // number of labels of these rows and of the votes on them
 	present
-	Without map[string]present `json:"without,omitempty"` // by the names of the voters that are missing
+	Without map[string]present `json:"without,omitempty"` // by the names of the missing voters
 	Alone   map[string]float64 `json:"alone"`             // the share of the rows that each voter is right on
 	Levels  []calibration      `json:"levels,omitempty"`  // of nodes of a tree, from the top down
-	Sets    *sets              `json:"sets,omitempty"`    // where labels are sets, in place of all that
-	Raise   float64            `json:"raise,omitempty"`   // of the scores of labels without examples
-	Most    map[string]float64 `json:"most,omitempty"`    // of the confidence in labels with one example
+	Sets    *sets              `json:"sets,omitempty"`    // where labels are sets; replaces the other fields
+	Raise   float64            `json:"raise,omitempty"`   // added to the scores of labels without examples
+	Most    map[string]float64 `json:"most,omitempty"`    // bounds the confidence in labels with one example
 
-	OutOfScope *scopeDetector `json:"unknown,omitempty"` // nil: nothing shows which texts are unknown
+	OutOfScope *scopeDetector `json:"unknown,omitempty"` // nil: unknown texts cannot be recognised
 
 	voters   []string // sorted
 	absences []absence
@@ -372,7 +371,7 @@ func (m *model) writeState(dir string) error {
 	return os.Rename(file+".new", file)
 }
 
-// readState reads the model of a folder; an empty one where it has none.
+// readState reads the model of a folder. It returns an empty model if the folder has none.
 func readState(dir string) (*model, error) {
 	m := &model{present: present{Calibration: uncalibrated}}
 	if dir == "" {
@@ -400,13 +399,11 @@ func readState(dir string) (*model, error) {
 	return m, nil
 }
 
-// least is the share below which a label of a distribution is about as unlikely as one
-// that the voter does not name.
+// least is a small share. Below it, a label of a distribution is about as unlikely as a label without a share.
 const least = 0.001
 
-// strength is what a share of a voter's ballot counts, from 0 for a label that it does
-// not name to 1 for one that has all of it. Of a distribution that is the log share:
-// twice the share is as much more at 1 % as at 40 %.
+// strength is the weight of a share of a voter's ballot, from 0 for no share to 1 for the whole ballot. For a
+// distribution it is the log share: doubling the share adds as much at 1 % as at 40 %.
 func strength(share float64, distribution bool) float64 {
 	if distribution {
 		return math.Log1p(share/least) / math.Log1p(1/least)
@@ -414,27 +411,26 @@ func strength(share float64, distribution bool) float64 {
 	return share
 }
 
-// vote is a label in a voter's ballot. Both are positions in lists of a reader.
+// vote is a label in a voter's ballot. Label and voter are positions in lists of a reader.
 type vote struct {
 	label, voter int32
-	distribution bool // the voter gave one
+	distribution bool // the voter gave a distribution
 	strength     float64
 }
 
-// votes are those on one item. Labels are numbered in the order in which they were first
-// voted for, and stand in that order among a voter's votes.
+// votes are the votes on one item. Labels are numbered in the order of their first vote, and each voter's votes are
+// sorted by that number.
 type votes struct {
 	all    []vote
-	labels int // that have votes, with the empty one
-	none   int // 1: the empty label is among them
+	labels int // number of labels with votes, including the empty label
+	none   int // 1 if the empty label is among them
 }
 
-// reader makes votes of samples. It numbers voters as they come, and keeps their numbers
-// until it forgets them.
+// reader turns samples into votes. It numbers voters as they come and keeps their numbers until forget is called.
 type reader struct {
-	sets   bool // a label's share is not a part of a whole
+	sets   bool // a voter's shares need not add up to 1
 	voters []string
-	labels []string // of the votes that were read last
+	labels []string // of the last item
 	index  map[string]int32
 	cast   []cast // by voter
 	all    []vote
@@ -443,12 +439,12 @@ type reader struct {
 
 // cast is what a voter gave for an item.
 type cast struct {
-	samples      int // with an accepted answer
+	samples      int // number of samples with an accepted answer
 	distribution bool
-	shares       []float64 // by label; those behind the last one are 0
+	shares       []float64 // by label; labels behind the end have share 0
 }
 
-// forget makes the next item the first one: what is made of it does not depend on others.
+// forget drops the voters' numbers, so that the next item does not depend on earlier ones.
 func (r *reader) forget() { r.voters, r.cast = r.voters[:0], r.cast[:0] }
 
 // read returns the votes on an item, without those of voters with weight 0. They are valid
@@ -502,7 +498,7 @@ func (r *reader) add(s *sdk.Sample) {
 	if voter < 0 {
 		voter = len(r.voters)
 		r.voters, r.cast = append(r.voters, s.Voter), slices.Grow(r.cast, 1)[:voter+1]
-		r.cast[voter] = cast{shares: r.cast[voter].shares[:0]} // those that were forgotten leave their memory
+		r.cast[voter] = cast{shares: r.cast[voter].shares[:0]} // reuse the memory of forgotten casts
 	}
 	c := &r.cast[voter]
 	c.samples++

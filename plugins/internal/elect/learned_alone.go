@@ -7,21 +7,22 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is about labels that a table describes and that have no example in the knowledge
-// (sdk.Described.Alone). Voters know one text of such a label, its description, and many of others, so the
-// weights that suit those hardly ever elect it. As in calibrated stacking (Chao et al., "An empirical
-// study and analysis of generalized zero-shot learning for object recognition in the wild", ECCV 2016), a
-// constant is added to its score where a voter votes for it: the raise.
+// This file handles labels that a table describes and that have no example in the knowledge (sdk.Described.Alone).
+// Voters know one text of such a label, its description, and many texts of other labels. So with the weights that
+// suit other labels, such a label hardly ever wins. The raise corrects this: a constant that is added to the label's
+// score where a voter votes for it. This is calibrated stacking (Chao et al., "An empirical study and analysis of
+// generalized zero-shot learning for object recognition in the wild", ECCV 2016).
 //
-// The raise is as high as the other labels can bear: with it the labels without examples take at most the share raise_cost
-// of the rows that the election answers right. So it needs no row of the labels that it is about.
+// The raise is as high as the other labels can bear: labels without examples may then take at most the share
+// raise_cost of the rows that the election answers right. So choosing the raise needs no row of the labels without
+// examples.
 //
-// Labels with one example are almost as little known: their confidence has a bound.
+// Labels with one example are almost as poorly known: their confidence has an upper bound.
 
 const (
-	usualRaise  = 3   // the most that few rows allow
-	mostRaise   = 7   // as much as two voters of which nothing is known
-	enoughBorne = 100 // rows below which the usual raise is the most, if they may lose none
+	usualRaise  = 3   // the greatest raise with few rows
+	mostRaise   = 7   // about the weight of two voters without a learned weight
+	enoughBorne = 100 // with fewer rows, usualRaise is the greatest, if no row may be lost
 )
 
 // aloneOf returns the labels that have no example; nil: there are none.
@@ -38,7 +39,7 @@ func aloneOf(described map[string]sdk.Described) map[string]bool {
 	return all
 }
 
-// raise adds to the scores of labels without examples that a voter votes for.
+// raise adds by to the scores of labels without examples, where a voter votes for them.
 func (r *reader) raise(alone map[string]bool, by float64) {
 	if by == 0 || len(alone) == 0 {
 		return
@@ -50,10 +51,11 @@ func (r *reader) raise(alone map[string]bool, by float64) {
 	}
 }
 
-// unraised returns the probability of an answer without half of its raise, if it is a label without examples. The raise makes up for
-// weights that do not suit such labels, and for nothing more; no row shows for how much of it. Half was chosen on two sets with ten
-// such labels each (CLINC150, HWU64): the default flag then spares 2 of 44 wrong answers with them and 116 of 197 right ones; without
-// this 8 and 163, and without all of the raise 0 and 47.
+// unraised returns the probability of an answer. If the answer is a label without examples, half of its raise is
+// subtracted. The raise corrects weights that do not suit such labels, and no row shows by how much it overcorrects.
+// Half was chosen on two sets with ten such labels each (CLINC150, HWU64): the default flag then spares 2 of 44 wrong
+// answers with such labels, and 116 of 197 right ones. With nothing subtracted it spares 8 and 163, with all of the
+// raise subtracted 0 and 47.
 func unraised(probability float64, alone bool, by float64) float64 {
 	if !alone {
 		return probability
@@ -62,12 +64,12 @@ func unraised(probability float64, alone bool, by float64) float64 {
 }
 
 const (
-	mostOfOne  = 0.79 // the confidence in a label of one example: that one says nothing of others like it
-	heldOutAll = 1000 // rows of a knowledge from which on not all of them are learnt from
+	mostOfOne  = 0.79 // the confidence in a label of one example, which says nothing of similar texts
+	heldOutAll = 1000 // from this many rows on, a fit does not learn from all rows of a knowledge
 )
 
-// ofOne bounds labels of which the knowledge has one row, or one that contradicts no other. Voters never found that row without
-// having seen it.
+// ofOne returns upper bounds of the confidence, for labels with at most one learned row. In a fit, voters never found
+// such a row without having seen it.
 func (l *lesson) ofOne() map[string]float64 {
 	if len(l.rows) >= heldOutAll || slices.ContainsFunc(l.rows, func(r row) bool { return !r.heldOut }) {
 		return nil
@@ -84,8 +86,8 @@ func (l *lesson) ofOne() map[string]float64 {
 	return most
 }
 
-// bounded bounds the confidence in a label of one example, unless a voter with a weight votes for it that gives single answers:
-// others know nothing but the example.
+// bounded applies the upper bound to the confidence in a label of one example. The bound does not apply if a voter
+// with single answers and a weight votes for the label: other voters know nothing but the example.
 func (m *model) bounded(v *sdk.Verdict, r *reader) {
 	most, ok := m.Most[v.Answer]
 	if !ok || v.Confidence <= most {
@@ -100,9 +102,9 @@ func (m *model) bounded(v *sdk.Verdict, r *reader) {
 	v.Confidence = most
 }
 
-// bearable returns the raise that the rows bear; 0: nobody votes for a label without examples.
+// bearable returns the raise that the rows can bear; 0: nobody votes for a label without examples.
 func (p *problem) bearable(weights []float64) float64 {
-	var leads []float64 // of answers that are right, over the best label without examples
+	var leads []float64 // of right answers, over the best label without examples
 	voted := false
 	for i := range p.rows {
 		r := &p.rows[i]

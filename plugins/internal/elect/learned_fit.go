@@ -13,10 +13,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// fitter is an election that learns its model.
+// fitter is an election that has yet to learn its model.
 type fitter struct {
 	*election
-	dir string // for what is learnt; empty: there is none
+	dir string // folder for the learned model; empty: there is none
 	log *slog.Logger
 }
 
@@ -115,8 +115,7 @@ func (l *lesson) add(t *sdk.TrainingRow) {
 	l.rows = append(l.rows, row{names: names, id: strings.Clone(t.ID), label: strings.Clone(t.Label), heldOut: t.HeldOut, votes: v, truth: truth, alone: alone, distances: distances(t.Samples)})
 }
 
-// learn fits a model. Rows and voters are sorted before, so that their order makes no
-// difference.
+// learn fits a model. It first sorts rows and voters, so that their order makes no difference.
 func (l *lesson) learn(ctx context.Context) (*model, error) {
 	if l.form.Many {
 		slices.SortStableFunc(l.sets, func(a, b setRow) int { return strings.Compare(a.id, b.id) })
@@ -156,8 +155,7 @@ func (l *lesson) learn(ctx context.Context) (*model, error) {
 	return m, nil
 }
 
-// rounded leaves four digits, which is more than rows can tell, and which no processor
-// computes differently.
+// rounded keeps four decimals. That is more precise than rows allow, and the same on every processor.
 func rounded(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
 // accuracyOf returns the share of the rows on which a voter alone is right.
@@ -179,36 +177,36 @@ func (p *problem) accuracyOf(voter int) float64 {
 
 const (
 	tight      = 0.5   // penalty of the squared distance from the prior, of voters that give distributions
-	loose      = 0.125 // of others, which differ more
+	loose      = 0.125 // of voters with single answers, which differ more
 	steps      = 50    // of Newton's method at most; it takes about ten
 	shortest   = 1e-6
-	flat       = 1e-6 // the expected decrease with which a step is the last one
+	flat       = 1e-6 // stop at an expected decrease below this
 	sufficient = 1e-4 // share of the expected decrease that a step has to bring (Armijo)
-	negligible = 1e-9 // the probability that is taken for 0 in a gradient
+	negligible = 1e-9 // a gradient takes smaller probabilities for 0
 )
 
-// row is what is learnt from a labelled row.
+// row is the part of a labelled row from which the election learns.
 type row struct {
 	id, label string
 	heldOut   bool               // the row is one of the knowledge
 	votes     votes              // by label
-	truth     int                // its label, among those of the votes; -1: nobody voted for it
-	alone     []int32            // labels of the votes that have no example
+	truth     int                // the position of its label in the votes; -1: nobody voted for it
+	alone     []int32            // labels with votes but without an example
 	distances map[string]float64 // by voter
 	names     []string           // of the labels, where they have levels
 }
 
-// problem is what weights are fitted to: rows, with the number of all labels.
+// problem holds the rows to which weights are fitted, and the number of all labels.
 type problem struct {
 	rows   []row
 	form   sdk.LabelForm
 	levels []trial // where labels have levels: the decisions at each
 	labels int
 	shares []bool    // by voter: it gives distributions
-	prior  []float64 // by voter: its weight before anything is learnt, as one of its kind
-	raise  float64   // of labels without examples, in decisions
+	prior  []float64 // by voter: the weight before learning
+	raise  float64   // added to the scores of labels without examples
 
-	raiseCost float64 // the share of right decisions that the raise may take
+	raiseCost float64 // the share of right decisions that the raise may cost
 
 	gradient []float64
 	hessian  [][]float64
@@ -236,14 +234,14 @@ func newProblem(rows []row, labels, voters int) *problem {
 	}
 	for i, kind := range p.shares {
 		if p.prior[i] = prior(kinds[kind]); !kind {
-			p.prior[i] = unmeasured(kinds[kind], labels) // models, mostly, which are asked about few of the rows
+			p.prior[i] = unmeasured(kinds[kind], labels) // mostly language models, which answered few of the rows
 		}
 	}
 	return p
 }
 
-// loss is the negative log-likelihood of the rows that keep keeps, with the penalty. It
-// computes its gradient and Hessian, too.
+// loss is the negative log-likelihood of the rows for which keep is true, plus the penalty. It also computes gradient
+// and Hessian.
 func (p *problem) loss(weights []float64, keep func(int) bool) float64 {
 	value := 0.0
 	for i := range p.hessian {
@@ -273,7 +271,7 @@ func (p *problem) loss(weights []float64, keep func(int) bool) float64 {
 	return value
 }
 
-// derive adds a row's part to gradient and Hessian. The scores are its probabilities.
+// derive adds a row's part to gradient and Hessian. p.scores holds the row's probabilities.
 func (p *problem) derive(r *row) {
 	all := r.votes.all
 	p.touched = p.touched[:0]
@@ -313,7 +311,7 @@ func (p *problem) derive(r *row) {
 	}
 }
 
-// minimise improves weights, which are never negative, by Newton's method.
+// minimise improves weights by Newton's method. They never become negative.
 func (p *problem) minimise(ctx context.Context, weights []float64, keep func(int) bool) error {
 	next, by := make([]float64, len(weights)), make([]float64, len(weights))
 	value := p.loss(weights, keep)
@@ -323,7 +321,7 @@ func (p *problem) minimise(ctx context.Context, weights []float64, keep func(int
 		for i := range by {
 			slope += p.gradient[i] * by[i]
 		}
-		if slope > -flat { // so close that this step arrives
+		if slope > -flat { // this step reaches the minimum
 			for i := range weights {
 				weights[i] = max(weights[i]+by[i], 0)
 			}
@@ -335,7 +333,7 @@ func (p *problem) minimise(ctx context.Context, weights []float64, keep func(int
 				return err
 			}
 			if size < shortest {
-				return nil // as good as numbers of 64 bits can be
+				return nil // the limit of 64-bit floats
 			}
 			for i, w := range weights {
 				next[i] = max(w+size*by[i], 0)
@@ -349,8 +347,7 @@ func (p *problem) minimise(ctx context.Context, weights []float64, keep func(int
 	return nil
 }
 
-// step sets by to the step with which the quadratic approximation is smallest, by
-// coordinate descent, a voter at a time.
+// step sets by to the step that minimises the quadratic approximation, by coordinate descent over the voters.
 func (p *problem) step(weights, by []float64) {
 	clear(by)
 	for range 1000 {

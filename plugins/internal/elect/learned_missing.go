@@ -13,18 +13,17 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is about voters that are missing: because a cascade did not ask them, a service
-// failed, or a budget was spent. The weights that suit all voters together are too low for those
-// that are left, and so is the confidence in what they elect. So sets of voters that may be
-// missing have weights and a calibration of their own, smoothed towards those of the whole: the
-// sets that are missing on a twentieth of the rows, and with them each voter, all that give
-// distributions, and all that give single answers. Any other set has those of the one that
-// differs from it by the fewest voters.
+// This file handles missing voters. A voter is missing if a cascade did not ask it, a service failed, or a budget was
+// spent. The weights that suit all voters together are then too low for the remaining ones, and so is the confidence.
+// So some sets of missing voters have weights and a calibration of their own, smoothed towards those of the whole.
+// These sets are: sets that are missing on a twentieth of the rows, each single voter, all voters with distributions,
+// and all voters with single answers. Any other set uses the numbers of the set that differs from it by the fewest
+// voters.
 //
-// A calibration makes a confidence of the probability of an answer (Platt, "Probabilistic outputs
-// for support vector machines and comparisons to regularized likelihood methods", 1999).
+// A calibration turns the probability of an answer into a confidence (Platt, "Probabilistic outputs for support
+// vector machines and comparisons to regularized likelihood methods", 1999).
 
-// calibration makes a confidence of log-odds: they times slope, plus offset.
+// calibration turns log-odds into a confidence: sigmoid(slope * log-odds + offset).
 type calibration struct {
 	Slope  float64 `json:"slope"`
 	Offset float64 `json:"offset"`
@@ -39,14 +38,14 @@ func (c calibration) confidence(probability float64) float64 {
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// surest bounds log-odds: no number of rows tells a probability from 1 that is closer.
+// surest bounds log-odds: no number of rows distinguishes a probability closer to 1 from 1.
 const surest = 12
 
 func logOdds(probability float64) float64 {
 	return max(-surest, min(surest, math.Log(probability/(1-probability))))
 }
 
-// present is what an election knows of voters that voted.
+// present holds what was learned about the voters that are present.
 type present struct {
 	Weights     map[string]float64 `json:"weights"`
 	Calibration calibration        `json:"calibration"`
@@ -56,7 +55,7 @@ type present struct {
 // without llm and knn".
 const weightOf, without, and, raiseName, mostName = "weight of ", " without ", " and ", "raise", "most of "
 
-// argument returns all but the weights of the whole as the argument calibration.
+// argument returns the argument calibration: everything but the weights of the whole.
 func (m *model) argument() map[string]float64 {
 	all := map[string]float64{"slope": m.Calibration.Slope, "offset": m.Calibration.Offset}
 	for i, c := range m.Levels {
@@ -122,13 +121,13 @@ func (m *model) calibrate(given map[string]float64) error {
 	return nil
 }
 
-// absence is a set of voters, one bit each, with what is known of the others.
+// absence is a set of missing voters, one bit each, with what was learned about the others.
 type absence struct {
 	voters uint64
 	present
 }
 
-// mostVoters is how many voters may be missing from what is known.
+// mostVoters is how many voters an absence can hold.
 const mostVoters = 64
 
 // prepare numbers the voters of the absences.
@@ -150,8 +149,7 @@ func (m *model) prepare() *model {
 	return m
 }
 
-// missing returns which of the voters have no accepted answer for the item that was read last, one
-// bit each.
+// missing returns, one bit each, which voters have no accepted answer for the item that was read last.
 func (r *reader) missing(voters []string) (all uint64) {
 	for i, name := range voters[:min(len(voters), mostVoters)] {
 		if at := slices.Index(r.voters, name); at < 0 || r.cast[at].samples == 0 {
@@ -161,7 +159,7 @@ func (r *reader) missing(voters []string) (all uint64) {
 	return all
 }
 
-// without returns what is known of the voters that are left where these are missing.
+// without returns what was learned about the other voters where the given ones are missing.
 func (m *model) without(missing uint64) *present {
 	nearest := &m.absences[0]
 	for i := range m.absences {
@@ -174,24 +172,24 @@ func (m *model) without(missing uint64) *present {
 
 const (
 	folds    = 5
-	handful  = 5    // rows that show how far unknown texts are
-	few      = 20   // rows that are enough for a calibration
-	many     = 2000 // rows that are enough where voters are missing
-	flattest = 0.05 // the least slope, so that a confidence keeps the order of the probabilities, which shows unknown texts
-	smooth   = 3.   // how many rows' worth a calibration stays with that of the whole
+	handful  = 5    // least number of rows for estimates of unknown texts
+	few      = 20   // enough rows for a calibration
+	many     = 2000 // enough rows where voters are missing
+	flattest = 0.05 // the least slope; it keeps the order of the probabilities, which shows unknown texts
+	smooth   = 3.   // how many rows the prior of a calibration counts
 )
 
-// trial is what an election decides on rows from whose votes it has not learnt.
+// trial holds decisions on rows from whose votes the election has not learned.
 type trial []point
 
-// point is a decision.
+// point is one decision.
 type point struct {
-	odds  float64 // that it is right: its log-odds by the election
+	odds  float64 // the election's log-odds that the decision is right
 	right bool
 }
 
-// learn returns weights that are fitted to the rows, and what elections decide with weights that
-// were fitted without the row (cross-validation).
+// learn returns weights fitted to the rows. The trial holds the decision on each row, with weights fitted without
+// that row (cross-validation).
 func (p *problem) learn(ctx context.Context) (weights []float64, t trial, err error) {
 	weights = slices.Clone(p.prior)
 	if err := p.minimise(ctx, weights, func(int) bool { return true }); err != nil {
@@ -205,7 +203,7 @@ func (p *problem) learn(ctx context.Context) (weights []float64, t trial, err er
 	}
 	t = make(trial, len(p.rows))
 	for fold := range folds {
-		w := slices.Clone(weights) // close to what it will be
+		w := slices.Clone(weights) // close to the result
 		if err := p.minimise(ctx, w, func(i int) bool { return i%folds != fold }); err != nil {
 			return nil, nil, err
 		}
@@ -218,7 +216,7 @@ func (p *problem) learn(ctx context.Context) (weights []float64, t trial, err er
 	return weights, t, nil
 }
 
-// decide holds an election on a row.
+// decide elects on row i.
 func (p *problem) decide(i int, weights []float64) point {
 	r := &p.rows[i]
 	p.scores = r.votes.score(p.scores, weights)
@@ -235,7 +233,7 @@ func (p *problem) decide(i int, weights []float64) point {
 	return point{logOdds(unraised(p.scores[best], slices.Contains(r.alone, int32(best)), p.raise)), best == r.truth}
 }
 
-// known names weights.
+// known returns the weights of the voters that are not missing, by name.
 func known(voters []string, weights []float64, missing uint64) map[string]float64 {
 	all := map[string]float64{}
 	for i, name := range voters {
@@ -246,8 +244,8 @@ func known(voters []string, weights []float64, missing uint64) map[string]float6
 	return all
 }
 
-// learn fits a model to the rows, and to the same rows without some of their voters. It returns what
-// elections decide that were fitted without the row; nil: there are too few.
+// learn fits a model to the rows, and to the same rows without some of their voters. The trial holds the decision on
+// each row, with weights fitted without that row; nil: there are too few rows.
 func (m *model) learn(ctx context.Context, p *problem, voters []string) (trial, error) {
 	weights, t, err := p.learn(ctx)
 	if err != nil {
@@ -259,7 +257,7 @@ func (m *model) learn(ctx context.Context, p *problem, voters []string) (trial, 
 	}
 	m.Calibration = t.calibrated(uncalibrated, 1)
 	m.calibrateLevels(p.levels)
-	whole := trial{} // where nobody is missing
+	whole := trial{} // rows without missing voters
 	for i, r := range p.rows {
 		if r.missing(len(voters)) == 0 {
 			whole = append(whole, t[i])
@@ -288,7 +286,7 @@ func (m *model) learn(ctx context.Context, p *problem, voters []string) (trial, 
 	return t, nil
 }
 
-// missing returns which of n voters have no vote on the row, one bit each.
+// missing returns, one bit each, which of n voters have no vote on the row.
 func (r *row) missing(n int) uint64 {
 	all := uint64(1)<<min(n, mostVoters) - 1
 	for _, x := range r.votes.all {
@@ -297,8 +295,8 @@ func (r *row) missing(n int) uint64 {
 	return all
 }
 
-// without returns rows by the voters that are missing on them: each row without none, all of a
-// kind, and each of its voters.
+// without returns rows by their missing voters. From each row it removes nobody, all voters of a kind, and each
+// single voter.
 func (p *problem) without() map[uint64][]row {
 	n := len(p.shares)
 	if n > mostVoters {
@@ -332,15 +330,15 @@ func (p *problem) without() map[uint64][]row {
 	return all
 }
 
-// calibrated is fitted to decisions by Newton's method, with a penalty of the squared distance
-// from another calibration: as much as so many rows.
+// calibrated fits a calibration to the decisions by Newton's method. The calibration from is the prior; it counts as
+// much as the given number of rows.
 func (t trial) calibrated(from calibration, rows float64) calibration {
 	c := from
 	for range steps {
 		g, h := [2]float64{rows * (c.Slope - from.Slope), rows * (c.Offset - from.Offset)}, [3]float64{rows, 0, rows}
 		for _, d := range t {
 			if math.IsInf(d.odds, 0) {
-				continue // nothing was answered
+				continue // without an answer
 			}
 			p := sigmoid(c.Slope*d.odds + c.Offset)
 			error, v := p, p*(1-p)
@@ -352,7 +350,7 @@ func (t trial) calibrated(from calibration, rows float64) calibration {
 		}
 		det := h[0]*h[2] - h[1]*h[1]
 		by := [2]float64{(h[2]*g[0] - h[1]*g[1]) / det, (h[0]*g[1] - h[1]*g[0]) / det}
-		size := min(1, 1/max(math.Abs(by[0]), math.Abs(by[1]))) // far from the end, Newton's steps are too long
+		size := min(1, 1/max(math.Abs(by[0]), math.Abs(by[1]))) // far from the minimum, Newton's steps are too long
 		if c.Slope == flattest && by[0] > 0 {
 			by = [2]float64{0, g[1] / h[2]}
 		}

@@ -13,53 +13,52 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// This file is about answers that are sets of labels. Each label is decided by itself: the log-odds
-// that a text has it are a sum over the voters of weight times the log-odds of the voter's share,
-// plus an offset. The share is the mean, over the voter's samples, of the weight that they give the
-// label, at most 1; its log-odds are divided by those of the greatest, so that a weight is what a
-// full vote adds. A voter that is missing is taken to say what the others say on average. All labels
-// have the same weights: a label with few rows is decided by what others show of the voters.
+// This file handles answers that are sets of labels (multi-label). Each label is decided by itself. The log-odds that
+// a text has the label are a sum over the voters, of weight times the log-odds of the voter's share, plus an offset.
+// The share is the mean weight that the voter's samples give the label, at most 1. Its log-odds are divided by the
+// greatest possible ones, so that a weight is what a full vote adds. A missing voter gets the mean of the others. All
+// labels have the same weights, so labels with few rows profit from what other labels show about the voters.
 //
-// Weights and offset maximise the likelihood of which of the labels that have votes are right, on
-// labelled rows, with a ridge penalty of 3/2 times the squared distance of each from what it is
-// before anything is known. The answer has the labels whose probability is at least a threshold, and
-// the likeliest in any case where each row that was learnt from has a label. The threshold is the one
-// with the best F1 over all labels of rows from which the weights were not learnt (five folds), and thus
-// below one half where labels are missed more often than made up: "Optimal thresholding of
-// classifiers to maximize F1 measure" (Lipton et al. 2014). Of thresholds that tie, the middle is taken of
-// most that lie beside each other. The argument precision asks for another: the smallest above that one
-// with which the answered labels of those rows are right so often, by the lower end of the 95 % interval
-// (Wilson). Then the likeliest label has to reach it, too, and there may be no answer; or that no label
-// fits, where rows have shown it.
+// Weights and offset maximise the likelihood, on labelled rows, of which labels with votes are right. A ridge penalty
+// pulls each number towards its prior: 3/2 times the squared distance. The answer has the labels whose probability is
+// at least a threshold. It always has the likeliest label if every learned row has a label. The threshold is the one
+// with the best F1 over all labels of rows from which the weights were not learned (five folds). It is below one half
+// where labels are missed more often than made up ("Optimal thresholding of classifiers to maximize F1 measure",
+// Lipton et al. 2014). If several thresholds tie, the middle of the longest run of them is taken.
 //
-// The confidence is the probability that the set is right, label by label. The product of their
-// probabilities, calibrated as elsewhere on the rows of the folds, estimates it.
+// The argument precision asks for a higher threshold: the smallest one with which the share of right labels in the
+// answers to those rows reaches the precision. The share is the lower end of the 95 % interval (Wilson). Then the
+// likeliest label has to reach the threshold, too. If no label does, there is no answer; or the answer is that no
+// label fits, if rows without labels were learned.
+//
+// The confidence is the probability that the whole set is right. It is estimated by the product of the labels'
+// probabilities, calibrated on the rows of the folds as in the other elections.
 
-// sets is what an election knows that answers with sets.
+// sets is the model of an election that answers with sets.
 type sets struct {
 	Weights     map[string]float64 `json:"weights"`
 	Offset      float64            `json:"offset"`
 	Threshold   float64            `json:"threshold"`
 	Calibration calibration        `json:"calibration"`
-	Empty       bool               `json:"empty,omitempty"` // rows without a label were learnt from: an answer may have none
+	Empty       bool               `json:"empty,omitempty"` // an answer may be empty, because rows without a label were learned
 
 	voters  []string // sorted
 	weights []float64
-	strict  bool // the likeliest label is below the threshold like any other
+	strict  bool // the threshold applies to the likeliest label, too
 }
 
 const (
-	half       = 0.5  // the threshold where none was learnt
-	leastShare = 1e-3 // as unlikely as a label that is not named
+	half       = 0.5  // the threshold before learning
+	leastShare = 1e-3 // a smaller share counts as this much
 )
 
-// odds is the log-odds of a share, between -1 and 1.
+// odds returns the log-odds of a share, scaled to the range from -1 to 1.
 func odds(share float64) float64 {
 	share = min(max(share, leastShare), 1-leastShare)
 	return math.Log(share/(1-share)) / math.Log((1-leastShare)/leastShare)
 }
 
-// unlearnt is what an election knows that has learnt nothing.
+// unlearnt is the model before learning.
 var unlearnt = &sets{Threshold: half, Calibration: uncalibrated}
 
 // prepare orders the voters.
@@ -71,8 +70,7 @@ func (s *sets) prepare() *sets {
 	return s
 }
 
-// asked returns the weights of the voters of an election: those that it knows, and others that gave
-// votes.
+// asked returns voters and their weights: the voters that s knows, and other voters with votes.
 func (s *sets) asked(r *reader) (voters []string, weights []float64) {
 	voters, weights = s.voters, s.weights
 	var others []string
@@ -86,7 +84,7 @@ func (s *sets) asked(r *reader) (voters []string, weights []float64) {
 		sum += w
 	}
 	if len(weights) > 0 {
-		each = min(each, sum/float64(len(weights))) // no more than a voter whose worth is known
+		each = min(each, sum/float64(len(weights))) // at most the mean of the learned weights
 	}
 	for _, name := range others {
 		voters, weights = append(slices.Clip(voters), name), append(slices.Clip(weights), each)
@@ -94,8 +92,8 @@ func (s *sets) asked(r *reader) (voters []string, weights []float64) {
 	return voters, weights
 }
 
-// inputs returns the log-odds of each label that has votes, by voter, and 1 for the offset. A
-// voter that is missing has the mean of the others. Names are those of the casts.
+// inputs returns, for each label with votes, its log-odds by voter, and 1 for the offset. A missing voter has the
+// mean of the others. Names are the voters of the casts.
 func inputs(labels int, casts []cast, names, voters []string) [][]float64 {
 	all := make([][]float64, labels)
 	for label := range all {
@@ -128,10 +126,10 @@ func inputs(labels int, casts []cast, names, voters []string) [][]float64 {
 // likely is a label with its probability.
 type likely struct {
 	sdk.LabelConfidence
-	right bool // where that is known
+	right bool // false if not known
 }
 
-// decide returns labels by their inputs, the likeliest first.
+// decide returns the labels with their probabilities, the likeliest first.
 func (s *sets) decide(labels []string, inputs [][]float64, weights []float64) []likely {
 	weights = append(slices.Clip(weights), s.Offset)
 	all := make([]likely, 0, len(labels))
@@ -148,7 +146,7 @@ func (s *sets) decide(labels []string, inputs [][]float64, weights []float64) []
 	return all
 }
 
-// answered returns how many of the labels are in the answer.
+// answered returns how many of the labels belong to the answer, from the first on.
 func (s *sets) answered(all []likely) int {
 	n := 0
 	for n < len(all) && (n == 0 && !s.strict && !s.Empty || all[n].Confidence >= s.Threshold) {
@@ -157,7 +155,7 @@ func (s *sets) answered(all []likely) int {
 	return n
 }
 
-// pointOf returns the log-odds that an answer of n labels is right, and whether it is.
+// pointOf returns the log-odds that the first n labels are the right answer, and whether they are.
 func pointOf(all []likely, n, expected int) point {
 	sum, found := 0.0, 0
 	for i, l := range all {
@@ -172,7 +170,7 @@ func pointOf(all []likely, n, expected int) point {
 	return point{logOdds(math.Exp(sum)), found == n && found == expected}
 }
 
-// elect holds the election.
+// elect decides on one item.
 func (s *sets) elect(r *reader, samples []sdk.Sample, shown int) sdk.Verdict {
 	r.forget()
 	r.read(samples, nil)
@@ -184,7 +182,7 @@ func (s *sets) elect(r *reader, samples []sdk.Sample, shown int) sdk.Verdict {
 	case n > 0 || none:
 	case len(all) > 0:
 		return sdk.Verdict{Reason: "no label is as sure as the precision asks for"}
-	case slices.ContainsFunc(r.labels, func(l string) bool { return l == "" }): // a voter says that none fits
+	case slices.ContainsFunc(r.labels, func(l string) bool { return l == "" }): // a voter says that no label fits
 		return ballot.VerdictSet(ballot.MeanSet(samples, nil), half)
 	default:
 		return ballot.Weighed(nil, samples)
@@ -216,13 +214,13 @@ func (s *sets) elect(r *reader, samples []sdk.Sample, shown int) sdk.Verdict {
 // setRow is a row to learn from.
 type setRow struct {
 	id     string
-	labels []string // with votes
+	labels []string // labels with votes
 	casts  []cast
-	set    []string // that is right
+	set    []string // the right labels
 	inputs [][]float64
 }
 
-// learnSets fits the election to rows, which are sorted by id. Names are those of their casts.
+// learnSets fits the election to rows, which are sorted by id. Names are the voters of their casts.
 func learnSets(ctx context.Context, rows []setRow, names []string, precision float64) (*sets, error) {
 	s := &sets{Weights: map[string]float64{}, Threshold: half, Calibration: uncalibrated, strict: precision > 0}
 	voters := slices.Sorted(slices.Values(names))
@@ -257,7 +255,7 @@ func learnSets(ctx context.Context, rows []setRow, names []string, precision flo
 		s.Offset = rounded(weights[len(voters)])
 		s.prepare()
 	}
-	var held [][]likely // by row: the labels by weights that were fitted without it
+	var held [][]likely // by row: the labels, with weights fitted without the row
 	if len(rows) >= few {
 		held = make([][]likely, len(rows))
 	}
@@ -291,7 +289,7 @@ func learnSets(ctx context.Context, rows []setRow, names []string, precision flo
 	return s, ctx.Err()
 }
 
-// addSet takes the row that was read last.
+// addSet adds the row that was read last.
 func (l *lesson) addSet(t *sdk.TrainingRow) {
 	row := setRow{id: strings.Clone(t.ID), set: l.form.Split(strings.Clone(t.Label)), casts: slices.Clone(l.reader.cast)}
 	for i, c := range row.casts {
@@ -303,8 +301,9 @@ func (l *lesson) addSet(t *sdk.TrainingRow) {
 	l.sets = append(l.sets, row)
 }
 
-// threshold returns the one with the best F1 over all labels of the rows, of which so many are
-// expected; or with a precision, the smallest from there on that keeps it, and 1 where none does.
+// threshold returns the threshold with the best F1 over all labels of the rows; expected is the number of their right
+// labels. With a precision it returns the smallest threshold from there on that reaches the precision, and 1 if none
+// does.
 func (s *sets) threshold(held [][]likely, expected int, precision float64) float64 {
 	const most = 100
 	var f1, kept [most]float64
@@ -334,7 +333,7 @@ func (s *sets) threshold(held [][]likely, expected int, precision float64) float
 	return float64((from+to)/2) / most
 }
 
-// plateau returns the first and the last of most values beside each other, behind the first, that are as great.
+// plateau returns the bounds of the longest run of values that equal as. It ignores the first value.
 func plateau(values []float64, as float64) (from, to int) {
 	to = -1
 	for i := 1; i < len(values); i++ {
@@ -349,14 +348,14 @@ func plateau(values []float64, as float64) (from, to int) {
 	return from, to
 }
 
-// wilson is the lower end of the 95 % interval of a share (Wilson 1927).
+// wilson is the lower end of the 95 % interval of the share part/whole (Wilson 1927).
 func wilson(part, whole int) float64 {
 	const z = 1.959964
 	n, p := float64(whole), float64(part)/float64(max(whole, 1))
 	return (p + z*z/(2*n) - z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))) / (1 + z*z/n)
 }
 
-// argument returns all but the weights as the argument calibration.
+// argument returns the argument calibration: everything but the weights.
 func (s *sets) argument() map[string]float64 {
 	all := map[string]float64{"slope": s.Calibration.Slope, "offset": s.Calibration.Offset, ofLabels: s.Offset, thresholdName: s.Threshold}
 	if s.Empty {
@@ -365,10 +364,10 @@ func (s *sets) argument() map[string]float64 {
 	return all
 }
 
-// Names in the argument calibration of an election that answers with sets.
+// Names in the argument calibration of an election of sets.
 const ofLabels, thresholdName, emptyName = "offset of labels", "threshold", "no label"
 
-// setsOf makes an election of its arguments.
+// setsOf creates the model from its arguments.
 func setsOf(weights, given map[string]float64) (*sets, error) {
 	s := &sets{Weights: weights, Threshold: half, Calibration: uncalibrated}
 	for name, value := range given {

@@ -7,20 +7,20 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is about labels that are paths in a tree. The election is that of the labels: a node's
-// probability is the sum of those of the labels below it. So where no label is sure, a node above
-// may be. With the argument answer_at, the answer is the deepest node whose confidence is as much,
-// on the way down that takes the likeliest node at each level; where not even the first one is so
-// sure, it is the answer nonetheless. Without it the answer is the likeliest label.
+// This file handles labels that are paths in a tree. The election elects among the labels. A node's probability is
+// the sum of the probabilities of the labels below it. So a node may be sure where no label is. With the argument
+// answer_at, the election descends the tree and takes the likeliest node at each level. The answer is the deepest
+// node on this path whose confidence is at least answer_at; if no node reaches it, the answer is the first one.
+// Without the argument the answer is the likeliest label.
 //
-// Sums are too sure of themselves where voters confuse labels across the tree. So each level has a
-// calibration, fitted like that of the answer to the nodes on that way.
+// Sums are overconfident where voters confuse labels across the tree. So each level has its own calibration, fitted
+// to the nodes on these paths.
 
-// levelOf is in the names of the argument calibration, such as "slope of level 1".
+// levelOf is a part of names in the argument calibration, such as "slope of level 1".
 const levelOf = " of level "
 
-// levels returns the nodes on the way down that takes the likeliest one at each level, with their
-// probabilities. It ends at a label that is likelier than each node below it.
+// levels descends to the likeliest node at each level and returns these nodes with their probabilities. It ends at a
+// label that is likelier than each node below it.
 func levels(f sdk.LabelForm, labels []string, probabilities []float64) (way []sdk.LabelConfidence) {
 	for depth := 0; ; depth++ {
 		sums, order, here := map[string]float64{}, []string(nil), 0.0
@@ -50,7 +50,7 @@ func levels(f sdk.LabelForm, labels []string, probabilities []float64) (way []sd
 	}
 }
 
-// above returns the nodes down to a label, with their probabilities.
+// above returns the nodes from the first level down to a label, with their probabilities.
 func above(f sdk.LabelForm, label string, labels []string, probabilities []float64) (way []sdk.LabelConfidence) {
 	for _, node := range f.Path(label) {
 		sum := 0.0
@@ -64,7 +64,7 @@ func above(f sdk.LabelForm, label string, labels []string, probabilities []float
 	return way
 }
 
-// level returns the calibration of a level, from 0.
+// level returns the calibration of a level; levels count from 0.
 func (m *model) level(n int) calibration {
 	if len(m.Levels) == 0 {
 		return m.Calibration
@@ -72,7 +72,7 @@ func (m *model) level(n int) calibration {
 	return m.Levels[min(n, len(m.Levels)-1)]
 }
 
-// climb makes the answer a node of the tree, of what was read and elected last.
+// climb replaces the answer by a node of the tree. It uses what r read and elected last.
 func (m *model) climb(v *sdk.Verdict, r *reader, f sdk.LabelForm, at float64) {
 	if v.Answer == "" {
 		return
@@ -86,7 +86,7 @@ func (m *model) climb(v *sdk.Verdict, r *reader, f sdk.LabelForm, at float64) {
 		if way[i].Confidence = m.level(i).confidence(way[i].Confidence); way[i].Label == leaf {
 			way[i].Confidence = v.Confidence
 		}
-		if i < len(way)-1 { // a node is as sure as those below it
+		if i < len(way)-1 { // a node is at least as sure as the nodes below it
 			way[i].Confidence = max(way[i].Confidence, way[i+1].Confidence)
 		}
 	}
@@ -107,7 +107,7 @@ func (m *model) climb(v *sdk.Verdict, r *reader, f sdk.LabelForm, at float64) {
 	v.Agreement = min(v.Agreement, 1)
 }
 
-// descend notes, for each level, the decision on a row whose scores are probabilities.
+// descend records the decision at each level on a row. p.scores holds the row's probabilities.
 func (p *problem) descend(r *row) {
 	for i, node := range levels(p.form, r.names, p.scores) {
 		if i == len(p.levels) {
@@ -124,8 +124,8 @@ func (m *model) calibrateLevels(all []trial) {
 	}
 }
 
-// setLevel sets a part of the calibration of a level by its name in the argument, such as
-// "slope of level 1"; ok: it is one.
+// setLevel sets slope or offset of a level by its name in the argument, such as "slope of level 1". ok is false for
+// other names.
 func (m *model) setLevel(name string, value float64) (ok bool) {
 	what, level, ok := strings.Cut(name, levelOf)
 	n, err := strconv.Atoi(level)
@@ -143,5 +143,5 @@ func (m *model) setLevel(name string, value float64) (ok bool) {
 	return true
 }
 
-// mostLevels bounds the levels that the argument calibration names.
+// mostLevels is the highest level in the argument calibration.
 const mostLevels = 100

@@ -11,19 +11,18 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file estimates the probability that a text belongs to none of the labels of the knowledge.
+// This file estimates the probability that a text is unknown: that it belongs to none of the labels of the knowledge.
 //
-// Two things show it: the election is not sure of its answer, and the text lies far from what the
-// voters have learnt from (sdk.Sample.Distance). The log-odds of an unknown text are
+// Two signs show it: the election is not sure of its answer, and the text lies far from what the voters have learned
+// (sdk.Sample.Distance). The log-odds that a text is unknown are
 //
 //	offset - odds * log-odds of the confidence + sum over the voters of weight * distance
 //
-// Rows that belong to none of the labels teach these numbers, by a logistic regression with a ridge
-// penalty that pulls them towards a prior. Without such rows the prior is all there is: one text in
-// 20 is unknown, and after a division by their standard deviations on the rows with labels the
-// log-odds weigh 0.75 and each of m distances 0.75 / sqrt(m). That was chosen on five data sets, of
-// which labels had been left out of the knowledge at random. The mean area under the ROC curve by
-// which unknown texts are found there, over ten draws of labels:
+// These numbers are learned from rows that belong to none of the labels, by a logistic regression with a ridge
+// penalty towards a prior. Without such rows the prior is used: one text in 20 is unknown. The inputs are divided by
+// their standard deviations on the labelled rows; then the log-odds have weight 0.75, and each of m distances has
+// weight 0.75 / sqrt(m). This was chosen on five data sets with labels removed from the knowledge at random. The
+// table has the mean area under the ROC curve for finding unknown texts, over ten draws of labels:
 //
 //	the confidence alone                                        .824
 //	with the distance of neighbours                             .850
@@ -33,19 +32,19 @@ import (
 //
 // So Fit leaves no labels out, and no voter counts words.
 //
-// The confidence is the probability that the text is known, times the probability that the answer
-// is right if it is. That is calibrated once more on the rows with labels: it says how often answers
-// to known texts are right, and is low for unknown ones.
+// The confidence is the probability that the text is known, times the probability that the answer is then right. The
+// product is calibrated once more on the labelled rows. So it says how often answers to known texts are right, and it
+// is low for unknown texts.
 //
 // # Few rows
 //
-// On fewer than 200 rows standard deviations are great, and what is calibrated hides how strange a text is. There, without
-// unknown rows, only the distance counts that correlates least with the log-odds: another says the same as they do.
-// Both weights are multiplied by what makes a text as likely unknown as known that looks stranger than 19 of 20
-// rows with labels, by the votes of voters that have not seen them. That is the p-value of conformal prediction
-// (Vovk et al., "Algorithmic Learning in a Random World", 2005), which holds for few rows, too. And the confidence is at most
-// the probability that the text is known. It was chosen on ten files of 46 to 94 rows, 5 to 12 labels, of six public sets,
-// with 200 texts each that belong to none. Shares with a confidence below 1/2:
+// With fewer than 200 rows standard deviations are great, and a calibration hides how strange a text is. So without
+// unknown rows, only the distance that correlates least with the log-odds counts; the others repeat the log-odds.
+// Both weights are scaled by votes of voters that have not seen the rows. A text that looks stranger than 19 of 20
+// labelled rows becomes as likely unknown as known. That is the p-value of conformal prediction (Vovk et al.,
+// "Algorithmic Learning in a Random World", 2005), which also holds for few rows. And the confidence is at most the
+// probability that the text is known. The rule was chosen on ten files of 46 to 94 rows and 5 to 12 labels, from six
+// public sets, each with 200 texts that belong to no label. Shares with a confidence below 1/2:
 //
 //	                                         other questions   made-up words   right answers
 //	as on more rows                          .651              .542            .019
@@ -53,18 +52,18 @@ import (
 //	the same, bounded                        .865              .785            .045
 //	9 of 10, bounded                         .924              .871            .083
 //
-// On ten files of 291 to 2,035 rows it flags .881, .985 and .034 in place of .627, .836 and .010; but confidences of
-// known texts are worse there (Brier score .064 in place of .052 on 89 to 358 rows).
+// On ten files of 291 to 2,035 rows this rule flags .881, .985 and .034 instead of .627, .836 and .010. But
+// confidences of known texts are worse there (Brier score .064 instead of .052 on 89 to 358 rows).
 //
-// Nothing is estimated where no voter gives a distance, where one that counts gives none for the
-// item, and after a fit on fewer than 5 rows.
+// There is no estimate after a fit on fewer than 5 rows, if no voter gives a distance, or if a voter with a weight
+// here gives none for the item.
 
 // scopeDetector recognises out-of-scope texts, which belong to no label.
 type scopeDetector struct {
 	Offset    float64     `json:"offset"`
 	Odds      float64     `json:"odds"`
 	Distances []remote    `json:"distances"`        // by voter
-	Known     calibration `json:"confidence"`       // of the probability that text and answer are right
+	Known     calibration `json:"confidence"`       // of the probability that the text is known and the answer right
 	Bounds    bool        `json:"bounds,omitempty"` // a confidence is at most the probability that the text is known
 }
 
@@ -87,7 +86,7 @@ func (s *scopeDetector) unknown(confidence float64, distances map[string]float64
 	return sigmoid(max(-surest, min(surest, x))), true
 }
 
-// judge completes a verdict whose confidence is that of the answer to a known text.
+// judge adds the probability of an unknown text to a verdict, and corrects the verdict's confidence.
 func (s *scopeDetector) judge(v *sdk.Verdict, samples []sdk.Sample) {
 	if s == nil {
 		return
@@ -95,7 +94,7 @@ func (s *scopeDetector) judge(v *sdk.Verdict, samples []sdk.Sample) {
 	unknown, ok := s.unknown(v.Confidence, distances(samples))
 	switch {
 	case !ok:
-	case v.Answer == "": // the voters say it themselves
+	case v.Answer == "": // the voters themselves say that no label fits
 		v.Unknown = v.Confidence
 	default:
 		if v.Unknown, v.Confidence = unknown, s.Known.confidence(v.Confidence*(1-unknown)); s.Bounds {
@@ -104,7 +103,7 @@ func (s *scopeDetector) judge(v *sdk.Verdict, samples []sdk.Sample) {
 	}
 }
 
-// distances returns the distances that voters give.
+// distances returns the distances by voter.
 func distances(samples []sdk.Sample) map[string]float64 {
 	all := map[string]float64{}
 	for i := range samples {
@@ -115,7 +114,7 @@ func distances(samples []sdk.Sample) map[string]float64 {
 	return all
 }
 
-// The argument unknown has these names. A voter's weight has that of the voter behind one.
+// Names in the argument unknown. The weight of a voter is named distanceOf plus the voter's name.
 const (
 	distanceOf    = "distance of "
 	ofConfidence  = " of confidence"
@@ -124,7 +123,7 @@ const (
 	unknownNobody = `give "distance of NAME" for a voter: without distances nothing is unknown`
 )
 
-// argument returns the numbers as an argument of the election; nil: there are none.
+// argument returns the numbers as the argument unknown; nil: there are none.
 func (s *scopeDetector) argument() map[string]float64 {
 	if s == nil {
 		return nil
@@ -141,7 +140,7 @@ func (s *scopeDetector) argument() map[string]float64 {
 	return all
 }
 
-// detectorOf reads the argument; nil: it is empty.
+// detectorOf reads the argument unknown; nil: it is empty.
 func detectorOf(given map[string]float64) (*scopeDetector, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -176,22 +175,22 @@ func detectorOf(given map[string]float64) (*scopeDetector, error) {
 }
 
 const (
-	usual     = 0.05 // the share of unknown texts where nobody knows better
-	telling   = 0.75 // the weight of the log-odds, and of all distances
-	halfway   = -1.  // the log-odds of a mean known text, if half of all were unknown
+	usual     = 0.05 // the prior share of unknown texts
+	telling   = 0.75 // the prior weight of the log-odds, and of all distances
+	halfway   = -1.  // the log-odds of an average known text, if half of all texts were unknown
 	narrowest = 1e-3 // the least standard deviation of an input
-	scarce    = 200  // rows with labels from which on their standard deviations are enough
+	scarce    = 200  // labelled rows from which on standard deviations are reliable
 	sweeps    = 200  // over the weights of a fit; it takes about twenty
 )
 
-// sight is what shows of a row whether it is known.
+// sight holds the signs by which a row looks known or unknown.
 type sight struct {
 	point                        // its log-odds are calibrated
 	distances map[string]float64 // by voter
 }
 
-// sights returns what rows of known labels show, by decisions of all their voters. On a row without
-// some voters the election is held again, as it is without them.
+// sights returns the signs of rows with known labels; decided holds the decisions with all voters. On a row with
+// missing voters, the decision is made again with the weights for that case.
 func (m *model) sights(p *problem, voters []string, decided trial) (all []sight) {
 	weights := make([]float64, len(voters))
 	for i, d := range decided {
@@ -203,7 +202,7 @@ func (m *model) sights(p *problem, voters []string, decided trial) (all []sight)
 			}
 			d = p.decide(i, weights)
 		}
-		if !math.IsInf(d.odds, 0) { // something is answered
+		if !math.IsInf(d.odds, 0) { // there is an answer
 			d.odds = logOdds(of.Calibration.confidence(sigmoid(d.odds)))
 			all = append(all, sight{d, p.rows[i].distances})
 		}
@@ -211,7 +210,8 @@ func (m *model) sights(p *problem, voters []string, decided trial) (all []sight)
 	return all
 }
 
-// fitDetector learns it from rows of known labels, and rows of none. nil: nothing shows them.
+// fitDetector learns a detector from rows of known labels and rows of none. nil: no voter gives distances, or rows
+// are too few.
 func fitDetector(known, unknown []sight) *scopeDetector {
 	times := map[string]int{}
 	for _, row := range known {
@@ -235,7 +235,7 @@ func fitDetector(known, unknown []sight) *scopeDetector {
 		in = s.inputs(known)
 	}
 	mean, deviation := spread(in)
-	weights := make([]float64, len(mean)+1) // the last is that of 1
+	weights := make([]float64, len(mean)+1) // the last one is the constant
 	for i := range mean {
 		weights[i] = telling
 		if i > 0 {
@@ -278,7 +278,7 @@ func fitDetector(known, unknown []sight) *scopeDetector {
 	return s
 }
 
-// leastCorrelated returns which distance correlates least with the log-odds, on rows as inputs returns them.
+// leastCorrelated returns the distance that correlates least with the log-odds. Rows have the form of inputs.
 func leastCorrelated(rows [][]float64) (least int) {
 	mean, deviation := spread(rows)
 	lowest := math.Inf(1)
@@ -294,8 +294,8 @@ func leastCorrelated(rows [][]float64) (least int) {
 	return least
 }
 
-// strange returns the score, without the constant, that one known row in 20 exceeds, by p-values of which n rows have
-// steps of 1/(n+1); of fewer than 20 rows, the greatest.
+// strange returns the score, without the constant, that one known row in 20 exceeds. The p-values of n rows have
+// steps of 1/(n+1). With fewer than 20 rows it returns the greatest score.
 func strange(weights []float64, known [][]float64) float64 {
 	var scores []float64
 	for _, x := range known {
@@ -309,7 +309,7 @@ func strange(weights []float64, known [][]float64) float64 {
 	return scores[len(scores)-max(int(usual*float64(len(scores)+1)), 1)]
 }
 
-// inputs returns, for each row that has all distances, minus its log-odds, the distances, and 1.
+// inputs returns a vector for each row that has all distances: the negative log-odds, the distances, and 1.
 func (s *scopeDetector) inputs(rows []sight) (all [][]float64) {
 	for _, row := range rows {
 		x := []float64{-row.odds}
@@ -341,9 +341,8 @@ func spread(rows [][]float64) (mean, deviation []float64) {
 	return mean, deviation
 }
 
-// separate moves weights from a prior to where they tell unknown rows from known ones, by Newton's
-// method, one weight at a time. All but the last stay at 0 or above: a text is not known for being
-// far away.
+// separate moves weights from their prior so that they separate unknown rows from known ones. It uses Newton's
+// method, one weight at a time. All weights but the last stay at 0 or above: distance never makes a text known.
 func separate(weights []float64, known, unknown [][]float64) {
 	prior := slices.Clone(weights)
 	for range sweeps {

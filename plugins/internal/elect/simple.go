@@ -10,19 +10,16 @@ import (
 
 type firstConfig struct{}
 
-// First elects the first acceptable answer: voters are asked in the
-// order of the file, their samples in the order in which they were drawn, and
-// the best accepted answer of the first sample that has one is the verdict. It
-// is how retrieval-augmented classification (RAC) decides: one model, asked
-// again where its answer is none of the allowed labels, and no answer where it
-// never is. `resamples` of a sample block asks again.
+// First elects the first acceptable answer. Voters are asked in the order of the file, and their samples come in the
+// order in which they were drawn. The verdict is the best accepted answer of the first sample that has one. This is
+// how retrieval-augmented classification (RAC) decides: it asks one model, and asks again if the answer is none of
+// the allowed labels. If the model never gives one, there is no answer. `resamples` of a sample block asks again.
 //
-// Nobody is outvoted, so nothing but the agreement depends on the samples
-// behind the first: it is the share of the samples with an accepted answer that
-// vote as the verdict says. An accepted answer without a label, if it is the
-// first, says that none of the labels fits: the verdict has no answer then.
+// The samples behind the first affect only the agreement: the share of samples with an accepted answer that vote for
+// the verdict. If the first accepted answer has no label, it says that none of the labels fits, and the verdict has
+// no answer.
 //
-// It does not decide which answers are acceptable: accept rules do.
+// First does not decide which answers are acceptable: accept rules do.
 func First() sdk.Stage {
 	return sdk.ElectStage("first", "Takes the first acceptable answer, in the order of the voters.", openFirst, sdk.Revision("1"))
 }
@@ -34,8 +31,8 @@ func openFirst(_ context.Context, setup sdk.Setup, _ firstConfig) (sdk.Elector, 
 	return ballot.NewElection(nil, "", nil, elect), nil
 }
 
-// firstSet takes the labels of the first sample with an acceptable answer, or those to which it
-// gives at least one half.
+// firstSet takes the labels of the first sample with an acceptable answer. If the sample gives weights, it takes the
+// labels with at least one half.
 func firstSet(samples []sdk.Sample, _ int) sdk.Verdict {
 	for i, s := range samples {
 		if _, ok := ballot.Best(s); ok {
@@ -45,7 +42,7 @@ func firstSet(samples []sdk.Sample, _ int) sdk.Verdict {
 	return ballot.Verdict(nil)
 }
 
-// errOfSets says that an election elects one label, and a row has several.
+// errOfSets reports rows with several labels to an election that elects one.
 var errOfSets = errors.New(`it elects one label, and the rows of the knowledge have sets of labels: write use = "learned", "soft" or "first"`)
 
 func elect(samples []sdk.Sample, _ int) sdk.Verdict {
@@ -74,20 +71,17 @@ type majorityConfig struct {
 	Weights map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ llm = 2 }" doc:"How many votes each sample of a voter counts, by the name of its sample block; 1 if not given."`
 }
 
-// Majority is the election of RAGE (retrieval-augmented generation
-// and election), Algorithm 1 of the paper: each sample casts one vote, for its
-// best accepted answer, and the answer with the most votes wins.
+// Majority is the election of RAGE (retrieval-augmented generation and election), Algorithm 1 of the paper. Each
+// sample casts one vote for its best accepted answer, and the answer with the most votes wins.
 //
-// A tie goes to the answer that was voted for first, in the order of the voters in the
-// file and of their samples. So a statistical voter that stands above the language
-// models wins ties, as the paper's kNN vote does; and since it proposes only labels of
-// the knowledge, there is always an acceptable answer. The agreement is the winner's
-// share of the votes, weighted by their voters.
+// A tie goes to the answer that was voted for first, in the order of the voters in the file and of their samples. So
+// a statistical voter above the language models wins ties, as the paper's kNN vote does. Such a voter proposes only
+// labels of the knowledge, so there is always an acceptable answer. The agreement is the winner's share of the votes,
+// weighted by their voters.
 //
-// An accepted answer without a label is a vote for none of the labels. Where
-// it wins, the verdict has no answer.
+// An accepted answer without a label is a vote for none of the labels. If it wins, the verdict has no answer.
 //
-// It does not look at the weights inside a sample; elect/soft does.
+// Majority ignores the weights inside a sample; elect/soft uses them.
 func Majority() sdk.Stage {
 	return sdk.ElectStage("majority", "Counts the best accepted answer of every sample; the first voter wins a tie.", openMajority, sdk.Revision("1"))
 }
@@ -111,21 +105,18 @@ type softConfig struct {
 	Weights map[string]float64 `config:"weights" min:"0" max:"1e6" example:"{ llm = 2 }" doc:"How much each voter's ballot counts, by the name of its sample block; 1 if not given."`
 }
 
-// Soft is an election by the mean ballot: the voters' distributions
-// over labels are averaged, and the label with the greatest share wins; that
-// share is the agreement. It is soft voting, the average rule of Kuncheva,
-// "Combining Pattern Classifiers" (2nd ed. 2014, section 5.2). All samples of
-// a language model form one ballot, so that asking it more often does not outweigh the
-// other voters; weights can do that.
+// Soft is an election by the mean ballot. It averages the voters' distributions over labels, and the label with the
+// greatest share wins. That share is the agreement. This is soft voting, the average rule of Kuncheva, "Combining
+// Pattern Classifiers" (2nd ed. 2014, section 5.2). All samples of a language model form one ballot, so asking a
+// model more often does not give it more weight; the argument weights can do that.
 //
-// An accepted answer without a label is a share for none of the labels. Where it
-// wins, the verdict has no answer.
+// An accepted answer without a label is a share for none of the labels. If it wins, the verdict has no answer.
 //
-// Where labels are sets, it elects each label with a share of at least one half, and the greatest.
+// Where labels are sets, Soft elects the label with the greatest share, and each label with a share of at least one
+// half.
 //
-// The mean itself is package ballot's, shared with the engine, so that margin
-// and agreement in rules mean what is elected here. A tie goes to the label
-// that stands first in the order of the voters in the file.
+// Package ballot computes the mean, also for the engine. So margin and agreement in rules refer to the same numbers.
+// A tie goes to the label that stands first in the order of the voters in the file.
 func Soft() sdk.Stage {
 	return sdk.ElectStage("soft", "Averages the voters' distributions over the accepted answers; the greatest share wins.", openSoft, sdk.Revision("1"))
 }
@@ -145,24 +136,20 @@ type weightedConfig struct {
 	Accuracy map[string]float64 `config:"accuracy" min:"0" max:"1" example:"{ llm = 0.87 }" doc:"The share of items that each voter is right on, by the name of its sample block; half way between chance and 1 if not given. racflow tune measures it."`
 }
 
-// Weighted is a majority election that weights each voter by its accuracy on
-// a file with known labels, which `racflow tune` measures and writes into a file of
-// variables.
+// Weighted is a majority election that weights each voter by its accuracy on a file with known labels. `racflow tune`
+// measures the accuracies and writes them into a file of variables.
 //
-// Each voter has one vote, for the best accepted answer of its sample. The vote of a
-// model that was asked n times is divided evenly among the best accepted answers of its
-// samples that have one: n answers of the same model are not independent. A vote's
-// weight is the log-odds of the voter's accuracy, see ballot.Worth, with the number of
-// labels of the knowledge, or 2 where the pipeline has none. A voter without a measured
-// accuracy is assumed to be half way between chance and certainty.
+// Each voter has one vote, for the best accepted answer of its sample. If a model was asked n times, its vote is
+// divided evenly among the best accepted answers of its samples, since n answers of one model are not independent. A
+// vote's weight is the log-odds of the voter's accuracy, see ballot.Worth, with the number of labels of the
+// knowledge, or 2 where the pipeline has none. A voter without a measured accuracy is assumed to be half way between
+// chance and certainty.
 //
-// The greatest weight wins; a tie goes to the answer that was voted for first, in the
-// order of the voters in the file. The agreement is the winner's share of the weight.
-// An accepted answer without a label is a vote for none of the labels. Where no voter
-// with an acceptable answer is better than chance, the verdict has no answer.
+// The greatest weight wins; a tie goes to the answer that was voted for first, in the order of the voters in the
+// file. The agreement is the winner's share of the weight. An accepted answer without a label is a vote for none of
+// the labels. If no voter with an acceptable answer is better than chance, the verdict has no answer.
 //
-// It does not measure anything, and it does not look at the weights inside a
-// sample; elect/soft does.
+// Weighted measures nothing and ignores the weights inside a sample; elect/soft uses them.
 func Weighted() sdk.Stage {
 	return sdk.ElectStage("weighted", "Counts one vote per voter, weighted by the log-odds of its accuracy on a validation file.",
 		openWeighted, sdk.Revision("1"), sdk.Reads(sdk.ColumnLabels))

@@ -1,3 +1,3 @@
-// Package enrich is the built-in enrichers: what they add to a passage is embedded and searched with it, and removed again
-// before a model or a person sees the text.
+// Package enrich holds the built-in enrichers. The text that they add to a passage is embedded and searched with the
+// passage. It is removed again before a model or a person sees the passage.
 package enrich

@@ -1,6 +1,5 @@
-// Package fewshot holds what stages that write prompts share: labelled examples, templates,
-// the labels that are allowed as answers, estimates of tokens, and how many examples
-// are within a budget of them.
+// Package fewshot holds what the stages that write prompts share: labelled examples, templates, the list of allowed
+// labels, token estimates, and the choice of how many examples fit into a token budget.
 //
 // It writes no prompts itself.
 package fewshot

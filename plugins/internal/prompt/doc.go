@@ -1,2 +1,3 @@
-// Package prompt is the built-in prompters: few-shot completions, chats whose turns are shots, and questions about passages.
+// Package prompt holds the built-in prompters: few-shot completions, chats with examples as turns, and questions
+// about passages.
 package prompt

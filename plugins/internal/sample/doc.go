@@ -1,2 +1,2 @@
-// Package sample is the built-in voters: language models, and voters that count on the knowledge alone.
+// Package sample holds the built-in voters: language models, and statistical voters that use only the knowledge.
 package sample

@@ -1,6 +1,6 @@
-// Package segment is some rows with every index over them: a hash table of ids, vectors
-// and their int8 codes, inverted lists of words, labels and metadata. It reads them from
-// an image without copying and builds a new segment of drafts and of other segments. A
-// segment never changes; which of its rows were removed is kept beside it, in a [Snapshot].
-// The package also has the log in which new rows are first. It does not search.
+// Package segment holds segments: some rows with every index over them. The indexes are a hash table of ids, vectors
+// and their int8 codes, inverted lists of words, labels and metadata. The package reads a segment from an image
+// without copying, and builds a new segment from drafts and other segments. A segment never changes; a [Snapshot]
+// records which of its rows were removed. The package also has the log, to which new rows go first. It does not
+// search.
 package segment
