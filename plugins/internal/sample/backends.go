@@ -17,28 +17,25 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file lets one voter ask several services: other keys, addresses, APIs or
-// models. The first of them is the one that the stage's own arguments describe; it is called
-// main.
+// This file lets one voter ask several services: other keys, addresses, APIs or models. The stage's own arguments
+// describe the first service, called main.
 //
-// Each answer has a service of its own that it is to come from (Choose): main, or, where the file
-// gives shares, the one that a weighted rendezvous hash of the question picks, so that a resumed
-// run and a replay pick the same, and another service takes only its share from the
-// others. Where that service is down, wants a pause, denies the voter or is out of quota, the others are asked
-// in the order of the file (Do). One that has denied several requests in a row is left out for the rest of
-// the run. Where none serves, the rows wait as they do for a single service.
+// Each answer is assigned to one service (Choose): to main, or, if the file gives shares, to the service that a
+// weighted rendezvous hash of the question picks. So a resumed run and a replay pick the same service, and a new
+// service takes only its own share from the others. If the chosen service is down, wants a pause, denies the voter or
+// is out of quota, Do asks the others in the order of the file. A service that has denied several requests in a row
+// is skipped for the rest of the run. If no service answers, the rows wait as they do for a single service.
 //
-// Limits and circuit breakers are those of each service, by its address, and by its name as
-// well where several have the same address.
+// Each service has its own limits and circuit breakers, by its address. If several have the same address, the name
+// counts, too.
 //
-// The package does not know what is asked. What is cached, and under which model, is for the voter to
-// decide.
+// This file does not know what is asked. The voter decides what is cached, and under which model.
 
 // Backend is one of the services of a voter.
 type Backend struct {
 	*chatmodel.Model
 	Index int // among all
-	Same  int // index of the first with the same model
+	Same  int // index of the first backend with the same model
 
 	name   string
 	share  float64
@@ -51,7 +48,7 @@ type Backends struct {
 
 }
 
-// NewBackends returns the services of configs that Check finds no error in.
+// NewBackends returns the services of valid configs (Check).
 func NewBackends(main chatmodel.Config, c BackendArguments, setup sdk.Setup) *Backends {
 	s := &Backends{}
 	for i, config := range c.all(main) {
@@ -89,9 +86,8 @@ func (s *Backends) Close() error {
 	return nil
 }
 
-// Choose returns the service that an answer is to come from: by a weighted rendezvous hash
-// (Schindelhauer and Schomaker, Weighted distributed hash tables, 2005) of what the answer
-// is to.
+// Choose returns the service that should give an answer. It uses a weighted rendezvous hash of the question and the
+// answer's number (Schindelhauer and Schomaker, Weighted distributed hash tables, 2005).
 func (s *Backends) Choose(question sdk.Key, number int) *Backend {
 	best, most := s.All[0], math.Inf(-1)
 	for _, b := range s.All {
@@ -112,12 +108,12 @@ func (s *Backends) Has(model string) bool {
 	return slices.ContainsFunc(s.All, func(b *Backend) bool { return b.Name() == model })
 }
 
-// maxDenied is how many requests in a row a service may deny until it is not asked any more.
+// maxDenied is how many requests in a row a service may deny before it is skipped.
 const maxDenied = 3
 
-// Do asks the chosen service, and the others where that does not serve. Its error is one that no
-// other service would spare, or says that none serves now. Where the rows are to wait for one of them, it is
-// transient: the host decides that.
+// Do asks the chosen service, and the others if it does not answer. The error is one that every service would give,
+// or it says that no service answers now. It is transient if the rows are to wait for a service; the host decides
+// that.
 func (s *Backends) Do(ctx context.Context, chosen *Backend, ask func(context.Context, *Backend) error) error {
 	if len(s.All) == 1 {
 		return ask(ctx, chosen)
@@ -141,13 +137,13 @@ func (s *Backends) Do(ctx context.Context, chosen *Backend, ask func(context.Con
 			b.denied.Add(1)
 		}
 	}
-	if later != nil { // it may pass
+	if later != nil { // the failure may pass
 		return later
 	}
 	return ask(ctx, order[0])
 }
 
-// order is the chosen service and then the others, without those that deny everything.
+// order returns the chosen service and then the others, without services that deny every request.
 func (s *Backends) order(chosen *Backend) []*Backend {
 	order := []*Backend{chosen}
 	for _, b := range s.All {
@@ -162,14 +158,14 @@ func (s *Backends) order(chosen *Backend) []*Backend {
 	return serve
 }
 
-// elsewhere reports whether another service may answer where one has given an error.
+// elsewhere reports whether another service may answer after this error.
 func elsewhere(err error) bool {
 	code := sdk.CodeOf(err)
 	return err != nil && (code == sdk.CodeTransient || code == sdk.CodeUnavailable || api.Denied(err))
 }
 
-// sooner is the error of two that has the shorter time to wait; one with a time goes before one
-// without, which would count as a retry.
+// sooner returns the error with the shorter time to wait. An error with a time wins over one without, which would
+// count as a retry.
 func sooner(a, b error) error {
 	if a == nil {
 		return b
@@ -184,7 +180,7 @@ func sooner(a, b error) error {
 // MainBackend is the name of the service that the stage's own arguments describe.
 const MainBackend = "main"
 
-// BackendArguments is embedded in the configs of voters, beside that of the main service.
+// BackendArguments is embedded in the configs of voters, beside the config of the main service.
 type BackendArguments struct {
 	Backends []string           `config:"backends" pattern:"^[a-z][a-z0-9_-]*$" example:"azure" doc:"Names of further services that answer for this voter, in the order in which they are asked where those before are down, busy, deny it or are out of quota; base_url, api_key and model describe the first one, main."`
 	URLs     map[string]string  `config:"backend_urls" requires:"backends" pattern:"^https?://[^\\s/]+" example:"http://127.0.0.1:8081/v1" doc:"Their addresses by name; base_url for those left out, or with another api that of its own service."`
@@ -194,7 +190,7 @@ type BackendArguments struct {
 	Shares   map[string]float64 `config:"shares" requires:"backends" min:"0" doc:"Which shares of the answers the services give, by name, main among them; those left out give none unless others fail. Without shares main gives all."`
 }
 
-// all are the configs of all services, main first.
+// all returns the configs of all services, main first.
 func (c BackendArguments) all(main chatmodel.Config) []chatmodel.Config {
 	configs := []chatmodel.Config{main}
 	addresses := map[string]bool{main.Address(): true}
@@ -207,9 +203,9 @@ func (c BackendArguments) all(main chatmodel.Config) []chatmodel.Config {
 			b.BaseURL = url
 		}
 		if model, ok := c.Models[name]; ok && model != main.Model {
-			b.Model, b.Profile = model, profile.Given{} // which is about main's
+			b.Model, b.Profile = model, profile.Given{} // main's profile describes another model
 		}
-		if b.Address() != main.Address() { // secrets go to whom they were given
+		if b.Address() != main.Address() { // secrets go only to the address that they were given for
 			b.APIKey, b.Headers = "", nil
 		}
 		if key, ok := c.Keys[name]; ok {
@@ -233,7 +229,7 @@ func (c BackendArguments) addresses(main chatmodel.Config) map[string]string {
 	return all
 }
 
-// Check reports the errors that tags cannot find, also those of main: sdk.ArgumentErrors.
+// Check reports the errors that tags cannot find, including errors of main, as sdk.ArgumentErrors.
 func (c BackendArguments) Check(main chatmodel.Config) error {
 	errs := api.Errors{main.Check()}
 	fail := func(argument, element, text string) {

@@ -14,25 +14,25 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file is a voter: a decision model, which returns how likely each of some options is (package
-// decision). Its vote is that distribution.
+// This file is a voter that asks a decision model (package decision). The model returns the probability of each
+// option, and these probabilities are the vote.
 //
-// The options are the labels of the item's candidates, in the order of the nearest candidate of each, with
-// what the knowledge says of them. Such models know no examples and take 20 to 255 options, so both come
-// from the knowledge: the options are few, and the nearest candidates stand in the state as examples. A service
-// that takes fewer options still is asked about as many as it takes.
+// The options are the labels of the item's candidates, in the order of each label's nearest candidate, with their
+// descriptions from the knowledge. Such models take 20 to 255 options, so the candidates limit them. The models have
+// seen no examples, so the request contains the nearest candidates. If a service takes fewer options, it gets as many
+// as it takes.
 //
-// What stands first is chosen more often than it is right: with orders = 2 the same request asks again
-// with the second half of the options first, and the distributions are averaged.
+// The first option is chosen more often than it is right. With orders = 2 the same request asks a second question
+// with the second half of the options first, and the two distributions are averaged.
 //
-// Labels with levels take a question for each node, in the same request; a label has the product of the
-// probabilities on its way. Of a label set each label is a question of its own: whether it applies.
+// For labels with levels, the request has a question for each node; a label's probability is the product of the
+// probabilities on its path. For label sets, each label is a question of its own: whether it applies.
 //
-// Where all candidates have one label, there is nothing to ask, and it has the vote. An item whose candidates have
-// no label, or that the model refuses, has none.
+// If all candidates have the same label, nothing is asked and that label gets the vote. The voter abstains if no
+// candidate has a label; if the model refuses, the answer is not accepted.
 //
-// A forecast does not know what the knowledge says of labels: with such a table it counts answers that are
-// cached as asked for, and their tokens without the table's.
+// A forecast does not know the descriptions of labels. So where a table describes labels, it counts cached answers as
+// if they had to be asked, and counts tokens without the table.
 
 type decisionConfig struct {
 	decision.Config
@@ -59,7 +59,7 @@ type decisionVoter struct {
 	*decision.Model
 	config decisionConfig
 	form   sdk.LabelForm
-	most   atomic.Int64 // options that the service takes
+	most   atomic.Int64 // number of options that the service accepts
 }
 
 // Sample implements sdk.Sampler.
@@ -90,16 +90,16 @@ func (v *decisionVoter) Forecast(item sdk.Item) (sdk.Forecast, error) {
 	return v.Model.Forecast(d.state, d.questions, v.config.Orders)
 }
 
-// decisionAsk is what an item is asked.
+// decisionAsk is the request about one item.
 type decisionAsk struct {
-	drawn     bool // it has been asked before, and would be answered alike
+	drawn     bool // it was asked before; asking again would give the same answer
 	labels    []string
 	state     decision.State
-	questions []decision.Question // of a set one for each label, else one for each of nodes
+	questions []decision.Question // of label sets one for each label, else one for each of nodes
 	nodes     []string            // whose children are the options; the first is the root, ""
 }
 
-// longest is the number of options of the question that has most of them.
+// longest is the greatest number of options of a question.
 func (d decisionAsk) longest() (n int) {
 	for _, q := range d.questions {
 		n = max(n, len(q.Options))
@@ -110,7 +110,7 @@ func (d decisionAsk) longest() (n int) {
 // clipped is how many characters of an example the model sees.
 const clipped = 500
 
-// about returns what to ask about an item.
+// about returns the request about an item, with at most that many options.
 func (v *decisionVoter) about(item sdk.Item, meanings map[string]string, most int) (d decisionAsk) {
 	d.drawn = item.Drawn > 0
 	if v.config.None != "" {
@@ -127,7 +127,7 @@ func (v *decisionVoter) about(item sdk.Item, meanings map[string]string, most in
 		return d
 	}
 	d.state = decision.State{Text: item.Text, Examples: fewshot.First(item.Candidates, v.config.Shots)}
-	slices.Reverse(d.state.Examples) // the nearest stands beside the text
+	slices.Reverse(d.state.Examples) // the nearest example comes last, beside the text
 	for i := range d.state.Examples {
 		d.state.Examples[i].Text = fewshot.Clip(d.state.Examples[i].Text, clipped)
 	}
@@ -141,7 +141,7 @@ func (v *decisionVoter) about(item sdk.Item, meanings map[string]string, most in
 	return d
 }
 
-// about is a question with what its label stands for.
+// about returns a question with the description of its label.
 func about(question, meaning string) string {
 	if meaning == "" {
 		return question
@@ -149,8 +149,8 @@ func about(question, meaning string) string {
 	return question + " It stands for: " + meaning
 }
 
-// ways asks at each node from which several ways lead to labels, which one it is. A label that others lie below is one of the
-// ways from itself.
+// ways adds a question for each node with several children on the paths to the labels. If a label is also a node with
+// labels below it, the label itself is one of the options there.
 func (d *decisionAsk) ways(form sdk.LabelForm, meanings map[string]string, none string) {
 	children := map[string][]string{}
 	var nodes []string
@@ -180,7 +180,7 @@ func (d *decisionAsk) ways(form sdk.LabelForm, meanings map[string]string, none 
 	}
 }
 
-// vote returns the sample of an item.
+// vote asks the model about an item and returns its sample.
 func (v *decisionVoter) vote(ctx context.Context, d decisionAsk) ([]sdk.Sample, error) {
 	if d.drawn || len(d.labels) == 0 {
 		return nil, nil
@@ -199,12 +199,12 @@ func (v *decisionVoter) vote(ctx context.Context, d decisionAsk) ([]sdk.Sample, 
 	return []sdk.Sample{s}, nil
 }
 
-// answers returns the labels with their probabilities, the likeliest first; none: the model refused.
+// answers returns the labels with their probabilities, the likeliest first. nil: the model refused.
 func (v *decisionVoter) answers(d decisionAsk, given []decision.Answer) (all []sdk.Answer) {
-	of := map[string]float64{} // by node: of it, from the one above
+	of := map[string]float64{} // by node above and node: the node's probability there
 	for i, q := range d.questions {
 		switch {
-		case given[i].Refused && v.form.Many: // this label alone is unknown
+		case given[i].Refused && v.form.Many: // only this label stays unknown
 		case given[i].Refused:
 			return nil
 		case v.form.Many:
@@ -227,7 +227,7 @@ func (v *decisionVoter) answers(d decisionAsk, given []decision.Answer) (all []s
 	return all
 }
 
-// product is the probability of a label: that of each step on its way that had an alternative.
+// product returns the probability of a label: the product of the probabilities of all steps that were asked about.
 func (v *decisionVoter) product(of map[string]float64, label string) float64 {
 	p, above := 1.0, ""
 	for _, node := range append(v.form.Path(label), label) {
@@ -239,11 +239,11 @@ func (v *decisionVoter) product(of map[string]float64, label string) float64 {
 	return p
 }
 
-// optionWords are those of a refusal that is about the number of options, and its numbers.
+// optionWords occur in refusals about the number of options; numbers finds the numbers there.
 var optionWords, numbers = support.Pattern(`(?i)option|choice|criteria|labels`), support.Pattern(`\d+`)
 
-// fewerOptions returns how many options a service takes that has refused so many, by its own words or half of them; 0: the
-// error is about something else.
+// fewerOptions returns how many options to send after a refusal: the number in the error, or half. 0: the error is
+// about something else.
 func fewerOptions(err error, sent int) (fewer int) {
 	if !api.BadRequest(err) || sdk.CodeOf(err) == sdk.CodeRefused || sent <= 2 || !optionWords().MatchString(err.Error()) {
 		return 0

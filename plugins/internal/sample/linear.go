@@ -25,81 +25,74 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file is a voter: a linear support vector machine over the knowledge's vectors, with the words
-// and letters of the texts beside them.
+// This file is a voter: a linear support vector machine over the vectors of the knowledge, and over words and letters
+// of the texts.
 //
-// There is a linear function for each label, the margin W·x, which is to be at least 1 on the label's
-// rows and at most -1 on all others. The input x is the vector as the embedder gave it, the constant 1,
-// and hashed TF-IDF features of words, word bigrams and character n-grams (those of the hashing
-// embedder): what a sentence encoder takes for the same, such as numbers and names, tells labels apart
-// here. Features are signed and hashed into buckets (Weinberger et al., "Feature hashing for large scale
-// multitask learning", 2009). Buckets that one text alone has are not used, and of a text only its 256
-// strongest features and first 2,048 bytes.
+// Each label has a linear function, the margin W·x. It should be at least 1 on the label's rows and at most -1 on all
+// others. The input x is the embedder's vector, the constant 1, and hashed TF-IDF features of words, word bigrams and
+// character n-grams (the features of the hashing embedder). These features tell labels apart that differ in numbers
+// and names, which a sentence encoder does not distinguish. Features are signed and hashed into buckets (Weinberger
+// et al., "Feature hashing for large scale multitask learning", 2009). Buckets that occur in one text only are not
+// used. Of each text, only the first 2,048 bytes and the 256 strongest features count.
 //
-// Fit minimises half the squared weights, that of the constant counted from -1, plus the squared
-// violations of the margins, by dual coordinate descent (Hsieh et al., "A dual coordinate descent method
-// for large-scale linear SVM", ICML 2008, as in LIBLINEAR). It stops after a pass in which
-// no margin was off by .1, after eight passes at the latest. The length of the features beside vectors
-// of mean length 1 is one of two, that with which three-fold cross-validation on at most 2,000 rows makes
-// the held-out labels likeliest; it stops once 200 have been held out. Rows whose label no other has
-// are left out of that.
+// Fit minimises half the squared weights plus the squared violations of the margins. The constant's weight is counted
+// from -1. It uses dual coordinate descent (Hsieh et al., "A dual coordinate descent method for large-scale linear
+// SVM", ICML 2008, as in LIBLINEAR). It stops after a pass without a violation of .1, after eight passes at the
+// latest. Vectors have mean length 1. The features have one of two lengths: the one that makes held-out labels
+// likelier in three-fold cross-validation on at most 2,000 rows. Cross-validation stops after 200 held-out rows, and
+// leaves out rows with a label that no other row has.
 //
-// The weight of a label is exp(a * margin), divided by the sum of those of all labels. The factor a changes
-// no answer; it is the one that makes the held-out labels likeliest (temperature scaling: Guo et al., "On
-// calibration of modern neural networks", 2017), with Platt's correction for few rows ("Probabilistic outputs
-// for support vector machines", 1999). The probabilities that margins of a least squared violation stand for
-// (Zhang, "Statistical behavior and consistency of classification methods based on convex risk minimization",
-// Annals of Statistics 32, 2004) have half the calibration error where this voter is alone. But an election with them is
-// surer of texts that belong to no label: it flags .675 and .670 of CLINC150's, in place of .740 and .710, with the rows of
-// RAGE and of CLINC150.
+// The weight of a label is exp(a * margin), divided by the sum over all labels. The factor a changes no answer. It
+// makes the held-out labels likeliest (temperature scaling: Guo et al., "On calibration of modern neural networks",
+// 2017), with Platt's correction for few rows ("Probabilistic outputs for support vector machines", 1999). Another
+// way to turn margins of a least squared violation into probabilities (Zhang, "Statistical behavior and consistency
+// of classification methods based on convex risk minimization", Annals of Statistics 32, 2004) has half the
+// calibration error where this voter is alone. But an election with it is surer of texts that belong to no label: it
+// flags .675 and .670 of CLINC150's instead of .740 and .710, with the rows of RAGE and of CLINC150.
 //
-// The strength of the penalty and the two lengths were chosen by folds of the training rows of
-// seven public sets. A logistic regression on the same inputs had .9 points less on average
-// (4.1 on DBpedia, up to 1.2 less and .6 more on the others) and took three times as long.
+// The strength of the penalty and the two lengths were chosen on folds of the training rows of seven public sets. A
+// logistic regression on the same inputs had .9 points less on average (4.1 on DBpedia, up to 1.2 less and .6 more on
+// the others) and took three times as long.
 //
-// Where labels are sets, the weight of a label is 1 / (1 + exp(-a * margin)), where a makes all held-out
-// labels likeliest.
+// Where labels are sets, the weight of a label is 1 / (1 + exp(-a * margin)); a makes all held-out labels likeliest.
 //
 // # Bounds
 //
-// Rows without a label or a vector are left out. At most max_rows rows are learnt from,
-// fewer where their vectors would take more than 256 MiB, if each took as much as the largest
-// one, or where there are more than 33 million pairs of a row and a label: 33,554 rows of 1,000
-// labels. Of more rows each label has those that come first by a hash of their id, as many for
-// each as the bound allows, so that small labels stay whole; more labels than rows that fit are
-// an error. Memory is bounded by that, by 2 KiB for the features of a text, by 64 MiB of inputs
-// that are kept where examples are few, by the weights, labels times features and dimensions, 4 bytes each, and
-// for each processor by 128 labels' weights and multipliers, one for each row. Of vectors that are mostly 0, as those of
-// the embedder hashing, only the other numbers are kept, at 8 bytes each.
+// Rows without a label or a vector are left out. The voter learns from at most max_rows rows. Two more bounds apply:
+// the vectors may take 256 MiB, if each took as much as the largest; and there may be 33 million pairs of a row and a
+// label, which is 33,554 rows of 1,000 labels. If there are more rows, each label keeps the same number of rows, the
+// first ones by a hash of their id, so that small labels stay whole. More labels than allowed rows are an error.
+// Memory also goes to 2 KiB of features for each text, 64 MiB of inputs where examples are few, and the weights:
+// labels times features and dimensions, 4 bytes each. Each processor needs 128 labels' weights, and a multiplier for
+// each row and label. If vectors are mostly 0, as those of the embedder hashing, only the other numbers are stored,
+// at 8 bytes each.
 //
-// Of 200,000 noisy rows of 150 labels, 65,536 taught a logistic regression as much as all did, and 32,768 less
+// Of 200,000 noisy rows of 150 labels, 65,536 taught a logistic regression as much as all did. 32,768 taught it less,
 // with vectors of the embedder hashing.
 //
-// Nothing depends on the clock, on the number of threads or on the order of rows: sums run
-// in a fixed order, and the same rows and arguments give the same bytes on one kind of
-// processor. Processors with other vector instructions round differently,
-// so that probabilities differ in their last digits.
+// Nothing depends on the clock, the number of threads or the order of rows: sums run in a fixed order. The same rows
+// and arguments give the same bytes on one kind of processor. Processors with other vector instructions round
+// differently, so probabilities differ in their last digits.
 //
 // # State
 //
-// The file weights in the state folder has the labels, the inverse document frequencies and
-// the weights, with a version and a checksum. It is written whole and then renamed.
+// The file weights in the state folder has the labels, the inverse document frequencies and the weights, with a
+// version and a checksum. It is written whole and then renamed.
 //
-// The voter abstains on items without a vector, and where the knowledge has no labels. Its
-// ballot has the 50 likeliest labels. An item that fits none of them has low margins, so the
-// ballot's distance is (1 - the best margin)/2.
+// The voter abstains on items without a vector, and where the knowledge has no labels. Its ballot has the 50
+// likeliest labels. An item that fits no label has low margins, so the ballot's distance is (1 - the best margin)/2.
 
 const (
-	textBytes = 2048 // of a text that are read
-	strongest = 256  // features of a text that are kept
+	textBytes = 2048 // how much of a text is read
+	strongest = 256  // how many features of a text are kept
 	textNorm  = .7   // length of the features beside a vector of length 1
-	minTexts  = 2    // a feature that fewer have tells nothing about others
+	minTexts  = 2    // a feature of fewer texts says nothing about other texts
 )
 
 // feature is one coordinate of a text: its bucket and, once weighed, the model's input.
 type feature = simd.Term
 
-// appendInputs adds the numbers of a vector that are not 0, and the constant input.
+// appendInputs appends the non-zero numbers of a vector, and the constant input.
 func appendInputs(to []feature, vector []float32) []feature {
 	for i, x := range vector {
 		if x != 0 {
@@ -109,14 +102,14 @@ func appendInputs(to []feature, vector []float32) []feature {
 	return append(to, feature{Row: int32(len(vector)), Factor: 1})
 }
 
-// vocabulary says what the features of a text mean to a model.
+// vocabulary maps features of texts to inputs of a model.
 type vocabulary struct {
 	idf   []float32 // by bucket; 0: not used
-	input []int32   // the same: the model's input
+	input []int32   // by bucket: the model's input
 	used  int
 }
 
-// beginning is what of a text is read.
+// beginning returns the part of a text that is read.
 func beginning(text string) string {
 	if len(text) <= textBytes {
 		return text
@@ -159,8 +152,8 @@ func hashText(x *embed.HashedFeatures, text string, buckets int) []feature {
 	return all[:n]
 }
 
-// weigh gives features their inverse document frequency, keeps the strongest, and divides
-// by their length. It leaves all as they are.
+// weigh multiplies features by their inverse document frequency, keeps the strongest, and divides by their length. It
+// does not change its argument.
 func (v *vocabulary) weigh(all []feature) []feature {
 	used := 0
 	for _, f := range all {
@@ -186,7 +179,7 @@ func (v *vocabulary) weigh(all []feature) []feature {
 	return weighed
 }
 
-// keepStrongest returns the strongest features in the order in which they come; of those that are as strong, the first.
+// keepStrongest returns the strongest features in their order; among equally strong ones it prefers the first.
 func keepStrongest(all []feature) []feature {
 	size := func(f feature) float32 { return max(f.Factor, -f.Factor) }
 	sizes := make([]float32, len(all))
@@ -208,7 +201,7 @@ func keepStrongest(all []feature) []feature {
 	return kept
 }
 
-// newVocabulary numbers the buckets that are used, as inputs from first on.
+// newVocabulary numbers the used buckets as inputs, starting at first.
 func newVocabulary(idf []float32, first int) vocabulary {
 	v := vocabulary{idf: idf, input: make([]int32, len(idf))}
 	for i, x := range idf {
@@ -220,29 +213,29 @@ func newVocabulary(idf []float32, first int) vocabulary {
 	return v
 }
 
-// What the rows that are learnt from may take.
+// Bounds of the rows to learn from.
 const (
 	maxFloats = 64 << 20 // of vectors, 4 bytes each
-	maxPairs  = 32 << 20 // of a row and a label; they bound the time
+	maxPairs  = 32 << 20 // of a row and a label; bounds the time
 )
 
-// linearRow is a row that is learnt from.
+// linearRow is a row to learn from.
 type linearRow struct {
-	rank        uint64 // random, and the same for the same row
+	rank        uint64 // pseudo-random, always the same for a row
 	label, text string
 	vector      []float32
-	inputs      []feature // of the vector, in its place
+	inputs      []feature // of the vector; replaces vector
 	description bool
 }
 
-// rows is a sample of the knowledge. Of each label it has the rows that rank first, as
-// many for each as the bound allows, whatever the order in which rows come.
+// rows is a sample of the knowledge. It keeps the same number of rows for each label, as far as the bound allows:
+// those with the lowest ranks. The order in which rows arrive makes no difference.
 type rows struct {
 	max       int
 	dimension int
-	widest    int // how many floats the longest row takes
+	widest    int // how many floats the largest row takes
 	count     int
-	byLabel   map[string][]linearRow // or set of labels
+	byLabel   map[string][]linearRow // by label, or by set of labels
 	form      sdk.LabelForm
 }
 
@@ -250,7 +243,7 @@ func wrongDimension(got, want int) error {
 	return sdk.Invalid(fmt.Errorf("a vector has %d dimensions, others have %d: build the knowledge anew", got, want))
 }
 
-// add takes a row, unless it has no label or no vector.
+// add adds a row, unless it has no label or no vector.
 func (r *rows) add(t *sdk.TrainingRow) error {
 	if t.Label == "" || empty(t.Vector) {
 		return nil
@@ -277,12 +270,12 @@ func (r *rows) add(t *sdk.TrainingRow) error {
 	return nil
 }
 
-// bound is how many rows fit. It never grows, so that no row is missed that a later bound has room for.
+// bound is how many rows fit. It never grows, so rows that trim has removed would not fit later, either.
 func (r *rows) bound() int {
 	return min(r.max, maxFloats/r.widest, maxPairs/width(len(r.byLabel)))
 }
 
-// trim leaves each label as many rows, up to the bound in all.
+// trim keeps the same number of rows for each label, up to the bound in all.
 func (r *rows) trim() {
 	bound := r.bound()
 	sizes := make([]int, 0, len(r.byLabel))
@@ -301,8 +294,8 @@ func (r *rows) trim() {
 	}
 }
 
-// before orders rows by rank. Texts and vectors stand for the ids of rows that have the
-// same one: equal rows may change places.
+// before orders rows by rank, and rows of the same rank by label, text and vector, since there are no ids. Equal rows
+// may change places.
 func before(a, b linearRow) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.label, b.label), cmp.Compare(a.text, b.text), slices.Compare(a.vector, b.vector),
 		slices.CompareFunc(a.inputs, b.inputs, func(x, y feature) int { return cmp.Or(cmp.Compare(x.Row, y.Row), cmp.Compare(x.Factor, y.Factor)) }))
@@ -353,13 +346,12 @@ func openLinear(_ context.Context, setup sdk.Setup, c linearConfig) (sdk.Sampler
 type linearVoter struct {
 	linearConfig
 	form     sdk.LabelForm
-	dir      string // for what Fit has learnt; empty: there is none
+	dir      string // for what Fit has learned; empty: there is none
 	analyzer support.Analyzer
 	model    atomic.Pointer[model] // nil: not fitted yet
 }
 
-// Sample implements sdk.Sampler. Without labels to choose from, or without a vector, it
-// abstains.
+// Sample implements sdk.Sampler. It abstains where there are no labels or no vector.
 func (v *linearVoter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, error) {
 	samples, failed := make([][]sdk.Sample, len(b.Items)), sdk.RowErrors{}
 	m := v.model.Load()
@@ -386,7 +378,7 @@ func (v *linearVoter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample, 
 	return samples, nil
 }
 
-// empty reports whether a vector is missing, or that of a text with nothing to embed.
+// empty reports whether a vector is missing, or all zero as for a text with nothing to embed.
 func empty(vector []float32) bool {
 	norm := 0.0
 	for _, x := range vector {
@@ -397,12 +389,11 @@ func empty(vector []float32) bool {
 
 const most = 50 // answers of a ballot
 
-// least is the probability below which an answer is left out: with hundreds of labels most of a ballot is such dust. What is
-// not left out has no less, since an answer of weight 0 would not count.
+// least is the probability below which an answer is left out: with hundreds of labels most answers of a ballot are
+// that unlikely. No answer that is kept has weight 0, which would not count.
 const least = 1e-6
 
-// ballot has the labels with their probabilities, best first. Its distance is the smaller the greater
-// the best score is.
+// ballot returns the labels with their probabilities, best first. Its distance falls as the best score rises.
 func (m *model) ballot(e example) sdk.Sample {
 	p := make([]float32, m.width)
 	m.score(p, e.terms(nil))
@@ -424,7 +415,7 @@ const (
 	version   = "racflow linear 3\n"
 )
 
-// header stands before the numbers of a state.
+// header precedes the numbers of a state.
 type header struct {
 	Labels    []string `json:"labels"`
 	Dimension int      `json:"dimension"`
@@ -433,9 +424,8 @@ type header struct {
 	Many      bool     `json:"many,omitempty"`
 }
 
-// writeState writes the model into a folder: the version, the header's length and JSON,
-// the idf of each bucket, the weights by input, and a checksum
-// of all that. Numbers are little-endian, weights float32.
+// writeState writes the model into a folder: the version, the header's length and JSON, the idf of each bucket, the
+// weights by input, and a checksum of everything before. Numbers are little-endian, weights float32.
 func (m *model) writeState(dir string) error {
 	head, err := json.Marshal(header{m.labels, m.dimension, len(m.idf), m.scale, m.many})
 	if err != nil {
@@ -462,7 +452,7 @@ func appendFloats(to []byte, all []float32) []byte {
 	return to
 }
 
-// readState reads the model of a folder; nil: it has none.
+// readState reads the model of a folder; nil: the folder has none.
 func readState(dir string) (*model, error) {
 	if dir == "" {
 		return nil, nil
@@ -490,7 +480,7 @@ func parse(state []byte) (*model, error) {
 	if !bytes.HasPrefix(body, []byte(version)) {
 		return nil, errors.New("the file is of another version of racflow")
 	}
-	// The checksum holds: the rest is as writeState wrote it.
+	// The checksum is right, so the rest is as writeState wrote it.
 	body = body[len(version):]
 	size := binary.LittleEndian.Uint32(body)
 	var h header

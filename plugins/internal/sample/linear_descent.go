@@ -12,40 +12,40 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// This file trains a model, by dual coordinate descent: see the package's documentation.
+// This file trains a model by dual coordinate descent: see linear.go.
 
 const (
 	cost       = 1 // of a squared violation of the margin, against half the squared weights
 	mostPasses = 8
-	violation  = .1 // of the margin: where all are smaller, training ends; those of less than half of it are let be
+	violation  = .1 // of the margin: training ends once all are smaller; smaller than half are ignored
 	labelBlock = 128
-	mostKept   = 8 << 20 // terms of all examples, in 64 MiB
-	fewChanges = 8       // labels of an example that are changed one by one
+	mostKept   = 8 << 20 // terms of all examples: 64 MiB
+	fewChanges = 8       // up to this many labels of an example are changed one by one
 )
 
-// descent is where the training of a block of labels stands. Blocks do not depend on each other, so that how many
-// goroutines there are makes no difference.
+// descent is the training state of a block of labels. Blocks do not depend on each other, so the number of goroutines
+// makes no difference.
 type descent struct {
 	*lesson
 	first, labels, width int
 	weights              simd.View // by input
-	duals                []float32 // by example: how much it counts for or against each label
-	scores, by           []float32 // of one example; by: the changes of its duals, with the sign of their labels
+	duals                []float32 // by example and label: how much the example counts for or against the label
+	scores, by           []float32 // of one example; by: the changes of its duals, with the sign of the label
 	changed              []int
 	terms, one           []feature // of one example; one term, for the changes
 }
 
-// lesson is what all blocks of labels are trained on.
+// lesson holds the training data of all blocks.
 type lesson struct {
 	*model
 	examples []example
-	vector   float32     // by which vectors are multiplied, to have length 1 on average
-	length   float32     // the same of the features of texts
-	squares  []float32   // of each example: the squared length
-	kept     [][]feature // the terms of each; nil: they are too many, and made each time
+	vector   float32     // factor of vectors, so that their mean length is 1
+	length   float32     // factor of the features of texts
+	squares  []float32   // by example: the squared length
+	kept     [][]feature // by example: the terms; nil: too many to keep, so they are made each time
 }
 
-// terms returns what the model multiplies. It may use the memory of to.
+// terms returns the model's inputs for example i. It may use the memory of to.
 func (l *lesson) terms(to []feature, i int) []feature {
 	if l.kept != nil {
 		return l.kept[i]
@@ -57,7 +57,7 @@ func (l *lesson) terms(to []feature, i int) []feature {
 	return to
 }
 
-// factor is by what an input is multiplied.
+// factor returns the factor of an input.
 func (l *lesson) factor(input int) float32 {
 	switch {
 	case input < l.dimension:
@@ -68,8 +68,8 @@ func (l *lesson) factor(input int) float32 {
 	return l.length
 }
 
-// train sets the weights to such as tell the labels of examples from all others by a margin, with features of texts as long as length
-// beside vectors of length 1. The weights are for features as they come.
+// train fits weights that separate each label's examples from all others by a margin. In training, features of texts
+// have the given length beside vectors of length 1. The resulting weights apply to inputs before that scaling.
 func (m *model) train(ctx context.Context, examples []example, length float32) error {
 	l, numbers, square := &lesson{model: m, examples: examples, length: length / textNorm, squares: make([]float32, len(examples))}, 0, 0.0
 	all, terms := make([][]feature, len(examples)), []feature(nil)
@@ -144,8 +144,8 @@ func (l *lesson) block(ctx context.Context, first int) {
 	}
 }
 
-// visit makes the duals of an example, one for each label, the best ones as long as all others stay as they are. It returns by how much
-// the margin was violated at most.
+// visit sets the duals of an example, one for each label, to their optimum while all other duals stay fixed. It
+// returns the greatest violation of the margin.
 func (d *descent) visit(i int) float32 {
 	e := &d.examples[i]
 	d.terms = d.lesson.terms(d.terms, i)
@@ -161,7 +161,7 @@ func (d *descent) visit(i int) float32 {
 	const diagonal = 1. / (2 * cost)
 	duals, step, worst := d.duals[i*d.width:][:d.labels], 1/(d.squares[i]+diagonal), float32(0)
 	d.changed = d.changed[:0]
-	for label, score := range d.scores[:d.labels] { // of the example's own labels with the opposite sign
+	for label, score := range d.scores[:d.labels] { // the scores of the example's own labels have the opposite sign
 		slope := -score - 1 + diagonal*duals[label]
 		if duals[label] == 0 && slope > 0 || max(slope, -slope) < violation/2 {
 			continue
@@ -181,7 +181,7 @@ func (d *descent) visit(i int) float32 {
 	return worst
 }
 
-// change adds an example to the weights, as often as its duals have changed by.
+// change adds the example to the weights, times the changes of its duals.
 func (d *descent) change() {
 	if len(d.changed) > fewChanges {
 		by := simd.NewView(d.by, 1, d.width)

@@ -13,14 +13,14 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// heldOut is what models say of the examples that they have not learnt from.
+// heldOut holds the scores of examples by models that have not learned from them.
 type heldOut struct {
 	scores [][]float32
 	truth  [][]int // the labels
 	many   bool
 }
 
-// add notes the scores of a model.
+// add adds a model's scores of held-out examples.
 func (h *heldOut) add(m *model, held []example) {
 	m.eachScore(held, func(e example, scores []float32) {
 		h.scores, h.truth = append(h.scores, slices.Clone(scores)), append(h.truth, e.labels)
@@ -28,7 +28,7 @@ func (h *heldOut) add(m *model, held []example) {
 	h.many = m.many
 }
 
-// loss is the negative log-likelihood of the true labels, where scores are multiplied by what makes it smallest.
+// loss is the negative log-likelihood of the true labels, with scores multiplied by the factor that minimises it.
 func (h *heldOut) loss() (sum float64) {
 	m, factor := model{many: h.many}, float32(h.likeliest(0))
 	var p []float32
@@ -48,7 +48,7 @@ func (h *heldOut) loss() (sum float64) {
 
 func loss(probability float32) float64 { return -math.Log(max(float64(probability), negligible)) }
 
-// eachScore calls f with the scores of each example, which it may change.
+// eachScore calls f with each example and its scores. f may change the scores.
 func (m *model) eachScore(examples []example, f func(example, []float32)) {
 	scores, terms := make([]float32, m.width), []feature(nil)
 	for _, e := range examples {
@@ -60,11 +60,11 @@ func (m *model) eachScore(examples []example, f func(example, []float32)) {
 
 const (
 	extreme    = 16  // the largest factor, and the inverse of the smallest one
-	usualScale = 2.5 // where too few examples tell one
+	usualScale = 2.5 // the factor if examples are too few
 )
 
-// likeliest returns the factor that makes the true labels likeliest, by bisection of the slope, which rises; of fewer than
-// fewestHeld examples the usual one.
+// likeliest returns the factor that makes the true labels likeliest, by bisection of the slope, which rises. With
+// fewer than fewestHeld examples it returns usual.
 func (h *heldOut) likeliest(usual float64) float64 {
 	if len(h.scores) < fewestHeld {
 		return usual
@@ -80,16 +80,15 @@ func (h *heldOut) likeliest(usual float64) float64 {
 	return math.Exp((low + high) / 2)
 }
 
-// slope is the derivative of the negative log-likelihood by the factor. A label counts as
-// the true one by 1 - 1/(n+2), as with Platt, so that n right answers of n do not make
-// the next one certain.
+// slope is the derivative of the negative log-likelihood by the factor. As with Platt, the target probability of the
+// true label is 1 - 1/(n+2), so that n right answers of n do not make the next one certain.
 func (h *heldOut) slope(factor float64) float64 {
 	m, sum, doubt := model{many: h.many}, 0.0, 1/float64(len(h.scores)+2)
 	var p []float32
 	for i, scores := range h.scores {
 		p = append(p[:0], scores...)
 		m.probabilities(p, float32(factor))
-		others := doubt // of a label that is not the true one
+		others := doubt // the target of each wrong label
 		if !h.many {
 			others /= float64(max(len(scores)-1, 1))
 		}
@@ -104,18 +103,18 @@ func (h *heldOut) slope(factor float64) float64 {
 	return sum
 }
 
-// What training costs at most, whatever the time it takes.
+// These bounds limit the training; they do not depend on the time that it takes.
 const (
 	folds      = 3
 	triedRows  = 2000 // of cross-validation
-	heldRows   = 200  // that are enough to stop it
-	fewestHeld = 10   // that tell anything
+	heldRows   = 200  // enough held-out rows to stop
+	fewestHeld = 10   // the fewest held-out rows that are of use
 )
 
-// lengths are those of the features of texts that cross-validation chooses from.
+// lengths are the lengths of the text features that cross-validation chooses from.
 var lengths = []float32{.7, 1.2}
 
-const negligible = 1e-7 // the probability that is taken for 0
+const negligible = 1e-7 // smaller probabilities count as this
 
 // Fit implements sdk.Fitter.
 func (v *linearVoter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingRow, error]) error {
@@ -183,7 +182,7 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Other texts are hashed twice, since the features of all would take several times the memory before they are weighed.
+	// Other texts are hashed a second time: the unweighed features of all texts would take several times the memory.
 	m := fresh(labels, examples, hashed)
 	for i, e := range examples {
 		if err := ctx.Err(); err != nil {
@@ -196,8 +195,8 @@ func (v *linearVoter) learn(ctx context.Context, r *rows) (*model, error) {
 	return m, err
 }
 
-// learnIDF returns the inverse document frequencies of buckets, as scikit-learn smooths
-// them, of texts that have these features before they are weighed.
+// learnIDF returns the inverse document frequencies of buckets, smoothed as in scikit-learn. features returns the
+// unweighed features of a text.
 func learnIDF(texts []example, features func(example) []feature, buckets int) []float32 {
 	df := make([]int, buckets)
 	for _, e := range texts {
@@ -214,8 +213,8 @@ func learnIDF(texts []example, features func(example) []feature, buckets int) []
 	return idf
 }
 
-// withoutDescriptions returns the examples that are no descriptions, and their labels: what a label means
-// is not asked, so that it does not count in cross-validation.
+// withoutDescriptions returns the examples that are no descriptions of labels, and their labels. Nobody asks what a
+// label means, so descriptions do not count in cross-validation.
 func withoutDescriptions(labels []string, all []linearRow, examples []example) ([]example, []string) {
 	if !slices.ContainsFunc(all, func(row linearRow) bool { return row.description }) {
 		return examples, labels
@@ -249,9 +248,9 @@ func (m *model) weighAll(examples []example) []example {
 	return all
 }
 
-// choose returns the length of the features of texts beside vectors of length 1 with which models make the labels of examples that
-// they have not learnt from likeliest, and what those models say of them. Of the label that one example has alone nothing can be
-// learnt so. The examples are in random order.
+// choose returns the length of the text features, beside vectors of length 1, that makes held-out labels likeliest.
+// It also returns the scores of the held-out examples with that length. Labels with one example are left out. The
+// examples are in random order.
 func choose(ctx context.Context, examples []example, fresh func([]example) *model) (length float32, held *heldOut, err error) {
 	counts := map[int]int{}
 	for _, e := range examples {
@@ -299,12 +298,11 @@ type model struct {
 	labels    []string // sorted
 	dimension int      // of the vectors
 	vocabulary
-	width int // of a row of weights: the labels, rounded up for the processor
-	// weights has a row for each dimension of the vectors, one for the constant
-	// input, and one for each bucket that is used.
+	width int // of a row of weights: the number of labels, rounded up for the processor
+	// weights has a row for each dimension of the vectors, one for the constant input, and one for each used bucket.
 	weights []float32
-	scale   float32 // of the scores, once the weights are learnt
-	many    bool    // a label's score stands against all others, not against another label's
+	scale   float32 // factor of the scores, once the weights are learned
+	many    bool    // labels are sets: each label's probability is independent of the others
 }
 
 // width is the length of a row of weights for that many labels.
@@ -317,19 +315,19 @@ func newModel(labels []string, dimension int, idf []float32) *model {
 	return m
 }
 
-// inputs is how many there are: the vector's, the constant 1, and the features that are used.
+// inputs is the number of inputs: the vector's dimensions, the constant 1, and the used features.
 func (m *model) inputs() int { return m.dimension + 1 + m.used }
 
 // example is a row or item as the model sees it.
 type example struct {
 	text     string
-	vector   []float32 // nil: inputs stand for it
-	inputs   []feature // of the vector
+	vector   []float32 // nil: see inputs
+	inputs   []feature // the non-zero numbers of the vector
 	features []feature
-	labels   []int // one, or those of a set; none: of an item
+	labels   []int // one, or all of a set; an item has none
 }
 
-// terms adds what the model multiplies.
+// terms appends the model's inputs for the example.
 func (e *example) terms(to []feature) []feature {
 	if e.vector != nil {
 		to = appendInputs(to, e.vector)
@@ -337,13 +335,13 @@ func (e *example) terms(to []feature) []feature {
 	return append(append(to, e.inputs...), e.features...)
 }
 
-// score sets scores to the margins of an example with these terms.
+// score sets scores to the margins of an example with the given terms.
 func (m *model) score(scores []float32, terms []feature) {
 	clear(scores)
 	simd.Best().AddRows(scores, simd.NewView(m.weights, m.inputs(), m.width), terms)
 }
 
-// probabilities makes probabilities of scores.
+// probabilities turns scores into probabilities.
 func (m *model) probabilities(scores []float32, scale float32) {
 	if !m.many {
 		simd.Best().Softmax(scores, scale)

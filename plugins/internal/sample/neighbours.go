@@ -9,29 +9,23 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// This file is a voter: the weighted vote of an item's k nearest
-// labelled neighbours.
+// This file is a voter: the weighted vote of an item's k nearest labelled neighbours (kNN).
 //
 // The weight of a label is the sum over its neighbours of
 //
 //	exp(sharpness * score) / sum over the k neighbours of exp(sharpness * score)
 //
-// where score is the candidate's score after retrieval, so the vote follows
-// whatever search and reranking stand above it. With sharpness 0 every
-// neighbour has one vote, which is plain kNN (Cover and Hart, "Nearest
-// neighbor pattern classification", 1967); weighting by closeness is Dudani,
-// "The distance-weighted k-nearest-neighbor rule", 1976, with the exponential
-// kernel that attention and matching networks use (Vinyals et al., 2016).
+// where score is the candidate's score after retrieval. So the vote depends on the search and the reranking that
+// precede it. With sharpness 0 every neighbour has one vote, which is plain kNN (Cover and Hart, "Nearest neighbor
+// pattern classification", 1967). Weighting by closeness is Dudani, "The distance-weighted k-nearest-neighbor rule",
+// 1976, with the exponential kernel of attention and matching networks (Vinyals et al., 2016).
 //
-// The defaults, 30 neighbours and sharpness 15, serve CLINC150, HWU64 and
-// DBpedia classes alike with scores between 0 and 1 (weighted fusion, or
-// cosine). Reciprocal-rank scores are far smaller and want a far greater
-// sharpness.
+// The defaults, 30 neighbours and sharpness 15, serve CLINC150, HWU64 and DBpedia classes alike with scores between 0
+// and 1 (weighted fusion, or cosine). Reciprocal-rank scores are far smaller and need a far greater sharpness.
 //
 // The distance of a ballot is one minus the fifth best cosine among the candidates.
 //
-// It does not search: it votes on the candidates it is given, and abstains on
-// an item that has none with a label.
+// The voter does not search: it votes on the given candidates, and abstains if none has a label.
 
 type neighboursConfig struct {
 	K         int     `config:"k" default:"30" min:"1" doc:"How many of the nearest candidates with a label vote."`
@@ -60,10 +54,10 @@ func (v neighboursVoter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample,
 	return samples, nil
 }
 
-// near is which of the nearest neighbours says how far a text lies.
+// near is the rank of the neighbour whose cosine gives a text's distance.
 const near = 5
 
-// distance returns one minus the cosine of the near-th candidate by cosine, or of the last one; 0: no
+// distance returns one minus the near-th best cosine of the candidates, or the last one if there are fewer. 0: no
 // candidate has a cosine.
 func distance(candidates []sdk.Candidate) float64 {
 	var cosines []float64
@@ -77,11 +71,11 @@ func distance(candidates []sdk.Candidate) float64 {
 	}
 	slices.Sort(cosines)
 	cosine := cosines[max(len(cosines)-near, 0)]
-	return min(max(1-cosine, 1e-3), 1) // never 0, which says nothing
+	return min(max(1-cosine, 1e-3), 1) // never 0, which would mean unknown
 }
 
-// vote returns the labels with their shares, best first; labels that tie
-// stand in the order of their nearest candidates.
+// vote returns the labels with their shares, best first. Labels with equal shares come in the order of their nearest
+// candidates.
 func (v neighboursVoter) vote(candidates []sdk.Candidate) []sdk.Answer {
 	n := min(v.K, len(candidates))
 	labels, scores := make([]string, 0, n), make([]float32, 0, n)

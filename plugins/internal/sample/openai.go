@@ -18,49 +18,43 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file is a voter: a language model behind an OpenAI-compatible server
-// (OpenAI, Azure, vLLM, llama.cpp, Ollama, gateways) or Anthropic's Messages API, asked n
-// times for the label of an item.
+// This file is a voter: a language model that is asked n times for the label of an item. It is behind an
+// OpenAI-compatible server (OpenAI, Azure, vLLM, llama.cpp, Ollama, gateways) or Anthropic's Messages API.
 //
-// Sample number i answers prompt i modulo their number. The samples of one prompt are
-// choices of one request as far as the server gives them: the stage counts what came
-// back and asks again until there are n. A server that refuses n is asked for fewer, at
-// last for one; its profile has how many. What else a model refuses (temperature, top_p, seed, stop, logprobs) it is asked
-// without; see package chatmodel. With a seed, a request has the seed plus the number of its
-// first sample, so that a server that gives the same answer for the same seed gives n different ones.
+// Sample number i answers prompt i modulo the number of prompts. The samples of one prompt are choices of one
+// request, as far as the server gives them: the stage counts the choices and asks again until there are n. If a
+// server refuses n, the stage asks for fewer, at last for one; the model's profile stores the number. If a model
+// refuses another field (temperature, top_p, seed, stop, logprobs), the field is left out; see package chatmodel.
+// With a seed, a request has the seed plus the number of its first sample. So a server that always gives the same
+// answer for a seed gives n different ones.
 //
-// Answers are read by sdk/support, as people would or letter by letter, and never trusted: a
-// refusal, a filtered text and one truncated before it held a label are answers with a reason,
-// which no rule accepts. Where a prompt wants a JSON object, its fields and labels go along as
-// a strict JSON schema, built for each item; more labels than such a schema may list are left
-// to the accept rules. Where it wants a list of labels, each of them is an answer of the same
-// sample, weighing 1, 1/2, 1/3 and so on; where labels are sets, each weighs 1. On the completions endpoint the same goes along as a
-// GBNF grammar, since llama.cpp obeys no schema there.
+// sdk/support reads the answers, leniently or letter by letter. They are never trusted: a refusal, a filtered text
+// and a text truncated before its label are answers with a reason, which no rule accepts. Where a prompt wants a JSON
+// object, its fields and labels are sent as a strict JSON schema, built for each item. If there are more labels than
+// such a schema may list, the accept rules check them. Where the prompt wants a list of labels, each label is an
+// answer of the same sample, with weights 1, 1/2, 1/3 and so on; where labels are sets, each has weight 1. On the
+// completions endpoint a GBNF grammar replaces the schema, since llama.cpp obeys no schema there.
 //
-// An item none of whose answers was accepted is asked about again in the same chat: it has
-// these answers, what was wrong with them, and what is allowed. The first time nothing is added.
+// If no answer for an item was accepted, the stage asks again in the same chat. The chat then contains these answers,
+// what was wrong with them, and what is allowed. The first request contains nothing of this.
 //
-// A prompt that shows passages is answered by a text of the model's own: without stop,
-// without structured outputs, and at most 1,024 tokens long where the file does not say.
-// A truncated one is no answer.
+// If a prompt shows passages, the model answers with a text of its own: without stop and structured outputs, and at
+// most 1,024 tokens long unless the file gives a limit. A truncated text is no answer.
 //
-// Each answer is cached under its number and the request that asks for it, without
-// secrets and arguments that do not change results. A cached answer is not asked for
-// again, and gives the same sample with the same usage. Two items that ask the same at
-// the same time take turns, so that the second finds the first one's answers. The usage
-// of a request is that of the first of its samples.
+// Each answer is cached under its number and its request, without secrets and without arguments that do not change
+// results. A cached answer is not asked for again, and gives the same sample with the same usage. If two items ask
+// the same at the same time, they take turns, so that the second finds the first one's answers. The first sample of a
+// request carries the usage of the request.
 //
-// A voter may have several services (backends.go): other keys, addresses and models. Each
-// answer has the key of the model that it is to come from. One that another model gave in its place says
-// so in the cache and in its sample, and counts as one of that model as well; services of one model share
-// its answers.
+// A voter may have several services (backends.go): other keys, addresses and models. The key of an answer names the
+// model that should give it. If another model answers in its place, the cache and the sample record this, and the
+// answer also counts as an answer of that model. Services with the same model share its answers.
 //
-// Forecast estimates the calls of an item without asking: their likely cost, and the
-// most, where each answer has a limit. A prompt that is asked level by level (openai_levels.go) takes as
-// many requests as the way down has questions.
+// Forecast estimates the calls of an item without asking: their likely cost, and the most if each answer has a limit.
+// A prompt that is asked level by level (openai_levels.go) takes one request for each level.
 //
-// An item fails alone. Retries, limits and budgets are the engine's. The stage does not
-// turn a chat into a text for the completions endpoint.
+// An error affects only its item. Retries, limits and budgets are the engine's task. The stage does not turn a chat
+// into a text for the completions endpoint.
 
 // Forecast implements sdk.Forecaster.
 func (v *openAIVoter) Forecast(item sdk.Item) (f sdk.Forecast, err error) {
@@ -93,8 +87,8 @@ func (v *openAIVoter) Forecast(item sdk.Item) (f sdk.Forecast, err error) {
 	return f, nil
 }
 
-// answers is what answers to a question take that are to come from a backend. Another one
-// may take its place, and take more.
+// answers estimates the use of n answers to a question from a backend. The upper bound covers every backend, since
+// another one may answer instead.
 func (v *openAIVoter) answers(q *question, from *Backend, n, number int) (f sdk.Forecast, err error) {
 	for _, b := range v.set.All {
 		one, err := b.Forecast(v.numbered(b, q, number, 1), n, v.config.MaxN, q.written)
@@ -114,9 +108,9 @@ func (v *openAIVoter) answers(q *question, from *Backend, n, number int) (f sdk.
 	return f, nil
 }
 
-// What an answer is expected to have, in tokens.
+// Expected tokens of an answer.
 const (
-	ending      = 1   // what ends it
+	ending      = 1   // the end of the answer
 	property    = 4   // the name of a property of an object, with its quotes
 	explanation = 40  // a property that is not the label: a sentence or two
 	paragraph   = 150 // a text that cites passages
@@ -124,7 +118,7 @@ const (
 	several     = 2   // how many labels a set has
 )
 
-// written is how many tokens an answer is expected to have.
+// written returns the expected number of tokens of an answer.
 func (q *question) written(known profile.Profile) int {
 	p := q.prompt
 	label := unlabelled
@@ -206,15 +200,14 @@ func openOpenAI(_ context.Context, setup sdk.Setup, c openAIConfig) (sdk.Sampler
 	return v, nil
 }
 
-// question is a prompt with the request for answers to it, but for their number and the
-// seed.
+// question is a prompt with its request, except the number of answers and the seed.
 type question struct {
 	prompt  sdk.Prompt // as its answers are read
-	many    bool       // they are sets of labels
-	tree    *tree      // nil: it is not asked level by level
-	node    string     // of the tree, below which this asks; empty: it asks for one of the first level
+	many    bool       // answers are sets of labels
+	tree    *tree      // nil: not asked level by level
+	node    string     // of the tree: the question asks for a node below it; empty: for a node of the first level
 	request dialect.Request
-	bases   []sdk.Key // of what is asked, and of how it is read: by backend
+	bases   []sdk.Key // by backend: digest of the request and of how answers are read
 }
 
 func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question, error) {
@@ -242,7 +235,7 @@ func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question
 	if r.Messages != nil {
 		r.Messages = append(slices.Clip(r.Messages), again(&q, rejected)...)
 	}
-	if q.tree != nil { // the questions below begin with it
+	if q.tree != nil { // the questions of further levels begin with it
 		r.Messages = slices.Clone(r.Messages)
 		r.Messages[len(r.Messages)-1].Shared = true
 	}
@@ -262,7 +255,7 @@ func (v *openAIVoter) question(p sdk.Prompt, rejected []sdk.Rejection) (question
 	return q, nil
 }
 
-// answer names the form of the answer: it goes with its length.
+// answer names the form of the answer, which determines its length.
 func (q *question) answer() string {
 	switch {
 	case q.prompt.Passages != nil:
@@ -273,8 +266,8 @@ func (q *question) answer() string {
 	return strings.Join(q.prompt.Fields, " ")
 }
 
-// stop are the texts that end an answer. A chat ends by itself, and may begin with a fence or with
-// thoughts; a model that continues a text goes on and on.
+// stop returns the texts that end an answer. A chat ends by itself, and may begin with a code fence or with thoughts.
+// A model that continues a text does not end by itself.
 func (c openAIConfig) stop() []string {
 	if c.Stop == nil && c.Endpoint == "completions" {
 		return []string{"\n"}
@@ -302,18 +295,16 @@ func (q *question) usual() int {
 	return labelTokens
 }
 
-// bases are the keys of a question's answers without their number, by the backend that they are to
-// come from: that of the request for
-// the first of them, and of how a reply is read before it is cached. What is derived from a
-// cached reply, such as the nearest label, is derived again each time. Backends with the same model have the
-// same key.
+// bases returns, by backend, the keys of a question's answers without the answer's number. A key covers the request
+// for the first answer, and how a reply is read before it is cached. What is derived from a cached reply later, such
+// as the nearest label, is not part of the key. Backends with the same model have the same key.
 func (v *openAIVoter) bases(q *question) (all []sdk.Key) {
 	read := "line"
 	if q.prompt.Fields != nil {
 		read = "object"
 	}
 	parts := []string{"answer", read}
-	if q.request.Logprobs { // the probability of the label is cached, wherever it stands
+	if q.request.Logprobs { // the cached probability depends on the labels and on how they are read
 		parts = append(append(parts, v.config.Read, q.prompt.None), q.prompt.Labels...)
 	}
 	for _, b := range v.set.All {
@@ -326,8 +317,7 @@ func (v *openAIVoter) bases(q *question) (all []sdk.Key) {
 	return all
 }
 
-// numbered is the request to a backend for n answers from a number on. Each request has
-// another seed.
+// numbered returns the request to a backend for n answers, starting at a number. Each request has its own seed.
 func (v *openAIVoter) numbered(b *Backend, q *question, number, n int) dialect.Request {
 	r := q.request
 	r.Model, r.N = b.Name(), n
@@ -338,7 +328,7 @@ func (v *openAIVoter) numbered(b *Backend, q *question, number, n int) dialect.R
 	return r
 }
 
-// key is that of the answer with a number that is to come from a backend.
+// key returns the cache key of a backend's answer with a number.
 func (q *question) key(b *Backend, number int) sdk.Key {
 	return sdk.KeyOf(string(q.bases[b.Index][:]), strconv.Itoa(number))
 }
@@ -369,8 +359,7 @@ func (v *openAIVoter) CollectSamples(ctx context.Context, handle string, b sdk.B
 	})
 }
 
-// vote returns the samples of one item: cached answers, and for the others what the
-// server answers.
+// vote returns the samples of one item: cached answers, and the server's answers for the rest.
 func (v *openAIVoter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 	all, err := v.slots(item)
 	if err != nil {
@@ -391,13 +380,13 @@ func (v *openAIVoter) vote(ctx context.Context, item sdk.Item) ([]sdk.Sample, er
 	return samples, nil
 }
 
-// group is those slots that one service is asked one question for.
+// group collects slots with the same question and service.
 type group struct {
 	question *question
 	backend  *Backend
 }
 
-// answer fills slots.
+// answer fills slots, from the cache or by asking.
 func (v *openAIVoter) answer(ctx context.Context, all []*slot) error {
 	var bases []sdk.Key
 	for _, s := range all {
@@ -412,14 +401,14 @@ func (v *openAIVoter) answer(ctx context.Context, all []*slot) error {
 	if err != nil {
 		return err
 	}
-	var calls errgroup.Group // without a context: answers to other requests are still cached
+	var calls errgroup.Group // no context: if one request fails, the answers to others are still cached
 	for _, slots := range missing {
 		calls.Go(func() error { return v.ask(ctx, slots) })
 	}
 	return calls.Wait()
 }
 
-// fill fills slots with what is cached, and returns the others.
+// fill fills slots from the cache and returns the others.
 func (v *openAIVoter) fill(ctx context.Context, all []*slot) (missing map[group][]*slot, err error) {
 	keys := make([]sdk.Key, len(all))
 	for i, s := range all {
@@ -439,7 +428,7 @@ func (v *openAIVoter) fill(ctx context.Context, all []*slot) (missing map[group]
 	return missing, nil
 }
 
-// slots returns a slot for each answer about an item: slot i is for question i modulo their number.
+// slots returns a slot for each answer about an item; slot i is for question i modulo the number of questions.
 // Without a prompt there are none.
 func (v *openAIVoter) slots(item sdk.Item) ([]*slot, error) {
 	questions := make([]*question, min(len(item.Prompts), v.samples))
@@ -466,9 +455,9 @@ func (v *openAIVoter) slots(item sdk.Item) ([]*slot, error) {
 type slot struct {
 	question *question
 	number   int      // among all samples of the item
-	backend  *Backend // that it is to come from
+	backend  *Backend // that should give the answer
 	key      sdk.Key
 	given    bool
 	reply    reply
-	sample   sdk.Sample // what the replies so far give
+	sample   sdk.Sample // by the replies so far
 }

@@ -21,19 +21,18 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// The most that a model is shown of its answers that were not accepted: the last ones that
-// differ, and bytes of one and of its reason.
+// Bounds of the rejected answers that a model is shown: the last different ones, and the bytes of an answer and of
+// its reason.
 const (
 	maxRejections = 2
-	openAIMaxLine = 200 // of an answer that is to be a line
+	openAIMaxLine = 200 // of an answer that should be a single line
 	maxRejected   = 2000
 	maxReason     = 200
-	maxListed     = 1000 // of labels that are listed again
+	maxListed     = 1000 // number of labels that are listed again
 )
 
-// again are the turns that a chat goes on with where answers were not accepted: each of them,
-// what was wrong with it and, at the end, what is allowed. (The library instructor asks again
-// like this.)
+// again returns the messages that extend a chat after rejected answers: each answer, what was wrong with it and, at
+// the end, what is allowed. (The library instructor asks again in the same way.)
 func again(q *question, rejected []sdk.Rejection) []sdk.Message {
 	p := q.prompt
 	var last []sdk.Rejection
@@ -65,7 +64,7 @@ func again(q *question, rejected []sdk.Rejection) []sdk.Message {
 	return turns
 }
 
-// clip returns the beginning of a text, at most so many bytes of it.
+// clip returns the beginning of a text, at most the given number of bytes.
 func clip(text string, bytes int) string {
 	if len(text) <= bytes {
 		return text
@@ -73,7 +72,7 @@ func clip(text string, bytes int) string {
 	return strings.ToValidUTF8(text[:bytes], "")
 }
 
-// allowed says what an answer to a prompt has to be.
+// allowed describes valid answers to a prompt.
 func (q *question) allowed() string {
 	p := q.prompt
 	if p.Passages != nil {
@@ -99,7 +98,7 @@ func (q *question) allowed() string {
 	return fmt.Sprintf("Answer again with a label and nothing else: %s.%s", labels, unless(p))
 }
 
-// unless says what the answer is where none fits.
+// unless describes the answer that says that no label fits.
 func unless(p sdk.Prompt) string {
 	if p.None == "" {
 		return ""
@@ -107,8 +106,7 @@ func unless(p sdk.Prompt) string {
 	return fmt.Sprintf(" If there is none that fits, it is %s.", fewshot.JSON(p.None))
 }
 
-// longest are the longest rejections that there may be, which a forecast of a further try
-// reckons with.
+// longest returns the longest possible rejections, for the forecast of another try.
 func longest() []sdk.Rejection {
 	all := make([]sdk.Rejection, maxRejections)
 	for i := range all {
@@ -117,8 +115,7 @@ func longest() []sdk.Rejection {
 	return all
 }
 
-// ask fills the slots of one question and one backend, or has those of others fill them where that
-// does not serve.
+// ask fills the slots of one question and one backend. If the backend does not answer, the others fill them.
 func (v *openAIVoter) ask(ctx context.Context, slots []*slot) error {
 	return v.set.Do(ctx, slots[0].backend, func(ctx context.Context, b *Backend) error {
 		left := slices.DeleteFunc(slices.Clone(slots), func(s *slot) bool { return s.given })
@@ -126,8 +123,8 @@ func (v *openAIVoter) ask(ctx context.Context, slots []*slot) error {
 	})
 }
 
-// askAll fills slots. The first request goes alone, so that the server
-// has the prompt in its cache for the others; not where its answer comes later.
+// askAll fills slots. The first request is sent alone, so that the server has the prompt in its cache for the others.
+// In batches, all requests are sent at once.
 func (v *openAIVoter) askAll(ctx context.Context, b *Backend, slots []*slot) error {
 	if len(slots) == 0 {
 		return nil
@@ -149,7 +146,7 @@ func (v *openAIVoter) askAll(ctx context.Context, b *Backend, slots []*slot) err
 	return v.askInParts(ctx, b, slots, size)
 }
 
-// askInParts fills slots by requests for so many at a time.
+// askInParts fills slots with requests for size answers each.
 func (v *openAIVoter) askInParts(ctx context.Context, b *Backend, slots []*slot, size int) error {
 	var calls errgroup.Group
 	for part := range slices.Chunk(slots, size) {
@@ -158,13 +155,12 @@ func (v *openAIVoter) askInParts(ctx context.Context, b *Backend, slots []*slot,
 	return calls.Wait()
 }
 
-// askUntil requests choices until every slot has one. Each is cached as soon as it
-// arrives.
+// askUntil requests choices until every slot has one. Each choice is cached as soon as it arrives.
 func (v *openAIVoter) askUntil(ctx context.Context, b *Backend, slots []*slot) error {
 	for len(slots) > 0 {
 		want := min(len(slots), v.config.MaxN)
 		given, asked, err := v.request(ctx, b, slots, want)
-		if want > 1 && api.BadRequest(err) && sdk.CodeOf(err) != sdk.CodeRefused { // n may be too large, though the server does not say so
+		if want > 1 && api.BadRequest(err) && sdk.CodeOf(err) != sdk.CodeRefused { // n may be too large
 			for want > 1 && api.BadRequest(err) {
 				want /= 2
 				given, asked, err = v.request(ctx, b, slots, want)
@@ -182,16 +178,16 @@ func (v *openAIVoter) askUntil(ctx context.Context, b *Backend, slots []*slot) e
 		if given < min(want, asked) {
 			b.WarnOnce("fewer", "the server gives fewer choices than it is asked for: it is asked again", "asked", asked, "given", given)
 		}
-		if slots = slots[given:]; api.Later(ctx) { // all of the rest at once
+		if slots = slots[given:]; api.Later(ctx) { // send the rest at once
 			return v.askInParts(ctx, b, slots, given)
 		}
 	}
 	return nil
 }
 
-// request sends one request for n answers. It fills slots with as many as the server
-// gives, caches them, and returns how many: at least one, where there is no error. Asked is
-// how many the model was asked for, which may be fewer.
+// request sends one request for n answers, fills slots with the server's choices and caches them. given is the number
+// of filled slots, at least one unless there is an error. asked is how many choices the model was asked for, which
+// may be fewer than n.
 func (v *openAIVoter) request(ctx context.Context, b *Backend, slots []*slot, n int) (given, asked int, err error) {
 	q := slots[0].question
 	err = b.Send(api.For(ctx, slots[0].key), v.numbered(b, q, slots[0].number, n), func(got dialect.Reply, sent dialect.Request) error {
@@ -205,7 +201,7 @@ func (v *openAIVoter) request(ctx context.Context, b *Backend, slots []*slot, n 
 			if i == 0 {
 				r.Input, r.Cached, r.Output = got.Usage.InputTokens, got.Usage.CachedTokens, got.Usage.OutputTokens
 			}
-			if s.backend.Same != b.Same { // it stands in for an answer of the other model, and is one of its own
+			if s.backend.Same != b.Same { // the answer replaces the other model's answer, and is also cached as this model's own
 				keep(q.key(b, s.number), r)
 				r.Model = b.Name()
 			}
@@ -218,7 +214,7 @@ func (v *openAIVoter) request(ctx context.Context, b *Backend, slots []*slot, n 
 	return given, asked, err
 }
 
-// weigh adds probabilities to a reply where they were asked for and given.
+// weigh adds probabilities to a reply if they were requested and the server gave them.
 func (v *openAIVoter) weigh(q *question, r *reply, sent dialect.Request) {
 	if !sent.Logprobs {
 		return
@@ -228,26 +224,26 @@ func (v *openAIVoter) weigh(q *question, r *reply, sent dialect.Request) {
 		return
 	}
 	if own, others := likely(r.Tokens, q.prompt, v.reading); !math.IsNaN(own) {
-		if r.Probability = own; q.tree == nil { // further levels follow on the way of the answer alone
+		if r.Probability = own; q.tree == nil { // with levels, further questions follow only the given answer
 			r.Others = others
 		}
 	}
 }
 
-// reply is one choice, as it is cached.
+// reply is one choice in its cached form.
 type reply struct {
 	dialect.Choice
-	Probability float64            `json:"probability,omitempty"` // of the label; 0: the server did not say
-	Others      map[string]float64 `json:"others,omitempty"`      // those of other labels, as far as it said
-	// What the request cost, on its first choice.
+	Probability float64            `json:"probability,omitempty"` // of the label; 0: not given
+	Others      map[string]float64 `json:"others,omitempty"`      // of other labels, as far as given
+	// Usage of the whole request, on its first choice only.
 	Input  uint64 `json:"input,omitempty"`
 	Cached uint64 `json:"cached,omitempty"`
 	Output uint64 `json:"output,omitempty"`
-	// Model is the one that gave it, where that is not the one that was to.
+	// Model is the model that answered, if another one should have answered.
 	Model string `json:"model,omitempty"`
 }
 
-// take takes a cached value and reports whether it is a reply.
+// take fills a slot with a cached value, and reports whether the value is a usable reply.
 func (v *openAIVoter) take(s *slot, value []byte) bool {
 	var r reply
 	if value == nil || json.Unmarshal(value, &r) != nil || r.Model != "" && !v.set.Has(r.Model) {
@@ -257,7 +253,7 @@ func (v *openAIVoter) take(s *slot, value []byte) bool {
 	return true
 }
 
-// read makes a sample of a reply.
+// read converts a slot's reply into a sample.
 func (v *openAIVoter) read(s *slot) sdk.Sample {
 	r := s.reply
 	all := support.ReadAnswers(r.Text, s.question.prompt, v.reading)
@@ -282,7 +278,7 @@ func (v *openAIVoter) read(s *slot) sdk.Sample {
 	return sample
 }
 
-// spread returns an answer and the other labels that the reply may have had, the likeliest first.
+// spread returns the answer, and the other labels with their probabilities, the likeliest first.
 func (r reply) spread(own sdk.Answer) []sdk.Answer {
 	all := []sdk.Answer{own}
 	for label, share := range r.Others {
@@ -296,7 +292,7 @@ func (r reply) spread(own sdk.Answer) []sdk.Answer {
 	return all
 }
 
-// unusable is why a reply is no answer; "": it is one.
+// unusable returns why a reply is no answer; empty: it is one.
 func (r reply) unusable(a sdk.Answer, q *question) string {
 	if reason := r.Unusable(); reason != "" {
 		return reason
@@ -307,8 +303,8 @@ func (r reply) unusable(a sdk.Answer, q *question) string {
 	return a.Reason
 }
 
-// cutLabel reports whether the label itself may be truncated: a line without an end
-// that is no known label, or what was read as one at the end of the text.
+// cutLabel reports whether the label itself may be truncated: if an unfinished line is no known label, or if the
+// label ends where the text ends.
 func (r reply) cutLabel(a sdk.Answer, q *question) bool {
 	p := q.prompt
 	if q.many {
@@ -325,17 +321,17 @@ func (r reply) cutLabel(a sdk.Answer, q *question) bool {
 	return !slices.Contains(p.Labels, a.Label)
 }
 
-// The limits of OpenAI's strict schemas: values of an enum, and their
-// characters in all where there are many.
+// Limits of OpenAI's strict schemas: the number of values in an enum, and their characters in all if there are many
+// values.
 const (
 	maxValues     = 1000
 	manyValues    = 250
 	maxCharacters = 15000
 )
 
-// structure sets how the answer is held to the question's labels.
+// structure restricts the answer to the question's labels, by a schema or a grammar.
 func (v *openAIVoter) structure(q *question) error {
-	if q.prompt.Passages != nil { // a text of the model's own
+	if q.prompt.Passages != nil { // the model writes a free text
 		return nil
 	}
 	allowed := q.prompt.Labels
@@ -373,9 +369,9 @@ func listable(values []string) bool {
 	return len(values) <= maxValues && (len(values) <= manyValues || characters <= maxCharacters)
 }
 
-// schema is a strict schema of an object of strings, whose label is one of those
-// allowed, or whose labels are a list of such; nil: any. Servers write the properties in its order, so that a
-// reasoning comes before the label that it leads to.
+// schema returns a strict schema of an object of strings, whose label is one of the allowed labels, or whose labels
+// are a list of them; nil allows any label. Servers write the properties in this order, so a reasoning precedes its
+// label.
 func schema(fields, allowed []string) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteString(`{"type":"object","properties":{`)
@@ -396,8 +392,7 @@ func schema(fields, allowed []string) json.RawMessage {
 	return b.Bytes()
 }
 
-// grammar is the same in GBNF, which llama.cpp obeys where it ignores schemas:
-// on its completions endpoint.
+// grammar returns the schema as GBNF. llama.cpp obeys it on its completions endpoint, where it ignores schemas.
 func grammar(fields, allowed []string) string {
 	var b strings.Builder
 	b.WriteString("root ::= ")
@@ -428,7 +423,7 @@ func grammar(fields, allowed []string) string {
 	return b.String()
 }
 
-// literal quotes a text for GBNF. JSON has no line breaks in it.
+// literal quotes a text for GBNF. JSON contains no line breaks.
 func literal(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

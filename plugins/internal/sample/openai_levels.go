@@ -10,24 +10,24 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file asks for a label level by level (sdk.Prompt.Levels). The prompt's chat shows the nodes of the
-// first level; each further question lists those below the answer, by the last part of their names, in
-// the same chat, so that a service has its beginning in its cache. With the answer that none of them fits,
-// the node above is the answer. Where only one node lies below, and nothing can end above it, nobody is
-// asked. An answer that is not in the list ends the way down with a reason, which no rule accepts.
+// This file asks for a label level by level (sdk.Prompt.Levels). The prompt's chat lists the nodes of the first
+// level. Each further question lists the nodes below the answer, by the last part of their names. It continues the
+// same chat, so that the service has the beginning in its cache. If the answer is that no node fits, the node above
+// is the answer. If there is only one node below, and the node above is no label, nothing is asked. An answer that is
+// not in the list ends the descent with a reason, which no rule accepts.
 //
-// The turn of the model is its answer alone, without reasons and in one form: so samples that agree on a
-// node go on with one request. Each answer is cached by itself. The sample has the usage of all levels, the
-// product of their weights and the key of the last answer.
+// The chat contains the model's answer alone, without its reasons and in one form. So samples that agree on a node
+// share the next request. Each answer is cached by itself. The sample has the usage of all levels, the product of
+// their weights and the key of the last answer.
 
-// tree are the labels of a prompt, by level.
+// tree holds the labels of a prompt, by level.
 type tree struct {
 	levels string
-	below  map[string][]string // last parts of the nodes below a node, in the order of the prompt
+	below  map[string][]string // by node: the last parts of the names of the nodes below it, in the order of the prompt
 	labels map[string]bool
 }
 
-// newTree returns the tree of a prompt's labels; nil: there are none.
+// newTree returns the tree of a prompt's labels; nil: the prompt has none.
 func newTree(p sdk.Prompt) *tree {
 	if len(p.Labels) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func newTree(p sdk.Prompt) *tree {
 	return t
 }
 
-// part returns what of a node's name follows that of a node above.
+// part returns the part of a node's name behind the name of the node above.
 func (t *tree) part(node, above string) string {
 	if above == "" {
 		return node
@@ -56,7 +56,7 @@ func (t *tree) part(node, above string) string {
 	return strings.TrimPrefix(node, above+t.levels)
 }
 
-// child returns the node of a part below another.
+// child returns the name of the node below another, from its last part.
 func (t *tree) child(above, part string) string {
 	if above == "" {
 		return part
@@ -64,7 +64,7 @@ func (t *tree) child(above, part string) string {
 	return above + t.levels + part
 }
 
-// down goes from a node on to where there is something to ask, and reports whether there is.
+// down descends from a node to the next choice between nodes, and reports whether there is one.
 func (t *tree) down(node string) (string, bool) {
 	for len(t.below[node]) == 1 && !t.labels[node] {
 		node = t.child(node, t.below[node][0])
@@ -72,8 +72,8 @@ func (t *tree) down(node string) (string, bool) {
 	return node, len(t.below[node]) > 0
 }
 
-// descend replaces the label of an answer, which is the last part of a node's name or the whole name, by
-// the node, and reports whether to ask for what lies below it.
+// descend replaces the label of an answer by the full name of its node. The label may be the last part of the name or
+// the whole name. descend reports whether to ask for a node below.
 func (q *question) descend(a *sdk.Answer) bool {
 	t := q.tree
 	if t == nil || a.Reason != "" {
@@ -94,8 +94,8 @@ func (q *question) descend(a *sdk.Answer) bool {
 	return more
 }
 
-// next reads what slots were filled with, and returns those that go on with a question about what lies
-// below the answer.
+// next reads the replies in the slots. It returns the slots that need a further question, about the nodes below the
+// answer.
 func (v *openAIVoter) next(all []*slot) (further []*slot, err error) {
 	type step struct {
 		from *question
@@ -129,7 +129,7 @@ func (v *openAIVoter) next(all []*slot) (further []*slot, err error) {
 	return further, nil
 }
 
-// says is an answer of a label.
+// says returns the text of an answer with the given label.
 func (q *question) says(label string) string {
 	if label == "" || q.prompt.Fields == nil {
 		return label
@@ -137,10 +137,10 @@ func (q *question) says(label string) string {
 	return "{" + fewshot.JSON(sdk.LabelProperty) + ": " + fewshot.JSON(label) + "}"
 }
 
-// stays is the answer that none of the nodes below another fits, where the prompt has no such answer.
+// stays is the answer that no node fits, where the prompt gives none.
 const stays = "none of these"
 
-// below returns the question about what lies below a node, which is the answer to another.
+// below returns the question about the nodes below a node, which was the answer to q.
 func (v *openAIVoter) below(q *question, node string) (*question, error) {
 	b := *q
 	b.node, b.prompt.None = node, cmp.Or(q.prompt.None, stays)
@@ -164,8 +164,8 @@ func (v *openAIVoter) below(q *question, node string) (*question, error) {
 	return &b, nil
 }
 
-// way is what n answers to a question take, with those to the questions below: likely as on the way to the
-// first label of each list, which is the likeliest, and at most as on the one that takes most.
+// way estimates the use of n answers to a question and to the questions below. The likely use follows the first label
+// of each list, which is the likeliest. The upper bound follows the most expensive path.
 func (v *openAIVoter) way(q *question, from *Backend, n, number int) (sdk.Forecast, error) {
 	if q.tree == nil {
 		return v.answers(q, from, n, number)
@@ -189,7 +189,7 @@ func (v *openAIVoter) way(q *question, from *Backend, n, number int) (sdk.Foreca
 	return f, err
 }
 
-// walk is what n answers to a question take, and to those below the nodes one after the other.
+// walk estimates the use of n answers to a question, and to the questions below each of the nodes in turn.
 func (v *openAIVoter) walk(q *question, from *Backend, n, number int, nodes []string) (f sdk.Forecast, err error) {
 	for i := 0; ; i++ {
 		one, err := v.answers(q, from, n, number)
@@ -202,8 +202,8 @@ func (v *openAIVoter) walk(q *question, from *Backend, n, number int, nodes []st
 	}
 }
 
-// widest returns the nodes of a way down that takes at least as much as any below a node, and the tree in
-// which it lies: at each step the longest name that a node has there, and the longest list.
+// widest returns the nodes of a path that takes at least as much as any path below a node, and the tree that it lies
+// in. Each step has the longest name and the longest list of all nodes at that depth.
 func (t *tree) widest(from string) (*tree, []string) {
 	size := func(list []string) int { return len(fewshot.JSON(list)) }
 	var nodes []string

@@ -8,21 +8,18 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// This file is a voter: the labels whose centroids lie nearest.
+// This file is a voter: it votes for the labels with the nearest centroids.
 //
-// The weight of a label is softmax(sharpness * cosine) over all labels of the
-// knowledge, where cosine is that of the item's vector to the mean of the
-// label's vectors: the nearest-centroid rule (Rocchio, 1971; Tibshirani et
-// al., "Diagnosis of multiple cancer types by shrunken centroids", 2002) read
-// as probabilities, as in Snell et al., "Prototypical Networks for Few-shot
-// Learning", 2017. The default sharpness, 20, serves CLINC150, HWU64 and
-// DBpedia classes alike.
+// The weight of a label is softmax(sharpness * cosine) over all labels of the knowledge. The cosine is between the
+// item's vector and the mean of the label's vectors. This is the nearest-centroid rule (Rocchio, 1971; Tibshirani et
+// al., "Diagnosis of multiple cancer types by shrunken centroids", 2002), read as probabilities as in Snell et al.,
+// "Prototypical Networks for Few-shot Learning", 2017. The default sharpness, 20, serves CLINC150, HWU64 and DBpedia
+// classes alike.
 //
-// Where labels are sets, the weight of a label is 1 / (1 + exp(sharpness * (m - cosine))): it does
-// not depend on how many other labels are near. m is half way from the mean cosine to the greatest.
+// Where labels are sets, the weight of a label is 1 / (1 + exp(sharpness * (m - cosine))), where m is half way from
+// the mean cosine to the greatest. So it does not depend on how many other labels are near.
 //
-// It does not compute centroids: the engine keeps them in the store and sends
-// their labels and cosines.
+// The voter does not compute centroids: the engine keeps them in the store, and sends their labels and cosines.
 
 type prototypeConfig struct {
 	Sharpness float64 `config:"sharpness" default:"20" above:"0" max:"1000" doc:"How much more a nearer centroid counts: votes weigh exp(sharpness * cosine)."`
@@ -64,7 +61,7 @@ func (v prototypeVoter) vote(prototypes []sdk.Candidate) []sdk.Answer {
 		return v.set(labels, cosines)
 	}
 	var votes ballot.Tally
-	votes.Grow(len(labels)) // each has one centroid
+	votes.Grow(len(labels)) // a label has one centroid
 	for i, weight := range ballot.Softmax(cosines, v.Sharpness) {
 		if weight >= least {
 			votes.Add(labels[i], weight)
@@ -73,7 +70,7 @@ func (v prototypeVoter) vote(prototypes []sdk.Candidate) []sdk.Answer {
 	return votes.Shares()
 }
 
-// set returns the labels with the weights that sets have, nearest first, as prototypes are.
+// set returns the labels with the weights for label sets. Prototypes come nearest first, and so do the labels.
 func (v prototypeVoter) set(labels []string, cosines []float32) []sdk.Answer {
 	var answers []sdk.Answer
 	sum := float32(0)

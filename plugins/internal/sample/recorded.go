@@ -16,9 +16,9 @@ import (
 	"github.com/racflow/racflow/sdk/ballot"
 )
 
-// This file is a voter whose answers are in a file: those of annotators, of another
-// system or of an earlier run. It votes for an item by its id, and abstains where the
-// file has no answer for it. An item without an id has the number of its line.
+// This file is a voter whose answers are in a file: answers of annotators, of another system or of an earlier run. It
+// finds the answers for an item by its id, and abstains if the file has none. An item without an id has its line
+// number as id.
 //
 // The file is TSV with a header line, or JSONL where its name ends in .jsonl or .ndjson,
 // with the columns (properties)
@@ -28,20 +28,18 @@ import (
 //	answer  the label; empty or null: there is no answer
 //	weight  optional; at least 0
 //
-// and any others, which are ignored. The stage reads the answers of one voter: the one
-// with its block's name, or the one that the argument voter names. A line of JSONL may
-// also hold a list `votes` of objects with voter, answer and weight, as the results of a
-// run do; an empty answer among them that was accepted is a vote for none of the labels.
-// Elsewhere the argument none names the answer that is such a vote.
+// and any others, which are ignored. The stage reads the answers of one voter: of the name of its block, or of the
+// argument voter. A line of JSONL may also hold a list `votes` of objects with voter, answer and weight, as the
+// results of a run do. If such an answer is empty and was accepted, it is a vote for none of the labels. Elsewhere
+// the argument none names the answer that is such a vote.
 //
-// An item's rows are read together, in their order, wherever they stand in the file.
-// Without weights, or with weights that are all 1, each is a sample of its own, as the
-// samples of a language model are; a repeated row is two samples. Otherwise they are one
-// sample, a distribution over labels, in which a label counts once with the sum of its
+// An item's rows are combined in their order, even if they are not adjacent in the file. If they have no weights, or
+// all weights are 1, each row is a sample of its own, as with a language model; a repeated row is two samples.
+// Otherwise all rows form one sample, a distribution over labels. A label then counts once, with the sum of its
 // weights.
 //
-// A row that cannot be read is an error that names the line, and the stage does not
-// open. The answers of the voter are kept in memory. More than 5 million are refused.
+// A row that cannot be read is an error that names the line, and the stage does not open. The answers of the voter
+// are kept in memory, at most 5 million.
 
 // maxAnswers bounds the memory of the stage's process.
 const maxAnswers = 5_000_000
@@ -88,7 +86,7 @@ func (f *file) object(line []byte) ([]recordedRow, error) {
 		if r.weight, err = text(vote, "weight"); err != nil {
 			return nil, err
 		}
-		r.none = r.answer == "" && vote["accepted"].Type == gjson.True // a run's vote for none of the labels
+		r.none = r.answer == "" && vote["accepted"].Type == gjson.True // in a run's results: a vote for none of the labels
 	}
 	return rows, nil
 }
@@ -150,12 +148,12 @@ func (v *recordedVoter) Sample(_ context.Context, b sdk.Batch) ([][]sdk.Sample, 
 	for i, item := range b.Items {
 		all := v.samples(item.ID)
 		v.note(item.ID)
-		samples[i] = all[min(item.Drawn, len(all)):] // a resampled item gets those that were not drawn
+		samples[i] = all[min(item.Drawn, len(all)):] // a resampled item gets the answers that were not drawn before
 	}
 	return samples, nil
 }
 
-// note records whether the ids are those of the file.
+// note records whether the file has answers for an id.
 func (v *recordedVoter) note(id string) {
 	_, ok := v.answers[id]
 	v.mu.Lock()
@@ -165,7 +163,7 @@ func (v *recordedVoter) note(id string) {
 	}
 }
 
-// Close warns where no item had an answer: the ids are probably others.
+// Close warns if no item had an answer: the file probably has other ids.
 func (v *recordedVoter) Close() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -177,7 +175,7 @@ func (v *recordedVoter) Close() error {
 	return nil
 }
 
-// samples returns everything that is recorded for an item.
+// samples returns all recorded samples of an item.
 func (v *recordedVoter) samples(id string) []sdk.Sample {
 	given := v.answers[id]
 	if !slices.ContainsFunc(given, func(a recordedAnswer) bool { return a.weight != 1 }) {
@@ -198,7 +196,7 @@ func (v *recordedVoter) samples(id string) []sdk.Sample {
 	return []sdk.Sample{{Answers: shares}}
 }
 
-// label is the one that an answer is a vote for; empty: none of them.
+// label returns the label that an answer votes for; empty: none of the labels.
 func (v *recordedVoter) label(a recordedAnswer) string {
 	if v.none != "" && a.label == v.none {
 		return ""

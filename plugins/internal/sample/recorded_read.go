@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// recordedMaxLine is the length in bytes of the longest line: a result of a run holds the
-	// item's text, of at most 1 MiB, and its votes.
+	// recordedMaxLine is the greatest length of a line in bytes: a result of a run holds the item's text, of at most
+	// 1 MiB, and its votes.
 	recordedMaxLine = 8 << 20
 	// maxErrors is how many invalid lines are reported.
 	maxErrors = 10
 )
 
-// recordedRow is one answer as the file has it.
+// recordedRow is one answer as written in the file.
 type recordedRow struct {
 	id, voter, answer, weight string
-	none                      bool // an empty answer that is a vote for no label
+	none                      bool // an empty answer that votes for no label
 }
 
-// file is a file that is being read.
+// file holds the state of reading a file.
 type file struct {
 	recordedConfig
 	answers map[string][]recordedAnswer // by item
 	count   int
-	labels  map[string]string // the one text of each
-	others  map[string]bool   // voters whose answers are not read
+	labels  map[string]string // each label's text, stored once
+	others  map[string]bool   // voters that are not read
 	digest  string
 }
 
@@ -77,7 +77,7 @@ func (f *file) lines(in io.Reader) error {
 	n := 0
 	for lines.Scan() {
 		n++
-		line := bytes.TrimRight(bytes.TrimPrefix(lines.Bytes(), []byte("\ufeff")), "\r") // files with a mark may have been joined
+		line := bytes.TrimRight(bytes.TrimPrefix(lines.Bytes(), []byte("\ufeff")), "\r") // marks of joined files
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
@@ -105,7 +105,7 @@ func (f *file) lines(in io.Reader) error {
 	return errors.Join(errs...)
 }
 
-// take adds the voter's answers on a line.
+// take adds the voter's answers of a line.
 func (f *file) take(line []byte, parse parser) error {
 	if !utf8.Valid(line) {
 		return errors.New("it is not UTF-8")
@@ -143,7 +143,7 @@ func (f *file) add(id, label string, weight float64) error {
 		return fmt.Errorf("it has more than %d answers of one voter; split it, and the input with it", maxAnswers)
 	}
 	if _, ok := f.labels[label]; !ok {
-		label = strings.Clone(label) // it is part of a line
+		label = strings.Clone(label) // it shares memory with the line
 		f.labels[label] = label
 	}
 	id = strings.Clone(id)
@@ -189,7 +189,7 @@ func (f *file) header(line string) (parser, error) {
 	}, nil
 }
 
-// some quotes the first of a list of names.
+// some quotes the first of a list of names, for an error.
 func some(names []string) []string {
 	var list []string
 	for i, name := range names {
