@@ -19,8 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Service is embedded in the configs of stages that call a service, beside its
-// address.
+// Service is embedded in the configs of stages that call a service, beside the service's address.
 type Service struct {
 	APIKey  string            `config:"api_key,secret" doc:"Key for the service; leave it out where none is needed."`
 	Headers map[string]string `config:"headers,secret" doc:"Further headers of every request."`
@@ -28,10 +27,10 @@ type Service struct {
 	Timeout time.Duration     `config:"timeout" affects_output:"false" default:"10m" above:"0s" doc:"Longest time of one request, from sending it to the end of the reply. A model on a slow machine may need minutes. A request that took longer is not sent again in the same run, since the service may still be at work on it."`
 }
 
-// Errors collects what is wrong with a config: sdk.ArgumentErrors.
+// Errors collects the errors of a config: sdk.ArgumentErrors.
 type Errors []error
 
-// Require adds an error of an argument unless ok.
+// Require adds an error about an argument unless ok.
 func (e *Errors) Require(ok bool, argument, text string) {
 	if !ok {
 		*e = append(*e, &sdk.ArgumentError{Argument: argument, Err: errors.New(text)})
@@ -67,7 +66,7 @@ func printable(text string, spaces bool) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' || r == ' ' && !spaces })
 }
 
-// fields are those of Body.
+// fields returns the fields of Body.
 func (c Config) fields() (map[string]json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
 	if strings.TrimSpace(c.Body) == "" {
@@ -79,8 +78,8 @@ func (c Config) fields() (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// Essential is a config without its secrets and the arguments that do not change results.
-// A request made from it holds what the reply depends on, so it can be the reply's cache key.
+// Essential returns a config without its secrets and without arguments that do not change results. A request made
+// from it contains everything that the reply depends on, so it can be the reply's cache key.
 func Essential[C any](config C) C {
 	v := reflect.ValueOf(&config).Elem()
 	for _, f := range reflect.VisibleFields(v.Type()) {
@@ -93,11 +92,11 @@ func Essential[C any](config C) C {
 }
 
 const (
-	maxGets = 512 // keys in one call of the host, whose answer is one message: 8 MiB for vectors of 4,096 numbers
-	maxPuts = 64  // values that are stored at a time
+	maxGets = 512 // keys in one call of the host, which answers with one message: 8 MiB for vectors of 4,096 numbers
+	maxPuts = 64  // values in one call
 )
 
-// CacheGet returns what was put under each key; nil where there is nothing.
+// CacheGet returns the value of each key; nil where there is none.
 func (c *Client) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error) {
 	all := make([][]byte, 0, len(keys))
 	for some := range slices.Chunk(keys, maxGets) {
@@ -117,8 +116,8 @@ func (c *Client) CacheGet(ctx context.Context, keys []sdk.Key) ([][]byte, error)
 	return all, nil
 }
 
-// CachePut stores values under keys and skips those that are nil. A value that cannot
-// be stored is an answer all the same: a warning is logged, once.
+// CachePut stores values under keys and skips nil values. If a value cannot be stored, the answer still counts: a
+// warning is logged, once.
 func (c *Client) CachePut(ctx context.Context, keys []sdk.Key, values [][]byte) {
 	var calls errgroup.Group
 	calls.SetLimit(maxPuts)
@@ -132,7 +131,7 @@ func (c *Client) CachePut(ctx context.Context, keys []sdk.Key, values [][]byte) 
 	}
 }
 
-// Value is a value for CachePut: the JSON of v, which holds texts and finite numbers.
+// Value encodes v for CachePut as JSON. v holds texts and finite numbers.
 func Value(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -141,12 +140,12 @@ func Value(v any) []byte {
 	return raw
 }
 
-// together is how many rows of a batch are worked on at a time. The engine sends
-// single rows and sets limits; this is for callers that do not.
+// together is how many rows of a batch are processed at a time. The engine sends single rows and sets limits; this
+// limit is for other callers.
 const together = 64
 
-// Rows works on rows at the same time. An error is that of its row alone: the
-// results come with sdk.RowErrors then. Where ctx has ended its error is that of all.
+// Rows processes rows in parallel. An error affects only its row: the results then come with sdk.RowErrors. If ctx
+// has ended, its error is returned for all.
 func Rows[R, T any](ctx context.Context, rows []R, work func(context.Context, R) (T, error)) ([]T, error) {
 	results := make([]T, len(rows))
 	var failed Failed
@@ -164,12 +163,12 @@ func Rows[R, T any](ctx context.Context, rows []R, work func(context.Context, R)
 			return nil
 		})
 	}
-	_ = calls.Wait() // errors are of single rows
+	_ = calls.Wait() // errors belong to single rows
 	return Results(ctx, results, &failed)
 }
 
-// Results returns the results of rows of which some have failed. Where ctx has
-// ended its error is that of all.
+// Results returns the results of rows, some of which may have failed. If ctx has ended, its error is returned for
+// all.
 func Results[T any](ctx context.Context, results []T, failed *Failed) ([]T, error) {
 	switch {
 	case len(failed.rows) == 0:
@@ -180,8 +179,7 @@ func Results[T any](ctx context.Context, results []T, failed *Failed) ([]T, erro
 	return results, failed.rows
 }
 
-// Failed are the errors of rows that are worked on at the same time. Its zero value
-// is ready.
+// Failed holds the errors of rows that are processed in parallel. Its zero value is ready.
 type Failed struct {
 	mu   sync.Mutex
 	rows sdk.RowErrors
@@ -203,21 +201,20 @@ func (f *Failed) Add(err error, rows ...int) {
 	}
 }
 
-// Over is an error among them after which no other row can succeed; nil: there is none.
+// Over returns an error after which no other row can succeed; nil: there is none.
 func (f *Failed) Over() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.over
 }
 
-// Over reports whether no other call will be permitted after an error: the service is
-// down, or the run has to end.
+// Over reports whether no further call will be permitted after an error: the service is down, or the run must end.
 func Over(err error) bool {
 	code := sdk.CodeOf(err)
 	return err != nil && (code == sdk.CodeUnavailable || code == sdk.CodeStopped)
 }
 
-// Documents returns the rows of each document: from one row up to another.
+// Documents returns the range of rows of each document: the first row and the one behind the last.
 func Documents(passages []sdk.Passage) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		from := 0

@@ -25,12 +25,12 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Config says where a service is and what every request to it carries.
+// Config says where a service is and what every request to it contains.
 type Config struct {
 	Service
 	BaseURL  string                       // up to and with the version
-	Limited  string                       // the name by which limits and circuit breakers know the service; empty: BaseURL
-	Key      func(key string) http.Header // how APIKey is shown; nil: as a bearer's
+	Limited  string                       // the name for limits and circuit breakers; empty: BaseURL
+	Key      func(key string) http.Header // headers for APIKey; nil: a bearer token
 	Reserved []string                     // fields that Body must not set
 	MaxReply int64                        // bytes; 0: 16 MiB
 	Host     sdk.Host                     // nil: sdk.Alone
@@ -42,13 +42,13 @@ type Client struct {
 	config    Config
 	http      http.Client
 	fields    map[string]json.RawMessage // of Config.Body
-	secrets   []string                   // that no error may hold
+	secrets   []string                   // no error may contain them
 	warned    sync.Map                   // topics of WarnOnce
-	noAnswers atomic.Int64               // replies in a row that held no answer
+	noAnswers atomic.Int64               // replies in a row without an answer
 	outage    outage
 }
 
-// New returns a client for a config that Check finds no error in.
+// New returns a client for a valid config (Check).
 func New(c Config) *Client {
 	fields, _ := c.fields()                // Check has reported its error
 	c.APIKey = strings.TrimSpace(c.APIKey) // a key from a file often ends in a line break
@@ -60,8 +60,8 @@ func New(c Config) *Client {
 		c.Host = sdk.Alone()
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 256 // connections of all calls under way are kept
-	// A slow service still takes connections at once: one that does not is down.
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 256 // keep the connections of all running calls
+	// Even a slow service accepts connections at once. A service that does not is down.
 	dial := transport.DialContext
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, connectTime)
@@ -71,7 +71,7 @@ func New(c Config) *Client {
 	return &Client{config: c, fields: fields, secrets: secrets(c), http: http.Client{
 		Transport: transport,
 		Timeout:   c.Timeout,
-		// A redirect is reported, not followed: it would carry headers to another host.
+		// A redirect is reported, not followed: it would send headers to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -79,8 +79,8 @@ func New(c Config) *Client {
 // connectTime is how long a service may take to accept a connection.
 const connectTime = 10 * time.Second
 
-// minSecret is the length from which a value counts as a secret here: "1" stands in many
-// texts. The engine takes shorter ones out of what people read, where they are whole words.
+// minSecret is the length from which a value counts as a secret here: "1" occurs in many texts. The engine removes
+// shorter secrets from output, where they are whole words.
 const minSecret = 6
 
 func secrets(c Config) []string {
@@ -97,15 +97,15 @@ func secrets(c Config) []string {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // one that holds another comes first
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // a secret that contains another one comes first
 	return all
 }
 
-// minRedacted is the length from which a secret stands in no text by chance, so
-// that it may be taken out of replies: answers can be any short word.
+// minRedacted is the length from which a secret cannot occur in a text by chance. Only such secrets are removed from
+// replies, since an answer can be any short word.
 const minRedacted = 16
 
-// redact takes out of a reply the secrets that a server repeats in it.
+// redact removes secrets that a server repeats in a reply.
 func (c *Client) redact(reply []byte) []byte {
 	for _, secret := range c.secrets {
 		if len(secret) >= minRedacted {
@@ -115,16 +115,16 @@ func (c *Client) redact(reply []byte) []byte {
 	return reply
 }
 
-// redacted is shown in place of a secret.
+// redacted replaces a secret.
 const redacted = "(secret)"
 
-// Address is the service's base address, by which limits are shared.
+// Address is the service's base address. Clients of the same address share limits.
 func (c *Client) Address() string { return c.config.BaseURL }
 
-// Host is what the engine offers to the stage.
+// Host returns the stage's host.
 func (c *Client) Host() sdk.Host { return c.config.Host }
 
-// Fields are those of Config.Body.
+// Fields returns the fields of Config.Body.
 func (c *Client) Fields() map[string]any {
 	all := map[string]any{}
 	for name, value := range c.fields {
@@ -139,19 +139,17 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// WarnOnce logs a warning the first time that it is called with a topic.
+// WarnOnce logs a warning at the first call with a topic.
 func (c *Client) WarnOnce(topic, message string, args ...any) {
 	if _, warned := c.warned.LoadOrStore(topic, true); !warned && c.config.Log != nil {
 		c.config.Log.Warn(message, args...)
 	}
 }
 
-// Courier takes requests to a service in another way than each by itself: many of them in
-// one job, whose replies come later.
+// Courier replaces single calls of a service: it sends many requests in one job, and the replies come later.
 type Courier interface {
-	// Deliver calls read with the reply to a request, as soon as there is one: its status
-	// and its body. read returns what the reply cost, and Deliver its error, or why there is no
-	// reply.
+	// Deliver calls read with the status and body of the reply, if there is a reply already. read returns the cost of
+	// the reply. Deliver returns read's error, or why there is no reply.
 	Deliver(d Delivery, read func(status int, body []byte) (sdk.Usage, error)) error
 	// Forgets reports whether a cached answer counts as absent.
 	Forgets(key sdk.Key) bool
@@ -159,37 +157,36 @@ type Courier interface {
 
 // Delivery is a request for a Courier.
 type Delivery struct {
-	Answer sdk.Key // names what the reply is for; see For
-	Again  bool    // a reply for that was delivered, and the stage asks in another way
+	Answer sdk.Key // the key of the answer that the reply is for; see For
+	Again  bool    // a reply for Answer was delivered, and the stage asks in another way
 	Path   string  // below the base address
 	Body   []byte
-	Call   sdk.Call // what the Host would be asked for
+	Call   sdk.Call // what a single call would ask the Host for
 }
 
 type courierKey struct{}
 
 type answerKey struct{}
 
-// answering is what the requests of a context are for.
+// answering is the answer that the requests of a context ask for.
 type answering struct {
 	key       sdk.Key
 	delivered atomic.Bool
 }
 
-// For returns a context whose requests are for an answer, by its cache key. To a Courier two equal
-// requests for different answers are two, and those for one answer are the same question, however it
-// is asked.
+// For returns a context whose requests ask for one answer, named by its cache key. For a Courier, equal requests for
+// different answers are two questions. Requests for the same answer are one question, even if they differ.
 func For(ctx context.Context, answer sdk.Key) context.Context {
 	return context.WithValue(ctx, answerKey{}, &answering{key: answer})
 }
 
-// Through returns a context whose requests a courier takes; nil: none does.
+// Through returns a context whose requests go to a courier; nil: they are sent as usual.
 func Through(ctx context.Context, by Courier) context.Context {
 	return context.WithValue(ctx, courierKey{}, by)
 }
 
-// Later reports whether the replies to the requests of a context may come later: then it is
-// of no use to wait for one before the next is made.
+// Later reports whether replies to a context's requests may come later. Then waiting for one reply before the next
+// request is useless.
 func Later(ctx context.Context) bool { return courierOf(ctx) != nil }
 
 func courierOf(ctx context.Context) Courier {
@@ -197,7 +194,7 @@ func courierOf(ctx context.Context) Courier {
 	return by
 }
 
-// deliver is Post where a courier takes the request.
+// deliver does the work of Post with a courier.
 func (r *Request) deliver(ctx context.Context, by Courier, path string, body []byte, reply any) error {
 	of, ok := ctx.Value(answerKey{}).(*answering)
 	if !ok {
@@ -213,20 +210,20 @@ func (r *Request) deliver(ctx context.Context, by Courier, path string, body []b
 	})
 }
 
-// NotFound reports whether a server does not know what was asked for.
+// NotFound reports whether the server does not know the requested object.
 func NotFound(err error) bool {
 	e := new(statusError)
 	return errors.As(err, &e) && e.refusal.Status == http.StatusNotFound
 }
 
-// patience is how long a stage that opens waits for its service. The engine ends that
-// wait after two minutes and says why; this is for callers that do not.
+// patience is how long a stage that opens waits for its service. The engine ends the wait after two minutes with a
+// reason; this limit is for other callers.
 const patience = 3 * time.Minute
 
 var openings = support.Backoff{First: 200 * time.Millisecond, Max: 10 * time.Second}
 
-// Patiently makes a call while a stage opens, when the engine does not retry: again after
-// errors that may pass, for a few minutes. It returns the last error.
+// Patiently makes a call while a stage opens, when the engine does not retry. It repeats the call after temporary
+// errors, for a few minutes, and returns the last error.
 func Patiently(ctx context.Context, call func() error) error {
 	start := time.Now()
 	for failures := 1; ; failures++ {
@@ -245,32 +242,29 @@ func Patiently(ctx context.Context, call func() error) error {
 // Request is one call of a service.
 type Request struct {
 	Client *Client
-	Tokens int         // most of the reply; those of the body are estimated
+	Tokens int         // limit of the reply; tokens of the body are estimated
 	Header http.Header // further headers
-	// Bounded says that the request limits the reply to Tokens, and that its body is all
-	// that the service reads.
+	// Bounded says that the request limits the reply to Tokens, and that the service reads nothing but the body.
 	Bounded bool
-	Whole   bool // the body has the fields of Config.Body already
-	// Join makes one reply of a stream of events; nil: a stream is no reply.
+	Whole   bool // the body already has the fields of Config.Body
+	// Join combines a stream of events into one reply; nil: a stream is an error.
 	Join func(events []byte) ([]byte, error)
-	// Read reads a reply and returns what it says of its cost; nil: it is decoded, and
-	// says it as OpenAI does.
+	// Read reads a reply and returns its reported cost; nil: the reply is decoded, with the cost in OpenAI's form.
 	Read func(reply []byte) (sdk.Usage, error)
-	// OnReply is called with the decoded reply before the call is released, so that no more
-	// answers than those of calls under way can be lost before they are cached. Post returns
-	// its error; the Host hears of a success all the same, unless the error is NoAnswer. nil: nothing to do.
+	// OnReply is called with the decoded reply before the call is released. So only answers of running calls can be
+	// lost before they are cached. Post returns its error. The Host still records a success, unless the error is
+	// NoAnswer. nil: nothing to do.
 	OnReply func() error
 
 	asked sdk.Call
 	usage sdk.Usage
 }
 
-// Usage is what the call cost, from OnReply on.
+// Usage is the cost of the call. It is valid from OnReply on.
 func (r *Request) Usage() sdk.Usage { return r.usage }
 
-// Post sends body, a JSON object, to a path below the base address and decodes the
-// reply. Its error is the context's, the Host's, OnReply's or a coded one, and holds no
-// secret.
+// Post sends body, a JSON object, to a path below the base address and decodes the reply. Its error comes from the
+// context, the Host or OnReply, or is a coded error. It contains no secret.
 func (r *Request) Post(ctx context.Context, path string, body, reply any) (err error) {
 	c := r.Client
 	text, err := r.encode(body)
@@ -292,7 +286,7 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 		return err
 	}
 	var result sdk.Result
-	defer func() { // also where OnReply panics
+	defer func() { // even if OnReply panics
 		if ctx.Err() != nil && result.Status != sdk.StatusOK {
 			result.Status, result.Lost = sdk.StatusLeft, false
 		}
@@ -316,12 +310,11 @@ func (r *Request) Post(ctx context.Context, path string, body, reply any) (err e
 	return err
 }
 
-// Key is that of the reply to a request, for the response cache: it changes with
-// everything that is sent in the body, with the address, and with parts, which say what
-// is made of the reply before it is cached. Headers do not count.
+// Key is the cache key of the reply to a request. It depends on the whole body, the address, and parts, which
+// describe how the reply is processed before it is cached. It does not depend on headers.
 func (r *Request) Key(path string, body any, parts ...string) sdk.Key {
 	text, err := r.encode(body)
-	if err != nil { // texts and finite numbers always can be encoded
+	if err != nil { // texts and finite numbers can always be encoded
 		panic(err)
 	}
 	return sdk.KeyOf(append([]string{"request", r.Client.config.BaseURL, path, string(text)}, parts...)...)
@@ -329,7 +322,7 @@ func (r *Request) Key(path string, body any, parts ...string) sdk.Key {
 
 type alternativeKey struct{}
 
-// WithAlternative returns a context whose requests another service can answer as well.
+// WithAlternative returns a context whose requests another service can answer, too.
 func WithAlternative(ctx context.Context) context.Context {
 	return context.WithValue(ctx, alternativeKey{}, true)
 }
@@ -337,7 +330,7 @@ func WithAlternative(ctx context.Context) context.Context {
 func (r *Request) call(body []byte) sdk.Call {
 	call := sdk.Call{Endpoint: cmp.Or(r.Client.config.Limited, r.Client.config.BaseURL), Tokens: sdk.EstimateTokens(utf8.RuneCount(body)) + r.Tokens}
 	if r.Bounded && r.Client.Plain() {
-		// No token is shorter than a byte.
+		// A token has at least one byte.
 		call.Most = sdk.Usage{InputTokens: uint64(len(body)), OutputTokens: uint64(r.Tokens)}
 	}
 	return call
@@ -349,8 +342,8 @@ var harmless = []string{
 	"prompt_cache_key", "repetition_penalty", "safety_identifier", "seed", "stop", "store", "task", "temperature", "top_k", "top_p", "truncate", "user",
 }
 
-// Plain reports whether Config.Body adds nothing that may raise the cost of a request:
-// another limit, more answers, tools.
+// Plain reports whether Config.Body adds nothing that may raise the cost of a request, such as another limit, more
+// answers or tools.
 func (c *Client) Plain() bool {
 	for name := range c.fields {
 		if !slices.Contains(harmless, name) {
@@ -360,10 +353,10 @@ func (c *Client) Plain() bool {
 	return true
 }
 
-// accept reads a reply that is a success, and calls OnReply.
+// accept reads a successful reply, and calls OnReply.
 func (r *Request) accept(answer []byte, reply any) (sdk.Usage, error) {
 	usage, err := r.read(answer, reply)
-	if r.asked.Believes(usage) { // the Host gets any, and reports what cannot be
+	if r.asked.Believes(usage) { // the Host gets any number, and reports impossible ones
 		r.usage = usage
 	}
 	if err == nil && r.OnReply != nil {
@@ -385,7 +378,7 @@ func (r *Request) read(answer []byte, reply any) (sdk.Usage, error) {
 	return usage, err
 }
 
-// send returns a reply that is a success, without secrets, and the result of the call.
+// send returns a successful reply without secrets, and the result of the call.
 func (c *Client) send(req *http.Request, join func([]byte) ([]byte, error)) ([]byte, sdk.Result, error) {
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -403,7 +396,7 @@ func (c *Client) send(req *http.Request, join func([]byte) ([]byte, error)) ([]b
 	return c.redact(text), result, err
 }
 
-// encode is a body as it is sent: with the fields of Config.Body.
+// encode returns the body as it is sent, with the fields of Config.Body.
 func (r *Request) encode(body any) ([]byte, error) {
 	text, err := json.Marshal(body)
 	if err != nil || r.Whole || len(r.Client.fields) == 0 {
@@ -438,8 +431,8 @@ func (c *Client) setHeaders(req *http.Request, further http.Header) {
 	}
 }
 
-// Usage reads the token counts of a reply in OpenAI's form; zero where it has none.
-// An impossible number stays one, so that whoever counts can tell that it is wrong.
+// Usage reads the token counts of a reply in OpenAI's form; zero if there are none. Impossible numbers stay
+// impossible, so that the reader of the count can detect them.
 func Usage(reply []byte) sdk.Usage {
 	u := gjson.GetBytes(reply, "usage")
 	prompt, completion := u.Get("prompt_tokens").Num, u.Get("completion_tokens").Num
@@ -450,7 +443,7 @@ func Usage(reply []byte) sdk.Usage {
 	return sdk.Usage{InputTokens: input, CachedTokens: min(cached, input), OutputTokens: Count(completion)}
 }
 
-// Count is a number of tokens as a service reports it: one that cannot be stays one.
+// Count converts a service's number of tokens. Impossible numbers stay impossible.
 func Count(n float64) uint64 {
 	if !(n >= 0 && n < 1<<62) {
 		return 1 << 62
@@ -458,10 +451,10 @@ func Count(n float64) uint64 {
 	return uint64(n)
 }
 
-// transferTime is how long a transfer of a file may take, unless requests may take longer.
+// transferTime is the time limit of a file transfer, if the limit of requests is not longer.
 const transferTime = 30 * time.Minute
 
-// Transfer is a request that asks no model: for a file, or a job.
+// Transfer is a request that asks no model, such as for a file or a job.
 type Transfer struct {
 	Client *Client
 	Method string
@@ -469,14 +462,13 @@ type Transfer struct {
 	Type   string    // of Body; empty: JSON
 	Body   io.Reader // nil: none
 	Size   int64     // of Body; 0: unknown
-	// Read gets the body of a reply that is a success, of any size, and returns the error of reading it; nil: it is
-	// decoded into Reply.
+	// Read reads the body of a successful reply, of any size; nil: the body is decoded into Reply.
 	Read  func(io.Reader) error
 	Reply any
 }
 
-// Do sends the request, without asking the Host: who does a job has asked for all of it. Its
-// error is the context's or a coded one, and holds no secret.
+// Do sends the request without asking the Host, which has already permitted the whole job. Its error is the context's
+// or a coded one, and contains no secret.
 func (t Transfer) Do(ctx context.Context) (http.Header, error) {
 	c := t.Client
 	req, err := http.NewRequestWithContext(ctx, t.Method, c.config.BaseURL+t.Path, t.Body)
@@ -516,5 +508,5 @@ func (t Transfer) Do(ctx context.Context) (http.Header, error) {
 	return res.Header, nil
 }
 
-// RetryAfter is how long a server asks to wait in the headers of a reply; 0: it does not say.
+// RetryAfter is the wait that a server asks for in the headers of a reply; 0: none.
 func RetryAfter(h http.Header) time.Duration { return retryAfter(h, time.Now()) }

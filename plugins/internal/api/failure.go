@@ -24,27 +24,26 @@ import (
 )
 
 const (
-	maxExcerpt = 300            // characters of a server's message that are shown
-	maxWait    = 24 * time.Hour // that a server may ask for
-	// requeue is how long the rows of a call wait that failed through no error of theirs.
-	// It does not count as a retry: how long to leave the service alone, and when to give
-	// up, is for the engine's circuit breaker.
+	maxExcerpt = 300            // characters of a server's message in an error
+	maxWait    = 24 * time.Hour // the longest wait that a server may ask for
+	// requeue is how long rows wait whose call failed without their fault. It does not count as a retry. The engine's
+	// circuit breaker decides how long to pause the service, and when to give up.
 	requeue = time.Second
 )
 
-// unsent reports whether a request failed because nobody took the connection.
+// unsent reports whether a request failed because nobody accepted the connection.
 func unsent(err error) bool {
 	failed := new(net.OpError)
 	return errors.As(err, &failed) && failed.Op == "dial"
 }
 
-// late reports whether a request took longer than it may.
+// late reports whether a request timed out.
 func late(err error) bool {
 	timeout := interface{ Timeout() bool }(nil)
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// lostResult is the result of a call that got no whole reply.
+// lostResult is the result of a call without a complete reply.
 func lostResult(err error) sdk.Result {
 	switch {
 	case unsent(err):
@@ -55,7 +54,7 @@ func lostResult(err error) sdk.Result {
 	return sdk.Result{Status: sdk.StatusDown, Lost: true}
 }
 
-// lost is the error of a request that got no whole reply.
+// lost is the error of a request without a complete reply.
 func (c *Client) lost(req *http.Request, err error) error {
 	if req.Context().Err() != nil {
 		return req.Context().Err()
@@ -65,13 +64,13 @@ func (c *Client) lost(req *http.Request, err error) error {
 		wait = requeue
 	}
 	if wrapped := new(url.Error); errors.As(err, &wrapped) {
-		err = wrapped.Err // without the whole address
+		err = wrapped.Err // leave out the whole address
 	}
 	switch {
 	case !late(err):
 	case unsent(err):
 		err = fmt.Errorf("no connection within %s", min(connectTime, c.config.Timeout))
-	case req.Method == http.MethodPost: // the service has the request, and may still be at work on it
+	case req.Method == http.MethodPost: // the service has the request, and may still be processing it
 		return &sdk.Error{Code: sdk.CodeDeadline, Err: fmt.Errorf("%s: no reply within %s; a slow service needs a longer timeout, or a limit with less concurrency", req.URL.Host, c.config.Timeout)}
 	default:
 		err = fmt.Errorf("no reply within %s", c.config.Timeout)
@@ -79,7 +78,7 @@ func (c *Client) lost(req *http.Request, err error) error {
 	return sdk.Transient(fmt.Errorf("%s; check base_url and whether the server runs", c.excerpt(req.URL.Host+": "+err.Error())), wait)
 }
 
-// isStream reports whether a success is a stream of events.
+// isStream reports whether a successful reply is a stream of events.
 func isStream(res *http.Response, body []byte) bool {
 	if res.StatusCode != http.StatusOK || json.Valid(body) {
 		return false
@@ -88,7 +87,7 @@ func isStream(res *http.Response, body []byte) bool {
 	return strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") || bytes.HasPrefix(begin, []byte("data:")) || bytes.HasPrefix(begin, []byte("event:"))
 }
 
-// resultOf reads a reply: its error says why it is not a success in JSON.
+// resultOf reads a reply. Its error says why the reply is not a success in JSON.
 func (c *Client) resultOf(res *http.Response, body []byte, now time.Time) (sdk.Result, error) {
 	if res.StatusCode >= 300 {
 		return c.failure(res, body, now)
@@ -103,15 +102,15 @@ func (c *Client) resultOf(res *http.Response, body []byte, now time.Time) (sdk.R
 		return sdk.Result{Status: sdk.StatusOK}, sdk.Invalid(fmt.Errorf("the server's reply is longer than %d MiB", c.config.MaxReply>>20))
 	case json.Valid(body):
 		return sdk.Result{Status: sdk.StatusOK}, nil
-	case len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '['): // it began well
+	case len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '['): // JSON that breaks off
 		return sdk.Result{Status: sdk.StatusDown, Lost: true}, sdk.Transient(fmt.Errorf("the server's reply is broken JSON (%s)", c.excerpt(string(body))), 0)
 	}
-	// A page: what answers there is not the service.
+	// A web page: the address is not the service's.
 	return sdk.Result{Status: sdk.StatusDenied}, sdk.Invalid(fmt.Errorf("the server's reply is not JSON (%s); check base_url", c.excerpt(string(body))))
 }
 
-// errorStatus is the status of an error that came with status 200, as gateways send
-// it that had begun to answer; 0: there is none.
+// errorStatus is the status of an error that came with status 200. Gateways send such errors after the reply has
+// begun. 0: there is no error.
 func errorStatus(body []byte) int {
 	for _, answer := range gjson.GetManyBytes(body, "choices", "data", "results") {
 		if answer.Type != gjson.Null && answer.Raw != "[]" {
@@ -133,7 +132,7 @@ func errorStatus(body []byte) int {
 	return http.StatusBadGateway
 }
 
-// failure is the result of a reply whose status is not a success.
+// failure is the result of a reply with an error status.
 func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Result, error) {
 	message, code, standard := errorMessage(body)
 	if strings.Contains(message, noCredit) {
@@ -147,7 +146,7 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 	switch {
 	case why == tooLong:
 		text += "; send less (fewer or shorter examples or passages), or give the server a larger context"
-	case why != nothing: // the key is good
+	case why != nothing: // the key is valid
 	case res.StatusCode < 400:
 		text = fmt.Sprintf("the server redirects (%d) to %q; write that as base_url if you trust it", res.StatusCode, c.excerpt(location(res)))
 	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
@@ -167,7 +166,7 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusNotImplemented:
 			err.denied = true
 		}
-		if code == noQuota || res.StatusCode == http.StatusPaymentRequired { // no item is to blame
+		if code == noQuota || res.StatusCode == http.StatusPaymentRequired { // no item is the cause
 			err.denied = true
 			return sdk.Result{Status: sdk.StatusDenied}, &sdk.Error{Code: sdk.CodeUnavailable, Err: err}
 		}
@@ -185,8 +184,8 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 		res.StatusCode == http.StatusServiceUnavailable && after > 0:
 		result = sdk.Result{Status: sdk.StatusBusy, RetryAfter: after}
 	case res.StatusCode == http.StatusInternalServerError && standard:
-		// A server that can say what went wrong is alive: the next request may succeed.
-	case res.StatusCode == http.StatusServiceUnavailable: // a model that is being loaded
+		// A server that reports an error is alive: the next request may succeed.
+	case res.StatusCode == http.StatusServiceUnavailable: // a model is being loaded
 		return sdk.Result{Status: sdk.StatusDown, RetryAfter: requeue}, sdk.Transient(err, requeue)
 	case res.StatusCode >= 500, res.StatusCode == http.StatusRequestTimeout:
 		result.Status = sdk.StatusDown
@@ -195,14 +194,14 @@ func (c *Client) failure(res *http.Response, body []byte, now time.Time) (sdk.Re
 }
 
 const (
-	noCredit   = "credit balance is too low" // Anthropic's words, in a 400, for an account without quota
-	overloaded = 529                         // a status of Anthropic's that stands in no list
-	noQuota    = "insufficient_quota"        // OpenAI's code of a 429 that waiting does not help
+	noCredit   = "credit balance is too low" // Anthropic's message, with status 400, for an account without quota
+	overloaded = 529                         // a status that only Anthropic uses
+	noQuota    = "insufficient_quota"        // OpenAI's code of a 429 that does not pass
 )
 
-// errorMessage finds the message and the code in the forms of error replies:
-// {"error": {"message", "code" or "type"}}, {"error": "..."}, {"message": "..."},
-// {"detail": "..."}, a list of objects in detail or errors, or a plain text. Standard says that it is the first form.
+// errorMessage finds the message and the code in the usual forms of error replies: {"error": {"message", "code" or
+// "type"}}, {"error": "..."}, {"message": "..."}, {"detail": "..."}, a list of objects in detail or errors, or a
+// plain text. standard is true for the first form.
 func errorMessage(body []byte) (message, code string, standard bool) {
 	if !gjson.ValidBytes(body) {
 		return string(body), "", false
@@ -218,7 +217,7 @@ func errorMessage(body []byte) (message, code string, standard bool) {
 	return string(body), "", false
 }
 
-// location is where a redirect leads, without what may be secret in it.
+// location is the target of a redirect, without possible secrets.
 func location(res *http.Response) string {
 	to, err := res.Location()
 	if err != nil {
@@ -230,12 +229,12 @@ func location(res *http.Response) string {
 // Refusal is a server's reason not to answer a request.
 type Refusal struct {
 	Status  int
-	Param   string // the field that is wrong, where it names one so
-	Code    string // in the server's word
-	Message string // whole, without secrets: it may repeat much of the request
+	Param   string // the wrong field, if the server names one
+	Code    string // the server's own code
+	Message string // complete, without secrets; may repeat much of the request
 }
 
-// RefusalOf is what a server said that an error is about; false: it said nothing.
+// RefusalOf returns the refusal behind an error; false: there is none.
 func RefusalOf(err error) (Refusal, bool) {
 	e := new(statusError)
 	if !errors.As(err, &e) {
@@ -244,16 +243,16 @@ func RefusalOf(err error) (Refusal, bool) {
 	return e.refusal, true
 }
 
-// statusError is a server's refusal, in words.
+// statusError is a server's refusal as an error.
 type statusError struct {
 	refusal Refusal
 	text    string
 	cause   cause
-	denied  bool // it refuses this caller
+	denied  bool // the server refuses this caller
 }
 
-// Denied reports whether an error is a server's that refuses this caller: a wrong key, a
-// model that it does not have, an account without quota.
+// Denied reports whether an error is a server's refusal of this caller: a wrong key, an unknown model, an account
+// without quota.
 func Denied(err error) bool {
 	e := new(statusError)
 	return errors.As(err, &e) && e.denied
@@ -261,8 +260,7 @@ func Denied(err error) bool {
 
 func (e *statusError) Error() string { return e.text }
 
-// BadRequest reports whether an error is a server's that refuses the request's fields,
-// its size or its text.
+// BadRequest reports whether an error is a server's refusal of the request's fields, size or text.
 func BadRequest(err error) bool {
 	e := new(statusError)
 	if !errors.As(err, &e) {
@@ -275,8 +273,8 @@ func BadRequest(err error) bool {
 	return e.cause != nothing
 }
 
-// retryable follows OpenAI's own clients: x-should-retry first, then the status. An
-// account without quota is not waited for.
+// retryable follows OpenAI's own clients: x-should-retry first, then the status. An account without quota is not
+// retried.
 func retryable(res *http.Response, code string) bool {
 	if retry, err := strconv.ParseBool(res.Header.Get("x-should-retry")); err == nil {
 		return retry
@@ -290,8 +288,8 @@ func retryable(res *http.Response, code string) bool {
 	return res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented
 }
 
-// retryAfter is how long the server asks to wait, in retry-after-ms or in
-// retry-after as seconds or as a date; 0: it does not say.
+// retryAfter is the wait that the server asks for, in retry-after-ms, or in retry-after as seconds or a date; 0:
+// none.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	wait := 0.0 // seconds
 	if ms, err := strconv.ParseFloat(h.Get("retry-after-ms"), 64); err == nil {
@@ -307,8 +305,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return time.Duration(min(wait, maxWait.Seconds()) * float64(time.Second))
 }
 
-// excerpt makes a server's text fit to be shown: on one line, short, and without
-// the secrets, which some servers repeat.
+// excerpt shortens a server's text to one line, and removes secrets, which some servers repeat.
 func (c *Client) excerpt(text string) string {
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(c.hide(text)), " "), "?")
 	if runes := []rune(text); len(runes) > maxExcerpt {
@@ -317,7 +314,7 @@ func (c *Client) excerpt(text string) string {
 	return text
 }
 
-// hide takes the secrets out of a text.
+// hide removes the secrets from a text.
 func (c *Client) hide(text string) string {
 	for _, secret := range c.secrets {
 		text = strings.ReplaceAll(text, secret, redacted)
@@ -325,19 +322,18 @@ func (c *Client) hide(text string) string {
 	return text
 }
 
-// maxNoAnswers is how many replies in a row may hold no answer before calls count as
-// denied: what answers there is not the service that the file means.
+// maxNoAnswers is how many replies in a row may hold no answer. After that, calls count as denied, since the address
+// is not that of the intended service.
 const maxNoAnswers = 20
 
-// NoAnswer is an error for Request.OnReply: the reply is JSON and a success, but holds
-// nothing of what was asked for. It is transient.
+// NoAnswer is an error for Request.OnReply: the reply is successful JSON but contains no answer. It is transient.
 func NoAnswer(text string) error { return sdk.Transient(&noAnswerError{text}, 0) }
 
 type noAnswerError struct{ text string }
 
 func (e *noAnswerError) Error() string { return e.text }
 
-// statusOf is the status of a call whose reply was a success, by the error of reading it.
+// statusOf is the status of a call with a successful reply, given the error of reading it.
 func (c *Client) statusOf(err error) sdk.Status {
 	switch none := new(noAnswerError); {
 	case !errors.As(err, &none):
@@ -349,21 +345,19 @@ func (c *Client) statusOf(err error) sdk.Status {
 	return sdk.StatusRefused
 }
 
-// outageOf is how many requests in a row, all different, have to fail until it is the
-// service that fails and not the requests: one that a server cannot stand is sent again
-// and again.
+// outageOf is how many requests in a row, all different, must fail until the service counts as failing. A single
+// request that a server cannot handle is sent again and again, and does not count.
 const outageOf = 5
 
-// outage distinguishes a service that fails from requests that do. Its zero value is ready.
+// outage distinguishes a failing service from failing requests. Its zero value is ready.
 type outage struct {
 	mu       sync.Mutex
 	answered bool                       // ever
-	failing  map[[sha256.Size]byte]bool // requests since the last answer
+	failing  map[[sha256.Size]byte]bool // failed requests since the last answer
 }
 
-// judge returns the error of a request, with its result changed where the service as a
-// whole fails, or has never answered and may be starting. The engine then decides how long
-// to wait, and that is no retry of the request.
+// judge returns the error of a request. It changes the result if the service as a whole fails, or has never answered
+// and may be starting. The engine then decides how long to wait, and the wait does not count as a retry.
 func (o *outage) judge(body []byte, result *sdk.Result, err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -372,7 +366,7 @@ func (o *outage) judge(body []byte, result *sdk.Result, err error) error {
 	case err == nil, said && status.refusal.Status < 500, result.Status == sdk.StatusBusy:
 		o.answered, o.failing = true, nil
 		return err
-	case !said, !errors.As(err, &coded), coded.Code != sdk.CodeTransient: // it said nothing, or not to ask again
+	case !said, !errors.As(err, &coded), coded.Code != sdk.CodeTransient: // the server gave no reason, or says not to ask again
 		return err
 	}
 	if o.failing == nil {
@@ -391,17 +385,16 @@ func (o *outage) judge(body []byte, result *sdk.Result, err error) error {
 	return sdk.Transient(coded.Err, requeue)
 }
 
-// cause is what a service says against one text, where it would answer about others.
+// cause is why a service refuses one text, though it would answer about others.
 type cause uint8
 
 const (
 	nothing  cause = iota
-	filtered       // it may not be answered
-	tooLong        // the model cannot take it
+	filtered       // the service may not answer about it
+	tooLong        // it does not fit the model
 )
 
-// causes are the codes and types by which services say so, in lower case and without
-// separators.
+// causes are the error codes and types of services for these causes, in lower case and without separators.
 var causes = map[string]cause{
 	"contentfilter": filtered, "contentfiltered": filtered, "responsibleaipolicyviolation": filtered, // Azure
 	"contentpolicyviolation": filtered, "moderationblocked": filtered, "invalidprompt": filtered, // OpenAI
@@ -414,7 +407,7 @@ var causes = map[string]cause{
 	"3051":                   tooLong,  // Mistral
 }
 
-// wordings are how those say it that have no code for it.
+// wordings are the messages of services without such a code.
 var wordings = []struct {
 	cause cause
 	words func() *regexp.Regexp
@@ -428,9 +421,9 @@ var wordings = []struct {
 		`reduce (the|your) (length|size) of|max_tokens must be at least 1, got -|context the overflows`)},
 }
 
-// refused says why a reply refuses one text; nothing: it refuses the request, whatever
-// its text, or says something else. A code counts before words, and neither counts where
-// the service names another field: a limit that is too high is one for every text.
+// refused returns why a reply refuses one text; nothing: it refuses the request whatever its text, or has another
+// reason. Codes count before messages. Neither counts if the service names another field: a limit that is too high is
+// too high for every text.
 func refused(status int, body []byte) cause {
 	switch status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusBadGateway:
@@ -438,7 +431,7 @@ func refused(status int, body []byte) cause {
 		return nothing
 	}
 	switch {
-	case !gjson.ValidBytes(body) && status == http.StatusRequestEntityTooLarge: // a proxy says so with a page
+	case !gjson.ValidBytes(body) && status == http.StatusRequestEntityTooLarge: // a proxy answers with a page
 		return tooLong
 	case !gjson.ValidBytes(body):
 		return nothing
@@ -466,7 +459,7 @@ func refused(status int, body []byte) cause {
 	return nothing
 }
 
-// aboutText reports whether a field of a request holds its text.
+// aboutText reports whether a field of a request contains its text.
 func aboutText(param string) bool {
 	for _, field := range []string{"messages", "prompt", "input", "contents", "texts", "query", "documents"} {
 		if strings.HasPrefix(param, field) {
@@ -476,11 +469,11 @@ func aboutText(param string) bool {
 	return false
 }
 
-// plain makes of a code in lower case what causes have.
+// plain converts a lower-case code to the form of causes.
 var plain = strings.NewReplacer("_", "", "-", "", ".", "", " ", "")
 
-// TooLong reports whether an error is a refusal of a text that does not fit the model:
-// there is no other way to ask for the same.
+// TooLong reports whether an error refuses a text because it does not fit the model. No other form of the request
+// would help.
 func TooLong(err error) bool {
 	e := new(statusError)
 	return errors.As(err, &e) && e.cause == tooLong

@@ -26,11 +26,11 @@ type Config struct {
 	Probe          bool          `config:"probe" affects_output:"false" default:"true" doc:"Find out what the model takes before its first call, by at most four short calls, where nothing is known of it yet."`
 	Profile        profile.Given `config:"profile" doc:"What is known of the model: it goes before what is found out."`
 	PromptCacheKey string        `config:"prompt_cache_key" affects_output:"false" doc:"Sent as it is, for servers that route requests of one key to one cache."`
-	Completion     bool          // texts are continued, chats are not
-	Choices        int           // most that the stage asks for in one request; 0: one
+	Completion     bool          // the model continues texts; chats are not continued
+	Choices        int           // the most answers in one request; 0: one
 	CacheControl   bool          `config:"cache_control" affects_output:"false" doc:"Mark what many requests begin with by cache_control, for services that cache only what is marked, as Anthropic's do."`
 	Batch          bool          `config:"batch" affects_output:"false" doc:"Ask by the service's batches: all requests in one file, whose answers come within 24 hours and cost half. The rows wait for each other; a run that ends meanwhile fetches them when it is resumed."`
-	Limited        string        // the name by which limits know the service; empty: its address
+	Limited        string        // the service's name for limits; empty: its address
 }
 
 // apiAnthropic is the value of api for Anthropic's Messages API.
@@ -39,7 +39,7 @@ const apiAnthropic = "anthropic"
 // openAIAddress is the default of base_url.
 const openAIAddress = "https://api.openai.com/v1"
 
-// dialect is the form of the service's requests and replies.
+// dialect returns the dialect of the service.
 func (c Config) dialect() dialect.Dialect {
 	if c.API == apiAnthropic {
 		return dialect.Anthropic{}
@@ -47,8 +47,8 @@ func (c Config) dialect() dialect.Dialect {
 	return dialect.OpenAI{APIVersion: c.APIVersion}
 }
 
-// Address is the address of the service. Nobody means OpenAI's, the default, with Anthropic's
-// API, which it does not have.
+// Address is the address of the service. OpenAI's address, the default of base_url, is wrong for Anthropic's API, so
+// Anthropic's own address replaces it.
 func (c Config) Address() string {
 	if c.API == apiAnthropic && c.BaseURL == openAIAddress {
 		return dialect.AnthropicURL
@@ -62,8 +62,7 @@ func (c Config) Addresses() map[string]string { return map[string]string{"": c.A
 // Default is the default of base_url.
 func (Config) Default() string { return openAIAddress }
 
-// reserved are the fields of a request that the body argument must not set: stages
-// count and read by them.
+// reserved are the fields of a request that the body argument must not set, because stages depend on them.
 var reserved = []string{"model", "messages", "prompt", "n", "stream", "stream_options"}
 
 func (c Config) service(setup sdk.Setup) api.Config {
@@ -74,7 +73,7 @@ func (c Config) service(setup sdk.Setup) api.Config {
 	return api.Config{Service: c.Service, BaseURL: c.Address(), Limited: c.Limited, Key: c.dialect().Header, Reserved: reserved, Host: setup.Host, Log: setup.Log}
 }
 
-// Check reports the errors that tags cannot find: sdk.ArgumentErrors.
+// Check reports the errors that tags cannot find, as sdk.ArgumentErrors.
 func (c Config) Check() error {
 	var errs api.Errors
 	errs.Require(c.API != apiAnthropic || c.APIVersion == "", "api_version", "it is Azure's, and api is anthropic; leave one of them out")
@@ -88,15 +87,15 @@ func (c Config) Check() error {
 type Model struct {
 	*api.Client
 	dialect    dialect.Dialect
-	blank      dialect.Request // with what the config says of every request
+	blank      dialect.Request // the fields that the config sets in every request
 	keeper     *profile.Keeper
-	obeyed     atomic.Bool // a structured answer has come
+	obeyed     atomic.Bool // the model gave a structured answer
 	recognised sync.Once   // recognise was called
-	turns      sync.Map    // keys that somebody works on: each has a channel that is closed when it is free again
-	jobs       *Jobs       // nil: it is asked by single calls
+	turns      sync.Map    // by key in use: a channel that is closed when the key is free again
+	jobs       *Jobs       // nil: requests are sent as single calls
 }
 
-// New returns the model of a config that Check finds no error in.
+// New returns the model of a valid config (Check).
 func New(c Config, setup sdk.Setup) *Model {
 	m := &Model{Client: api.New(c.service(setup)), dialect: c.dialect()}
 	m.blank = dialect.Request{Model: c.Model, CacheMarks: c.CacheControl, PromptCacheKey: c.PromptCacheKey, Extra: m.Fields()}
@@ -113,7 +112,7 @@ func New(c Config, setup sdk.Setup) *Model {
 	return m
 }
 
-// Name is the name of the model, as the server knows it.
+// Name is the server's name of the model.
 func (m *Model) Name() string { return m.blank.Model }
 
 // Models implements sdk.Prober.
@@ -125,8 +124,8 @@ func (m *Model) Close() error {
 	return m.Client.Close()
 }
 
-// Request is one without a question, with all that the config says of every request.
-// Answers have at most maxTokens tokens, without thoughts; -1 is no limit, and 0 the usual one.
+// Request returns a request without a question, with all fields that the config sets. Answers have at most maxTokens
+// tokens, without thoughts; -1 means no limit, and 0 means usual.
 func (m *Model) Request(maxTokens, usual int) dialect.Request {
 	r := m.blank
 	switch {
@@ -138,10 +137,9 @@ func (m *Model) Request(maxTokens, usual int) dialect.Request {
 	return r
 }
 
-// Key is the key of the first answer to a request in the response cache. Parts say
-// what is made of the answer before it is cached. What the model turns out to take or refuse does not
-// count: an answer that was paid for stays one. A server on this machine counts as the model that it
-// serves.
+// Key is the cache key of the first answer to a request. Parts describe how the answer is processed before it is
+// cached. The key does not depend on what the model refuses, so that paid answers stay valid. For a server on this
+// machine, the key contains the model that the server actually serves.
 func (m *Model) Key(r dialect.Request, parts ...string) sdk.Key {
 	if served := m.keeper.Served().Model; served != "" && served != m.Name() {
 		parts = append(slices.Clip(parts), "served", served)
@@ -149,11 +147,11 @@ func (m *Model) Key(r dialect.Request, parts ...string) sdk.Key {
 	return r.Key(m.Address(), m.dialect.Path(r), parts...)
 }
 
-// Turn waits until nobody works on any of the keys, and has them until leave is
-// called: who asks the same at the same time finds what the first one kept.
+// Turn waits until none of the keys is in use, and reserves them until leave is called. So if two callers ask the
+// same at the same time, the second finds the first one's answers in the cache.
 func (m *Model) Turn(ctx context.Context, keys ...sdk.Key) (leave func(), err error) {
 	keys = slices.Clone(keys)
-	// All in one order, so that nobody waits for one who waits for him.
+	// Always in the same order, to avoid deadlocks.
 	slices.SortFunc(keys, func(a, b sdk.Key) int { return bytes.Compare(a[:], b[:]) })
 	keys = slices.Compact(keys)
 	mine, taken := make(chan struct{}), 0

@@ -16,58 +16,53 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file lets stages ask a language model many questions in one job of a service,
-// whose answers come within hours and cost less: the stage is Pending meanwhile.
+// This file lets stages send many questions to a language model in one job of a service. The answers come within
+// hours and cost less. Meanwhile the stage is Pending.
 //
-// A Service is where such jobs are sent: OpenAI is the one of OpenAI's batch files, which
-// gateways have as well, and Anthropic that of its message batches. Jobs are a stage's use of one.
+// Jobs manages the jobs of one stage. A JobService is where they are sent: OpenAI for OpenAI's batch files, which
+// gateways offer as well, and Anthropic for its message batches.
 //
-// A stage does nothing else than for single calls. Jobs.Do calls its work with a context
-// whose requests it takes (api.Courier). At first none has a reply: the rows fail for that,
-// and all requests that were made become one job. Once the job has ended the same work is
-// done again, now with the replies, and reads, counts and caches them as those of single
-// calls, under the same keys. A request that has no reply then becomes part of one more job:
-// one that failed in a way that may pass, one that the service had no time for, or one that
-// the stage makes because of a reply (fewer choices than it asked for, a field that the
-// server refuses). What failed for good fails its rows alone.
+// A stage's code is the same as for single calls. Jobs.Do calls the stage's work with a context that hands its
+// requests to a courier (api.Courier). At first no request has a reply: the rows fail with that error, and all
+// requests become one job. After the job has ended, the same work is done again. Now it gets the replies, and reads,
+// counts and caches them as in single calls, under the same keys. Requests without a reply then go into another job.
+// Such requests failed temporarily, or the service had no time for them, or the stage made them because of a reply
+// (fewer choices than requested, a refused field). A request that failed for good fails only its rows.
 //
-// What was cached when the rows were first asked about is noted beside the answers, and the
-// work sees nothing else of the cache when it is done again: so it makes the same requests
-// however often it was interrupted while it read replies.
+// The first time, the keys of cached answers are recorded. When the work is done again, it sees no other cached
+// answers. So it makes the same requests even if it was interrupted while it read replies.
 //
-// A job bears a mark, a digest of its requests. A process that was killed after it had
-// created a job and before anybody knew its handle finds it by that (Service.Find), and a
-// file that was uploaded and never used is harmless. What a job may cost is reserved from
-// before it is sent until its replies are read, and again by a process that comes later
-// (sdk.Call.Batch).
+// A job has a mark, a digest of its requests. A process may be killed after it has created a job and before the job's
+// handle is stored; the next process then finds the job by its mark (Service.Find). An uploaded file that was never
+// used does no harm. The possible cost of a job is reserved before it is sent, until its replies are read. A later
+// process reserves it again (sdk.Call.Batch).
 //
-// The package does not wait, and keeps no handle on the disk: package retry of the engine
-// does both.
+// The package does not wait, and does not store handles: the engine's package retry does both.
 
-// Job is a job as its service describes it.
+// Job describes a job, as reported by its service.
 type Job struct {
 	ID       string
 	Ended    bool   // no more replies will come
-	Failed   string // why there are no replies and no other try helps; empty: there are, or it does
+	Failed   string // why there are no replies and another try is useless; empty: otherwise
 	Requests int    // 0: unknown
-	Done     int    // of them, whether answered or failed
+	Done     int    // answered or failed requests
 	// Within is how long the job may take in all; 0: unknown.
 	Within    time.Duration
-	PollAfter time.Duration // when the service wants to be asked again; 0: it does not say
-	Files     []string      // names of what holds the replies, where the service has such
+	PollAfter time.Duration // the wait that the service asks for; 0: none given
+	Files     []string      // names of the files with replies, if the service has files
 }
 
-// handle names work that is under way: all jobs that were sent for it.
+// handle describes pending work: all jobs that were sent for it.
 type handle struct {
 	Jobs     []string  `json:"jobs,omitempty"`     // oldest first; none: nothing was sent yet
-	Latest   int       `json:"latest,omitempty"`   // how many of them, at the end, are not known to have ended
-	Round    int       `json:"round,omitempty"`    // of jobs one after the other
+	Latest   int       `json:"latest,omitempty"`   // how many jobs, from the end, may still be running
+	Round    int       `json:"round,omitempty"`    // number of jobs so far, one after the other
 	Requests int       `json:"requests,omitempty"` // of the latest
-	Mark     string    `json:"mark,omitempty"`     // digest of the first job: what was cached then is kept under it
-	Cached   bool      `json:"cached,omitempty"`   // something was
+	Mark     string    `json:"mark,omitempty"`     // digest of the first job; the keys that were cached then are stored under it
+	Cached   bool      `json:"cached,omitempty"`   // some keys were cached
 	Since    time.Time `json:"since,omitzero"`     // when the latest were sent
-	Digests  []string  `json:"digests,omitempty"`  // of the latest, as intents are called
-	// What the latest take, to reserve it again.
+	Digests  []string  `json:"digests,omitempty"`  // of the latest jobs; intents have these names
+	// What the latest jobs may use, to reserve it again.
 	Tokens int    `json:"tokens,omitempty"`
 	Input  uint64 `json:"input,omitempty"`
 	Output uint64 `json:"output,omitempty"`
@@ -88,12 +83,12 @@ func readHandle(text string) (h handle, err error) {
 	return h, err
 }
 
-// call is what the latest jobs take.
+// call describes what the latest jobs may use.
 func (h handle) call() sdk.Call {
 	return sdk.Call{Tokens: h.Tokens, Most: sdk.Usage{InputTokens: h.Input, OutputTokens: h.Output}, Batch: true}
 }
 
-// next is the handle once more jobs were sent.
+// next returns the handle after more jobs were sent.
 func (h handle) next(ids, digests []string, requests int, c sdk.Call) handle {
 	return handle{
 		Jobs: append(h.Jobs[:len(h.Jobs):len(h.Jobs)], ids...), Latest: len(ids), Round: h.Round + 1, Requests: requests,
@@ -102,13 +97,11 @@ func (h handle) next(ids, digests []string, requests int, c sdk.Call) handle {
 	}
 }
 
-// An intent says that a job is about to be sent, in a file by the digest of its requests. It
-// holds the job's mark, which is the digest and a text of its own: the same requests may have
-// been sent before, and were to be sent again. Where there is one before anything was sent,
-// the process that wrote it was killed, or never heard whether the job was made.
+// An intent records that a job is about to be sent, in a file named by the digest of its requests. It holds the job's
+// mark: the digest and a random text, since the same requests may have been sent before. If an intent exists before a
+// job is sent, an earlier process was killed, or never learned whether the job was created.
 
-// intend returns the mark of a job, and whether the job may have been sent already. Without a
-// folder nobody can tell.
+// intend returns the mark of a job, and whether the job may have been sent already. Without a folder this is unknown.
 func (j *Jobs) intend(digest string) (mark string, before bool, err error) {
 	mark = digest + rand.Text()[:10]
 	if j.dir == "" {
@@ -134,23 +127,23 @@ func (j *Jobs) intend(digest string) (mark string, before bool, err error) {
 	return mark, false, errors.Join(err, f.Close())
 }
 
-// forget forgets an intent: the handle of the job is kept, or what it said was read.
+// forget removes an intent, once the job's handle is stored or its replies were read.
 func (j *Jobs) forget(digest string) {
 	if j.dir != "" && digest != "" {
-		_ = os.Remove(filepath.Join(j.dir, digest)) // one that stays is one more look for a job
+		_ = os.Remove(filepath.Join(j.dir, digest)) // a leftover only causes one more search for a job
 	}
 }
 
-// Jobs are those of one stage. Their methods may be called by several goroutines at once.
+// Jobs manages the jobs of one stage. Its methods may be called by several goroutines.
 type Jobs struct {
 	service JobService
 	client  *api.Client
 	host    sdk.Host
-	dir     string   // of intents; empty: none
+	dir     string   // folder of intents; empty: none
 	held    sync.Map // reservations, func(sdk.Result), by handle
 }
 
-// NewJobs returns the jobs of a stage that asks by a client.
+// NewJobs returns the jobs of a stage that uses the client.
 func NewJobs(service JobService, client *api.Client, setup sdk.Setup) *Jobs {
 	j := &Jobs{service: service, client: client, host: setup.Host}
 	if j.host == nil {
@@ -162,9 +155,9 @@ func NewJobs(service JobService, client *api.Client, setup sdk.Setup) *Jobs {
 	return j
 }
 
-// DoJob does the work of a stage on some rows: work is what it would do for single calls, an
-// error of single rows being sdk.RowErrors. handle is what an earlier *sdk.Pending for these rows, or more,
-// named; empty: there was none. The error is *sdk.Pending where the results come later.
+// DoJob does the work of a stage on some rows. work is the code for single calls; it reports errors of single rows as
+// sdk.RowErrors. handle comes from an earlier *sdk.Pending for these rows, or for more; empty: there was none. The
+// error is *sdk.Pending if the results come later.
 func DoJob[R any](ctx context.Context, j *Jobs, handle string, work func(context.Context) (R, error)) (results R, err error) {
 	err = j.do(ctx, handle, func(ctx context.Context) (err error) {
 		results, err = work(ctx)
@@ -185,7 +178,7 @@ func (j *Jobs) do(ctx context.Context, text string, work func(context.Context) e
 		j.forget(digest)
 	}
 	if _, held := j.held.Load(text); !held {
-		// Another process may have read the replies, and was killed before that was noted.
+		// Another process may have read the replies, and was killed before it recorded this.
 		r := newRound()
 		if err := work(api.Through(ctx, r)); len(r.lines) == 0 {
 			return err
@@ -206,7 +199,7 @@ func (j *Jobs) do(ctx context.Context, text string, work func(context.Context) e
 	return j.pass(ctx, r, h, work)
 }
 
-// pass does the work once, and sends what has no reply.
+// pass does the work once, and sends the requests that have no reply.
 func (j *Jobs) pass(ctx context.Context, r *round, h handle, work func(context.Context) error) error {
 	err := work(api.Through(ctx, r))
 	if ctx.Err() != nil {
@@ -220,13 +213,13 @@ func (j *Jobs) pass(ctx context.Context, r *round, h handle, work func(context.C
 		return err
 	}
 	later, failed := j.send(ctx, r, h)
-	if code := sdk.CodeOf(failed); code == sdk.CodeInvalid || code == sdk.CodeUnavailable { // no better for fewer rows
+	if code := sdk.CodeOf(failed); code == sdk.CodeInvalid || code == sdk.CodeUnavailable { // fewer rows would not help
 		return instead(err, failed)
 	}
 	return either(later, failed)
 }
 
-// instead gives rows that wait for an answer another error.
+// instead replaces the error of rows that wait for an answer.
 func instead(err, by error) error {
 	var rows sdk.RowErrors
 	if !errors.As(err, &rows) {
@@ -247,7 +240,7 @@ func either(later *sdk.Pending, err error) error {
 	return later
 }
 
-// ended asks how far the latest jobs are. It returns all jobs, oldest first, once those have ended.
+// ended asks for the state of the latest jobs. Once all have ended, it returns all jobs, oldest first.
 func (j *Jobs) ended(ctx context.Context, h handle) ([]Job, *sdk.Pending, error) {
 	jobs := make([]Job, len(h.Jobs))
 	var sum Job
@@ -272,12 +265,12 @@ func (j *Jobs) ended(ctx context.Context, h handle) ([]Job, *sdk.Pending, error)
 	return jobs, nil, nil
 }
 
-// add sums up how far jobs are.
+// add adds the progress of another job.
 func (j *Job) add(other Job) {
 	j.Done, j.Within, j.PollAfter = j.Done+other.Done, max(j.Within, other.Within), max(j.PollAfter, other.PollAfter)
 }
 
-// pending says that the latest jobs are under way.
+// pending reports that the latest jobs are running.
 func (j *Jobs) pending(h handle, sum Job) *sdk.Pending {
 	what := "batch of"
 	if h.Latest > 1 {
@@ -293,7 +286,7 @@ func (j *Jobs) pending(h handle, sum Job) *sdk.Pending {
 	return &sdk.Pending{Handle: h.String(), PollAfter: sum.PollAfter, Note: note}
 }
 
-// span shows a time in whole hours, or minutes where it has none.
+// span formats a time in whole hours, or in minutes if it is shorter than an hour.
 func span(d time.Duration) string {
 	if d >= time.Hour {
 		return fmt.Sprintf("%d h", (d+time.Hour-1)/time.Hour)
@@ -301,11 +294,10 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d min", (d+time.Minute-1)/time.Minute)
 }
 
-// bearing is how long the service may fail to say how a batch is, from when it was sent.
+// bearing is how long after sending a batch the service may fail to report its state.
 const bearing = 26 * time.Hour
 
-// unreachable makes of an error of asking for a job one that does not lose the handle: the
-// job is there and is paid for.
+// unreachable converts an error in asking for a job, so that the handle is not lost: the job exists and is paid for.
 func (j *Jobs) unreachable(ctx context.Context, h handle, err error) error {
 	coded := new(sdk.Error)
 	switch {
@@ -319,8 +311,7 @@ func (j *Jobs) unreachable(ctx context.Context, h handle, err error) error {
 
 func stopped(err error) error { return &sdk.Error{Code: sdk.CodeStopped, Err: err} }
 
-// read puts the replies of jobs into a round, those of the later ones in the place of those
-// of earlier ones.
+// read puts the replies of jobs into a round. Later replies replace earlier ones.
 func (j *Jobs) read(ctx context.Context, r *round, h handle, jobs []Job) error {
 	seen, err := j.cached(ctx, h)
 	if err != nil {
@@ -347,7 +338,7 @@ func (j *Jobs) read(ctx context.Context, r *round, h handle, jobs []Job) error {
 	return nil
 }
 
-// send sends what has no reply, in as few jobs as the service takes.
+// send sends the requests without a reply, in as few jobs as the service allows.
 func (j *Jobs) send(ctx context.Context, r *round, h handle) (*sdk.Pending, error) {
 	call := r.call()
 	release, err := j.reserve(ctx, call)
@@ -390,7 +381,7 @@ func (j *Jobs) sendPart(ctx context.Context, p part) (Job, error) {
 	return j.service.Submit(ctx, mark, p.lines)
 }
 
-// resultOf is that of a reservation whose job could not be sent.
+// resultOf is the result of a reservation whose job could not be sent.
 func resultOf(err error) sdk.Result {
 	if sdk.CodeOf(err) == sdk.CodeTransient {
 		return sdk.Result{Status: sdk.StatusDown, Reason: err.Error()}
@@ -398,7 +389,7 @@ func resultOf(err error) sdk.Result {
 	return sdk.Result{Status: sdk.StatusRefused}
 }
 
-// refused makes of the error of sending a job one that says that no other rows would do better.
+// refused converts an error in sending a job into one that says that other rows would fail, too.
 func refused(ctx context.Context, err error) error {
 	switch code := sdk.CodeOf(err); {
 	case ctx.Err() != nil:
@@ -434,7 +425,7 @@ func (j *Jobs) release(h handle, result sdk.Result) {
 	}
 }
 
-// later makes of an error of a reservation one that says of a job that is under way that it is.
+// later adds to an error of a reservation that the job is running, if it is.
 func (h handle) later(err error) error {
 	if len(h.Jobs) > 0 && sdk.CodeOf(err) == sdk.CodeUnavailable { // the run is offline
 		return &sdk.Error{Code: sdk.CodeUnavailable, Err: fmt.Errorf("its batch is under way: %w", err)}
@@ -442,11 +433,11 @@ func (h handle) later(err error) error {
 	return err
 }
 
-// cachedKey is where what was cached is kept.
+// cachedKey is the key under which keepCached stores its keys.
 func cachedKey(digest string) sdk.Key { return sdk.KeyOf("batchjob", "cached", digest) }
 
-// keepCached keeps which answers were cached when the first job was made. Where that fails,
-// what is cached later counts as well.
+// keepCached stores which answers were cached when the first job was made. If that is not possible, answers that are
+// cached later count as well.
 func (j *Jobs) keepCached(ctx context.Context, digest string, seen map[short]bool) error {
 	if len(seen) == 0 {
 		return nil
@@ -461,7 +452,7 @@ func (j *Jobs) keepCached(ctx context.Context, digest string, seen map[short]boo
 	return j.host.CachePut(ctx, cachedKey(digest), value)
 }
 
-// cached returns which answers were cached when the first job was made; nil: nobody knows.
+// cached returns which answers were cached when the first job was made; nil: unknown.
 func (j *Jobs) cached(ctx context.Context, h handle) (map[short]bool, error) {
 	seen := map[short]bool{}
 	if !h.Cached {
@@ -477,39 +468,39 @@ func (j *Jobs) cached(ctx context.Context, h handle) (map[short]bool, error) {
 	return seen, nil
 }
 
-// JobService is where jobs are sent. Its methods may be called by several goroutines at once,
-// and its errors are those of package api.
+// JobService is a service that takes jobs. Its methods may be called by several goroutines at once. Its errors are
+// errors of package api.
 type JobService interface {
-	// JobLimits are those of one job.
+	// Limits returns the limits of one job.
 	Limits() JobLimits
-	// Find returns the job that an earlier Submit has sent with the same mark and that is at
-	// work or has replies: by the mark itself, or, where the service keeps none, one with so many
-	// requests that may be it. What it has no reply to is asked for again.
+	// Find returns a job that an earlier Submit sent with the same mark, and that is running or has replies. If the
+	// service does not store marks, Find returns a job with that many requests that may be the right one. Requests
+	// without a reply there are sent again.
 	Find(ctx context.Context, mark string, requests int) (job Job, found bool, err error)
 	// Submit sends a job.
 	Submit(ctx context.Context, mark string, requests []JobLine) (Job, error)
-	// Status asks how far a job is.
+	// Status returns the state of a job.
 	Status(ctx context.Context, id string) (Job, error)
-	// Replies calls each with the replies of a job that has ended, in any order.
+	// Replies calls each with every reply of a job that has ended, in any order.
 	Replies(ctx context.Context, job Job, each func(JobReply)) error
 }
 
-// JobLimits are the most that a job may hold.
+// JobLimits are upper bounds for one job.
 type JobLimits struct {
 	Requests int
-	Bytes    int64 // of all requests, with what their bodies are wrapped in
+	Bytes    int64 // of all requests, including what wraps their bodies
 }
 
 // JobLine is one request of a job.
 type JobLine struct {
-	ID   string // at most 28 letters, digits, hyphens and underscores; one of its own in the job
+	ID   string // of a single call, below the base address
 	Path string // where a single call would go, below the base address
 	Body json.RawMessage
 }
 
-// JobReply is what became of one request.
+// JobReply is the result of one request.
 type JobReply struct {
 	ID     string
-	Status int    // as of a single call; 0: it was not worked on, and may be another time
-	Body   []byte // as of a single call, JSON; of status 0 a reason in words
+	Status int    // as of a single call; 0: the service did not process it, and may do so later
+	Body   []byte // as of a single call, JSON; with status 0, a reason in words
 }

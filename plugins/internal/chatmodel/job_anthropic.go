@@ -17,24 +17,24 @@ import (
 	"github.com/racflow/racflow/plugins/internal/api"
 )
 
-// Anthropic is the Service of Anthropic's message batches
-// (https://docs.anthropic.com/en/api/creating-message-batches): all requests are sent in one body, and the
-// replies are had as lines of JSON. A batch there has no place for a mark, so the ids of its requests begin with
-// it: nobody can tell whose a batch is before it has ended.
+// Anthropic is the JobService for Anthropic's message batches
+// (https://docs.anthropic.com/en/api/creating-message-batches). All requests are sent in one body, and the replies
+// come as lines of JSON. A batch has no field for a mark, so the ids of its requests begin with the mark. Before a
+// batch has ended, its owner is unknown.
 type Anthropic struct{ Client *api.Client }
 
 var _ JobService = Anthropic{}
 
 const (
 	batchesPath = "/messages/batches"
-	// shownMark is how much of a mark, at its end, the ids of requests begin with: they may have 64 characters.
+	// shownMark is how many characters at the end of a mark begin the ids of requests. An id may have 64 characters.
 	shownMark = 32
 )
 
 // Limits implements Service.
 func (Anthropic) Limits() JobLimits { return JobLimits{Requests: 100_000, Bytes: 240 << 20} } // of 256 MB
 
-// anthropicJob reads a batch as the service describes it: in_progress, canceling or ended.
+// anthropicJob reads the description of a batch: in_progress, canceling or ended.
 func anthropicJob(b gjson.Result) Job {
 	counts := b.Get("request_counts")
 	count := func(name string) int { return int(counts.Get(name).Int()) }
@@ -71,7 +71,7 @@ func (a Anthropic) Find(ctx context.Context, mark string, requests int) (job Job
 	return Job{}, false, err
 }
 
-// bears reports whether the first reply of a job bears a mark.
+// bears reports whether the first reply of a job has the mark.
 func (a Anthropic) bears(ctx context.Context, job Job, mark string) (ours bool, err error) {
 	t := api.Transfer{Client: a.Client, Method: http.MethodGet, Path: resultsPath(job.ID), Read: func(r io.Reader) error {
 		line, err := bufio.NewReader(io.LimitReader(r, maxLine)).ReadBytes('\n')
@@ -82,13 +82,13 @@ func (a Anthropic) bears(ctx context.Context, job Job, mark string) (ours bool, 
 		return err
 	}}
 	_, err = t.Do(ctx)
-	if api.NotFound(err) { // its replies are no longer kept
+	if api.NotFound(err) { // its replies are no longer stored
 		return false, nil
 	}
 	return ours, err
 }
 
-// markEnd ends a mark, which holds no such character.
+// markEnd ends a mark. Marks do not contain it.
 const markEnd = "-"
 
 func shown(mark string) string { return mark[max(0, len(mark)-shownMark):] }
@@ -127,7 +127,7 @@ func (a Anthropic) Replies(ctx context.Context, job Job, each func(JobReply)) er
 	return err
 }
 
-// anthropicReply reads a line of results. One that was cancelled is left out: its request has no reply.
+// anthropicReply reads a line of results. Cancelled requests are skipped, so they count as requests without a reply.
 func anthropicReply(line gjson.Result) (JobReply, bool) {
 	_, id, _ := strings.Cut(line.Get("custom_id").Str, markEnd)
 	reply, result := JobReply{ID: id}, line.Get("result")
@@ -145,7 +145,7 @@ func anthropicReply(line gjson.Result) (JobReply, bool) {
 	return reply, true
 }
 
-// statuses are those that errors come with, as of single calls.
+// statuses are the HTTP statuses that single calls have for these errors.
 var statuses = map[string]int{
 	"authentication_error": http.StatusUnauthorized, "billing_error": http.StatusPaymentRequired, "permission_error": http.StatusForbidden,
 	"not_found_error": http.StatusNotFound, "request_too_large": http.StatusRequestEntityTooLarge, "rate_limit_error": http.StatusTooManyRequests,

@@ -19,27 +19,26 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// OpenAI is the Service of OpenAI's batch files: a file of requests is uploaded, a batch is made of
-// it, and its replies are two files, of those that succeeded and those that did not.
+// OpenAI is the JobService for OpenAI's batch files. It uploads a file of requests and creates a batch from it. The
+// replies are two files: one of successes and one of failures.
 type OpenAI struct{ Client *api.Client }
 
 var _ JobService = OpenAI{}
 
 const (
 	window = "24h"
-	// version is what the addresses of requests begin with in a file, whatever that of the
-	// server's own address is.
+	// version begins the addresses of requests in a file, whatever the server's own address begins with.
 	version = "/v1"
 	// markName is the key of the mark in a batch's metadata.
 	markName = "racflow"
-	// maxLine is the size of the longest reply.
+	// maxLine is the greatest size of a reply.
 	maxLine = 64 << 20
 )
 
 // Limits implements Service.
 func (OpenAI) Limits() JobLimits { return JobLimits{Requests: 50_000, Bytes: 190 << 20} } // of 200 MB
 
-// openAIJob reads a batch as the service describes it.
+// openAIJob reads the description of a batch.
 func openAIJob(b gjson.Result) Job {
 	counts := b.Get("request_counts")
 	j := Job{ID: b.Get("id").Str, Requests: int(counts.Get("total").Int()), Done: int(counts.Get("completed").Int() + counts.Get("failed").Int())}
@@ -65,7 +64,7 @@ func openAIJob(b gjson.Result) Job {
 	return j
 }
 
-// ask asks a service for a job, or to make one, whose description is then read.
+// ask sends a request for a job, or to create one, and reads the description in the reply.
 func ask(ctx context.Context, t api.Transfer, read func(gjson.Result) Job) (Job, error) {
 	var description json.RawMessage
 	t.Reply = &description
@@ -78,14 +77,14 @@ func ask(ctx context.Context, t api.Transfer, read func(gjson.Result) Job) (Job,
 	return job, err
 }
 
-// newest returns the descriptions of the batches among which a lost one is looked for, the newest first.
+// newest returns the descriptions of recent batches, the newest first, in order to find a lost one.
 func newest(ctx context.Context, c *api.Client, path string) ([]gjson.Result, error) {
 	var list json.RawMessage
 	_, err := api.Transfer{Client: c, Method: http.MethodGet, Path: path + "?limit=100", Reply: &list}.Do(ctx)
 	return gjson.GetBytes(list, "data").Array(), err
 }
 
-// readLines reads a file of replies, one a line. A line that is none is left out: its request has no reply.
+// readLines reads a file of replies, one per line. Lines without a reply are skipped.
 func readLines(r io.Reader, read func(line gjson.Result) (JobReply, bool), each func(JobReply)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
@@ -127,7 +126,7 @@ func (o OpenAI) Submit(ctx context.Context, mark string, requests []JobLine) (Jo
 	return ask(ctx, api.Transfer{Client: o.Client, Method: http.MethodPost, Path: "/batches", Body: bytes.NewReader(body)}, openAIJob)
 }
 
-// request is a line of a file of requests.
+// request is a line in a file of requests.
 type request struct {
 	ID     string          `json:"custom_id"`
 	Method string          `json:"method"`
@@ -135,8 +134,7 @@ type request struct {
 	Body   json.RawMessage `json:"body"`
 }
 
-// upload uploads a file of requests and returns its name, and the address that all of them
-// are for.
+// upload uploads a file of requests. It returns the file's name and the common address of the requests.
 func (o OpenAI) upload(ctx context.Context, requests []JobLine) (name, path string, err error) {
 	var form bytes.Buffer
 	parts := multipart.NewWriter(&form)
@@ -188,7 +186,7 @@ func (o OpenAI) Replies(ctx context.Context, job Job, each func(JobReply)) error
 	return nil
 }
 
-// openAIReply reads a line of a file of replies.
+// openAIReply reads a line in a file of replies.
 func openAIReply(line gjson.Result) (JobReply, bool) {
 	reply, response, failed := JobReply{ID: line.Get("custom_id").Str}, line.Get("response"), line.Get("error")
 	if status := int(response.Get("status_code").Int()); status > 0 {

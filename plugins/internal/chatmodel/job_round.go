@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	jobTries  = 5  // jobs in which a request may fail
-	maxRounds = 12 // jobs one after the other, whatever they are for
+	jobTries  = 5  // how many jobs a request may fail in
+	maxRounds = 12 // how many jobs may follow each other, for any reason
 )
 
-// errLater is the error of a request whose reply comes later.
+// errLater is the error of a request whose reply will come later.
 var errLater = errors.New("its answer comes with the batch that it is sent in")
 
-// round is one time that a stage does its work: what it sees of the cache, the replies that
-// there are, and the requests that have none.
+// round is one execution of a stage's work: the part of the cache that it sees, the replies so far, and the requests
+// without a reply.
 type round struct {
-	number int // of jobs one after the other so far
-	// seen are the answers that were cached when the rows were first asked about; where
-	// they are known, no others are seen.
+	number int // number of jobs so far, one after the other
+	// seen holds the keys of answers that were cached when the rows were first asked about. If known is true, the
+	// work sees no other cached answers.
 	known bool
 	mu    sync.Mutex
 	seen  map[short]bool
 
 	replies map[string]*answered
-	good    map[string]string // by the answer that it is for: the latest reply that is a success
+	good    map[string]string // by answer: the ID of the latest successful reply
 	lines   map[string]asked  // requests without a reply
 	failed  string            // why jobs have no replies
 	usage   sdk.Usage
@@ -45,13 +45,13 @@ func newRound() *round {
 	return &round{seen: map[short]bool{}, replies: map[string]*answered{}, good: map[string]string{}, lines: map[string]asked{}}
 }
 
-// short is enough of a cache key to tell it from others.
+// short is the beginning of a cache key, long enough to be unique.
 type short [16]byte
 
-// asked is what is known of a request, and answered of a reply.
+// asked is a request in a round, answered a reply.
 type asked struct {
 	JobLine
-	order  string // puts what begins alike side by side
+	order  string // sorts requests with the same beginning next to each other
 	tokens int
 	most   sdk.Usage // zero: unknown
 }
@@ -60,7 +60,7 @@ type answered struct {
 	text    []byte
 	status  int
 	latest  bool // of the latest jobs
-	counted bool // its usage
+	counted bool // its usage was counted
 }
 
 var _ api.Courier = (*round)(nil)
@@ -76,7 +76,7 @@ func (r *round) Forgets(key sdk.Key) bool {
 	return !r.seen[short(key[:])]
 }
 
-// beginning is how much of requests has to be the same for them to stand side by side.
+// beginning is how much of two requests must be equal for them to be sorted next to each other.
 const beginning = 4 << 10
 
 // Deliver implements api.Courier.
@@ -110,12 +110,12 @@ func (r *round) Deliver(d api.Delivery, read func(int, []byte) (sdk.Usage, error
 }
 
 const (
-	// answerBytes is how much of a request's name is that of the answer that it is for.
+	// answerBytes is the length of the part of a request's ID that names the answer.
 	answerBytes = 16
 	sentBytes   = 12
 )
 
-// idOf names a request by what it is for and by what is sent.
+// idOf names a request by the answer that it asks for, and by its content.
 func idOf(d api.Delivery) string {
 	digest := func(size int, parts ...string) string {
 		h := sha256.New()
@@ -131,9 +131,8 @@ func idOf(d api.Delivery) string {
 	return digest(answerBytes, answer) + digest(sentBytes, d.Path, string(d.Body))
 }
 
-// reply returns the reply to a request. What is known of a model changes how it is asked, so
-// the same may have been asked in another way when the batch was sent: a reply to that is one, unless
-// the stage has read it and asks again.
+// reply returns the reply to a request. The same answer may have been requested in another way when the batch was
+// sent, since the model's profile has changed. Such a reply counts, unless the stage has read it and asks again.
 func (r *round) reply(d api.Delivery) *answered {
 	id := idOf(d)
 	if reply := r.replies[id]; reply != nil || d.Again {
@@ -142,7 +141,7 @@ func (r *round) reply(d api.Delivery) *answered {
 	return r.replies[r.good[id[:answerBytes]]]
 }
 
-// count adds what a reply cost, once.
+// count adds the usage of a reply, once.
 func (r *round) count(of *answered, used sdk.Usage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,13 +151,13 @@ func (r *round) count(of *answered, used sdk.Usage) {
 	}
 }
 
-// part is the requests of one job.
+// part holds the requests of one job.
 type part struct {
 	lines  []JobLine
 	digest string
 }
 
-// wrapped is the most that a service wraps a body in.
+// wrapped is the most bytes that a service adds around a body.
 const wrapped = 256
 
 // parts divides the requests among jobs, always in the same way.
@@ -186,7 +185,7 @@ func (r *round) parts(most JobLimits) (all []part) {
 	return all
 }
 
-// call is what all requests together take.
+// call describes what all requests together may use.
 func (r *round) call() (c sdk.Call) {
 	bounded := true
 	for _, line := range r.lines {

@@ -16,13 +16,13 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// BatchArgument is the name of the argument by which a stage asks in batches: its results
-// then may be sdk.Pending, for sdk.PendsIf.
+// BatchArgument is the argument by which a stage asks in batches. Its results may then be sdk.Pending, for
+// sdk.PendsIf.
 const BatchArgument = "batch"
 
-// Later does a stage's work on rows, where the config says so by batches of the service: its error
-// is *sdk.Pending then. handle is what that named before; empty: it did not. Before the first work it finds
-// out which model the server serves, since keys depend on that.
+// Later does a stage's work on rows, in batches of the service if the config says so. In batches its error may be
+// *sdk.Pending. handle comes from an earlier Pending; empty: there was none. Later first finds out which model the
+// server serves, since keys depend on it.
 func Later[R any](ctx context.Context, m *Model, handle string, work func(context.Context) (R, error)) (R, error) {
 	m.recognise(ctx)
 	if m.jobs == nil {
@@ -31,7 +31,7 @@ func Later[R any](ctx context.Context, m *Model, handle string, work func(contex
 	return DoJob(ctx, m.jobs, handle, work)
 }
 
-// batches are those of the model's service; nil: the config does not ask for any.
+// batches returns the jobs of the model's service; nil: the config asks for none.
 func (m *Model) batches(c Config, setup sdk.Setup) *Jobs {
 	if !c.Batch {
 		return nil
@@ -42,9 +42,9 @@ func (m *Model) batches(c Config, setup sdk.Setup) *Jobs {
 	return NewJobs(OpenAI{Client: m.Client}, m.Client, setup)
 }
 
-// Forecast is what it costs to get a number of answers to a request, by what is known of the
-// model. It asks nobody. Choices is how many a request asks for at most, and written
-// how many tokens an answer is expected to have if none to a request of its kind was seen.
+// Forecast estimates the cost of a number of answers to a request, from the model's profile. It sends nothing.
+// choices is the most answers of one request. written is the expected number of tokens of an answer if no request of
+// its kind was seen.
 func (m *Model) Forecast(r dialect.Request, answers, choices int, written func(profile.Profile) int) (f sdk.Forecast, err error) {
 	if answers == 0 {
 		return f, nil
@@ -90,18 +90,16 @@ func (m *Model) Forecast(r dialect.Request, answers, choices int, written func(p
 	return f, nil
 }
 
-// OnReply reads the answers to a request and caches them. The reply has at least one
-// choice; sent is the request as the model was asked.
+// OnReply reads the answers to a request and caches them. The reply has at least one choice; sent is the request in
+// the form in which it was sent.
 type OnReply func(reply dialect.Reply, sent dialect.Request) error
 
-// maxTries bounds how often a request is asked again because of what the model turns out
-// to take.
+// maxTries bounds how often a request is sent because the model refuses parts of it.
 const maxTries = 12
 
-// Send asks a request, changed by what is known of the model. What the model turns out to
-// refuse is left out and the rest asked again at once, and so is what a model had no room to
-// answer for its thoughts. Send calls onReply before the call is released, and returns
-// its error. The usage of the reply is that of all calls.
+// Send sends a request, changed by the model's profile. If the model refuses a field, or its thoughts leave no room
+// for an answer, Send asks again at once with a changed request. It calls onReply before the call is released, and
+// returns onReply's error. The usage of the reply covers all calls.
 func (m *Model) Send(ctx context.Context, r dialect.Request, onReply OnReply) error {
 	a := &asking{Model: m, want: r, onReply: onReply}
 	var err error
@@ -120,14 +118,13 @@ func (m *Model) Send(ctx context.Context, r dialect.Request, onReply OnReply) er
 	return err
 }
 
-// Applied is a request as the model takes it, as far as that is known.
+// Applied returns the request as the model accepts it, as far as that is known.
 func (m *Model) Applied(ctx context.Context, r dialect.Request) (dialect.Request, error) {
 	p, err := m.keeper.Get(ctx)
 	return p.Apply(r), err
 }
 
-// Gives says that the model gives so many choices to one request, after it refused more without
-// saying that it was for them.
+// Gives records how many choices the model gives to one request, after it refused more without giving the reason.
 func (m *Model) Gives(ctx context.Context, choices int) { m.keeper.Gives(ctx, choices) }
 
 // asking is one call of Send.
@@ -135,19 +132,18 @@ type asking struct {
 	*Model
 	want    dialect.Request
 	onReply OnReply
-	spent   sdk.Usage // by replies that were of no use
-	refusal error     // of a form of structured answers, which may be for another reason
+	spent   sdk.Usage // by useless replies
+	refusal error     // of a form of structured answers; it may have another reason
 }
 
-// errSilent is the error of a reply in which nothing is written, though the model may write
-// something where it is asked in another way.
+// errSilent is the error of a reply without text. The model may write text if it is asked in another way.
 var errSilent = sdk.Invalid(errors.New("the model wrote nothing but thoughts"))
 
 func (a *asking) post(ctx context.Context, sent dialect.Request) error {
 	return a.call(ctx, sent, nil, func(reply dialect.Reply) error { return a.take(ctx, reply, sent) })
 }
 
-// take takes a reply.
+// take processes a reply.
 func (a *asking) take(ctx context.Context, reply dialect.Reply, sent dialect.Request) error {
 	if len(reply.Choices) == 0 {
 		return api.NoAnswer("the server's reply holds no choices; check base_url and model")
@@ -165,7 +161,7 @@ func (a *asking) take(ctx context.Context, reply dialect.Reply, sent dialect.Req
 		a.obeyed.Store(true)
 	}
 	reply.Usage.Add(a.spent)
-	// silent is an answer that was ended before anything of it was written.
+	// silent reports whether an answer was ended before any text.
 	silent := func(c dialect.Choice) bool {
 		return c.Unusable() == "" && c.Visible() == "" && (c.Cut() || sent.Stop != nil)
 	}
@@ -174,7 +170,7 @@ func (a *asking) take(ctx context.Context, reply dialect.Reply, sent dialect.Req
 		if err != nil {
 			return err
 		}
-		if changed { // then these answers can be had
+		if changed { // another request may get these answers
 			reply.Choices = slices.DeleteFunc(reply.Choices, silent)
 		}
 	}
@@ -185,13 +181,13 @@ func (a *asking) take(ctx context.Context, reply dialect.Reply, sent dialect.Req
 	return a.onReply(reply, sent)
 }
 
-// changed reports whether the request would be sent in another way now.
+// changed reports whether the request would now be sent in another form.
 func (a *asking) changed(ctx context.Context, sent dialect.Request) (bool, error) {
 	now, err := a.Applied(ctx, a.want)
 	return !reflect.DeepEqual(now, sent), err
 }
 
-// again reports whether to ask again after an error, and the error where not.
+// again reports whether to ask again after an error, and otherwise returns the error.
 func (a *asking) again(ctx context.Context, sent dialect.Request, err error) (bool, error) {
 	if errors.Is(err, errSilent) {
 		return true, nil
@@ -199,7 +195,7 @@ func (a *asking) again(ctx context.Context, sent dialect.Request, err error) (bo
 	if !api.BadRequest(err) {
 		return false, err
 	}
-	ofText := sdk.CodeOf(err) == sdk.CodeRefused // and not of a field
+	ofText := sdk.CodeOf(err) == sdk.CodeRefused // the text is refused, not a field
 	if ofText && sent.MaxTokens <= a.want.MaxTokens {
 		return false, cmp.Or(a.refusal, err)
 	}
@@ -215,11 +211,10 @@ func (a *asking) again(ctx context.Context, sent dialect.Request, err error) (bo
 	return true, nil
 }
 
-// unlimited is how many tokens an answer without a limit counts with the limits of
-// services.
+// unlimited is how many tokens an answer without a limit counts in the limits of services.
 const unlimited = 512
 
-// request is the call for a request as it is sent.
+// request returns the call for a request in its final form.
 func (m *Model) request(sent dialect.Request) *api.Request {
 	most := sent.MaxTokens
 	if most == 0 {
@@ -228,7 +223,7 @@ func (m *Model) request(sent dialect.Request) *api.Request {
 	return &api.Request{Client: m.Client, Whole: true, Tokens: max(1, sent.N) * most, Bounded: sent.MaxTokens > 0}
 }
 
-// call sends a request as it is. The reply's usage is what can be of what the server says.
+// call sends a request without changes. The reply's usage contains only plausible numbers of the server.
 func (m *Model) call(ctx context.Context, sent dialect.Request, header http.Header, take func(dialect.Reply) error) error {
 	body, err := m.dialect.Body(sent)
 	if err != nil {
@@ -256,7 +251,7 @@ func (m *Model) call(ctx context.Context, sent dialect.Request, header http.Head
 	return r.Post(ctx, m.dialect.Path(sent), body, nil)
 }
 
-// probe sends a request that is to find out what the model takes.
+// probe sends a request of a probe.
 func (m *Model) probe(ctx context.Context, r dialect.Request) (reply dialect.Reply, err error) {
 	r.Extra = m.blank.Extra
 	err = m.call(api.Through(ctx, nil), r, http.Header{"User-Agent": {profile.UserAgent}}, func(got dialect.Reply) error {

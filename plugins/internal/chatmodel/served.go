@@ -15,16 +15,16 @@ import (
 	"github.com/racflow/racflow/plugins/internal/profile"
 )
 
-// This file finds out which model a server on this machine serves. Behind the address and the name of
-// a llama.cpp server stands whatever file it was started with, so the name in a config does not tell
-// whose the cached answers are. Of a service elsewhere the name does: to ask it would be a call more
-// for each process, and its answers were paid for.
+// This file finds out which model a server on this machine serves. A llama.cpp server serves the file that it was
+// started with, so the name in the config does not identify the model of cached answers. For a service elsewhere the
+// name does identify it; asking would add a call for each process.
 
-// namingTime is how long a server may take to list its models. One that reads a prompt answers at once.
+// namingTime is how long a server may take to list its models. Even a server that is reading a prompt answers at
+// once.
 const namingTime = 5 * time.Second
 
-// recognise asks the server once which model it serves. Without an answer it is the one that it served
-// last: cached answers can be had while nothing is served.
+// recognise asks the server once which model it serves. If it does not answer, the last known model counts, so that
+// cached answers are found while no server runs.
 func (m *Model) recognise(ctx context.Context) {
 	m.recognised.Do(func() {
 		if !onThisMachine(m.Address()) {
@@ -39,8 +39,8 @@ func (m *Model) recognise(ctx context.Context) {
 	})
 }
 
-// servedIn reads a list of models in OpenAI's form: the entry with the name, or the only one. Servers
-// that hold one model answer to any name.
+// servedIn reads a list of models in OpenAI's form. It returns the entry with the name, or the only entry: servers
+// with one model answer to any name.
 func servedIn(list []byte, name string) profile.Served {
 	all := gjson.GetBytes(list, "data").Array()
 	at := -1
@@ -59,14 +59,14 @@ func servedIn(list []byte, name string) profile.Served {
 			id = append(id, value)
 		}
 	}
-	if entry.Get("owned_by").Str == "library" { // Ollama's: when the model was pulled. Others say when they were asked.
+	if entry.Get("owned_by").Str == "library" { // Ollama: when the model was pulled; others: when they were asked
 		id = append(id, entry.Get("created").String())
 	}
 	context := max(entry.Get("meta.n_ctx").Int(), entry.Get("max_model_len").Int())
 	return profile.Served{Model: strings.Join(id, " "), Context: int(context)}
 }
 
-// onThisMachine reports whether an address is that of a server on this machine.
+// onThisMachine reports whether an address belongs to this machine.
 func onThisMachine(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {

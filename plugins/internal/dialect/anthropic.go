@@ -17,33 +17,31 @@ import (
 // This file is the dialect of Anthropic's Messages API
 // (https://docs.anthropic.com/en/api/messages), version 2023-06-01.
 //
-// What differs from OpenAI's form: system messages stand in a field of their own, wherever
-// they stood in the chat. Messages of one role that follow each other are one message, and
-// empty ones, which the API refuses, are left out. The limit of an answer is required:
-// where there is none, 4,096 tokens are asked for, or 16,384 with thoughts, which every model of theirs allows. Texts to stop at
-// that are nothing but white space are refused, so they are not sent. There are no n
-// choices, seeds and log probabilities: a stage that counts what came back asks n times.
+// Differences from OpenAI's form: system messages go into a field of their own, wherever they are in the chat.
+// Consecutive messages of one role become one message. Empty messages are left out, because the API refuses them. The
+// API requires a limit for answers: without one, the dialect sends 4,096 tokens, or 16,384 with thoughts, which every
+// model of theirs allows. Stop texts of white space only are left out, because the API refuses them. The API has no n
+// choices, seeds or log probabilities: a stage that counts the answers asks n times.
 //
-// A schema goes as output_config.format, or as a tool that the model has to call; a model that
-// thinks cannot be made to call one, so it is only offered. There is no plain JSON mode: the schema
-// stands in the prompt then.
+// A schema is sent as output_config.format, or as a tool that the model must call. A model that thinks cannot be
+// forced to call a tool, so the tool is only offered. The API has no plain JSON mode: the schema is then part of the
+// prompt.
 //
-// An effort that is a word goes as output_config.effort, and the model thinks as much as it
-// finds right (adaptive). One that is a number is a budget of thinking tokens, which is added to a limit
-// that leaves no room for it; "none" switches thinking off. A model that
-// thinks takes no temperature and no top_p.
+// An effort in words is sent as output_config.effort, and the model decides how much it thinks (adaptive). A number
+// is a budget of thinking tokens; it is added to the limit if the limit leaves no room for it. "none" switches
+// thinking off. A model that thinks takes no temperature and no top_p.
 //
-// The usage counts cached tokens apart: sdk.Usage.InputTokens has them all. Answers come whole: the API streams
-// none that it is not asked to.
+// The API counts cached tokens apart; sdk.Usage.InputTokens includes them. The API streams no answers unless asked
+// to.
 //
-// The types of this package are those parts of the API that racflow uses. Anthropic's own Go library has
-// all of it, and would add a quarter to the program's size; .ci/anthropic holds this
-// package and the scripted server of the tests against it.
+// The types of this package are the parts of the API that racflow uses. Anthropic's own Go library has all of it, and
+// would add a quarter to the program's size. .ci/anthropic compares this package and the tests' scripted server with
+// that library.
 
 // AnthropicURL is the address of Anthropic's own service.
 const AnthropicURL = "https://api.anthropic.com/v1"
 
-// version is the version of the API that is spoken.
+// version is the version of the API.
 const version = "2023-06-01"
 
 // Anthropic is the form of Anthropic's Messages API. Its zero value is ready.
@@ -106,10 +104,10 @@ type toolChoice struct {
 }
 
 const (
-	// unlimited is the limit of an answer that has none: what every model allows, and
-	// unlimitedThoughts what every model allows that thinks.
+	// unlimited replaces a missing limit of an answer: every model allows it. unlimitedThoughts is the same for
+	// models that think.
 	unlimited, unlimitedThoughts = 4096, 16384
-	// leastBudget is the smallest budget of thinking tokens that the API takes.
+	// leastBudget is the smallest budget of thinking tokens that the API accepts.
 	leastBudget = 1024
 )
 
@@ -136,7 +134,7 @@ func (Anthropic) Body(r Request) (any, error) {
 	return merge(b, r.Extra)
 }
 
-// think adds how much the model is to think, and the limit where the request has none.
+// think adds how much the model should think, and a limit if the request has none.
 func (b *anthropicBody) think(effort string) {
 	if effort == "" || effort == "none" {
 		if effort != "" {
@@ -153,12 +151,12 @@ func (b *anthropicBody) think(effort string) {
 		return
 	}
 	b.Thinking = &thinking{Type: "enabled", Budget: max(budget, leastBudget)}
-	if b.MaxTokens <= b.Thinking.Budget { // the limit is that of the answer alone
+	if b.MaxTokens <= b.Thinking.Budget { // the limit covers the answer alone
 		b.MaxTokens += b.Thinking.Budget
 	}
 }
 
-// structure adds what holds the answer to a schema.
+// structure adds the fields that restrict the answer to a schema.
 func (b *anthropicBody) structure(r Request) {
 	switch {
 	case r.Schema == nil:
@@ -176,7 +174,7 @@ func (b *anthropicBody) structure(r Request) {
 	}
 }
 
-// anthropicMessage is one of a chat.
+// anthropicMessage is a message of a chat.
 type anthropicMessage struct {
 	Role    string  `json:"role"`
 	Content []block `json:"content"`
@@ -193,8 +191,8 @@ type cacheControl struct {
 	Type string `json:"type"`
 }
 
-// split writes a chat: its system messages, and the others with the roles in turns. Where marks
-// is set, the last Shared ones are marked.
+// split divides a chat into system messages and the others, whose roles alternate. If marks is set, the last Shared
+// messages are marked.
 func split(chat []sdk.Message, marks bool) (system []block, turns []anthropicMessage) {
 	marked := lastShared(chat, marks)
 	for i, m := range chat {
@@ -214,7 +212,7 @@ func split(chat []sdk.Message, marks bool) (system []block, turns []anthropicMes
 			turns = append(turns, anthropicMessage{m.Role, []block{b}})
 		}
 	}
-	if n := len(system); len(turns) == 0 && n > 0 { // a chat needs a user, who says the last of it
+	if n := len(system); len(turns) == 0 && n > 0 { // a chat needs a user message: the last system message becomes one
 		return system[:n-1], []anthropicMessage{{sdk.MessageUser, system[n-1:]}}
 	}
 	return system, turns
@@ -239,14 +237,14 @@ func (Anthropic) Read(text []byte, r Request) (Reply, error) {
 	return read, nil
 }
 
-// finishes are the reasons to stop in the words of Choice.
+// finishes maps reasons to stop to the words of Choice.
 var finishes = map[string]string{
 	"end_turn": finishStop, "stop_sequence": finishStop, "tool_use": finishStop,
 	"max_tokens": finishLength, "model_context_window_exceeded": finishLength,
-	"pause_turn": finishLength, // what was said so far may be enough
+	"pause_turn": finishLength, // the text so far may be enough
 }
 
-// choiceIn is the answer that the parts of a message give: texts, thoughts and tools that are called.
+// choiceIn builds the answer from the parts of a message: texts, thoughts and tool calls.
 func choiceIn(message gjson.Result, content []gjson.Result, asked Request) Choice {
 	reason := message.Get("stop_reason").Str
 	c := Choice{Finish: cmp.Or(finishes[reason], reason)}

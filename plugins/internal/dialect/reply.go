@@ -19,16 +19,16 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Reply is what a server replied.
+// Reply is the reply of a server.
 type Reply struct {
 	Choices       []Choice
-	Usage         sdk.Usage // as it is reported, plausible or not
-	ThoughtTokens uint64    // of Usage.OutputTokens
-	Model         string    // that answered, by the server
-	Streamed      bool      // it came as events
+	Usage         sdk.Usage // as reported, plausible or not
+	ThoughtTokens uint64    // part of Usage.OutputTokens
+	Model         string    // the model that answered, as the server names it
+	Streamed      bool      // the reply came as events
 }
 
-// Read implements Dialect. Servers differ in what is not read here.
+// Read implements Dialect. It ignores the fields in which servers differ.
 func (OpenAI) Read(text []byte, r Request) (Reply, error) {
 	got, choices, err := parse(text, "choices")
 	if err != nil {
@@ -52,7 +52,7 @@ func (OpenAI) Read(text []byte, r Request) (Reply, error) {
 	return read, nil
 }
 
-// parse reads a reply, and one of its members, which is a list where it is given.
+// parse reads a reply and one of its members. If the member exists, it must be a list.
 func parse(text []byte, list string) (reply gjson.Result, elements []gjson.Result, err error) {
 	text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
 	if reply = gjson.ParseBytes(text); !gjson.ValidBytes(text) || !reply.IsObject() {
@@ -65,7 +65,7 @@ func parse(text []byte, list string) (reply gjson.Result, elements []gjson.Resul
 	return reply, of.Array(), nil
 }
 
-// tokensIn reads the probabilities of a chat, or of a text that was continued.
+// tokensIn reads the token probabilities of a chat, or of a continued text.
 func tokensIn(logprobs gjson.Result) (tokens []Token) {
 	for _, t := range logprobs.Get("content").Array() {
 		token := Token{Text: t.Get("token").Str, Log: t.Get("logprob").Num}
@@ -90,16 +90,16 @@ func tokensIn(logprobs gjson.Result) (tokens []Token) {
 	return tokens
 }
 
-// said is what a message of a model says, or what an event adds to it.
+// said is the content of a model's message, or what an event adds to it.
 type said struct {
 	text, thoughts, refusal string
-	arguments               string // of the first call of a tool
+	arguments               string // of the first tool call
 }
 
 func saidIn(message gjson.Result) said {
 	s := said{thoughts: message.Get("reasoning_content").Str, refusal: message.Get("refusal").Str}
 	if s.thoughts == "" {
-		s.thoughts = message.Get("reasoning").Str // a text, in most gateways
+		s.thoughts = message.Get("reasoning").Str // a text in most gateways
 	}
 	s.content(message.Get("content"))
 	if call := message.Get("tool_calls.0"); call.Get("index").Int() == 0 {
@@ -108,7 +108,7 @@ func saidIn(message gjson.Result) said {
 	return s
 }
 
-// content adds a text, or the parts of one.
+// content adds a text, or a list of parts.
 func (s *said) content(value gjson.Result) {
 	s.text += value.Str
 	if !value.IsArray() {
@@ -127,7 +127,7 @@ func (s *said) content(value gjson.Result) {
 	}
 }
 
-// textOrJSON is a text, or a value of another type as it is written; null is empty.
+// textOrJSON returns a text, or the JSON of another value; null is empty.
 func textOrJSON(value gjson.Result) string {
 	if value.Type == gjson.String || value.Type == gjson.Null {
 		return value.Str
@@ -137,30 +137,30 @@ func textOrJSON(value gjson.Result) string {
 
 // Dialect is a provider's form of requests and replies.
 type Dialect interface {
-	// Path is where a request goes, below the base address, with its query.
+	// Path returns the path of a request below the base address, with its query.
 	Path(r Request) string
-	// Header is how a key is shown; an empty key gives what goes along without one.
+	// Header returns the headers for a key. With an empty key it returns only the headers that need no key.
 	Header(key string) http.Header
-	// Body encodes to the JSON object that is sent.
+	// Body returns the request as a value that encodes to a JSON object.
 	Body(r Request) (any, error)
-	// Read reads the whole reply to r, which is valid JSON.
+	// Read reads the complete reply to r, which is valid JSON.
 	Read(reply []byte, r Request) (Reply, error)
 }
 
-// Choice is one answer, as it is cached.
+// Choice is one answer in its cached form.
 type Choice struct {
-	Text     string  `json:"text"`               // also of content in parts, and the arguments of a tool call
-	Thoughts string  `json:"thoughts,omitempty"` // that came in a field of their own
+	Text     string  `json:"text"`               // also content in parts, and the arguments of a tool call
+	Thoughts string  `json:"thoughts,omitempty"` // thoughts in a field of their own
 	Finish   string  `json:"finish,omitempty"`   // why it ended: finishStop, finishLength, ... or a server's own word
-	Refusal  string  `json:"refusal,omitempty"`  // of the model
-	Tokens   []Token `json:"-"`                  // of Text, where Logprobs was sent
+	Refusal  string  `json:"refusal,omitempty"`  // the model's refusal
+	Tokens   []Token `json:"-"`                  // of Text, if Logprobs was sent
 }
 
 // Why an answer ended.
 const (
 	finishStop   = "stop"
-	finishLength = "length"         // a limit cut it
-	finishFilter = "content_filter" // a filter took it
+	finishLength = "length"         // at a limit
+	finishFilter = "content_filter" // a filter removed it
 	finishError  = "error"          // the server broke off
 )
 
@@ -168,18 +168,18 @@ const (
 type Token struct {
 	Text   string
 	Log    float64
-	Others []Token // the likeliest in its place, itself among them
+	Others []Token // the likeliest tokens at its position, including the token itself
 }
 
-// Broken is the error of an answer that the server did not end; nil: it did.
+// Broken returns an error if the server did not finish the answer.
 func (c Choice) Broken() error {
-	if c.Finish == finishError { // as gateways say it
+	if c.Finish == finishError { // in the words of gateways
 		return sdk.Transient(errors.New("the server broke off in the middle of an answer"), 0)
 	}
 	return nil
 }
 
-// Unusable is why a reply is no answer, whatever its text; "": it may be one.
+// Unusable returns why a reply is no answer, whatever its text; empty: it may be an answer.
 func (c Choice) Unusable() string {
 	switch {
 	case c.Refusal != "":
@@ -190,23 +190,21 @@ func (c Choice) Unusable() string {
 	return ""
 }
 
-// TooLong is why an answer counts for nothing that a limit cut.
+// TooLong is the reason to reject an answer that a limit truncated.
 const TooLong = support.CutOff
 
 // Cut reports whether a limit ended the answer.
 func (c Choice) Cut() bool { return c.Finish == finishLength }
 
-// Starved reports whether a limit ended the answer before anything of it was written, as
-// when a model needs all tokens for its thoughts.
+// Starved reports whether a limit ended the answer before any text, for example because the thoughts took all tokens.
 func (c Choice) Starved() bool { return c.Cut() && c.Visible() == "" }
 
-// Visible is the text without what the model thought aloud.
+// Visible is the text without thoughts.
 func (c Choice) Visible() string {
 	return strings.TrimSpace(strings.ToValidUTF8(c.Text[support.Thoughts(c.Text):], "\uFFFD"))
 }
 
-// Written returns what an answer says, without what the model thought aloud, and an
-// error where it says nothing that can be used.
+// Written returns the text of an answer without thoughts, or an error if there is no usable text.
 func (c Choice) Written() (string, error) {
 	if reason := c.Unusable(); reason != "" {
 		return "", sdk.Invalid(errors.New(reason))
@@ -221,7 +219,7 @@ func (c Choice) Written() (string, error) {
 	return text, nil
 }
 
-// shorten keeps a reason to a line.
+// shorten shortens a reason to one line.
 func shorten(text string) string {
 	const most = 160
 	line := fewshot.OneLine(text)
@@ -252,21 +250,21 @@ func events(stream []byte) iter.Seq[[]byte] {
 	}
 }
 
-// errBrokenOff is the error of a stream that ended before its answer did.
+// errBrokenOff is the error of a stream that ended before the end of its answer.
 var errBrokenOff = errors.New("the server's stream broke off before the end of the answer")
 
 // done is the last event of a stream.
 const done = "[DONE]"
 
-// joined is a choice whose events come one after the other.
+// joined is a choice that is assembled from events.
 type joined struct {
 	said
 	index  int64
-	finish json.RawMessage // nil: it has not ended
+	finish json.RawMessage // nil: not finished yet
 	tokens []map[string]any
 }
 
-// Join makes a reply for Read of a stream of events. Its error says how the stream broke off.
+// Join combines a stream of events into a reply for Read. Its error says how the stream broke off.
 func (OpenAI) Join(stream []byte) ([]byte, error) {
 	reply := map[string]any{}
 	var all []*joined
@@ -280,7 +278,7 @@ func (OpenAI) Join(stream []byte) ([]byte, error) {
 			return nil, errBrokenOff
 		}
 		if event.Get("error").Type != gjson.Null {
-			return data, nil // a reply that is an error
+			return data, nil // the reply is an error
 		}
 		for _, name := range []string{"model", "usage"} {
 			if value := event.Get(name); value.Type != gjson.Null {
@@ -314,9 +312,9 @@ func (OpenAI) Join(stream []byte) ([]byte, error) {
 	return json.Marshal(reply)
 }
 
-// add adds the part of a choice that an event holds.
+// add adds an event's part of a choice.
 func (j *joined) add(c gjson.Result) {
-	for _, s := range []said{saidIn(c.Get("delta")), saidIn(c.Get("message"))} { // some servers send messages as events
+	for _, s := range []said{saidIn(c.Get("delta")), saidIn(c.Get("message"))} { // some servers send whole messages as events
 		j.text += s.text
 		j.thoughts += s.thoughts
 		j.refusal += s.refusal

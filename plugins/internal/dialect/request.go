@@ -11,13 +11,13 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Request is what a model is asked for. A stage leaves Form, MaxTokensField and Stream
-// as they are where the file says nothing of them.
+// Request is a request to a model. A stage leaves Form, MaxTokensField and Stream unset if the file does not set
+// them.
 type Request struct {
 	Model    string
-	Messages []sdk.Message // a chat; none: Prompt is continued
+	Messages []sdk.Message // a chat; if empty, the model continues Prompt
 	Prompt   string
-	N        int // answers to give; 0: one
+	N        int // number of answers; 0: one
 
 	Temperature, TopP *float64 // nil: not sent
 	Seed              *int
@@ -27,23 +27,23 @@ type Request struct {
 
 	Schema  json.RawMessage // strict JSON schema of the answer; nil: a text
 	Form    Form            // how Schema is sent
-	Choice  []string        // the only answers that vLLM's structured_outputs allows; nil: any
+	Choice  []string        // the only allowed answers, for vLLM's structured_outputs; nil: any
 	Grammar string          // of the answer in GBNF, for llama.cpp's completions; empty: none
 
 	Effort         string         // of thinking; empty: not sent
-	MaxTokensField string         // the name under which MaxTokens is sent; empty: max_tokens
-	Stream         bool           // the answer is to come as events
+	MaxTokensField string         // the field in which MaxTokens is sent; empty: max_tokens
+	Stream         bool           // the answer should come as events
 	CacheMarks     bool           // mark the end of Shared messages
 	PromptCacheKey string         // empty: not sent
-	Extra          map[string]any // further fields, which replace others of their name
+	Extra          map[string]any // further fields, which replace fields of the same name
 
-	// About is the kind of the request: the block that makes it, and what it asks for. Requests of one
-	// kind have answers of about one length. It is not sent.
+	// About is the kind of the request: the block that makes it and what it asks for. Requests of one kind have
+	// answers of similar length. It is not sent.
 	About string `json:"-"`
 }
 
-// body is a request of both endpoints. go-openai's own types leave out a temperature of 0
-// and empty messages, round numbers to float32, and lack fields that servers have.
+// body is a request for both endpoints. go-openai's own types omit a temperature of 0 and empty messages, round
+// numbers to float32, and lack fields that servers have.
 type body struct {
 	Model               string                               `json:"model"`
 	Messages            []message                            `json:"messages,omitempty"`
@@ -72,7 +72,7 @@ type structuredOutputs struct {
 	Choice []string `json:"choice"`
 }
 
-// MaxCompletionTokens is the newer name of the field max_tokens.
+// MaxCompletionTokens is the newer name of max_tokens.
 const MaxCompletionTokens = "max_completion_tokens"
 
 // Body implements Dialect.
@@ -106,16 +106,16 @@ func (OpenAI) Body(r Request) (any, error) {
 	return merge(b, r.Extra)
 }
 
-// How many alternatives to each token are asked for: the most that OpenAI, vLLM and Ollama give.
+// How many alternatives to each token are requested: the most that OpenAI, vLLM and Ollama give.
 const (
 	chatAlternatives = 20
 	textAlternatives = 5
 )
 
-// answerName is the name of a schema, and of the tool that takes an answer.
+// answerName is the name of the schema, and of the tool that takes an answer.
 const answerName = "answer"
 
-// structure adds what holds the answer to a schema.
+// structure adds the fields that restrict the answer to a schema.
 func (b *body) structure(r Request) {
 	if r.Schema == nil {
 		return
@@ -139,7 +139,7 @@ func (b *body) structure(r Request) {
 	}
 }
 
-// message is one as OpenAI's endpoint takes it: its content is a text, or parts of it.
+// message is a message in the form of OpenAI's endpoint: its content is a text or a list of parts.
 type message struct {
 	Role    string `json:"role"`
 	Content any    `json:"content"`
@@ -151,7 +151,7 @@ type part struct {
 	CacheControl map[string]string `json:"cache_control"`
 }
 
-// messages writes those of a chat.
+// messages converts the messages of a chat.
 func messages(r Request) []message {
 	sent, marked := make([]message, len(r.Messages)), lastShared(r.Messages, r.CacheMarks)
 	for i, m := range r.Messages {
@@ -163,10 +163,10 @@ func messages(r Request) []message {
 	return sent
 }
 
-// maxMarks is how many parts of a request Anthropic allows to be marked.
+// maxMarks is how many marked parts of a request Anthropic allows.
 const maxMarks = 4
 
-// lastShared are the messages to mark: the last mark covers most.
+// lastShared returns the messages to mark. The last messages come first, since the last mark covers most.
 func lastShared(chat []sdk.Message, marks bool) map[int]bool {
 	marked := map[int]bool{}
 	for i := len(chat) - 1; i >= 0 && marks && len(marked) < maxMarks; i-- {
@@ -177,9 +177,9 @@ func lastShared(chat []sdk.Message, marks bool) map[int]bool {
 	return marked
 }
 
-// Instruct is a request whose prompt asks for an answer that fits its schema, in words: at
-// the end of a chat, so that its beginning stays in the service's cache, and at the
-// beginning of a text, which has to end as it does.
+// Instruct returns a request whose prompt asks in words for an answer that fits the schema. In a chat the instruction
+// comes last, so that the beginning stays in the service's cache. In a text to continue it comes first, since the end
+// must not change.
 func Instruct(r Request) Request {
 	instruction := "Answer with a JSON object that fits this JSON schema, and with nothing else:\n" + string(r.Schema)
 	n := len(r.Messages)
@@ -196,8 +196,8 @@ func Instruct(r Request) Request {
 	return r
 }
 
-// merge is a body with further fields, which replace others of their name. Values stay as
-// they are: the order of a schema's properties matters.
+// merge returns a body with further fields, which replace fields of the same name. Values are not reformatted, since
+// the order of a schema's properties matters.
 func merge(body any, extra map[string]any) (any, error) {
 	if len(extra) == 0 {
 		return body, nil
@@ -218,10 +218,9 @@ func merge(body any, extra map[string]any) (any, error) {
 	return fields, nil
 }
 
-// OpenAI is the form of OpenAI's chat and text completions, which most servers and
-// gateways have.
+// OpenAI is the dialect of OpenAI's chat and text completions, which most servers and gateways use.
 type OpenAI struct {
-	APIVersion string // of Azure, whose deployments are the models; empty: another service
+	APIVersion string // of Azure, where deployments are the models; empty: not Azure
 }
 
 var _ Dialect = OpenAI{}
@@ -249,10 +248,10 @@ func (o OpenAI) Header(key string) http.Header {
 	return http.Header{"Authorization": {"Bearer " + key}}
 }
 
-// Form is how a model is asked to write its answer by a schema.
+// Form is how a model is asked to follow a schema.
 type Form string
 
-// The forms, from the strictest on.
+// The forms, the strictest first.
 const (
 	FormSchema Form = ""       // response_format json_schema
 	FormObject Form = "object" // response_format json_object, and the schema in the prompt
@@ -260,12 +259,11 @@ const (
 	FormText   Form = "text"   // the schema in the prompt alone
 )
 
-// Forms lists the forms from the strictest on, in the order in which they are tried.
+// Forms lists the forms in the order in which they are tried, the strictest first.
 var Forms = []Form{FormSchema, FormObject, FormTool, FormText}
 
-// Key is the key in the response cache of the first answer to a request that goes to
-// an address below which the dialect has its path. Parts say what is made of the answer
-// before it is cached. N and what does not change an answer do not count.
+// Key is the cache key of the first answer to a request. address and path say where the request is sent. parts
+// describe how the answer is processed before it is cached. N and fields that do not change an answer do not count.
 func (r Request) Key(address, path string, parts ...string) sdk.Key {
 	r.N, r.Stream, r.CacheMarks, r.PromptCacheKey = 1, false, false, ""
 	r.Messages = slices.Clone(r.Messages)

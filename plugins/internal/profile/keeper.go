@@ -14,32 +14,32 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Keeper has the profile of one model, and keeps it in step with what calls show. Its
-// methods may be called by several goroutines.
+// Keeper holds the profile of one model and updates it from what calls show. Its methods may be called by several
+// goroutines.
 type Keeper struct {
 	config Config
-	turn   chan struct{} // holds an element while somebody probes
-	store  sync.Mutex    // held while the profile is given to the Host
+	turn   chan struct{} // holds an element during a probe
+	store  sync.Mutex    // held while the profile is stored with the Host
 
 	mu     sync.Mutex
 	looked bool            // the Host was asked
-	probed bool            // whether the probe found anything or not
-	seen   map[string]Seen // by replies so far, of which the profile has what was due
-	known  *Profile        // nil: nothing is known
-	served Served          // that the server has told
+	probed bool            // a probe has run, with or without a result
+	seen   map[string]Seen // by kind, from replies so far; the profile gets a copy when due
+	known  *Profile        // nil: no profile yet
+	served Served          // as the server reported
 }
 
-// Estimate is about how many tokens the prompt of a request has, which Apply has changed.
+// Estimate returns about how many tokens the prompt of a request has. Apply must have changed the request.
 func (p Profile) Estimate(r dialect.Request) uint64 {
 	return uint64(math.Round(p.tokens(r.About, asked(r)+string(p.schema(r))))) + uint64(p.template(r))
 }
 
-// Tokens is about how many tokens a text has.
+// Tokens returns about how many tokens a text has.
 func (p Profile) Tokens(text string) int { return int(math.Ceil(p.tokens("", text))) }
 
-// MostInput is how many tokens the prompt of a request has at most, which Apply has changed
-// and whose body has so many bytes: no token of a text is shorter than a byte, and the frame of
-// the body has more bytes than a template adds tokens.
+// MostInput returns the greatest possible number of prompt tokens of a request, which Apply has changed. body is the
+// size of its body in bytes. No token is shorter than a byte, and the frame of the body has more bytes than a
+// template adds tokens.
 func (Profile) MostInput(r dialect.Request, body int) uint64 {
 	if r.Schema != nil && r.Form == dialect.FormTool {
 		body += preamble
@@ -54,7 +54,7 @@ const (
 	preamble = 512
 )
 
-// template is how many tokens stand beside the texts of a request, about.
+// template returns about how many tokens a request has beside its texts.
 func (p Profile) template(r dialect.Request) int {
 	switch {
 	case r.Messages == nil:
@@ -65,10 +65,10 @@ func (p Profile) template(r dialect.Request) int {
 	return p.TemplateTokens + frame*(len(r.Messages)-1)
 }
 
-// schema is the schema that counts as input beside the texts; nil: none.
+// schema returns the schema if it counts as input beside the texts; nil: none does.
 func (p Profile) schema(r dialect.Request) []byte {
 	switch r.Form {
-	case dialect.FormObject, dialect.FormText: // it stands in the texts
+	case dialect.FormObject, dialect.FormText: // the texts contain it
 		return nil
 	case dialect.FormSchema:
 		if p.SchemaCounted == No {
@@ -78,9 +78,9 @@ func (p Profile) schema(r dialect.Request) []byte {
 	return r.Schema
 }
 
-// Unbounded is why nobody knows how many tokens an answer to a request takes at most, which
-// Apply has changed, and what to do about that; empty: its MaxTokens, thoughts among them,
-// unless they leave no room for an answer and it is asked for again with more.
+// Unbounded says why there is no upper bound for the tokens of an answer, and what to do about that. Apply must have
+// changed the request. Empty: MaxTokens is the bound, including thoughts. If thoughts leave no room for an answer,
+// the request is sent again with a higher limit.
 func (p Profile) Unbounded(r dialect.Request) string {
 	switch {
 	case r.MaxTokens == 0:
@@ -91,7 +91,7 @@ func (p Profile) Unbounded(r dialect.Request) string {
 	return ""
 }
 
-// asked are the texts of a request, as they are sent.
+// asked returns the texts of a request, as they are sent.
 func asked(r dialect.Request) string {
 	if r.Schema != nil && (r.Form == dialect.FormObject || r.Form == dialect.FormText) {
 		r = dialect.Instruct(r)
@@ -107,20 +107,20 @@ func asked(r dialect.Request) string {
 type Config struct {
 	Target
 	Address string   // of the service
-	Host    sdk.Host // which keeps the profile
+	Host    sdk.Host // stores the profile
 	Given   Given
-	Probe   bool // the model, where nothing is known of it
-	// Warn reports something once for each topic.
+	Probe   bool // probe the model if nothing is known of it
+	// Warn logs a warning once for each topic.
 	Warn func(topic, message string, args ...any)
 }
 
-// NewKeeper returns a keeper that knows nothing yet.
+// NewKeeper returns a keeper without a profile.
 func NewKeeper(c Config) *Keeper {
 	return &Keeper{config: c, turn: make(chan struct{}, 1), seen: map[string]Seen{}}
 }
 
-// Endpoint is the name of the service under which the profile is kept: its address, and
-// the path of completions, which may take other fields than chats.
+// Endpoint is the service's name under which the profile is stored: its address, and the path of completions, which
+// may accept other fields than chats.
 func (k *Keeper) Endpoint() string {
 	if k.config.Completion {
 		return k.config.Address + "/completions"
@@ -128,10 +128,9 @@ func (k *Keeper) Endpoint() string {
 	return k.config.Address
 }
 
-// Get returns the profile before a request is sent: the one that is kept, or else what a
-// probe finds, for which all wait who ask meanwhile. Where the service is down, or the run must
-// end, the error is the probe's. Where the probe fails otherwise, the profile is what the file
-// gives: the request itself fails with the reason.
+// Get returns the profile to use before a request. If none is stored, it probes the model, once for all concurrent
+// callers. If the service is down, or the run must end, it returns the probe's error. If the probe fails otherwise,
+// it returns the profile that the file gives: the request itself will fail with the reason.
 func (k *Keeper) Get(ctx context.Context) (Profile, error) {
 	p, known, err := k.Kept(ctx)
 	if known || err != nil || !k.config.Probe {
@@ -150,7 +149,7 @@ func (k *Keeper) Get(ctx context.Context) (Profile, error) {
 	return p, err
 }
 
-// Kept returns the profile and whether anything is kept; it calls nobody.
+// Kept returns the stored profile and whether there is one. It makes no call.
 func (k *Keeper) Kept(ctx context.Context) (p Profile, known bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -164,7 +163,7 @@ func (k *Keeper) Kept(ctx context.Context) (p Profile, known bool, err error) {
 	return k.config.Given.over(p), k.known != nil, nil
 }
 
-// Serves learns which model the server serves. What was found out about another one does not hold for it.
+// Serves records which model the server serves. If it is another model than before, the old profile is dropped.
 func (k *Keeper) Serves(ctx context.Context, now Served) {
 	p, known, err := k.Kept(ctx)
 	if err != nil || now.Model == "" {
@@ -185,7 +184,7 @@ func (k *Keeper) Serves(ctx context.Context, now Served) {
 	}
 }
 
-// Served is what the server serves, as it said last.
+// Served returns the model that the server reported last.
 func (k *Keeper) Served() Served {
 	p, _, err := k.Kept(context.Background())
 	if err != nil {
@@ -194,7 +193,7 @@ func (k *Keeper) Served() Served {
 	return p.Served
 }
 
-// askHost asks the Host for the profile, once. The caller holds mu.
+// askHost loads the profile from the Host, once. The caller holds mu.
 func (k *Keeper) askHost(ctx context.Context) error {
 	if k.looked {
 		return nil
@@ -214,7 +213,7 @@ func (k *Keeper) askHost(ctx context.Context) error {
 	return nil
 }
 
-// probe probes the model, unless that was done. The caller has the turn.
+// probe probes the model, unless that was done. The caller holds turn.
 func (k *Keeper) probe(ctx context.Context) error {
 	k.mu.Lock()
 	done := k.probed
@@ -235,7 +234,7 @@ func (k *Keeper) probe(ctx context.Context) error {
 	return nil
 }
 
-// Close keeps all that was seen.
+// Close stores everything that was seen.
 func (k *Keeper) Close() {
 	k.keep(context.Background(), false, func(p Profile) Profile {
 		p.Asked = with(p.Asked, k.seen)
@@ -243,8 +242,7 @@ func (k *Keeper) Close() {
 	})
 }
 
-// keep changes the profile, and gives it to the Host where that made it another one, or
-// anyway.
+// keep changes the profile. It stores the profile with the Host if the change made a difference, or if anyway is set.
 func (k *Keeper) keep(ctx context.Context, anyway bool, change func(Profile) Profile) {
 	k.store.Lock()
 	defer k.store.Unlock()
@@ -275,7 +273,7 @@ func (k *Keeper) keep(ctx context.Context, anyway bool, change func(Profile) Pro
 	}
 }
 
-// join adds to a profile what other stages that ask the model have seen since.
+// join adds what other stages with the same model have seen meanwhile.
 func (k *Keeper) join(ctx context.Context, p *Profile) {
 	var kept Profile
 	raw, err := k.config.Host.Profile(context.WithoutCancel(ctx), k.Endpoint(), k.config.Model)
@@ -300,8 +298,8 @@ func (k *Keeper) Refused(ctx context.Context, sent dialect.Request, err error) {
 	})
 }
 
-// A prompt of more than cutTokens, of which the server reports fewer than one in cutTimes, was cut:
-// estimates of whole prompts are off by less.
+// If a prompt has more than cutTokens, and the server reports fewer than one token in cutTimes, the prompt was
+// truncated: estimates of whole prompts are more accurate than that.
 const cutTokens, cutTimes = 1000, 2.5
 
 // Saw learns from a reply.
@@ -325,8 +323,7 @@ func (k *Keeper) Saw(ctx context.Context, sent dialect.Request, reply dialect.Re
 	})
 }
 
-// Gives learns that a model gives so many choices to one request, after it refused more
-// without saying that it was for them.
+// Gives records how many choices a model gives to one request, after it refused more without giving the reason.
 func (k *Keeper) Gives(ctx context.Context, choices int) {
 	k.keep(ctx, false, func(p Profile) Profile {
 		after := p.atMost(choices)
@@ -335,8 +332,8 @@ func (k *Keeper) Gives(ctx context.Context, choices int) {
 	})
 }
 
-// Obeyed learns that a model gives structured answers in a form, after it refused the
-// stricter ones without saying that it was for them.
+// Obeyed records a form in which a model gives structured answers, after it refused stricter forms without giving the
+// reason.
 func (k *Keeper) Obeyed(ctx context.Context, form dialect.Form) {
 	k.keep(ctx, false, func(p Profile) Profile {
 		after := p
@@ -346,7 +343,7 @@ func (k *Keeper) Obeyed(ctx context.Context, form dialect.Form) {
 	})
 }
 
-// warn reports what the model turned out to refuse.
+// warn logs what the model has refused.
 func (k *Keeper) warn(before, after Profile) {
 	for _, f := range fields {
 		if *f.of(&before) != No && *f.of(&after) == No {
@@ -361,7 +358,7 @@ func (k *Keeper) warn(before, after Profile) {
 	}
 }
 
-// Probe implements sdk.Model. Its error is that of a call.
+// Probe implements sdk.Model. Its error comes from a call.
 func (k *Keeper) Probe(ctx context.Context) (json.RawMessage, error) {
 	p, err := k.config.Run(ctx)
 	if err != nil {

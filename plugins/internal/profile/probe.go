@@ -15,48 +15,46 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// MaxCalls is how many calls a probe makes at most.
+// MaxCalls is the most calls of a probe.
 const MaxCalls = 4
 
-// Ask sends a request as it is, with UserAgent, through the limits and the budget of a
-// stage.
+// Ask sends a request without changes, with UserAgent, under the limits and the budget of a stage.
 type Ask func(ctx context.Context, r dialect.Request) (dialect.Reply, error)
 
-// UserAgent tells services, and tests, that a call is one of a probe.
+// UserAgent marks the calls of a probe, for services and tests.
 const UserAgent = "racflow (probe)"
 
-// Target is what is probed.
+// Target describes the model to probe.
 type Target struct {
 	Dialect    dialect.Dialect
 	Model      string
-	Completion bool // by texts to continue, where the form of structured answers is not looked for
-	Choices    int  // most that a stage asks for in one request; a probe asks for as many, and for two at least
+	Completion bool // probe with texts to continue; forms of structured answers are not probed
+	Choices    int  // the most answers in a request of a stage; a probe asks for as many, at least two
 	Ask        Ask
 }
 
-// probe is one that is under way.
+// probe is the state of a probe.
 type probe struct {
 	Target
 	found    Profile
-	fields   []field // that the dialect sends
+	fields   []field // fields that the dialect sends
 	calls    int
-	sent     dialect.Request // last
-	answered bool            // a call was
-	tested   bool            // one that had all fields
-	formed   bool            // the form of structured answers is found
-	named    bool            // the server said what it refused last
+	sent     dialect.Request // the last request
+	answered bool            // a call was answered
+	tested   bool            // a call with all fields was answered
+	formed   bool            // the form of structured answers is known
+	named    bool            // the server named what it refused last
 	plain    uint64          // input tokens of a call without a schema; 0: unknown
-	withForm uint64          // of one with a schema and the same text
+	withForm uint64          // input tokens of a call with a schema and the same text
 }
 
-// The limits of answers to a probe, in tokens: of a word or two, and of one before which
-// the model may think.
+// Limits of answers to a probe, in tokens: of one or two words, and of an answer with thoughts.
 const (
 	fewTokens  = 64
 	manyTokens = 2048
 )
 
-// text is long enough to tell how many bytes a token has, and reads like what stages send.
+// text is long enough to measure bytes per token, and resembles the texts of stages.
 const text = `Here are some messages that customers have sent, each with the name of what it is about.
 
 Text: I still have not received the card that I ordered two weeks ago.
@@ -72,10 +70,10 @@ Label: pending_transfer
 
 Is ice cold? Answer with yes or no.`
 
-// schema is that of a structured answer.
+// schema is the schema of a structured answer.
 var schema = json.RawMessage(`{"type":"object","properties":{"label":{"type":"string","enum":["yes","no"]}},"required":["label"],"additionalProperties":false}`)
 
-// request asks for an answer to the text, with room for thoughts where there may be any.
+// request asks for an answer to the text. It leaves room for thoughts if the model may think.
 func (p *probe) request(structured bool) dialect.Request {
 	r := dialect.Request{Model: p.Model, MaxTokens: fewTokens, MaxTokensField: string(p.found.Limit), Stream: p.found.Streaming == Yes}
 	if structured {
@@ -95,8 +93,8 @@ func (p *probe) request(structured bool) dialect.Request {
 	return r
 }
 
-// Run probes a model: it returns what at most MaxCalls calls show of it. An error is that of
-// a call, where none was answered: the server is down, denies, or refuses whatever it is asked.
+// Run probes a model with at most MaxCalls calls and returns its profile. It returns the error of a call if no call
+// was answered: the server is down, denies, or refuses every request.
 func (t Target) Run(ctx context.Context) (Profile, error) {
 	p := &probe{Target: t, formed: t.Completion, found: Profile{Probed: time.Now().UTC().Truncate(time.Second)}}
 	for _, f := range fields {
@@ -104,15 +102,15 @@ func (t Target) Run(ctx context.Context) (Profile, error) {
 		case f.value == nil:
 		case p.sends(f):
 			p.fields = append(p.fields, f)
-		case f.name == "stop": // it leaves out this text, and may send others
+		case f.name == "stop": // the model did not stop at this text, but may stop at others
 		default:
 			*f.of(&p.found) = No
 		}
 	}
 	var err error
 	for more := true; more && p.calls < MaxCalls && !(p.tested && p.formed); {
-		// A model that refuses one field after the other is asked without them meanwhile, so that
-		// something is known in the end.
+		// If a model refuses one field after the other, ask for a structured answer without them meanwhile, so that
+		// the probe learns something in any case.
 		if !p.formed && (p.tested || p.named && !p.answered) {
 			err = p.askStructured(ctx)
 		} else {
@@ -132,13 +130,13 @@ func (t Target) Run(ctx context.Context) (Profile, error) {
 	return p.found, nil
 }
 
-// askText asks for a text with all fields that the model may take.
+// askText asks for a text, with all fields that the model may accept.
 func (p *probe) askText(ctx context.Context) error {
 	r := p.request(false)
 	var asked []field
-	last := p.calls == MaxCalls-1 && !p.answered // a further refusal would leave nothing known
+	last := p.calls == MaxCalls-1 && !p.answered // another refusal would leave the profile empty
 	for _, f := range p.fields {
-		// No stop is sent to a model that thinks, and hardly one gives logprobs.
+		// A model that thinks gets no stop texts, and hardly any such model gives logprobs.
 		useless := p.found.Thinks == Yes && (f.name == "stop" || f.name == "logprobs")
 		if !useless && !last && *f.of(&p.found) != No {
 			asked = append(asked, f)
@@ -159,7 +157,7 @@ func (p *probe) askText(ctx context.Context) error {
 	return err
 }
 
-// askStructured asks for a structured answer in the strictest form that the model may obey.
+// askStructured asks for a structured answer in the strictest form that was not refused yet.
 func (p *probe) askStructured(ctx context.Context) error {
 	reply, err := p.ask(ctx, p.request(true))
 	if err == nil {
@@ -168,7 +166,7 @@ func (p *probe) askStructured(ctx context.Context) error {
 	return err
 }
 
-// ask makes a call, and learns from its reply what every reply shows.
+// ask makes a call, and reads from the reply what every reply shows.
 func (p *probe) ask(ctx context.Context, r dialect.Request) (dialect.Reply, error) {
 	p.calls++
 	p.sent = r
@@ -195,10 +193,10 @@ func (p *probe) ask(ctx context.Context, r dialect.Request) (dialect.Reply, erro
 	return reply, nil
 }
 
-// leastSchema is fewer tokens than the probe's schema has, and more than a template may add for it.
+// leastSchema is fewer tokens than the probe's schema has, but more than a template may add for it.
 const leastSchema = 12
 
-// sends reports whether the dialect has a field.
+// sends reports whether the dialect sends a field.
 func (p *probe) sends(f field) bool {
 	without := p.request(false)
 	with := without
@@ -209,14 +207,14 @@ func (p *probe) sends(f field) bool {
 func (p *probe) body(r dialect.Request) []byte {
 	body, err := p.Dialect.Body(r)
 	if err != nil {
-		return nil // Ask fails as well, and says why
+		return nil // Ask fails as well, with the reason
 	}
 	text, _ := json.Marshal(body)
 	return text
 }
 
-// refused learns from the error of the last call, and reports whether to ask in another way. Where
-// the server does not say what it refuses, the next call has nothing of the kind.
+// refused learns from the error of the last call, and reports whether to ask again in another way. If the server does
+// not name what it refuses, the next call has none of the possible causes.
 func (p *probe) refused(err error) bool {
 	said, is := api.RefusalOf(err)
 	if !is || !api.BadRequest(err) {
@@ -245,13 +243,13 @@ func (p *probe) refused(err error) bool {
 	return true
 }
 
-// weaken takes the next form of structured answers.
+// weaken switches to the next form of structured answers.
 func (p *probe) weaken() {
 	p.found.Structured = next(structureOf(p.sent.Form))
 	p.formed = p.found.Structured == StructureText
 }
 
-// readFields finds out which of the fields that a call had the server obeyed.
+// readFields finds out which of a call's fields the server obeyed.
 func (p *probe) readFields(asked []field, reply dialect.Reply) {
 	texts := visible(reply)
 	written := slices.ContainsFunc(texts, func(text string) bool { return text != "" })
@@ -277,8 +275,8 @@ func (p *probe) readFields(asked []field, reply dialect.Reply) {
 	}
 }
 
-// readStructured finds out whether the model obeyed the form in which a structured answer was asked
-// for. Where its thoughts left no room, the server has taken the form.
+// readStructured finds out whether the model obeyed the form of a structured answer. An empty answer, because
+// thoughts left no room, shows that the server accepts the form.
 func (p *probe) readStructured(texts []string) {
 	if len(texts) > 0 && (texts[0] == "" || isLabelled(texts[0])) {
 		p.found.Structured, p.formed = structureOf(p.sent.Form), true
@@ -287,7 +285,7 @@ func (p *probe) readStructured(texts []string) {
 	}
 }
 
-// isLabelled reports whether a text holds a JSON object with a label.
+// isLabelled reports whether a text contains a JSON object with a label.
 func isLabelled(text string) bool {
 	from, to := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
 	var object struct{ Label string }
@@ -296,7 +294,7 @@ func isLabelled(text string) bool {
 
 func rounded(x float64) float64 { return math.Round(100*x) / 100 }
 
-// visible are the texts of a reply's choices, without what the model thought aloud.
+// visible returns the texts of a reply's choices, without thoughts.
 func visible(reply dialect.Reply) []string {
 	var all []string
 	for _, c := range reply.Choices {

@@ -13,44 +13,44 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Profile is what is known of a model. Its JSON form is stored, and people may edit it.
+// Profile describes what a model accepts. Its JSON form is stored, and people may edit it.
 type Profile struct {
-	Probed time.Time `json:"probed,omitzero"` // zero: what is known comes from other calls
+	Probed time.Time `json:"probed,omitzero"` // zero: the profile comes from other calls
 	Served Served    `json:"served,omitzero"`
 
 	Temperature Finding   `json:"temperature"`
 	TopP        Finding   `json:"top_p"`
 	Stop        Finding   `json:"stop"`
 	N           Finding   `json:"n"`       // several answers to one request
-	Choices     int       `json:"choices"` // most of these that one request may ask for; 0: no limit is known
+	Choices     int       `json:"choices"` // the most answers in one request; 0: no limit is known
 	Seed        Finding   `json:"seed"`
 	Logprobs    Finding   `json:"logprobs"`
 	Limit       Limit     `json:"max_tokens_field"`
 	Structured  Structure `json:"structured"`
-	Streaming   Finding   `json:"streaming_only"` // it answers by a stream of events alone
+	Streaming   Finding   `json:"streaming_only"` // it answers only with a stream of events
 
 	Thinks   Finding `json:"thinking"`
-	Effort   Finding `json:"effort"`         // it takes the effort of thinking
-	Thoughts int     `json:"thoughts"`       // most tokens of thoughts that one answer had
-	Room     int     `json:"thought_tokens"` // tokens that are added to the limit of an answer for thoughts; 0: LeastRoom, if it thinks
+	Effort   Finding `json:"effort"`         // it accepts an effort of thinking
+	Thoughts int     `json:"thoughts"`       // the most thought tokens of one answer
+	Room     int     `json:"thought_tokens"` // added to the limit of an answer for thoughts; 0: LeastRoom, if it thinks
 
-	Usage          Finding `json:"usage"`           // replies say how many tokens they took
-	CachedUsage    Finding `json:"cached_usage"`    // and how many of these were cached
+	Usage          Finding `json:"usage"`           // replies report their tokens
+	CachedUsage    Finding `json:"cached_usage"`    // replies report how many of them were cached
 	BytesPerToken  float64 `json:"bytes_per_token"` // of English text; 0: unknown
-	TemplateTokens int     `json:"template_tokens"` // what a chat of one message has beside its text
+	TemplateTokens int     `json:"template_tokens"` // tokens of a chat of one message beside its text
 	SchemaCounted  Finding `json:"schema_counted"`  // the tokens of a JSON schema count as input
-	// Asked has what real requests showed, by their kind.
+	// Asked holds the statistics of real requests, by kind.
 	Asked map[string]Seen `json:"asked,omitempty"`
 }
 
-// Served describes the model that a server serves, in its own words. The zero Served is unknown.
+// Served describes the model that a server serves, as the server reports it. The zero Served is unknown.
 type Served struct {
-	Model   string `json:"model"`             // its id, and what else tells it from others under the same name
+	Model   string `json:"model"`             // its id, and what distinguishes it from other models of the same name
 	Context int    `json:"context,omitempty"` // tokens of a prompt with its answer; 0: unknown
 }
 
-// Apply returns the request as the model takes it. What is unknown stays as it is, and so
-// does what the request itself decides: its Form, its MaxTokensField, its Stream.
+// Apply returns the request in the form that the model accepts. Unknown properties change nothing. Apply also keeps
+// the fields that the request sets itself: Form, MaxTokensField and Stream.
 func (p Profile) Apply(r dialect.Request) dialect.Request {
 	for _, f := range fields {
 		if *f.of(&p) == No {
@@ -60,7 +60,7 @@ func (p Profile) Apply(r dialect.Request) dialect.Request {
 	if p.Choices > 0 {
 		r.N = min(r.N, p.Choices)
 	}
-	if p.Temperature == No && p.TopP != Yes { // models that refuse one refuse the other
+	if p.Temperature == No && p.TopP != Yes { // models that refuse one of them also refuse the other
 		r.TopP = nil
 	}
 	if p.Thinks == Yes {
@@ -73,7 +73,7 @@ func (p Profile) Apply(r dialect.Request) dialect.Request {
 	default:
 		r.MaxTokensField = string(p.Limit)
 	}
-	if r.MaxTokens > 0 { // also a person's limit, which is that of the answer: no model can think in the ten tokens of a label
+	if r.MaxTokens > 0 { // also a person's limit, which means the answer: no model can think in the ten tokens of a label
 		r.MaxTokens += p.thoughtTokens()
 	}
 	if r.Schema != nil && r.Form == dialect.FormSchema {
@@ -88,20 +88,20 @@ func (p Profile) Apply(r dialect.Request) dialect.Request {
 	return r
 }
 
-// field is one of a request that a model may refuse. Its member has one name in Profile and in dialect.Request.
+// field is a request field that a model may refuse. Its member has the same name in Profile and dialect.Request.
 type field struct {
-	name   string   // that a refusal has for it
-	others []string // that it may have as well
+	name   string   // its name in refusals
+	others []string // other names in refusals
 	member string
-	value  any // to probe with; nil: it is not probed
+	value  any // to probe with; nil: not probed
 }
 
-// probeStop ends an answer to a probe: what most stages stop at.
+// probeStop ends an answer to a probe. Most stages use the same stop text.
 const probeStop = "\n"
 
 var fields = []field{
 	{name: "temperature", member: "Temperature", value: new(0.5)},  // some servers refuse 0 beside n
-	{name: "n", others: []string{"n_cmpl"}, member: "N", value: 2}, // or more, which is for the probe to say; n_cmpl is llama.cpp's
+	{name: "n", others: []string{"n_cmpl"}, member: "N", value: 2}, // a probe may ask for more; n_cmpl is llama.cpp's
 	{name: "seed", member: "Seed", value: new(1)},
 	{name: "stop", member: "Stop", value: []string{probeStop}},
 	{name: "logprobs", others: []string{"top_logprobs"}, member: "Logprobs", value: true},
@@ -109,7 +109,7 @@ var fields = []field{
 	{name: "reasoning_effort", member: "Effort"},
 }
 
-// of is what is known of the field.
+// of returns the finding about the field.
 func (f field) of(p *Profile) *Finding {
 	return reflect.ValueOf(p).Elem().FieldByName(f.member).Addr().Interface().(*Finding)
 }
@@ -118,7 +118,7 @@ func (f field) in(r *dialect.Request) reflect.Value {
 	return reflect.ValueOf(r).Elem().FieldByName(f.member)
 }
 
-// has reports whether a request has the field. One answer needs none.
+// has reports whether a request has the field. A request for one answer does not need n.
 func (f field) has(r dialect.Request) bool { return !f.in(&r).IsZero() && (f.name != "n" || r.N > 1) }
 
 func (f field) add(r *dialect.Request) { f.in(r).Set(reflect.ValueOf(f.value)) }
@@ -131,8 +131,7 @@ func (f field) remove(r *dialect.Request) {
 	f.in(r).SetZero()
 }
 
-// Given is the profile block of a stage's config: what a person knows of a model. It goes
-// before what is found out.
+// Given is the profile block of a stage's config: what a person says about a model. It overrides what was found.
 type Given struct {
 	Temperature    *bool    `config:"temperature" doc:"The model takes temperature."`
 	TopP           *bool    `config:"top_p" doc:"It takes top_p."`
@@ -149,10 +148,10 @@ type Given struct {
 	TemplateTokens *int     `config:"template_tokens" min:"0" doc:"Tokens that a chat of one message has beside its text, for estimates."`
 }
 
-// leastBudget is the smallest budget of thinking tokens that Anthropic's API takes.
+// leastBudget is the smallest budget of thinking tokens that Anthropic's API accepts.
 const leastBudget = 1024
 
-// over returns a profile with what is given in the place of what was found.
+// over returns the profile with the given values instead of the found ones.
 func (g Given) over(p Profile) Profile {
 	for _, f := range []struct {
 		given *bool
@@ -174,7 +173,7 @@ func (g Given) over(p Profile) Profile {
 	if g.Effort != "" && g.Effort != "none" && g.Thinks == nil {
 		p.Thinks = Yes
 	}
-	if budget, err := strconv.Atoi(g.Effort); err == nil { // what a limit has to have room for
+	if budget, err := strconv.Atoi(g.Effort); err == nil { // a limit must have room for it
 		p.Room = max(budget, leastBudget)
 	}
 	if g.Room != nil {
@@ -193,7 +192,7 @@ func (g Given) over(p Profile) Profile {
 	return p
 }
 
-// Ask adds to a request what a person decides about it.
+// Ask adds the settings of a person to a request.
 func (g Given) Ask(r dialect.Request) dialect.Request {
 	r.Effort = g.Effort
 	return r
@@ -224,14 +223,14 @@ func (f *Finding) UnmarshalText(text []byte) error {
 	return choose(f, text, Unknown, Yes, No)
 }
 
-// Limit is the field that limits an answer's tokens.
+// Limit is the name of the field that limits an answer's tokens.
 type Limit string
 
-// The fields. The zero Limit is unknown.
+// Names of the field. The zero Limit is unknown.
 const (
 	LimitTokens     Limit = "max_tokens"
 	LimitCompletion Limit = "max_completion_tokens"
-	LimitNone       Limit = "none" // the server takes neither
+	LimitNone       Limit = "none" // the server accepts neither
 )
 
 // MarshalText implements encoding.TextMarshaler.
@@ -245,15 +244,15 @@ func (l *Limit) UnmarshalText(text []byte) error {
 // Structure is the strictest form of structured answers that a model obeys.
 type Structure string
 
-// The forms, from the strictest on. The zero Structure is unknown.
+// The forms, the strictest first. The zero Structure is unknown.
 const (
 	StructureSchema Structure = "json_schema"
 	StructureObject Structure = "json_object"
 	StructureTool   Structure = "tool"
-	StructureText   Structure = "text" // it obeys none
+	StructureText   Structure = "text" // the model obeys no other form
 )
 
-// structures are in the order of dialect.Forms.
+// structures has the order of dialect.Forms.
 var structures = []Structure{StructureSchema, StructureObject, StructureTool, StructureText}
 
 // MarshalText implements encoding.TextMarshaler.
@@ -264,7 +263,7 @@ func (s *Structure) UnmarshalText(text []byte) error {
 	return choose(s, text, append([]Structure{"unknown"}, structures...)...)
 }
 
-// form is the form of requests; where nothing is known, a schema.
+// form returns the form for requests; if unknown, a schema.
 func (s Structure) form() dialect.Form {
 	for i, other := range structures {
 		if s == other {
@@ -274,7 +273,7 @@ func (s Structure) form() dialect.Form {
 	return dialect.FormSchema
 }
 
-// structureOf is the name of a form.
+// structureOf returns the name of a form.
 func structureOf(f dialect.Form) Structure {
 	for i, form := range dialect.Forms {
 		if f == form {
@@ -304,12 +303,12 @@ func choose[T ~string](to *T, text []byte, values ...T) error {
 	return fmt.Errorf("%q is none of %v", text, values)
 }
 
-// LeastRoom is the least room for thoughts, in tokens: what models need at medium effort
-// for one label, several times over.
+// LeastRoom is the least room for thoughts, in tokens. It is several times what models need at medium effort for one
+// label.
 const LeastRoom = 4096
 
-// thoughtTokens is how many tokens are added to the limit of each answer for thoughts; 0
-// for a model that does not think.
+// thoughtTokens returns how many tokens are added to the limit of each answer for thoughts; 0 for a model that does
+// not think.
 func (p Profile) thoughtTokens() int {
 	switch {
 	case p.Thinks != Yes:
@@ -320,17 +319,16 @@ func (p Profile) thoughtTokens() int {
 	return LeastRoom
 }
 
-// roomier is how many times the room for thoughts is larger than the most that were seen.
+// roomier is the room for thoughts, divided by the most thoughts that were seen.
 const roomier = 4
 
-// mostRoom is the most room for thoughts that is found, in tokens.
+// mostRoom is the greatest room for thoughts that racflow sets by itself, in tokens.
 const mostRoom = 32768
 
-// silence is how many tokens of an answer need no text: those that end it, and the names of
-// channels and tools.
+// silence is how many tokens of an answer may have no text: the end of the answer, and names of channels and tools.
 const silence = 32
 
-// saw returns what is known after a request was answered that was sent as it is.
+// saw returns the profile after a reply to a request in its sent form.
 func (p Profile) saw(sent dialect.Request, reply dialect.Reply) Profile {
 	if len(reply.Choices) == 0 {
 		return p
@@ -338,7 +336,7 @@ func (p Profile) saw(sent dialect.Request, reply dialect.Reply) Profile {
 	if reply.Usage.Plausible() && reply.Usage.CachedTokens > 0 {
 		p.CachedUsage = Yes
 	}
-	if reply.Streamed { // whether it was asked to or not: asked to, it reports its tokens
+	if reply.Streamed { // requested or not; if requested, it reports its tokens
 		p.Streaming = Yes
 	}
 	texts := visible(reply)
@@ -362,11 +360,10 @@ func (p Profile) saw(sent dialect.Request, reply dialect.Reply) Profile {
 	return p
 }
 
-// leastText is how many bytes a prompt has at least beside which what the chat template
-// adds counts little.
+// leastText is the prompt size in bytes from which the tokens of the chat template hardly matter.
 const leastText = 500
 
-// textBytes are the bytes of a prompt.
+// textBytes returns the number of bytes of a prompt.
 func textBytes(r dialect.Request) int {
 	n := len(r.Prompt)
 	for _, m := range r.Messages {
@@ -375,7 +372,7 @@ func textBytes(r dialect.Request) int {
 	return n
 }
 
-// thoughts is how many tokens a model thought before one answer, about, and whether it did.
+// thoughts returns about how many tokens a model thought before one answer, and whether it thought.
 func thoughts(reply dialect.Reply, texts []string) (tokens int, thinks bool) {
 	written, seen, aloud := 0, 0, 0 // bytes
 	for i, c := range reply.Choices {

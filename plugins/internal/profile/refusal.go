@@ -11,14 +11,13 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// refusal is a server's reason to refuse a request.
+// refusal is a server's refusal of a request.
 type refusal api.Refusal
 
-// refused returns what is known after a request was refused that was sent as it is, and
-// whether that is more than before. Servers name a field as the parameter of their error or
-// in its message. A complaint about a value that is too large or too small says nothing about
-// the field, except that a server which refuses so many answers may give fewer: the next
-// power of two, as most limits are, or one alone.
+// refused returns the profile after a refusal of a request in its sent form, and whether the profile has changed.
+// Servers name a field as the parameter of their error or in its message. A complaint that a value is too large or
+// too small says nothing about the field. The exception is the number of answers: the server may give fewer. The next
+// try is the next lower power of two, as most limits are, or one answer.
 func (p Profile) refused(sent dialect.Request, said api.Refusal) (Profile, bool) {
 	r := refusal(said)
 	before := p
@@ -44,8 +43,7 @@ func (p Profile) refused(sent dialect.Request, said api.Refusal) (Profile, bool)
 			p.Room = room / 2
 		}
 	}
-	// Of requests that are under way together one may be refused for a form that another has
-	// left behind already.
+	// Of several running requests, one may be refused for a form that another one has already ruled out.
 	weaker := next(structureOf(sent.Form))
 	if sent.Schema != nil && r.names(structureWords...) && slices.Index(structures, weaker) > slices.Index(structures, p.Structured) {
 		p.Structured = weaker
@@ -59,7 +57,7 @@ func (p Profile) refused(sent dialect.Request, said api.Refusal) (Profile, bool)
 	return p, !reflect.DeepEqual(p, before)
 }
 
-// atMost is what is known of a model that gives so many answers to one request at most.
+// atMost returns the profile of a model that gives at most that many answers to one request.
 func (p Profile) atMost(choices int) Profile {
 	switch {
 	case choices <= 1:
@@ -70,13 +68,13 @@ func (p Profile) atMost(choices int) Profile {
 	return p
 }
 
-// structureWords are the names of what asks for a structured answer.
+// structureWords are names of fields and settings for structured answers.
 var structureWords = []string{
 	"response_format", "json_schema", "json_object", "json_mode", "schema", "structured_outputs", "structured", "tools", "tool_choice", "tool", "functions", "function",
 	"output_config", "output_format", "grammar",
 }
 
-// next is the form after one that is refused, or not obeyed.
+// next returns the form to try after one that was refused or not obeyed.
 func next(s Structure) Structure {
 	at := slices.Index(structures, s)
 	return structures[min(at+1, len(structures)-1)]
@@ -89,7 +87,7 @@ func limitOf(r dialect.Request) Limit {
 	return LimitTokens
 }
 
-// nextLimit is the field to send the limit in after one is refused.
+// nextLimit returns the field for the limit after one was refused.
 func nextLimit(refused Limit) Limit {
 	if refused == LimitTokens {
 		return LimitCompletion
@@ -97,16 +95,16 @@ func nextLimit(refused Limit) Limit {
 	return LimitNone
 }
 
-// unfinished reports whether a server says, in place of an answer, that the limit was
-// reached before there was one: OpenAI's models do that while they think.
+// unfinished reports whether a server says that the limit was reached before an answer. OpenAI's models do that while
+// they think.
 func unfinished(r refusal) bool {
 	return strings.Contains(strings.ToLower(r.Message), "could not finish the message")
 }
 
-// streams matches what servers say that answer by streams alone.
+// streams matches messages of servers that only answer with streams.
 var streams = support.Pattern(`(?i)\bstream(ing)?\b.*\b(only|must|require[sd]?|enabled?|true)\b|\b(only|must|require[sd]?|enabled?)\b.*\bstream(ing)?\b`)
 
-// outOfRange reports whether a value is refused, and not its field.
+// outOfRange reports whether a value is refused rather than its field.
 func (r refusal) outOfRange() bool {
 	return ranges().MatchString(r.Message) && !unsupported().MatchString(r.Message)
 }
@@ -118,8 +116,8 @@ var (
 
 func (r refusal) text() string { return r.Param + " " + r.Message }
 
-// names reports whether a refusal names one of the fields: as its parameter, or a part of
-// that, or as a word of its message.
+// names reports whether a refusal names one of the fields: as its parameter, as a part of the parameter, or as a word
+// of its message.
 func (r refusal) names(fields ...string) bool {
 	if r.Param != "" {
 		parts := strings.FieldsFunc(r.Param, func(c rune) bool { return c == '.' || c == '[' || c == ']' })
@@ -129,8 +127,8 @@ func (r refusal) names(fields ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return slices.Contains(fields, strings.TrimRight(word, `\`)) })
 }
 
-// inName reports whether a character may stand in a field's name, or in a word of another language. A
-// name behind a backslash is none.
+// inName reports whether a character may be part of a field's name, or of a word in another language. A word behind a
+// backslash is no name.
 func inName(c rune) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 0x80
 }

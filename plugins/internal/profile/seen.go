@@ -10,25 +10,24 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Seen adds up what the replies to real requests of one kind (dialect.Request.About) said. Forecasts
-// follow it: texts of other languages than the probe's have other tokens, and other questions other
-// answers and thoughts.
+// Seen sums up the replies to real requests of one kind (dialect.Request.About). Forecasts use it: texts in other
+// languages than the probe's have other token counts, and other questions have other answers and thoughts.
 type Seen struct {
 	Requests int     `json:"requests"`
 	Bytes    int     `json:"bytes"`  // of their prompts and schemas
-	Tokens   int     `json:"tokens"` // that these had, without what the chat template adds
-	Cached   int     `json:"cached"` // of Tokens: those that the service had in its cache
+	Tokens   int     `json:"tokens"` // of prompts and schemas, without the chat template
+	Cached   int     `json:"cached"` // part of Tokens that the service had in its cache
 	Answers  int     `json:"answers"`
-	Thoughts int     `json:"thoughts"` // tokens that the model thought before these
-	Written  int     `json:"written"`  // tokens of these, with thoughts, and of answers that thoughts left no room for
-	Squares  float64 `json:"squares"`  // sum over the answers of the squares of their tokens, for the spread
+	Thoughts int     `json:"thoughts"` // tokens of thoughts before the answers
+	Written  int     `json:"written"`  // tokens of answers and thoughts, including answers that thoughts left no room for
+	Squares  float64 `json:"squares"`  // sum of the squared tokens of each answer, for the spread
 }
 
-// enough is how many requests are counted in full: of more, earlier ones count less.
+// enough is how many requests count in full. With more, earlier requests count less.
 const enough = 1024
 
-// add counts a reply to a request of a model with a profile, as the request was sent. A reply that
-// does not say what it used counts by the length of its texts.
+// add counts a reply to a request, as the request was sent; p is the model's profile. If the reply does not report
+// its usage, the lengths of the texts count.
 func (s Seen) add(p Profile, sent dialect.Request, reply dialect.Reply) Seen {
 	if len(reply.Choices) == 0 {
 		return s
@@ -62,8 +61,8 @@ func (s Seen) add(p Profile, sent dialect.Request, reply dialect.Reply) Seen {
 	return s
 }
 
-// due reports whether it is time to keep what was seen: whenever there are an eighth more requests, so
-// that little is lost with the process.
+// due reports whether to store what was seen: after each eighth more requests, so that little is lost if the process
+// dies.
 func (s Seen) due() bool { return s.Requests%(1<<max(0, bits.Len(uint(s.Requests))-4)) == 0 }
 
 // with returns what was seen, by kind, with later counts in the place of others; nil for none.
@@ -80,7 +79,8 @@ func with(seen, later map[string]Seen) map[string]Seen {
 	return all
 }
 
-// seen is what was seen of the requests of a kind or, if there were none, of all.
+// seen returns the statistics of a kind of requests. If there are none, it returns those of all kinds, and same is
+// false.
 func (p Profile) seen(kind string) (s Seen, same bool) {
 	if s = p.Asked[kind]; s.Answers > 0 {
 		return s, true
@@ -92,20 +92,20 @@ func (p Profile) seen(kind string) (s Seen, same bool) {
 	return s, false
 }
 
-// Output is how many tokens an answer is expected to have, thoughts among them: the mean of many,
-// and the range in which that should lie.
+// Output is the expected number of tokens of an answer, including thoughts: the mean of many answers, and the range
+// in which the mean should lie.
 type Output struct{ Mean, Low, High float64 }
 
-// What is assumed of a model's thoughts if no real request showed them: usualThoughts tokens, or
-// more than for the toy question of a probe, and between a quarter and four times as many.
+// Assumptions about thoughts before real requests: usualThoughts tokens, or more than for the probe's toy question,
+// and between a quarter and four times as many.
 const (
 	usualThoughts = 600
 	beyondToy     = 1.5
 	thoughtsRange = 4
 )
 
-// Output forecasts the answers to a request. written is how many tokens they are expected to have
-// without thoughts, if no answer to a request of its kind was seen.
+// Output forecasts the answers to a request. written is the expected number of tokens without thoughts, used if no
+// answer to a request of its kind was seen.
 func (p Profile) Output(r dialect.Request, written int) Output {
 	s, same := p.seen(r.About)
 	if same {
@@ -117,7 +117,7 @@ func (p Profile) Output(r dialect.Request, written int) Output {
 	switch {
 	case p.Thinks == No:
 		return Output{text, text, text}
-	case p.Thinks != Yes: // nobody knows
+	case p.Thinks != Yes: // unknown
 		return Output{text, text, text + thoughtsRange*think}
 	case s.Answers > 0:
 		think = float64(s.Thoughts) / float64(s.Answers)
@@ -127,15 +127,15 @@ func (p Profile) Output(r dialect.Request, written int) Output {
 	return Output{text + think, text + think/thoughtsRange, text + think*thoughtsRange}
 }
 
-// Of a thinking model, two more requests are imagined than were seen, whose answers vary by 60 % of
-// their mean: few that happen to be alike would promise too much.
+// For a thinking model, two imagined requests are added to the seen ones; their answers vary by 60 % of their mean. A
+// few similar answers would otherwise make the forecast too sure.
 const (
 	imagined      = 2
 	imaginedShare = 0.6
 )
 
-// spread is the share by which the mean of further answers may differ from the mean seen: twice its
-// standard error.
+// spread returns the share by which the mean of further answers may differ from the seen mean: twice its standard
+// error.
 func (s Seen) spread(mean float64, thinks bool) float64 {
 	n, variance := float64(s.Requests), max(0, s.Squares/float64(s.Answers)-mean*mean)
 	if thinks {
@@ -144,8 +144,7 @@ func (s Seen) spread(mean float64, thinks bool) float64 {
 	return 2 * math.Sqrt(variance/n) / max(mean, 1)
 }
 
-// Cached is the share of the input of a request that the service is expected to have in its cache,
-// by what finished requests of its kind were charged for.
+// Cached is the expected share of a request's input in the service's cache, from finished requests of its kind.
 func (p Profile) Cached(r dialect.Request) float64 {
 	s, same := p.seen(r.About)
 	if !same || s.Tokens == 0 {
@@ -154,7 +153,7 @@ func (p Profile) Cached(r dialect.Request) float64 {
 	return min(1, float64(s.Cached)/float64(s.Tokens))
 }
 
-// tokens is about how many tokens a text in a request of a kind has.
+// tokens returns about how many tokens a text has in a request of a kind.
 func (p Profile) tokens(kind, text string) float64 {
 	s, _ := p.seen(kind)
 	switch {
