@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Command is racflow store, which looks after the files of the store.
+// Command is racflow store, which manages the files of the store.
 func Command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "store",
@@ -27,9 +27,8 @@ some, at any depth; without it that is the state folder, .racflow.`,
 	return c
 }
 
-// eachCollection calls do with the collections in and below the folders that
-// are named. One that fails does not keep it from the others; one that was begun
-// and never committed is skipped.
+// eachCollection calls do with every collection in and below the named folders. A failure does not stop the others. A
+// collection that was never committed is skipped.
 func eachCollection(c *cobra.Command, folders []string, do func(Location) error) error {
 	if len(folders) == 0 {
 		folders = []string{".racflow"}
@@ -143,7 +142,7 @@ func exportCommand() *cobra.Command {
 		Use:     "export FOLDER",
 		Short:   "Print a collection as JSONL, which a source block reads",
 		Example: `  racflow store export .racflow > entries.jsonl`,
-		// What programs read is written byte for byte.
+		// Other programs read this output, so it is written unchanged.
 		Annotations: map[string]string{"output": "data"},
 		RunE: func(c *cobra.Command, folders []string) error {
 			var all []Location
@@ -164,16 +163,15 @@ func exportCommand() *cobra.Command {
 			enc := json.NewEncoder(out)
 			enc.SetEscapeHTML(false)
 			err := export(c.Context(), all[0], func(e sdk.Entry) error { return enc.Encode(exported(e, vectors)) })
-			return cmp.Or(err, out.Flush()) // a full disk is reported once
+			return cmp.Or(err, out.Flush()) // report a full disk only once
 		},
 	}
 	c.Flags().BoolVar(&vectors, "vectors", false, "with the vectors")
 	return c
 }
 
-// exported lays an entry out as a row of a JSONL source: metadata stands beside
-// the text, under its own names. A key that an entry has for itself gets a
-// prefix.
+// exported converts an entry into a row of a JSONL source. Metadata keys stand beside the text, under their own
+// names. A metadata key that is also the name of one of the entry's own fields gets a prefix.
 func exported(e sdk.Entry, vectors bool) map[string]any {
 	row := map[string]any{"id": e.ID, "text": e.Text}
 	if e.Label != "" {
@@ -197,7 +195,7 @@ func exported(e sdk.Entry, vectors bool) map[string]any {
 	return row
 }
 
-// size shows bytes in a unit that suits them.
+// size formats a number of bytes in a suitable unit.
 func size(n int64) string {
 	if n < 1e6 {
 		return fmt.Sprintf("%.1f kB", float64(n)/1e3)

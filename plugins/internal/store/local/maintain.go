@@ -21,8 +21,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// writeFile builds a segment in a file of its own. It belongs to nothing until a
-// log lists it.
+// writeFile builds a segment in a new file. No collection uses the file until a log lists it.
 func (c *collection) writeFile(inputs []segment.Input) (*segment.Segment, error) {
 	for _, in := range inputs {
 		if s, ok := in.Source.(*segment.Segment); ok {
@@ -50,13 +49,12 @@ func (c *collection) writeFile(inputs []segment.Input) (*segment.Segment, error)
 			return s, nil
 		}
 	}
-	_ = os.Remove(path) // the first error is the one to report
+	_ = os.Remove(path) // only the first error is reported
 	return nil, err
 }
 
-// checkpoint puts a new log in the place of the collection's: it lists the
-// snapshot's files and has the rows that are in memory. It returns the version
-// with the state of that log.
+// checkpoint replaces the collection's log by a new one, which lists the snapshot's files and contains the rows that
+// are in memory. It returns the version with the state of the new log.
 func (c *collection) checkpoint(now segment.LogState, s *segment.Snapshot) (*version, error) {
 	a, err := segment.CreateLog(c.path()+".new", now.Schema, c.config.Sync)
 	if err != nil {
@@ -66,14 +64,14 @@ func (c *collection) checkpoint(now segment.LogState, s *segment.Snapshot) (*ver
 	base, err := writeLive(a, now, s)
 	files := s.Parts[:segment.SnapshotFiles(s.Parts)]
 	if err == nil && c.config.Sync {
-		err = support.SyncFolder(c.dir) // the names of the files come before that of the log
+		err = support.SyncFolder(c.dir) // the names of the files must be durable before the log's
 	}
 	if err == nil {
 		err = a.Rename(c.path())
 	}
 	if err != nil {
 		if !errors.Is(err, segment.ErrUnsure) {
-			_ = os.Remove(a.F.Name()) // the first error is the one to report
+			_ = os.Remove(a.F.Name()) // only the first error is reported
 		}
 		return nil, err
 	}
@@ -81,8 +79,7 @@ func (c *collection) checkpoint(now segment.LogState, s *segment.Snapshot) (*ver
 	return c.version(now, s), nil
 }
 
-// writeLive writes what a snapshot has to a new log and returns where its base
-// ends.
+// writeLive writes the content of a snapshot to a new log, and returns where the log's base ends.
 func writeLive(a *segment.Appender, now segment.LogState, s *segment.Snapshot) (base int64, err error) {
 	files := segment.SnapshotFiles(s.Parts)
 	if files > 0 {
@@ -107,7 +104,7 @@ func writeLive(a *segment.Appender, now segment.LogState, s *segment.Snapshot) (
 	return base, a.Commit(now.Next, now.Note)
 }
 
-// listedOf is how a base lists parts.
+// listedOf returns the parts in the form in which a base lists them.
 func listedOf(parts []segment.Part) []segment.ListedCommit {
 	all := make([]segment.ListedCommit, len(parts))
 	for i := range parts {
@@ -120,9 +117,8 @@ func listedOf(parts []segment.Part) []segment.ListedCommit {
 	return all
 }
 
-// sweep removes the files that no log lists: those of an earlier log, of a
-// transaction that was not committed, of a writer that was killed. Readers that
-// have them open keep them. The caller has the lock.
+// sweep removes files that no log lists: of an earlier log, of an uncommitted transaction, or of a killed writer.
+// Readers that have such a file open keep it. The caller has the lock.
 func (c *collection) sweep() {
 	needed := map[string]bool{}
 	for _, path := range c.now.Load().Listed {
@@ -143,36 +139,35 @@ func (c *collection) sweep() {
 	}
 }
 
-// Statistics says what a collection is made of.
+// Statistics describes the content of a collection.
 type Statistics struct {
 	Entries   int    `json:"entries"`   // live rows
-	Removed   int    `json:"removed"`   // deleted and replaced rows that take room until segments are merged
+	Removed   int    `json:"removed"`   // deleted and replaced rows that take space until a merge
 	Dimension int    `json:"dimension"` // of the vectors; 0: none
 	Analyzer  string `json:"analyzer"`  // of the lexical leg; empty: none
 	Segments  int    `json:"segments"`  // in files
-	Logged    int    `json:"logged"`    // entries that only the log has
+	Logged    int    `json:"logged"`    // entries in the log only
 	Words     int64  `json:"words"`     // of the entries' texts and contexts
-	Labels    int    `json:"labels"`    // distinct ones of the entries
+	Labels    int    `json:"labels"`    // distinct labels
 	Bytes     int64  `json:"bytes"`     // of all files of the collection
 	Note      []byte `json:"-"`         // of the last commit
 }
 
-// Compaction says what Compact achieved.
+// Compaction is the result of Compact.
 type Compaction struct {
 	Before, After int64 // bytes of all files of the collection
 }
 
-// Location is where a collection is: the folder of the store, and its name.
+// Location identifies a collection: the folder of the store, and the collection's name.
 type Location struct{ Dir, Name string }
 
 // String returns the collection's own folder.
 func (l Location) String() string { return filepath.Join(l.Dir, folder(l.Name)) }
 
-// find returns the collections in and below a folder, or the one that the folder
-// is, in the order of their paths. The error is fs.ErrNotExist if there is no such
-// folder.
+// find returns the collections in and below a folder, sorted by path. If the folder is a collection itself, it
+// returns that one. The error is fs.ErrNotExist if there is no such folder.
 func find(root string) (found []Location, err error) {
-	// The separator makes a root that is a link its target.
+	// The separator resolves a root that is a link.
 	err = filepath.WalkDir(root+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() || !isCollection(path) {
 			return err
@@ -191,8 +186,8 @@ func find(root string) (found []Location, err error) {
 	return found, err
 }
 
-// isCollection reports whether a folder has files of a collection, whole or not. A
-// log alone may be one of something else.
+// isCollection reports whether a folder has files of a collection, complete or not. A log alone may belong to
+// something else.
 func isCollection(dir string) bool {
 	if hasSegments(dir) {
 		return true
@@ -238,8 +233,8 @@ func collectionName(f string) (name string, ok bool) {
 	return name, err == nil && name != "" && folder(name) == f
 }
 
-// stats returns what a collection is made of, as of its last commit. The error is
-// fs.ErrNotExist if there is no such collection.
+// stats returns the statistics of a collection at its last commit. The error is fs.ErrNotExist if there is no such
+// collection.
 func stats(at Location) (Statistics, error) {
 	c, err := existing(at)
 	if err != nil {
@@ -262,14 +257,14 @@ func stats(at Location) (Statistics, error) {
 			labels[p.Label(r)] = true
 		}
 	}
-	delete(labels, "") // of entries without one
+	delete(labels, "") // of entries without a label
 	found.Labels = len(labels)
 	found.Bytes, err = c.size()
 	return found, err
 }
 
-// export calls do with every entry of a collection, whole, in the order in which
-// they were put, until it returns an error, which Export returns.
+// export calls do with every complete entry of a collection, in the order in which they were put. It stops at an
+// error of do and returns it.
 func export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
 	c, err := existing(at)
 	if err != nil {
@@ -296,8 +291,8 @@ func export(ctx context.Context, at Location, do func(sdk.Entry) error) error {
 	return nil
 }
 
-// check reads all of a collection and compares every checksum. The error says what is
-// wrong, several things if there are; it is fs.ErrNotExist if there is no such collection.
+// check reads the whole collection and compares every checksum. The error lists everything that is wrong; it is
+// fs.ErrNotExist if there is no such collection.
 func check(ctx context.Context, at Location) error {
 	c, err := existing(at)
 	if err != nil {
@@ -317,10 +312,10 @@ func check(ctx context.Context, at Location) error {
 	return errors.Join(all...)
 }
 
-// Compact rewrites a collection without what was deleted and replaced. One that has files
-// becomes one segment; of another it rewrites the log, since a segment of so few rows would be
-// larger. It writes, so it fails while another process does (a transient error); searches
-// continue. It needs as much free room as the entries take.
+// Compact rewrites a collection without deleted and replaced rows. A collection with files becomes one segment. For
+// one without files, Compact only rewrites the log, since a segment of so few rows would be larger. Compact fails
+// with a transient error while another process writes; searches continue. It needs as much free space as the entries
+// take.
 func Compact(ctx context.Context, at Location) (done Compaction, err error) {
 	c, err := existing(at)
 	if err != nil {
@@ -342,7 +337,7 @@ func Compact(ctx context.Context, at Location) (done Compaction, err error) {
 	return done, err
 }
 
-// compact does so within a transaction that changes nothing.
+// compact does the work of Compact within a transaction that changes nothing.
 func (c *collection) compact() error {
 	now := c.now.Load()
 	parts := now.Parts
@@ -362,14 +357,14 @@ func (c *collection) compact() error {
 	return nil
 }
 
-// existing opens a collection as it is.
+// existing opens an existing collection without changing it.
 func existing(at Location) (*collection, error) {
 	c := &collection{
 		name: at.Name, dir: at.String(), config: config{K1: 1.2, B: 0.75, Sync: true},
 		limits: defaultLimits(), log: slog.New(slog.DiscardHandler),
 	}
 	f, now, err := c.readLog()
-	f.Close() // of nil: an error that does not matter
+	f.Close() // f may be nil; then Close only returns an error
 	if err == nil && now.End == 0 {
 		err = c.absent()
 	}
@@ -379,8 +374,8 @@ func existing(at Location) (*collection, error) {
 	return c, err
 }
 
-// absent is the error for a collection without a commit: fs.ErrNotExist, unless
-// it had one, for only rows that were committed are in files and not in the log.
+// absent is the error for a collection without a commit: fs.ErrNotExist. If there are segment files, the collection
+// did have a commit, since only committed rows are in files, and the error is another one.
 func (c *collection) absent() error {
 	if hasSegments(c.dir) {
 		if _, err := os.Stat(c.path()); errors.Is(err, fs.ErrNotExist) {
@@ -401,7 +396,7 @@ func (c *collection) size() (bytes int64, err error) {
 	return bytes, err
 }
 
-// replay returns the version at a log's last commit: an empty snapshot with everything that the log has.
+// replay returns the version at a log's last commit, by applying the whole log to an empty snapshot.
 func (c *collection) replay(f *os.File, now segment.LogState, empty *segment.Snapshot) (*version, error) {
 	changes := segment.NewStaged(nil, empty.Analyzer)
 	frames := segment.NewFrameReader(f, int64(segment.LogHeader), now.End)
@@ -442,8 +437,8 @@ func (c *collection) replay(f *os.File, now segment.LogState, empty *segment.Sna
 	return c.version(now, empty.With(parts)), nil
 }
 
-// errMissing says that a listed file is not there: another log replaced this one and
-// the file was removed, or another process removed it.
+// errMissing says that a listed file does not exist: a new log replaced this one and the file was removed, or another
+// process removed the file.
 var errMissing = errors.New("a segment is missing")
 
 // openBase returns the parts that a base lists.
@@ -472,7 +467,7 @@ func (c *collection) openBase(base []segment.ListedCommit, now segment.LogState)
 	return parts, nil
 }
 
-// pathsOf are the files of parts.
+// pathsOf returns the files of parts.
 func pathsOf(parts []segment.Part) []string {
 	paths := make([]string, len(parts))
 	for i := range parts {

@@ -22,25 +22,24 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// collection is one collection that this process has opened.
+// collection is a collection that this process has opened.
 type collection struct {
 	name, dir string
 	config    config
 	limits    limits
 	log       *slog.Logger
 
-	// writing is held by whoever changes the collection or opens it, and guards
-	// staged and dropped.
+	// writing is held while the collection is changed or opened. It guards staged and dropped.
 	writing sync.Mutex
 	staged  *transaction // nil: no change since the last commit
-	dropped bool         // an error undid changes and the writer may not know
-	busy    atomic.Bool  // staged is not nil: nobody else can have written
+	dropped bool         // an error undid changes, and the writer may not know it
+	busy    atomic.Bool  // staged is not nil: no other process can have written
 
-	// Now is what a search reads. It waits for nobody.
+	// now is the version that searches read, without waiting.
 	now atomic.Pointer[version] // nil: not opened yet
 }
 
-// version is a collection at one commit.
+// version is the state of a collection at one commit.
 type version struct {
 	segment.LogState
 	*search.Searcher
@@ -52,15 +51,15 @@ func (c *collection) version(now segment.LogState, s *segment.Snapshot) *version
 
 func (c *collection) path() string { return filepath.Join(c.dir, "log") }
 
-// open reads the committed state, unless this process has it already, and drops
-// what is staged. Beside a change that is under way it does neither.
+// open reads the committed state, unless this process has it already, and drops staged changes. While a change is
+// running it does neither.
 func (c *collection) open(schema sdk.Schema) (sdk.Collection, error) {
 	if schema.Dimension < 0 || schema.Dimension > segment.MaxDimension {
 		return sdk.Collection{}, sdk.Invalid(fmt.Errorf("vectors of %d dimensions: the most is %d", schema.Dimension, segment.MaxDimension))
 	}
 	for !c.writing.TryLock() {
 		if s := c.now.Load(); s != nil && c.busy.Load() {
-			return c.opened(s, schema) // a commit may take long, and what it will give is not there yet
+			return c.opened(s, schema) // a commit may take long, and its result does not exist yet
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -85,13 +84,12 @@ func (c *collection) opened(s *version, schema sdk.Schema) (sdk.Collection, erro
 	return sdk.Collection{Entries: s.Live, Dimension: schema.Dimension, Note: slices.Clone(s.Note)}, nil
 }
 
-// refresh brings the state up to what the log says now.
+// refresh reloads the state from the log.
 func (c *collection) refresh(schema sdk.Schema) error {
 	for try := 0; ; try++ {
 		err := c.tryRefresh(schema)
-		// A writer that rolls back while the file is read looks like damage. It
-		// does not twice in a row. One that merges removes the files that the log
-		// listed a moment ago.
+		// If a writer rolls back while the file is read, the log looks damaged. That does not happen twice in a row.
+		// A writer that merges removes files that the log listed a moment ago.
 		var broken *segment.DamageError
 		if errors.As(err, &broken) && broken.Path == c.path() && try < 1 || errors.Is(err, errMissing) && try < 5 {
 			time.Sleep(50 * time.Millisecond)
@@ -106,7 +104,7 @@ func (c *collection) tryRefresh(schema sdk.Schema) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() // of nil: an error that does not matter
+	defer f.Close() // f may be nil; then Close only returns an error
 	if now.End == 0 {
 		now.Schema = schema
 	}
@@ -152,25 +150,25 @@ func (c *collection) readLog() (*os.File, segment.LogState, error) {
 	return f, s, nil
 }
 
-// analyzerName is the name of an analyzer without its version.
+// analyzerName returns the name of an analyzer without its version.
 func analyzerName(kept string) string {
 	name, _, _ := strings.Cut(kept, "/")
 	return name
 }
 
-// fits reports whether a collection can be used with a schema.
+// fits reports an error if the collection cannot be used with the schema.
 func (c *collection) fits(s segment.LogState, schema sdk.Schema) error {
 	switch have := s.Schema; {
 	case have.Dimension != schema.Dimension:
 		return sdk.Invalid(fmt.Errorf("collection %q has vectors of %d dimensions and the embedder gives %d: build it anew, under another name or in another state folder", c.name, have.Dimension, schema.Dimension))
-	case support.StoredName(have.Analyzer) != support.StoredName(schema.Analyzer): // of whatever version: it is read as it was made
+	case support.StoredName(have.Analyzer) != support.StoredName(schema.Analyzer): // of any version
 		return sdk.Invalid(fmt.Errorf("collection %q was built with analyzer %q, not %q: build it anew, under another name or in another state folder", c.name, analyzerName(have.Analyzer), analyzerName(schema.Analyzer)))
 	}
 	return nil
 }
 
-// read calls do with the committed version. Until it returns, what do works on
-// stays in memory; what it returns must not be part of a segment.
+// read calls do with the committed version. The version stays in memory until do returns. The result of do must not
+// be part of a segment.
 func read[T any](c *collection, do func(*version) (T, error)) (found T, err error) {
 	s := c.now.Load()
 	if s == nil {
@@ -184,8 +182,7 @@ func (c *collection) notOpen() error {
 	return sdk.Invalid(fmt.Errorf("collection %q is not open", c.name))
 }
 
-// dropped begins the name of a folder whose collection was dropped. No
-// collection's folder begins with a dot.
+// dropped is the prefix of folders of dropped collections. No collection's folder begins with a dot.
 const dropped = ".dropped-"
 
 // List implements sdk.Store.
@@ -202,7 +199,7 @@ func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
 		}
 		c, err := existing(Location{dir, name})
 		if errors.Is(err, os.ErrNotExist) {
-			continue // nothing was committed, or it was dropped meanwhile
+			continue // not committed yet, or dropped meanwhile
 		}
 		if err != nil {
 			s.log.Warn("a collection cannot be read", "collection", name, "error", err)
@@ -226,8 +223,8 @@ func (s *store) Drop(_ context.Context, name string) error {
 	return nil
 }
 
-// drop moves the collection out of the way, which is done at once, and then
-// removes it. Who reads it continues with the files that it has open.
+// drop first renames the collection's folder, which takes effect at once, and then removes it. Readers continue with
+// the files that they have open.
 func (c *collection) drop() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -237,7 +234,7 @@ func (c *collection) drop() error {
 	parent := filepath.Dir(c.dir)
 	defer func() {
 		left, _ := os.ReadDir(parent)
-		for _, e := range left { // ours, and those of who was killed before
+		for _, e := range left { // this one, and leftovers of killed processes
 			if !strings.HasPrefix(e.Name(), dropped) {
 				continue
 			}
@@ -337,7 +334,7 @@ func (s *store) Scan(_ context.Context, name string, scan sdk.Scan) (sdk.Page, e
 	return read(s.collection(name), func(v *version) (sdk.Page, error) { return v.Page(scan) })
 }
 
-// Close drops what was not committed.
+// Close drops uncommitted changes.
 func (s *store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -359,8 +356,7 @@ func (s *store) collection(name string) *collection {
 	return c
 }
 
-// folder returns a collection's name as a file name, one of its own even where
-// the file system does not tell capitals from small letters.
+// folder converts a collection's name into a file name. The result is unique even if the file system ignores case.
 func folder(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

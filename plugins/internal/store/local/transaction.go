@@ -19,21 +19,20 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// transaction is what was written since the last commit.
+// transaction holds the changes since the last commit.
 type transaction struct {
-	*segment.Staged                     // its parts are the files written before the commit
-	gone            map[string]struct{} // ids to be removed from what is committed
+	*segment.Staged                     // its parts are the files that were written before the commit
+	gone            map[string]struct{} // ids to remove from the committed rows
 	lock            *support.File
 	log             *segment.Appender
-	start           int64 // of its first frame
+	start           int64 // where its first frame begins
 	next            uint64
 	large           bool // it no longer writes to the log
 	dimension       int
 }
 
-// begin starts a transaction unless one is under way: it takes the lock, makes
-// sure that nobody else wrote since this process read, and cuts off what a
-// killed writer left behind.
+// begin starts a transaction unless one is running. It takes the lock, checks that nobody else has written since this
+// process read, and cuts off leftovers of a killed writer.
 func (c *collection) begin() (err error) {
 	if c.staged != nil {
 		return nil
@@ -61,7 +60,7 @@ func (c *collection) begin() (err error) {
 	if err != nil {
 		return err
 	}
-	f.Close() // of nil: an error that does not matter
+	f.Close() // f may be nil; then Close only returns an error
 	if !now.Same(known.LogState) {
 		return sdk.Transient(fmt.Errorf("collection %q was changed by another process since it was opened: open it again", c.name), 0)
 	}
@@ -78,7 +77,7 @@ func (c *collection) begin() (err error) {
 	return nil
 }
 
-// openLog opens the log at the end of its last commit, or makes a new one.
+// openLog opens the log at the end of its last commit, or creates a new one.
 func (c *collection) openLog(known *version) (*segment.Appender, error) {
 	if known.End > 0 {
 		f, err := support.OpenFile(c.path(), os.O_RDWR, 0)
@@ -108,8 +107,7 @@ func (c *collection) openLog(known *version) (*segment.Appender, error) {
 	return a, nil
 }
 
-// takeLock makes this process the collection's only writer until it closes the
-// file, or ends.
+// takeLock makes this process the only writer of the collection, until it closes the file or ends.
 func (c *collection) takeLock() (*support.File, error) {
 	path := filepath.Join(c.dir, "lock")
 	f, err := support.OpenLock(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -130,11 +128,11 @@ func (c *collection) takeLock() (*support.File, error) {
 	return f, nil
 }
 
-// smallLog is the size in bytes below which a log is left alone.
+// smallLog is the size in bytes up to which a log is not rewritten.
 const smallLog = 64 << 10
 
-// commit makes the staged changes durable, then visible, then merges what is
-// due. Searches continue meanwhile.
+// commit makes the staged changes durable, then visible. Then it merges segments that are due. Searches continue
+// meanwhile.
 func (c *collection) commit(note []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -150,7 +148,7 @@ func (c *collection) commit(note []byte) error {
 	}
 	c.now.Store(next)
 	if err := c.tidy(); err != nil {
-		// The commit stands; the next one tries again.
+		// The commit is valid; the next commit tries to merge again.
 		c.log.Warn("could not merge segments", "collection", c.name, "error", err)
 	}
 	c.end()
@@ -191,8 +189,7 @@ func (c *collection) advance(tx *transaction, note []byte) (*version, error) {
 	return c.version(now, old.With(parts)), nil
 }
 
-// survivors returns the committed parts without the rows that were deleted or
-// replaced.
+// survivors returns the committed parts without deleted and replaced rows.
 func (c *collection) survivors(old *version, tx *transaction) []segment.Part {
 	kept := segment.NewRemover(old.Parts, old.Analyzer)
 	if old.Live == 0 {
@@ -213,8 +210,7 @@ func (c *collection) survivors(old *version, tx *transaction) []segment.Part {
 	return kept.Parts
 }
 
-// toFiles writes all rows that are in memory to files. The order of the parts
-// stays that of the sequence numbers.
+// toFiles writes all rows in memory to files. The parts keep the order of their sequence numbers.
 func (c *collection) toFiles(parts []segment.Part, tx *transaction) ([]segment.Part, error) {
 	files := segment.SnapshotFiles(parts)
 	inputs := segment.Inputs(parts[files:])
@@ -243,9 +239,8 @@ func (c *collection) toFiles(parts []segment.Part, tx *transaction) ([]segment.P
 	return parts, errors.Join(err, countable(parts))
 }
 
-// tidy merges the parts in files that are due, gives the collection a new log
-// where much of the old one is superseded, and removes files that it no longer
-// needs.
+// tidy merges file segments that are due, replaces the log if much of it is superseded, and removes files that are no
+// longer needed.
 func (c *collection) tidy() error {
 	err := c.merge()
 	if !errors.Is(err, segment.ErrUnsure) {
@@ -273,7 +268,7 @@ func (c *collection) merge() error {
 	return err
 }
 
-// wasteful reports whether a new log would take at most half the room.
+// wasteful reports whether a new log would take at most half the space.
 func wasteful(s *version) bool {
 	var live int64
 	for i := range s.Parts {
@@ -282,7 +277,7 @@ func wasteful(s *version) bool {
 	return s.End-s.Base > smallLog && s.End-s.Base > 2*live+s.Base
 }
 
-// countable reports that parts have more rows than can be numbered.
+// countable returns an error if parts have more rows than can be numbered.
 func countable(parts []segment.Part) error {
 	rows := 0
 	for i := range parts {
@@ -294,22 +289,22 @@ func countable(parts []segment.Part) error {
 	return nil
 }
 
-// limits say when rows go from memory to a file.
+// limits say when rows in memory are written to a file.
 type limits struct {
 	rows  int   // in memory
 	bytes int64 // of the log behind its base, and so of rows in memory
-	// A transaction that is past these stops writing to the log. It writes its
-	// rows to a file whenever there are spill times as many.
+	// A transaction beyond these limits stops writing to the log. It writes its rows to a file whenever they exceed
+	// the limits times spill.
 	spill int
 }
 
 func defaultLimits() limits { return limits{rows: 16 << 10, bytes: 32 << 20, spill: 4} }
 
-// frameBytes bounds what is put into one frame, and so what is read at a time.
+// frameBytes bounds the size of a frame, and so of a single read.
 const frameBytes = 8 << 20
 
-// change makes changes and stages them. If that fails, all changes since the
-// last commit are undone. The caller holds c.writing.
+// change makes changes and stages them. On failure, all changes since the last commit are undone. The caller holds
+// c.writing.
 func (c *collection) change(write func(*transaction) error) error {
 	if err := c.begin(); err != nil {
 		return err
@@ -332,7 +327,7 @@ func (c *collection) put(entries []sdk.Entry) error {
 		rows := func(yield func(segment.Row, []float32) bool) {
 			var vector []float32
 			for _, e := range entries {
-				meta, _ := segment.AppendMeta(nil, e.Meta) // validated
+				meta, _ := segment.AppendMeta(nil, e.Meta) // Put has validated it
 				vector, _ = segment.Normalise(vector[:0], e.Vector)
 				r := segment.Row{Sequence: tx.next, ID: e.ID, Label: e.Label, Hash: string(e.Hash), Context: e.Context, Text: e.Text, Meta: string(meta)}
 				tx.next++
@@ -350,8 +345,7 @@ func (c *collection) put(entries []sdk.Entry) error {
 	})
 }
 
-// batches calls do with rows and their vectors, about as many at a time as a frame
-// should have.
+// batches calls do with batches of rows and vectors, each about the size of a frame.
 func batches(rows iter.Seq2[segment.Row, []float32], do func(*segment.Batch) error) error {
 	p, size := &segment.Batch{}, int64(0)
 	for r, vector := range rows {
@@ -383,8 +377,8 @@ func (c *collection) delete(ids []string) error {
 	})
 }
 
-// write appends a change to the log and stages what a reader would make of it, so
-// that memory and log cannot differ. A large transaction only stages.
+// write appends a change to the log, and stages the change as a reader of the log would. So memory and log cannot
+// differ. A large transaction only stages.
 func (tx *transaction) write(one segment.Change) (err error) {
 	if !tx.large {
 		if one, err = tx.log.ChangeAndRead(one, tx.dimension); err != nil {
@@ -398,8 +392,8 @@ func (tx *transaction) write(one segment.Change) (err error) {
 	return nil
 }
 
-// spill makes a transaction with many rows a large one, and writes its rows to a
-// file where they are too many for memory.
+// spill turns a transaction with many rows into a large one. It writes the rows to a file if they are too many for
+// memory.
 func (c *collection) spill(tx *transaction) error {
 	full := func(times int) bool {
 		return len(tx.Rows.Rows) > times*c.limits.rows || tx.Rows.Bytes > int64(times)*c.limits.bytes
@@ -415,17 +409,16 @@ func (c *collection) spill(tx *transaction) error {
 	return err
 }
 
-// undo drops the staged changes because of an error, and returns it with
-// advice. Until the collection is opened again it takes no changes: a writer
-// that continued would commit only the later ones.
+// undo drops the staged changes because of an error, and returns the error with advice. The collection then takes no
+// changes until it is opened again: otherwise a writer that continued would commit only the later changes.
 func (c *collection) undo(cause error) error {
 	c.rollback(!errors.Is(cause, segment.ErrUnsure))
 	c.dropped = true
 	return fmt.Errorf("write collection %q: %w; it is as it was at the last commit", c.name, explain(cause))
 }
 
-// rollback drops the staged changes. What it cannot cut off the log or remove is left
-// to the next writer, and everything if it is not sure which log counts.
+// rollback drops the staged changes. The next writer removes what rollback cannot cut off or remove. If it is unclear
+// which log counts (sure is false), rollback leaves everything to the next writer.
 func (c *collection) rollback(sure bool) {
 	if err := c.staged.log.F.Truncate(c.staged.start); err != nil {
 		c.log.Warn("could not cut uncommitted changes off the log", "collection", c.name, "error", err)
@@ -436,7 +429,7 @@ func (c *collection) rollback(sure bool) {
 	c.end()
 }
 
-// close drops what was not committed and what is in memory.
+// close drops uncommitted changes and the content of memory.
 func (c *collection) close() {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -454,7 +447,7 @@ func (c *collection) end() {
 	c.busy.Store(false)
 }
 
-// explain adds what to do about a full disk.
+// explain adds advice about a full disk.
 func explain(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("the disk is full (%w): free some space and try again", err)
@@ -464,7 +457,7 @@ func explain(err error) error {
 
 func notFinite(x float32) bool { return !(math.Abs(float64(x)) <= math.MaxFloat32) }
 
-// validate reports the first entry that the collection cannot take.
+// validate reports the first entry that does not fit the collection.
 func validate(schema sdk.Schema, entries []sdk.Entry) error {
 	for i, e := range entries {
 		if e.ID == "" {
@@ -473,7 +466,7 @@ func validate(schema sdk.Schema, entries []sdk.Entry) error {
 		if len(e.Vector) != schema.Dimension {
 			return fmt.Errorf("entry %q has a vector of %d dimensions and the collection's have %d", e.ID, len(e.Vector), schema.Dimension)
 		}
-		if square := simd.Dot(e.Vector, e.Vector); !(square <= math.MaxFloat32) && slices.ContainsFunc(e.Vector, notFinite) { // the sum may be too large
+		if square := simd.Dot(e.Vector, e.Vector); !(square <= math.MaxFloat32) && slices.ContainsFunc(e.Vector, notFinite) { // or just the sum is too large
 			return fmt.Errorf("entry %q has NaN or an infinity in its vector", e.ID)
 		}
 		if _, ok := segment.AppendMeta(nil, e.Meta); !ok {

@@ -13,27 +13,27 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// A claim ends by itself that long after its writer last said that it is at work.
+// A claim ends by itself this long after its writer last renewed it.
 const (
 	leaseTime  = 30 * time.Second
 	leaseRenew = 8 * time.Second
 )
 
-// claim is a row that says which process writes to a collection, and until when. Milvus cannot compare and
-// swap. So a writer first adds a row of its own and then reads all of them: of two that come at the same
-// moment, at least one sees the other, and gives way.
+// claim is a row that says which process writes to a collection, and until when. Milvus has no compare-and-swap. So a
+// writer first adds its own row and then reads all rows. If two writers come at the same moment, at least one sees
+// the other and gives way.
 //
-// The writer of a claim that has ended may have been suspended only. It looks at the claims again before it
-// changes rows and before its commit counts, and gives way then. What it writes in the moment after such a
-// look may still come between the rows of another writer.
+// A claim may end while its writer is only suspended. So the writer checks the claims again before it changes rows
+// and before its commit counts, and gives way if another writer has one. A write in the moment after such a check can
+// still mix with another writer's rows.
 type claim struct {
 	Holder  string `json:"holder"`
-	Process string `json:"process"` // which it is, for people
-	Until   int64  `json:"until"`   // in seconds since 1970; clocks of machines may differ by some
+	Process string `json:"process"` // names the process, for people
+	Until   int64  `json:"until"`   // in seconds since 1970; clocks of machines may differ a little
 	book    book
 }
 
-// takeClaim claims a collection, unless another writer is at work.
+// takeClaim claims a collection, unless another writer has claimed it.
 func takeClaim(ctx context.Context, b book) (*claim, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -55,7 +55,7 @@ func takeClaim(ctx context.Context, b book) (*claim, error) {
 
 func (c *claim) key() string { return c.book.key("claim", c.Holder) }
 
-// isHeld reports whether the claim is on the server. It is an error that another writer has one.
+// isHeld reports whether the claim is on the server. If another writer has a claim, it returns an error.
 func (c *claim) isHeld(ctx context.Context) (there bool, err error) {
 	texts, err := c.book.Notes(ctx, c.book.key("claim", ""))
 	for key, text := range texts {
@@ -78,10 +78,10 @@ func (c *claim) isHeld(ctx context.Context) (there bool, err error) {
 	return there, err
 }
 
-// looks is how often the claim is looked for: a busy Milvus Lite was seen not to show a row at once.
+// looks is how often check looks for the claim: a busy Milvus Lite does not always show a row at once.
 const looks = 5
 
-// check makes sure that the claim stands, and no other.
+// check makes sure that this claim is valid, and that there is no other.
 func (c *claim) check(ctx context.Context) error {
 	for n := 1; ; n++ {
 		there, err := c.isHeld(ctx)
@@ -97,7 +97,7 @@ func (c *claim) check(ctx context.Context) error {
 	}
 }
 
-// renew writes the claim, with a lease that ends later.
+// renew extends the claim's lease.
 func (c *claim) renew(ctx context.Context) error {
 	c.Until = time.Now().Add(leaseTime).Unix()
 	text, err := json.Marshal(c)
@@ -107,7 +107,7 @@ func (c *claim) renew(ctx context.Context) error {
 	return c.book.Upsert(ctx, []table.Row{table.Note(c.key(), string(text))})
 }
 
-// release lets other writers in.
+// release removes the claim.
 func (c *claim) release(ctx context.Context) error {
 	return c.book.Remove(ctx, table.Keys([]string{c.key()}))
 }

@@ -15,28 +15,28 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is what is kept of a collection beside its entries. It stands in a table of its own, the books, which all
-// collections of a prefix share: among entries, such rows would count as texts without words.
+// This file manages what is stored about a collection beside its entries. These rows are in a table of their own, the
+// books, which all collections with a prefix share: among entries, they would count as texts without words.
 //
 //	HASH-record-7     the last commit: how many entries there are, and which rows hold the note
 //	HASH-note-ID-0    the note of the engine
 //	HASH-claim-ID     who writes, until when
 //
-// HASH is one of the collection's name. A record is never changed: a commit adds one with the next number, and
-// the commit after that removes it.
+// HASH is the hash of the collection's name. A record is never changed: a commit adds a record with the next number,
+// and the commit after that removes it.
 
-// book is what the books say of one collection.
+// book holds the rows of one collection in the books.
 type book struct {
 	*table.Table
 	collection string
 }
 
-// key is that of a row, or what keys of a kind begin with.
+// key returns the key of a row, or the common prefix of keys of a kind.
 func (b book) key(kind, rest string) string {
 	return table.RowKey(b.collection) + "-" + kind + "-" + rest
 }
 
-// keep removes all rows but some.
+// keep removes all rows but the used ones.
 func (b book) keep(ctx context.Context, used ...string) error {
 	texts, err := b.Notes(ctx, table.RowKey(b.collection)+"-")
 	unused := slices.DeleteFunc(slices.Collect(maps.Keys(texts)), func(key string) bool { return slices.Contains(used, key) })
@@ -46,20 +46,20 @@ func (b book) keep(ctx context.Context, used ...string) error {
 	return err
 }
 
-// record is what one row says of a commit.
+// record is a row about a commit.
 type record struct {
-	Number int64 `json:"number"` // rising
-	// ID is random. A collection that was dropped and made again counts from the beginning.
+	Number int64 `json:"number"` // always increasing
+	// ID is random, since a dropped and recreated collection numbers from the beginning again.
 	ID      string `json:"id"`
 	Note    string `json:"note"`  // ID of the commit that wrote the note; empty: there is none
-	Parts   int    `json:"parts"` // rows that the note takes
+	Parts   int    `json:"parts"` // number of rows of the note
 	Entries int    `json:"entries"`
-	// Changing says that rows are written. If no writer is at work, one was cut off: entries and note are those of
-	// before.
+	// Changing says that a writer is changing rows. If no writer is at work, one was interrupted; entries and note
+	// are of the commit before.
 	Changing bool `json:"changing,omitempty"`
 }
 
-// keys are those of the rows that the commit consists of.
+// keys returns the keys of the rows of the commit.
 func (r *record) keys(b book) []string {
 	keys := []string{b.key("record", fmt.Sprintf("%019d", r.Number))}
 	for i := range r.Parts {
@@ -68,7 +68,7 @@ func (r *record) keys(b book) []string {
 	return keys
 }
 
-// readRecord reads the last record; an empty one where nothing was committed.
+// readRecord reads the last record. It returns an empty one if nothing was committed.
 func (b book) readRecord(ctx context.Context) (last record, err error) {
 	texts, err := b.Notes(ctx, b.key("record", ""))
 	for key, text := range texts {
@@ -87,10 +87,10 @@ func (b book) damaged(key string, err error) error {
 	return fmt.Errorf("collection %q: row %s is damaged: build it anew under another prefix: %w", b.collection, key, err)
 }
 
-// renew makes it another record, which comes behind.
+// renew gives the record the next number and a new ID.
 func (r *record) renew() { r.Number, r.ID = r.Number+1, fmt.Sprintf("%016x", rand.Uint64()) }
 
-// write adds the record to the book.
+// write adds the record to the books.
 func (r *record) write(ctx context.Context, b book) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -99,10 +99,10 @@ func (r *record) write(ctx context.Context, b book) error {
 	return b.Upsert(ctx, []table.Row{table.Note(r.keys(b)[0], string(text))})
 }
 
-// partBytes is what of a note fits into one row as base64.
+// partBytes is how much of a note fits into one row as base64.
 const partBytes = 45000
 
-// writeNote writes the note of a commit, and sets where the record says where it is.
+// writeNote writes the note of a commit and records where it is.
 func (r *record) writeNote(ctx context.Context, b book, note []byte) error {
 	parts := slices.Collect(slices.Chunk(note, partBytes))
 	r.Note, r.Parts = r.ID, len(parts)
@@ -118,7 +118,7 @@ func (r *record) writeNote(ctx context.Context, b book, note []byte) error {
 	return nil
 }
 
-// readNote reads the note that a record names.
+// readNote reads the note of a record.
 func (r *record) readNote(ctx context.Context, b book) (note []byte, err error) {
 	if r.Parts == 0 {
 		return nil, nil
@@ -129,7 +129,7 @@ func (r *record) readNote(ctx context.Context, b book) (note []byte, err error) 
 	}
 	for _, key := range r.keys(b)[1:] {
 		part, err := base64.StdEncoding.DecodeString(texts[key])
-		if err != nil || len(part) == 0 { // later commits may have removed it meanwhile
+		if err != nil || len(part) == 0 { // later commits may have removed it
 			return nil, sdk.Transient(fmt.Errorf("collection %q: row %s is missing or damaged", b.collection, key), 0)
 		}
 		note = append(note, part...)
@@ -137,13 +137,13 @@ func (r *record) readNote(ctx context.Context, b book) (note []byte, err error) 
 	return note, nil
 }
 
-// known is what this process knows of a collection. It is never changed.
+// known is what this process knows of a collection. It is immutable.
 type known struct {
 	*table.Table
 	reads  *entries.Collection
 	record record
 	note   []byte
-	empty  bool // it has no rows
+	empty  bool // without rows
 }
 
 // readLast reads the last commit and its note.
@@ -151,7 +151,7 @@ func (b book) readLast(ctx context.Context) (r record, note []byte, err error) {
 	if b.Table == nil {
 		return r, nil, nil
 	}
-	const times = 3 // commits may come in between
+	const times = 3 // a commit may happen in between
 	for range times {
 		if r, err = b.readRecord(ctx); err != nil {
 			return r, nil, err

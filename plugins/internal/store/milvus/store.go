@@ -29,8 +29,7 @@ type store struct {
 	opened  *table.Table // the books
 }
 
-// reader implements sdk.Attacher: it serves one collection that another program makes.
-// It is safe for concurrent use.
+// reader implements sdk.Attacher: it serves one collection of another program. It is safe for concurrent use.
 type reader struct {
 	reads
 	server    *table.Server
@@ -39,7 +38,7 @@ type reader struct {
 	log       *slog.Logger
 
 	mu    sync.Mutex
-	found map[string]*entries.Collection // by name: searches of one go on when an alias leads to another
+	found map[string]*entries.Collection // by name: if an alias moves, running searches continue with the old collection
 }
 
 // Attach implements sdk.Attacher.
@@ -66,7 +65,7 @@ func (r *reader) collection(name string) (*entries.Collection, error) {
 	return nil, sdk.Invalid(fmt.Errorf("collection %q is not attached", name))
 }
 
-// reads are the methods that read collections, which it finds by their names.
+// reads implements the reading methods. It finds collections by name.
 type reads func(name string) (*entries.Collection, error)
 
 func (find reads) Search(ctx context.Context, name string, search sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
@@ -119,13 +118,13 @@ func Stage() sdk.Stage {
 
 func (c config) addresses() map[string]string { return map[string]string{"": c.Address} }
 
-// check reports what tags cannot say.
+// check reports the errors that tags cannot find.
 func (c config) check() error {
 	_, err := table.NewServer(c.ServerConfig)
 	return err
 }
 
-// open connects nothing: that waits until a collection is opened or attached.
+// open does not connect: the connection is made when a collection is opened or attached.
 func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
 	s, err := table.NewServer(c.ServerConfig)
 	if err != nil {
@@ -151,7 +150,7 @@ func open(_ context.Context, setup sdk.Setup, c config) (sdk.Store, error) {
 	return w, nil
 }
 
-// books are the table with what is kept of all collections; nil: it is not there, and not to be made.
+// books returns the table with the rows of all collections; nil: it does not exist and make is false.
 func (s *store) books(ctx context.Context, make bool) (*table.Table, error) {
 	s.opening.Lock()
 	defer s.opening.Unlock()

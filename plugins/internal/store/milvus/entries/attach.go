@@ -23,7 +23,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Arguments are the arguments that name a collection which another program makes.
+// Arguments name a collection of another program.
 type Arguments struct {
 	Collection string   `config:"collection" example:"docs" doc:"A collection that another program makes, or an alias of one: it is read and never written. The knowledge then has no source."`
 	Partitions []string `config:"partitions" requires:"collection" doc:"Partitions of that collection to read; all if not given."`
@@ -32,11 +32,10 @@ type Arguments struct {
 	Load       bool     `config:"load" requires:"collection" affects_output:"false" doc:"Have the server load that collection into its memory if it is not there; else that is left to its owner."`
 }
 
-// sampleRows is how many rows are read to see what they hold.
+// sampleRows is how many rows are read to find out what the fields contain.
 const sampleRows = 20
 
-// Attach finds the collection that the arguments name. params are parameters of a
-// search in its index, such as ef of HNSW.
+// Attach opens the collection that the arguments name. params are search parameters of its index, such as ef of HNSW.
 func Attach(ctx context.Context, server *table.Server, a Arguments, params map[string]string, log *slog.Logger) (*Collection, error) {
 	d, err := describe(ctx, server, a)
 	if err != nil {
@@ -77,7 +76,7 @@ func Attach(ctx context.Context, server *table.Server, a Arguments, params map[s
 	return c, err
 }
 
-// Describe says what was found.
+// Describe describes the attached collection.
 func (c *Collection) Describe() sdk.Attached {
 	return sdk.Attached{
 		Name: c.Name, ID: c.Identity, Entries: c.entries, Dimension: c.dimension, Lexical: c.Words != "", Labels: c.Label != nil,
@@ -85,7 +84,7 @@ func (c *Collection) Describe() sdk.Attached {
 	}
 }
 
-// sample reads the first rows, with the JSON fields, whose members only rows show.
+// sample reads the first rows. It includes JSON fields, since only rows show their members.
 func (c *Collection) sample(ctx context.Context) ([]*table.ReplyRow, error) {
 	names := []string{c.Key.GetName()}
 	for _, f := range c.Fields {
@@ -100,7 +99,7 @@ func (c *Collection) sample(ctx context.Context) ([]*table.ReplyRow, error) {
 	return rows, err
 }
 
-// checkPartitions refuses partitions that are not there.
+// checkPartitions returns an error for partitions that do not exist.
 func (c *Collection) checkPartitions(ctx context.Context) error {
 	if len(c.arguments.Partitions) == 0 {
 		return nil
@@ -122,8 +121,8 @@ func (c *Collection) checkPartitions(ctx context.Context) error {
 	return err
 }
 
-// load makes sure that the collection is in the server's memory, which is its owner's
-// to decide. It waits where the server is loading it, which may take long.
+// load waits until the server has loaded the collection into memory, which may take long. It does not start loading:
+// the collection's owner decides that.
 func (c *Collection) load(ctx context.Context) error {
 	for {
 		var state commonpb.LoadState
@@ -156,7 +155,7 @@ func (c *Collection) load(ctx context.Context) error {
 	}
 }
 
-// describe asks the server. It refuses a name that the server does not know.
+// describe asks the server for the schema. It returns an error if the server does not know the name.
 func describe(ctx context.Context, server *table.Server, a Arguments) (*Schema, error) {
 	reply, err := server.Describe(ctx, a.Collection)
 	switch {
@@ -166,7 +165,7 @@ func describe(ctx context.Context, server *table.Server, a Arguments) (*Schema, 
 		return nil, noCollection(ctx, server, a.Collection)
 	}
 	schema := reply.GetSchema()
-	// Milvus Lite 2, which has no aliases, gives no name here, and Milvus 2.3 the alias.
+	// Milvus Lite 2, which has no aliases, returns no name here. Milvus 2.3 returns the alias.
 	d := &Schema{Name: cmp.Or(reply.GetCollectionName(), a.Collection), Fields: schema.GetFields(), Functions: schema.GetFunctions()}
 	if slices.Contains(reply.GetAliases(), d.Name) && schema.GetName() != "" {
 		d.Name = schema.GetName()
@@ -180,7 +179,7 @@ func describe(ctx context.Context, server *table.Server, a Arguments) (*Schema, 
 	return d, nil
 }
 
-// identify makes the id. Milvus Lite has none, so the schema is in it.
+// identify sets the identity. Milvus Lite has no ids, so the schema is a part of it.
 func identify(d *Schema, reply *milvuspb.DescribeCollectionResponse) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %d %d", reply.GetDbName(), d.Name, reply.GetCollectionID(), reply.GetCreatedTimestamp())
@@ -190,7 +189,7 @@ func identify(d *Schema, reply *milvuspb.DescribeCollectionResponse) {
 	d.Identity = hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// noCollection names the collections that there are.
+// noCollection is an error that lists the existing collections.
 func noCollection(ctx context.Context, server *table.Server, name string) error {
 	names, _ := server.Collections(ctx)
 	there := "the server shows none; look at address and database"
@@ -200,7 +199,7 @@ func noCollection(ctx context.Context, server *table.Server, name string) error 
 	return wrong("collection", "there is no collection %q and no alias of that name: %s", name, there)
 }
 
-// explainError says what a failure of a call means for an attached collection.
+// explainError explains a failed call for an attached collection.
 func (c *Collection) explainError(err error) error {
 	switch {
 	case table.IsMissing(err):

@@ -6,22 +6,21 @@ import (
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 )
 
-// Collection is a collection whose rows are read as entries. Nothing in it changes: it is
-// safe for concurrent use.
+// Collection is a collection whose rows are read as entries. It is immutable and safe for concurrent use.
 type Collection struct {
 	*Schema
 	*Mapping
-	own       *table.Table      // nil: another program makes it
-	rows      func() table.Rows // as new as they have to be for a call
+	own       *table.Table      // nil: the collection belongs to another program
+	rows      func() table.Rows // with the consistency that a call needs
 	server    *table.Server     // of an attached collection
 	arguments Arguments
-	params    map[string]string // of a search in the vectors' index, from the file
+	params    map[string]string // search parameters of the vectors' index, from the file
 	log       *slog.Logger
 	dimension int
 	entries   int // when it was attached
 }
 
-// Own is a collection of racflow's own, once its table is prepared.
+// Own returns one of racflow's own collections, once its table is prepared.
 func Own(t *table.Table) (*Collection, error) {
 	d := &Schema{Name: t.Collection, Fields: t.Fields(), Indexes: map[string]map[string]string{
 		table.FieldVector: {"index_type": t.IndexType, "metric_type": table.MetricIP}, table.FieldBM25: {"metric_type": table.MetricBM25},
@@ -41,7 +40,7 @@ func Own(t *table.Table) (*Collection, error) {
 	}, nil
 }
 
-// vectorOf is the vector of a row; nil: it was not asked for, or entries have none.
+// vectorOf returns the vector of a row; nil: it was not requested, or entries have none.
 func (c *Collection) vectorOf(r *table.ReplyRow) []float32 {
 	x, _ := r.Value(c.Vector.GetName()).([]float32)
 	return x[:min(len(x), c.dimension)]

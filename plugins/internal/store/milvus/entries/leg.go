@@ -14,18 +14,18 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// leg is one leg of a search. It reads more rows until it has the best. In a collection of racflow's own, entries that
-// tie with the last one of a list count by their ids, as in the embedded store.
+// leg is one leg of a search. It reads more rows until it has the best ones. In racflow's own collections, entries
+// with the same score are ordered by id, as in the embedded store.
 type leg struct {
 	*Collection
 	scores scores
 	kind   kind
 	field  string
 	wanted int // hits of each query
-	first  int // rows that are read of each query at first
+	first  int // rows per query in the first read
 }
 
-// kind says which leg of a search something is of.
+// kind is the kind of a leg.
 type kind int
 
 const (
@@ -47,7 +47,7 @@ func (c *Collection) leg(k kind, search sdk.Search) leg {
 	return l
 }
 
-// score makes that of a server the leg's.
+// score converts a server's score to the leg's score.
 func (l leg) score(server float32) float32 {
 	switch words := max(server, -server); { // Milvus Lite 3 gives BM25 as a distance, below 0
 	case l.kind == dense:
@@ -59,7 +59,7 @@ func (l leg) score(server float32) float32 {
 	}
 }
 
-// hit makes a hit of a row; false: it is no entry, or the filter does not select it.
+// hit converts a row into a hit; false: the row is no entry, or the filter excludes it.
 func (l leg) hit(q *query, r table.Scored) (hit, bool) {
 	h, ok := l.unscored(q, r.ReplyRow)
 	if h.scores[l.kind] = l.score(r.Score); !l.scores.exact && q.vector != nil {
@@ -68,13 +68,13 @@ func (l leg) hit(q *query, r table.Scored) (hit, bool) {
 	return h, ok
 }
 
-// unscored makes a hit that has no scores yet.
+// unscored converts a row into a hit without scores.
 func (l leg) unscored(q *query, r *table.ReplyRow) (hit, bool) {
 	h := hit{Entry: l.entry(r, false), key: l.keyOf(r), scores: [2]float32{sdk.Unscored, sdk.Unscored}}
 	return h, h.ID != "" && (q.filter == nil || q.filter.Match(h.ID, h.Label, l.readMeta(r)))
 }
 
-// canMatch reports whether a query has what the leg searches by.
+// canMatch reports whether a query has the words or the vector that the leg needs.
 func (l leg) canMatch(q *query) bool {
 	if l.kind == lexical {
 		return q.text != ""
@@ -82,11 +82,11 @@ func (l leg) canMatch(q *query) bool {
 	return q.vector != nil
 }
 
-// rowsPerCall is about how many rows a call asks for: a reply has to fit a message, with a vector or
-// metadata in each row, and the time that Milvus Lite 2 takes grows faster than their number.
+// rowsPerCall is about how many rows a call asks for. A reply must fit into a message, with a vector or metadata in
+// each row. The time of Milvus Lite 2 also grows faster than the number of rows.
 const rowsPerCall = 4096
 
-// search sends queries with one condition together.
+// search sends queries with the same condition together.
 func (l leg) search(ctx context.Context, queries []*query) error {
 	groups := map[string][]*query{}
 	for _, q := range queries {
@@ -104,7 +104,7 @@ func (l leg) search(ctx context.Context, queries []*query) error {
 	return g.Wait()
 }
 
-// find reads more rows as long as they are not enough.
+// find reads more rows until they are enough.
 func (l leg) find(ctx context.Context, queries []*query) error {
 	for limit := min(l.first, table.MaxRows); len(queries) > 0; limit = min(4*limit, table.MaxRows) {
 		var unsure []*query
@@ -128,13 +128,13 @@ func (l leg) find(ctx context.Context, queries []*query) error {
 
 // ask has the server search.
 func (l leg) ask(ctx context.Context, queries []*query, expr string, limit int) ([][]table.Scored, error) {
-	// A filter that the server cannot check gives the same expression as none.
+	// A filter that the server cannot check has the same expression as no filter.
 	filtered := slices.ContainsFunc(queries, func(q *query) bool { return q.filter != nil })
 	r := table.SearchRequest{Field: l.field, Metric: l.scores.metric, Expr: expr, Fields: l.outputs(false, filtered, !l.scores.exact), Limit: limit, Params: map[string]any{}}
 	if l.kind == lexical {
 		r.Metric, r.Queries = table.MetricBM25, &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_VarChar}
 		for _, q := range queries {
-			// Milvus Lite 2 ends at a text that is not UTF-8.
+			// Milvus Lite 2 crashes on texts that are not UTF-8.
 			r.Queries.Values = append(r.Queries.Values, []byte(strings.ToValidUTF8(q.text, "\uFFFD")))
 		}
 	} else {
@@ -149,16 +149,15 @@ func (l leg) ask(ctx context.Context, queries []*query, expr string, limit int) 
 }
 
 const (
-	// tolerance is how far a server's sums may be from each other by rounding.
+	// tolerance is how far a server's sums may differ by rounding.
 	tolerance = 1e-5
-	// longList is how long a list is in which the server may choose among ties: of short texts hundreds may.
+	// longList is the length from which a server's choice among ties is accepted: hundreds of short texts may tie.
 	longList = 100
 )
 
-// settle keeps the best of what the server returned, and reports whether no row that it did not return can belong
-// to them.
+// settle keeps the best of the returned rows. It reports whether no other row can belong to them.
 func (l leg) settle(q *query, rows []table.Scored, limit int) bool {
-	seen := map[string]bool{} // of several rows with one id the best counts
+	seen := map[string]bool{} // of several rows with the same id, the best counts
 	hits := make([]hit, 0, len(rows))
 	for _, r := range rows {
 		if h, ok := l.hit(q, r); ok && !seen[h.ID] {
@@ -170,7 +169,7 @@ func (l leg) settle(q *query, rows []table.Scored, limit int) bool {
 	q.hits[l.kind] = hits
 	switch {
 	case len(rows) < limit:
-		return true // there are no others
+		return true // the server has no more rows
 	case len(hits) < l.wanted:
 		return false
 	case l.own == nil || l.wanted > longList:
@@ -183,7 +182,7 @@ func (l leg) settle(q *query, rows []table.Scored, limit int) bool {
 	return hits[l.wanted-1].scores[l.kind] > lowest+tolerance*max(1, lowest)
 }
 
-// best sorts hits and returns the first ones. Equal scores stand in the order of the ids.
+// best sorts hits and returns the first ones. Hits with equal scores are ordered by id.
 func (l leg) best(hits []hit) []hit {
 	slices.SortFunc(hits, func(a, b hit) int {
 		return cmp.Or(cmp.Compare(b.scores[l.kind], a.scores[l.kind]), cmp.Compare(a.ID, b.ID))
@@ -191,8 +190,8 @@ func (l leg) best(hits []hit) []hit {
 	return hits[:min(l.wanted, len(hits))]
 }
 
-// exhausted is for a query of which as many rows were read as a server returns. In a collection of racflow's own the
-// server then scores all entries, some at a time.
+// exhausted handles a query for which the server has returned as many rows as it can. In racflow's own collections
+// the server then scores all entries, in batches.
 func (l leg) exhausted(ctx context.Context, q *query) error {
 	if l.own == nil {
 		l.log.Warn("a filter leaves too few of the rows that a server returns at most", "collection", l.Name, "rows", table.MaxRows, "filter", q.filter.String())
@@ -225,9 +224,9 @@ func (l leg) exhausted(ctx context.Context, q *query) error {
 	return err
 }
 
-// fill has the server score hits that lack the leg's score. By words it finds nothing where an entry has none of
-// them: then the score is 0. A row whose key no expression can name, or that an inexact index misses, keeps none.
-// Asking for many rows by their keys costs a fraction of having their vectors sent.
+// fill lets the server compute missing scores of the leg. If an entry has none of the words, the server finds nothing
+// and the score is 0. A row keeps no score if no expression can name its key, or if an inexact index misses it.
+// Asking for many rows by their keys is far cheaper than transferring their vectors.
 func (l leg) fill(ctx context.Context, q *query, hits []hit) error {
 	rows := l.rows()
 	lacking := map[string]*float32{}
@@ -245,7 +244,7 @@ func (l leg) fill(ctx context.Context, q *query, hits []hit) error {
 	if len(keys) == 0 || !l.canMatch(q) {
 		return nil
 	}
-	slices.Sort(keys) // neighbours are close to each other on the server too
+	slices.Sort(keys) // adjacent keys are also close to each other on the server
 	expr, n := table.OneOf(rows.Key, rows.WholeKeys, keys)
 	lists, err := l.ask(ctx, []*query{q}, expr, n)
 	if err != nil {

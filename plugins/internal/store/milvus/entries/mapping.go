@@ -15,43 +15,39 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file says which field of a collection that another program makes holds
-// which part of an entry, makes entries of rows, and translates filters of
-// entries into expressions over those fields.
+// This file maps fields of another program's collection to parts of an entry. It converts rows into entries, and
+// translates filters of entries into expressions over the fields.
 //
 // # Where the parts of an entry come from
 //
-// The id is the primary key; a whole number is written in decimal. The vector is the
-// only field of float vectors. Text, label and context are fields, or members of
-// JSON fields and of the dynamic field, with usual names; the first rows show which
-// members there are. All else that is a string, a number or a bool is metadata: scalar
-// fields by their names, members of JSON fields and of the dynamic field by theirs. Where two have
-// one name, a scalar field comes first, then JSON fields in the order of the
-// schema, then the dynamic field. Members whose names begin with an underscore, which
-// frameworks keep their own books in, are left out unless they are named.
+// The id is the primary key; integers are written in decimal. The vector is the only field of float vectors. Text,
+// label and context are fields, or members of JSON fields and of the dynamic field, with usual names; the first rows
+// show which members exist. Every other string, number or bool is metadata, with the field's or the member's own name
+// as its key. If two have the same name, a scalar field comes first, then JSON fields in the order of the schema,
+// then the dynamic field. Frameworks use members with a leading underscore internally; these are left out unless the
+// file names them.
 //
-// In the file, a place is written as the name of a field, as a key of the dynamic
-// field, or as a member: metadata["lang"]. NULL is no text, no label, or metadata
-// that is missing.
+// In the file, a place is the name of a field, a key of the dynamic field, or a member: metadata["lang"]. NULL means
+// no text, no label, or missing metadata.
 //
 // # Filters
 //
-// A filter is translated where engines agree on its meaning, else to something
-// weaker, and what comes back is checked. A search then reads more rows, up to 16,384.
+// A filter is translated exactly if engines agree on its meaning, and otherwise to a weaker one; returned rows are
+// then checked. Such a search reads more rows, up to 16,384.
 
 // Mapping says which field holds which part of an entry.
 type Mapping struct {
-	Key, Vector          *schemapb.FieldSchema // key: the primary one
-	ID                   Place                 // the key, most often
+	Key, Vector          *schemapb.FieldSchema // Key is the primary key
+	ID                   Place                 // usually the key
 	text, Label, context *Place
 	Words                string              // the sparse field that a BM25 function fills; empty: none
 	meta                 []Place             // one value each, or all members of a JSON field
 	own                  bool                // the rows are racflow's own: they have a hash, and all members are metadata
-	Found                []sdk.AttachedField // for people, as are Notes
+	Found                []sdk.AttachedField // for people, like Notes
 	Notes                []string
 }
 
-// wrong is about an argument of the file.
+// wrong is an error about an argument of the file.
 func wrong(argument, format string, args ...any) error {
 	name, path, _ := strings.Cut(argument, ".")
 	e := &sdk.ArgumentError{Argument: name, Err: fmt.Errorf(format, args...)}
@@ -61,7 +57,7 @@ func wrong(argument, format string, args ...any) error {
 	return sdk.Invalid(e)
 }
 
-// list writes the first names of a list.
+// list formats the first names of a list.
 func list(names []string) string {
 	const most = 20
 	if len(names) > most {
@@ -82,7 +78,7 @@ type Fields struct {
 	Meta    []string `config:"meta" doc:"The metadata that filters and rules see; of a JSON field all its members. All scalar fields and members if not given."`
 }
 
-// Usual names, the most telling first.
+// Usual names, the most specific first.
 var (
 	textNames    = []string{"text", "content", "page_content", "chunk", "chunk_text", "body", "document", "passage"}
 	labelNames   = []string{"label", "intent", "category", "class"}
@@ -97,7 +93,7 @@ var (
 	texts = []schemapb.DataType{schemapb.DataType_VarChar, schemapb.DataType_String, schemapb.DataType_Text}
 )
 
-// newMapping finds the fields that the schema shows: id, vector and words.
+// newMapping finds the parts that the schema alone shows: id, vector and words.
 func newMapping(d *Schema, given Fields) (*Mapping, error) {
 	m := &Mapping{}
 	for _, find := range []func(*Schema, Fields) error{m.findID, m.findVector, m.findWords} {
@@ -108,7 +104,7 @@ func newMapping(d *Schema, given Fields) (*Mapping, error) {
 	return m, nil
 }
 
-// findParts finds the others. The first rows show what members there are.
+// findParts finds the other parts. The first rows show which members exist.
 func (m *Mapping) findParts(d *Schema, given Fields, first []*table.ReplyRow) error {
 	for _, part := range []struct {
 		name, given string
@@ -144,7 +140,7 @@ func (m *Mapping) add(part, field, why string) {
 
 const named = "named in the file"
 
-// textOf a value: whole numbers in decimal; what is no text is none.
+// textOf returns a value as text: integers in decimal. It returns an empty text for values of other types.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -183,7 +179,7 @@ func (m *Mapping) findID(d *Schema, given Fields) error {
 	return nil
 }
 
-// findPart finds a field of its own, else a member that the first rows have.
+// findPart finds a field for a part, or else a member that the first rows have.
 func (m *Mapping) findPart(d *Schema, part, given string, usual []string, types []schemapb.DataType, first []*table.ReplyRow) (*Place, string, error) {
 	if given != "" {
 		p, err := d.find("fields."+part, given)
@@ -228,7 +224,7 @@ func (m *Mapping) findPart(d *Schema, part, given string, usual []string, types 
 // isKey reports whether a field identifies rows.
 func (m *Mapping) isKey(f *schemapb.FieldSchema) bool { return f == m.Key || f == m.ID.Field }
 
-// uses reports whether a field is another part of the entries.
+// uses reports whether a field already is another part of the entries.
 func (m *Mapping) uses(f *schemapb.FieldSchema) bool {
 	if m.isKey(f) {
 		return true
@@ -244,7 +240,7 @@ func (m *Mapping) uses(f *schemapb.FieldSchema) bool {
 // Place is where a value is: a field, or a member of a JSON field.
 type Place struct {
 	Field *schemapb.FieldSchema
-	path  []string // names of members, from the outermost
+	path  []string // names of the members, the outermost first
 }
 
 var (
@@ -252,7 +248,7 @@ var (
 	stringPattern = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// find reads a place as people write it.
+// find parses a place from the file.
 func (d *Schema) find(argument, text string) (Place, error) {
 	if f := d.field(text); f != nil {
 		return Place{Field: f}, nil
@@ -278,7 +274,7 @@ func (d *Schema) find(argument, text string) (Place, error) {
 	return Place{}, wrong(argument, "collection %q has no field %q; it has %s", d.Name, text, d.names())
 }
 
-// String writes a place as people do.
+// String formats a place as in the file.
 func (p Place) String() string {
 	name := p.Field.GetName()
 	if p.Field.GetIsDynamic() && len(p.path) == 1 {
@@ -294,7 +290,7 @@ func (p Place) String() string {
 	return name
 }
 
-// key is the name of a place in metadata.
+// key returns the metadata key of a place.
 func (p Place) key() string {
 	if len(p.path) > 0 {
 		return p.path[len(p.path)-1]
@@ -302,12 +298,13 @@ func (p Place) key() string {
 	return p.Field.GetName()
 }
 
-// Is reports whether the value is a field of one of the types.
+// Is reports whether the place is a whole field of one of the types.
 func (p Place) Is(types ...schemapb.DataType) bool {
 	return len(p.path) == 0 && slices.Contains(types, p.Field.GetDataType())
 }
 
-// value is what a row has there: a string, an int64, a float64, a bool or, for JSON, what it holds; nil: nothing.
+// value returns a row's value at the place: a string, an int64, a float64, a bool or decoded JSON; nil: there is
+// none.
 func (p Place) value(r *table.ReplyRow) any {
 	v := r.Value(p.Field.GetName())
 	for _, key := range p.path {
@@ -320,20 +317,20 @@ func (p Place) value(r *table.ReplyRow) any {
 	return v
 }
 
-// dynamicField is the name of the field that holds what no field was declared for.
+// dynamicField is the name of the field for values without a declared field.
 const dynamicField = "$meta"
 
-// Schema is a collection as a server describes it.
+// Schema describes a collection, as reported by the server.
 type Schema struct {
-	Name      string // its own, where it was asked for by an alias
-	Identity  string // of this collection, as well as the server can tell
-	IsAlias   bool   // the name is an alias: the server does not say which collection it leads to
+	Name      string // the collection's own name, even if an alias was given
+	Identity  string // identifies this collection, as far as the server allows
+	IsAlias   bool   // Name is an alias: the server does not report the collection's own name
 	Fields    []*schemapb.FieldSchema
 	Functions []*schemapb.FunctionSchema
-	Indexes   map[string]map[string]string // of each field: parameters, index_type and metric_type among them
+	Indexes   map[string]map[string]string // by field: its parameters, including index_type and metric_type
 }
 
-// field is the one with a name; nil: there is none.
+// field returns the field with a name; nil: there is none.
 func (d *Schema) field(name string) *schemapb.FieldSchema {
 	return d.first(func(f *schemapb.FieldSchema) bool { return f.GetName() == name })
 }
@@ -345,8 +342,7 @@ func (d *Schema) first(is func(*schemapb.FieldSchema) bool) *schemapb.FieldSchem
 	return nil
 }
 
-// wordsInput is the field that a BM25 function reads to fill another one; nil: not
-// known.
+// wordsInput returns the field that a BM25 function reads to fill another one; nil: unknown.
 func (d *Schema) wordsInput(filled string) *schemapb.FieldSchema {
 	for _, f := range d.Functions {
 		if slices.Contains(f.GetOutputFieldNames(), filled) && len(f.GetInputFieldNames()) == 1 {
@@ -356,7 +352,7 @@ func (d *Schema) wordsInput(filled string) *schemapb.FieldSchema {
 	return nil
 }
 
-// names are the fields and their types, for people.
+// names lists the fields and their types, for people.
 func (d *Schema) names() string {
 	var names []string
 	for _, f := range d.Fields {

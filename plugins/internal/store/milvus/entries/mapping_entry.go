@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// outputs are the names of the fields to ask for. The key is always among them:
-// asked for nothing, some servers return everything.
+// outputs returns the names of the fields to request. The key is always included: if no field is requested, some
+// servers return all fields.
 func (m *Mapping) outputs(withTexts, withMeta, withVector bool) []string {
 	places := []*Place{{Field: m.Key}, &m.ID, m.Label}
 	if withTexts {
@@ -39,13 +39,13 @@ func (m *Mapping) outputs(withTexts, withMeta, withVector bool) []string {
 	return names
 }
 
-// keyOf is the primary key of a row, as text.
+// keyOf returns the primary key of a row, as text.
 func (m *Mapping) keyOf(r *table.ReplyRow) string { return textOf(r.Value(m.Key.GetName())) }
 
-// idOf is the id of an entry; empty: the row has none, and is no entry.
+// idOf returns the id of an entry; empty: the row has none and is no entry.
 func (m *Mapping) idOf(r *table.ReplyRow) string { return textOf(m.ID.value(r)) }
 
-// labelOf is the label of an entry; empty: it has none.
+// labelOf returns the label of an entry; empty: it has none.
 func (m *Mapping) labelOf(r *table.ReplyRow) string { return m.part(m.Label, r) }
 
 func (m *Mapping) part(p *Place, r *table.ReplyRow) string {
@@ -55,11 +55,11 @@ func (m *Mapping) part(p *Place, r *table.ReplyRow) string {
 	return textOf(p.value(r))
 }
 
-// entry makes an entry of a row.
+// entry converts a row into an entry.
 func (m *Mapping) entry(r *table.ReplyRow, withTexts bool) sdk.Entry {
 	e := sdk.Entry{ID: m.idOf(r), Label: m.labelOf(r)}
 	if hash, _ := r.Value(table.FieldHash).(string); m.own && hash != "" {
-		e.Hash, _ = hex.DecodeString(hash) // the engine writes an entry anew whose hash is damaged
+		e.Hash, _ = hex.DecodeString(hash) // if the hash is damaged, the engine rewrites the entry
 	}
 	if withTexts {
 		e.Text, e.Context, e.Meta = m.part(m.text, r), m.part(m.context, r), m.readMeta(r)
@@ -67,7 +67,7 @@ func (m *Mapping) entry(r *table.ReplyRow, withTexts bool) sdk.Entry {
 	return e
 }
 
-// findMeta reads what the file names, or takes all that is no other part.
+// findMeta uses the metadata that the file names, or everything that is no other part.
 func (m *Mapping) findMeta(d *Schema, given []string) error {
 	why := named
 	keys := map[string]string{}
@@ -106,8 +106,8 @@ func (m *Mapping) findMeta(d *Schema, given []string) error {
 	return nil
 }
 
-// readMeta makes the metadata of a row; nil: none. Of two places with one key the first
-// with a value counts.
+// readMeta returns the metadata of a row; nil: none. If two places have the same key, the first one with a value
+// counts.
 func (m *Mapping) readMeta(r *table.ReplyRow) sdk.Meta {
 	meta := sdk.Meta{}
 	for _, from := range m.meta {
@@ -146,7 +146,7 @@ func (m *Mapping) takes(from Place, key string) bool {
 	return true
 }
 
-// findVector takes the field that the file names, or the only one of vectors of floats.
+// findVector uses the field that the file names, or the only field of float vectors.
 func (m *Mapping) findVector(d *Schema, given Fields) error {
 	var names []string
 	for _, f := range d.Fields {
@@ -180,14 +180,13 @@ func (m *Mapping) findVector(d *Schema, given Fields) error {
 	}
 }
 
-// metric is what the index of the vectors measures by; empty: there is none.
+// metric returns the metric of the vectors' index; empty: there is none.
 func (m *Mapping) metric(d *Schema) string {
 	return strings.ToUpper(d.Indexes[m.Vector.GetName()]["metric_type"])
 }
 
-// findWords takes the sparse field that the file names, or the first that a BM25
-// function fills. Milvus Lite 2 names no functions, only what they fill and by what
-// metric it is searched.
+// findWords uses the sparse field that the file names, or the first one that a BM25 function fills. Milvus Lite 2
+// does not report functions, only the fields that they fill and their metrics.
 func (m *Mapping) findWords(d *Schema, given Fields) error {
 	var made []string
 	for _, f := range d.Fields {
@@ -216,7 +215,7 @@ func (m *Mapping) note(format string, args ...any) {
 	m.Notes = append(m.Notes, fmt.Sprintf(format, args...))
 }
 
-// explain says what entries go without.
+// explain notes which parts the entries lack.
 func (m *Mapping) explain(d *Schema) {
 	if m.Label == nil {
 		m.note("Entries have no label.")

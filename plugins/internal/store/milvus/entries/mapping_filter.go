@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// condition translates a filter of entries into one of rows.
+// condition translates a filter of entries into a condition on rows.
 func (m *Mapping) condition(f *sdk.Filter) table.Condition {
 	return table.Translate(f, func(f *sdk.Filter) table.Condition {
 		switch {
@@ -25,9 +25,9 @@ func (m *Mapping) condition(f *sdk.Filter) table.Condition {
 	})
 }
 
-// compareText compares an id or a label, which is the empty text where it is missing.
+// compareText compares an id or a label. A missing one is the empty text.
 func compareText(p Place, f *sdk.Filter) table.Condition {
-	// A member that is a number or a bool is a label, too, as text.
+	// A number or a bool also counts as a label, in its text form.
 	isScalar := func(v any) bool {
 		_, err := strconv.ParseFloat(v.(string), 64)
 		return err == nil || v == "true" || v == "false"
@@ -41,8 +41,7 @@ func compareText(p Place, f *sdk.Filter) table.Condition {
 	return p.compare(f)
 }
 
-// compareMeta asks every place that may have the key. A row where it is missing
-// matches no comparison.
+// compareMeta compares every place that may have the key. A row without the key matches no comparison.
 func (m *Mapping) compareMeta(f *sdk.Filter) table.Condition {
 	var parts []table.Condition
 	for _, p := range m.meta {
@@ -59,7 +58,7 @@ func (m *Mapping) compareMeta(f *sdk.Filter) table.Condition {
 	return table.Combine(parts, false)
 }
 
-// compare translates a comparison with what a field or a member holds.
+// compare translates a comparison with the value of a field or a member.
 func (p Place) compare(f *sdk.Filter) table.Condition {
 	kind := table.Text
 	switch {
@@ -73,7 +72,7 @@ func (p Place) compare(f *sdk.Filter) table.Condition {
 	case p.Is(schemapb.DataType_Bool):
 		kind = table.Bool
 	default:
-		return table.Condition{} // engines disagree whether they compare numbers of 32 bits as such
+		return table.Condition{} // engines disagree on how to compare 32-bit numbers
 	}
 	c := table.Compare(table.Operand{Name: p.Field.GetName(), Kind: kind}, f)
 	if p.Field.GetNullable() {

@@ -9,7 +9,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Get returns entries by their ids. One that no expression can name is not found.
+// Get returns entries by their ids. It does not find an entry whose id no expression can contain.
 func (c *Collection) Get(ctx context.Context, ids []string) ([]sdk.Entry, error) {
 	entries := make([]sdk.Entry, len(ids))
 	at := map[string][]int{}
@@ -46,7 +46,7 @@ func (c *Collection) Get(ctx context.Context, ids []string) ([]sdk.Entry, error)
 	return entries, nil
 }
 
-// pageBytes is the size at which a page ends before its limit: it has to fit a message.
+// pageBytes is the size at which a page ends early: it must fit into a message.
 const pageBytes = 16 << 20
 
 // Scan returns the entries in the order of their keys. A position is the key of a row, as text.
@@ -66,7 +66,7 @@ func (c *Collection) Scan(ctx context.Context, scan sdk.Scan) (page sdk.Page, er
 	if condition.None {
 		return sdk.Page{}, nil
 	}
-	size, last := 0, "" // of the page, in bytes, and its last key
+	size, last := 0, "" // the size of the page in bytes, and its last key
 	fields := c.outputs(scan.Texts, false, scan.Vectors)
 	err = c.rows().Walk(ctx, after, condition.Expr, fields, scan.Vectors, func(r *table.ReplyRow) (bool, error) {
 		e := c.entry(r, scan.Texts)
@@ -88,7 +88,7 @@ func (c *Collection) Scan(ctx context.Context, scan sdk.Scan) (page sdk.Page, er
 	return page, err
 }
 
-// position reads what Scan gave as one: the key of a row; nil: the beginning.
+// position parses a position from Scan, the key of a row; nil: the beginning.
 func (c *Collection) position(after string) (any, error) {
 	switch number, ok := table.WholeNumber(after); {
 	case after == "":
@@ -101,7 +101,7 @@ func (c *Collection) position(after string) (any, error) {
 	return nil, sdk.Invalid(fmt.Errorf("%.80q is not a position in collection %q: use Next of the page before", after, c.Name))
 }
 
-// sizeOf is about what metadata takes in a message.
+// sizeOf returns about how many bytes metadata takes in a message.
 func sizeOf(m sdk.Meta) (n int) {
 	for key, v := range m {
 		text, _ := v.(string)

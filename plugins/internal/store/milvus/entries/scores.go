@@ -6,20 +6,20 @@ import (
 	"github.com/racflow/racflow/plugins/internal/store/milvus/table"
 )
 
-// scores says how the scores of a server become cosines.
+// scores describes how a server's scores become cosines.
 type scores struct {
 	metric string
-	exact  bool    // they do; else cosines are computed from the vectors
-	norm   float64 // that the vectors have on average; 0: not known
+	exact  bool    // the scores can be converted; otherwise cosines are computed from the vectors
+	norm   float64 // mean norm of the vectors; 0: unknown
 }
 
-// scores are those of searches in vectors of this mean norm; 0: of norm 1, or not known.
+// scores returns the conversion for vectors of this mean norm; 0: norm 1, or unknown.
 func (c *Collection) scores(norm float64) scores {
 	metric := c.metric(c.Schema)
 	return scores{metric: metric, exact: metric == table.MetricCosine || c.arguments.Normalized && norm == 0, norm: norm}
 }
 
-// note says so for people.
+// note describes the conversion for people.
 func (s scores) note() string {
 	if s.exact {
 		return "The server's scores (" + s.metric + ") are read as cosines."
@@ -27,8 +27,8 @@ func (s scores) note() string {
 	return "The server's scores (" + s.metric + ") are no cosines where vectors have not norm 1: it chooses twice the candidates by them, and racflow orders these by the cosine. If all have norm 1, normalized = true saves that."
 }
 
-// query is the vector that the server is asked for. By L2 a vector with norm 1 is near to short
-// vectors wherever they point, so it gets the norm that vectors of the collection have.
+// query returns the query vector for the server. With L2, a vector of norm 1 is close to short vectors of any
+// direction. So the query vector gets the mean norm of the collection.
 func (s scores) query(x []float32) []float32 {
 	x = table.UnitVector(x)
 	if s.exact || s.norm == 0 {
@@ -41,7 +41,7 @@ func (s scores) query(x []float32) []float32 {
 	return out
 }
 
-// toCosine makes a score of an entry whose vector has norm 1 the cosine.
+// toCosine converts the score of an entry whose vector has norm 1 into a cosine.
 func (s scores) toCosine(score float32) float32 {
 	if s.metric == table.MetricL2 { // the square of the distance, which is 2 - 2 cos
 		return clip(1 - float64(score)/2)
@@ -49,7 +49,7 @@ func (s scores) toCosine(score float32) float32 {
 	return clip(float64(score))
 }
 
-// cosine of two vectors; 0 where one has no direction.
+// cosine returns the cosine of two vectors; 0 if one of them is zero.
 func cosine(a, b []float32) float32 {
 	var product, squareA, squareB float64
 	for i := range min(len(a), len(b)) {
@@ -62,8 +62,7 @@ func cosine(a, b []float32) float32 {
 	return clip(product / math.Sqrt(squareA*squareB))
 }
 
-// clip makes a score a cosine; NaN, which some servers give for a vector without
-// direction, is 0.
+// clip limits a score to the range of cosines. It turns NaN, which some servers return for a zero vector, into 0.
 func clip(x float64) float32 {
 	if math.IsNaN(x) {
 		return 0

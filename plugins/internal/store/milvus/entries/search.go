@@ -12,25 +12,25 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// query is one query of a search, and what the legs found for it.
+// query is a query of a search, with the hits of the legs.
 type query struct {
-	text      string    // as the server is asked; empty: it has no words
-	vector    []float32 // as the server is asked; nil: none, or one without direction
+	text      string    // as sent to the server; empty: no words
+	vector    []float32 // as sent to the server; nil: none, or a zero vector
 	filter    *sdk.Filter
-	condition table.Condition // what becomes of the filter
+	condition table.Condition // the translated filter
 
-	hits [2][]hit // of each leg
+	hits [2][]hit // by leg
 }
 
-// hit is a row that a leg found, with the scores of both.
+// hit is a row that a leg found, with both scores.
 type hit struct {
 	sdk.Entry
 	key    string
 	scores [2]float32
 }
 
-// Search finds the best entries of each leg. In a hybrid search hits of both legs carry both scores.
-// Texts the SDK gets of what it keeps.
+// Search finds the best entries of each leg. In a hybrid search, hits of both legs have both scores. The SDK gets the
+// texts of the hits that it keeps.
 func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.Query) ([]sdk.Hits, error) {
 	legs, err := c.legs(search)
 	if err != nil {
@@ -76,7 +76,8 @@ func (c *Collection) Search(ctx context.Context, search sdk.Search, given []sdk.
 	return hits, nil
 }
 
-// legs are those of a mode, the dense one first. One that an attached collection lacks is left out of a hybrid search.
+// legs returns the legs of a mode, the dense one first. A hybrid search skips a leg that an attached collection
+// lacks.
 func (c *Collection) legs(search sdk.Search) (legs []leg, err error) {
 	byVector, byWords := search.Mode != sdk.ModeLexical, search.Mode != sdk.ModeDense
 	switch {
@@ -113,7 +114,7 @@ func (c *Collection) check(q sdk.Query, needsVector bool) error {
 	return q.Filter.Check()
 }
 
-// query prepares a query that was checked.
+// query prepares a query that check accepted.
 func (c *Collection) query(given sdk.Query, s scores) *query {
 	q := &query{text: given.Text, filter: given.Filter, condition: c.condition(given.Filter)}
 	if c.own != nil && c.Words != "" {
@@ -126,7 +127,7 @@ func (c *Collection) query(given sdk.Query, s scores) *query {
 	return q
 }
 
-// complete gives the hits of each leg the score of the other one.
+// complete adds the other leg's score to the hits of each leg.
 func (q *query) complete(ctx context.Context, legs []leg) error {
 	byKey := map[string]*hit{}
 	for i, h := range q.hits[dense] {
@@ -144,7 +145,7 @@ func (q *query) complete(ctx context.Context, legs []leg) error {
 	return g.Wait()
 }
 
-// convert makes hits as the SDK takes them: with entries, or it gets them by their ids.
+// convert converts hits for the SDK: with entries, or with ids alone, by which the SDK gets the entries.
 func convert(from []hit, entries bool) []sdk.Hit {
 	to := make([]sdk.Hit, len(from))
 	for i := range from {
@@ -157,10 +158,10 @@ func convert(from []hit, entries bool) []sdk.Hit {
 	return to
 }
 
-// workers is how many calls of one leg are on their way at a time.
+// workers is how many calls of one leg run at a time.
 const workers = 4
 
-// eachQuery calls f with each query, some at a time.
+// eachQuery calls f with each query, several at a time.
 func eachQuery(ctx context.Context, queries []*query, f func(context.Context, *query) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
