@@ -178,7 +178,7 @@ func (s *store) books(ctx context.Context, make bool) (*table.Table, error) {
 	return t, nil
 }
 
-// collection is one collection as this process writes and reads it.
+// collection returns this process's writer of a collection.
 func (s *store) collection(name string) *writer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +241,7 @@ func (s *store) List(ctx context.Context) ([]sdk.Collection, error) {
 	return all, nil
 }
 
-// describe reads what is known of a table; one that another program has made has no name.
+// describe reads the description of a table. For a table of another program the result has no name.
 func (s *store) describe(ctx context.Context, name string) (sdk.Collection, error) {
 	t, err := table.FindTable(ctx, s.server, s.options, name)
 	if err != nil || t == nil || t.Collection == "" {
@@ -255,8 +255,7 @@ func (s *store) describe(ctx context.Context, name string) (sdk.Collection, erro
 	return sdk.Collection{Name: t.Collection, Entries: last.Entries, Dimension: t.Schema.Dimension, Note: note}, err
 }
 
-// Drop implements sdk.Store. It drops nothing that racflow has not made, and
-// nothing that another process writes.
+// Drop implements sdk.Store. It drops only tables that racflow has made and that no other process is writing.
 func (s *store) Drop(ctx context.Context, name string) error {
 	if name == "" {
 		return errNoName
@@ -266,7 +265,7 @@ func (s *store) Drop(ctx context.Context, name string) error {
 	})
 }
 
-// Close drops what was not committed and ends the connection.
+// Close drops uncommitted changes and closes the connection.
 func (s *store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,35 +21,34 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file writes. Changes wait in memory until the commit, which makes them in place. If they are too many
-// to wait, they are made earlier. A change, with time going down:
+// This file writes. Changes stay in memory until the commit, which writes them in place; too many changes are written
+// earlier. The steps of a change, in order:
 //
 //	claim             no other writer is at work
-//	record: changing  from here on a change that is cut off is noticed
-//	rows              inserted, put in the place of others, deleted: readers see them one by one
-//	note, record      the change is whole
+//	record: changing  from here on, an interrupted change is detected
+//	rows              inserted, replaced, deleted: readers see each one at once
+//	note, record      the change is complete
 //	release the claim
 
-// writer changes one collection, for one call at a time. Its methods may be
-// called by several goroutines.
+// writer changes one collection, one call at a time. Its methods may be called by several goroutines.
 type writer struct {
 	collection string
-	books      func(ctx context.Context, make bool) (*table.Table, error) // nil: there are none
+	books      func(ctx context.Context, make bool) (*table.Table, error) // nil result: there are none
 	log        *slog.Logger
-	latest     atomic.Pointer[known] // nil: it is not open
+	latest     atomic.Pointer[known] // nil: not open
 
 	mu      sync.Mutex
 	change  *change // nil: none since the last commit
-	dropped bool    // an error undid changes and the caller may not know
-	// written has the beginning of the keys of all rows, where the collection was empty when this writer began:
-	// others are inserted. nil: nobody knows.
+	dropped bool    // an error undid changes, and the caller may not know it
+	// written holds the first digits of the keys of all rows, if the collection was empty when this writer began.
+	// Rows with other keys are then inserted. nil: unknown.
 	written map[uint64]bool
 }
 
-// undoTime is how long a writer may take to end a claim without a commit.
+// undoTime is the time limit for releasing a claim without a commit.
 const undoTime = 5 * time.Second
 
-// opened is what is known of the collection.
+// opened returns what is known of the collection.
 func (w *writer) opened() (*known, error) {
 	if k := w.latest.Load(); k != nil {
 		return k, nil
@@ -57,8 +56,8 @@ func (w *writer) opened() (*known, error) {
 	return nil, sdk.Invalid(fmt.Errorf("collection %q is not open", w.collection))
 }
 
-// open drops what waits and looks at a table, which need not exist: the first change creates it. Of a change
-// that was cut off it counts the rows, and returns no note: the engine then compares every entry.
+// open drops pending changes and examines a table. The table need not exist: the first change creates it. After an
+// interrupted change, open counts the rows and returns no note. The engine then compares every entry.
 func (w *writer) open(ctx context.Context, t *table.Table) (c sdk.Collection, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,8 +96,8 @@ func (w *writer) open(ctx context.Context, t *table.Table) (c sdk.Collection, er
 	return c, nil
 }
 
-// begin claims the collection unless that is done, makes sure that nobody else wrote since this process read,
-// and removes what killed writers left behind.
+// begin claims the collection unless it is claimed already. It checks that nobody else has written since this process
+// read, and removes leftovers of killed writers.
 func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 	if w.change != nil {
 		if err := context.Cause(w.change.ctx); err != nil {
@@ -156,7 +155,7 @@ func (w *writer) begin(ctx context.Context) (_ *change, err error) {
 	return c, nil
 }
 
-// put changes entries. Those that are too long for Milvus fail alone.
+// put changes entries. If some are too long for Milvus, only these fail.
 func (w *writer) put(ctx context.Context, given []sdk.Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,7 +202,7 @@ func (w *writer) remove(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// commit makes the changes.
+// commit writes the changes.
 func (w *writer) commit(ctx context.Context, note []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -226,8 +225,8 @@ func (w *writer) commit(ctx context.Context, note []byte) error {
 	return nil
 }
 
-// drop removes the table that find returns from the server; nil: there is none. It
-// removes none that another process writes.
+// drop removes the table that find returns; nil: there is none. It does not remove a table that another process is
+// writing.
 func (w *writer) drop(ctx context.Context, find func(context.Context) (*table.Table, error)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -254,7 +253,7 @@ func (w *writer) drop(ctx context.Context, find func(context.Context) (*table.Ta
 	return nil
 }
 
-// close drops what was not committed.
+// close drops uncommitted changes.
 func (w *writer) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -262,8 +261,8 @@ func (w *writer) close() {
 	w.latest.Store(nil)
 }
 
-// undo drops the change because of an error, and returns it with advice. Until the
-// collection is opened again it takes no changes: a writer that resumed would commit only the later ones.
+// undo drops the change because of an error, and returns the error with advice. The collection then takes no changes
+// until it is opened again: otherwise a writer that continued would commit only the later changes.
 func (w *writer) undo(ctx context.Context, cause error) error {
 	state := "the collection is as it was at the last commit"
 	if w.change.begun {
@@ -300,25 +299,25 @@ func (w *writer) end(ctx context.Context) {
 }
 
 const (
-	// waitingBytes is how much waits in memory for the commit.
+	// waitingBytes is how many bytes of changes stay in memory until the commit.
 	waitingBytes = 64 << 20
-	// sends is how many batches are on their way at a time. A server waits for its disk while it could already
-	// read the next batch.
+	// sends is how many batches are sent at a time. While a server waits for its disk, it can already read the next
+	// batch.
 	sends = 3
 )
 
-// change is what was put and deleted since the last commit.
+// change holds the puts and deletes since the last commit.
 type change struct {
 	*table.Table
 	book    book
 	record  record // the last one on the server
 	claim   *claim
-	written map[uint64]bool // of the writer
+	written map[uint64]bool // the writer's map
 
-	puts  map[string]table.Row // by key, as gone, not on the server yet
+	puts  map[string]table.Row // by key; like gone, not on the server yet
 	gone  map[string]bool
 	bytes int  // of puts
-	begun bool // something of the collection may have changed
+	begun bool // rows on the server may have changed
 
 	ctx      context.Context // ends when another process has claimed the collection
 	cancel   context.CancelCauseFunc
@@ -331,7 +330,7 @@ func (c *change) put(r table.Row) {
 	c.bytes += r.Size()
 }
 
-// renew prolongs the claim until the change ends or another process has a claim.
+// renew extends the claim until the change ends or another process has a claim.
 func (c *change) renew() {
 	for support.SleepFor(c.ctx, leaseRenew) == nil {
 		err := c.claim.check(c.ctx)
@@ -344,7 +343,7 @@ func (c *change) renew() {
 	}
 }
 
-// apply makes the changes that wait.
+// apply writes the pending changes.
 func (c *change) apply(ctx context.Context) error {
 	if len(c.puts)+len(c.gone) == 0 {
 		return nil
@@ -381,7 +380,8 @@ func (c *change) apply(ctx context.Context) error {
 	return g.Wait()
 }
 
-// start is the beginning of a key as a number. Where two rows have one, the second is put in place of none.
+// start returns the first digits of a key as a number. If two rows have the same number, the second is written as a
+// replacement.
 func start(key string) uint64 {
 	n, err := strconv.ParseUint(key[:16], 16, 64)
 	if err != nil {
@@ -390,7 +390,7 @@ func start(key string) uint64 {
 	return n
 }
 
-// mark notes that rows change.
+// mark records that rows are changing.
 func (c *change) mark(ctx context.Context) error {
 	if err := c.claim.check(ctx); err != nil || c.begun {
 		return err
@@ -401,7 +401,7 @@ func (c *change) mark(ctx context.Context) error {
 	return c.record.write(ctx, c.book)
 }
 
-// batches are the rows in parts that a server takes at a time.
+// batches divides the rows into parts that a server accepts at a time.
 func batches(rows []table.Row, o table.Options) (all [][]table.Row) {
 	from, bytes := 0, 0
 	for i := range rows {
@@ -413,7 +413,7 @@ func batches(rows []table.Row, o table.Options) (all [][]table.Row) {
 	return all
 }
 
-// commit makes the changes and says that they are whole.
+// commit writes the changes and records that they are complete.
 func (c *change) commit(ctx context.Context, note []byte) (err error) {
 	if err := c.apply(ctx); err != nil {
 		return err
@@ -421,7 +421,7 @@ func (c *change) commit(ctx context.Context, note []byte) (err error) {
 	if c.record.Entries, err = c.Count(ctx); err != nil {
 		return err
 	}
-	if n := len(c.written); c.record.Entries < n { // as one that was killed may
+	if n := len(c.written); c.record.Entries < n { // as a killed writer may leave it
 		return sdk.Transient(fmt.Errorf("the server has %d of %d rows that were written: it lost some", c.record.Entries, n), 0)
 	}
 	c.begun = true

@@ -13,29 +13,29 @@ import (
 	"github.com/racflow/racflow/plugins/internal/store/segment"
 )
 
-// This file is the dense leg of a search: the rows of highest cosine, exactly. A scan
-// of int8 codes rules out most rows by an error bound, and the vectors decide the rest; the
-// result is that of comparing the query with every vector.
+// This file is the dense leg of a search: it finds the rows of highest cosine, exactly. A scan of int8 codes rules
+// out most rows by an error bound, and the vectors decide among the rest. The result is the same as if the query was
+// compared with every vector.
 
 const (
-	// queryGroup is how many queries pass over the vectors at a time.
+	// queryGroup is how many queries are compared with the vectors at a time.
 	queryGroup = 64
-	// coreQueries is the number of queries for each core from which on the cores divide
-	// the queries among them and not the vectors: each reads all of these then.
+	// coreQueries is the number of queries per core from which on each core takes some of the queries and reads all
+	// vectors. With fewer queries, each core takes some of the vectors.
 	coreQueries = 16
-	// pendingRows bounds the rows that a probe has not scored yet, and so its memory.
+	// pendingRows bounds the rows that a probe has not scored yet, and so the probe's memory.
 	pendingRows = 4096
 	// blockRows is the number of vectors that a worker takes at a time.
 	blockRows = 256
-	// workerBlocks is the number of blocks, times queries, from which another worker
-	// pays: each starts without a score to beat.
+	// workerBlocks is the number of blocks times queries that justifies another worker: each worker starts without a
+	// score to beat.
 	workerBlocks = 24
-	// passRows is the number of vectors that one query passes over before the next
-	// does: the codes stay in the first-level cache, and a word of a segment.RowSet covers them.
+	// passRows is the number of vectors that one query is compared with before the next query's turn. The codes then
+	// stay in the first-level cache, and one word of a segment.RowSet covers them.
 	passRows = simd.GroupRows
-	// groupedQueries is the number of queries from which on packing rows for them pays.
+	// groupedQueries is the number of queries from which on packing rows for them is worthwhile.
 	groupedQueries = 8
-	// fewRows is the number of selected vectors up to which a pass skips the codes.
+	// fewRows is the number of selected vectors up to which a pass does not use the codes.
 	fewRows = 6
 )
 
@@ -45,18 +45,18 @@ type denseLeg struct {
 	kernel *simd.Kernel
 }
 
-// newDenseLeg returns the dense leg of a snapshot, with the kernel that does the work.
+// newDenseLeg returns the dense leg of a snapshot; kernel computes the products.
 func newDenseLeg(of *segment.Snapshot, kernel *simd.Kernel) *denseLeg {
 	return &denseLeg{of: of, kernel: kernel}
 }
 
-// cosine returns that of a normalised query and a row.
+// cosine returns the cosine of a normalised query and a row.
 func (s *denseLeg) cosine(query []float32, row int32) float32 {
 	return s.of.Dot(s.kernel, query, row)
 }
 
-// Search returns for each query the depth rows of highest cosine among those
-// selected, best first. The queries are normalised; an empty one finds nothing.
+// Search returns, for each query, the depth selected rows of highest cosine, best first. The queries are normalised;
+// an empty query finds nothing.
 func (s *denseLeg) Search(ctx context.Context, queries [][]float32, among []selection, depth int) ([][]scored, error) {
 	asked := make([]probe, 0, len(queries))
 	for i, q := range queries {
@@ -74,9 +74,8 @@ func (s *denseLeg) Search(ctx context.Context, queries [][]float32, among []sele
 	return found, nil
 }
 
-// scanAll compares the probes with all blocks, on every core. Where there are enough
-// probes each core takes some of them, so that none needs to find a score to beat
-// twice; else each takes some of the blocks.
+// scanAll compares the probes with all blocks, on every core. If there are enough probes, each core takes some of
+// them, so that no probe has to find a score to beat twice. Otherwise each core takes some of the blocks.
 func (s *denseLeg) scanAll(ctx context.Context, probes []probe) error {
 	cores := runtime.GOMAXPROCS(0)
 	if len(probes) < cores*coreQueries {
@@ -92,15 +91,14 @@ func (s *denseLeg) scanAll(ctx context.Context, probes []probe) error {
 	return eachScored(ctx, len(groups), func(i int) { _ = s.scan(ctx, groups[i], 1) })
 }
 
-// block is some neighbouring rows of a part.
+// block is a range of adjacent rows of a part.
 type block struct {
 	part *segment.Part
-	at   int // of the part
+	at   int // index of the part
 	from int
 }
 
-// scan compares the probes with all blocks, on so many cores. Its error is that of the
-// context.
+// scan compares the probes with all blocks, on the given number of cores. Its error is the context's.
 func (s *denseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	var blocks []block
 	for i := range s.of.Parts {
@@ -149,8 +147,9 @@ func (s *denseLeg) scan(ctx context.Context, probes []probe, cores int) error {
 	return ctx.Err()
 }
 
-// compare takes the probes over a block. Where they are a group, packed has room for its rows. The way without a group
-// keeps its few products by themselves: with room for those of a group, a single query takes a tenth longer.
+// compare compares the probes with a block. If the probes are a group, packed has room for the block's rows. The code
+// without a group has its own small buffer for products: with a group's buffer, a single query would take a tenth
+// longer.
 func (s *denseLeg) compare(b block, probes []probe, group *simd.Group, packed []int8) {
 	to := min(b.from+blockRows, b.part.Segment.Rows)
 	if group == nil {
@@ -178,8 +177,8 @@ func (s *denseLeg) compare(b block, probes []probe, group *simd.Group, packed []
 	}
 }
 
-// grouped returns the group of the probes, or nil where the kernel has none, where they are
-// few, or where one searches only some of the rows: that takes fewer products.
+// grouped returns the group of the probes. It returns nil if the kernel has none, if there are few probes, or if a
+// probe searches only some rows, which takes fewer products.
 func (s *denseLeg) grouped(probes []probe) *simd.Group {
 	if len(probes) < groupedQueries || slices.ContainsFunc(probes, func(p probe) bool { return p.among != nil }) {
 		return nil
@@ -191,23 +190,21 @@ func (s *denseLeg) grouped(probes []probe) *simd.Group {
 	return s.kernel.NewGroup(queries)
 }
 
-// probe is the state of one query. It scores a row in full only if the int8 codes
-// do not rule it out, and as late as possible, because by then fewer rows are left.
-// The result is that of scoring every row in full.
+// probe is the state of one query. It computes a row's full score only if the int8 codes do not rule the row out, and
+// as late as possible, since fewer rows are then left. The result is the same as if every row was scored in full.
 type probe struct {
 	number int // of the query
 	exact  []float32
-	codes  []int8 // nil: plain Go, where bytes take no less time than floats
+	codes  []int8 // nil: plain Go, where bytes are no faster than floats
 	among  selection
 	bound  simd.Bound // of the cosine of a row
 
-	best    top      // by cosine, of the rows scored in full
-	sure    top      // the least that the cosine of different rows can be
-	pending []scored // by the most that the cosine can be
+	best    top      // by cosine, of the rows with a full score
+	sure    top      // lower bounds of the cosines of different rows
+	pending []scored // by the upper bound of the cosine
 }
 
-// newProbe prepares a query. With the query q = q' + e and the row x = x' + f,
-// where q' and x' are what the int8 codes stand for,
+// newProbe prepares a query. The int8 codes stand for q' and x'. With the query q = q' + e and the row x = x' + f,
 //
 //	|q·x - q'·x'| = |q·f + e·x - e·f| <= |f|·(1 + |e|) + |e|
 //
@@ -229,7 +226,7 @@ func (s *denseLeg) newProbe(number int, query []float32, among selection, depth 
 // roundingError bounds the error of float32 arithmetic in n dimensions.
 func roundingError(n int) float64 { return float64(n+32) / (1 << 23) }
 
-// wanted is a bit for each of the 64 rows from a position on: whether it is there and searched.
+// wanted returns a bit for each of the 64 rows from a position on: set if the row exists and is searched.
 func (p *probe) wanted(b block, from int) uint64 {
 	there := ^uint64(0)
 	if n := b.part.Segment.Rows - from; n < 64 {
@@ -244,7 +241,8 @@ func (p *probe) wanted(b block, from int) uint64 {
 	return there
 }
 
-// pass compares the query with vectors of a block; dots is for the products of their codes, or has them.
+// pass compares the query with vectors of a block. dots receives the products of their codes, or has them if known is
+// set.
 func (p *probe) pass(s *denseLeg, b block, from int, dots []int32, known bool) {
 	wanted, n := p.wanted(b, from), len(dots)
 	if wanted == 0 {
@@ -270,7 +268,7 @@ func (p *probe) pass(s *denseLeg, b block, from int, dots []int32, known bool) {
 	}
 }
 
-// offer takes in a row whose cosine is the estimate, or off by so much at most.
+// offer adds a row whose cosine differs from the estimate by at most off.
 func (p *probe) offer(s *denseLeg, estimate, off float32, row int32) {
 	if estimate+off < p.floor() {
 		return
@@ -296,7 +294,7 @@ func (p *probe) settle(s *denseLeg) {
 	p.pending = p.pending[:0]
 }
 
-// score offers a row with its cosine, which is 0 for a row without direction.
+// score adds a row with its cosine, which is 0 for a zero vector.
 func (p *probe) score(s *denseLeg, row int32) {
 	if score := s.of.Dot(s.kernel, p.exact, row); score >= p.best.floor() {
 		p.best.offer(scored{Score: score, Row: row})

@@ -5,13 +5,13 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file finds the rows that a filter selects, by the inverted lists of labels
-// and metadata. It costs about what it selects, and a bit for each row of a part.
+// This file finds the rows that a filter selects, by the inverted lists of labels and metadata. Its cost is
+// proportional to the number of selected rows, plus a bit for each row of a part.
 
-// selection is the live rows that a filter selects, by part. A nil selection is all live rows.
+// selection holds the live rows that a filter selects, by part. A nil selection means all live rows.
 type selection []segment.RowSet
 
-// Selected returns what a filter selects; nil: all.
+// Selected returns the rows that a filter selects; nil: all.
 func Selected(s *segment.Snapshot, f *sdk.Filter) selection {
 	if f == nil {
 		return nil
@@ -27,10 +27,10 @@ func Selected(s *segment.Snapshot, f *sdk.Filter) selection {
 	return chosen
 }
 
-// partFilter selects rows of one part, removed ones too.
+// partFilter selects rows of one part, including removed ones.
 type partFilter struct{ *segment.Part }
 
-// matching returns the rows that a filter fits.
+// matching returns the rows that match a filter.
 func (p partFilter) matching(f *sdk.Filter) segment.RowSet {
 	switch f.Op {
 	case sdk.FilterAnd:
@@ -68,8 +68,8 @@ func (p partFilter) matching(f *sdk.Filter) segment.RowSet {
 	return set
 }
 
-// matchID sets the rows whose id compares as asked: one for a value of In, where
-// the directory helps; all are looked at for the other operators.
+// matchID adds the rows whose id matches the comparison. For In it looks each value up in the directory; for other
+// operators it examines all rows.
 func (p partFilter) matchID(f *sdk.Filter, set segment.RowSet) {
 	if f.Op == sdk.FilterIn {
 		for _, v := range f.Values {
@@ -87,8 +87,8 @@ func (p partFilter) matchID(f *sdk.Filter, set segment.RowSet) {
 	}
 }
 
-// matchValue sets the rows that have a value of a field that compares with v as
-// asked. These values are neighbours in the index, and so are their lists.
+// matchValue adds the rows with a field value that matches the comparison with v. Matching values are adjacent in the
+// index, and so are their lists.
 func (p partFilter) matchValue(f *sdk.Filter, field []byte, v any, set segment.RowSet) {
 	key, ok := segment.AppendValue(field[:len(field):len(field)], v)
 	if !ok {
@@ -119,7 +119,7 @@ func (p partFilter) matchValue(f *sdk.Filter, field []byte, v any, set segment.R
 		to = index.After(at, string(key))
 	}
 	if text, _ := v.(string); len(text) >= segment.ValueBytes && equal > at {
-		// The index does not have the whole of these strings: only the rows tell.
+		// The index has only the beginning of these strings: check the rows.
 		p.matchRows(f, at, set)
 		if from == at {
 			from = equal
@@ -131,7 +131,7 @@ func (p partFilter) matchValue(f *sdk.Filter, field []byte, v any, set segment.R
 	p.setRows(from, to, set)
 }
 
-// setRows sets the rows of the keys from first up to last, without it.
+// setRows adds the rows of the keys from first up to last, excluding last.
 func (p partFilter) setRows(first, last int, set segment.RowSet) {
 	from, to := p.Values.Extent(first, last)
 	for _, r := range p.Values.Rows[from:to] {
@@ -141,7 +141,7 @@ func (p partFilter) setRows(first, last int, set segment.RowSet) {
 	}
 }
 
-// matchRows sets those rows of a key that the filter fits.
+// matchRows adds those rows of a key that match the filter.
 func (p partFilter) matchRows(f *sdk.Filter, key int, set segment.RowSet) {
 	p.Values.Each(key, func(r, _ uint32) {
 		if int(r) >= p.Segment.Rows {

@@ -10,14 +10,14 @@ import (
 	"github.com/racflow/racflow/plugins/internal/store/segment"
 )
 
-// This file is the lexical leg of a search: the rows of highest BM25, exactly. Words
-// that cannot matter are left out (MaxScore); the result is that of scoring every row.
+// This file is the lexical leg of a search: it finds the rows of highest BM25 score, exactly. It skips words that
+// cannot matter (MaxScore). The result is the same as if every row was scored.
 
 // LexicalLeg searches the words of a snapshot. It is safe for concurrent use.
 type LexicalLeg struct {
 	of          *segment.Snapshot
 	base, slope float32  // a word's share is tf / (tf + base + slope·length)
-	long        sync.Map // *longList by the address of its first row
+	long        sync.Map // *longList, by the address of its first row
 }
 
 // newLexicalLeg returns the lexical leg of a snapshot, with the parameters of BM25.
@@ -25,14 +25,14 @@ func newLexicalLeg(of *segment.Snapshot, k1, b float64) *LexicalLeg {
 	return &LexicalLeg{of: of, base: float32(k1 * (1 - b)), slope: float32(k1 * b * float64(of.Live) / float64(of.Words))}
 }
 
-// queryWord is a word of the query that some row has.
+// queryWord is a word of the query that occurs in some row.
 type queryWord struct {
 	idf    float32
-	weight float32 // idf, as often as the query has the word
+	weight float32 // idf times the word's count in the query
 	terms  []int32 // by part: the word's number there, or -1
 }
 
-// words looks up the words of a query, by falling idf: in every part they are added in this order.
+// words looks up the words of a query and sorts them by falling idf. Every part adds their shares in this order.
 func (l *LexicalLeg) words(query string) []queryWord {
 	words := l.of.Analyzer.Append(nil, query)
 	slices.Sort(words)
@@ -59,36 +59,34 @@ func (l *LexicalLeg) words(query string) []queryWord {
 	return known
 }
 
-// scoring is one query at work, on one part after the other.
+// scoring is the state of one query. It processes one part after the other.
 type scoring struct {
 	*LexicalLeg
 	part       *segment.Part
 	among      segment.RowSet // nil: all
-	few        bool           // looking up all words for those is cheaper than walking through the lists
+	few        bool           // few rows are selected: looking up all words for them is cheaper than reading the lists
 	lists      []list         // of the query's words, rarest first
-	rest       []float32      // by list: the most that it and those behind it can add; one more, 0
+	rest       []float32      // by list: an upper bound of what this list and later ones can add; one more element, 0
 	sums       []float32      // by row of the part
-	touched    []uint32       // rows that may have a sum, in no order
-	candidates []uint32       // those that may come among the best
+	touched    []uint32       // rows that may have a sum, unordered
+	candidates []uint32       // rows of these that may be among the best
 	best       top
-	floor      float32 // that rows among the best reach
-	certain    top     // scores that different rows reach
+	floor      float32 // least score of a row among the best
+	certain    top     // lower bounds of the scores of different rows
 }
 
 var scorings = sync.Pool{New: func() any { return new(scoring) }}
 
-// Search returns the depth rows of highest BM25 score among those selected,
-// best first, and sets the scores of other rows, which rise:
+// Search returns the depth selected rows of highest BM25 score, best first. It also sets the scores of the rows in
+// others, which are in rising order:
 //
 //	Σ over the query's words  idf · tf / (tf + k1·(1 - b + b·length/average length))
 //	idf = ln(1 + (N - df + 0.5) / (df + 0.5))
 //
-// BM25 is from Robertson and Zaragoza, "The Probabilistic Relevance Framework:
-// BM25 and Beyond" (2009); this form of it, with an idf above 0 and without the
-// constant factor k1 + 1, is Lucene's, with exact lengths as in "Lucene
-// (accurate)" of Kamphuis, de Vries, Boytsov and Lin, "Which BM25 Do You Mean?"
-// (ECIR 2020). A word that the query has twice counts twice. N, df and the
-// average are those of all live rows, selected or not.
+// BM25 is from Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009). This form,
+// with an idf above 0 and without the constant factor k1 + 1, is Lucene's, with exact lengths as in "Lucene
+// (accurate)" of Kamphuis, de Vries, Boytsov and Lin, "Which BM25 Do You Mean?" (ECIR 2020). A word that occurs twice
+// in the query counts twice. N, df and the average refer to all live rows, selected or not.
 func (l *LexicalLeg) Search(query string, among selection, depth int, others []scored) []scored {
 	words := l.words(query)
 	if depth == 0 || len(words) == 0 {
@@ -113,7 +111,7 @@ func (l *LexicalLeg) Search(query string, among selection, depth int, others []s
 	return found
 }
 
-// score offers the rows of a part that may come among the best, and sets the scores of others.
+// score adds the rows of a part that may be among the best, and sets the scores of others.
 func (s *scoring) score(words []queryWord, part int, others []scored) {
 	s.lookUp(words, part, len(others))
 	if more := s.part.Segment.Rows - len(s.sums); more > 0 {
@@ -144,7 +142,7 @@ func (s *scoring) score(words []queryWord, part int, others []scored) {
 	s.touched = s.touched[:0]
 }
 
-// alive reports whether a row is there and selected.
+// alive reports whether a row is selected and not removed.
 func (s *scoring) alive(r uint32) bool {
 	return (s.among == nil || s.among.Has(int32(r))) && !s.part.Dead.Has(int32(r))
 }
@@ -166,7 +164,7 @@ func (s *scoring) add(list *list) {
 		sum := sums[r]
 		touched[n] = r
 		if sum == 0 {
-			n++ // whether it is the first word is as good as random: no branch is to depend on it
+			n++ // whether it is the row's first word is nearly random, so avoid a branch
 		}
 		sums[r] = sum + float32(weight*(tf/(tf+base+float32(slope*lengths[r]))))
 	}

@@ -8,32 +8,28 @@ import (
 	"github.com/racflow/racflow/plugins/internal/store/segment"
 )
 
-// Most long queries have words that nearly every text has. These take most of the
-// time and add least to the scores. MaxScore leaves them out where they cannot
-// matter: Turtle and Flood, "Query evaluation: strategies and optimizations"
-// (Information Processing & Management, 1995). The highest share that each word can
-// have in a score tells which words are essential: a row among the best has at least
-// one of them. Only their lists are walked through, rarest word first; the other words
-// are looked up for the rows that may still come among the best. The result is that of
-// walking through all lists, to the bit: the shares are added in the same order.
+// Most long queries have words that occur in nearly every text. These words take most of the time and add least to
+// the scores. MaxScore skips them where they cannot matter: Turtle and Flood, "Query evaluation: strategies and
+// optimizations" (Information Processing & Management, 1995). The highest possible share of each word in a score
+// determines which words are essential: every row among the best has at least one of them. Only the lists of
+// essential words are read, rarest word first. The other words are looked up for the rows that may still be among the
+// best. The result is the same to the bit as if all lists were read, since the shares are added in the same order.
 //
-// The floor, which rows among the best must reach, is known early: before a long list
-// is walked through, the sums over the rarer words tell what the best rows reach at
-// least.
+// The floor is the score that rows among the best must reach. It is known early: before a long list is read, the sums
+// over the rarer words give a lower bound of the best scores.
 
 const (
-	// shortList is the length below which a ceiling is not worth knowing.
+	// shortList is the length below which computing a list's ceiling is not worthwhile.
 	shortList = 64
-	// manyPostings is how many postings take longer to walk through than to find out
-	// whether they are essential.
+	// manyPostings is the number of postings from which on reading them takes longer than finding out whether they
+	// are essential.
 	manyPostings = 2048
-	// lookUp is about how many postings can be walked through in the time of
-	// looking one row up in a list.
+	// lookUp is about how many postings can be read in the time of one lookup in a list.
 	lookUp = 4
-	// sparseList is how many rows a part has for each row of a list from which on the list
-	// has no ranks: they would take more memory than the list itself.
+	// sparseList is the number of rows of a part per row of a list from which on the list has no ranks, which would
+	// take more memory than the list itself.
 	sparseList = 16
-	// roundOff covers what float32 sums of shares may be off by.
+	// roundOff covers the rounding error of float32 sums of shares.
 	roundOff = 1 + 1e-4
 )
 
@@ -41,16 +37,16 @@ const (
 type list struct {
 	terms  *segment.Terms
 	first  int     // position of the list
-	weight float32 // its idf, as often as the query has the word
+	weight float32 // its idf times the word's count in the query
 	rows   []uint32
 	counts []uint8
-	ranks  ranks // nil: look rows up in rows
+	ranks  ranks // nil: search in rows
 }
 
 // tf is how often the word occurs in one of the rows.
 func (l *list) tf(i int) float32 { return float32(l.terms.Count(l.first + i)) }
 
-// find returns where a row stands in the list.
+// find returns the position of a row in the list.
 func (l *list) find(row uint32) (i int, ok bool) {
 	if l.ranks == nil {
 		return slices.BinarySearch(l.rows, row)
@@ -59,9 +55,8 @@ func (l *list) find(row uint32) (i int, ok bool) {
 	return i, ok && i < len(l.rows) // else damaged
 }
 
-// lookUp sets the lists of the words in a part, and what they can add. Where there are few
-// postings, or many other rows whose scores would have to be looked up, that is not worth
-// knowing: all lists are walked through then.
+// lookUp sets the lists of the words in a part, and upper bounds of their shares. The bounds are not worthwhile if
+// there are few postings, or many other rows to score: then all lists are read.
 func (s *scoring) lookUp(words []queryWord, part, others int) {
 	t, total := &s.part.Terms, 0
 	s.lists = s.lists[:0]
@@ -155,7 +150,7 @@ func (s *scoring) raise() {
 // least is what the sum of a candidate reaches before the words from one on are added.
 func (s *scoring) least(added int) float32 { return (s.floor - s.rest[added]) / roundOff }
 
-// keep lets those of the rows be candidates whose sums reach least.
+// keep makes those rows candidates whose sums reach least.
 func (s *scoring) keep(rows []uint32, least float32) {
 	kept, n := slices.Grow(s.candidates[:0], len(rows))[:len(rows)], 0
 	for _, r := range rows {
@@ -176,7 +171,7 @@ func (s *scoring) join(l *list) {
 	at, before := 0, uint32(0)
 	for _, r := range s.candidates {
 		if r < before {
-			at = 0 // they rise only where they are of one list, or selected
+			at = 0 // rows rise only if they are from one list, or selected
 		}
 		before = r
 		if at += gallop(l.rows[at:], r); at < len(l.rows) && l.rows[at] == r {
@@ -185,8 +180,8 @@ func (s *scoring) join(l *list) {
 	}
 }
 
-// gallop returns how many of the rising rows are below a row. Its steps double, so it
-// is cheap where few of many are.
+// gallop returns how many of the rising rows are below a row. Its steps double, so it is cheap if the result is
+// small.
 func gallop(rows []uint32, row uint32) int {
 	step := 1
 	for step < len(rows) && rows[step-1] < row {
@@ -203,8 +198,8 @@ func gallop(rows []uint32, row uint32) int {
 	return low
 }
 
-// joinRanked is join by ranks. Whether a candidate has the word is as good as random, so it
-// does not branch there: one without it gets 0 times the share of a neighbour.
+// joinRanked is join by ranks. Whether a candidate has the word is nearly random, so the code does not branch on it:
+// a candidate without the word gets 0 times the share of a neighbour.
 func (s *scoring) joinRanked(l *list) {
 	base, slope, weight, lengths, sums, counts := s.base, s.slope, l.weight, s.part.Lengths, s.sums, l.counts
 	for _, r := range s.candidates {
@@ -223,7 +218,7 @@ func (s *scoring) joinRanked(l *list) {
 	}
 }
 
-// total is the score of a row.
+// total returns the score of a row.
 func (s *scoring) total(r uint32) (sum float32) {
 	for i := range s.lists {
 		if at, ok := s.lists[i].find(r); ok {
@@ -233,9 +228,8 @@ func (s *scoring) total(r uint32) (sum float32) {
 	return sum
 }
 
-// ranks finds a row in a list in constant time: a bitmap of the list's rows, with the
-// number of rows before each of its words (Jacobson, "Space-efficient static trees
-// and graphs", FOCS 1989).
+// ranks finds a row in a list in constant time. It is a bitmap of the list's rows, with the number of rows before
+// each word of the bitmap (Jacobson, "Space-efficient static trees and graphs", FOCS 1989).
 type ranks []rankedWord
 
 type rankedWord struct {

@@ -1,6 +1,5 @@
-// Package search answers queries from a snapshot: it checks them, applies filters, runs
-// both legs and turns rows into hits, each with the score of the other leg. It leaves
-// fusing the legs to sdk/support.
+// Package search answers queries from a snapshot. It checks the queries, applies filters, runs both legs and turns
+// rows into hits, each with the score of the other leg. sdk/support fuses the legs.
 package search
 
 import (
@@ -23,14 +22,13 @@ type Searcher struct {
 	lexical *LexicalLeg
 }
 
-// NewSearcher returns the searcher of a snapshot. K1 and b are those of BM25.
+// NewSearcher returns the searcher of a snapshot. k1 and b are the parameters of BM25.
 func NewSearcher(s *segment.Snapshot, k1, b float64) *Searcher {
 	return &Searcher{Snapshot: s, dense: newDenseLeg(s, simd.Best()), lexical: newLexicalLeg(s, k1, b)}
 }
 
-// Search finds the best rows of each leg. Where a query has a vector, lexical
-// hits carry their cosine too, and where the lexical leg was asked, dense hits
-// carry their BM25 score.
+// Search finds the best rows of each leg. If a query has a vector, lexical hits also have their cosine. If the
+// lexical leg was asked, dense hits also have their BM25 score.
 func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Query) ([]sdk.Hits, error) {
 	dense, lexical, err := s.legs(ask.Mode)
 	if err != nil {
@@ -49,7 +47,7 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 		if invalid[i] != nil {
 			return
 		}
-		var others []scored // the dense leg's rows with the scores of the lexical leg
+		var others []scored // the dense leg's rows, with lexical scores
 		if lexical {
 			others = byRow(nearest[i])
 			matching := s.lexical.Search(queries[i].Text, among[i], depth, others)
@@ -65,10 +63,10 @@ func (s *Searcher) Search(ctx context.Context, ask sdk.Search, queries []sdk.Que
 	return hits, err
 }
 
-// check returns the vectors of queries and the rows that their filters leave, and the queries that cannot be answered.
+// check returns the vectors of the queries, the rows that their filters select, and the errors of invalid queries.
 func (s *Searcher) check(queries []sdk.Query, dense bool) (vectors [][]float32, among []selection, invalid sdk.RowErrors) {
 	vectors, among, invalid = make([][]float32, len(queries)), make([]selection, len(queries)), sdk.RowErrors{}
-	selected := map[string]selection{} // queries of a batch mostly have one filter
+	selected := map[string]selection{} // the queries of a batch usually have the same filter
 	for i, q := range queries {
 		v, err := s.queryVector(q.Vector, dense)
 		if err == nil && q.Filter != nil {
@@ -90,7 +88,7 @@ func (s *Searcher) check(queries []sdk.Query, dense bool) (vectors [][]float32, 
 	return vectors, among, invalid
 }
 
-// lexicalHits returns the hits of the lexical leg, with their cosines where the query has a vector.
+// lexicalHits returns the hits of the lexical leg, with their cosines if the query has a vector.
 func (s *Searcher) lexicalHits(matching []scored, vector []float32, texts bool) []sdk.Hit {
 	hits := s.hits(matching, texts)
 	for i, m := range matching {
@@ -102,7 +100,7 @@ func (s *Searcher) lexicalHits(matching []scored, vector []float32, texts bool) 
 	return hits
 }
 
-// denseHits returns the hits of the dense leg. Others has their BM25 scores by row; nil: the lexical leg was not asked.
+// denseHits returns the hits of the dense leg. others holds BM25 scores by row; nil: the lexical leg was not asked.
 func (s *Searcher) denseHits(nearest, others []scored, texts bool) []sdk.Hit {
 	hits := s.hits(nearest, texts)
 	for i, n := range nearest {
@@ -115,7 +113,7 @@ func (s *Searcher) denseHits(nearest, others []scored, texts bool) []sdk.Hit {
 	return hits
 }
 
-// byRow returns rows in their order, with scores of 0.
+// byRow returns the rows sorted by number, with scores of 0.
 func byRow(found []scored) []scored {
 	rows := make([]scored, len(found))
 	for i, f := range found {
@@ -125,8 +123,8 @@ func byRow(found []scored) []scored {
 	return rows
 }
 
-// hits returns a hit for each row. It carries its entry where that is id and
-// label: those of all hits are copies in one piece of memory.
+// hits returns a hit for each row. Without texts, a hit has its entry, which is id and label; all these strings are
+// copied into one piece of memory.
 func (s *Searcher) hits(found []scored, texts bool) []sdk.Hit {
 	hits, entries := make([]sdk.Hit, len(found)), make([]sdk.Entry, len(found))
 	size := 0
@@ -157,7 +155,7 @@ func (s *Searcher) hits(found []scored, texts bool) []sdk.Hit {
 	return hits
 }
 
-// legs says which legs a mode asks.
+// legs returns which legs a mode uses.
 func (s *Searcher) legs(m sdk.Mode) (dense, lexical bool, err error) {
 	dense, lexical = m != sdk.ModeLexical, m != sdk.ModeDense
 	switch {
@@ -171,8 +169,7 @@ func (s *Searcher) legs(m sdk.Mode) (dense, lexical bool, err error) {
 	return dense, lexical, err
 }
 
-// queryVector returns a query's vector with norm 1, or nothing if it has no
-// direction.
+// queryVector returns a query's vector with norm 1, or nothing for a zero vector.
 func (s *Searcher) queryVector(x []float32, needed bool) ([]float32, error) {
 	switch {
 	case len(x) == 0 && needed:

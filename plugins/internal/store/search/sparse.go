@@ -8,10 +8,10 @@ import (
 	"github.com/racflow/racflow/plugins/internal/store/segment"
 )
 
-// This file compares queries with sparse vectors: some vectors with all queries at a time, since a number that is not 0
-// is multiplied by the same place of each query at once.
+// This file compares queries with sparse vectors. It compares a vector with all queries at once: each non-zero number
+// is multiplied by that dimension of every query.
 
-// sparseQueries returns the queries of probes, a column for each; empty: no part has sparse vectors.
+// sparseQueries returns the queries of probes, one per column; empty: no part has sparse vectors.
 func sparseQueries(of *segment.Snapshot, probes []probe) (queries simd.View) {
 	if !slices.ContainsFunc(of.Parts, func(p segment.Part) bool { return p.Sparse }) {
 		return queries
@@ -28,7 +28,8 @@ func sparseQueries(of *segment.Snapshot, probes []probe) (queries simd.View) {
 	return queries
 }
 
-// compareSparse takes the probes over a block of sparse vectors; sums has room for their products with the rows of a pass.
+// compareSparse compares the probes with a block of sparse vectors. sums has room for the products with the rows of a
+// pass.
 func (s *denseLeg) compareSparse(b block, probes []probe, queries simd.View, sums []float32) {
 	to, width := min(b.from+blockRows, b.part.Segment.Rows), queries.Cols
 	off := float32(roundingError(s.of.Dimension))

@@ -12,8 +12,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/store/segment"
 )
 
-// This file keeps the best rows of a search, ties by id, and divides its work among
-// the cores.
+// This file keeps the best rows of a search, with ties broken by id, and divides work among the cores.
 
 // scored is a row with its score.
 type scored struct {
@@ -21,15 +20,14 @@ type scored struct {
 	Row   int32
 }
 
-// top keeps the best of the rows that it is offered, in a heap with the worst
-// of them at the root. Ties go to the smaller id.
+// top keeps the best of the offered rows, in a heap with the worst of them at the root. In a tie the smaller id wins.
 type top struct {
-	Of    *segment.Snapshot // nil: ties go to any row
+	Of    *segment.Snapshot // nil: any row may win a tie
 	Depth int
 	Heap  []scored
 }
 
-// floor is the score that a row must reach to be worth offering.
+// floor is the score below which a row need not be offered.
 func (t *top) floor() float32 {
 	if len(t.Heap) < t.Depth {
 		return float32(math.Inf(-1))
@@ -37,7 +35,7 @@ func (t *top) floor() float32 {
 	return t.Heap[0].Score
 }
 
-// offer takes a live row in, unless all that is kept is better.
+// offer adds a live row, unless all kept rows are better.
 func (t *top) offer(s scored) {
 	full := len(t.Heap) == t.Depth
 	if full && !t.worse(t.Heap[0], s) {
@@ -72,14 +70,14 @@ func (t *top) offer(s scored) {
 	}
 }
 
-// Merge takes in what another top of the same snapshot kept.
+// Merge adds the rows that another top of the same snapshot kept.
 func (t *top) Merge(other *top) {
 	for _, s := range other.Heap {
 		t.offer(s)
 	}
 }
 
-// sorted returns what was kept, best first. The heap is gone then.
+// sorted returns the kept rows, best first. It destroys the heap.
 func (t *top) sorted() []scored {
 	slices.SortFunc(t.Heap, t.Compare)
 	return t.Heap
@@ -99,7 +97,7 @@ func (t *top) Compare(a, b scored) int {
 	return cmp.Compare(t.Of.IDOf(a.Row), t.Of.IDOf(b.Row))
 }
 
-// worse is Compare where scores decide most often, and inlined.
+// worse is an inlined Compare for the usual case that the scores decide.
 func (t *top) worse(a, b scored) bool {
 	return a.Score < b.Score || a.Score == b.Score && t.Compare(a, b) > 0
 }

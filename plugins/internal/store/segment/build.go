@@ -12,15 +12,14 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Source is rows that go into a new segment: those of a draft, or of another
-// segment.
+// Source provides rows for a new segment: rows of a draft, or of another segment.
 type Source interface {
 	count() int
 	Row(i int32) Row
-	// VectorsOf returns the vectors that a row's is among, and its number there.
+	// VectorsOf returns the vectors that contain a row's vector, and its index there.
 	VectorsOf(i int32) (*Vectors, int)
-	Code(i int32) ([]int8, Quantisation) // nil: it was not made yet
-	length(i int32) float32              // its words
+	Code(i int32) ([]int8, Quantisation) // nil: not computed yet
+	length(i int32) float32              // number of words
 	wordIndex() index
 	valueIndex() index
 }
@@ -29,7 +28,7 @@ func (s *Segment) count() int        { return s.Rows }
 func (s *Segment) wordIndex() index  { return &s.Terms }
 func (s *Segment) valueIndex() index { return &s.Values }
 
-// VectorsOf returns the vectors that a row's is among, and its number there.
+// VectorsOf returns the vectors that contain a row's vector, and its index there.
 func (s *Segment) VectorsOf(i int32) (*Vectors, int) { return &s.vectors, int(i) }
 
 // Code returns the int8 codes of a row's vector; nil: it is sparse.
@@ -48,24 +47,23 @@ func (s *Segment) length(i int32) (words float32) {
 	return words
 }
 
-// Input is a source and those of its rows that are left out.
+// Input is a source with the set of its removed rows.
 type Input struct {
 	Source
 	Dead RowSet
 }
 
-// builder writes the live rows of its inputs, one input after another, as one
-// segment. It merges segments and indexes new rows alike: the result depends on the
-// rows only.
+// builder writes the live rows of its inputs, one input after another, as one segment. It treats segments and new
+// rows alike, so the result depends only on the rows.
 type builder struct {
 	*ImageWriter
 	inputs    []Input
 	dimension int
 	lexical   bool
-	to        [][]uint32 // by input and row: the row it becomes; gone: none
+	to        [][]uint32 // by input and row: the number of the row in the new segment; gone: none
 	rows      int
 	words     uint64
-	sparse    bool // vectors are
+	sparse    bool // vectors are sparse
 }
 
 const gone = ^uint32(0)
@@ -104,7 +102,7 @@ func (b *builder) each(do func(in *Input, r int32)) {
 	}
 }
 
-// records writes what is not vectors or indexes.
+// records writes everything but vectors and indexes.
 func (b *builder) records() {
 	number := map[string]uint32{}
 	b.each(func(in *Input, r int32) { number[in.Row(r).Label] = 0 })
@@ -151,7 +149,7 @@ func (b *builder) vectors() {
 	if b.dimension == 0 {
 		return
 	}
-	for decided, i := false, 0; i < len(b.inputs) && !decided; i++ { // by the first vector that has a direction
+	for decided, i := false, 0; i < len(b.inputs) && !decided; i++ { // the first non-zero vector decides
 		for r := 0; r < len(b.to[i]) && !decided; r++ {
 			if b.to[i][r] != gone {
 				x := vectorOf(&b.inputs[i], int32(r))
@@ -210,8 +208,8 @@ func (b *builder) lengths() {
 	})
 }
 
-// Draft is rows that no segment has yet, in the order in which they were put. Rows
-// that were replaced or deleted since are still in it, but not in Positions.
+// Draft holds rows that are in no segment yet, in the order in which they were put. Rows that were replaced or
+// deleted since are still in Rows, but not in Positions.
 type Draft struct {
 	Rows      []Row
 	vectors   []vectorAt
@@ -219,13 +217,13 @@ type Draft struct {
 	Bytes     int64            // of the rows in a log
 }
 
-// vectorAt is a vector among others.
+// vectorAt is the position of a vector in a list of vectors.
 type vectorAt struct {
 	of *Vectors
 	i  int
 }
 
-// Add adds rows, which replace earlier ones with their ids.
+// Add adds rows. A row replaces an earlier one with the same id.
 func (d *Draft) Add(p *Batch) {
 	if d.Positions == nil {
 		d.Positions = map[string]int32{}
@@ -238,8 +236,7 @@ func (d *Draft) Add(p *Batch) {
 	}
 }
 
-// Source returns the live rows to build a segment of, and empties the draft. A nil
-// analyzer is none.
+// Source returns the live rows as a source for a segment, and empties the draft. A nil analyzer means no words.
 func (d *Draft) Source(analyzer *support.Analyzer) Source {
 	live := 0
 	for i, r := range d.Rows {
@@ -263,7 +260,7 @@ func (d *Draft) Source(analyzer *support.Analyzer) Source {
 	return s
 }
 
-// drafted is the rows of a draft with their words and values counted.
+// drafted holds the rows of a draft, with their words and values counted.
 type drafted struct {
 	rows          []Row
 	vectors       []vectorAt
@@ -284,8 +281,8 @@ func (s *drafted) analyze(analyzer support.Analyzer) {
 	}
 }
 
-// appendWords appends the words of a context and a text. Analyzing them one by one
-// gives what analyzing both gives, since a newline separates words everywhere.
+// appendWords appends the words of a context and a text. Analyzing them separately gives the same words as analyzing
+// them together, since a newline separates words in any case.
 func appendWords(words []string, analyzer support.Analyzer, context, text string) []string {
 	return analyzer.Append(analyzer.Append(words, context), text)
 }
@@ -303,15 +300,15 @@ func (s *drafted) length(i int32) (words float32) {
 	return words
 }
 
-// inverted is an inverted index in the making.
+// inverted is an inverted index that is being built.
 type inverted struct {
 	number map[string]uint32
 	keys   []string
-	lists  [][]posting // by key; rows rise
-	order  []uint32    // of the keys, once it is sorted
+	lists  [][]posting // by key; rows are in rising order
+	order  []uint32    // sorted order of the keys, once sorted
 }
 
-// posting says how often a key occurs in a row.
+// posting is a row with the number of times that a key occurs in it.
 type posting struct{ row, count uint32 }
 
 func (v *inverted) Add(key string, row uint32) {
@@ -346,13 +343,11 @@ func (v *inverted) Each(key int, do func(row, count uint32)) {
 	}
 }
 
-// hashTable is a hash table of numbers, of rows or words, with open addressing
-// and linear probing. A cell is a number plus 1, or 0 if it is empty. It knows
-// no keys: whoever looks something up compares them.
+// hashTable is a hash table of row or word numbers, with open addressing and linear probing. A cell is a number plus
+// 1, or 0 if empty. The table stores no keys: the caller of Find compares them.
 type hashTable []uint32
 
-// directorySize is the number of cells for n keys: a power of two, at least a
-// quarter of them empty.
+// hashTableSize is the number of cells for n keys: a power of two, with at least a quarter of the cells empty.
 func hashTableSize(n int) int {
 	if n == 0 {
 		return 0
@@ -360,8 +355,8 @@ func hashTableSize(n int) int {
 	return 1 << bits.Len(uint(n+n/3))
 }
 
-// Hash is FNV-1a (Fowler, Noll and Vo, 64 bits), with its upper half folded into
-// the lower one, because tables use the lower bits.
+// Hash is FNV-1a (Fowler, Noll and Vo, 64 bits). Its upper half is folded into the lower one, because tables use the
+// lower bits.
 func Hash(key string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(key) {
@@ -370,7 +365,7 @@ func Hash(key string) uint64 {
 	return h ^ h>>32
 }
 
-// Add enters a number that is not there yet.
+// Add adds a number that is not in the table yet.
 func (d hashTable) Add(hash uint64, number uint32) {
 	mask := uint64(len(d) - 1)
 	for at := hash & mask; ; at = (at + 1) & mask {
@@ -381,7 +376,7 @@ func (d hashTable) Add(hash uint64, number uint32) {
 	}
 }
 
-// Find returns the number under a hash that is the one, or -1.
+// Find returns the number with this hash for which is reports true, or -1.
 func (d hashTable) Find(hash uint64, is func(number uint32) bool) int32 {
 	mask := uint64(len(d) - 1)
 	for n := range uint64(len(d)) { // a damaged table may have no empty cell

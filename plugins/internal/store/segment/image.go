@@ -9,14 +9,13 @@ import (
 	"unsafe"
 )
 
-// This file has the checksum of all files of the store and the error for bytes
-// that no longer have theirs.
+// This file has the checksum of all files of the store, and the error for bytes that do not match their checksum.
 
-// This file is the container of a segment: a header, a table and sections of bytes,
-// in a file that is mapped or in memory, written once and checked by checksums. It knows
-// the names of the sections and not what stands in them. format.md describes the bytes.
+// This file is the container of a segment: a header, a table and sections of bytes, in a mapped file or in memory. It
+// is written once and protected by checksums. The file knows the names of the sections but not their content.
+// format.md describes the bytes.
 
-// Image is the bytes of a segment, and what its header says.
+// Image holds the bytes of a segment, and the content of its header.
 type Image struct {
 	Path      string // empty: in memory
 	Bytes     []byte
@@ -25,7 +24,7 @@ type Image struct {
 	Rows      int
 	Words     uint64 // of all rows
 	Lexical   bool
-	Sparse    bool // its vectors are
+	Sparse    bool // its vectors are sparse
 	Table     [SectionCount]extent
 }
 
@@ -33,7 +32,7 @@ type Image struct {
 const (
 	ImageVersion = 1
 	ImageHeader  = 64
-	EntrySize    = 24 // of the table of sections
+	EntrySize    = 24 // size of an entry in the table of sections
 	ImageStart   = (ImageHeader + int(SectionCount)*EntrySize + alignment - 1) &^ (alignment - 1)
 	alignment    = 64
 	checksumAt   = 56
@@ -43,8 +42,7 @@ const (
 
 var magic = [8]byte([]byte("racsegmt"))
 
-// imageHeader is the first HeaderSize bytes. The checksum covers what is before it, and the
-// table.
+// imageHeader is the first HeaderSize bytes. The checksum covers everything before it, and the table.
 type imageHeader struct {
 	Magic                       [8]byte
 	Version, Dimension          uint32
@@ -68,8 +66,8 @@ const (
 	IDs
 	LabelEnds
 	LabelText
-	VectorNumbers // all of them, or of sparse vectors those that are not 0
-	Codes         // or of sparse vectors their ends
+	VectorNumbers // all numbers, or the non-zero ones of sparse vectors
+	Codes         // of sparse vectors their ends instead
 	Quantisations
 	Lengths
 	TermTable
@@ -91,14 +89,14 @@ var SectionNames = [SectionCount]string{
 	"ends of values", "values", "rows of values",
 }
 
-// Unread are the sections whose checksums opening does not compare, because reading
-// them takes too long. Code that uses them guards against numbers that lead outside.
+// Unread are the sections whose checksums are not compared when a file is opened, because reading them takes too
+// long. Code that uses them guards against numbers out of range.
 var Unread = map[Section]bool{
 	Strings: true, VectorNumbers: true, Codes: true,
 	TermRows: true, TermCounts: true, ValueRows: true,
 }
 
-// extent is where a section stands and what its checksum is.
+// extent is the position of a section, and its checksum.
 type extent struct {
 	Offset, Length uint64
 	checksum       uint32
@@ -137,7 +135,7 @@ func ParseImage(b []byte, path string) (*Image, error) {
 	return m, nil
 }
 
-// HeaderChecksum is that of the header up to the checksum, and of the table.
+// HeaderChecksum is the checksum of the header up to the checksum field, and of the table.
 func HeaderChecksum(b []byte) uint32 {
 	return Checksum(Checksum(0, b[:checksumAt]), b[ImageHeader:ImageHeader+int(SectionCount)*EntrySize])
 }
@@ -155,7 +153,7 @@ func (m *Image) Verify(s Section) error {
 	return nil
 }
 
-// verifyEach compares the checksums that opening compares, or the others.
+// verifyEach compares the checksums that opening compares or, if others is set, the other ones.
 func (m *Image) verifyEach(others bool) error {
 	for s := range SectionCount {
 		if Unread[s] == others {
@@ -167,8 +165,8 @@ func (m *Image) verifyEach(others bool) error {
 	return nil
 }
 
-// viewOf is a section as values of a type without pointers. Sections are aligned
-// for any of them, and machines that run this are little-endian; see open.
+// viewOf returns a section as values of a type without pointers. Sections are aligned for any such type, and the
+// machine is little-endian; see open.
 func viewOf[T any](m *Image, s Section) []T {
 	b := m.section(s)
 	var one T
@@ -178,7 +176,7 @@ func viewOf[T any](m *Image, s Section) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(one)))
 }
 
-// Text is a section as a string, which is valid as long as the image is.
+// Text returns a section as a string, which is valid as long as the image is.
 func (m *Image) Text(s Section) string {
 	b := m.section(s)
 	return unsafe.String(unsafe.SliceData(b), len(b))
@@ -190,10 +188,10 @@ func bytesOf[T any](values []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(one)))
 }
 
-// LittleEndian reports whether this machine keeps numbers as the files do.
+// LittleEndian reports whether this machine has the byte order of the files.
 func LittleEndian() bool { return bytesOf([]uint16{1})[0] == 1 }
 
-// DamageError is the error for bytes that a commit vouches for and that changed since.
+// DamageError is the error for committed bytes that have changed since.
 type DamageError struct {
 	Path   string
 	Offset int64
@@ -205,33 +203,33 @@ func (d *DamageError) Error() string {
 		d.Path, d.Offset, d.what)
 }
 
-// Damage returns the error for a file, with the offset in it and what is wrong there.
+// Damage returns the error for damage in a file at an offset.
 func Damage(path string, offset int64, what string) error { return &DamageError{path, offset, what} }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Checksum continues a CRC-32C, 0 at first, with more bytes.
+// Checksum continues a CRC-32C with more bytes. The first sum is 0.
 func Checksum(sum uint32, b []byte) uint32 { return crc32.Update(sum, castagnoli, b) }
 
-// ImageFile is what an image is written to: an empty file, or Memory.
+// ImageFile is the destination of an image: an empty file, or Memory.
 type ImageFile interface {
 	io.Writer
 	io.WriterAt
 }
 
-// ImageWriter writes an image, section by section, then its header. After an error it
-// does nothing more; Finish returns it.
+// ImageWriter writes an image section by section, then its header. After an error it writes nothing more; Finish
+// returns the error.
 type ImageWriter struct {
 	file    ImageFile
-	buf     *bufio.Writer // of the Writer's passed
+	buf     *bufio.Writer // writes to passing
 	passed  uint64
-	sum     uint32 // of the section
+	sum     uint32 // checksum of the section
 	open    bool
-	section Section // that is open
+	section Section // the open section
 	table   [SectionCount]extent
 }
 
-// passing is the Writer behind its buffer.
+// passing is the io.Writer behind the ImageWriter's buffer.
 type passing struct{ *ImageWriter }
 
 func (w passing) Write(b []byte) (int, error) {
@@ -248,7 +246,7 @@ func NewImageWriter(to ImageFile) *ImageWriter {
 	return w
 }
 
-// Begin ends the section before and starts another.
+// Begin ends the previous section and starts another.
 func (w *ImageWriter) Begin(s Section) {
 	w.end()
 	w.Write(make([]byte, -w.passed&(alignment-1)))
@@ -258,7 +256,7 @@ func (w *ImageWriter) Begin(s Section) {
 }
 
 func (w *ImageWriter) end() {
-	_ = w.buf.Flush() // it keeps its error for the next one
+	_ = w.buf.Flush() // the next Flush returns the error
 	if w.open {
 		e := &w.table[w.section]
 		e.Length, e.checksum, w.open = w.passed-e.Offset, w.sum, false
@@ -282,7 +280,7 @@ func writeSection[T any](w *ImageWriter, s Section, values []T) {
 	w.Write(bytesOf(values))
 }
 
-// Finish writes the header with what is in m.
+// Finish writes the header with the fields of m.
 func (w *ImageWriter) Finish(m Image) error {
 	w.end()
 	for i := range w.table {
@@ -319,10 +317,10 @@ func (m *Memory) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// WriteAt implements io.WriterAt; it does not make the file longer.
+// WriteAt implements io.WriterAt. It does not grow the file.
 func (m *Memory) WriteAt(b []byte, at int64) (int, error) { return copy(m.Bytes[at:], b), nil }
 
-// Aligned returns a copy of b that views of any type can be taken of.
+// Aligned returns a copy of b with an alignment for views of any type.
 func Aligned(b []byte) []byte {
 	if len(b) == 0 {
 		return nil

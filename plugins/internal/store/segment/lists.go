@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Lists is an inverted index: sorted keys, and for each the rows that have it,
-// rising. The lists follow one another, so those of neighbouring keys are one slice.
+// Lists is an inverted index: sorted keys, and for each key the rows that have it, in rising order. The lists follow
+// one another, so the lists of adjacent keys form one slice.
 type Lists struct {
 	ends []listEnd
 	text string
 	Rows []uint32
 }
 
-// listEnd says where a key and its list end.
+// listEnd is where a key and its list end.
 type listEnd struct{ text, rows uint64 }
 
 // Len is the number of keys.
@@ -34,8 +34,8 @@ func (l *Lists) Key(key int) string {
 	return span(l.text, from, l.ends[key].text-from)
 }
 
-// Extent returns the part of Rows that the keys from first up to last, without it,
-// have; an empty one if the ends are damaged.
+// Extent returns the range of Rows of the keys from first up to last, excluding last. It is empty if the ends are
+// damaged.
 func (l *Lists) Extent(first, last int) (from, to int) {
 	if first >= last {
 		return 0, 0
@@ -47,12 +47,12 @@ func (l *Lists) Extent(first, last int) (from, to int) {
 	return int(a), int(b)
 }
 
-// Search returns the first key that is not below the given one.
+// Search returns the first key that is not less than the given one.
 func (l *Lists) Search(key string) int {
 	return sort.Search(len(l.ends), func(i int) bool { return l.Key(i) >= key })
 }
 
-// After returns the first key from at on that does not begin with prefix.
+// After returns the first key at or after at that does not begin with prefix.
 func (l *Lists) After(at int, prefix string) int {
 	return at + sort.Search(len(l.ends)-at, func(i int) bool { return !strings.HasPrefix(l.Key(at+i), prefix) })
 }
@@ -65,18 +65,18 @@ func (l *Lists) Each(key int, do func(row, count uint32)) {
 	}
 }
 
-// Terms is the lists of the words, with how often each occurs in each row.
+// Terms holds the lists of the words, and how often each word occurs in each row.
 type Terms struct {
 	Lists
 	directory hashTable
-	Counts    []uint8 // many: it stands in more
+	Counts    []uint8 // ManyRows: the count is in a list of large counts
 	more      []largeCount
 }
 
-// ManyRows is the count that does not fit a byte any more.
+// ManyRows is the first count that is not stored in a byte.
 const ManyRows = 255
 
-// largeCount is a count of many or more, by its position in the lists.
+// largeCount is a count of ManyRows or more, with its position in the lists.
 type largeCount struct {
 	position uint64
 	count    uint64
@@ -87,7 +87,7 @@ func (t *Terms) Find(hash uint64, word string) int32 {
 	return t.directory.Find(hash, func(i uint32) bool { return int(i) < len(t.ends) && t.Key(int(i)) == word })
 }
 
-// Count returns how often the word of a position in the lists occurs in its row.
+// Count returns how often the word at a position in the lists occurs in its row.
 func (t *Terms) Count(position int) uint32 {
 	if c := t.Counts[position]; c < ManyRows {
 		return uint32(c)
@@ -101,7 +101,7 @@ func (t *Terms) Count(position int) uint32 {
 	return uint32(t.more[i].count)
 }
 
-// Each calls do with the rows of a word, and how often it is there.
+// Each calls do with the rows of a word, and how often it occurs there.
 func (t *Terms) Each(key int, do func(row, count uint32)) {
 	from, to := t.Extent(key, key+1)
 	for i := from; i < to; i++ {
@@ -109,15 +109,15 @@ func (t *Terms) Each(key int, do func(row, count uint32)) {
 	}
 }
 
-// index is sorted keys with their rows.
+// index is a list of sorted keys with their rows.
 type index interface {
 	Len() int
 	Key(key int) string
 	Each(key int, do func(row, count uint32))
 }
 
-// index merges the indexes of the inputs. The rows of an input follow those of the
-// one before, and so do their lists.
+// index merges the indexes of the inputs. The rows of an input follow the rows of the previous one, and so do the
+// lists.
 func (b *builder) index(of func(Source) index, rows, ends, text Section, counted bool) {
 	heads := make([]head, 0, len(b.inputs))
 	for i, in := range b.inputs {
@@ -178,16 +178,16 @@ func (b *builder) index(of func(Source) index, rows, ends, text Section, counted
 	writeSection(b.ImageWriter, TermTable, words)
 }
 
-// head is how far an index has been merged.
+// head is the position in an index that is being merged.
 type head struct {
 	index
 	at   int
-	text string // the key at hand
+	text string // the current key
 	to   []uint32
 }
 
-// advance moves the heads off a key and drops those that are done. Their order
-// stays, since it is that of the rows.
+// advance moves the heads past a key and drops finished ones. It keeps the order of the heads, which is the order of
+// the rows.
 func advance(heads []head, key string) []head {
 	left := heads[:0]
 	for _, h := range heads {

@@ -13,11 +13,11 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file reads and writes the log of a collection: frames of puts, deletes and
-// commits, and the base that lists the files of segments. It finds the last commit, and
-// tells what a killed writer left from damage. It does not interpret the changes.
+// This file reads and writes the log of a collection: frames of puts, deletes and commits, and the base that lists
+// the files of segments. It finds the last commit, and distinguishes leftovers of a killed writer from damage. It
+// does not interpret the changes.
 
-// Appender writes frames behind the end of a log.
+// Appender appends frames to a log.
 type Appender struct {
 	F    *support.File
 	ID   [16]byte
@@ -26,8 +26,7 @@ type Appender struct {
 	buf  []byte
 }
 
-// CreateLog starts a new log under a name of its own, beside the one that it
-// will replace.
+// CreateLog starts a new log under a temporary name, beside the log that it will replace.
 func CreateLog(path string, schema sdk.Schema, sync bool) (*Appender, error) {
 	f, err := support.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -45,11 +44,11 @@ func CreateLog(path string, schema sdk.Schema, sync bool) (*Appender, error) {
 	return a, nil
 }
 
-// ErrUnsure says that a log replaced another one, but that a power failure may undo
-// that. The files that either of them lists must stay.
+// ErrUnsure says that a log replaced another one, but that a power failure may undo this. The files that either log
+// lists must stay.
 var ErrUnsure = errors.New("it is not certain that the new log is on the disk")
 
-// Rename puts a log in the place of another, durably.
+// Rename replaces another log, durably.
 func (a *Appender) Rename(path string) error {
 	if err := a.flush(); err != nil {
 		return err
@@ -69,7 +68,7 @@ func (a *Appender) Change(one Change) error {
 	return err
 }
 
-// ChangeAndRead appends a change and returns what a reader makes of it.
+// ChangeAndRead appends a change and returns it as a reader of the log would see it.
 func (a *Appender) ChangeAndRead(one Change, dimension int) (Change, error) {
 	f, err := a.change(one)
 	if err != nil {
@@ -95,7 +94,7 @@ func (a *Appender) Base(files []ListedCommit) error {
 	return err
 }
 
-// append writes one frame, which stays valid until the next call.
+// append writes a frame. The returned frame is valid until the next call.
 func (a *Appender) append(k FrameKind, payload func([]byte) []byte) (Frame, error) {
 	b := payload(append(a.buf[:0], make([]byte, FrameHeader)...))
 	if len(b) > FrameHeader+maxPayload {
@@ -113,8 +112,8 @@ func (a *Appender) append(k FrameKind, payload func([]byte) []byte) (Frame, erro
 	return f, nil
 }
 
-// Commit makes everything written so far count. Syncing before the commit frame
-// is what lets a reader know a torn tail from damage; see format.md.
+// Commit commits everything written so far. It syncs before the commit frame, so that a reader can distinguish a torn
+// tail from damage; see format.md.
 func (a *Appender) Commit(next uint64, note []byte) error {
 	if err := a.flush(); err != nil {
 		return err
@@ -171,7 +170,7 @@ func appendPut(b []byte, p *Batch) []byte {
 	return appendNumbers(b, p.Vectors.Dense)
 }
 
-// sparseFrame is added to the dimension in a put whose vectors are sparse.
+// sparseFrame is added to the dimension in puts of sparse vectors.
 const sparseFrame = 1 << 31
 
 func appendColumn(b []byte, values []string) []byte {
@@ -202,8 +201,8 @@ func decodeCommit(f Frame) (next uint64, note []byte, ok bool) {
 	return next, append([]byte(nil), d.B...), !d.Short && mark == CommitMark && offset == uint64(f.Offset)
 }
 
-// DecodeChange returns what a frame changes: nothing, if it is neither a put
-// nor a delete. The result shares no memory with the payload.
+// DecodeChange returns the change in a frame: none, if the frame is neither a put nor a delete. The result shares no
+// memory with the payload.
 func DecodeChange(f Frame, dimension int) (one Change, ok bool) {
 	d := decoder{B: f.Payload}
 	switch f.Kind {
@@ -247,8 +246,7 @@ func decodePut(d *decoder, dimension int) (*Batch, bool) {
 	return p, true
 }
 
-// decodeColumn returns n strings. They share one piece of memory, so that a whole
-// column is one allocation.
+// decodeColumn returns n strings. They share one piece of memory, so that a column is one allocation.
 func decodeColumn(d *decoder, n int) []string {
 	lengths := d.take(4 * n)
 	total := 0
@@ -267,7 +265,7 @@ func decodeColumn(d *decoder, n int) []string {
 	return values
 }
 
-// decodeNumbers returns the numbers that bytes are; nil for none.
+// decodeNumbers decodes numbers from bytes; nil for none.
 func decodeNumbers[T uint32 | uint64 | float32](b []byte) []T {
 	size := binary.Size(*new(T))
 	if len(b) == 0 {
@@ -278,12 +276,12 @@ func decodeNumbers[T uint32 | uint64 | float32](b []byte) []T {
 	return numbers
 }
 
-// ListedCommit is a segment in a file as a log's base frame lists it.
+// ListedCommit is a segment file, as listed in a log's base frame.
 type ListedCommit struct {
 	Name, Size, Rows uint64
 	Removed          uint64
 	Words            uint64   // of the live rows
-	Dead             RowSet   // nil, as gone: nothing was removed
+	Dead             RowSet   // nil, like Gone: nothing was removed
 	Gone             []uint32 // by word: removed rows that have it
 }
 
@@ -301,7 +299,7 @@ func appendBase(b []byte, all []ListedCommit) []byte {
 	return b
 }
 
-// DecodeBase is the inverse of appendBase. It reports false for what is none.
+// DecodeBase is the inverse of appendBase. It returns false for invalid payloads.
 func DecodeBase(payload []byte) ([]ListedCommit, bool) {
 	d := decoder{B: payload}
 	var all []ListedCommit

@@ -22,7 +22,7 @@ const (
 	CommitMark  = "\xffcommit\n"
 )
 
-// FrameKind says what the payload of a frame is.
+// FrameKind is the kind of a frame's payload.
 type FrameKind byte
 
 // The kinds of frames.
@@ -34,16 +34,15 @@ const (
 	FrameBase
 )
 
-// ErrTorn says that no whole frame stands at an offset.
+// ErrTorn says that there is no complete frame at an offset.
 var ErrTorn = errors.New("torn frame")
 
-// LogState is the last commit of a log. The zero value is a log that does not exist or
-// has no commit.
+// LogState describes the last commit of a log. The zero value describes a log that does not exist or has no commit.
 type LogState struct {
 	ID     [16]byte
 	Schema sdk.Schema
-	Base   int64    // where the frames behind the base begin
-	Listed []string // paths of the files in the base
+	Base   int64    // where the frames after the base begin
+	Listed []string // paths of the files listed in the base
 	End    int64    // of the last commit frame
 	Next   uint64   // sequence number
 	Note   []byte
@@ -83,20 +82,20 @@ type Frame struct {
 	Payload []byte // valid until the next frame is read
 }
 
-// FrameReader walks through the frames of a part of a log.
+// FrameReader reads the frames in a part of a log.
 type FrameReader struct {
 	r           *bufio.Reader
 	Offset, end int64
 	buf         []byte
 }
 
-// NewFrameReader reads the frames from an offset up to another.
+// NewFrameReader reads the frames between two offsets.
 func NewFrameReader(f io.ReaderAt, from, to int64) *FrameReader {
 	part := io.NewSectionReader(f, from, to-from)
 	return &FrameReader{r: bufio.NewReaderSize(part, int(min(part.Size(), 1<<20))), Offset: from, end: to}
 }
 
-// Next returns the next frame, io.EOF behind the last one, or errTorn.
+// Next returns the next frame, io.EOF after the last one, or ErrTorn.
 func (r *FrameReader) Next() (Frame, error) {
 	if r.Offset == r.end {
 		return Frame{}, io.EOF
@@ -127,13 +126,12 @@ func (r *FrameReader) Next() (Frame, error) {
 	return f, nil
 }
 
-// FrameChecksum is that of a frame: of its length, its kind and its payload.
+// FrameChecksum is the checksum of a frame: of its length, its kind and its payload.
 func FrameChecksum(head, payload []byte) uint32 {
 	return Checksum(Checksum(0, head), payload)
 }
 
-// shortRead takes a file that ends early for a torn one: its writer cut it off
-// while it was read.
+// shortRead converts the error of a file that ends early to ErrTorn: its writer truncated it during the read.
 func shortRead(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ErrTorn
@@ -141,8 +139,8 @@ func shortRead(err error) error {
 	return err
 }
 
-// InspectLog finds the last commit of a log and checks every frame before it. It
-// starts behind the commit that is already known, if this is still that log.
+// InspectLog finds the last commit of a log and checks every frame before it. It starts after the known commit, if
+// the log is still the same.
 func InspectLog(f *os.File, known LogState) (LogState, error) {
 	id, err := ReadLogHeader(f)
 	if err != nil {
@@ -158,7 +156,7 @@ func InspectLog(f *os.File, known LogState) (LogState, error) {
 		s, from = known, known.End
 	}
 	frames := NewFrameReader(f, from, info.Size())
-	// A log with a base was whole, commit and all, before it got its name.
+	// A log with a base was complete, including a commit, before it got its name.
 	schema, base, based := s.Schema, s.Base, false
 	for {
 		fr, err := frames.Next()
@@ -201,15 +199,14 @@ func InspectLog(f *os.File, known LogState) (LogState, error) {
 	}
 }
 
-// startsBase reports whether what is left of a frame is of a base.
+// startsBase reports whether an incomplete frame is a base.
 func startsBase(f io.ReaderAt, offset int64) bool {
 	var head [5]byte
 	_, err := f.ReadAt(head[:], offset)
 	return err == nil && FrameKind(head[4]) == FrameBase
 }
 
-// commitBehind reports whether a whole commit frame stands anywhere between two
-// offsets.
+// commitBehind reports whether there is a complete commit frame anywhere between two offsets.
 func commitBehind(f io.ReaderAt, from, to int64) (bool, error) {
 	const overlap = len(CommitMark) - 1
 	chunk := make([]byte, min(to-from, 1<<20)+int64(overlap))

@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is what every other room of the store works on: an entry as the bytes of
-// the files have it, sets of rows, and changes. It knows neither files nor indexes.
+// This file has the types that the other files of the store use: an entry in its stored form, sets of rows, and
+// changes. It knows neither files nor indexes.
 
 // Row is an entry without its vector; meta is encoded.
 type Row struct {
@@ -21,8 +21,7 @@ type Row struct {
 	ID, Label, Hash, Context, Text, Meta string
 }
 
-// AppendMeta encodes metadata. It reports false for a value of a type that
-// metadata cannot have.
+// AppendMeta encodes metadata. It returns false for a value of an unsupported type.
 func AppendMeta(b []byte, m sdk.Meta) ([]byte, bool) {
 	if len(m) == 0 {
 		return b, true
@@ -46,7 +45,7 @@ func AppendMeta(b []byte, m sdk.Meta) ([]byte, bool) {
 	return b, true
 }
 
-// bit is how a bool is written.
+// bit encodes a bool.
 func bit(v bool) byte {
 	if v {
 		return '1'
@@ -54,8 +53,8 @@ func bit(v bool) byte {
 	return '0'
 }
 
-// DecodeMeta is the inverse of appendMeta; what it cannot read it leaves out. The
-// result shares no memory with the encoded form.
+// DecodeMeta is the inverse of AppendMeta. It skips what it cannot read. The result shares no memory with the encoded
+// form.
 func DecodeMeta(encoded string) sdk.Meta {
 	if encoded == "" {
 		return nil
@@ -95,8 +94,7 @@ func eachMeta(encoded string, do func(key string, value any)) {
 	}
 }
 
-// decoder takes values off the front of b. After a value that b was too short
-// for it returns zero values only.
+// decoder takes values off the front of B. Once B is too short for a value, all further values are zero.
 type decoder struct {
 	B     []byte
 	Short bool
@@ -130,19 +128,18 @@ func (d *decoder) Uint64() uint64 {
 }
 
 const (
-	// MaxRows bounds the rows of a collection, deleted ones counted until they are
-	// merged away.
+	// MaxRows bounds the rows of a collection, including deleted ones until a merge removes them.
 	MaxRows = 1<<31 - 1<<16
 	// MaxDimension bounds the dimension of vectors.
 	MaxDimension = 1 << 16
 )
 
-// Columns are the strings of a row, in the order in which a put has them.
+// Columns returns the strings of a row, in the order of a put.
 func (r *Row) Columns() [6]*string {
 	return [6]*string{&r.ID, &r.Label, &r.Hash, &r.Context, &r.Text, &r.Meta}
 }
 
-// Size is what a row takes in a log with its vector, in bytes.
+// Size is the number of bytes that a row takes in a log with its vector.
 func (r *Row) Size(of *Vectors, i int) int64 {
 	n := 8 + of.bytes(i)
 	for _, column := range r.Columns() {
@@ -157,18 +154,18 @@ type Batch struct {
 	Vectors Vectors // normalised
 }
 
-// Change is a put or a delete, as it is staged, logged and applied.
+// Change is a put or a delete that is staged, logged and applied.
 type Change struct {
 	Put    *Batch
 	Delete []string
 }
 
-// normTolerance is how far a squared norm may be from 1 for a vector to be kept
-// as it was given: embedders hand in normalised ones, which come back unchanged.
+// normTolerance is how far a squared norm may be from 1 for a vector to be stored unchanged. Embedders return
+// normalised vectors, so searches return these unchanged.
 const normTolerance = 1e-6
 
-// Normalise appends x with norm 1 to dst, or as it is if all of x is 0. It
-// reports false if x holds NaN or an infinity.
+// Normalise appends x with norm 1 to dst, or unchanged if x is zero. It returns false if x contains NaN or an
+// infinity.
 func Normalise(dst, x []float32) ([]float32, bool) {
 	var square float64
 	for _, v := range x {
@@ -187,10 +184,10 @@ func Normalise(dst, x []float32) ([]float32, bool) {
 	return dst, true
 }
 
-// IsZero reports whether a vector has no direction.
+// IsZero reports whether a vector is all zero.
 func IsZero(x []float32) bool { return !slices.ContainsFunc(x, func(v float32) bool { return v != 0 }) }
 
-// RowSet is a set of rows; nil is the empty one.
+// RowSet is a set of rows; nil is the empty set.
 type RowSet []uint64
 
 // NewRowSet returns an empty set with room for the rows below a number.
@@ -211,7 +208,7 @@ func AllRows(rows int) RowSet {
 // Has reports whether a row is in the set.
 func (b RowSet) Has(r int32) bool { return b != nil && b[r>>6]>>(r&63)&1 != 0 }
 
-// Add adds a row that there is room for.
+// Add adds a row. The set must have room for it.
 func (b RowSet) Add(r int32) { b[r>>6] |= 1 << (r & 63) }
 
 // Count is the number of rows.
@@ -223,7 +220,7 @@ func (b RowSet) Count() int {
 	return n
 }
 
-// Each calls do for each row, rising.
+// Each calls do for each row, in rising order.
 func (b RowSet) Each(do func(r int32)) {
 	for i, w := range b {
 		for ; w != 0; w &= w - 1 {
@@ -232,7 +229,7 @@ func (b RowSet) Each(do func(r int32)) {
 	}
 }
 
-// Within reports whether all of a set is below a number of rows.
+// Within reports whether all rows of the set are below a number.
 func (b RowSet) Within(rows int) bool {
 	last := len(b) - 1
 	return last < 0 || b[last] == 0 || last*64+bits.Len64(b[last]) <= rows

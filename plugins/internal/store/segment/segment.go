@@ -16,10 +16,9 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Segment is some rows with every index over them: an image, mapped from a file or
-// made in memory, and views of its sections. It never changes. Strings and slices
-// taken from it are valid as long as it is reachable: to keep one longer, copy it;
-// to work on them, keep the segment alive.
+// Segment is some rows with every index over them: an image, mapped from a file or in memory, and views of its
+// sections. It never changes. Strings and slices from a segment are valid only while the segment is reachable. To
+// keep one longer, copy it; during work on one, keep the segment alive.
 type Segment struct {
 	*Image
 
@@ -29,26 +28,25 @@ type Segment struct {
 	Labels        texts
 	vectors       Vectors
 	Codes         []int8         // of dense vectors
-	Quantisations []Quantisation // the same
-	Lengths       []float32      // words of a row
+	Quantisations []Quantisation // of dense vectors
+	Lengths       []float32      // number of words by row
 	Terms         Terms
 	Values        Lists
 }
 
-// record is the part of a row that has a fixed size. Its strings follow one another
-// in the heap: id, hash, context, text, meta.
+// record is the fixed-size part of a row. Its strings follow one another in the heap: id, hash, context, text, meta.
 type record struct {
 	Sequence, Start               uint64
 	id, hash, context, text, meta uint32 // lengths
 	Label                         uint32
 }
 
-// Path is the file of the segment with a name.
+// Path returns the file of a segment.
 func Path(dir string, name uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%016x%s", name, SegmentSuffix))
 }
 
-// SegmentSuffix ends the names of files of segments.
+// SegmentSuffix ends the file names of segments.
 const SegmentSuffix = ".segment"
 
 // OpenSegment maps the file of a segment.
@@ -74,8 +72,8 @@ func OpenSegment(path string) (*Segment, error) {
 	return s, nil
 }
 
-// VerifyRest compares the checksums that opening a file leaves out. Call it before
-// copying rows: the copy gets checksums of its own, which would hide damage.
+// VerifyRest compares the checksums that opening a file skips. Call it before copying rows: the copy gets its own
+// checksums, which would hide damage.
 func (s *Segment) VerifyRest() error {
 	if s.Path == "" {
 		return nil
@@ -83,8 +81,8 @@ func (s *Segment) VerifyRest() error {
 	return s.verifyEach(true)
 }
 
-// newSegment makes views of an image. It checks that the sizes of the sections fit the header;
-// their content is checked where it is used.
+// newSegment creates views of an image. It checks that the sizes of the sections match the header. Code that uses the
+// content checks it.
 func newSegment(b []byte, path string) (*Segment, error) {
 	m, err := ParseImage(b, path)
 	if err != nil {
@@ -134,14 +132,14 @@ func newSegment(b []byte, path string) (*Segment, error) {
 
 const recordSize = 40
 
-// Quantisation is what a row's int8 codes stand for.
+// Quantisation gives the meaning of a row's int8 codes.
 type Quantisation = simd.Quantisation
 
-// CodeWidth is the number of codes of a vector: the dimension, rounded up to where the
-// kernels are fastest. The rest is zeros.
+// CodeWidth is the number of codes of a vector: the dimension, rounded up to the next width at which kernels are
+// fastest. The rest is zeros.
 func CodeWidth(dimension int) int { return (dimension + 63) &^ 63 }
 
-// quantisationSize is the size of a quantisation where there are vectors.
+// quantisationSize is the size of a quantisation, or 0 without vectors.
 func quantisationSize(dimension int) int {
 	if dimension == 0 {
 		return 0
@@ -181,7 +179,7 @@ func (s *Segment) Find(hash uint64, id string) int32 {
 	return s.ids.Find(hash, func(i uint32) bool { return int(i) < s.Rows && s.ID(int32(i)) == id })
 }
 
-// span returns length bytes of a text, or none if it is too short.
+// span returns length bytes of a text, or none if the text is too short.
 func span(text string, from, length uint64) string {
 	if from > uint64(len(text)) || length > uint64(len(text))-from {
 		return ""
@@ -206,7 +204,7 @@ func (t texts) at(i int) string {
 	return span(t.text, from, t.Ends[i]-from)
 }
 
-// labelNumbers returns the numbers that a segment's records have for labels.
+// labelNumbers returns the numbers of labels in a segment's records.
 func (s *Segment) labelNumbers(names []string) []uint32 {
 	var numbers []uint32
 	for _, name := range names {
@@ -218,8 +216,7 @@ func (s *Segment) labelNumbers(names []string) []uint32 {
 	return numbers
 }
 
-// entry returns a copy of a row as an entry: with texts, also its text, context
-// and metadata.
+// entry returns a copy of a row as an entry. With texts, the entry has its text, context and metadata.
 func (s *Segment) entry(r int32, texts bool) sdk.Entry {
 	of := s.Row(r)
 	e := sdk.Entry{ID: strings.Clone(of.ID), Label: strings.Clone(of.Label)}
@@ -232,21 +229,20 @@ func (s *Segment) entry(r int32, texts bool) sdk.Entry {
 	return e
 }
 
-// The label and the metadata of a row are keys of an index, such that keys of
-// one field and type stand together and in the order of their values:
+// The label and the metadata of a row are keys of an index. Keys of the same field and type are adjacent and in the
+// order of their values. A field is encoded as
 //
 //	'l'                          the label
 //	'm', length of the key, key  metadata; the length is a big-endian u32
 //
-// is a field, behind it comes 'b', 'f' or 's' for the type, then the value: '0'
-// or '1'; a float64 as a big-endian u64 whose sign bit is turned over, all bits
-// if it is negative; the first valueBytes bytes of a string.
+// After the field comes the type, 'b', 'f' or 's', and then the value: '0' or '1'; a float64 as a big-endian u64 with
+// its sign bit inverted, or all bits if it is negative; the first ValueBytes bytes of a string.
 
-// ValueBytes is as much of a string as the index has. Where it has that much,
-// more may follow, and only the row itself tells what.
+// ValueBytes is how much of a string the index contains. A string with that many bytes in the index may be longer;
+// only the row has all of it.
 const ValueBytes = 64
 
-// AppendField appends what the keys of a field start with.
+// AppendField appends the prefix of a field's keys.
 func AppendField(b []byte, field sdk.Field, key string) []byte {
 	if field == sdk.FieldLabel {
 		return append(b, 'l')
@@ -254,8 +250,8 @@ func AppendField(b []byte, field sdk.Field, key string) []byte {
 	return append(binary.BigEndian.AppendUint32(append(b, 'm'), uint32(len(key))), key...)
 }
 
-// AppendValue appends a type and a value. It reports false for NaN, which equals
-// nothing and is above nothing.
+// AppendValue appends a type and a value. It returns false for NaN, which is neither equal to nor greater than
+// anything.
 func AppendValue(b []byte, value any) ([]byte, bool) {
 	switch v := value.(type) {
 	case bool:
@@ -263,7 +259,7 @@ func AppendValue(b []byte, value any) ([]byte, bool) {
 	case float64:
 		bits := math.Float64bits(v)
 		if v == 0 {
-			bits = 0 // -0 equals it
+			bits = 0 // -0 equals 0
 		}
 		if bits>>63 != 0 {
 			bits = ^bits
@@ -277,7 +273,7 @@ func AppendValue(b []byte, value any) ([]byte, bool) {
 	return b, false
 }
 
-// eachValue calls do with the keys of a row, in b's memory where that suffices.
+// eachValue calls do with the index keys of a row. It uses b's memory if that suffices.
 func eachValue(b []byte, label, meta string, do func(key []byte)) {
 	b = append(AppendField(b[:0], sdk.FieldLabel, ""), 's')
 	b = append(b, label[:min(len(label), ValueBytes)]...)

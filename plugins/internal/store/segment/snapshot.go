@@ -13,26 +13,24 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file is the rows of a collection at one commit: its segments, the removed
-// rows of each, and how changes make the next snapshot. It says which segments are due to
-// be merged. It knows no log, and searching is the work of the packages above it.
+// This file holds the rows of a collection at one commit: its segments, the removed rows of each, and how changes
+// lead to the next snapshot. It decides which segments are due for a merge. It knows nothing of logs, and packages
+// above it search.
 
-// Snapshot is the rows of a collection at one commit. It does not change: a commit
-// makes another one, which shares the segments.
+// Snapshot is the rows of a collection at one commit. It never changes: a commit creates another snapshot, which
+// shares the segments.
 type Snapshot struct {
 	Dimension int
 	Analyzer  *support.Analyzer // nil: no lexical leg
 
-	// Parts stand in the order of their sequence numbers, those in files before
-	// those in memory.
+	// Parts are in the order of their sequence numbers. Parts in files come before parts in memory.
 	Parts []Part
-	Rows  int // removed ones too; a row's number is its part's base and its position there
+	Rows  int // including removed ones; a row's number is its part's base plus its position there
 	Live  int
 	Words int64 // of the live rows
 }
 
-// Remover removes rows from parts that others may be reading: it copies what it
-// changes.
+// remover removes rows from parts that others may be reading: it copies a part before changing it.
 type remover struct {
 	Parts    []Part
 	owned    []bool
@@ -40,12 +38,12 @@ type remover struct {
 	words    []string
 }
 
-// NewRemover leaves the parts given as they are. A nil analyzer is none.
+// NewRemover does not change the given parts. The analyzer may be nil.
 func NewRemover(parts []Part, analyzer *support.Analyzer) *remover {
 	return &remover{Parts: slices.Clone(parts), owned: make([]bool, len(parts)), analyzer: analyzer}
 }
 
-// Add takes in another part, behind the others.
+// Add adds another part after the others.
 func (r *remover) Add(p Part) {
 	r.Parts, r.owned = append(r.Parts, p), append(r.owned, false)
 }
@@ -92,13 +90,13 @@ func (r *remover) removeRow(number int, at int32) {
 	}
 }
 
-// Staged is changes on their way into a snapshot.
+// Staged holds changes that are not in a snapshot yet.
 type Staged struct {
-	Rows  Draft    // put, and in no segment yet
-	Parts *remover // that the rows came after, and are taken out of
+	Rows  Draft    // rows that were put and are in no segment yet
+	Parts *remover // earlier parts, from which replaced rows are removed
 }
 
-// NewStaged has no changes yet. A nil analyzer is none.
+// NewStaged returns a Staged without changes. The analyzer may be nil.
 func NewStaged(parts []Part, analyzer *support.Analyzer) *Staged {
 	return &Staged{Parts: NewRemover(parts, analyzer)}
 }
@@ -117,8 +115,7 @@ func (s *Staged) Apply(one Change) {
 	}
 }
 
-// Append returns the parts with the rows of a draft in memory behind them, merged
-// where that is due.
+// Append returns the parts, followed by the rows of a draft in memory. It merges parts that are due.
 func (s *Snapshot) Append(parts []Part, rows *Draft) ([]Part, error) {
 	if len(rows.Positions) > 0 {
 		fresh, err := s.InMemory([]Input{{Source: rows.Source(s.Analyzer)}})
@@ -144,14 +141,14 @@ func (s *Snapshot) InMemory(inputs []Input) (*Segment, error) {
 }
 
 const (
-	// pageBytes is the size at which a page ends before its limit: it must fit a
-	// message, and memory several times.
+	// pageBytes is the size at which a page ends before its limit: it must fit into a message, and several times into
+	// memory.
 	pageBytes = 4 << 20
-	// entryBytes is about what an entry takes beside its texts and its vector.
+	// entryBytes is about the size of an entry without its texts and its vector.
 	entryBytes = 160
 )
 
-// Entries returns the entries with ids, empty where there is none.
+// Entries returns the entries with the given ids; an entry is empty if the id does not exist.
 func (s *Snapshot) Entries(ids []string) []sdk.Entry {
 	entries := make([]sdk.Entry, len(ids))
 	for i, id := range ids {
@@ -162,9 +159,8 @@ func (s *Snapshot) Entries(ids []string) []sdk.Entry {
 	return entries
 }
 
-// Page returns entries in the order in which they were put; the cursor is a sequence
-// number. A limit below 1 is none. An entry that is put again between two pages
-// appears again, at the end; none is missed.
+// Page returns entries in the order in which they were put; the cursor is a sequence number. A limit below 1 means no
+// limit. An entry that is put again between two pages appears again, at the end. No entry is missed.
 func (s *Snapshot) Page(ask sdk.Scan) (page sdk.Page, err error) {
 	from := uint64(0)
 	if ask.After != "" {
@@ -212,7 +208,7 @@ func EmptySnapshot(schema sdk.Schema) (*Snapshot, error) {
 	return s, nil
 }
 
-// Part is a segment and which of its rows were removed since it was made.
+// Part is a segment, with the set of its removed rows.
 type Part struct {
 	*Segment
 	Base    int32
@@ -220,13 +216,13 @@ type Part struct {
 	Removed int
 	Words   int64    // of the live rows
 	Gone    []uint32 // by word: removed rows that have it; nil: none
-	Logged  int64    // in memory: bytes that the live rows take in a log
+	Logged  int64    // if in memory: the bytes of the live rows in a log
 }
 
-// Live is the number of rows that were not removed.
+// Live is the number of live rows.
 func (p *Part) Live() int { return p.Segment.Rows - p.Removed }
 
-// LiveRows are the rows that were not removed, rising.
+// LiveRows yields the live rows, in rising order.
 func (p *Part) LiveRows() iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		for r := range int32(p.Segment.Rows) {
@@ -237,10 +233,10 @@ func (p *Part) LiveRows() iter.Seq[int32] {
 	}
 }
 
-// WholeSnapshot is a segment of which nothing was removed.
+// WholeSnapshot returns a part without removed rows.
 func WholeSnapshot(s *Segment) Part { return Part{Segment: s, Words: int64(s.Image.Words)} }
 
-// memoryPart is the same for a segment in memory.
+// memoryPart does the same for a segment in memory.
 func memoryPart(s *Segment) Part {
 	p := WholeSnapshot(s)
 	for r := range int32(s.Rows) {
@@ -268,8 +264,7 @@ func (p *Part) Find(hash uint64, id string) int32 {
 	return -1
 }
 
-// With returns a snapshot of the same collection with other parts. Parts without
-// live rows are left out.
+// With returns a snapshot of the same collection with other parts. It drops parts without live rows.
 func (s *Snapshot) With(parts []Part) *Snapshot {
 	next := &Snapshot{Dimension: s.Dimension, Analyzer: s.Analyzer}
 	for _, p := range parts {
@@ -285,7 +280,7 @@ func (s *Snapshot) With(parts []Part) *Snapshot {
 	return next
 }
 
-// At returns the part that a row is in, and its position there.
+// At returns the part of a row, and the row's position there.
 func (s *Snapshot) At(row int32) (*Part, int32) {
 	i := sort.Search(len(s.Parts), func(i int) bool { return s.Parts[i].Base > row }) - 1
 	return &s.Parts[i], row - s.Parts[i].Base
@@ -314,7 +309,7 @@ func (s *Snapshot) Dot(k *simd.Kernel, query []float32, row int32) float32 {
 	return p.vectors.dot(k, query, int(r))
 }
 
-// VerifyRest compares the checksums that opening the files leaves out.
+// VerifyRest compares the checksums that opening the files skips.
 func (s *Snapshot) VerifyRest() error {
 	for i := range s.Parts {
 		if err := s.Parts[i].VerifyRest(); err != nil {
@@ -324,10 +319,9 @@ func (s *Snapshot) VerifyRest() error {
 	return nil
 }
 
-// MergeDue returns the first of the parts that are to be merged into one, with all behind it; -1:
-// none. It is due where more of its rows were removed than live, and where those behind it have
-// as many rows: so each part has more than all behind it, and a row is copied once each time that
-// the part that it is in doubles.
+// MergeDue returns the first part that should be merged with all later parts; -1: none. A part is due if more of its
+// rows are removed than live, or if the later parts have as many rows as it has. So each part has more rows than all
+// later parts together, and a row is copied once each time that its part doubles.
 func MergeDue(parts []Part) (first int) {
 	first = -1
 	behind := 0
@@ -341,7 +335,7 @@ func MergeDue(parts []Part) (first int) {
 	return first
 }
 
-// settle merges the parts in memory that are due.
+// settle merges the parts in memory that are due for a merge.
 func (s *Snapshot) settle(parts []Part) ([]Part, error) {
 	parts = withoutEmpty(parts)
 	files := SnapshotFiles(parts)
@@ -360,7 +354,7 @@ func withoutEmpty(parts []Part) []Part {
 	return slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.Live() == 0 })
 }
 
-// SnapshotFiles is the number of parts that are in files. They stand in front.
+// SnapshotFiles is the number of parts in files. They come first.
 func SnapshotFiles(parts []Part) int {
 	n := slices.IndexFunc(parts, func(p Part) bool { return p.Path == "" })
 	if n < 0 {
@@ -369,7 +363,7 @@ func SnapshotFiles(parts []Part) int {
 	return n
 }
 
-// Inputs are the live rows of parts.
+// Inputs returns the live rows of parts as inputs.
 func Inputs(parts []Part) []Input {
 	inputs := make([]Input, 0, len(parts))
 	for i := range parts {

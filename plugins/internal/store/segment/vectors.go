@@ -6,23 +6,23 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// Vectors are vectors of one dimension. Those that are mostly 0, as of short texts by hashed features, are sparse: only
-// their other numbers are kept. The first vector decides.
+// Vectors is a list of vectors of one dimension. Vectors that are mostly 0, such as hashed features of short texts,
+// are stored as sparse: only their non-zero numbers are kept. The first vector decides.
 type Vectors struct {
 	Dimension int
-	Dense     []float32   // one after another; nil where they are sparse
-	Numbers   []simd.Term // the numbers that are not 0, each with its place, rising within a vector
-	Ends      []uint64    // of the numbers of each vector; nil where they are dense
+	Dense     []float32   // one after another; nil if sparse
+	Numbers   []simd.Term // the non-zero numbers with their dimensions, rising within a vector
+	Ends      []uint64    // where the numbers of each vector end; nil if dense
 }
 
-// sparseShare is how many numbers a vector has at least for each that is not 0, to be kept as a sparse one. A search
-// takes less time then, too.
+// sparseShare is the least number of dimensions per non-zero number for a vector to be stored as sparse. From there
+// on, searches are faster, too.
 const sparseShare = 8
 
 // sparse reports whether the vectors are sparse.
 func (v *Vectors) sparse() bool { return v.Ends != nil }
 
-// mostlyZero reports whether a vector is one to keep as sparse.
+// mostlyZero reports whether a vector should be stored as sparse.
 func mostlyZero(x []float32) bool {
 	n := 0
 	for _, f := range x {
@@ -55,7 +55,7 @@ func appendNumbersOf(to []simd.Term, x []float32) []simd.Term {
 	return to
 }
 
-// At returns a vector: that of a dense one shares the memory, that of a sparse one is new.
+// At returns a vector. A dense vector shares the memory; a sparse one is a copy.
 func (v *Vectors) At(i int) []float32 {
 	if !v.sparse() {
 		return v.Dense[i*v.Dimension:][:v.Dimension:v.Dimension]
@@ -67,8 +67,8 @@ func (v *Vectors) At(i int) []float32 {
 	return x
 }
 
-// NumbersAt returns the numbers of a sparse vector that are not 0. It returns none where a file is damaged, so that
-// their places are always within the dimension.
+// NumbersAt returns the non-zero numbers of a sparse vector. It returns none if the file is damaged, so that their
+// dimensions are always in range.
 func (v *Vectors) NumbersAt(i int) []simd.Term {
 	from := uint64(0)
 	if i > 0 {
@@ -86,7 +86,7 @@ func (v *Vectors) NumbersAt(i int) []simd.Term {
 	return nil
 }
 
-// bytes is about what a vector takes.
+// bytes returns about how many bytes a vector takes.
 func (v *Vectors) bytes(i int) int {
 	if !v.sparse() {
 		return 4 * v.Dimension
@@ -94,7 +94,7 @@ func (v *Vectors) bytes(i int) int {
 	return 8 + 8*len(v.NumbersAt(i))
 }
 
-// dot returns the product of a query and a vector. The sum over a sparse vector has the order of its places.
+// dot returns the product of a query and a vector. For a sparse vector, the sum runs in the order of the dimensions.
 func (v *Vectors) dot(k *simd.Kernel, query []float32, i int) float32 {
 	if !v.sparse() {
 		return k.Dot(query, v.At(i))

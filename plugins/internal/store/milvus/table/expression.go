@@ -9,30 +9,30 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file writes the boolean expressions that select rows on a server,
-// those of filters among them. A filter is translated where every engine agrees on
-// its meaning, else to something weaker: whoever asks has to check what comes back.
+// This file writes the boolean expressions that select rows on a server, including those of filters. A filter is
+// translated exactly if every engine agrees on its meaning, and otherwise to a weaker one: callers must check the
+// returned rows.
 
 var comparisons = map[sdk.FilterOp]string{
 	sdk.FilterLess: "<", sdk.FilterLessEqual: "<=", sdk.FilterGreater: ">", sdk.FilterGreaterEqual: ">=",
 }
 
-// Kind says what an operand holds, and which values of a comparison it can have.
+// Kind is the type of an operand. It decides which values the operand can be compared with.
 type Kind int
 
 // The kinds of operands.
 const (
 	Text     Kind = iota // strings
 	Whole                // whole numbers of any size
-	WholeIDs             // whole numbers that are compared as texts, written as ids are
+	WholeIDs             // whole numbers that are compared as texts, in the form of ids
 	Double               // numbers of 64 bits
 	Bool
-	Member // of a JSON field: all but whole numbers
+	Member // of a JSON field: any value except whole numbers
 )
 
-// Operand is what a comparison asks a server about.
+// Operand is the left-hand side of a comparison on a server.
 type Operand struct {
-	Name string // in an expression
+	Name string // as in an expression
 	Kind Kind
 }
 
@@ -60,7 +60,7 @@ func Compare(o Operand, f *sdk.Filter) Condition {
 		return none
 	case f.Op == sdk.FilterPrefix:
 		prefix := f.Values[0].(string)
-		if !plainPrefix.MatchString(prefix) { // a character of it may mean something else in a pattern
+		if !plainPrefix.MatchString(prefix) { // a character may have another meaning in a pattern
 			return all
 		}
 		c.Expr = o.Name + ` like "` + prefix + `%"`
@@ -71,7 +71,7 @@ func Compare(o Operand, f *sdk.Filter) Condition {
 		if c.Expr = o.Name + " in " + list; o.Kind == Text {
 			c.Not = o.Name + " not in " + list
 		}
-	default: // not every engine takes a list here, or one of numbers and strings
+	default: // some engines take no list here, or no list of numbers and strings
 		for i, literal := range literals {
 			literals[i] = o.Name + " == " + literal
 		}
@@ -83,7 +83,7 @@ func Compare(o Operand, f *sdk.Filter) Condition {
 	return c
 }
 
-// literal writes a value, if every engine reads it alike; never: no row has such a value.
+// literal formats a value, if every engine reads it alike. never: no row has such a value.
 func (o Operand) literal(v any, op sdk.FilterOp) (literal string, never, ok bool) {
 	text, isText := v.(string)
 	number, isNumber := v.(float64)
@@ -106,19 +106,18 @@ func (o Operand) literal(v any, op sdk.FilterOp) (literal string, never, ok bool
 	return literal, never, ok
 }
 
-// WholeNumber reads a number as ids are written: not +5, not 05.
+// WholeNumber parses a number in the form of ids: not +5, not 05.
 func WholeNumber(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && strconv.FormatInt(n, 10) == text
 }
 
-// Condition is what a filter becomes on a server: an expression for all the
-// entries that it selects and, where engines do not agree, for some more. The
-// caller checks what comes back with Filter.Match.
+// Condition is a filter in the form of a server: an expression that selects all matching entries and, where engines
+// disagree, some more. The caller checks the returned entries with Filter.Match.
 type Condition struct {
 	Expr string // empty: all
-	None bool   // no entry at all: there is nothing to ask
-	Not  string // selects all other rows; empty: not known
+	None bool   // no entry matches, so nothing needs to be asked
+	Not  string // selects all other rows; empty: unknown
 }
 
 var (
@@ -126,14 +125,14 @@ var (
 	none = Condition{None: true}
 )
 
-// maxLength keeps an expression to a size that a server parses quickly; of a
-// longer filter the caller does the work.
+// maxLength is the length up to which a server parses an expression quickly. The caller applies longer filters
+// itself.
 const maxLength = 128 << 10
 
-// Translate translates a checked filter, whose comparisons compare translates; nil selects all. Of
-// negations only those of texts that every row has are translated: engines disagree whether missing metadata differs from
-// a value, and Milvus Lite 2 has no `not`. Operators are in lower case: Milvus Lite 2 reads an upper-case OR as something
-// else.
+// Translate translates a checked filter; compare translates its comparisons. A nil filter selects everything.
+// Negations are translated only for texts that every row has: engines disagree whether missing metadata differs from
+// a value, and Milvus Lite 2 has no `not`. Operators are in lower case, because Milvus Lite 2 misreads an upper-case
+// OR.
 func Translate(f *sdk.Filter, compare func(*sdk.Filter) Condition) Condition {
 	switch {
 	case f == nil:
@@ -150,7 +149,7 @@ func Translate(f *sdk.Filter, compare func(*sdk.Filter) Condition) Condition {
 	return compare(f)
 }
 
-// Combine selects what all of the conditions select, or any of them.
+// Combine selects the rows that match all of the conditions, or any of them.
 func Combine(parts []Condition, and bool) Condition {
 	var exprs []string
 	for _, c := range parts {
@@ -179,8 +178,7 @@ func join(exprs []string, operator string, empty Condition) Condition {
 	return all
 }
 
-// balanced puts halves in parentheses: a server parses a chain of a hundred into
-// a deeper tree than it can read.
+// balanced nests halves in parentheses: a server parses a chain of a hundred operands into too deep a tree.
 func balanced(exprs []string, operator string) string {
 	if len(exprs) == 1 {
 		return exprs[0]
@@ -191,7 +189,7 @@ func balanced(exprs []string, operator string) string {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
-// CompareMember translates a comparison with a member of a JSON field, if every engine reads its keys alike.
+// CompareMember translates a comparison with a member of a JSON field, if every engine reads the member's keys alike.
 func CompareMember(field string, keys []string, f *sdk.Filter) Condition {
 	for _, key := range keys {
 		if !plainKey.MatchString(key) {
@@ -202,7 +200,7 @@ func CompareMember(field string, keys []string, f *sdk.Filter) Condition {
 	return Compare(Operand{field, Member}, f)
 }
 
-// Literal writes a string, a number or a bool, if every engine reads it alike.
+// Literal formats a string, a number or a bool, if every engine reads it alike.
 func Literal(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -213,7 +211,7 @@ func Literal(v any) (string, bool) {
 		if v == 0 { // negative zero, too
 			return "0.0", true
 		}
-		// Larger numbers would be compared as whole ones, or need an exponent.
+		// Larger numbers would be compared as integers, or need an exponent.
 		if size := math.Abs(v); size < 1e-4 || size > 1e12 {
 			return "", false
 		}
@@ -222,8 +220,7 @@ func Literal(v any) (string, bool) {
 	return "", false
 }
 
-// quote writes a string, if every engine reads it alike: there is no way to
-// write a line feed or a tab that Milvus Lite 2 understands.
+// quote formats a string, if every engine reads it alike: Milvus Lite 2 understands no form of a line feed or a tab.
 func quote(text string) (string, bool) {
 	for _, r := range text {
 		if r < ' ' || r == 0x7f {
@@ -233,7 +230,7 @@ func quote(text string) (string, bool) {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`, true
 }
 
-// and joins expressions and leaves out empty ones.
+// and joins expressions and skips empty ones.
 func and(exprs ...string) string {
 	var given []string
 	for _, e := range exprs {
@@ -244,8 +241,8 @@ func and(exprs ...string) string {
 	return strings.Join(given, " and ")
 }
 
-// OneOf selects the rows with one of some keys or ids, and counts those that it can name: of a number only its
-// usual form, and no text that servers read in several ways. Some servers take no empty list.
+// OneOf selects the rows with one of the given keys or ids. n is how many of them the expression contains: numbers
+// only in their usual form, and no text that servers read in different ways. Some servers take no empty list.
 func OneOf(field string, whole bool, ids []string) (expr string, n int) {
 	var literals []string
 	for _, id := range ids {
@@ -261,7 +258,7 @@ func OneOf(field string, whole bool, ids []string) (expr string, n int) {
 	return field + " in [" + strings.Join(literals, ",") + "]", len(literals)
 }
 
-// Keys selects the rows of racflow's own with one of the keys, which need no escapes.
+// Keys selects racflow's own rows with one of the keys, which need no escapes.
 func Keys(keys []string) string {
 	expr, _ := OneOf(FieldKey, false, keys)
 	return expr

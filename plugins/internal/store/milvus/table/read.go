@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// MaxRows is the most that a server returns at a time.
+	// MaxRows is the most rows that a server returns at a time.
 	MaxRows = 16384
 	// LookUp is how many rows are read or deleted by their keys at a time.
 	LookUp = 500
 )
 
-// Rows are the rows of the table, as new as the config says; newest: all that any process has written.
+// Rows returns the rows of the table, with the config's consistency. newest: including all completed writes of any
+// process.
 func (t *Table) Rows(newest bool) Rows {
 	r := Rows{Collection: t.Name, Key: FieldKey, Level: commonpb.ConsistencyLevel_Eventually, Timestamp: client.EventuallyTimestamp, Call: t.call}
 	switch {
@@ -34,7 +35,7 @@ func (t *Table) Rows(newest bool) Rows {
 	return r
 }
 
-// Notes reads the rows whose keys begin with a prefix, which ends with "-": key to text.
+// Notes reads the rows whose keys begin with a prefix that ends with "-". It returns key to text.
 func (t *Table) Notes(ctx context.Context, prefix string) (map[string]string, error) {
 	end := strings.TrimSuffix(prefix, "-") + "." // the character behind
 	between := fmt.Sprintf("%s >= %q and %s < %q", FieldKey, prefix, FieldKey, end)
@@ -47,11 +48,11 @@ func (t *Table) Notes(ctx context.Context, prefix string) (map[string]string, er
 	return texts, err
 }
 
-// Count returns how many rows there are.
+// Count returns the number of rows.
 func (t *Table) Count(ctx context.Context) (int, error) { return t.Rows(true).Count(ctx, "") }
 
-// SearchParams are the parameters of a search in an index for the best limit rows: those
-// that are given, and what finds so many.
+// SearchParams returns the parameters of an index search for the best limit rows: the given ones, and defaults that
+// find that many rows.
 func SearchParams(index string, given map[string]string, limit int) map[string]any {
 	p := map[string]any{}
 	switch index {
@@ -70,7 +71,7 @@ func SearchParams(index string, given map[string]string, limit int) map[string]a
 			p[name] = f
 		}
 	}
-	for _, name := range []string{"ef", "search_list"} { // may not be below the limit
+	for _, name := range []string{"ef", "search_list"} { // must not be below the limit
 		if n, ok := p[name].(int); ok {
 			p[name] = max(n, limit)
 		}

@@ -14,18 +14,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// This file makes searches and decodes replies, which have a column for each field, as
-// rows. It knows of no collection what its fields
-// mean: those of racflow and those that other programs make are read by it.
+// This file makes searches and decodes replies into rows; a reply has a column for each field. It does not know what
+// the fields mean: it reads collections of racflow and of other programs.
 
 // ReplyRow is one row of a reply.
 type ReplyRow struct {
-	columns map[string][]any // of all rows of the reply, by the names of the fields
+	columns map[string][]any // by field name, for all rows of the reply
 	i       int
 }
 
-// Value is what a row has in a field: a string, an int64, a float64, a bool, []float32, or what JSON
-// holds; nil: nothing.
+// Value returns a row's value in a field: a string, an int64, a float64, a bool, []float32, or decoded JSON; nil:
+// none.
 func (r *ReplyRow) Value(field string) any {
 	if column := r.columns[field]; column != nil {
 		return column[r.i]
@@ -33,8 +32,8 @@ func (r *ReplyRow) Value(field string) any {
 	return nil
 }
 
-// ReplyRows decodes the fields of a reply, and the ids if it is one to a search, as rows; those of a
-// type that has no place in an entry are left out. key is the primary key.
+// ReplyRows decodes the fields of a reply as rows. ids are the ids in a reply to a search; key is the primary key.
+// Fields of types that entries do not have are skipped.
 func ReplyRows(fields []*schemapb.FieldData, ids *schemapb.IDs, key string) ([]*ReplyRow, error) {
 	if ids != nil {
 		fields = slices.DeleteFunc(slices.Clone(fields), func(f *schemapb.FieldData) bool { return f.GetFieldName() == key })
@@ -66,7 +65,7 @@ func ReplyRows(fields []*schemapb.FieldData, ids *schemapb.IDs, key string) ([]*
 	return all, nil
 }
 
-// withNulls puts nil where a value is not valid. Some servers leave such values out.
+// withNulls puts nil in place of invalid values. Some servers leave invalid values out of the column.
 func withNulls(column []any, valid []bool) []any {
 	all, next := make([]any, len(valid)), 0
 	leftOut := len(column) < len(valid)
@@ -81,7 +80,7 @@ func withNulls(column []any, valid []bool) []any {
 	return all
 }
 
-// valuesOf are the values of a field, for ReplyRow.Value; nil: it is of another type.
+// valuesOf returns the values of a field, for ReplyRow.Value; nil: it has another type.
 func valuesOf(f *schemapb.FieldData) []any {
 	switch data := f.GetScalars().GetData().(type) {
 	case *schemapb.ScalarField_StringData:
@@ -99,7 +98,7 @@ func valuesOf(f *schemapb.FieldData) []any {
 	case *schemapb.ScalarField_JsonData:
 		return each(data.JsonData.GetData(), func(text []byte) (v any) {
 			if json.Unmarshal(text, &v) != nil {
-				return nil // what its owner wrote is no JSON
+				return nil // the owner wrote invalid JSON
 			}
 			return v
 		})
@@ -138,7 +137,7 @@ type Scored struct {
 	Score float32
 }
 
-// searched are the rows that a server found for each of n queries, best first.
+// searched returns the rows that a server found for each of n queries, best first.
 func searched(results *schemapb.SearchResultData, key string, n int) ([][]Scored, error) {
 	all, err := ReplyRows(results.GetFieldsData(), results.GetIds(), key)
 	if err != nil || len(all) == 0 {
@@ -161,18 +160,18 @@ func searched(results *schemapb.SearchResultData, key string, n int) ([][]Scored
 	return lists, nil
 }
 
-// SearchRequest is a search for the best rows of each of some queries.
+// SearchRequest is a search for the best rows of each query.
 type SearchRequest struct {
-	Field   string // that is searched
+	Field   string // the searched field
 	Metric  string
 	Queries *commonpb.PlaceholderValue
 	Params  map[string]any
-	Expr    string // selects among the rows; empty: all
+	Expr    string // selects rows; empty: all
 	Fields  []string
 	Limit   int
 }
 
-// message is the request as a server takes it, but for the collection and how new its rows must be.
+// message returns the request in the server's form, without the collection and the consistency.
 func (r SearchRequest) message() (*milvuspb.SearchRequest, error) {
 	group, err := proto.Marshal(&commonpb.PlaceholderGroup{Placeholders: []*commonpb.PlaceholderValue{r.Queries}})
 	if err != nil {
@@ -185,7 +184,7 @@ func (r SearchRequest) message() (*milvuspb.SearchRequest, error) {
 	}, err
 }
 
-// Pairs makes parameters of names and values in turn.
+// Pairs makes parameters from alternating names and values.
 func Pairs(list ...string) (pairs []*commonpb.KeyValuePair) {
 	for pair := range slices.Chunk(list, 2) {
 		pairs = append(pairs, &commonpb.KeyValuePair{Key: pair[0], Value: pair[1]})
@@ -193,7 +192,7 @@ func Pairs(list ...string) (pairs []*commonpb.KeyValuePair) {
 	return pairs
 }
 
-// Param is a value among those of a server; empty: it is not there.
+// Param returns a value from a server's list; empty: it is not in the list.
 func Param(pairs []*commonpb.KeyValuePair, key string) string {
 	for _, p := range pairs {
 		if p.GetKey() == key {
@@ -203,7 +202,7 @@ func Param(pairs []*commonpb.KeyValuePair, key string) string {
 	return ""
 }
 
-// Placeholders writes vectors as a search takes them.
+// Placeholders converts vectors to the form of a search.
 func Placeholders(vectors [][]float32) *commonpb.PlaceholderValue {
 	v := &commonpb.PlaceholderValue{Tag: "$0", Type: commonpb.PlaceholderType_FloatVector}
 	for _, x := range vectors {

@@ -19,21 +19,19 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file says what one row on the server is: its fields and keys, how an
-// entry becomes a row, and how what a server returns becomes entries again. It
-// makes no calls.
+// This file defines a row on the server: its fields and keys. It converts entries to rows, and data from a server
+// back to entries. It makes no calls.
 
-// Row is one row as it is written.
+// Row is one row in the form in which it is written.
 type Row struct {
 	Key   string
-	Entry sdk.Entry // the vector has norm 1, or 0
-	Meta  []byte    // of the entry, as encodeMeta writes it
+	Entry sdk.Entry // the vector has norm 1, or is zero
+	Meta  []byte    // of the entry, encoded by encodeMeta
 	Words string
 }
 
-// CheckRows returns the entries that Milvus can take as rows, and an
-// error for each that is too long for it. It refuses all for an entry that is wrong: some servers would
-// take that, or a part of it, all the same.
+// CheckRows returns the entries that Milvus accepts as rows, and an error for each that is too long for Milvus. If an
+// entry is invalid, it refuses all entries, since some servers would accept such an entry or a part of it.
 func (t *Table) CheckRows(entries []sdk.Entry) ([]Row, sdk.RowErrors, error) {
 	rows := make([]Row, 0, len(entries))
 	long := sdk.RowErrors{}
@@ -83,8 +81,8 @@ func (r *Row) tooLong() error {
 	return nil
 }
 
-// UnitVector returns a vector with norm 1; one that has norm 1 already, as those of
-// embedders do, unchanged, and one without direction as zeros.
+// UnitVector returns the vector with norm 1. A vector that has norm 1 already, as embedders return it, stays
+// unchanged. A zero vector stays zero.
 func UnitVector(x []float32) []float32 {
 	var square float64
 	for _, v := range x {
@@ -104,11 +102,12 @@ func UnitVector(x []float32) []float32 {
 
 var plainWord = regexp.MustCompile(`^([a-z0-9]+|\p{Lo})$`)
 
-// longWord is how long a word may be that is written as it is: servers leave out long ones.
+// longWord is the length up to which a word is written unchanged: servers skip longer ones.
 const longWord = 32
 
-// Words are the words of texts, for a server that divides them at blanks. A word that it might divide or leave out is
-// written as a hash. Of more than Milvus takes in a string they are the first.
+// Words returns the words of texts, for a server that splits them at blanks. A word that the server might split or
+// skip is written as a hash. If there are more words than Milvus accepts in a string, only the first ones are
+// returned.
 func (t *Table) Words(texts ...string) string {
 	var words []string
 	for _, text := range texts {
@@ -127,50 +126,51 @@ func (t *Table) Words(texts ...string) string {
 	return all
 }
 
-// Finite reports whether a vector holds neither NaN nor an infinity.
+// Finite reports whether a vector contains neither NaN nor an infinity.
 func Finite(x []float32) bool {
 	return !slices.ContainsFunc(x, func(v float32) bool { return v-v != 0 })
 }
 
 // The fields of a row.
 const (
-	FieldKey     = "key" // of an entry a hash of its id
+	FieldKey     = "key" // for an entry, a hash of its id
 	FieldID      = "id"
 	FieldLabel   = "label"
 	FieldContext = "context"
 	FieldText    = "text"
 	FieldMeta    = "meta"
 	FieldHash    = "hash"   // in hexadecimal
-	FieldVector  = "vector" // of norm 1, or 0
-	FieldWords   = "words"  // of the context and the text, as racflow's analyzer finds them
-	FieldBM25    = "bm25"   // what the server's BM25 function makes of the words
+	FieldVector  = "vector" // of norm 1, or zero
+	FieldWords   = "words"  // of the context and the text, by racflow's analyzer
+	FieldBM25    = "bm25"   // the output of the server's BM25 function
 )
 
-// maxBytes is the most that Milvus takes in a string or in JSON.
+// maxBytes is the most bytes that Milvus accepts in a string or in JSON.
 const maxBytes = 65535
 
-// RowKey is the key of an entry's row. Ids have characters that no expression of a server can hold.
+// RowKey returns the key of an entry's row. It is a hash, since ids may have characters that no expression can
+// contain.
 func RowKey(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:16])
 }
 
-// Note is a row that is no entry and has a text.
+// Note returns a row that holds a text and is no entry.
 func Note(key, text string) Row {
 	return Row{Key: key, Entry: sdk.Entry{Text: text}, Meta: []byte("{}")}
 }
 
-// Size is about what a row takes in a message.
+// Size returns about how many bytes a row takes in a message.
 func (r *Row) Size() int {
 	e := &r.Entry
 	return 128 + len(e.ID) + len(e.Label) + len(e.Context) + len(e.Text) + len(r.Words) + len(r.Meta) + 4*len(e.Vector)
 }
 
-// FieldWidth is the dimension of the vectors on the server, which wants at least two
-// and a vector in every row.
+// FieldWidth is the dimension of the vectors on the server. The server requires at least two dimensions, and a vector
+// in every row.
 func FieldWidth(dimension int) int { return max(dimension, 2) }
 
-// Columns makes of rows what is sent.
+// Columns converts rows into the columns that are sent to the server.
 func Columns(rows []Row, s sdk.Schema) []*schemapb.FieldData {
 	text := func(field string, of func(Row) string) entity.Column {
 		return entity.NewColumnVarChar(field, each(rows, of))
@@ -196,8 +196,8 @@ func Columns(rows []Row, s sdk.Schema) []*schemapb.FieldData {
 	return each(columns, entity.Column.FieldData)
 }
 
-// encodeMeta writes metadata as JSON in which every number has a point or an
-// exponent: servers tell whole numbers from others.
+// encodeMeta encodes metadata as JSON in which every number has a point or an exponent, because servers treat whole
+// numbers differently.
 func encodeMeta(m sdk.Meta) ([]byte, error) {
 	values := make(map[string]any, len(m))
 	for key, value := range m {
@@ -227,7 +227,7 @@ func encodeMeta(m sdk.Meta) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// floatText writes a number so that it is not taken for a whole one.
+// floatText formats a number so that servers do not read it as a whole number.
 func floatText(x float64) string {
 	text := strconv.FormatFloat(x, 'g', -1, 64)
 	if !strings.ContainsAny(text, ".e") {

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// The metrics that are known.
+// The known metrics.
 const (
 	MetricCosine = "COSINE"
 	MetricIP     = "IP"
@@ -24,21 +24,21 @@ const (
 	MetricBM25   = "BM25"
 )
 
-// Rows are the rows of a collection, whoever makes it.
+// Rows are the rows of a collection, whether racflow or another program made it.
 type Rows struct {
 	Collection string   // its name on the server
 	Partitions []string // none: all
-	Key        string   // the field that is the primary key
-	WholeKeys  bool     // it holds whole numbers, not texts
-	// How new the rows must be; Default: as the collection's maker has said.
+	Key        string   // the primary key field
+	WholeKeys  bool     // the key is a whole number, not a text
+	// The consistency of reads; Default: as the collection's owner has set.
 	Level     commonpb.ConsistencyLevel
 	Timestamp uint64
 	Default   bool
-	// Call makes a call, makes it again after failures that pass, and explains others.
+	// Call makes a call. It retries after temporary failures and explains other ones.
 	Call func(ctx context.Context, what string, do Call) error
 }
 
-// Indexes returns the parameters of the indexes by their fields, index_type and metric_type among them.
+// Indexes returns, by field, the parameters of the indexes, including index_type and metric_type.
 func (r Rows) Indexes(ctx context.Context) (map[string]map[string]string, error) {
 	indexes := map[string]map[string]string{}
 	err := r.Call(ctx, "describe the indexes of "+r.Collection, func(ctx context.Context, s *client.GrpcClient, _ int) error {
@@ -48,7 +48,7 @@ func (r Rows) Indexes(ctx context.Context) (map[string]map[string]string, error)
 			for _, p := range i.GetParams() {
 				params[p.GetKey()] = p.GetValue()
 			}
-			_ = json.Unmarshal([]byte(params["params"]), &params) // where a server packs them
+			_ = json.Unmarshal([]byte(params["params"]), &params) // some servers pack them
 			indexes[i.GetFieldName()] = params
 		}
 		return err
@@ -59,12 +59,12 @@ func (r Rows) Indexes(ctx context.Context) (map[string]map[string]string, error)
 	return indexes, err
 }
 
-// Query returns rows that an expression selects, in the order of their keys: the first
-// limit of them. It also returns about how many bytes they took.
+// Query returns the first limit rows that an expression selects, in the order of their keys. It also returns about
+// how many bytes they took.
 func (r Rows) Query(ctx context.Context, expr string, fields []string, limit int) (all []*ReplyRow, size int, err error) {
 	request := &milvuspb.QueryRequest{
 		Expr: expr, OutputFields: fields,
-		// Without the last two a server may return any rows, in any order.
+		// Without the last two parameters a server may return any rows, in any order.
 		QueryParams: Pairs("limit", strconv.Itoa(limit), "iterator", "True", "reduce_stop_for_best", "True"),
 	}
 	err = r.query(ctx, request, func(reply *milvuspb.QueryResults) (err error) {
@@ -75,7 +75,7 @@ func (r Rows) Query(ctx context.Context, expr string, fields []string, limit int
 	return all, size, err
 }
 
-// Count returns how many rows an expression selects.
+// Count returns the number of rows that an expression selects.
 func (r Rows) Count(ctx context.Context, expr string) (n int, err error) {
 	request := &milvuspb.QueryRequest{Expr: expr, OutputFields: []string{"count(*)"}}
 	err = r.query(ctx, request, func(reply *milvuspb.QueryResults) error {
@@ -102,7 +102,7 @@ func (r Rows) query(ctx context.Context, request *milvuspb.QueryRequest, read fu
 	})
 }
 
-// Search returns what the server finds for each query, best first.
+// Search returns the rows that the server finds for each query, best first.
 func (r Rows) Search(ctx context.Context, search SearchRequest) (lists [][]Scored, err error) {
 	request, err := search.message()
 	if err != nil {
@@ -126,15 +126,14 @@ func (r Rows) Search(ctx context.Context, search SearchRequest) (lists [][]Score
 }
 
 const (
-	// windowBytes is about how much is read at a time.
+	// windowBytes is about how many bytes are read at a time.
 	windowBytes = 4 << 20
-	// Rows that are read at a time: Milvus Lite 2 takes time for vectors that grows
-	// with the square of the rows.
+	// Rows to read at a time. With vectors, the time of Milvus Lite 2 grows with the square of the rows.
 	firstWindow, vectorWindow, plainWindow = 64, 250, 1000
 )
 
-// Walk calls f with the rows behind a key that an expression selects, in the order of the keys, until it
-// returns false. The key is a string or an int64; nil: all rows.
+// Walk calls f with the selected rows whose keys are greater than after, in the order of the keys, until f returns
+// false. after is a string or an int64; nil: all rows.
 func (r Rows) Walk(
 	ctx context.Context, after any, expr string, fields []string, vectors bool, f func(*ReplyRow) (more bool, err error),
 ) error {
@@ -155,7 +154,7 @@ func (r Rows) Walk(
 			key := row.Value(r.Key)
 			switch order := compareKeys(key, after); {
 			case order == 0:
-				continue // a key that is there twice
+				continue // a duplicate key
 			case order < 0:
 				return fmt.Errorf("the server does not return the rows of collection %q in the order of their keys", r.Collection)
 			}
@@ -171,7 +170,7 @@ func (r Rows) Walk(
 	}
 }
 
-// behind selects the rows behind a key.
+// behind returns an expression for the rows with greater keys.
 func (r Rows) behind(key any) (string, error) {
 	switch key := key.(type) {
 	case string:
@@ -186,7 +185,7 @@ func (r Rows) behind(key any) (string, error) {
 	return "", sdk.Invalid(fmt.Errorf("%.80q is a key of collection %q with characters that no expression of the server can hold", key, r.Collection))
 }
 
-// compareKeys compares keys as a server orders them. Each is behind none.
+// compareKeys compares keys in the order of the server. Every key is greater than nil.
 func compareKeys(a, b any) int {
 	switch b := b.(type) {
 	case string:

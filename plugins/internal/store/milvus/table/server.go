@@ -26,14 +26,12 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file talks to a Milvus server: it connects with user, token and TLS,
-// gives every call a deadline, makes it again while the server is away or
-// overloaded, and makes errors of what the SDK passes over in silence. It does not
-// know what is kept on the server.
+// This file talks to a Milvus server. It connects with user, token and TLS, gives every call a deadline, and retries
+// while the server is unreachable or overloaded. It also reports errors that the SDK ignores. It does not know what
+// is stored on the server.
 //
-// No code of the store asks for the version of a server. What engines differ in is
-// either avoided on all of them or found by asking. "Lite 2" is Milvus Lite 2.5, "Lite
-// 3" Milvus Lite 3.2, "2.3" Milvus 2.3:
+// No code of the store asks for a server's version. Differences between engines are either avoided on all of them, or
+// detected at run time. "Lite 2" is Milvus Lite 2.5, "Lite 3" is Milvus Lite 3.2, "2.3" is Milvus 2.3:
 //
 //	engine    what is different                     found, and what is done
 //	Lite 2    an error is only in Status.Code       every reply is checked (check)
@@ -52,8 +50,8 @@ import (
 //	Lite 2,   take NaN and text that is too long    checked before (row.go)
 //	Lite 3
 
-// Server is the Milvus server of a Config. The first call connects, and gRPC
-// connects again whenever the connection breaks.
+// Server is the Milvus server of a Config. The first call connects, and gRPC reconnects whenever the connection
+// breaks.
 type Server struct {
 	Config  ServerConfig
 	address string      // host:port
@@ -68,14 +66,13 @@ type Server struct {
 // pauses are the delays between attempts.
 var pauses = support.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
 
-// Call is an attempt of a call. From the second on (attempt is 1 or more), an earlier one may have reached the server.
-// Its service has what the SDK does not know: functions, and searches with a text.
+// Call is one attempt of a call. If attempt is 1 or more, an earlier attempt may have reached the server. The
+// client's service offers what the SDK lacks: functions, and searches with a text.
 type Call func(ctx context.Context, c *client.GrpcClient, attempt int) error
 
-// Call makes a call, and makes it again after transient failures for as long as
-// the config says. While the server answers nothing at all, that time counts from
-// the first call that it did not answer: callers wait once for a server that stays
-// away, not each anew.
+// Call makes a call and retries it after transient failures, up to the retry time of the config. While the server
+// does not respond at all, that time counts from the first unanswered call. So if the server stays unreachable,
+// callers wait once in total, not once per call.
 func (s *Server) Call(ctx context.Context, what string, do Call) error {
 	giveUp := time.Now().Add(s.Config.RetryTime)
 	for attempt := 0; ; attempt++ {
@@ -98,7 +95,7 @@ func (s *Server) Call(ctx context.Context, what string, do Call) error {
 		}
 		pause := pauses.Delay(attempt + 1)
 		if time.Now().Add(pause).After(giveUp) {
-			// Not transient: this was the time for trying again.
+			// The code is not transient, since this was the time for retries.
 			return &sdk.Error{Code: sdk.CodeDeadline, Err: fmt.Errorf("milvus at %s: %s: %w; given up after %v of trying again: see to the server, or raise retry_time", s.address, what, err, s.Config.RetryTime)}
 		}
 		if err := support.SleepFor(ctx, pause); err != nil {
@@ -107,7 +104,7 @@ func (s *Server) Call(ctx context.Context, what string, do Call) error {
 	}
 }
 
-// once makes one attempt of a call, within the time that the config gives one.
+// once makes one attempt of a call, within the config's time limit.
 func (s *Server) once(ctx context.Context, do func(context.Context, *client.GrpcClient) error) error {
 	c, err := s.Client(ctx)
 	if err != nil {
@@ -118,14 +115,13 @@ func (s *Server) once(ctx context.Context, do func(context.Context, *client.Grpc
 	return do(ctx, c)
 }
 
-// silence is how long a server has answered nothing.
+// silence measures how long a server has not responded.
 type silence struct {
 	mu    sync.Mutex
 	since time.Time
 }
 
-// note records the result of an attempt and returns when the silence began;
-// zero: the server answers.
+// note records the result of an attempt. It returns when the silence began; zero: the server responds.
 func (s *silence) note(err error) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +135,7 @@ func (s *silence) note(err error) time.Time {
 	return s.since
 }
 
-// ServerConfig are the arguments of the connection.
+// ServerConfig holds the arguments of the connection.
 type ServerConfig struct {
 	Address  string `config:"address" affects_output:"false" default:"127.0.0.1:19530" doc:"host:port, or a URI with https:// for a server with TLS, such as Zilliz Cloud. Where a file gives no address, token or user, MILVUS_ADDRESS of the environment."`
 	Database string `config:"database" affects_output:"false" doc:"The database on the server; its default one if not given."`
@@ -158,10 +154,10 @@ type ServerConfig struct {
 	RetryTime      time.Duration `config:"retry_time" affects_output:"false" default:"1m" min:"0s" doc:"How long a call is tried again while the server is away or overloaded."`
 }
 
-// endpoint takes the address apart. Zilliz Cloud shows URIs with https.
+// endpoint splits the address. Zilliz Cloud shows addresses as https URIs.
 func (c *ServerConfig) endpoint() (address string, secure bool, err error) {
 	if strings.Contains(c.Address, "@") {
-		// Its text could hold a password.
+		// The parser's error text could contain a password.
 		return "", false, errors.New("user and password do not belong into it: use the arguments user and password")
 	}
 	scheme, rest, ok := strings.Cut(c.Address, "://")
@@ -186,7 +182,7 @@ func (c *ServerConfig) endpoint() (address string, secure bool, err error) {
 	return net.JoinHostPort(u.Hostname(), port), c.TLS || scheme == "https", nil
 }
 
-// tlsConfig reads the files of certificates.
+// tlsConfig reads the certificate files.
 func (c *ServerConfig) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{ServerName: c.ServerName, MinVersion: tls.VersionTLS12}
 	if c.CA != "" {
@@ -209,8 +205,7 @@ func (c *ServerConfig) tlsConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// NewServer checks a config, reads its files and connects nothing. An error is a
-// *sdk.ArgumentError.
+// NewServer checks a config and reads its files. It does not connect. An error is an *sdk.ArgumentError.
 func NewServer(c ServerConfig) (*Server, error) {
 	address, secure, err := c.endpoint()
 	if err != nil {
@@ -248,7 +243,7 @@ func (s *Server) Client(ctx context.Context) (*client.GrpcClient, error) {
 		return nil, fmt.Errorf("the Milvus SDK made a client of type %T", c)
 	}
 	if s.Config.Database != "" {
-		// A server without databases ignores which one a call names.
+		// A server without databases ignores the database name in calls.
 		if _, err := c.ListDatabases(ctx); status.Code(err) == codes.Unimplemented {
 			_ = c.Close()
 			return nil, sdk.Invalid(&sdk.ArgumentError{Argument: "database", Err: fmt.Errorf("the server at %s has no databases", s.address)})
@@ -258,9 +253,9 @@ func (s *Server) Client(ctx context.Context) (*client.GrpcClient, error) {
 	return s.connected, nil
 }
 
-// dialOptions are the SDK's own, which giving any would replace, and more: the
-// error of a connection that cannot be made, which the SDK would try in silence
-// until its context ends, and the errors that the SDK does not see.
+// dialOptions returns the SDK's own options, which any given option would replace, and further ones. They report the
+// error of a failed connection, which the SDK would retry silently until its context ends, and the errors that the
+// SDK ignores.
 func (s *Server) dialOptions() []grpc.DialOption {
 	options := append([]grpc.DialOption{}, client.DefaultGrpcOpts...)
 	options = append(options,
@@ -278,7 +273,7 @@ func (s *Server) dialOptions() []grpc.DialOption {
 	return options
 }
 
-// connectError explains why there is no connection.
+// connectError explains why the connection failed.
 func (s *Server) connectError(err error) error {
 	switch {
 	case isUnauthenticated(err):

@@ -17,25 +17,23 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Table is one collection on a server, for one schema. Nothing in it changes once
-// it is prepared.
+// Table is one collection on a server, for one schema. It is immutable after Prepare.
 type Table struct {
 	Server     *Server
 	Options    Options
-	Collection string            // its name in racflow; empty: the table of what is kept of all others
+	Collection string            // its name in racflow; empty: the books
 	Name       string            // its name on the server
 	Schema     sdk.Schema        // of the entries
 	Analyzer   *support.Analyzer // nil: no lexical leg
-	IndexType  string            // of the vectors; empty: not known
-	OnServer   bool              // as Exists and Create have seen it; else reads find nothing
+	IndexType  string            // of the vectors; empty: unknown
+	OnServer   bool              // set by Exists and Create; otherwise reads find nothing
 }
 
-// version is part of every table: raise it when rows or records are written in
-// another way.
+// version is part of every table. Raise it when the format of rows or records changes.
 const version = 6
 
-// identity says what a collection on the server is: in its description and in
-// a property, of which some servers keep only the one and some only the other.
+// identity identifies a collection on the server. It is stored both in the description and in a property, since some
+// servers keep only one of them.
 type identity struct {
 	Version    int     `json:"racflow"`
 	Collection string  `json:"collection"`
@@ -54,13 +52,12 @@ func (t *Table) identity() identity {
 func (id identity) String() string {
 	text, err := json.Marshal(id)
 	if err != nil {
-		panic(err) // strings and checked numbers always encode
+		panic(err) // strings and checked numbers can always be encoded
 	}
 	return string(text)
 }
 
-// identityOf reads the identity of what somebody has made. What is not
-// racflow's is of version 0.
+// identityOf reads the identity of a collection. A collection of another program has version 0.
 func identityOf(have *milvuspb.DescribeCollectionResponse) identity {
 	for _, text := range []string{have.GetSchema().GetDescription(), Param(have.GetProperties(), propertyIdentity)} {
 		var id identity
@@ -71,10 +68,10 @@ func identityOf(have *milvuspb.DescribeCollectionResponse) identity {
 	return identity{}
 }
 
-// Collections are the names of all collections on the server.
+// Collections returns the names of all collections on the server.
 func (s *Server) Collections(ctx context.Context) (names []string, err error) {
 	err = s.Call(ctx, "list the collections", func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		// The SDK counts ids, and Milvus Lite 2 gives only names.
+		// The SDK expects ids, but Milvus Lite 2 returns only names.
 		reply, err := c.Service.ShowCollections(ctx, &milvuspb.ShowCollectionsRequest{})
 		names = reply.GetCollectionNames()
 		return err
@@ -82,13 +79,12 @@ func (s *Server) Collections(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// IsName reports whether a name on the server may be that of a table with the prefix.
+// IsName reports whether a name on the server may belong to a table with the prefix.
 func (o *Options) IsName(name string) bool {
 	return strings.HasPrefix(name, o.Prefix+"_") && strings.HasSuffix(name, versionSuffix())
 }
 
-// FindTable returns the table with a name on the server; nil: there is none, or not
-// one of racflow's.
+// FindTable returns the table with a name on the server; nil: there is none, or it is not racflow's.
 func FindTable(ctx context.Context, s *Server, o Options, name string) (*Table, error) {
 	have, err := s.Describe(ctx, name)
 	if err != nil || have == nil {
@@ -101,10 +97,10 @@ func FindTable(ctx context.Context, s *Server, o Options, name string) (*Table, 
 	return New(s, o, id.Collection, sdk.Schema{Dimension: id.Dimension, Analyzer: id.Analyzer})
 }
 
-// maxDimension is the most that Milvus takes.
+// maxDimension is the greatest dimension that Milvus accepts.
 const maxDimension = 32768
 
-// schema is that of the rows. The SDK's knows no functions.
+// schema returns the schema of the rows. The SDK's type lacks functions.
 func (t *Table) schema() *schemapb.CollectionSchema {
 	field := func(name string, typ schemapb.DataType, params ...string) *schemapb.FieldSchema {
 		return &schemapb.FieldSchema{Name: name, DataType: typ, TypeParams: Pairs(params...)}
@@ -129,11 +125,11 @@ func (t *Table) schema() *schemapb.CollectionSchema {
 	return schema
 }
 
-// Fields are those of a row, as the server has them.
+// Fields returns the fields of a row on the server.
 func (t *Table) Fields() []*schemapb.FieldSchema { return t.schema().GetFields() }
 
-// Exists reports whether the table is on the server, and refuses one that is not
-// this. It changes nothing there, and sets OnServer.
+// Exists reports whether the table is on the server, and sets OnServer. If another table has the name, it returns an
+// error. It changes nothing on the server.
 func (t *Table) Exists(ctx context.Context) (bool, error) {
 	have, err := t.Server.Describe(ctx, t.Name)
 	if t.OnServer = have != nil; err != nil || have == nil {
@@ -142,7 +138,7 @@ func (t *Table) Exists(ctx context.Context) (bool, error) {
 	return true, t.recognize(have)
 }
 
-// Describe returns what is on the server under a name, or nil.
+// Describe returns the description of a collection on the server, or nil.
 func (s *Server) Describe(ctx context.Context, name string) (have *milvuspb.DescribeCollectionResponse, err error) {
 	err = s.Call(ctx, "describe collection "+name, func(ctx context.Context, c *client.GrpcClient, _ int) (err error) {
 		have, err = c.Service.DescribeCollection(ctx, &milvuspb.DescribeCollectionRequest{CollectionName: name})
@@ -154,7 +150,7 @@ func (s *Server) Describe(ctx context.Context, name string) (have *milvuspb.Desc
 	return have, err
 }
 
-// recognize refuses what is not this table.
+// recognize returns an error if the collection is not this table.
 func (t *Table) recognize(have *milvuspb.DescribeCollectionResponse) error {
 	id, want := identityOf(have), t.identity()
 	refuse := func(format string, args ...any) error { return sdk.Invalid(fmt.Errorf(format, args...)) }
@@ -173,7 +169,7 @@ func (t *Table) recognize(have *milvuspb.DescribeCollectionResponse) error {
 	return nil
 }
 
-// Create makes the table on the server, without indexes.
+// Create creates the table on the server, without indexes.
 func (t *Table) Create(ctx context.Context) error {
 	if t.Schema.Dimension > maxDimension {
 		return sdk.Invalid(fmt.Errorf("vectors of %d dimensions: the most that Milvus takes is %d", t.Schema.Dimension, maxDimension))
@@ -201,7 +197,7 @@ func (t *Table) Create(ctx context.Context) error {
 		}
 		return fmt.Errorf("collection %s could not be made: %w", t.Name, err)
 	}
-	return nil // by whoever was faster
+	return nil // another process has created it meanwhile
 }
 
 // Drop removes the table from the server.
@@ -211,7 +207,7 @@ func (t *Table) Drop(ctx context.Context) error {
 	})
 }
 
-// Options are the arguments that say how tables are made, written and searched.
+// Options are the arguments for creating, writing and searching tables.
 type Options struct {
 	Prefix       string            `config:"prefix" affects_output:"false" default:"racflow" pattern:"^[A-Za-z][A-Za-z0-9]{0,30}$" example:"racflow" doc:"What the names of all collections on the server begin with."`
 	Index        string            `config:"index" default:"auto" min_length:"1" doc:"Index of the vectors: auto is HNSW where the server has it, else AUTOINDEX. FLAT is exact."`
@@ -225,13 +221,13 @@ type Options struct {
 	Shards      int    `config:"shards" affects_output:"false" default:"1" min:"1" max:"64" doc:"Shards of a new collection."`
 	Replicas    int    `config:"replicas" affects_output:"false" default:"1" min:"1" max:"64" doc:"Copies of a collection in the server's memory."`
 
-	// Milvus takes up to 2,000 rows at a time without slowing down (5,000 take it
-	// many times as long), and messages of 64 MiB.
+	// Milvus accepts up to 2,000 rows at a time without slowing down (5,000 take many times as long), and messages of
+	// 64 MiB.
 	BatchRows  int `config:"batch_rows" affects_output:"false" default:"1000" min:"1" max:"2000" doc:"Most rows that are written at a time."`
 	BatchBytes int `config:"batch_bytes" affects_output:"false" default:"8388608" min:"1" max:"50331648" doc:"About how many bytes are written at a time."`
 }
 
-// New makes no call. The error is about the schema.
+// New returns a table without making a call. Its error is about the schema.
 func New(s *Server, o Options, collection string, schema sdk.Schema) (*Table, error) {
 	t := &Table{Server: s, Options: o, Collection: collection, Name: o.TableName(collection), Schema: schema}
 	if schema.Analyzer != "" {
@@ -244,10 +240,10 @@ func New(s *Server, o Options, collection string, schema sdk.Schema) (*Table, er
 	return t, nil
 }
 
-// TableName is a collection's name on the server, with what Milvus takes in one:
-// letters, digits and underscores. Other bytes are two hexadecimal digits after an
-// underscore; capitals too, which Milvus Lite 2 takes for small letters now and then.
-// It ends with Version, so that another version of racflow builds a collection of its own.
+// TableName returns a collection's name on the server. Milvus accepts letters, digits and underscores. Any other byte
+// is written as an underscore and two hexadecimal digits; so are capitals, which Milvus Lite 2 sometimes confuses
+// with small letters. The name ends with the version, so that another version of racflow builds a collection of its
+// own.
 func (o *Options) TableName(collection string) string {
 	b := []byte(o.Prefix + "_")
 	for i := range len(collection) {
@@ -262,8 +258,8 @@ func (o *Options) TableName(collection string) string {
 
 func versionSuffix() string { return fmt.Sprintf("_v%d", version) }
 
-// call is for what needs the collection in the server's memory: it loads it where
-// the server has forgotten that, as some do at a restart.
+// call makes a call that needs the collection in the server's memory. It loads the collection if necessary: some
+// servers unload collections at a restart.
 func (t *Table) call(ctx context.Context, what string, do Call) error {
 	err := t.Server.Call(ctx, what, do)
 	if IsNotLoaded(err) {

@@ -14,20 +14,20 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// IndexAuto names no index of Milvus: the server's best is taken.
+// IndexAuto means the server's best index.
 const IndexAuto = "auto"
 
-// Defaults of the indexes that want parameters. Those of HNSW are usual.
+// Default parameters of indexes that need parameters. Those of HNSW are usual.
 var indexDefaults = map[string]map[string]string{
 	"HNSW":     {"M": "16", "efConstruction": "200"},
 	"IVF_FLAT": {"nlist": "128"},
 	"IVF_SQ8":  {"nlist": "128"},
 }
 
-// Prepare makes sure that every vector field has an index, without which no
-// search works, and that the table is in the server's memory. It sets IndexType.
+// Prepare makes sure that every vector field has an index, without which searches fail, and that the table is in the
+// server's memory. It sets IndexType.
 func (t *Table) Prepare(ctx context.Context) error {
-	found, _ := t.Rows(true).Indexes(ctx) // what is not known is made
+	found, _ := t.Rows(true).Indexes(ctx) // unknown indexes are created
 	names := []string{t.Options.Index}
 	if t.Options.Index == IndexAuto {
 		names = []string{"HNSW", "AUTOINDEX", "FLAT"}
@@ -45,8 +45,8 @@ func (t *Table) Prepare(ctx context.Context) error {
 	return t.load(ctx)
 }
 
-// index gives a field the first of the indexes that the server takes, unless
-// it has one: making one twice fails on some servers. It returns the index's type.
+// index creates the first of the indexes that the server accepts, unless the field has one: creating an index twice
+// fails on some servers. It returns the index's type.
 func (t *Table) index(ctx context.Context, found map[string]map[string]string, field, metric string, names []string, params map[string]string) (string, error) {
 	if made := found[field]["index_type"]; made != "" {
 		return made, nil
@@ -63,7 +63,7 @@ func (t *Table) index(ctx context.Context, found map[string]map[string]string, f
 		if sdk.CodeOf(err) == sdk.CodeDeadline || ctx.Err() != nil {
 			return "", err
 		}
-		// Where it was refused, another process may have been faster.
+		// If the server refused, another process may have created it meanwhile.
 		found, _ := t.Rows(true).Indexes(ctx)
 		if made := found[field]["index_type"]; err == nil || made != "" {
 			return made, nil
@@ -73,10 +73,10 @@ func (t *Table) index(ctx context.Context, found map[string]map[string]string, f
 	return "", sdk.Invalid(fmt.Errorf("the server takes none of the indexes %s for field %s: %w", strings.Join(names, ", "), field, errors.Join(refused...)))
 }
 
-// load brings the table into the server's memory.
+// load loads the table into the server's memory.
 func (t *Table) load(ctx context.Context) error {
 	return t.Server.Call(ctx, "load collection "+t.Name, func(ctx context.Context, c *client.GrpcClient, _ int) error {
-		// Who may only read has no right to load.
+		// A user with read access only may not load.
 		if state, err := c.GetLoadState(ctx, t.Name, nil); err == nil && state == entity.LoadStateLoaded {
 			return nil
 		}
@@ -84,15 +84,14 @@ func (t *Table) load(ctx context.Context) error {
 	})
 }
 
-// Upsert writes rows in place of those with the same keys, if there are any.
+// Upsert writes rows, and replaces rows with the same keys.
 func (t *Table) Upsert(ctx context.Context, rows []Row) error { return t.write(ctx, rows, true) }
 
-// Insert writes rows with keys that no row has, which takes less time. A repeated attempt is an upsert, which
-// cannot make a row twice.
+// Insert writes rows with new keys, which is faster. A repeated attempt is an upsert, so that no row is written
+// twice.
 func (t *Table) Insert(ctx context.Context, rows []Row) error { return t.write(ctx, rows, false) }
 
-// write does not use the SDK's methods: they want a value for every field, and know nothing of functions that
-// fill one.
+// write does not use the SDK's methods: they require a value for every field, even for those that functions fill.
 func (t *Table) write(ctx context.Context, rows []Row, replace bool) error {
 	n, fields := uint32(len(rows)), Columns(rows, t.Schema)
 	return t.call(ctx, fmt.Sprintf("write %d rows", n), func(ctx context.Context, c *client.GrpcClient, attempt int) (err error) {
