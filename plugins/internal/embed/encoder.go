@@ -16,25 +16,22 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file has the embedders that compute a model on this machine's processor: the
-// stage encoder for any folder that package plugins/internal/encoder can compute, and
-// minilm, its preset for the model that racflow is measured with.
+// This file has the embedders that run a model on this machine's processor: the stage encoder for any folder that
+// package plugins/internal/encoder supports, and minilm, its preset for the model that racflow is measured with.
 //
-// The precision belongs to the vectors: another one is another generation of a knowledge. So
-// it is chosen once for each generation, and every later process, on any machine, computes in
-// the same numbers, fast or slowly. How it is chosen where the file leaves it open:
+// The precision affects the vectors: with another precision, the knowledge needs another generation. So the precision
+// is chosen once for each generation. Every later process, on any machine, uses the same precision, fast or slow. If
+// the file does not give it:
 //
-//   - minilm: int8, on every processor. On public sets that lost 0.03 points of accuracy (10,909
-//     items) and 0.0010 of nDCG@10 (1,083 queries); of the latter a loss of more than 0.0033 is
-//     ruled out with a confidence of 95 % (TestQuality). It is a resolved value (sdk.Resolver), so
-//     a generation that an earlier version made in float32 stays in use in float32.
-//   - encoder: it depends on the model, so int8 is compared with float32 on some of the
-//     knowledge's own texts before anything is embedded (sdk.Fitter; encoder_auto.go). Where a
-//     comparison was made once, the stage learns no more, however the knowledge changes.
+//   - minilm uses int8 on every processor. On public sets this lost 0.03 points of accuracy (10,909 items) and 0.0010 of
+//     nDCG@10 (1,083 queries). A loss of more than 0.0033 of nDCG@10 is ruled out with a confidence of 95 % (TestQuality).
+//     The precision is a resolved value (sdk.Resolver), so a float32 generation of an earlier version stays in use.
+//   - encoder decides for each model: it compares int8 with float32 on some of the knowledge's own texts before it embeds
+//     anything (sdk.Fitter; encoder_auto.go). It compares once, even if the knowledge changes later.
 //
-// The package fetches no models: `racflow model pull` does. It ranks nothing.
+// The package does not fetch models: `racflow model pull` does. It does not rank.
 
-// source is what a model is opened from, in one precision or another.
+// source is what a model is opened from.
 type source struct {
 	dir            string
 	options        encoder.Options
@@ -58,7 +55,7 @@ func (s source) open(p encoder.Precision) (encoderEmbedder, error) {
 	return m, nil
 }
 
-// encoderEmbedder is a model as a stage.
+// encoderEmbedder is an encoder as a stage.
 type encoderEmbedder struct {
 	*encoder.Encoder
 	precision      encoder.Precision
@@ -90,7 +87,7 @@ func (e encoderEmbedder) Fingerprint() string {
 	return print
 }
 
-// encoderNormalise makes the length of v 1, as stages owe it, where the model has not done so.
+// encoderNormalise normalises v to length 1, as required of stages, if the model has not done so.
 func encoderNormalise(v []float32) {
 	sum := 0.0
 	for _, x := range v {
@@ -105,7 +102,7 @@ func encoderNormalise(v []float32) {
 	}
 }
 
-// resolved is an embedder whose precision was left to it.
+// resolved is an embedder that chose its own precision.
 type resolved struct{ encoderEmbedder }
 
 // Resolved implements sdk.Resolver.
@@ -113,7 +110,7 @@ func (r resolved) Resolved() map[string]any {
 	return map[string]any{"precision": string(r.precision)}
 }
 
-// auto leaves the precision to the stage.
+// auto lets the stage choose the precision.
 const auto = "auto"
 
 type encoderConfig struct {
@@ -131,8 +128,8 @@ func Encoder() sdk.Stage {
 		openEncoder, sdk.Revision("1"), sdk.PreferBatch(64), sdk.Fits(sdk.ColumnText), sdk.Validates(encoderConfig.check))
 }
 
-// check reports a folder that is there and holds no encoder. A model that is not there may be
-// pulled before the file is run.
+// check returns an error for an existing folder without an encoder. A missing model may be pulled before the file is
+// run.
 func (c encoderConfig) check() error {
 	if dir, err := sdk.FindModel(c.Model); err == nil {
 		if err := encoder.Check(dir); err != nil {
@@ -163,7 +160,7 @@ func openEncoder(_ context.Context, setup sdk.Setup, c encoderConfig) (sdk.Embed
 	return openedEncoder(&undecided{encoderEmbedder: e, source: s, setup: setup, fast: linear.Fast(simd.Best())}, err)
 }
 
-// openedEncoder is the stage, or the error of its model.
+// openedEncoder returns the stage, or the error of its model.
 func openedEncoder(e sdk.Embedder, err error) (sdk.Embedder, error) {
 	if err != nil {
 		return nil, &sdk.ArgumentError{Argument: "model", Err: err}

@@ -17,24 +17,23 @@ import (
 )
 
 const (
-	sampled = 200 // texts that precisions are compared on
-	fewest  = 50  // with fewer, a comparison says too little
+	sampled = 200 // number of texts in a comparison of precisions
+	fewest  = 50  // with fewer texts, a comparison is not reliable
 )
 
-// What int8 has to reach. MiniLM, whose loss was measured (TestQuality), has a mean cosine of
-// .9993 and a lowest of .995.
+// Conditions for int8. MiniLM, whose loss was measured (TestQuality), has a mean cosine of .9993 and a lowest of
+// .995.
 const (
 	leastMean   = .998
 	leastCosine = .99
 )
 
-// undecided is an embedder that has to compare precisions first. Until then it embeds in
-// float32.
+// undecided is an embedder that must first compare precisions. Until then it embeds in float32.
 type undecided struct {
 	encoderEmbedder
 	source source
 	setup  sdk.Setup
-	fast   bool // int8 is, on this machine
+	fast   bool // int8 is faster on this machine
 
 	mu      sync.RWMutex
 	decided *resolved
@@ -54,8 +53,7 @@ func (u *undecided) Embed(ctx context.Context, role sdk.Role, texts []string) ([
 	return u.current().Embed(ctx, role, texts)
 }
 
-// Fingerprint names no precision before one is decided on, so that machines of all kinds
-// find the same generation.
+// Fingerprint names no precision before the decision, so that all kinds of machines find the same generation.
 func (u *undecided) Fingerprint() string {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
@@ -65,7 +63,7 @@ func (u *undecided) Fingerprint() string {
 	return u.encoderEmbedder.Fingerprint() + " " + auto
 }
 
-// Fit implements sdk.Fitter: it decides on the precision.
+// Fit implements sdk.Fitter. It decides on the precision.
 func (u *undecided) Fit(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
 	d := decision{Precision: encoder.Float32, Reason: "this processor is not faster in int8"}
 	chosen := u.encoderEmbedder
@@ -97,7 +95,7 @@ func (u *undecided) Fit(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, e
 	return nil
 }
 
-// sample returns the first texts that differ.
+// sample returns the first different texts.
 func sample(rows iter.Seq2[[]sdk.TrainingRow, error]) ([]string, error) {
 	var texts []string
 	seen := map[string]bool{"": true}
@@ -118,7 +116,7 @@ func sample(rows iter.Seq2[[]sdk.TrainingRow, error]) ([]string, error) {
 	return texts, nil
 }
 
-// compare decides between float32 and int8 by how alike both make the vectors of texts.
+// compare chooses float32 or int8 by the similarity of their vectors for the same texts.
 func compare(ctx context.Context, exact, small sdk.Embedder, texts []string) (decision, error) {
 	d := decision{Precision: encoder.Float32}
 	if len(texts) < fewest {
@@ -147,13 +145,13 @@ func compare(ctx context.Context, exact, small sdk.Embedder, texts []string) (de
 	return d, nil
 }
 
-// decision is what was decided, and why.
+// decision is the chosen precision, and the reason.
 type decision struct {
 	Precision encoder.Precision `json:"precision"`
 	Reason    string            `json:"reason"`
 }
 
-// decisionFile is its file in the folder of what a stage has learnt.
+// decisionFile is the decision's file in the stage's state folder.
 const decisionFile = "precision.json"
 
 func readDecision(dir string) (d decision, ok bool, err error) {

@@ -18,50 +18,43 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file is an embedder without a model: hashed TF-IDF vectors of
-// words, word bigrams and character n-grams.
+// This file is an embedder without a model: hashed TF-IDF vectors of words, word bigrams and character n-grams.
 //
-// It is clearly weaker than a sentence encoder such as minilm: it knows that
-// two texts share words and parts of words, not that they mean the same. On
-// CLINC150's public test rows with 15 paraphrased examples for each of 150
-// labels the nearest centroid is right on 70 % of them, and on 86 % with
-// MiniLM. It is for machines that cannot have a model file.
+// It is clearly weaker than a sentence encoder such as minilm: it detects common words and parts of words, not common
+// meaning. On CLINC150's public test rows with 15 paraphrased examples for each of 150 labels, the nearest centroid
+// is right on 70 % of the rows, and on 86 % with MiniLM. It is for machines that cannot have a model file.
 //
-// The vector of a text has in dimension hash(f) mod d the sum, over the text's
-// features f that fall there, of
+// Dimension hash(f) mod d of a text's vector is the sum, over the text's features f with this hash, of
 //
 //	sign(f) * weight(f) * sqrt(tf(f)) * idf(f)    idf(f) = 1 + ln((N+1) / (df(f)+1))
 //
-// divided by the vector's norm, with weight 1 for words and 0.5 for bigrams and for
-// n-grams of 3 to 5 characters of a word with its borders. Hashing
-// with signs is Weinberger et al., "Feature hashing for large scale multitask
-// learning", 2009; the smoothed idf is scikit-learn's; the square root of the
-// term frequency is Lucene's classic one. Words are those of package support.
+// divided by the vector's norm. The weight is 1 for words, and 0.5 for bigrams and for n-grams of 3 to 5 characters
+// of a word with its borders. Hashing with signs is Weinberger et al., "Feature hashing for large scale multitask
+// learning", 2009. The smoothed idf is scikit-learn's; the square root of the term frequency is that of Lucene's
+// classic similarity. Package support finds the words.
 //
-// Document frequencies are learnt from the knowledge, in 32,768 buckets of one
-// byte each; before that idf is 1. A vector is computed with correctly rounded
-// operations in a fixed order, so that the same text and state give the same bits on
-// every machine.
+// Fit learns document frequencies from the knowledge, in 32,768 buckets of one byte each; before that idf is 1.
+// Vectors are computed with correctly rounded operations in a fixed order. So the same text and state give the same
+// bits on every machine.
 
-// This file finds the features of texts that the hashing embedder and the linear voter
-// share: words, word bigrams and character n-grams, as hashes. Where a hash falls, and
-// how much a feature counts there, is for them to say.
+// This file also finds the features of texts for the hashing embedder and the linear voter: words, word bigrams and
+// character n-grams, as hashes. Each of the two decides which bucket a hash belongs to, and how much a feature
+// counts.
 
-// Character n-grams have 3 to 5 characters, the word's borders among them.
+// Character n-grams have 3 to 5 characters, including the word's borders.
 const (
 	shortest = 3
 	longest  = 5
-	border   = 0 // stands before and after a word; no word holds it
+	border   = 0 // precedes and follows a word; no word contains it
 )
 
-// The weights of features by their kind.
+// Weights of the kinds of features.
 const (
 	wordWeight = 1
 	partWeight = 0.5 // bigrams and n-grams
 )
 
-// The seeds give a word and an equal n-gram different hashes: FNV-1a's offset basis with
-// the kind mixed in.
+// The seeds give a word and an equal n-gram different hashes. They are FNV-1a's offset basis, mixed with the kind.
 const (
 	basis      = 14695981039346656037
 	prime      = 1099511628211
@@ -70,19 +63,18 @@ const (
 	seedChars  = basis ^ 'c'
 )
 
-// HashedFeatures finds the features of texts. It reuses its memory, so it serves one
-// goroutine.
+// HashedFeatures finds the features of texts. It reuses its memory, so only one goroutine may use it.
 type HashedFeatures struct {
 	Analyzer support.Analyzer
 
 	list  []string
-	runes []rune   // of one word, with its borders
-	words []uint64 // hashes of words, one for each time they occur
-	parts []uint64 // the same of bigrams and n-grams
+	runes []rune   // of one word with its borders
+	words []uint64 // hash of each word in the text
+	parts []uint64 // hash of each bigram and n-gram in the text
 }
 
-// Each calls f with every feature of a text once, in a fixed order: its hash, the weight
-// of its kind, and how often it occurs.
+// Each calls f once with every feature of a text, in a fixed order: its hash, the weight of its kind, and its number
+// of occurrences.
 func (x *HashedFeatures) Each(text string, f func(hash uint64, weight float32, times int)) {
 	x.list = x.Analyzer.Append(x.list[:0], text)
 	x.words, x.parts = x.words[:0], x.parts[:0]
@@ -119,7 +111,7 @@ func (x *HashedFeatures) addNGrams() {
 	}
 }
 
-// eachRun sorts the hashes and calls f with each of them and its count.
+// eachRun sorts the hashes and calls f with each different hash and its count.
 func eachRun(hashes []uint64, f func(hash uint64, times int)) {
 	slices.Sort(hashes)
 	for i := 0; i < len(hashes); {
@@ -132,11 +124,11 @@ func eachRun(hashes []uint64, f func(hash uint64, times int)) {
 	}
 }
 
-// step adds a character to a hash as FNV-1a (Fowler, Noll and Vo) adds a byte.
+// step adds a character to a hash, as FNV-1a (Fowler, Noll and Vo) adds a byte.
 func step(h, c uint64) uint64 { return (h ^ c) * prime }
 
-// mix spreads a hash over all its bits (the finalizer of MurmurHash3), since
-// dimension, sign and bucket are taken from different ones.
+// mix spreads a hash over all its bits (the finalizer of MurmurHash3), since dimension, sign and bucket use different
+// bits.
 func mix(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
@@ -149,7 +141,7 @@ type hashingConfig struct {
 	Dimension int `config:"dimension" default:"4096" min:"64" max:"65536" doc:"Length of the vectors; fewer dimensions take less space, and different features share them more often."`
 }
 
-// learnt is the file of what Fit has learnt.
+// learnt is the file of what Fit has learned.
 const learnt = "frequencies"
 
 // Hashing describes the embedder.
@@ -180,17 +172,17 @@ func openHashing(_ context.Context, setup sdk.Setup, c hashingConfig) (sdk.Embed
 type hashingEmbedder struct {
 	dimension int
 	analyzer  support.Analyzer
-	dir       string // for what Fit has learnt; empty: there is none
+	dir       string // for what Fit has learned; empty: there is none
 
 	mu    sync.RWMutex
-	state []byte // in use
-	idf   *idf   // made from state
+	state []byte // the current state
+	idf   *idf   // decoded from state
 }
 
 func (e *hashingEmbedder) Dimension() int { return e.dimension }
 
-// Fit counts in which of the texts the features occur. From then on this process embeds
-// with that, as a later one with the same folder will.
+// Fit counts in how many texts each feature occurs. From then on this process embeds with these counts, as will later
+// processes with the same folder.
 func (e *hashingEmbedder) Fit(ctx context.Context, rows iter.Seq2[[]sdk.TrainingRow, error]) error {
 	var learned counts
 	x := &HashedFeatures{Analyzer: e.analyzer}
@@ -226,14 +218,14 @@ func (e *hashingEmbedder) use(state []byte) error {
 	return nil
 }
 
-// Fingerprint changes with the formula, the dimension and what was learnt.
+// Fingerprint changes with the formula, the dimension and the learned state.
 func (e *hashingEmbedder) Fingerprint() string {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return fmt.Sprintf("%d %x", e.dimension, sha256.Sum256(e.state))
 }
 
-// Embed implements sdk.Embedder. Queries and passages are embedded alike.
+// Embed implements sdk.Embedder. It treats queries and passages alike.
 func (e *hashingEmbedder) Embed(ctx context.Context, _ sdk.Role, texts []string) ([][]float32, error) {
 	e.mu.RLock()
 	t := e.idf
@@ -277,24 +269,23 @@ const (
 	stateSize    = 1 + 4 + buckets
 )
 
-// bucket is where a feature's document frequency is counted.
+// bucket returns the bucket in which a feature's document frequency is counted.
 func bucket(hash uint64) int { return int(hash >> 40 % buckets) }
 
-// counts are document frequencies while fitting.
+// counts holds document frequencies during a fit.
 type counts struct {
 	texts int
 	df    [buckets]int32
 }
 
-// add counts a text. Features that share a bucket may count it twice, which state
-// bounds.
+// add counts a text. If its features share a bucket, the text may count twice there; state limits the effect.
 func (c *counts) add(x *HashedFeatures, text string) {
 	c.texts++
 	x.Each(text, func(hash uint64, _ float32, _ int) { c.df[bucket(hash)]++ })
 }
 
-// state encodes the counts: a version, the greatest possible ln((N+1)/(df+1)) as a
-// little-endian float32, and the value of each bucket in 255ths of it.
+// state encodes the counts: a version, the greatest possible ln((N+1)/(df+1)) as a little-endian float32, and each
+// bucket's value in 255ths of this number.
 func (c *counts) state() []byte {
 	greatest := math.Log(float64(c.texts + 1))
 	state := make([]byte, 0, stateSize)
@@ -311,7 +302,7 @@ func (c *counts) state() []byte {
 	return state
 }
 
-// idf is a decoded state; nil gives every feature the same weight.
+// idf is a decoded state; a nil idf gives every feature the same weight.
 type idf struct {
 	codes []byte       // by bucket
 	value [256]float32 // by code
@@ -325,7 +316,7 @@ func readState(state []byte) (*idf, error) {
 	greatest := math.Float32frombits(binary.LittleEndian.Uint32(state[1:]))
 	t := &idf{codes: state[5:]}
 	for code := range t.value {
-		// The conversion keeps a compiler from fusing the operations.
+		// The conversion keeps the compiler from fusing the operations.
 		t.value[code] = 1 + float32(greatest*float32(code)/255)
 	}
 	return t, nil

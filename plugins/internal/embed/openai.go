@@ -19,50 +19,46 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is an embedder: a model behind an OpenAI-compatible endpoint for
-// embeddings (OpenAI, vLLM, TEI, llama.cpp, Ollama, gateways).
+// This file is an embedder that uses a model behind an OpenAI-compatible endpoint for embeddings (OpenAI, vLLM, TEI,
+// llama.cpp, Ollama, gateways).
 //
-// Texts are packed into requests within OpenAI's limits: at most 2,048 texts and
-// 300,000 tokens. A request that the server refuses is divided in halves until the texts
-// are found that it refuses alone; those rows fail. Where there are none, the request
-// was too large, and later ones are smaller. A text of nothing but spaces is not sent
-// and has the zero vector.
+// Texts are packed into requests within OpenAI's limits: at most 2,048 texts and 300,000 tokens. If the server
+// refuses a request, the request is divided in halves until single refused texts are found; their rows fail. If no
+// single text is refused, the request was too large, and later requests are smaller. A text of spaces only is not
+// sent; its vector is zero.
 //
-// Vectors come as base64, or as numbers where the server knows no base64. A reply is
-// checked (one vector for each text, in the order of their index, of one length, finite,
-// not zero), and every vector is brought to norm 1. Each is cached under its text and
-// what a request says besides texts.
+// Vectors come as base64, or as numbers if the server knows no base64. Each reply is checked: one vector for each
+// text, in the order of their index, of one length, finite, not zero. Every vector is normalised to norm 1, and
+// cached under its text and the other fields of the request.
 //
-// The length of the vectors has to be known before the first batch: without an argument
-// for it one text is embedded while the stage opens, again where
-// the service is not there yet. The state folder remembers the length, so that the next run
-// asks nobody.
+// The length of the vectors must be known before the first batch. Without an argument for it, the stage embeds one
+// text when it opens, and waits until the service is available. The state folder stores the length, so that the next
+// run sends no request.
 //
-// A model's documentation says which prefix it wants before queries and passages:
-// "query: " and "passage: " for E5, for example.
+// A model's documentation gives the prefixes for queries and passages: "query: " and "passage: " for E5, for example.
 
 type openAIEmbedder struct {
 	*api.Client
 	config    openAIConfig
 	dimension int
-	notePath  string // of the file that holds the dimension; empty: none
+	notePath  string // file of the dimension; empty: none
 
 	inputs  atomic.Int32 // most texts per request
 	works   atomic.Bool  // a request has succeeded
-	base64  atomic.Bool  // and one with base64
+	base64  atomic.Bool  // a request with base64 has succeeded
 	numbers atomic.Bool  // the server refuses base64
 }
 
 // Dimension is the length of the vectors.
 func (e *openAIEmbedder) Dimension() int { return e.dimension }
 
-// together bounds the requests of one batch under way.
+// together bounds the number of simultaneous requests of one batch.
 const together = 8
 
 // Embed implements sdk.Embedder.
 func (e *openAIEmbedder) Embed(ctx context.Context, role sdk.Role, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
-	rows := map[string][]int{} // of each text; every text is embedded once
+	rows := map[string][]int{} // by text; every text is embedded once
 	var distinct []string
 	for i, text := range texts {
 		text = strings.ToValidUTF8(text, "\uFFFD")
@@ -86,7 +82,7 @@ func (e *openAIEmbedder) Embed(ctx context.Context, role sdk.Role, texts []strin
 	}
 	var mu sync.Mutex
 	failed := sdk.RowErrors{}
-	var calls errgroup.Group // without a context: vectors of other requests are still cached
+	var calls errgroup.Group // no context: if one request fails, the vectors of others are still cached
 	calls.SetLimit(together)
 	for _, part := range e.pack(missing) {
 		calls.Go(func() error {
@@ -122,7 +118,7 @@ func (e *openAIEmbedder) prefix(role sdk.Role) string {
 	return e.config.PassagePrefix
 }
 
-// keys name the vectors of texts.
+// keys returns the cache keys of texts' vectors.
 func (e *openAIEmbedder) keys(texts []string) []sdk.Key {
 	identity, keys := e.identity(), make([]sdk.Key, len(texts))
 	for i, text := range texts {
@@ -131,7 +127,7 @@ func (e *openAIEmbedder) keys(texts []string) []sdk.Key {
 	return keys
 }
 
-// recall hands out cached vectors and returns the other texts.
+// recall calls found with cached vectors and returns the other texts.
 func (e *openAIEmbedder) recall(ctx context.Context, texts []string, found func(string, []float32)) (missing []string, err error) {
 	values, err := e.CacheGet(ctx, e.keys(texts))
 	if err != nil {
@@ -147,7 +143,7 @@ func (e *openAIEmbedder) recall(ctx context.Context, texts []string, found func(
 	return missing, nil
 }
 
-// pack divides texts into the inputs of requests.
+// pack divides texts among requests.
 func (e *openAIEmbedder) pack(texts []string) (parts [][]string) {
 	most, bytes, from := int(e.inputs.Load()), 0, 0
 	for i, text := range texts {
@@ -162,8 +158,7 @@ func (e *openAIEmbedder) pack(texts []string) (parts [][]string) {
 	return parts
 }
 
-// embed returns the vectors of texts, and the errors of those that have none. A request
-// that is refused is divided in halves.
+// embed returns the vectors of texts, and errors for texts without one. It divides a refused request in halves.
 func (e *openAIEmbedder) embed(ctx context.Context, texts []string) (vectors [][]float32, refused map[int]error, err error) {
 	vectors, refused, err = e.request(ctx, texts)
 	switch {
@@ -174,7 +169,7 @@ func (e *openAIEmbedder) embed(ctx context.Context, texts []string) (vectors [][
 	case len(texts) == 1:
 		return make([][]float32, 1), map[int]error{0: err}, nil
 	}
-	if !e.works.Load() { // may be refused for other reasons than the texts
+	if !e.works.Load() { // the reason may not be the texts
 		for _, i := range []int{0, len(texts) - 1} {
 			if _, _, again := e.request(ctx, texts[i:i+1]); again == nil {
 				break
@@ -195,7 +190,7 @@ func (e *openAIEmbedder) embed(ctx context.Context, texts []string) (vectors [][
 		}
 		vectors = append(vectors, v...)
 	}
-	if len(refused) == 0 { // too many at a time
+	if len(refused) == 0 { // too many texts in one request
 		lower(&e.inputs, len(texts)-half)
 	}
 	return vectors, refused, nil
@@ -215,8 +210,7 @@ type openAIConfig struct {
 // reserved are the fields of a request that the body argument must not set.
 var reserved = []string{"model", "input", "encoding_format", "dimensions"}
 
-// The limits of OpenAI's endpoint. A token is taken for three bytes here, which
-// is too many tokens for most texts.
+// Limits of OpenAI's endpoint. A token is assumed to have three bytes, which overestimates the tokens of most texts.
 const (
 	mostBytes = 3 * 250_000
 	maxReply  = 128 << 20
@@ -249,13 +243,13 @@ func (c openAIConfig) check() error {
 	return errors.Join(errs.Err(), c.service(sdk.Setup{}).Check())
 }
 
-// note is the file in the state folder that holds the length of a model's vectors.
+// note is the file in the state folder that stores the length of a model's vectors.
 type note struct {
 	Model     string `json:"model"` // identity of the embedder
 	Dimension int    `json:"dimension"`
 }
 
-// measure finds out how long the vectors are.
+// measure finds out the length of the vectors.
 func (e *openAIEmbedder) measure(ctx context.Context, state string) error {
 	if e.dimension = max(e.config.Dimension, e.config.Dimensions); e.dimension > 0 {
 		return nil
@@ -291,8 +285,8 @@ func (e *openAIEmbedder) measure(ctx context.Context, state string) error {
 	return nil
 }
 
-// identity names what a vector depends on besides its text, the length aside: a request
-// without texts, and without what changes no vector.
+// identity names everything that a vector depends on besides its text and its length. It is a request without texts
+// and without fields that change no vector.
 func (e *openAIEmbedder) identity() string {
 	c := api.Essential(e.config)
 	r := api.Request{Client: e.Client}
@@ -304,7 +298,7 @@ func (e *openAIEmbedder) Fingerprint() string {
 	return fmt.Sprintf("%x", sdk.KeyOf(e.identity(), strconv.Itoa(e.dimension), e.config.QueryPrefix, e.config.PassagePrefix))
 }
 
-// lower sets the most texts per request, never up.
+// lower reduces the number of texts per request; it never raises it.
 func lower(most *atomic.Int32, to int) {
 	for now := most.Load(); int32(to) < now && !most.CompareAndSwap(now, int32(to)); now = most.Load() {
 	}

@@ -33,8 +33,8 @@ type output struct {
 	} `json:"data"`
 }
 
-// request sends one request and returns the vectors, and the errors of texts that have
-// none. Where the server knows no base64 it sends another.
+// request sends one request. It returns the vectors, and errors for texts without one. If the server knows no base64,
+// it sends a second request.
 func (e *openAIEmbedder) request(ctx context.Context, texts []string) (vectors [][]float32, refused map[int]error, err error) {
 	if e.numbers.Load() {
 		return e.post(ctx, texts, "float")
@@ -48,7 +48,7 @@ func (e *openAIEmbedder) request(ctx context.Context, texts []string) (vectors [
 	return vectors, refused, err
 }
 
-// post sends one request. Its vectors are cached before the call is released.
+// post sends one request. It caches the vectors before the call is released.
 func (e *openAIEmbedder) post(ctx context.Context, texts []string, encoding string) (vectors [][]float32, refused map[int]error, err error) {
 	var reply output
 	request := api.Request{Client: e.Client, Bounded: true, OnReply: func() error {
@@ -66,7 +66,7 @@ func (e *openAIEmbedder) post(ctx context.Context, texts []string, encoding stri
 	return vectors, refused, err
 }
 
-// store caches vectors, except those that are nil.
+// store caches vectors, except nil ones.
 func (e *openAIEmbedder) store(ctx context.Context, texts []string, vectors [][]float32) {
 	values := make([][]byte, len(vectors))
 	for i, v := range vectors {
@@ -77,7 +77,7 @@ func (e *openAIEmbedder) store(ctx context.Context, texts []string, vectors [][]
 	e.CachePut(ctx, e.keys(texts), values)
 }
 
-// check returns the vectors of a reply, which should hold n.
+// check returns the vectors of a reply, which should contain n.
 func (e *openAIEmbedder) check(n int, reply output) (vectors [][]float32, refused map[int]error, err error) {
 	if len(reply.Data) == 0 {
 		return nil, nil, api.NoAnswer(fmt.Sprintf("the server gave no vectors for %d texts; check base_url and model", n))
@@ -85,7 +85,7 @@ func (e *openAIEmbedder) check(n int, reply output) (vectors [][]float32, refuse
 	if len(reply.Data) != n {
 		return nil, nil, sdk.Transient(fmt.Errorf("the server gave %d vectors for %d texts", len(reply.Data), n), 0)
 	}
-	ordered := true // a server without index gives 0 for all
+	ordered := true // a server without index returns 0 for all
 	for _, d := range reply.Data {
 		ordered = ordered && d.Index == 0
 	}
@@ -130,7 +130,7 @@ func decode(value json.RawMessage) ([]float32, error) {
 		}
 		return floats(data), nil
 	}
-	if bytes.Contains(value, []byte("null")) { // how servers write NaN
+	if bytes.Contains(value, []byte("null")) { // some servers write NaN like this
 		return nil, errNotANumber
 	}
 	var v []float32
@@ -142,7 +142,7 @@ func decode(value json.RawMessage) ([]float32, error) {
 
 var errNotANumber = errors.New("it holds what is not a number")
 
-// openAINormalise brings a vector to norm 1.
+// openAINormalise normalises a vector to norm 1.
 func openAINormalise(v []float32) error {
 	sum := 0.0
 	for _, x := range v {
@@ -161,8 +161,8 @@ func openAINormalise(v []float32) error {
 	return nil
 }
 
-// raw and floats convert a vector to bytes and back: four per number, little endian,
-// in the cache as in base64.
+// raw and floats convert a vector to bytes and back: four bytes per number, little-endian, both in the cache and in
+// base64.
 func raw(v []float32) []byte {
 	data := make([]byte, 0, 4*len(v))
 	for _, x := range v {

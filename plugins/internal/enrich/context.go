@@ -16,40 +16,33 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is an enricher that has a language model contextualize each passage:
-// Anthropic, "Introducing Contextual Retrieval", 2024. Some 50 to 100 tokens say which
-// contextDocument and which part of it the passage is from, and what its words refer to; they
-// are embedded and searched with the passage.
+// This file is an enricher that lets a language model contextualize each passage (Anthropic, "Introducing Contextual
+// Retrieval", 2024). Some 50 to 100 tokens say which document and which part of it the passage is from, and what its
+// words refer to. They are embedded and searched with the passage.
 //
-// A request begins with what is the same for all passages of a document, byte for byte,
-// and marked as shared: a system message, and the document with its title. The path of the
-// file is shown where the document has no title beside the file's name, or with path = true: a
-// contextDocument that names itself may be renamed or moved, and nothing is asked again.
-// The passage and the instruction come last. The first passage of a document is asked
-// about alone, so that the service has the document in its cache for the others, which
-// are then asked about together.
+// A request begins with the part that is the same for all passages of a document, byte for byte, and marked as
+// shared: a system message, and the document with its title. The path of the file is shown if the document has no
+// title besides the file's name, or with path = true. So a document with a title of its own may be renamed or moved
+// without new requests. The passage and the instruction come last. The first passage of a document is asked about
+// alone, so that the service has the document in its cache for the others. These are then asked about in parallel.
 //
-// A document longer than context_tokens is shown in part: its beginning, and the window
-// of a fixed grid in whose middle the passage stands. Windows overlap by half, and many
-// neighbouring passages share one, so that requests have their beginning in common
-// here, too. Tokens are estimated at four characters.
+// A document longer than context_tokens is shown in part: its beginning, and the window of a fixed grid with the
+// passage in its middle. Windows overlap by half. Many neighbouring passages share a window, so that requests have
+// the same beginning here, too. Tokens are estimated at four characters.
 //
-// An answer is at most max_tokens long; a truncated one is used up to its last whole
-// sentence. A document that is a single passage is asked about, too: the title or the
-// path can name its subject.
+// An answer has at most max_tokens; a truncated one is used up to its last whole sentence. A document with a single
+// passage is asked about, too, since the title or the path can name its subject.
 //
-// Document and passage stand between delimiters that they cannot close, and the prompt
-// says that what is there is no instruction. A document that misleads the model all the
-// same spoils the contexts of its own passages and nothing else.
+// Document and passage stand between delimiters that they cannot close, and the prompt says that they contain no
+// instructions. A document that still misleads the model spoils only the contexts of its own passages.
 //
-// The messages are written with system.tmpl and prompt.tmpl, Go text/templates with the
-// fields of Data; files named in the config replace them.
+// The messages are written with system.tmpl and prompt.tmpl, Go text/templates with the fields of Data; files named
+// in the config replace them.
 //
-// Usable answers are cached by their requests. Each of those holds the document, so that a
-// change anywhere in a document asks about all its passages again (of a long one, about those
-// in the windows that show the change). A passage fails alone. Where the document is too long
-// for the model, the other passages that share its beginning are not asked about. Retries, limits
-// and budgets are the engine's.
+// Usable answers are cached by their requests. Each request contains the document, so a change anywhere in a document
+// leads to new requests about all its passages (in a long one, about the passages whose windows show the change). An
+// error affects only its passage. If the document is too long for the model, the other passages with the same
+// beginning are not asked about. Retries, limits and budgets are the engine's task.
 
 type contextConfig struct {
 	chatmodel.Config
@@ -61,9 +54,9 @@ type contextConfig struct {
 	Prompt        sdk.Path `config:"prompt" doc:"A Go template to write the last message with, in place of the built-in one; it may use .Chunk, .Part and join."`
 }
 
-// contextData is what the templates can use.
+// contextData holds the fields for the templates.
 type contextData struct {
-	Part  bool   // the document is shown in part
+	Part  bool   // only a part of the document is shown
 	Chunk string // the passage, between <chunk> and </chunk>; empty in the system message
 }
 
@@ -73,7 +66,7 @@ var systemTemplate string
 //go:embed context.prompt.tmpl
 var promptTemplate string
 
-// usualTokens is the length of an answer where the file does not say.
+// usualTokens is the limit of an answer if the file gives none.
 const usualTokens = 150
 
 // Context describes the enricher.
@@ -105,13 +98,13 @@ type contextEnricher struct {
 	*chatmodel.Model
 	fewshot.Pair
 	config contextConfig
-	room   chan struct{} // for each request that is being written or under way
+	room   chan struct{} // one element for each request that is being written or sent
 
-	notes, useless atomic.Int32 // that the model wrote, and those with a flaw
+	notes, useless atomic.Int32 // notes by the model, and notes with a flaw
 }
 
 const (
-	maxRequests = 64 // written or under way at a time: each holds a document
+	maxRequests = 64 // written or sent at a time: each holds a document
 	maxGroups   = 8  // worked on at a time
 )
 
@@ -132,7 +125,7 @@ func (e *contextEnricher) enrich(ctx context.Context, passages []sdk.Passage) ([
 	for from, to := range api.Documents(passages) {
 		w.document(ctx, &groups, from, to)
 	}
-	_ = groups.Wait() // errors are of single rows
+	_ = groups.Wait() // errors belong to single rows
 	for from, to := range api.Documents(passages) {
 		w.dropSame(from, to)
 	}
@@ -147,8 +140,7 @@ type contextWork struct {
 	failed    api.Failed
 }
 
-// windows returns the rows of a document by the window of it that they are shown in, and the
-// windows in order.
+// windows returns the rows of a document by the window that shows them, and the windows in order.
 func (w *contextWork) windows(from, to int) (v view, rows map[int][]int, order []int) {
 	v, rows = newView(w.passages[from].Document, w.config.ContextTokens), map[int][]int{}
 	v.path = w.config.Path
@@ -165,7 +157,7 @@ func (w *contextWork) windows(from, to int) (v view, rows map[int][]int, order [
 	return v, rows, order
 }
 
-// dropSame drops the note that most passages of a document have.
+// dropSame drops a note that most passages of a document have.
 func (w *contextWork) dropSame(from, to int) {
 	var rows []int
 	for row := from; row < to; row++ {
@@ -181,8 +173,8 @@ func (w *contextWork) dropSame(from, to int) {
 	}
 }
 
-// contextDocument starts the groups of a document's passages in the rows from and up to to: a
-// group for each window.
+// document starts the groups of a document's passages, one group per window. The passages are the rows from from to
+// to, excluding to.
 func (w *contextWork) document(ctx context.Context, groups *errgroup.Group, from, to int) {
 	if ctx.Err() != nil {
 		w.failed.Add(ctx.Err(), from)
@@ -209,7 +201,7 @@ func (w *contextWork) document(ctx context.Context, groups *errgroup.Group, from
 				w.failed.Add(err, g.rows...)
 				return nil
 			}
-			var calls errgroup.Group // without a context: answers to other requests are still cached
+			var calls errgroup.Group // no context: if one request fails, the answers to others are still cached
 			calls.SetLimit(maxRequests)
 			for _, row := range g.rows {
 				calls.Go(func() error {
@@ -228,8 +220,7 @@ func (w *contextWork) document(ctx context.Context, groups *errgroup.Group, from
 	}
 }
 
-// written is how many tokens an answer is expected to have: the instructions ask for a
-// sentence or two.
+// written is the expected number of tokens of an answer: the instructions ask for one or two sentences.
 const written = 80
 
 // ForecastPassages implements sdk.EnrichForecaster.

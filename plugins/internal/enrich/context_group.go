@@ -18,21 +18,21 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// acknowledged is the assistant's turn between the document and the passage: some models
-// want the user and the assistant to take turns.
+// acknowledged is the assistant's message between the document and the passage: some models require that user and
+// assistant alternate.
 const acknowledged = "I have read it. Which passage is the note for?"
 
-// group are passages whose requests show the same part of their document.
+// group holds passages whose requests show the same part of their document.
 type group struct {
 	*contextWork
-	rows         []int // without an answer yet
+	rows         []int // without an answer so far
 	part         bool
 	shared       []sdk.Message
 	prefix       sdk.Key // of shared
-	instructions string  // what the model reads beside the document and the passage
+	instructions string  // the text beside the document and the passage
 }
 
-// begin writes the messages that the group shares.
+// begin writes the shared messages of the group.
 func (g *group) begin(v view, window int) error {
 	g.part = v.steps != nil
 	system, err := g.System.Write(contextData{Part: g.part})
@@ -58,12 +58,12 @@ func (g *group) question(row int) (dialect.Request, sdk.Key, error) {
 	}
 	q := g.Request(g.config.MaxTokens, usualTokens)
 	q.Temperature, q.Messages = &g.config.Temperature, []sdk.Message{{Role: sdk.MessageUser, Text: text}}
-	key := g.Key(q, string(g.prefix[:])) // the document is hashed once for all its passages
+	key := g.Key(q, string(g.prefix[:])) // hash the document once for all its passages
 	q.Messages = append(g.shared[:len(g.shared):len(g.shared)], q.Messages...)
 	return q, key, nil
 }
 
-// recall takes cached answers and returns the other rows.
+// recall uses cached answers and returns the rows without one.
 func (g *group) recall(ctx context.Context) (missing []int, err error) {
 	keys := make([]sdk.Key, len(g.rows))
 	for i, row := range g.rows {
@@ -86,7 +86,7 @@ func (g *group) recall(ctx context.Context) (missing []int, err error) {
 	return missing, nil
 }
 
-// fromCache takes a cached value and reports whether it is an answer.
+// fromCache uses a cached value and reports whether it is an answer.
 func (g *group) fromCache(row int, cached []byte) bool {
 	var r dialect.Choice
 	if cached == nil || json.Unmarshal(cached, &r) != nil {
@@ -99,7 +99,7 @@ func (g *group) fromCache(row int, cached []byte) bool {
 	return err == nil
 }
 
-// note keeps the note for a passage. One with a flaw is not asked for again: it would come again.
+// note stores the note for a passage. A note with a flaw is not requested again, since the model would repeat it.
 func (g *group) note(row int, text string) {
 	text, err := checked(text, g.instructions, g.passages[row].Text())
 	notes := g.notes.Add(1)
@@ -113,11 +113,11 @@ func (g *group) note(row int, text string) {
 	}
 }
 
-// enoughNotes are enough to say that a model cannot write them.
+// enoughNotes is how many notes show whether a model can write usable ones.
 const enoughNotes = 8
 
-// lead asks about the first passage alone, so that the service has cached what they share for
-// the others, which it leaves in g.rows. Its error is theirs. Nobody leads where answers come later.
+// lead asks about the first passage alone, so that the service has cached the shared messages for the others, which
+// stay in g.rows. Its error applies to all of them. In batches, lead asks nothing.
 func (g *group) lead(ctx context.Context) error {
 	if len(g.rows) == 0 || api.Later(ctx) {
 		return nil
@@ -134,7 +134,7 @@ func (g *group) lead(ctx context.Context) error {
 	return nil
 }
 
-// ask gets the context of a passage.
+// ask requests the context of a passage.
 func (g *group) ask(ctx context.Context, row int) error {
 	select {
 	case g.room <- struct{}{}:
@@ -153,7 +153,7 @@ func (g *group) ask(ctx context.Context, row int) error {
 		return err
 	}
 	defer leave()
-	found, err := g.CacheGet(ctx, []sdk.Key{key}) // an equal passage may have been asked about
+	found, err := g.CacheGet(ctx, []sdk.Key{key}) // an equal passage may have been answered meanwhile
 	if err != nil || g.fromCache(row, found[0]) {
 		return err
 	}
@@ -176,14 +176,14 @@ func (g *group) ask(ctx context.Context, row int) error {
 // maxCharacters bounds an answer of a server that ignores limits.
 const maxCharacters = 2000
 
-// contextOf returns the context that a reply holds, in one line.
+// contextOf returns the context in a reply as one line.
 func contextOf(r dialect.Choice) (string, error) {
 	text, err := r.Written()
 	if err != nil {
 		return "", err
 	}
 	if first, rest, ok := strings.Cut(text, "\n"); ok && strings.HasSuffix(strings.TrimSpace(first), ":") {
-		text = rest // without the introduction
+		text = rest // drop the introduction
 	}
 	text = fewshot.OneLine(text)
 	if n := len(text); n > 1 && text[0] == '"' && text[n-1] == '"' && strings.Count(text, `"`) == 2 {
@@ -201,8 +201,8 @@ func contextOf(r dialect.Choice) (string, error) {
 	return text, nil
 }
 
-// wholeSentences is a truncated text up to its last whole sentence, or its last whole
-// word where it has no sentence.
+// wholeSentences shortens a truncated text to its last whole sentence, or to its last whole word if it has no
+// sentence.
 func wholeSentences(text string) string {
 	end := 0
 	for p := syntax.NextSentence(text, 0, len(text)); p > 0; p = syntax.NextSentence(text, p, len(text)) {
@@ -217,8 +217,8 @@ func wholeSentences(text string) string {
 }
 
 const (
-	headShare = 8    // of a document that is shown in part its beginning has at most this part
-	maxHead   = 2000 // and so many characters
+	headShare = 8    // the beginning of a document is at most 1/headShare of the part that is shown
+	maxHead   = 2000 // and at most this many characters
 	maxName   = 300  // characters of a title, and of a path
 	leftOut   = "[A part of the document is left out here.]"
 )
@@ -230,15 +230,15 @@ const (
 
 var contextDelimiters = syntax.NewDelimiters(documentTag, chunkTag)
 
-// view shows a document as a whole, or through a grid of windows.
+// view shows a document whole or in windows of a grid.
 type view struct {
 	document *sdk.Document
-	path     bool  // shown, whatever the title says
-	head     int   // bytes of the beginning, shown before each window but the first
-	steps    []int // where the steps of the grid begin, and the end of the text; two steps are a window. nil: as a whole
+	path     bool  // shown even if there is a title
+	head     int   // bytes of the beginning, which precedes every window but the first
+	steps    []int // starts of the grid's steps, and the end of the text; a window is two steps. nil: the whole document is shown
 }
 
-// newView is the view that shows at most so many tokens of a document.
+// newView returns the view that shows at most the given number of tokens of a document.
 func newView(document *sdk.Document, tokens int) view {
 	v := view{document: document}
 	text, most := document.Text, sdk.CharactersPerToken*tokens
@@ -261,8 +261,7 @@ func newView(document *sdk.Document, tokens int) view {
 	return v
 }
 
-// breakBefore is the last place before i, or i itself, that is behind white space,
-// if there is one near.
+// breakBefore returns the last position up to i that follows white space, if there is one near.
 func breakBefore(text string, i int) int {
 	const near = 100
 	for j := i; j > max(0, i-near); {
@@ -275,8 +274,8 @@ func breakBefore(text string, i int) int {
 	return i
 }
 
-// window is the number of the window in whose middle half the middle of a passage lies,
-// or the nearest at the ends of the document. 0 where there is but one.
+// window returns the number of the window whose middle half contains the middle of a passage, or the nearest window
+// at the ends of the document. It is 0 if there is only one.
 func (v view) window(p sdk.Chunk) int {
 	last := len(v.steps) - 3
 	if last < 0 {
@@ -290,13 +289,13 @@ func (v view) window(p sdk.Chunk) int {
 	return min(max(0, step), last)
 }
 
-// show writes what a window shows of the document.
+// show writes the part of the document in a window.
 func (v view) show(window int) string {
 	var out strings.Builder
 	title, _ := v.document.Meta["title"].(string)
 	file, _ := v.document.Meta["path"].(string)
 	if !v.path && strings.TrimSpace(title) != "" && title != path.Base(file) {
-		file = "" // the content names the document, so that it may be renamed without being asked about again
+		file = "" // the content names the document, so that a renamed file needs no new requests
 	}
 	for _, line := range [][2]string{{"Title", title}, {"Path", file}} {
 		if strings.TrimSpace(line[1]) != "" {

@@ -19,27 +19,24 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file has a language model write terms for each passage, for the
-// enrichers keywords and questions: words or sentences that people may search for who
-// want the passage (document expansion).
+// This file lets a language model write terms for each passage, for the enrichers keywords and questions. Terms are
+// words or sentences that people may search for if they want the passage (document expansion).
 //
-// A request holds a passage, or with pack several of one document, numbered, and the
-// document's title, never the document. Of a document batch_size passages are worked on
-// at a time. Passages of a pack are of one batch; one that the answer lacks is asked
-// about alone.
+// A request contains a passage and the document's title, never the document. With pack it contains several numbered
+// passages of one document. batch_size passages of a document are processed at a time. The passages of a pack are
+// from one batch. If the answer lacks a passage, the model is asked about it alone.
 //
-// Models answer about a passage in many forms, whatever the prompt asks for, and all of these
-// are read: lists with numbers or bullets, lines, commas, JSON; inside a code fence, behind a
-// sentence, or truncated. About several, they answer with the object that they are asked for. Terms lose quotes and emphasis. Of those that differ only in
-// case one is taken, at most n in all, and none that is longer than its kind allows.
+// Models give lists in many forms, whatever the prompt asks for. For a single passage all of these are read: lists
+// with numbers or bullets, lines, commas, JSON; inside a code fence, after an introduction, or truncated. For several
+// passages, models return the requested object. Quotes and emphasis are removed from terms. Of terms that differ only
+// in case one is kept. A passage gets at most n terms, none longer than its kind allows.
 //
-// The terms of each passage are cached by the request that would ask about it alone,
-// and pack. With which passages it was packed does not count, so that a change in a
-// document asks about what has changed.
+// The terms of each passage are cached by the request about this passage alone, and by pack. The other passages of
+// its pack do not count, so that after a change in a document only changed passages are asked about.
 //
-// Titles and passages stand between delimiters that they cannot close. A passage that
-// misleads the model all the same spoils its own terms, and with pack those of the
-// passages beside it. A passage fails alone; retries, limits and budgets are the engine's.
+// Titles and passages stand between delimiters that they cannot close. A passage that still misleads the model spoils
+// its own terms, and with pack those of the passages beside it. An error affects only its passage. Retries, limits
+// and budgets are the engine's task.
 
 // ExpandConfig is embedded in the configs of the enrichers.
 type ExpandConfig struct {
@@ -52,21 +49,21 @@ type ExpandConfig struct {
 	Prompt      sdk.Path `config:"prompt" doc:"A Go template to write the user's message with, in place of the built-in one; it may use .N, .Title, .Texts, .Packed and join."`
 }
 
-// expansion is what distinguishes one enricher from another.
+// expansion holds the differences between the enrichers.
 type expansion struct {
-	Name           string // of the terms: what a model may write before them
+	Name           string // of the terms; a model may write it before them
 	System, Prompt string // the built-in templates
 	Sentences      bool   // terms are questions, one on a line; otherwise a line may hold several, with commas
-	Tokens         int    // that a term takes, generously
+	Tokens         int    // generous number of tokens of a term
 	Characters     int    // of the longest term
 }
 
-// expandData is what the templates see.
+// expandData holds the fields for the templates.
 type expandData struct {
-	N      int      // how many terms a passage gets
+	N      int      // number of terms of a passage
 	Title  string   // of the document, between <title> and </title>; empty: it has none. Always empty in the system message
 	Texts  []string // the passages: one between <chunk> and </chunk>, or several between <chunk 1> and </chunk 1> and so on. None in the system message
-	Packed bool     // the answer is to be a JSON object: number of the passage to a list of its terms
+	Packed bool     // the answer should be a JSON object from the number of a passage to a list of its terms
 }
 
 const (
@@ -76,8 +73,7 @@ const (
 
 var expandDelimiters = syntax.NewDelimiters(titleTag, chunkTag)
 
-// New opens an enricher that adds n terms of a kind to each passage, with a config that
-// checkExpansion finds no error in.
+// New opens an enricher that adds n terms of a kind to each passage. The config must be valid (checkExpansion).
 func New(k expansion, c ExpandConfig, n int, setup sdk.Setup) (sdk.Enricher, error) {
 	templates, err := load(k, c, n)
 	if err != nil {
@@ -86,7 +82,7 @@ func New(k expansion, c ExpandConfig, n int, setup sdk.Setup) (sdk.Enricher, err
 	return &expandEnricher{kind: k, config: c, n: n, Pair: templates, Model: chatmodel.New(c.Config, setup)}, nil
 }
 
-// checkExpansion reports the errors that tags cannot find: sdk.ArgumentErrors.
+// checkExpansion reports the errors that tags cannot find, as sdk.ArgumentErrors.
 func checkExpansion(k expansion, c ExpandConfig, n int) error {
 	var errs api.Errors
 	errs.Require(c.Pack <= c.BatchSize, "pack", "it must be at most batch_size: the passages of a request are of one batch")
@@ -107,11 +103,11 @@ type expandEnricher struct {
 	n      int
 }
 
-// expandRevision of the stages that ask for terms: raise it whenever one of them asks, or reads
-// an answer, in another way. Templates count by themselves.
+// expandRevision is the revision of the stages that ask for terms. Raise it whenever the way of asking or of reading
+// answers changes. Templates count by themselves.
 const expandRevision = "1"
 
-// question asks for the terms of texts; packed asks for those of each text apart.
+// question asks for the terms of texts. With packed, it asks for the terms of each text separately.
 func (e *expandEnricher) question(title string, texts []string, packed bool) (dialect.Request, error) {
 	d := expandData{N: e.n, Packed: packed}
 	system, err := e.System.Write(d)
@@ -171,15 +167,14 @@ type expandWork struct {
 	failed    api.Failed
 }
 
-// passage is a text with the rows that it is the text of.
+// passage is a text with all rows that have this text.
 type passage struct {
 	title, text string
 	rows        []int
 	key         sdk.Key // of its terms
 }
 
-// document gets the terms of the passages in the rows from and up to to, which are of
-// one document.
+// document adds terms to passages of one document: the rows from from to to, excluding to.
 func (w *expandWork) document(ctx context.Context, passages []sdk.Passage, from, to int) {
 	if ctx.Err() != nil {
 		w.fail(ctx.Err(), &passage{rows: []int{from}})
@@ -191,7 +186,7 @@ func (w *expandWork) document(ctx context.Context, passages []sdk.Passage, from,
 		w.fail(err, distinct...)
 		return
 	}
-	var calls errgroup.Group // without a context: answers to other requests are still cached
+	var calls errgroup.Group // no context: if one request fails, the answers to others are still cached
 	calls.SetLimit((w.config.BatchSize + w.config.Pack - 1) / w.config.Pack)
 	for batch := range slices.Chunk(missing, w.config.BatchSize) {
 		for pack := range slices.Chunk(batch, w.config.Pack) {
@@ -208,7 +203,7 @@ func (w *expandWork) document(ctx context.Context, passages []sdk.Passage, from,
 	_ = calls.Wait()
 }
 
-// distinct returns the passages of a document that differ.
+// distinct returns the different passages of a document.
 func (w *expandWork) distinct(passages []sdk.Passage, from, to int) (distinct []*passage) {
 	title, _ := passages[from].Document.Meta["title"].(string)
 	title = fewshot.Clip(fewshot.OneLine(title), maxTitle)
@@ -240,14 +235,14 @@ func (w *expandWork) fail(err error, passages ...*passage) {
 	}
 }
 
-// addTerms gives a passage its terms.
+// addTerms adds terms to a passage.
 func (w *expandWork) addTerms(p *passage, terms []string) {
 	for _, row := range p.rows {
 		w.additions[row].Terms = slices.Clone(terms)
 	}
 }
 
-// recall takes cached terms and returns the other passages.
+// recall uses cached terms and returns the other passages.
 func (w *expandWork) recall(ctx context.Context, passages []*passage) (missing []*passage, err error) {
 	found, err := w.CacheGet(ctx, keys(passages))
 	if err != nil {
@@ -272,7 +267,7 @@ func keys(passages []*passage) []sdk.Key {
 	return all
 }
 
-// together names the answer to a question about several passages.
+// together returns the key of the answer about several passages.
 func together(passages []*passage) sdk.Key {
 	parts := []string{"together"}
 	for _, p := range passages {
@@ -281,8 +276,7 @@ func together(passages []*passage) sdk.Key {
 	return sdk.KeyOf(parts...)
 }
 
-// ask gets the terms of passages with one request, and those that its answer lacks with
-// a request each.
+// ask gets the terms of passages with one request. If the answer lacks some, it sends a request for each of these.
 func (w *expandWork) ask(ctx context.Context, passages []*passage) {
 	leave, err := w.Turn(ctx, keys(passages)...)
 	if err != nil {
@@ -290,7 +284,7 @@ func (w *expandWork) ask(ctx context.Context, passages []*passage) {
 		return
 	}
 	defer leave()
-	missing, err := w.recall(ctx, passages) // an equal passage may have been asked about
+	missing, err := w.recall(ctx, passages) // an equal passage may have been answered meanwhile
 	if err != nil {
 		w.fail(err, passages...)
 		return
@@ -310,7 +304,7 @@ func (w *expandWork) ask(ctx context.Context, passages []*passage) {
 	}
 }
 
-// askTogether returns the passages whose terms the answer lacks.
+// askTogether returns the passages that the answer lacks.
 func (w *expandWork) askTogether(ctx context.Context, passages []*passage) (again []*passage, err error) {
 	texts := make([]string, len(passages))
 	for i, p := range passages {
@@ -340,7 +334,7 @@ func (w *expandWork) askTogether(ctx context.Context, passages []*passage) (agai
 		return nil
 	})
 	if err != nil && (answered && sdk.CodeOf(err) == sdk.CodeInvalid || api.BadRequest(err)) {
-		return passages, nil // one of them may be to blame, or they are too many
+		return passages, nil // one of them may be the cause, or they are too many
 	}
 	return again, err
 }
@@ -368,7 +362,7 @@ func (w *expandWork) askAlone(ctx context.Context, p *passage) error {
 	})
 }
 
-// store gives passages their terms and caches them.
+// store adds terms to passages and caches them.
 func (w *expandWork) store(ctx context.Context, passages []*passage, terms [][]string) {
 	values := make([][]byte, len(passages))
 	for i, p := range passages {
@@ -378,7 +372,7 @@ func (w *expandWork) store(ctx context.Context, passages []*passage, terms [][]s
 	w.CachePut(ctx, keys(passages), values)
 }
 
-// generous is how many times the tokens that a term usually has Kind.Tokens is.
+// generous is how many times the usual tokens of a term expansion.Tokens is.
 const generous = 3
 
 // ForecastPassages implements sdk.EnrichForecaster.
@@ -404,8 +398,8 @@ func (e *expandEnricher) ForecastPassages(passages []sdk.Passage) (f sdk.Forecas
 	return f, nil
 }
 
-// forecast is what passages take that are asked about in one request: at most, each is asked
-// about alone as well, since the answer lacks its terms.
+// forecast estimates the use of passages in one request. The upper bound assumes that the answer lacks all of them,
+// so that each is asked about alone as well.
 func (e *expandEnricher) forecast(pack []*passage) (f sdk.Forecast, err error) {
 	each := e.n * e.kind.Tokens / generous
 	if len(pack) > 1 {

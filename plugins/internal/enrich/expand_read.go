@@ -13,11 +13,11 @@ import (
 	"github.com/racflow/racflow/plugins/internal/fewshot"
 )
 
-// opening is where a list or an object may begin: at the beginning of a line.
+// opening matches the possible beginning of a list or an object: at the beginning of a line.
 var opening = regexp.MustCompile(`(?m)^\s*[\[{]`)
 
-// object returns the first list or object of a text that holds a string, up to where it is
-// truncated or no JSON.
+// object returns the first list or object of a text that contains a string. It ends where the JSON is truncated or
+// invalid.
 func object(text string) (value gjson.Result, found bool) {
 	const maxObjects = 8
 	for range maxObjects {
@@ -46,7 +46,7 @@ func object(text string) (value gjson.Result, found bool) {
 // maxDepth bounds the nesting of values.
 const maxDepth = 6
 
-// texts are all the strings in a value, in order, but for a truncated one.
+// texts returns all strings in a value, in order, except a truncated one.
 func texts(value gjson.Result, depth int) (all []string) {
 	switch {
 	case value.Type == gjson.String && gjson.Valid(value.Raw):
@@ -60,7 +60,7 @@ func texts(value gjson.Result, depth int) (all []string) {
 	return all
 }
 
-// numbers fills in the parts that an object numbers, {"1": [...]}. Truncated values are left out.
+// numbers fills in parts from an object with numbers as names, {"1": [...]}. It skips truncated values.
 func (k expansion) numbers(value gjson.Result, parts [][]string) {
 	value.ForEach(func(name, v gjson.Result) bool {
 		if i := index(digits(name.Str), len(parts)); i >= 0 && gjson.Valid(v.Raw) {
@@ -70,7 +70,7 @@ func (k expansion) numbers(value gjson.Result, parts [][]string) {
 	})
 }
 
-// part returns the terms in a value. A single text may hold them all.
+// part returns the terms in a value. A single text may contain all of them.
 func (k expansion) part(value gjson.Result) []string {
 	all := texts(value, 0)
 	if len(all) == 1 {
@@ -79,25 +79,24 @@ func (k expansion) part(value gjson.Result) []string {
 	return all
 }
 
-// digits is the number in a name such as "chunk 2".
+// digits returns the number in a name such as "chunk 2".
 func digits(name string) string {
 	return strings.TrimFunc(name, func(r rune) bool { return r < '0' || r > '9' })
 }
 
 var (
-	// item is a line of a list: behind a bullet or a number.
+	// item matches the bullet or number of a line in a list.
 	item = regexp.MustCompile(`^\s*(?:[-*•–+]|\(?\d{1,3}[.):\]]|\[\d{1,3}\])\s+`)
-	// codeFence is a line that begins or ends code.
+	// codeFence matches a line that begins or ends code.
 	codeFence = regexp.MustCompile("(?m)^\\s*```.*$")
 )
 
 const (
-	maxAnswer = 1 << 18 // characters of an answer that are read
-	maxMark   = 80      // of a line, that may be its bullet or number: expressions are slow, and a line may be long
+	maxAnswer = 1 << 18 // characters of an answer to read
+	maxMark   = 80      // characters of a line to search for a bullet or number: expressions are slow, and a line may be long
 )
 
-// list reads the terms of an answer. The last of a truncated one, which may be half a
-// term, is left out.
+// list reads the terms of an answer. If the answer is truncated, it drops the last term, which may be incomplete.
 func (k expansion) list(text string, cut bool) []string {
 	text = codeFence.ReplaceAllString(fewshot.Clip(text, maxAnswer), "")
 	if value, ok := object(text); ok {
@@ -142,14 +141,13 @@ func (k expansion) lines(text string) []string {
 	return all
 }
 
-// packed reads the terms of n passages from the object that was asked for; empty for a passage
-// that the answer lacks.
+// packed reads the terms of n passages from the requested object. A list is empty if the answer lacks the passage.
 func (k expansion) packed(text string, n int) [][]string {
 	parts := make([][]string, n)
 	text = codeFence.ReplaceAllString(fewshot.Clip(text, maxAnswer), "")
 	if value, ok := object(text); ok && value.IsObject() {
 		k.numbers(value, parts)
-		value.ForEach(func(_, inside gjson.Result) bool { // it may be the value of the only property
+		value.ForEach(func(_, inside gjson.Result) bool { // the object may be the value of the only property
 			if inside.IsObject() {
 				k.numbers(inside, parts)
 			}
@@ -159,7 +157,7 @@ func (k expansion) packed(text string, n int) [][]string {
 	return parts
 }
 
-// index is that of the passage with a number, or -1.
+// index returns the index of the passage with a number, or -1.
 func index(number string, n int) int {
 	i, err := strconv.Atoi(number)
 	if err != nil || i < 1 || i > n {
@@ -168,10 +166,10 @@ func index(number string, n int) int {
 	return i - 1
 }
 
-// clean makes terms of what was read, at most n.
+// clean converts items to at most n terms.
 func (k expansion) clean(items []string, n int) []string {
 	asked := func(s string) bool { return strings.ContainsAny(s, "?？؟") }
-	only := false // where there is a question, other lines are none
+	only := false // if there is a question, other lines are no terms
 	for _, s := range items {
 		only = only || k.Sentences && asked(s)
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file finds notes that are of no use, as small models write them: a note that repeats the
-// instructions, the passage or itself, or one note for all passages. In an index such notes would make
-// all passages alike. They are found by runs of words that two texts have in common.
+// This file finds the useless notes of small models: a note that repeats the instructions, the passage or itself, or
+// one note for all passages. In an index, such notes would make all passages alike. They are found by runs of words
+// that two texts have in common.
 
 const (
-	echoRun  = 7   // words in a row that the instructions have: they say them again
-	echoPart = 3   // words, if there are no others
-	copyRun  = 5   // words in a row that the passage has
-	copied   = 0.8 // of a note's runs: it is a copy
-	loopRun  = 4   // words
-	looped   = 3   // times that a run of them is repeated, which then are a third of the text
-	fewNotes = 4   // passages of a document, of which more than half with the same note are too many
+	echoRun  = 7   // number of successive words from the instructions that count as repeating them
+	echoPart = 3   // the same, if the note has no other words
+	copyRun  = 5   // number of successive words from the passage
+	copied   = 0.8 // share of a note's runs that makes it a copy
+	loopRun  = 4   // number of words
+	looped   = 3   // repetitions of a run, if they are a third of the text
+	fewNotes = 4   // in a document with at least this many passages, more than half must not have the same note
 )
 
-// checked returns a note without the sentences that repeat the instructions or an earlier sentence. The
-// error says why the rest is of no use.
+// checked returns a note without the sentences that repeat the instructions or an earlier sentence. The error says
+// why the remaining text is useless.
 func checked(note, instructions, passage string) (string, error) {
 	rules, seen := support.Words(instructions), map[string]bool{}
 	var kept []string
@@ -56,11 +56,11 @@ func echoes(said, instructions []string) bool {
 	return shared(said, instructions, echoRun) > 0 || len(said) >= echoPart && strings.Contains(joined(instructions), joined(said))
 }
 
-// errSame is the flaw of a note that many passages of a document have.
+// errSame is the error of a note that most passages of a document have.
 var errSame = sdk.Invalid(errors.New("the model wrote the same note for most passages of the document"))
 
-// sameNotes returns the rows whose note is that of more than half of a document's passages. Equal passages
-// count once.
+// sameNotes returns the rows with a note that more than half of a document's passages have. Equal passages count
+// once.
 func sameNotes(rows []int, note, passage func(row int) string) (same []int) {
 	rowsOf, passagesOf, all := map[string][]int{}, map[string]map[string]bool{}, map[string]bool{}
 	for _, row := range rows {
@@ -81,7 +81,7 @@ func sameNotes(rows []int, note, passage func(row int) string) (same []int) {
 
 func joined(words []string) string { return " " + strings.Join(words, " ") + " " }
 
-// runs yields each run of n words.
+// runs counts each run of n words.
 func runs(words []string, n int) map[string]int {
 	all := map[string]int{}
 	for i := 0; i+n <= len(words); i++ {
@@ -90,7 +90,7 @@ func runs(words []string, n int) map[string]int {
 	return all
 }
 
-// shared is the share of a text's runs of n words that another text has.
+// shared returns the share of a text's runs of n words that also occur in another text.
 func shared(text, other []string, n int) float64 {
 	theirs, both, all := runs(other, n), 0, 0
 	for run, times := range runs(text, n) {
@@ -101,7 +101,7 @@ func shared(text, other []string, n int) float64 {
 	return float64(both) / float64(max(all, 1))
 }
 
-// loops reports whether a run of words comes again and again.
+// loops reports whether a run of words is repeated many times.
 func loops(words []string) bool {
 	for _, times := range runs(words, loopRun) {
 		if times > looped && 3*times*loopRun >= len(words) {

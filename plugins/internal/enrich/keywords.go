@@ -8,9 +8,9 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is an enricher that has a language model name what each passage
-// is about: n words or short phrases that people who want it may search for, also
-// ones that the passage does not use. expand.go does the work.
+// This file is an enricher that lets a language model write keywords for each passage. These are n words or short
+// phrases that people may search for if they want the passage, including some that the passage does not use.
+// expand.go does the work.
 //
 // The messages are written with system.tmpl and prompt.tmpl, Go text/templates with the
 // fields of expandData; files named in the config replace them.

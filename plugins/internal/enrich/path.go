@@ -12,33 +12,29 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file is an enricher without a model: it says where a passage stands in its
-// document, and where that stands.
+// This file is an enricher without a model. It adds the position of a passage in its document, and the document's
+// path.
 //
-// A context is a line of the parts that the config lists, in their order, as far as they
-// exist: values of the document's metadata (its path and title), the headings above the
-// passage and the declarations around its first line:
+// A context is a line of the parts that the config lists, in this order, as far as they exist. Parts are values of
+// the document's metadata (its path and title), the headings above the passage and the declarations around its first
+// line:
 //
 //	src/main/Cart.java / class Cart > void add(Item i)
 //
-// Headings and declarations are those that the chunker reports. Where it reports none, as
-// for chunks that were cut by length alone, they are searched in the document's text:
-// headings in Markdown, HTML and texts of no known format, declarations in source code
-// of a language that the suffix of the path names.
+// The chunker reports headings and declarations. If it reports none, as for chunks cut by length alone, they are
+// searched in the document's text. Headings are searched in Markdown, HTML and texts of unknown format; declarations
+// in source code, whose language follows from the suffix of the path.
 //
-// Any other key of the metadata can be a part, too. A value that many documents share,
-// such as a repository, helps BM25 a little where questions name it, but says nothing
-// about the passage and makes the vectors more alike: on Anthropic's nine codebases
-// recall at 5 is lower with the repository than without.
+// Any other key of the metadata can be a part, too. A value that many documents share, such as a repository, helps
+// BM25 a little if questions name it. But it says nothing about the passage and makes the vectors more alike: on
+// Anthropic's nine codebases recall at 5 is lower with the repository than without.
 //
-// With names = "words" names in the metadata, which have no white space, are split into
-// words: "src/UpdateChecker.java" becomes "src Update Checker java". That is for
-// analyzers that do not know the parts of names. The analyzer code does, and the
-// embedder minilm finds less with it: recall at 5 by vectors alone falls from .696 to
-// .642 on those codebases (repository, path and declaration).
+// With names = "words", names in the metadata, which have no white space, are split into words:
+// "src/UpdateChecker.java" becomes "src Update Checker java". This is for analyzers that do not recognise the parts
+// of names. The analyzer code recognises them. The embedder minilm finds less with split names: recall at 5 by
+// vectors alone falls from .696 to .642 on those codebases (repository, path and declaration).
 //
-// A part that another one begins or ends with, such as a title that is the first heading,
-// is left out.
+// A part is left out if another part begins or ends with it, such as a title that is the first heading.
 
 type pathConfig struct {
 	Parts []string `config:"parts" default:"path,title,headings,declaration" min_length:"1" pattern:"." doc:"The parts of a context, in this order: headings, declaration, and keys of the document's metadata."`
@@ -46,7 +42,7 @@ type pathConfig struct {
 	Limit int      `config:"limit" default:"300" min:"1" doc:"Most characters of a context, which is truncated beyond."`
 }
 
-// The parts that are not keys of the document's metadata.
+// Parts that are not keys of the document's metadata.
 const (
 	headings    = "headings"
 	declaration = "declaration"
@@ -79,7 +75,7 @@ func (e *pathEnricher) Enrich(ctx context.Context, passages []sdk.Passage) ([]sd
 	return all, nil
 }
 
-// pathDocument is a document with the structure that was found in its text.
+// pathDocument is a document with the structure of its text.
 type pathDocument struct {
 	*sdk.Document
 	read     bool
@@ -87,10 +83,10 @@ type pathDocument struct {
 	outline  syntax.Outline
 }
 
-// sectioned are the formats of documents whose text is Markdown.
+// sectioned are formats of documents whose text is Markdown.
 var sectioned = []string{"", "markdown", "html", "docx", "pptx", "xlsx", "notebook", "epub"}
 
-// structure reads the text of a document when it is first needed.
+// structure reads the document's text when it is first needed.
 func (d *pathDocument) structure() {
 	if d.read {
 		return
@@ -104,8 +100,8 @@ func (d *pathDocument) structure() {
 	}
 }
 
-// above are the titles or signatures around a passage, from the outside to the inside:
-// those that its chunker reports, or those in its document.
+// above returns the titles or signatures around a passage, the outermost first: as the chunker reports them, or as
+// found in the document.
 func (d *pathDocument) above(part string, p sdk.Passage) string {
 	if known, ok := p.Meta[part].(string); ok {
 		return known
@@ -139,7 +135,7 @@ func (e *pathEnricher) context(d *pathDocument, p sdk.Passage) string {
 	return fewshot.Clip(strings.Join(once(parts), " / "), e.Limit)
 }
 
-// once drops the parts that another one begins or ends with.
+// once drops each part that another part begins or ends with.
 func once(parts []string) []string {
 	var kept []string
 	for i, p := range parts {
@@ -154,16 +150,15 @@ func once(parts []string) []string {
 	return kept
 }
 
-// holds reports whether a text begins or ends with a shorter part, apart from the rest.
+// holds reports whether a text begins or ends with a shorter part, separated from the rest.
 func holds(text, part string) bool {
 	apart := func(c byte) bool { return strings.IndexByte(" /:", c) >= 0 }
 	return strings.HasPrefix(text, part) && apart(text[len(part)]) ||
 		strings.HasSuffix(text, part) && apart(text[len(text)-len(part)-1])
 }
 
-// pathWords splits a name: at characters that are neither letters nor digits, before a
-// capital after a small letter (camel|Case), and before the last of several capitals
-// that a small letter follows (HTTP|Server).
+// pathWords splits a name at characters that are neither letters nor digits. It also splits before a capital after a
+// small letter (camel|Case), and before the last of several capitals if a small letter follows (HTTP|Server).
 func pathWords(name string) string {
 	var b strings.Builder
 	runes := []rune(name)

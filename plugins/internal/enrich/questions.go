@@ -8,11 +8,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is an enricher that has a language model ask what each passage
-// answers: n questions, in the words of people who do not know it yet. What people
-// ask is more similar to such a question than to the text that answers it. The method is that
-// of doc2query (Nogueira et al., "Document Expansion by Query Prediction", 2019)
-// with an instructed model. expand.go does the work.
+// This file is an enricher that lets a language model write n questions that each passage answers, in the words of
+// people who do not know the passage yet. Real questions are more similar to such a question than to the text that
+// answers them. The method is doc2query (Nogueira et al., "Document Expansion by Query Prediction", 2019) with an
+// instructed model. expand.go does the work.
 //
 // The messages are written with system.tmpl and prompt.tmpl, Go text/templates with the
 // fields of expandData; files named in the config replace them.

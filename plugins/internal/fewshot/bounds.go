@@ -12,25 +12,24 @@ import (
 	"time"
 )
 
-// Bounds of a template. Neither templates nor the texts they show are trusted: without bounds a loop
-// over numbers, a template that calls itself, or texts joined with themselves would take all time
-// and memory.
+// Bounds of a template. Neither templates nor the texts that they show are trusted. Without bounds, a loop over
+// numbers, a template that calls itself, or texts joined with themselves could take unlimited time and memory.
 const (
 	maxTemplate = 256 << 10 // bytes of its source
-	maxBytes    = 16 << 20  // of a prompt, and of all texts that are made for it
-	maxTicks    = 1 << 18   // rounds of loops and calls of templates, for a prompt
+	maxBytes    = 16 << 20  // of a prompt, and of all texts made for it
+	maxTicks    = 1 << 18   // rounds of loops and calls of templates in a prompt
 	maxTime     = 10 * time.Second
 	maxNested   = 30 // nested loops, and nested calls of templates: unwinding many after an error takes text/template long
 )
 
-// The functions that guard puts into a template. A template cannot name them itself: they are not
-// defined while it is parsed.
+// Functions that guard adds to a template. A template cannot call them itself: they are not defined while it is
+// parsed.
 const tickName, enterName, leaveName = "__tick", "__enter", "__leave"
 
-// budget is what is left for one prompt.
+// budget is what one prompt may still use.
 type budget struct {
 	bytes, ticks int
-	calls        int // depth of the templates that call each other
+	calls        int // depth of nested template calls
 	deadline     time.Time
 }
 
@@ -43,7 +42,7 @@ type boundError struct{ text string }
 
 func (e *boundError) Error() string { return e.text }
 
-// tick counts a round of a loop, or a call of a template, at a place.
+// tick counts a round of a loop or a call of a template; at is its place.
 func (b *budget) tick(at string) (string, error) {
 	b.ticks--
 	switch {
@@ -55,7 +54,7 @@ func (b *budget) tick(at string) (string, error) {
 	return "", nil
 }
 
-// enter begins a template that another one calls.
+// enter begins the call of a template by another one.
 func (b *budget) enter(at string) (string, error) {
 	if b.calls++; b.calls > maxNested {
 		return "", &boundError{fmt.Sprintf("%s: templates call each other more than %d deep; call fewer", at, maxNested)}
@@ -63,14 +62,14 @@ func (b *budget) enter(at string) (string, error) {
 	return b.tick(at)
 }
 
-// leave ends a template that another one called.
+// leave ends the call of a template by another one.
 func (b *budget) leave() string {
 	b.calls--
 	return ""
 }
 
-// make returns the text that a function of the template makes. most is an upper bound of its bytes, which must
-// be left before the text is made; only its real length is spent.
+// make returns the text of a template's function. most is an upper bound of its bytes. The budget must have that many
+// bytes left; only the real length is spent.
 func (b *budget) make(most int, text func() string) (string, error) {
 	if most > b.bytes {
 		return "", errLong
@@ -82,7 +81,7 @@ func (b *budget) make(most int, text func() string) (string, error) {
 
 var errLong = &boundError{fmt.Sprintf("a template makes at most %d MiB of text for a prompt; show less of the texts, or join them less often", maxBytes>>20)}
 
-// functions returns the functions of templates: Go's own that make texts, within the budget, and those of guard.
+// functions returns the functions of templates: Go's own text functions, within the budget, and those of guard.
 func (b *budget) functions() text.FuncMap {
 	escaped := func(escape func(...any) string) func(...any) (string, error) {
 		return func(args ...any) (string, error) {
@@ -111,7 +110,7 @@ func (b *budget) functions() text.FuncMap {
 	}
 }
 
-// length is an upper bound of the bytes of values as text, with a separator for each.
+// length returns an upper bound of the bytes of values as text, each with a separator.
 func length(args []any) int {
 	n := 0
 	for _, a := range args {
@@ -129,8 +128,8 @@ func longest(a any) int {
 
 var digits = regexp.MustCompile(`[0-9]+|\*`)
 
-// formatted is an upper bound of the bytes of a formatted text. It assumes that each verb shows the
-// longest argument, quoted, at the largest width in the format.
+// formatted returns an upper bound of the bytes of a formatted text. It assumes that each verb shows the longest
+// argument, quoted, at the largest width in the format.
 func formatted(format string, args []any) int {
 	each, wide := 0, 0
 	for _, a := range args {
@@ -139,7 +138,7 @@ func formatted(format string, args []any) int {
 	for _, d := range digits.FindAllString(format, -1) {
 		n, err := strconv.Atoi(d)
 		if err != nil {
-			n = 1e6 // the largest width that fmt accepts, which * may take from an argument
+			n = 1e6 // the largest width that fmt accepts; * may take it from an argument
 		}
 		wide = max(wide, n)
 	}
@@ -149,7 +148,7 @@ func formatted(format string, args []any) int {
 	return len(format) + strings.Count(format, "%")*(each+min(wide, 1e6)+30)
 }
 
-// guard makes the loops and the definitions of a template count what they do.
+// guard adds counting calls to the loops and definitions of a template.
 func guard(t *text.Template) error {
 	for _, one := range t.Templates() {
 		if one.Tree == nil || one.Root == nil {
@@ -166,7 +165,7 @@ func guard(t *text.Template) error {
 	return nil
 }
 
-// guardList puts a tick at the beginning of each loop's body in a list. depth is the number of loops around the list.
+// guardList adds a tick to the beginning of each loop's body in a list. depth is the number of loops around the list.
 func guardList(tree *parse.Tree, list *parse.ListNode, depth int) error {
 	if list == nil {
 		return nil
@@ -203,7 +202,7 @@ func guardList(tree *parse.Tree, list *parse.ListNode, depth int) error {
 	return nil
 }
 
-// call adds a call of leave to the end of a list, or a call of tick or enter to its beginning.
+// call adds a call of leave to the end of a list, or of tick or enter to its beginning.
 func call(tree *parse.Tree, list *parse.ListNode, name string) error {
 	source := fmt.Sprintf("{{%s %q}}", name, place(tree, list))
 	if name == leaveName {
@@ -221,13 +220,14 @@ func call(tree *parse.Tree, list *parse.ListNode, name string) error {
 	return nil
 }
 
-// place is where a list begins. An empty text node stands for the list, which ErrorContext would print in full.
+// place returns the position of a list. An empty text node represents the list, because ErrorContext would print the
+// whole list.
 func place(tree *parse.Tree, list *parse.ListNode) string {
 	at, _ := tree.ErrorContext(&parse.TextNode{NodeType: parse.NodeText, Pos: list.Pos})
 	return at
 }
 
-// bounded is a text that may become only so long.
+// bounded is a text of limited length.
 type bounded struct{ strings.Builder }
 
 // Write implements io.Writer.

@@ -20,10 +20,10 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Tokens estimates how many tokens a text has.
+// Tokens estimates the number of tokens of a text.
 func Tokens(text string) int { return sdk.EstimateTokens(utf8.RuneCountInString(text)) }
 
-// MessageTokens estimates how many tokens the messages of a chat have.
+// MessageTokens estimates the number of tokens of a chat's messages.
 func MessageTokens(messages []sdk.Message) int {
 	sum := 0
 	for _, m := range messages {
@@ -32,10 +32,9 @@ func MessageTokens(messages []sdk.Message) int {
 	return sum
 }
 
-// Fit finds the prompt with the most of so many examples that is within a budget of
-// tokens; a budget of 0 has no bound. Write writes the prompt with a number of examples
-// and returns its tokens too; more examples must not make it shorter. It is an error
-// when the prompt is too long without any example.
+// Fit returns the prompt with as many examples as fit into a budget of tokens; a budget of 0 has no bound. write
+// writes the prompt with a number of examples and returns its tokens; more examples must not make the prompt shorter.
+// If the prompt is too long even without examples, Fit returns an error.
 func Fit(examples, budget int, write func(examples int) (sdk.Prompt, int, error)) (sdk.Prompt, error) {
 	prompt, tokens, err := write(examples)
 	if err != nil || budget == 0 || tokens <= budget {
@@ -73,7 +72,7 @@ func Examples(candidates []sdk.Candidate) (all []Example) {
 	return all
 }
 
-// First returns the first n different examples: copies of a row teach a model nothing more.
+// First returns the first n different examples: copies of a row teach a model nothing.
 func First(candidates []sdk.Candidate, n int) (all []Example) {
 	for _, e := range Examples(candidates) {
 		if len(all) < n && !slices.Contains(all, e) {
@@ -83,8 +82,8 @@ func First(candidates []sdk.Candidate, n int) (all []Example) {
 	return all
 }
 
-// OneLine replaces runs of white space and control characters by one space: a line break
-// inside a text would look like the end of an example.
+// OneLine replaces runs of white space and control characters by one space: a line break inside a text would look
+// like the end of an example.
 func OneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 }
@@ -94,7 +93,7 @@ func HasWord(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
-// Clip is the beginning of a text, of at most so many characters.
+// Clip returns the beginning of a text, with at most the given number of characters.
 func Clip(text string, characters int) string {
 	n := 0
 	for i := range text {
@@ -106,8 +105,7 @@ func Clip(text string, characters int) string {
 	return text
 }
 
-// Allowed returns the labels that may be answered without none, which may be one of the
-// labels of the knowledge, too.
+// Allowed returns the allowed labels without none, which may also be a label of the knowledge.
 func Allowed(labels []string, none string) []string {
 	if none == "" || !slices.Contains(labels, none) {
 		return labels
@@ -115,7 +113,7 @@ func Allowed(labels []string, none string) []string {
 	return slices.DeleteFunc(slices.Clone(labels), func(label string) bool { return label == none })
 }
 
-// Meanings returns what labels stand for, by label; nil: nothing is said of any.
+// Meanings returns the descriptions of labels, by label; nil: there are none.
 func Meanings(described map[string]sdk.Described) map[string]string {
 	var all map[string]string
 	for label, d := range described {
@@ -129,8 +127,8 @@ func Meanings(described map[string]sdk.Described) map[string]string {
 	return all
 }
 
-// Each writes the prompts of items one by one. An error is that of its item alone: the
-// others' prompts come with sdk.RowErrors.
+// Each writes the prompts of items one by one. An error affects only its item: the prompts of the others come with
+// sdk.RowErrors.
 func Each(items []sdk.Item, write func(sdk.Item) ([]sdk.Prompt, error)) ([][]sdk.Prompt, error) {
 	prompts := make([][]sdk.Prompt, len(items))
 	failed := sdk.RowErrors{}
@@ -146,28 +144,27 @@ func Each(items []sdk.Item, write func(sdk.Item) ([]sdk.Prompt, error)) ([][]sdk
 	return prompts, nil
 }
 
-// JSON is the JSON of a text or of texts, as models write it: HTML is not escaped.
+// JSON encodes a text or texts as models write JSON, without escaping HTML.
 func JSON[T string | []string](value T) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil { // texts always can be
+	if err := encoder.Encode(value); err != nil { // texts can always be encoded
 		panic(err)
 	}
 	return strings.TrimSpace(b.String())
 }
 
-// Template is a Go text/template with the text that it was read from. Beside
-// what Go has built in it may use join. What one prompt may take is bounded.
+// Template is a Go text/template with its source. Beside Go's built-in functions it may use join. What one prompt may
+// use is bounded.
 type Template struct {
 	template *template.Template
 	text     string
 }
 
-// Load reads the template of an argument; an empty path gives the fallback. An unknown
-// field is found only where execution reaches it, so the template is executed with each
-// of the samples: give one with every list filled, and one with every list empty. Its
-// errors are sdk.ArgumentErrors.
+// Load reads the template of an argument; an empty path means the fallback. An unknown field is found only if
+// execution reaches it. So Load executes the template with each of the samples: give one with every list filled, and
+// one with every list empty. Errors are sdk.ArgumentErrors.
 func Load(argument string, path sdk.Path, fallback string, samples ...any) (Template, error) {
 	t, err := load(path, fallback, samples)
 	if err != nil {
@@ -221,7 +218,7 @@ func readFile(path string) ([]byte, error) {
 	return file, err
 }
 
-// fields names what a template can use.
+// fields lists the fields that a template can use.
 func fields(data any) string {
 	var all []string
 	for _, f := range reflect.VisibleFields(reflect.Indirect(reflect.ValueOf(data)).Type()) {
@@ -238,12 +235,12 @@ func (t Template) shows(text string, data any) bool {
 	return err == nil && strings.Contains(written, text)
 }
 
-// Fingerprint changes with the text: what a stage writes depends on it, and its
-// arguments hold only the path.
+// Fingerprint changes with the template's text. A stage's output depends on the text, but its arguments contain only
+// the path.
 func (t Template) Fingerprint() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(t.text))) }
 
-// Write executes the template. White space around the result is dropped: models
-// continue worse after it, since their tokens begin with it.
+// Write executes the template and trims white space around the result: models continue worse after trailing white
+// space, since their tokens begin with it.
 func (t Template) Write(data any) (string, error) {
 	text, err := execute(t.template, data)
 	if err != nil {
@@ -252,14 +249,14 @@ func (t Template) Write(data any) (string, error) {
 	return strings.TrimSpace(text), nil
 }
 
-// Pair are the templates of a chat's system message and of its last one.
+// Pair holds the templates of a chat's system message and of its last message.
 type Pair struct{ System, Prompt Template }
 
-// Passage is a passage between delimiters, as prompts show it.
+// Passage is a sample passage between delimiters, as in prompts.
 const Passage = "<chunk>\nx\n</chunk>"
 
-// LoadPair loads the templates of the arguments system and prompt. The prompt has to
-// show the named field, which is Passage in the first sample; shown is how to write that.
+// LoadPair loads the templates of the arguments system and prompt. The prompt must show the named field, whose value
+// in the first sample is Passage; shown says how to write this.
 func LoadPair(system, prompt sdk.Path, defaults [2]string, field, shown string, samples ...any) (Pair, error) {
 	s, systemErr := Load("system", system, defaults[0], samples...)
 	p, promptErr := Load("prompt", prompt, defaults[1], samples...)
