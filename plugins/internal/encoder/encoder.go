@@ -28,17 +28,17 @@ const (
 	Int8    = linear.Int8
 )
 
-// Options are what a model is opened with.
+// Options are the settings for opening a model.
 type Options struct {
 	Precision  Precision    // "" is Float32
-	Dimensions int          // of a vector, the first ones of the model's; 0: all
-	MaxTokens  int          // a limit below the model's own; 0: the model's
+	Dimensions int          // the first dimensions of the model's vectors to use; 0: all
+	MaxTokens  int          // a limit below the model's own; 0: the model's own
 	Kernel     *simd.Kernel // nil: the best
-	MiniLM     bool         // a folder without config.json is all-MiniLM-L6-v2
+	MiniLM     bool         // a folder without config.json counts as all-MiniLM-L6-v2
 	Memos      string       // a stage's folder, for what spares later processes to sum the weights; "": they are summed
 }
 
-// complete fills in defaults, and refuses what there is not.
+// complete fills in defaults, and returns an error for unsupported values.
 func (o Options) complete() (Options, error) {
 	if o.Kernel == nil {
 		o.Kernel = simd.Best()
@@ -60,11 +60,10 @@ type Encoder struct {
 	fingerprint string
 }
 
-// Open reads the model in folder dir. model.safetensors (or its shards with their index),
-// config.json and tokenizer.json or vocab.txt must be there; sentence_bert_config.json,
-// tokenizer_config.json, modules.json with the folders it names, and
-// config_sentence_transformers.json are read where they exist. A model that the package
-// cannot compute, or a damaged file, is an error that names the file.
+// Open reads the model in folder dir. model.safetensors (or its shards with their index), config.json and
+// tokenizer.json or vocab.txt must exist. sentence_bert_config.json, tokenizer_config.json, modules.json with the
+// folders it names, and config_sentence_transformers.json are optional. An unsupported model or a damaged file is an
+// error that names the file.
 func Open(dir string, o Options) (*Encoder, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -92,8 +91,8 @@ func Open(dir string, o Options) (*Encoder, error) {
 	return e, nil
 }
 
-// Check reports what the configuration in a model's folder says against it: that it is no
-// encoder of texts, or one that cannot be computed. Weights and tokenizer are not read.
+// Check checks the configuration in a model's folder. It returns an error if the model is no encoder of texts, or is
+// unsupported. It reads neither weights nor tokenizer.
 func Check(dir string) error {
 	f, err := readFolder(dir, false)
 	if err != nil {
@@ -102,7 +101,7 @@ func Check(dir string) error {
 	return embeds(f)
 }
 
-// embeds is an error where a model gives no vectors.
+// embeds returns an error if a model gives no vectors.
 func embeds(f folder) error {
 	if class := f.classifier(); class != "" && !f.Pooled {
 		return fmt.Errorf("%s: the model is a cross-encoder (%s), which gives scores of pairs and no vectors: it is for rerank", f.Dir, class)
@@ -113,31 +112,28 @@ func embeds(f folder) error {
 // Dim returns the number of floats in a vector.
 func (e *Encoder) Dim() int { return e.top.dim }
 
-// Prompts returns what the model expects before queries and before passages, mostly
-// nothing.
+// Prompts returns the model's prompts before queries and before passages. Most models have none.
 func (e *Encoder) Prompts() (query, passage string) {
 	return e.folder.QueryPrompt, e.folder.PassagePrompt
 }
 
-// Fingerprint returns the SHA-256, in hexadecimal, of what the vectors depend
-// on: weights, tokenizer, configuration and options. Vectors of equal fingerprints may
-// be compared. Between instruction sets they differ by rounding: in float32 in the sixth
-// decimal; in int8, where that may decide between two whole numbers, about as much as from
-// float32 (TestKernelsAgree).
+// Fingerprint returns the SHA-256, in hexadecimal, of everything that the vectors depend on: weights, tokenizer,
+// configuration and options. Vectors with equal fingerprints are comparable. Between instruction sets they differ by
+// rounding. In float32 the difference is in the sixth decimal. In int8 rounding may change a code; the difference is
+// then about as large as between int8 and float32 (TestKernelsAgree).
 func (e *Encoder) Fingerprint() string { return e.fingerprint }
 
-// Encode returns a vector of [Encoder.Dim] floats for every text, in the order of the
-// texts. Texts are truncated at the limit; the empty text has a vector too. The vectors
-// share one array.
+// Encode returns a vector of [Encoder.Dim] floats for every text, in the order of the texts. Texts are truncated at
+// the limit; the empty text has a vector too. The vectors share one array.
 //
-// Encode uses as many goroutines as GOMAXPROCS allows and checks ctx between batches. Its
-// error is that of ctx, or that of a model whose numbers are not finite.
+// Encode uses up to GOMAXPROCS goroutines and checks ctx between batches. It returns the error of ctx, or an error if
+// the model's numbers are not finite.
 func (e *Encoder) Encode(ctx context.Context, texts []string) ([][]float32, error) {
 	return e.EncodePrompt(ctx, "", texts)
 }
 
-// EncodePrompt is [Encoder.Encode] with a prompt before each text. Its tokens do not count
-// in the mean where the model's folder says so.
+// EncodePrompt is [Encoder.Encode] with a prompt before each text. The prompt's tokens do not count in the mean if
+// the model's folder says so.
 func (e *Encoder) EncodePrompt(ctx context.Context, prompt string, texts []string) ([][]float32, error) {
 	skip := 0
 	if prompt != "" && !e.folder.IncludePrompt {
@@ -152,7 +148,7 @@ func (e *Encoder) EncodePrompt(ctx context.Context, prompt string, texts []strin
 		}
 		vectors[i] = values[i*e.Dim() : (i+1)*e.Dim() : (i+1)*e.Dim()]
 		tokens := e.tokenizer.Encode(prompt+text, e.limit)
-		if len(tokens) > 0 { // a tokenizer without special ones has none for the empty text: its vector is zero
+		if len(tokens) > 0 { // without special tokens the empty text has no tokens: its vector is zero
 			jobs = append(jobs, job{text: whole(tokens), skip: min(skip, len(tokens)-1), result: vectors[i]})
 		}
 	}
@@ -168,17 +164,16 @@ func (e *Encoder) EncodePrompt(ctx context.Context, prompt string, texts []strin
 	return vectors, nil
 }
 
-// promptTokens is how many tokens a prompt takes at the beginning of a text.
+// promptTokens returns how many tokens a prompt takes at the beginning of a text.
 func (e *Encoder) promptTokens(prompt string) int {
 	tokens, empty := e.tokenizer.Encode(prompt, e.limit), e.tokenizer.Encode("", e.limit)
 	if n := len(empty); n > 1 && tokens[len(tokens)-1] == empty[n-1] {
-		return len(tokens) - 1 // a token ends every text
+		return len(tokens) - 1 // the last token only ends the text
 	}
 	return len(tokens)
 }
 
-// newSum returns a hash that configuration and options were written to, and files are to be
-// written to as they are read.
+// newSum returns a hash that already contains configuration and options. Files are added to it as they are read.
 func newSum(f folder, o Options) hash.Hash {
 	sum := sha256.New()
 	if description, ok := first(f, o); ok {
@@ -188,7 +183,7 @@ func newSum(f folder, o Options) hash.Hash {
 		}
 		return sum
 	}
-	// Raise the number where the same files give other vectors than before.
+	// Raise the number whenever the same files give other vectors than before.
 	fmt.Fprintf(sum, "encoder 1 %s %d %+v %d %s %t %t\n",
 		o.Precision, o.Dimensions, f.Shape, f.MaxTokens, f.Pooling, f.IncludePrompt, f.Normalize)
 	for _, d := range f.Dense {
@@ -199,8 +194,8 @@ func newSum(f folder, o Options) hash.Hash {
 
 func finish(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)) }
 
-// first describes a model as racflow did when there were no others than uncased BERT, so that
-// knowledge embedded then need not be embedded anew. ok is false for other models.
+// first describes a model in the form of the first racflow version, which supported only uncased BERT. So knowledge
+// embedded then stays valid. ok is false for other models.
 func first(f folder, o Options) (description any, ok bool) {
 	_, err := os.Stat(filepath.Join(f.Dir, "tokenizer.json"))
 	if err == nil || f.Shape.Family != bert || f.Pooling == lastToken || !f.IncludePrompt || f.Dense != nil ||
@@ -218,7 +213,7 @@ func first(f folder, o Options) (description any, ok bool) {
 	}, true
 }
 
-// openTokenizer reads the tokenizer in a folder, and writes what its ids depend on to sum.
+// openTokenizer reads the tokenizer in a folder. It writes everything that its ids depend on to sum.
 func openTokenizer(dir string, sum io.Writer) (*tokenizer.Tokenizer, error) {
 	t, err := tokenizer.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -231,7 +226,7 @@ func openTokenizer(dir string, sum io.Writer) (*tokenizer.Tokenizer, error) {
 		_, err = fmt.Fprintln(sum, t.Fingerprint())
 		return t, err
 	}
-	// The vocabulary of an uncased model goes into the sum as it did when there was nothing else.
+	// The vocabulary of an uncased model is hashed as in the first version.
 	vocabulary, err := os.ReadFile(filepath.Join(dir, "vocab.txt"))
 	if err != nil {
 		return nil, fmt.Errorf("open the model: %w", err)

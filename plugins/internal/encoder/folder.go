@@ -14,51 +14,47 @@ import (
 	"strings"
 )
 
-// This file reads what the configuration files in a model's folder say, as
-// sentence-transformers lay them out.
+// This file reads the configuration files in a model's folder, in the layout of sentence-transformers.
 //
-// What a model does differently from what racflow computes would change its vectors without
-// a word. So every such setting that is known is read, and one that is not supported is refused
-// with its name and its file. Files are bounded, and no number in them is believed:
-// transformer.go checks the shapes of the weights against them before it takes
-// memory.
+// Unsupported settings could change vectors silently. So the code reads every known setting, and refuses unsupported
+// ones with the names of the setting and the file. The size of files is bounded, and numbers in them are not trusted:
+// transformer.go compares the shapes of the weights with them before it allocates memory.
 //
-// The package reads no weights and no tokenizer.
+// This file reads neither weights nor tokenizer.
 
-// folder is what the files in a model's folder say.
+// folder holds the configuration of a model's folder.
 type folder struct {
 	Dir       string // that holds config.json, weights and tokenizer
 	Shape     Config
 	MaxTokens int
-	LowerCase bool // texts are to be lower-cased before the tokenizer's own rules
+	LowerCase bool // lower-case texts before the tokenizer's own rules
 
-	Pooled        bool // whether modules.json says that it gives vectors
+	Pooled        bool // modules.json says that the model gives vectors
 	Pooling       pooling
-	IncludePrompt bool // whether the tokens of a prompt count in the mean
+	IncludePrompt bool // tokens of a prompt count in the mean
 	Dense         []Dense
 	Normalize     bool // to length 1
 
 	QueryPrompt, PassagePrompt string
 
-	defaultPrompt string // of the texts that no prompt is named for
-	oneSegment    bool   // whether the tokenizer gives the model no segments
+	defaultPrompt string // prompt for texts without a prompt of their own
+	oneSegment    bool   // the tokenizer gives no segments
 
 	head   headJSON
-	scores string // the activation of scores, as config_sentence_transformers.json has it
+	scores string // activation of scores in config_sentence_transformers.json
 }
 
-// pooling is how the vector of a text is made of those of its tokens.
+// pooling says how token vectors are combined into a text's vector.
 type pooling string
 
-// The ways of pooling.
+// The kinds of pooling.
 const (
 	mean      pooling = "mean"
 	cls       pooling = "cls"       // the first token
 	lastToken pooling = "lasttoken" // the last token
 )
 
-// miniLM is all-MiniLM-L6-v2, which a folder with weights and vocabulary only is taken for
-// where that is asked for.
+// miniLM is all-MiniLM-L6-v2. A folder with only weights and vocabulary counts as this model if the options allow it.
 func miniLM(dir string) folder {
 	return folder{
 		Dir: dir,
@@ -69,8 +65,8 @@ func miniLM(dir string) folder {
 	}
 }
 
-// readFolder reads the configuration files in a model's folder. A model that cannot be computed is
-// an error with the reason, and so is a folder without config.json unless it may be MiniLM.
+// readFolder reads the configuration files in a model's folder. An unsupported model is an error with the reason. So
+// is a folder without config.json, unless mayBeMiniLM is set.
 func readFolder(dir string, mayBeMiniLM bool) (folder, error) {
 	m := miniLM(dir)
 	if !mayBeMiniLM {
@@ -92,11 +88,11 @@ func readFolder(dir string, mayBeMiniLM bool) (folder, error) {
 	return m, m.readPrompts(dir)
 }
 
-// maxFile bounds a configuration file. They have some kB, but for lists of labels.
+// maxFile bounds a configuration file. Most have some kB; lists of labels are longer.
 const maxFile = 4 << 20
 
-// readJSON decodes a file of the folder into v. Where the file or a field is missing, v
-// stays as it is. found is false where the file is missing.
+// readJSON decodes a file of the folder into v. If the file or a field is missing, v stays unchanged. found is false
+// if the file is missing.
 func readJSON(dir, name string, v any) (found bool, err error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	info, err := os.Stat(path)
@@ -120,12 +116,12 @@ func readJSON(dir, name string, v any) (found bool, err error) {
 	return true, nil
 }
 
-// unsupported is the error of a model that cannot be used. What the file says may be long.
+// unsupported is the error for an unsupported model. It truncates long values from the file.
 func unsupported(dir, name, reason string, args ...any) error {
 	return fmt.Errorf("%s: model is not supported: %.500s", filepath.Join(dir, filepath.FromSlash(name)), fmt.Sprintf(reason, args...))
 }
 
-// below returns the folder that a configuration names, which must be in dir.
+// below returns a folder that a configuration names. The folder must be inside dir.
 func below(dir, from, path string) (string, error) {
 	if path == "" {
 		return dir, nil
@@ -136,10 +132,10 @@ func below(dir, from, path string) (string, error) {
 	return filepath.Join(dir, filepath.FromSlash(path)), nil
 }
 
-// readTokenizer reads the limit of the tokenizer, and whether models get segments from it.
+// readTokenizer reads the tokenizer's limit, and whether the tokenizer gives segments.
 func (m *folder) readTokenizer(dir string) error {
 	f := struct {
-		Limit  float64  `json:"model_max_length"` // 1e30 where there is none
+		Limit  float64  `json:"model_max_length"` // 1e30 if there is none
 		Inputs []string `json:"model_input_names"`
 	}{Limit: float64(m.MaxTokens)}
 	if _, err := readJSON(dir, "tokenizer_config.json", &f); err != nil {
@@ -150,19 +146,19 @@ func (m *folder) readTokenizer(dir string) error {
 	return nil
 }
 
-// limitFiles are the names of the file that configures the transformer, as sentence-transformers
-// look for it.
+// limitFiles are possible names of the transformer's configuration file, in the search order of
+// sentence-transformers.
 var limitFiles = []string{
 	"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json", "sentence_xlm-roberta_config.json",
 }
 
-// unknownLimits are settings of that file that change which tokens a model reads.
+// unknownLimits are settings in that file that change which tokens a model reads.
 var unknownLimits = []string{
 	"processing_kwargs", "processor_kwargs", "tokenizer_args", "config_kwargs", "config_args",
 	"query_length", "document_length", "query_expansion",
 }
 
-// readLimit reads the limit that overrides the tokenizer's own.
+// readLimit reads the limit that overrides the tokenizer's limit.
 func (m *folder) readLimit(dir string) error {
 	var file map[string]json.RawMessage
 	name := limitFiles[0]
@@ -201,7 +197,7 @@ func (m *folder) readLimit(dir string) error {
 
 const promptsFile = "config_sentence_transformers.json"
 
-// readPrompts reads what goes before queries and passages, and how vectors are compared.
+// readPrompts reads the prompts of queries and passages, and how vectors are compared.
 func (m *folder) readPrompts(dir string) error {
 	const name = promptsFile
 	var f struct {
@@ -247,11 +243,11 @@ type module struct {
 	Path string `json:"path"`
 }
 
-// kind is the type without the package it comes from, which differs between versions.
+// kind returns the type without its package, which differs between versions.
 func (m module) kind() string { return m.Type[strings.LastIndexByte(m.Type, '.')+1:] }
 
-// readModules reads modules.json and what belongs to each module. Without it a model has
-// mean pooling and vectors of length 1.
+// readModules reads modules.json and the files of each module. Without modules.json a model has mean pooling and
+// vectors of length 1.
 func (m *folder) readModules(dir string) error {
 	var modules []module
 	found, err := readJSON(dir, modulesFile, &modules)
@@ -331,7 +327,7 @@ func (m *folder) readPooling(dir, name string) error {
 
 // Dense is a linear layer over the pooled vector.
 type Dense struct {
-	Dir        string // that holds its weights
+	Dir        string // folder of its weights
 	In, Out    int
 	Bias       bool
 	Activation activation
@@ -369,5 +365,5 @@ func (m *folder) readDense(dir, path string) error {
 	return nil
 }
 
-// vectorName is what sentence-transformers call the vector of a text.
+// vectorName is sentence-transformers' name for the vector of a text.
 const vectorName = "sentence_embedding"

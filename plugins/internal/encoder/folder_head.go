@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// activation is a function of single numbers after a linear layer.
+// activation is a function that is applied to each output of a linear layer.
 type activation string
 
 // The activations.
@@ -21,7 +21,7 @@ const (
 	sigmoid  activation = "Sigmoid"
 )
 
-// activationOf reads the name of a class of PyTorch, such as torch.nn.modules.activation.Tanh.
+// activationOf parses the name of a PyTorch class, such as torch.nn.modules.activation.Tanh.
 func activationOf(class string) (activation, bool) {
 	a := activation(class[strings.LastIndexByte(class, '.')+1:])
 	known := slices.Contains([]activation{identity, tanh, relu, gelu, sigmoid}, a)
@@ -45,17 +45,17 @@ type activationJSON struct {
 
 // Head describes the head of a cross-encoder.
 type Head struct {
-	Labels     int        // how many logits there are
-	Label      int        // the one that is the score
+	Labels     int        // number of logits
+	Label      int        // the logit that is the score
 	Activation activation // of the score
 	Pooling    pooling    // ModernBERT: CLS or Mean
-	OneSegment bool       // whether the passage is of the query's segment
+	OneSegment bool       // query and passage have the same segment
 }
 
-// classifies is the end of the names of classes with such a head.
+// classifies ends the names of classes with a classification head.
 const classifies = "ForSequenceClassification"
 
-// classifier is the class of the model where it has such a head, else "".
+// classifier returns the model's class if it has a classification head, else "".
 func (m folder) classifier() string {
 	for _, class := range m.head.Classes {
 		if strings.HasSuffix(class, classifies) {
@@ -65,8 +65,7 @@ func (m folder) classifier() string {
 	return ""
 }
 
-// Head returns the head of a cross-encoder. A folder of another model is an error that says
-// so.
+// Head returns the head of a cross-encoder. For other models it returns an error.
 func (m folder) Head() (Head, error) {
 	if m.classifier() == "" {
 		return Head{}, unsupported(m.Dir, configFile, "it is no cross-encoder: architectures is %q, which has no %s: an encoder is for embed", m.head.Classes, classifies)
@@ -109,10 +108,10 @@ func (m folder) Head() (Head, error) {
 	return h, nil
 }
 
-// relevances are the labels that stand for a passage that answers the query.
+// relevances are labels that say that a passage answers the query.
 var relevances = []string{"relevant", "relevance", "positive", "true", "yes", "entailment"}
 
-// relevance returns the logit whose label alone stands for relevance.
+// relevance returns the logit of the only label for relevance. ok is false if there is none, or more than one.
 func (f headJSON) relevance() (label int, ok bool) {
 	found := 0
 	for id, name := range f.Labels {
@@ -129,7 +128,7 @@ func (f headJSON) relevance() (label int, ok bool) {
 	return label, found == 1
 }
 
-// modernJSON are the fields of config.json that only ModernBERT has, in the words of transformers 4 and 5.
+// modernJSON holds the fields of config.json that only ModernBERT has, with the names of transformers 4 and 5.
 type modernJSON struct {
 	HiddenActivation string          `json:"hidden_activation"`
 	NormEpsilon      float64         `json:"norm_eps"`
@@ -158,7 +157,7 @@ const (
 	localAttention  = "sliding_attention"
 )
 
-// set sets what ModernBERT has of its own.
+// set sets the options that only ModernBERT has.
 func (f modernJSON) set(dir string, s *Config) error {
 	s.Epsilon, s.Window, s.GlobalTheta, s.LocalTheta = f.NormEpsilon, f.Window/2, f.GlobalTheta, f.LocalTheta
 	for kind, theta := range map[string]*float64{globalAttention: &s.GlobalTheta, localAttention: &s.LocalTheta} {
@@ -201,14 +200,14 @@ func (f modernJSON) set(dir string, s *Config) error {
 
 const configFile = "config.json"
 
-// maxSize bounds every size that a configuration gives, and maxPositions the tokens of a
-// text, for which ModernBERT has tables in memory that no file bears out.
+// maxSize bounds every size in a configuration. maxPositions bounds the tokens of a text: ModernBERT needs tables of
+// that size, and no file confirms the number.
 const (
 	maxSize      = 1 << 20
 	maxPositions = 1 << 16
 )
 
-// configJSON is config.json, in the words of all families.
+// configJSON is config.json, with the names of all families.
 type configJSON struct {
 	Family       string  `json:"model_type"`
 	Activation   string  `json:"hidden_act"`
@@ -291,7 +290,7 @@ func (m *folder) readShape(dir string) error {
 	return m.checkSizes(dir)
 }
 
-// checkSizes refuses sizes that are no model's, before anything is computed with them.
+// checkSizes refuses implausible sizes before anything is computed with them.
 func (m *folder) checkSizes(dir string) error {
 	s := m.Shape
 	sizes := []int{s.Hidden, s.Layers, s.Heads, s.Intermediate}

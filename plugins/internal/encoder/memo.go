@@ -13,13 +13,12 @@ import (
 	"github.com/racflow/racflow/plugins/internal/safetensors"
 )
 
-// memo is what a process leaves for later ones that read the same weights: the sum that they
-// lead to. To compute it takes longer than all else at a start. The weights are the same where
-// nobody has touched their files since and the sum before them, which has all that decides how
-// they are read, is equal.
+// memo stores the hash of a model's weights for later processes. Computing it takes longer than the rest of the
+// start. The stored hash is valid if nobody has changed the weights' files since, and if the hash before the weights
+// is equal. That hash covers everything that decides how the weights are read.
 type memo struct {
 	file    string // "": nothing is kept
-	version string // of the weights' files
+	version string // of the weight files
 	about   []byte
 }
 
@@ -31,19 +30,19 @@ func newMemo(dir string, weights *safetensors.Weights, sum hash.Hash) memo {
 	}
 	name := sha256.Sum256([]byte(weights.Name()))
 	about := sha256.Sum256(fmt.Append(before, version))
-	// A folder of its own: the files beside it may be what a stage has learnt.
+	// A separate folder: the files beside it may be the learned state of a stage.
 	return memo{filepath.Join(dir, "memos", "weights-"+hex.EncodeToString(name[:8])), version, about[:]}
 }
 
-// recall adds the weights to sum without reading them, if a process has left a memo.
+// recall adds the weights to sum without reading them, if there is a valid memo.
 func (m memo) recall(sum hash.Hash) bool {
 	content, err := os.ReadFile(m.file)
 	after, same := bytes.CutPrefix(content, m.about)
 	return err == nil && same && sum.(encoding.BinaryUnmarshaler).UnmarshalBinary(after) == nil
 }
 
-// keep leaves a memo of the sum, which the weights have been added to, unless they have changed
-// meanwhile. Where it cannot be written, the next process reads the weights again.
+// keep stores a memo of sum, which includes the weights, unless the weights have changed meanwhile. If this fails,
+// the next process reads the weights again.
 func (m memo) keep(weights *safetensors.Weights, sum hash.Hash) {
 	after, err := sum.(encoding.BinaryMarshaler).MarshalBinary()
 	if m.file == "" || err != nil || weights.Version() != m.version || os.MkdirAll(filepath.Dir(m.file), 0o700) != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/tokenizer"
 )
 
-// network is a tokenizer and the layers for its tokens.
+// network is a tokenizer with a transformer.
 type network struct {
 	tokenizer  *tokenizer.Tokenizer
 	limit      int // tokens of a text
@@ -28,9 +28,8 @@ type network struct {
 // Pair is a query and a passage that may answer it.
 type Pair struct{ Query, Passage string }
 
-// CrossEncoder is a loaded model that reads a query and a passage together and says how
-// relevant one is to the other (Nogueira and Cho 2019, arXiv:1901.04085). It is safe for
-// concurrent use.
+// CrossEncoder is a loaded model that reads a query and a passage together, and scores how relevant the passage is to
+// the query (Nogueira and Cho 2019, arXiv:1901.04085). It is safe for concurrent use.
 type CrossEncoder struct {
 	*network
 	dir         string
@@ -38,9 +37,9 @@ type CrossEncoder struct {
 	fingerprint string
 }
 
-// OpenCrossEncoder reads the model in folder dir, as [Open] does. Its config.json names a
-// class with a head for classification, whose score is of the only label, or of the one
-// called relevant, relevance, positive, true, yes or entailment.
+// OpenCrossEncoder reads the model in folder dir, as [Open] does. Its config.json must name a class with a
+// classification head. The score is that of the only label, or of the label relevant, relevance, positive, true, yes
+// or entailment.
 func OpenCrossEncoder(dir string, o Options) (*CrossEncoder, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -71,8 +70,8 @@ func OpenCrossEncoder(dir string, o Options) (*CrossEncoder, error) {
 	return c, nil
 }
 
-// CheckCrossEncoder reports what the configuration in a model's folder says against it: that
-// it is no cross-encoder, or one that cannot be computed. Weights and tokenizer are not read.
+// CheckCrossEncoder checks the configuration in a model's folder. It returns an error if the model is no
+// cross-encoder, or is unsupported. It reads neither weights nor tokenizer.
 func CheckCrossEncoder(dir string) error {
 	f, err := readFolder(dir, false)
 	if err == nil {
@@ -81,20 +80,20 @@ func CheckCrossEncoder(dir string) error {
 	return err
 }
 
-// Fingerprint returns the SHA-256, in hexadecimal, of what the scores depend on.
+// Fingerprint returns the SHA-256, in hexadecimal, of everything that the scores depend on.
 func (c *CrossEncoder) Fingerprint() string { return c.fingerprint }
 
-// Tokens returns how many tokens of a pair Score computes.
+// Tokens returns how many tokens Score processes for a pair.
 func (c *CrossEncoder) Tokens(p Pair) int {
 	tokens, _ := c.tokenizer.EncodePair(p.Query, p.Passage, c.limit)
 	return len(tokens)
 }
 
-// Score returns a score for each pair, in their order: the higher, the more relevant.
-// A pair that is too long is truncated at the end of its longer text.
+// Score returns a score for each pair, in their order: the higher, the more relevant. If a pair is too long, its
+// longer text is truncated at the end.
 //
-// Score uses as many goroutines as GOMAXPROCS allows and checks ctx between batches. Its
-// error is that of ctx, or that of a model whose numbers are not finite.
+// Score uses up to GOMAXPROCS goroutines and checks ctx between batches. It returns the error of ctx, or an error if
+// the model's numbers are not finite.
 func (c *CrossEncoder) Score(ctx context.Context, pairs []Pair) ([]float32, error) {
 	scores := make([]float32, len(pairs))
 	jobs := make([]job, 0, len(pairs))
@@ -122,8 +121,8 @@ func (c *CrossEncoder) Score(ctx context.Context, pairs []Pair) ([]float32, erro
 	return scores, nil
 }
 
-// head makes a score of hidden states: a linear layer with an activation, in ModernBERT a
-// norm, and a linear layer with an output for each label.
+// head computes a score from hidden states. It is a linear layer with an activation, a norm in ModernBERT, and a
+// linear layer with an output for each label.
 type head struct {
 	Head
 	hidden dense
@@ -131,7 +130,7 @@ type head struct {
 	labels dense
 }
 
-// read reads the head out of the weights. Families call its tensors by other names.
+// read reads the head's weights. The names of its tensors differ between families.
 func (h *head) read(r *reader, c Config) {
 	hidden, labels := "classifier.dense", "classifier.out_proj"
 	h.hidden.activation = tanh
@@ -150,7 +149,7 @@ func (h *head) read(r *reader, c Config) {
 	h.labels.read(r, labels, c.Hidden, h.Labels, false)
 }
 
-// score is the activation of the logit of the label that stands for relevance.
+// score applies the activation to the logit of the label for relevance.
 func (h *head) score(x simd.View) float32 {
 	v := make([]float32, x.Cols)
 	n := pool(v, h.Pooling, x, 0)
@@ -163,8 +162,8 @@ func (h *head) score(x simd.View) float32 {
 	return activate(h.Activation, simd.Dot(row, v)+h.labels.bias[h.Label])
 }
 
-// openNetwork reads tokenizer and weights, and adds them to sum. head, where there is one, reads
-// what else is in the weights.
+// openNetwork reads tokenizer and weights, and adds them to sum. head, if not nil, reads other layers from the
+// weights.
 func openNetwork(f folder, o Options, sum hash.Hash, head func(*reader)) (*network, error) {
 	n := &network{limit: f.MaxTokens, kernel: o.Kernel}
 	var err error
@@ -202,8 +201,8 @@ func readWeights(dir string, o Options, sum hash.Hash, read func(*reader)) error
 		weights.Forget()
 		return r.Err()
 	}
-	// The sum takes longer than the rest, so it is computed at the same time, but not to its
-	// end where the weights are of no use.
+	// Computing the sum takes longer than the rest, so it runs in parallel. It is cancelled if the weights turn out
+	// to be useless.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	summed := make(chan error, 1)
@@ -220,26 +219,26 @@ func readWeights(dir string, o Options, sum hash.Hash, read func(*reader)) error
 	return nil
 }
 
-// batchTokens is how many tokens go through the layers together: enough that weights
-// are read rarely, few enough that results stay in the cache.
+// batchTokens is how many tokens pass through the layers together. With that many, weights are rarely read again, and
+// results still stay in the cache.
 const batchTokens = 512
 
-// job is one text, or one pair, and where its result goes.
+// job is a text or a pair, with the place for its result.
 type job struct {
 	text   text
-	skip   int // tokens at its beginning that do not count
+	skip   int // tokens at the beginning that do not count
 	result []float32
 }
 
-// whole is a text that is no pair.
+// whole returns the tokens as a single text, not a pair.
 func whole(tokens []int32) text {
 	return text{Tokens: tokens, Second: len(tokens)}
 }
 
-// run computes the hidden states of every job, and calls finish with them, until there are
-// none left or ctx ends. It sorts the jobs.
+// run computes the hidden states of every job and calls finish with them. It stops early if ctx ends. It sorts the
+// jobs.
 func (n *network) run(ctx context.Context, jobs []job, finish func(j job, x simd.View)) {
-	// Long texts first, so that no goroutine is left with one at the end.
+	// Long texts come first, so that no goroutine is left with a long one at the end.
 	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(len(b.text.Tokens), len(a.text.Tokens)) })
 	batches := cutBatches(jobs, runtime.GOMAXPROCS(0))
 	var next atomic.Int64
@@ -274,8 +273,8 @@ func (n *network) runBatch(batch []job, w *workspace, finish func(j job, x simd.
 	}
 }
 
-// cutBatches divides jobs into batches of about equal size, about batchTokens at most,
-// so that all workers are busy to the end.
+// cutBatches divides jobs into batches of about equal size, at most about batchTokens each, so that all workers are
+// busy to the end.
 func cutBatches(jobs []job, workers int) [][]job {
 	total := 0
 	for _, j := range jobs {
@@ -296,8 +295,8 @@ func cutBatches(jobs []job, workers int) [][]job {
 	return batches
 }
 
-// top makes vectors of hidden states: by pooling, linear layers, the first dimensions alone
-// (Kusupati et al. 2022, arXiv:2205.13147), and normalising.
+// top computes vectors from hidden states: by pooling, linear layers, truncation to the first dimensions (Kusupati et
+// al. 2022, arXiv:2205.13147), and normalisation.
 type top struct {
 	kernel    *simd.Kernel
 	pooling   pooling
@@ -306,7 +305,7 @@ type top struct {
 	normalize bool
 }
 
-// readTop reads the linear layers that follow pooling, and adds them to sum.
+// readTop reads the linear layers after pooling, and adds them to sum.
 func readTop(f folder, o Options, sum hash.Hash) (top, error) {
 	t := top{kernel: o.Kernel, pooling: f.Pooling, dim: f.Shape.Hidden, normalize: f.Normalize}
 	for _, d := range f.Dense {
@@ -352,8 +351,8 @@ func (t *top) vector(j job, x simd.View) {
 	}
 }
 
-// pool adds the tokens of a text that its vector is made of, but the first skip, to v,
-// and returns how many these are.
+// pool adds to v the token vectors that make up a text's vector, without the first skip tokens. It returns their
+// number.
 func pool(v []float32, by pooling, x simd.View, skip int) int {
 	switch by {
 	case cls:
@@ -377,8 +376,8 @@ func scale(v []float32, factor float32) {
 	}
 }
 
-// dense is a linear layer with an activation, for one vector at a time. It is computed in
-// float32 as it stands: there are few of them.
+// dense is a linear layer with an activation, applied to one vector at a time. It always uses float32, since there
+// are few such layers.
 type dense struct {
 	weights    []float32 // a row for each output
 	bias       []float32

@@ -10,21 +10,18 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// This file computes the hidden states of encoders of the BERT family: BERT,
-// DistilBERT, RoBERTa, XLM-RoBERTa, MPNet and ModernBERT.
+// This file computes the hidden states of encoders of the BERT family: BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet
+// and ModernBERT.
 //
-// They differ in how a token's position enters the model, in where layers are
-// normalised, in one sublayer and in the names of their tensors. So there is one forward
-// pass, and [Config] and the table of names say what a model does. The texts of a batch go
-// through the layers as one matrix with a row for each token and no padding. Matrices wider
-// than the hidden states are computed and used a few columns at a time, and attention is
-// computed for some rows of a text at a time, so that the memory for a text grows with its
-// length, not with its square.
+// They differ in how positions enter the model, where layers are normalised, one sublayer, and the names of their
+// tensors. So there is one forward pass; [Config] and the table of names describe the differences. The texts of a
+// batch pass through the layers as one matrix with a row for each token and no padding. Matrices wider than the
+// hidden states are computed and used a few columns at a time. Attention is computed for some rows of a text at a
+// time. So the memory for a text grows with its length, not with its square.
 //
-// The package knows no files but weights: folder.go reads the configuration. What
-// becomes of the hidden states, pooling and heads, is the matter of package encoder.
+// This code reads no files but weights: folder.go reads the configuration. Pooling and heads are in network.go.
 
-// Family is a model's architecture, by the name that configurations give it (model_type).
+// Family is a model's architecture, named as in configurations (model_type).
 type Family string
 
 // The families.
@@ -51,18 +48,18 @@ type Config struct {
 	Intermediate int // width inside the feed-forward sublayer
 	Positions    int // rows of the position embeddings; ModernBERT has none, but a limit
 	Epsilon      float64
-	Padding      int // RoBERTa: the token that has no position; positions begin after its id
+	Padding      int // RoBERTa: the token without a position; positions begin after its id
 
 	Buckets int // MPNet: of relative positions
 
-	// ModernBERT: layers attend to tokens at most Window away, but those in Global, which
-	// attend to all. Positions enter by rotations, with a base for each kind of layer.
+	// ModernBERT: layers in Global attend to all tokens, other layers to tokens at most Window away. Rotations encode
+	// the positions, with a base for each kind of layer.
 	Window                  int
 	Global                  []bool
 	GlobalTheta, LocalTheta float64
 }
 
-// firstPosition is the row of the position embeddings for the first token.
+// firstPosition is the row of the first token's position in the position embeddings.
 func (c Config) firstPosition() int {
 	switch c.Family {
 	case RoBERTa, xlmRoBERTa, MPNet:
@@ -77,7 +74,7 @@ func (c Config) maxTokens() int { return c.Positions - c.firstPosition() }
 // headSize is the number of columns of an attention head.
 func (c Config) headSize() int { return c.Hidden / c.Heads }
 
-// window is how far a token of a layer sees, 0 where it sees all.
+// window is how far a token attends in a layer; 0: to all tokens.
 func (c Config) window(layer int) int {
 	if c.Family != modernBERT || c.Global[layer] {
 		return 0
@@ -96,12 +93,12 @@ type model struct {
 	layers    []layer
 	final     *norm       // ModernBERT
 	rotations *rotations  // ModernBERT
-	relative  [][]float32 // MPNet: by head, what relativeBias reads
+	relative  [][]float32 // MPNet: biases by head, for relativeBias
 }
 
-// layer is one transformer layer. Matrices are named for their results.
+// layer is one transformer layer. Matrices are named after their results.
 type layer struct {
-	window            int           // how far a token sees, 0: all
+	window            int           // how far a token attends; 0: to all
 	query, key, value *linear.Layer // Hidden from Hidden
 	attended          *linear.Layer // Hidden from Hidden
 	wide, gate        *linear.Layer // Intermediate from Hidden; only ModernBERT has a gate
@@ -109,14 +106,12 @@ type layer struct {
 
 	smooth, smoothWide *linear.Smoothing // of the input of query, key and value, and of wide and gate
 
-	// Norms of the sum after a sublayer, or of its input. The first layer of ModernBERT
-	// has none before attention.
+	// Norms of the sum after a sublayer, or of its input. The first layer of ModernBERT has no norm before attention.
 	afterAttention, afterFeedForward   *norm
 	beforeAttention, beforeFeedForward *norm
 }
 
-// newModel reads a model for a vocabulary of the given size. Every shape is checked
-// before memory is taken for it.
+// newModel reads a model for a vocabulary of the given size. It checks every shape before it allocates memory.
 func newModel(c Config, vocabulary int, r *reader) (*model, error) {
 	n := familyNames[c.Family]
 	r.findPrefix(n.words + ".weight")
@@ -133,7 +128,7 @@ func newModel(c Config, vocabulary int, r *reader) (*model, error) {
 	if n.positions != "" {
 		m.readPositions(r, n)
 	}
-	input := m.embedded // the norm that a layer's input comes from
+	input := m.embedded // the norm that produces a layer's input
 	for i := 0; i < c.Layers && r.err == nil; i++ {
 		l := r.layer(i, n, c, input)
 		input = l.afterFeedForward
@@ -152,7 +147,7 @@ func newModel(c Config, vocabulary int, r *reader) (*model, error) {
 	return m, nil
 }
 
-// readPositions adds the embeddings of segments to those of positions.
+// readPositions reads the position embeddings and adds the segment embeddings to them.
 func (m *model) readPositions(r *reader, n names) {
 	positions := slices.Clone(r.read(r.prefix+n.positions+".weight", m.Positions, m.Hidden))
 	if n.segments == "" {
@@ -163,7 +158,7 @@ func (m *model) readPositions(r *reader, n names) {
 	if r.err == nil && len(segments) == 0 {
 		r.fail(fmt.Errorf("%s: tensor %q: shape [0 %d] has nothing in it", r.weights.Name(), r.prefix+n.segments+".weight", m.Hidden))
 	}
-	// Texts are of the first segment, and what follows a query of the second, if there is one.
+	// Texts have the first segment. A passage after a query has the second one, if it exists.
 	for start := 0; start < min(len(segments), 2*m.Hidden); start += m.Hidden {
 		sum := positions
 		if start+m.Hidden < min(len(segments), 2*m.Hidden) {
@@ -176,7 +171,7 @@ func (m *model) readPositions(r *reader, n names) {
 	}
 }
 
-// layer reads a layer; input is the norm that its input comes from.
+// layer reads a layer; input is the norm that produces its input.
 func (r *reader) layer(i int, n names, c Config, input *norm) layer {
 	p := r.prefix + fmt.Sprintf(n.layer, i)
 	if c.Family == modernBERT {
@@ -188,7 +183,7 @@ func (r *reader) layer(i int, n names, c Config, input *norm) layer {
 		afterAttention:   r.norm(p+n.afterAttention, c.Hidden, c.Epsilon, false),
 		afterFeedForward: r.norm(p+n.afterFeedForward, c.Hidden, c.Epsilon, false),
 	}
-	// Of the three that share an input, value loses most.
+	// Of the three layers with this input, value loses most.
 	l.smooth = r.smoothing(input, p+n.value, c.Hidden, c.Hidden, 0)
 	l.query = r.linear(p+n.query, c.Hidden, c.Hidden, false, l.smooth)
 	l.key = r.linear(p+n.key, c.Hidden, c.Hidden, false, l.smooth)
@@ -218,12 +213,11 @@ func (r *reader) modernLayer(i int, p string, n names, c Config, input *norm) la
 	return l
 }
 
-// names are a family's names of tensors, without .weight and .bias. An empty one is of
-// what the family does not have.
+// names are a family's tensor names, without .weight and .bias. A name is empty if the family lacks the tensor.
 type names struct {
 	words, positions, segments string
 	embedded                   string // the norm of the embeddings
-	layer                      string // of a layer, by its number; the next ones follow it
+	layer                      string // prefix of a layer, by its number; the following names come after it
 	query, key, value          string
 	attended                   string
 	afterAttention             string
@@ -231,7 +225,7 @@ type names struct {
 	afterFeedForward           string
 	relative                   string // MPNet's biases of relative positions
 
-	// ModernBERT: matrices that hold several, and the norms before the sublayers.
+	// ModernBERT: matrices that combine several, and the norms before the sublayers.
 	queryKeyValue, wideAndGate         string
 	beforeAttention, beforeFeedForward string
 	final                              string
@@ -271,8 +265,7 @@ var familyNames = map[Family]names{
 	},
 }
 
-// reader reads layers out of the weights of a model. After the first error, which it
-// holds, it returns nothing of use.
+// reader reads layers from the weights of a model. It keeps the first error; results after it are useless.
 type reader struct {
 	weights   *safetensors.Weights
 	kernel    *simd.Kernel
@@ -297,8 +290,7 @@ func (r *reader) fail(err error) {
 	}
 }
 
-// findPrefix sets the prefix under which the tensor is: models are saved alone, or
-// together with a head.
+// findPrefix finds the prefix of the tensor's name: models are saved alone, or together with a head.
 func (r *reader) findPrefix(tensor string) {
 	var found []string
 	for name := range r.weights.Names() {
@@ -315,7 +307,7 @@ func (r *reader) findPrefix(tensor string) {
 	}
 }
 
-// inside is the name of a tensor of the encoder, as it is called in a model with a head.
+// inside returns the name of an encoder's tensor in a model with a head.
 func (r *reader) inside(name string) string { return r.prefix + name }
 
 // read returns a tensor, which is valid until the next call.
@@ -334,8 +326,7 @@ func (r *reader) read(tensor string, shape ...int) []float32 {
 // matrix returns a tensor of rows by cols, which is valid until the next call.
 func (r *reader) matrix(tensor string, rows, cols int) []float32 { return r.read(tensor, rows, cols) }
 
-// vector returns a copy of a tensor of one dimension, or zeros where there is none and it
-// may be missing.
+// vector returns a copy of a one-dimensional tensor. If it is optional and missing, vector returns zeros.
 func (r *reader) vector(tensor string, n int, optional bool) []float32 {
 	if optional && !r.weights.Has(tensor) {
 		return make([]float32, n)
@@ -343,23 +334,23 @@ func (r *reader) vector(tensor string, n int, optional bool) []float32 {
 	return slices.Clone(r.read(tensor, n))
 }
 
-// norm reads a layer norm over n columns. It may have no bias.
+// norm reads a layer norm over n columns. With optionalBias, the bias may be missing.
 func (r *reader) norm(name string, n int, epsilon float64, optionalBias bool) *norm {
 	gain, bias := name+".weight", name+".bias"
 	if old := name + ".gamma"; !r.weights.Has(gain) && r.weights.Has(old) {
-		gain, bias = old, name+".beta" // as the first checkpoints call them
+		gain, bias = old, name+".beta" // names in the first checkpoints
 	}
 	return &norm{
 		kernel: r.kernel, gain: r.vector(gain, n, false), bias: r.vector(bias, n, optionalBias), epsilon: float32(epsilon),
 	}
 }
 
-// linear reads a linear layer. It may have no bias.
+// linear reads a linear layer. With optionalBias, the bias may be missing.
 func (r *reader) linear(name string, in, out int, optionalBias bool, s *linear.Smoothing) *linear.Layer {
 	return r.parts(name, in, out, 1, optionalBias, s)[0]
 }
 
-// parts reads a matrix that holds several layers of the same shape, one below the other.
+// parts reads a matrix that contains several layers of the same shape, one below the other.
 func (r *reader) parts(name string, in, out, count int, optionalBias bool, s *linear.Smoothing) []*linear.Layer {
 	layers := make([]*linear.Layer, count)
 	bias := r.vector(name+".bias", count*out, optionalBias)
@@ -370,12 +361,11 @@ func (r *reader) parts(name string, in, out, count int, optionalBias bool, s *li
 	for i := range layers {
 		layers[i] = linear.New(r.kernel, r.precision, simd.NewView(weights[i*out*in:][:out*in], out, in), bias[i*out:][:out], s)
 	}
-	r.weights.Forget() // what was packed is not needed again
+	r.weights.Forget() // the packed weights are not read again
 	return layers
 }
 
-// smoothing returns that of layers behind a norm, by the outputs from first on of a matrix
-// of out by in.
+// smoothing returns the smoothing for layers after a norm. It uses the rows from first on of an out by in matrix.
 func (r *reader) smoothing(n *norm, name string, in, out, first int) *linear.Smoothing {
 	if r.precision != linear.Int8 {
 		return nil

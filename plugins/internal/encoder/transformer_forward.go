@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	// keyBlock is what the number of keys of a text is rounded up to.
+	// keyBlock is the block size to which the number of a text's keys is rounded up.
 	keyBlock = simd.ExpCols
-	// maxScores bounds the scores of one head that exist at a time: 1 MB.
+	// maxScores bounds the number of scores of one head in memory: 1 MB.
 	maxScores = 256 << 10
-	// minRows is how many tokens are computed together at least.
+	// minRows is the least number of tokens that are computed together.
 	minRows = 12
 )
 
-// attention sets w.inner to the results of all heads, which are computed one by one where
-// their width allows.
+// attention sets w.inner to the results of all heads. Heads are computed one by one if their width allows.
 func (m *model) attention(l *layer, batch []text, x simd.View, w *workspace) {
 	w.input.Set(x, l.smooth)
 	size := m.headSize()
@@ -26,8 +25,7 @@ func (m *model) attention(l *layer, batch []text, x simd.View, w *workspace) {
 		cols = m.Hidden
 	}
 	query, value := resize(&w.query, x.Rows, cols), resize(&w.value, x.Rows, cols)
-	// Keys are transposed in whole blocks, which may extend beyond the last token; the
-	// rows there do not count.
+	// Keys are transposed in whole blocks, which may extend beyond the last token. The extra rows do not count.
 	key := resize(&w.key, x.Rows+keyBlock-1, cols)
 	context := resize(&w.context, x.Rows, m.Hidden)
 	for col := 0; col < m.Hidden; col += cols {
@@ -56,17 +54,17 @@ type transformerHead struct {
 	query, key, value, context simd.View
 }
 
-// attend sets the head's context of the text that begins at row first and has n tokens:
-// softmax(q·kᵀ/√size)·v. Queries go some rows at a time, against the keys that these see.
+// attend sets the head's context for the text of n tokens that begins at row first: softmax(q·kᵀ/√size)·v. It
+// processes some queries at a time, with the keys that they attend to.
 func (m *model) attend(h transformerHead, first, n int, w *workspace) {
 	m.rotate(h, first, n)
 	size := h.query.Cols
-	rows, most := n, n // most: keys that such rows see
+	rows, most := n, n // most: the number of keys that these rows attend to
 	if h.window > 0 {
 		rows, most = 2*h.window, min(n, 4*h.window)
 	}
 	rows = max(min(rows, maxScores/(most+keyBlock)), minRows)
-	packed := [2]int{-1} // the keys that are packed, the first one and the end
+	packed := [2]int{-1} // the range of packed keys
 	for top := 0; top < n; top += rows {
 		end := min(top+rows, n)
 		low, high := 0, n
@@ -94,8 +92,8 @@ func (m *model) attend(h transformerHead, first, n int, w *workspace) {
 	}
 }
 
-// see completes the scores of the token at a position, for the keys from low to high. What it
-// does not see, and what stands for no key, gets a score too low to count.
+// see completes the scores of the token at a position, for the keys from low to high. Keys outside the window, and
+// padding, get a score too low to count.
 func (m *model) see(h transformerHead, scores []float32, position, low, high int) {
 	if m.relative != nil {
 		for i, bias := range m.relativeBias(h.number, position, low)[:high-low] {
@@ -116,8 +114,7 @@ func hide(scores []float32) {
 	}
 }
 
-// rotate puts positions into the head's queries and keys of a text, where the model does it
-// so.
+// rotate encodes positions in the head's queries and keys of a text, if the model uses rotations.
 func (m *model) rotate(h transformerHead, first, n int) {
 	if m.rotations == nil {
 		return
@@ -135,25 +132,24 @@ func (m *model) rotate(h transformerHead, first, n int) {
 // text is the tokens of a text, or of a pair of texts.
 type text struct {
 	Tokens []int32
-	Second int // from which token on they are of the second text of a pair; their number where there is none
+	Second int // where the second text of a pair begins; without one, the number of tokens
 }
 
-// workspace is the memory of one forward pass, reused by the next. All matrices but
-// scores have a row for each token of the batch, text after text without padding. Wide
-// ones never exist as a whole: some columns at a time are computed and are the left-hand
-// side of the next product.
+// workspace is the memory of a forward pass; the next pass reuses it. All matrices but scores have a row for each
+// token of the batch, text after text without padding. Wide matrices never exist as a whole: some columns are
+// computed at a time, and are the left-hand side of the next product.
 type workspace struct {
 	x       []float32 // the hidden states
-	normed  []float32 // these as a sublayer of ModernBERT reads them
-	query   []float32 // of one head, or of all heads, as key and value
+	normed  []float32 // the same, normalised for a sublayer of ModernBERT
+	query   []float32 // of one head or of all heads, like key and value
 	key     []float32
 	value   []float32
-	context []float32 // the results of attention, of all heads
+	context []float32 // the result of attention, of all heads
 	change  []float32 // what a sublayer adds to x
 	wide    []float32 // some columns inside the feed-forward sublayer
 	gate    []float32
-	scores  []float32 // of one head and some tokens of one text: by the tokens that these see
-	sums    []float32 // of their rows
+	scores  []float32 // of one head and some tokens of a text: a column for each key
+	sums    []float32 // sums of its rows
 	zero    []float32
 
 	input, inner *linear.Input
@@ -170,7 +166,7 @@ func (m *model) newWorkspace() *workspace {
 	}
 }
 
-// resize returns rows by cols over *buffer, which grows where it is too small.
+// resize returns a rows by cols matrix over *buffer, and grows the buffer if it is too small.
 func resize(buffer *[]float32, rows, cols int) simd.View {
 	if cap(*buffer) < rows*cols {
 		*buffer = make([]float32, rows*cols)
@@ -183,9 +179,8 @@ func part(v simd.View, row, rows, col, cols int) simd.View {
 	return simd.View{Data: v.Data[row*v.Stride+col:], Rows: rows, Cols: cols, Stride: v.Stride}
 }
 
-// forward returns the hidden states of a batch, a row for each token, text after text.
-// Texts have a token at least, and maxTokens at most. The result is valid until w is
-// used again.
+// forward returns the hidden states of a batch, a row for each token, text after text. Each text has 1 to maxTokens
+// tokens. The result is valid until w is used again.
 func (m *model) forward(batch []text, w *workspace) simd.View {
 	tokens := 0
 	for _, t := range batch {
@@ -208,7 +203,7 @@ func (m *model) forward(batch []text, w *workspace) simd.View {
 	return x
 }
 
-// normed returns what a sublayer reads: x, or where it has a norm of its own, x normalised.
+// normed returns the input of a sublayer: x, or x normalised if the sublayer has its own norm.
 func (m *model) normed(n *norm, x simd.View, w *workspace) simd.View {
 	if n == nil {
 		return x
@@ -218,7 +213,7 @@ func (m *model) normed(n *norm, x simd.View, w *workspace) simd.View {
 	return normed
 }
 
-// merge adds change to x, and normalises the sum where there is a norm.
+// merge adds change to x, and normalises the sum if there is a norm.
 func merge(n *norm, x, change simd.View) {
 	if n != nil {
 		n.add(x, change)
@@ -232,8 +227,8 @@ func merge(n *norm, x, change simd.View) {
 	}
 }
 
-// feedForward sets change to narrow(GELU(wide(x))), or where there is a gate to
-// narrow(GELU(wide(x)) · gate(x)) (Shazeer 2020, arXiv:2002.05202).
+// feedForward sets change to narrow(GELU(wide(x))). With a gate it is narrow(GELU(wide(x)) · gate(x)) (Shazeer 2020,
+// arXiv:2002.05202).
 func (m *model) feedForward(l *layer, x, change simd.View, w *workspace) {
 	w.input.Set(x, l.smoothWide)
 	slice := l.narrow.Slice()
@@ -266,7 +261,7 @@ func (m *model) embed(batch []text, x simd.View, w *workspace) {
 	}
 }
 
-// place returns the embedding of the position and segment of token i, and moves position on.
+// place returns the embedding of the position and segment of token i, and advances position.
 func (m *model) place(t text, i int, position *int, w *workspace) []float32 {
 	if m.positions == nil {
 		return w.zero
@@ -277,14 +272,14 @@ func (m *model) place(t text, i int, position *int, w *workspace) []float32 {
 	}
 	at := *position
 	if first := m.firstPosition(); first > 0 && int(t.Tokens[i]) == first-1 {
-		at = first - 1 // padding that was written out in the text
+		at = first - 1 // a padding token in the text
 	} else {
 		*position++
 	}
 	return m.positions[segment][at*m.Hidden:][:m.Hidden]
 }
 
-// norm has the learned parameters of [simd.Kernel.AddNorm].
+// norm holds the learned parameters for [simd.Kernel.AddNorm].
 type norm struct {
 	kernel     *simd.Kernel
 	gain, bias []float32
@@ -305,8 +300,7 @@ func (n *norm) apply(x, change []float32) {
 // Apply normalises x.
 func (n *norm) Apply(x []float32) { n.apply(x, make([]float32, len(x))) }
 
-// of sets every row of dst to the normalised row of x; zero has as many zeros as a row has
-// columns.
+// of sets every row of dst to the normalised row of x. zero contains as many zeros as a row has columns.
 func (n *norm) of(dst, x simd.View, zero []float32) {
 	for i := range x.Rows {
 		row := dst.Row(i)
@@ -315,15 +309,15 @@ func (n *norm) of(dst, x simd.View, zero []float32) {
 	}
 }
 
-// readRelative reads MPNet's biases of relative positions, of which it has one for each
-// transformerHead and bucket, as one for each head and distance.
+// readRelative reads MPNet's biases of relative positions. The file has one for each head and bucket; the model gets
+// one for each head and distance.
 func (m *model) readRelative(r *reader, n names) {
 	biases := r.read(r.prefix+n.relative+".weight", m.Buckets, m.Heads)
 	if r.err != nil {
 		return
 	}
 	tokens := m.maxTokens()
-	// Scores are scaled after the bias is added.
+	// Scores are scaled after the bias is added, so undo the scale here.
 	scale := math.Sqrt(float64(m.headSize()))
 	for head := range m.Heads {
 		row := make([]float32, 2*tokens-1)
@@ -334,16 +328,15 @@ func (m *model) readRelative(r *reader, n names) {
 	}
 }
 
-// relativeBias returns what is added to the scores of a query at a position for the keys from
-// first on.
+// relativeBias returns the biases for the scores of a query at a position, for the keys from first on.
 func (m *model) relativeBias(head, position, first int) []float32 {
 	return m.relative[head][first-position+m.maxTokens()-1:]
 }
 
-// bucket is the bucket of a key that is distance after the query: half of them are for keys
-// before it, half for those after it, and of each half the first half for one distance each,
-// the others for ranges that grow up to a distance of 128 (Raffel et al. 2019,
-// arXiv:1910.10683). The arithmetic is the original's, in float32.
+// bucket returns the bucket of a key that is distance after the query. Half of the buckets are for keys before the
+// query, half for keys after it. In each half, the first half has one bucket per distance; the others cover ranges
+// that grow up to a distance of 128 (Raffel et al. 2019, arXiv:1910.10683). The arithmetic is the original's, in
+// float32.
 func bucket(distance, buckets int) int {
 	buckets /= 2
 	first := 0
@@ -361,8 +354,7 @@ func bucket(distance, buckets int) int {
 	return first + min(exact+int(large), buckets-1)
 }
 
-// rotations encode positions by rotating pairs of columns of queries and keys (Su et al.
-// 2021, arXiv:2104.09864).
+// rotations encode positions by rotating pairs of columns of queries and keys (Su et al. 2021, arXiv:2104.09864).
 type rotations struct {
 	global, local []float32 // a row for each position: cosines, then sines
 }
@@ -385,7 +377,7 @@ func newRotations(c Config) *rotations {
 	return &rotations{global: table(c.GlobalTheta), local: table(c.LocalTheta)}
 }
 
-// rotate rotates a head of the token at a position: column i with column i + half.
+// rotate rotates a head of the token at a position: column i together with column i + half.
 func rotate(head, table []float32, position int) {
 	half := len(head) / 2
 	row := table[position*2*half:][:2*half]

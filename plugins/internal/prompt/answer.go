@@ -13,13 +13,12 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file writes prompts that ask for the answer to a question from passages: a chat
-// of instructions, the item's candidates as numbered passages, and the question last.
-// The answer is a text that cites the passages by number; package sdk/support reads it
-// and checks what it cites.
+// This file writes prompts that ask for an answer to a question from passages. A prompt is a chat of instructions,
+// the item's candidates as numbered passages, and the question last. The answer is a text that cites the passages by
+// number; package sdk/support reads it and checks the citations.
 //
-// Each passage names its source as far as its metadata knows it, then its context, without
-// the terms that were added for the search, and then its text:
+// Each passage names its source, as far as the metadata has it. Then come its context, without the terms that were
+// added for the search, and its text:
 //
 //	<passage 2>
 //	Source: guide/setup.md, "Setting it up", Install > Linux, lines 10 to 24
@@ -28,20 +27,18 @@ import (
 //	...
 //	</passage 2>
 //
-// Text from documents cannot end its passage: the first character of what looks like one
-// of these marks, or like the end of a turn to servers of models (<|...|>), is written as
-// an entity. Source and context are a line each. The instructions say that the text
-// of a passage is material and never an instruction; whether a model obeys it all the
-// same depends on the model.
+// Text from documents cannot end its passage: if text looks like one of these marks, or like the end of a turn for
+// model servers (<|...|>), its first character is written as an entity. Source and context are one line each. The
+// instructions say that the text of a passage is material and never an instruction. Whether a model follows this
+// depends on the model.
 //
-// Passages beyond `passages` are left out, and then the last ones until the prompt is
-// within max_tokens. Candidates that no search has scored are a knowledge as a whole
-// (`whole` of a retrieve block): all are shown, in their order, and only max_tokens bounds
-// them. Their message is marked as shared: it is the same for every question, as long as
-// max_tokens leaves room for all of them beside each.
+// Passages beyond the argument passages are left out, and then the last ones until the prompt fits max_tokens.
+// Candidates without a search score are a whole knowledge (`whole` of a retrieve block): all are shown, in their
+// order, and only max_tokens limits them. Their message is marked as shared: it is the same for every question, as
+// long as all of them fit max_tokens beside each question.
 //
-// Between the passages and the question stands a short turn of the assistant: the
-// templates of some models refuse two messages of the user in a row.
+// Between the passages and the question there is a short message of the assistant: the templates of some models
+// refuse two messages of the user in a row.
 //
 // An item without passages gets no prompt, and the voter that would read it abstains.
 
@@ -54,17 +51,17 @@ type answerConfig struct {
 	Template  sdk.Path `config:"template" doc:"A Go template to write the instructions with, in place of the built-in one; it may use .None, .Context, .Citations and join."`
 }
 
-// answerData is what a template of the instructions can use. It is the same for all items.
+// answerData holds the fields for the template of the instructions. It is the same for all items.
 type answerData struct {
-	None      string // the answer that the passages do not answer the question; empty: not allowed
+	None      string // the answer that says that the passages do not answer the question; empty: not allowed
 	Context   bool   // passages show their contexts
-	Citations bool   // the answer is to cite passages
+	Citations bool   // the answer should cite passages
 }
 
 //go:embed answer.tmpl
 var answerDefaultTemplate string
 
-// acknowledged is the assistant's turn between the passages and the question.
+// acknowledged is the assistant's message between the passages and the question.
 const acknowledged = "I have read the passages. What is the question?"
 
 // Answer describes the prompter.
@@ -77,7 +74,7 @@ func openAnswer(_ context.Context, _ sdk.Setup, c answerConfig) (sdk.Prompter, e
 	return c.prompter()
 }
 
-// answerPrompter loads the template and writes the instructions with it.
+// prompter loads the template and writes the instructions with it.
 func (c answerConfig) prompter() (*answerPrompter, error) {
 	data := answerData{None: c.None, Context: c.Context, Citations: c.Citations}
 	t, err := fewshot.Load("template", c.Template, answerDefaultTemplate, data, answerData{"none", true, true}, answerData{})
@@ -111,8 +108,7 @@ func (p *answerPrompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Prompt,
 	})
 }
 
-// shown returns the candidates that become passages, and whether they are a knowledge
-// as a whole, which nothing has searched.
+// shown returns the candidates that become passages. whole is true if they are a whole knowledge without a search.
 func (p *answerPrompter) shown(candidates []sdk.Candidate) (passages []*sdk.Candidate, whole bool) {
 	whole = true
 	for i := range candidates {
@@ -128,13 +124,13 @@ func (p *answerPrompter) shown(candidates []sdk.Candidate) (passages []*sdk.Cand
 	return passages, whole
 }
 
-// write makes the prompt with as many of the passages as fit.
+// write writes the prompt with as many of the passages as fit.
 func (p *answerPrompter) write(passages []*sdk.Candidate, whole bool, question string) (sdk.Prompt, error) {
 	texts := make([]string, len(passages))
 	for i, c := range passages {
 		texts[i] = p.passage(i+1, c)
 	}
-	least := 0 // tokens with one passage
+	least := 0 // tokens of the prompt with one passage
 	prompt, err := fewshot.Fit(len(texts), p.config.MaxTokens, func(n int) (sdk.Prompt, int, error) {
 		prompt := sdk.Prompt{None: p.config.None, Passages: []string{}, Messages: []sdk.Message{
 			{Role: sdk.MessageSystem, Text: p.instructions, Shared: true},
@@ -163,10 +159,10 @@ func (p *answerPrompter) write(passages []*sdk.Candidate, whole bool, question s
 	return prompt, err
 }
 
-// passages are delimited by marks that no text of a document can hold.
+// passages delimits passages with marks that no text of a document can contain.
 var passages = syntax.NewDelimiters("passage")
 
-// passage writes a candidate as the passage of a number.
+// passage writes a candidate as the passage with a number.
 func (p *answerPrompter) passage(number int, c *sdk.Candidate) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "<passage %d>\nSource: %s\n", number, passages.Escape(source(c)))
@@ -177,8 +173,8 @@ func (p *answerPrompter) passage(number int, c *sdk.Candidate) string {
 	return out.String()
 }
 
-// source names where a candidate comes from, in a line: a document by its path,
-// title, headings and lines or pages, a row by its id.
+// source describes a candidate's origin in one line: a document by its path, title, headings and lines or pages, a
+// row by its id.
 func source(c *sdk.Candidate) string {
 	meta := func(name string) string { s, _ := c.Meta[name].(string); return fewshot.OneLine(s) }
 	var parts []string
@@ -209,7 +205,7 @@ func source(c *sdk.Candidate) string {
 	return strings.Join(parts, ", ")
 }
 
-// count writes a number of the metadata; empty: it is none.
+// count formats a number from the metadata; empty: the value is no number.
 func count(value any) string {
 	n, ok := value.(float64)
 	if !ok {

@@ -11,48 +11,43 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file writes the prompts of retrieval-augmented classification (RAC): a chat whose
-// system message lists the allowed labels, the likeliest first, whose turns are some
-// neighbours of the item with their labels, and which ends with the item. The answer is a
-// JSON object with the label and, optionally before it, the reasoning that leads to it: a
-// model takes into account what it has written (Wei et al., "Chain-of-Thought Prompting
-// Elicits Reasoning in Large Language Models", NeurIPS 2022).
+// This file writes the prompts of retrieval-augmented classification (RAC). A prompt is a chat. Its system message
+// lists the allowed labels, the likeliest first; its turns are some neighbours of the item with their labels; and it
+// ends with the item. The answer is a JSON object with the label and, optionally before it, the reasoning that leads
+// to it: a model takes into account what it has written (Wei et al., "Chain-of-Thought Prompting Elicits Reasoning in
+// Large Language Models", NeurIPS 2022).
 //
-// With labels = "neighbours" only the labels of the item's candidates are allowed, in the
-// order of the nearest candidate of each; so a model chooses among few labels even where
-// the knowledge has thousands. With labels = "all" those of the knowledge are allowed,
-// sorted, and those of the candidates are named behind them. An item without candidates is
-// asked with all labels and no turns: zero-shot.
+// With labels = "neighbours" only the labels of the item's candidates are allowed, in the order of each label's
+// nearest candidate. So a model chooses among few labels even if the knowledge has thousands. With labels = "all" all
+// labels of the knowledge are allowed, in sorted order; the candidates' labels are listed after them. An item without
+// candidates gets all labels and no turns: zero-shot.
 //
-// With answer = "list" the answer is a list of labels, the likeliest first, so that the
-// next one is there where the accept rules refuse the first; an empty list says that none
-// of them fits.
+// With answer = "list" the answer is a list of labels, the likeliest first. If the accept rules refuse the first
+// label, the next one counts. An empty list says that no label fits.
 //
-// Where labels are sets, the model is asked for all that apply, in a list without an order, and each
-// label of a neighbour is one that is allowed.
+// Where labels are sets, the model is asked for all labels that apply, in a list without an order. All labels of the
+// neighbours are allowed.
 //
-// With levels = true, which needs labels with levels, the system message lists only the first level,
-// and the turns have the nodes there. Who asks the model goes on with what lies below each answer, in
-// the same chat: with a thousand labels it sees a few dozen. max_tokens does not count these further
-// turns.
+// With levels = true, which needs labels with levels, the system message lists only the first level, and the turns
+// show the nodes of that level. The voter then asks in the same chat for the nodes below each answer. So with a
+// thousand labels the model sees a few dozen. max_tokens does not count these further questions.
 //
-// The turns stand from the farthest neighbour to the nearest. They have the form of the
-// answer, or the model would follow them rather than the system message. Nobody recorded
-// why the neighbours have their labels: the reasoning of their turns says only that they
-// were labelled by hand, and the system message asks the model to write more. So no
-// reasoning is made up.
+// The turns are in the order from the farthest neighbour to the nearest. They have the form of the answer, since the
+// model would otherwise imitate them rather than follow the system message. Nobody recorded why the neighbours have
+// their labels. So the reasoning in their turns says only that they were labelled by hand, and the system message
+// asks the model to write more. No reasoning is made up.
 //
-// What is the same for all items comes first, so that a service that caches the beginning
-// of prompts computes it once: the instructions, then all labels of the knowledge where
-// all are allowed, and only then the labels of the neighbours, their turns and the item.
+// Everything that is the same for all items comes first, so that a service with a prompt cache computes it once: the
+// instructions, then all labels of the knowledge if all are allowed, and only then the labels of the neighbours,
+// their turns and the item.
 //
-// max_tokens leaves the farthest turns out, as in completion.go.
+// max_tokens leaves out the farthest turns, as in completion.go.
 //
-// The template of the system message is a Go text/template with the fields of Data and
-// the function join; a file can replace it.
+// The template of the system message is a Go text/template with the fields of Data and the function join; a file can
+// replace it.
 //
-// The prompt asks for the form of the answer. Enforcing it (JSON schema) is for the
-// sampler, refusing other labels for the accept rules.
+// The prompt asks for the form of the answer. The sampler enforces it (JSON schema), and the accept rules refuse
+// other labels.
 
 type chatConfig struct {
 	Shots     int      `config:"shots" default:"5" min:"0" doc:"How many of the nearest candidates are turns of the chat."`
@@ -65,7 +60,7 @@ type chatConfig struct {
 	Template  sdk.Path `config:"template" doc:"A Go template to write the system message with, in place of the built-in one; it may use .Labels, .Ranked, .All, .Near, .Meanings, .None, .List, .Many, .Reasoning, .Shots and join."`
 }
 
-// reasoningProperty is the property of the answer that comes before the label.
+// reasoningProperty is the property before the label in the answer.
 const reasoningProperty = "reasoning"
 
 // Chat describes the prompter.
@@ -111,7 +106,7 @@ func (c chatConfig) check() error {
 	return err
 }
 
-// fits reports arguments that do not go with the labels of the pipeline.
+// fits returns an error if the arguments do not suit the labels of the pipeline.
 func (c chatConfig) fits(f sdk.LabelForm) error {
 	switch {
 	case c.Levels && f.Levels == "":
@@ -149,7 +144,7 @@ func (p *chatPrompter) write(item sdk.Item, all []string, meanings map[string]st
 	if p.config.Levels {
 		prompt.Levels = p.form.Levels
 		data.Labels, data.All, data.Near = p.tops(data.Labels), p.tops(data.All), p.tops(data.Near)
-	} else if data.All != nil { // in the same order for all items: services put a schema with them before the prompt
+	} else if data.All != nil { // in the same order for all items: services put a schema with the labels before the prompt
 		prompt.Labels = data.All
 	}
 	return fewshot.Fit(len(shots), p.config.MaxTokens, func(examples int) (sdk.Prompt, int, error) {
@@ -163,7 +158,7 @@ func (p *chatPrompter) write(item sdk.Item, all []string, meanings map[string]st
 	})
 }
 
-// allowed returns the labels that may be answered, for the template.
+// allowed returns the allowed labels, for the template.
 func (p *chatPrompter) allowed(candidates []sdk.Candidate, all []string) chatData {
 	data := chatData{None: p.config.None, List: p.config.list() || p.form.Many, Many: p.form.Many, Reasoning: p.config.Reasoning}
 	var labels []string
@@ -191,7 +186,7 @@ func (p *chatPrompter) allowed(candidates []sdk.Candidate, all []string) chatDat
 	return data
 }
 
-// tops returns the nodes of the first level that labels lie below, once each.
+// tops returns the different first-level nodes of labels.
 func (p *chatPrompter) tops(labels []string) (nodes []string) {
 	for _, label := range labels {
 		if top := p.form.Path(label)[0]; !slices.Contains(nodes, top) {
@@ -204,7 +199,7 @@ func (p *chatPrompter) tops(labels []string) (nodes []string) {
 //go:embed chat.tmpl
 var chatDefaultTemplate string
 
-// chatSets says what of the built-in template is different where labels are sets.
+// chatSets adapts the built-in template to label sets.
 var chatSets = strings.NewReplacer(
 	"The user writes a text. Find the label that fits it best.", "A text has one label or several. The user writes a text. Find all labels that apply to it.",
 	"which label that speaks for", "which labels that speaks for",
@@ -212,21 +207,21 @@ var chatSets = strings.NewReplacer(
 	"a list of all labels that apply, each written exactly as below; an empty list if none of them applies",
 )
 
-// chatData is what a template of the system message can use.
+// chatData holds the fields for a template of the system message.
 type chatData struct {
-	Labels    []string          // the allowed ones, best first; empty where the knowledge has none
-	Ranked    bool              // the first of them are those of the item's neighbours
-	All       []string          // those of the knowledge, sorted, where all of them are allowed; else empty
-	Near      []string          // those of the item's neighbours, nearest first
-	Meanings  map[string]string // what labels stand for, by label; empty where nothing describes them
+	Labels    []string          // the allowed labels, best first; empty if the knowledge has none
+	Ranked    bool              // the first labels are those of the item's neighbours
+	All       []string          // all labels of the knowledge, sorted, if all are allowed; else empty
+	Near      []string          // labels of the item's neighbours, nearest first
+	Meanings  map[string]string // descriptions by label; empty if there are none
 	None      string            // the answer that no label fits; empty: not allowed
-	List      bool              // the answer is a list of labels, empty where none fits
-	Many      bool              // labels are sets: the list is to have all that apply
-	Reasoning bool              // the answer is to give reasons
-	Shots     int               // how many turns stand between the system message and the item
+	List      bool              // the answer is a list of labels, empty if none fits
+	Many      bool              // labels are sets: the list should have all that apply
+	Reasoning bool              // the answer should give reasons
+	Shots     int               // number of turns between the system message and the item
 }
 
-// chatSamples are the data that templates are tried with.
+// chatSamples are the data for testing templates.
 func chatSamples() []any {
 	return []any{chatData{Labels: []string{"label"}, Ranked: true, All: []string{"label"}, Near: []string{"label"}, Meanings: map[string]string{"label": "meaning"}, None: "none", List: true, Many: true, Reasoning: true, Shots: 1}, chatData{}}
 }
@@ -245,8 +240,7 @@ func (p *chatPrompter) messages(system string, shots []fewshot.Example, text str
 	return append(messages, sdk.Message{Role: sdk.MessageUser, Text: strings.TrimSpace(text)})
 }
 
-// object is the answer with a label or a set, its properties in the order of the
-// fields.
+// object returns the answer with a label or a set. Its properties have the order of the fields.
 func (p *chatPrompter) object(label string) string {
 	if p.config.Levels {
 		label = p.form.Path(label)[0]

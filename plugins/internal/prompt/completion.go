@@ -10,18 +10,15 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file writes few-shot prompts that a language model completes
-// with a label, after RAGE (Saha, "RAGE - Retrieval Augmented Generation and Election
-// Algorithm for Few-shot Intent Classification", 2023).
+// This file writes few-shot prompts that a language model completes with a label, after RAGE (Saha, "RAGE - Retrieval
+// Augmented Generation and Election Algorithm for Few-shot Intent Classification", 2023).
 //
-// After an instruction, and optionally the list of labels, come labelled examples: first
-// the random ones (the paper's l; here the argument random), then the item's k nearest
-// neighbours from the farthest to the nearest, so that the most similar example stands
-// next to the item. The prompt ends where the model writes the label, up to a newline.
-// The paper's prompt is the examples alone, under other names; pipelines/rage.tmpl is a
-// template for it.
+// After an instruction, and optionally the list of labels, come labelled examples. First come random examples (the
+// paper's l; here the argument random), then the item's k nearest neighbours from the farthest to the nearest, so
+// that the most similar example is next to the item. The prompt ends where the model writes the label, up to a
+// newline. The paper's prompt is the examples alone, under other names; pipelines/rage.tmpl is a template for it.
 //
-// The argument redraw says when the random examples are drawn anew:
+// The argument redraw says when new random examples are drawn:
 //
 //	item    for each item: its samples share one prompt
 //	sample  for each sample, as in Algorithm 1 of the paper: an item has as
@@ -29,29 +26,24 @@ import (
 //	run     never: all prompts begin with the same examples, so that a server
 //	        that caches prefixes computes theirs once
 //
-// The draw depends on the item's id, or its text where it has none, the seed and the
-// knowledge alone. An entry that is added to the knowledge, changed or removed changes
-// those prompts alone that show it, or showed it: all others are answered from the cache.
-// With redraw = "sample" no example is drawn twice for an item as long as the
-// knowledge has enough.
+// The draw depends only on the item's id (or its text if it has none), the seed and the knowledge. If an entry of the
+// knowledge is added, changed or removed, only prompts that show it, or showed it, change; all others are answered
+// from the cache. With redraw = "sample" no example is drawn twice for an item as long as the knowledge has enough.
 //
-// max_tokens keeps a prompt within a budget: first the farthest neighbours are
-// left out, then the last of the random examples. Tokens are estimated, at four
-// characters each; leave room where the texts are not English.
+// max_tokens keeps a prompt within a budget: first the farthest neighbours are left out, then the last of the random
+// examples. Tokens are estimated at four characters each; use a lower limit if the texts are not English.
 //
-// A file can replace the template: a Go text/template with the fields of Data and of
-// fewshot.Example (Text and Label) and the function join:
+// A file can replace the template: a Go text/template with the fields of Data and of fewshot.Example (Text and Label)
+// and the function join:
 //
 //	{{join .Labels ", "}}
 //	{{range .Random}}{{.Text}} -> {{.Label}}
 //	{{end}}{{range .Neighbours}}{{.Text}} -> {{.Label}}
 //	{{end}}{{.Text}} ->
 //
-// Where labels are sets, an example shows all of its own, with "; " between them, and so does the
-// answer.
+// Where labels are sets, an example shows all of its labels, separated by "; ". The answer has the same form.
 //
-// The package does not choose the examples: the engine sends candidates and random
-// entries.
+// This file does not choose the examples: the engine sends candidates and random entries.
 
 type completionConfig struct {
 	K         int      `config:"k" default:"20" min:"0" doc:"How many of the nearest candidates are examples in the prompt."`
@@ -98,7 +90,7 @@ func (c completionConfig) check() error {
 type completionPrompter struct {
 	fewshot.Template
 	config completionConfig
-	draws  int  // of random examples, and so prompts, per item
+	draws  int  // number of draws of random examples, and so of prompts, per item
 	many   bool // labels are sets
 }
 
@@ -114,7 +106,7 @@ func (p *completionPrompter) Prompt(_ context.Context, b sdk.Batch) ([][]sdk.Pro
 	return fewshot.Each(b.Items, func(item sdk.Item) ([]sdk.Prompt, error) { return p.write(item, allowed, meanings) })
 }
 
-// write makes the prompts of an item.
+// write writes the prompts of an item.
 func (p *completionPrompter) write(item sdk.Item, allowed []string, meanings map[string]string) ([]sdk.Prompt, error) {
 	neighbours := fewshot.First(item.Candidates, p.config.K)
 	slices.Reverse(neighbours)
@@ -140,8 +132,7 @@ func (p *completionPrompter) write(item sdk.Item, allowed []string, meanings map
 	return prompts, nil
 }
 
-// part returns the n random examples of a draw. Where the knowledge has too few for all
-// draws, examples repeat.
+// part returns the n random examples of a draw. If the knowledge has too few for all draws, examples repeat.
 func part(random []fewshot.Example, draw, n int) []fewshot.Example {
 	if len(random) <= n {
 		return random
@@ -156,24 +147,24 @@ func part(random []fewshot.Example, draw, n int) []fewshot.Example {
 //go:embed completion.tmpl
 var completionDefaultTemplate string
 
-// completionSets says what of the built-in template is different where labels are sets.
+// completionSets adapts the built-in template to label sets.
 var completionSets = strings.NewReplacer(
 	"Every text has exactly one label. Complete the last line with the label that fits the last text best: write the label and nothing else.",
 	`A text has one label or several, with "; " between them. Complete the last line with all labels that apply to the last text, and write nothing else.`,
 )
 
-// completionData is what a template can use. Runs of white space in it are one space.
+// completionData holds the fields for a template. Runs of white space in its texts are one space.
 type completionData struct {
-	Text       string            // the item's
+	Text       string            // of the item
 	Random     []fewshot.Example // random examples
 	Neighbours []fewshot.Example // nearest last
 	Labels     []string          // all labels of the knowledge, sorted; empty with labels = false
-	Meanings   map[string]string // what labels stand for, by label; empty where nothing describes them
+	Meanings   map[string]string // descriptions by label; empty if there are none
 	None       string            // the answer that no label fits; empty: not allowed
 	Many       bool              // labels are sets, with "; " between them
 }
 
-// completionSamples are the data that templates are tried with.
+// completionSamples are the data for testing templates.
 func completionSamples() []any {
 	shots := []fewshot.Example{{Text: "text", Label: "label"}}
 	return []any{completionData{Text: "text", Random: shots, Neighbours: shots, Labels: []string{"label"}, Meanings: map[string]string{"label": "meaning"}, None: "none", Many: true}, completionData{}}

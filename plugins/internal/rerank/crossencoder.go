@@ -22,38 +22,34 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is a reranker: a cross-encoder from a folder, computed on this
-// machine's processor. The model reads the item's text and a candidate together and scores
-// how well the one answers the other, which neither vectors nor words can.
+// This file is a reranker: a cross-encoder from a folder, computed on this machine's processor. The model reads the
+// item's text and a candidate together, and scores how well the candidate answers the item. Neither vectors nor words
+// can do that.
 //
-// A candidate is what places it in its document and below that its text; the keywords and
-// questions that enrich stages add to it are left out, since models were not trained on
-// such lists. Candidates are scored in the order in which the search found them, at most
-// top of them. The pairs of all items of a call go to the model together: it packs them
-// without padding.
+// The model reads a candidate's context and, below it, its text. Keywords and questions from enrich stages are left
+// out, since models were not trained on such lists. Candidates are scored in the order of the search, at most top of
+// them. All pairs of a call go to the model together: it packs them without padding.
 //
-// The time that an item takes is bounded in advance: budget is seconds of processor time, and
-// the first time that the stage opens it measures how many tokens the model computes in a
-// second, of which follows how many tokens an item may cost. The measurement is kept in the
-// stage's state folder, and the number is rounded down, reported, resolved (sdk.Resolver) and
-// part of the fingerprint: so the same item has the same ranking however busy the machine is,
-// and a resumed run keeps to what it began with. The first pair is scored in any case.
+// The time for an item is bounded in advance. The argument budget is seconds of processor time. When the stage first
+// opens, it measures how many tokens the model processes per second; this gives the number of tokens that an item may
+// cost. The measurement is stored in the stage's state folder. The number is rounded down, reported, resolved
+// (sdk.Resolver), and part of the fingerprint. So an item always has the same ranking, however busy the machine is,
+// and a resumed run uses the same number. The first pair is scored in any case.
 //
-// Candidates that are not scored keep their order behind those that are. Their score is 0, or
-// the lowest one that was computed if that is less.
+// Candidates that are not scored keep their order after the scored ones. Their score is 0, or the lowest computed
+// score if that is less.
 //
-// The package does not compute the model, which is internal/encoder's work, and caches nothing:
-// what it would save is counted in seconds of this machine, not in money.
+// Package internal/encoder computes the model. This stage caches nothing: a cache would save seconds of this machine,
+// not money.
 
-// note is what the stage remembers in its state folder, so that the next run has the same
-// budget.
+// note is the measurement in the stage's state folder, which gives the next run the same budget.
 type note struct {
 	Model string  `json:"model"` // its fingerprint, and the processor's units
 	Rate  float64 `json:"tokens_per_second"`
 }
 
-// rate returns how many tokens the model computes in a second of processor time, as it was
-// measured here before, or by measure.
+// rate returns how many tokens the model processes per second of processor time: the stored measurement, or a new one
+// by measure.
 func (r *crossEncoderReranker) rate(ctx context.Context, setup sdk.Setup, measure func(context.Context, scorer) (float64, error)) (float64, error) {
 	own := note{Model: fmt.Sprintf("%s %v", r.model.Fingerprint(), simd.Best())}
 	path := filepath.Join(setup.StateDir, "cross-encoder.json")
@@ -75,13 +71,13 @@ func (r *crossEncoderReranker) rate(ctx context.Context, setup sdk.Setup, measur
 	return own.Rate, nil
 }
 
-// sample is about how many words of a passage the model is measured on.
+// sample is about how many words of a passage a measurement uses.
 const sample = 120
 
-// measure returns how many tokens of pairs the model computes in a second of processor time.
+// measure returns how many tokens of pairs the model processes per second of processor time.
 func measure(ctx context.Context, model scorer) (float64, error) {
 	pair := encoder.Pair{Query: "how long is it kept", Passage: strings.Repeat("it is kept for as long as it is of use, ", sample/10)}
-	if _, err := model.Score(ctx, []encoder.Pair{pair}); err != nil { // the first time, memory comes in
+	if _, err := model.Score(ctx, []encoder.Pair{pair}); err != nil { // the first call also loads memory
 		return 0, err
 	}
 	before := processorTime()
@@ -91,7 +87,7 @@ func measure(ctx context.Context, model scorer) (float64, error) {
 	return float64(model.Tokens(pair)) / max(processorTime()-before, 1e-6), nil
 }
 
-// processorTime is what this process has used so far, in seconds.
+// processorTime returns the processor time of this process so far, in seconds.
 func processorTime() float64 {
 	var used unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &used) != nil {
@@ -100,11 +96,11 @@ func processorTime() float64 {
 	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9
 }
 
-// steps are the digits that round leaves a number.
+// steps are the leading digits of numbers that round returns.
 var steps = []float64{7, 5, 3, 2, 1.5, 1}
 
-// round returns the next of the numbers 1, 1.5, 2, 3, 5, 7, 10, 15 ... below x, so that
-// measurements that differ a little lead to the same one; at least 1.
+// round returns the greatest of the numbers 1, 1.5, 2, 3, 5, 7, 10, 15 ... up to x, and at least 1. So slightly
+// different measurements lead to the same number.
 func round(x float64) int {
 	x = min(max(x, 1), 1e9)
 	unit := math.Pow(10, math.Floor(math.Log10(x)))
@@ -120,7 +116,7 @@ func round(x float64) int {
 func (r *crossEncoderReranker) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk.Ranked, error) {
 	out, failed := make([][]sdk.Ranked, len(b.Items)), sdk.RowErrors{}
 	var pairs []encoder.Pair
-	var owners []*sdk.Ranked // where the score of each pair belongs
+	var owners []*sdk.Ranked // the destination of each pair's score
 	chosen := make([]int, len(b.Items))
 	for i := range b.Items {
 		if ctx.Err() != nil {
@@ -156,7 +152,7 @@ func (r *crossEncoderReranker) Rerank(ctx context.Context, b sdk.Batch) ([][]sdk
 	return out, nil
 }
 
-// choose returns the pairs of an item that are scored, and the candidate of each.
+// choose returns the pairs of an item to score, and the candidate of each.
 func (r *crossEncoderReranker) choose(item *sdk.Item) (pairs []encoder.Pair, of []int) {
 	tokens := 0
 	for i := range item.Candidates {
@@ -181,7 +177,7 @@ func (r *crossEncoderReranker) choose(item *sdk.Item) (pairs []encoder.Pair, of 
 	return pairs, of
 }
 
-// passage is the text of a candidate that the model reads.
+// passage returns the text of a candidate for the model.
 func (r *crossEncoderReranker) passage(c *sdk.Candidate) string {
 	if !r.Context {
 		return c.Text
@@ -190,7 +186,7 @@ func (r *crossEncoderReranker) passage(c *sdk.Candidate) string {
 	return strings.TrimSpace(placing + "\n" + c.Text)
 }
 
-// arrange returns n candidates without scores: those in chosen, which rises, then the others.
+// arrange returns n candidates without scores: first those in chosen, which is in rising order, then the others.
 func arrange(chosen []int, n int) []sdk.Ranked {
 	ranked := make([]sdk.Ranked, 0, n)
 	for _, i := range chosen {
@@ -204,7 +200,7 @@ func arrange(chosen []int, n int) []sdk.Ranked {
 	return ranked
 }
 
-// finish sorts the first n, which have scores, and gives the others one that is no better.
+// finish sorts the first n candidates, which have scores, and gives the others a score that is not higher.
 func finish(ranked []sdk.Ranked, n int) {
 	slices.SortStableFunc(ranked[:n], func(a, b sdk.Ranked) int { return cmp.Compare(b.Score, a.Score) })
 	least := float32(0)
@@ -234,19 +230,19 @@ func CrossEncoder() sdk.Stage {
 
 // scorer is what the stage needs of a model.
 type scorer interface {
-	// Tokens is how many of them the model computes for a pair.
+	// Tokens returns how many tokens the model processes for a pair.
 	Tokens(encoder.Pair) int
 	Score(context.Context, []encoder.Pair) ([]float32, error)
 	Fingerprint() string
 }
 
-// crossEncoderReranker is a model as a stage.
+// crossEncoderReranker is a cross-encoder as a stage.
 type crossEncoderReranker struct {
 	crossEncoderConfig
 	model   scorer
-	tokens  int // of the pairs of an item; 0: no bound
+	tokens  int // token budget of an item; 0: no bound
 	log     *slog.Logger
-	limited sync.Once // said that the budget leaves candidates out
+	limited sync.Once // reports once that the budget leaves out candidates
 }
 
 func openCrossEncoder(ctx context.Context, setup sdk.Setup, c crossEncoderConfig) (sdk.Reranker, error) {
@@ -265,8 +261,8 @@ func openCrossEncoder(ctx context.Context, setup sdk.Setup, c crossEncoderConfig
 	return newReranker(ctx, setup, c, model, measure)
 }
 
-// newReranker finds out what the budget allows. measure returns how many tokens the model
-// computes in a second of processor time.
+// newReranker computes the token budget. measure returns how many tokens the model processes per second of processor
+// time.
 func newReranker(ctx context.Context, setup sdk.Setup, c crossEncoderConfig, model scorer, measure func(context.Context, scorer) (float64, error)) (*crossEncoderReranker, error) {
 	r := &crossEncoderReranker{crossEncoderConfig: c, model: model, log: cmp.Or(setup.Log, slog.New(slog.DiscardHandler))}
 	if c.Tokens != nil {
@@ -285,8 +281,8 @@ func newReranker(ctx context.Context, setup sdk.Setup, c crossEncoderConfig, mod
 	return r, nil
 }
 
-// check reports a folder that is there and holds no cross-encoder. A model that is not there may
-// be pulled before the file is run.
+// check returns an error for an existing folder without a cross-encoder. A missing model may be pulled before the
+// file is run.
 func (c crossEncoderConfig) check() error {
 	if dir, err := sdk.FindModel(c.Model); err == nil {
 		return wrong(encoder.CheckCrossEncoder(dir))
@@ -294,7 +290,7 @@ func (c crossEncoderConfig) check() error {
 	return nil
 }
 
-// wrong is an error of the model.
+// wrong returns an error about the argument model.
 func wrong(err error) error {
 	if err == nil {
 		return nil
@@ -302,8 +298,7 @@ func wrong(err error) error {
 	return &sdk.ArgumentError{Argument: "model", Err: err}
 }
 
-// Resolved implements sdk.Resolver: a process that follows this one, and a resumed run,
-// score as many candidates.
+// Resolved implements sdk.Resolver: later processes and a resumed run score as many candidates.
 func (r *crossEncoderReranker) Resolved() map[string]any {
 	if r.tokens == 0 {
 		return nil

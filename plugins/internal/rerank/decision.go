@@ -10,11 +10,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is a reranker: a decision model (package decision), which says of each passage how likely it is that
-// the passage answers the query. The query is the state, and each candidate a yes-or-no question, up to 64 in one
-// request: such a model reads the state once, and many questions take little longer than one.
+// This file is a reranker that asks a decision model (package decision). The model returns the probability that a
+// passage answers the query. The query is the state, and each candidate is a yes-or-no question. A request has up to
+// 64 questions: such a model reads the state once, and many questions take little longer than one.
 //
-// A score is a probability by the model's own scale, of which half is no meaningful limit: a keep rule needs a value
+// A score is a probability on the model's own scale, where one half is no meaningful limit. A keep rule needs a value
 // that was measured on one's own queries. Candidates that the model refuses are left out of the ranking.
 
 type decisionConfig struct {

@@ -18,24 +18,21 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file is a reranker: a cross-encoder behind a service that scores documents
-// against a query. It speaks the APIs of Cohere (v2), Jina, Voyage, Text Embeddings
-// Inference, vLLM and llama.cpp.
+// This file is a reranker: a cross-encoder behind a service that scores documents against a query. It supports the
+// APIs of Cohere (v2), Jina, Voyage, Text Embeddings Inference, vLLM and llama.cpp.
 //
-// A request holds one item and at most as many of its candidates as the service takes.
-// More candidates go in several requests, whose scores are comparable: a cross-encoder
-// scores each document on its own. A document is the candidate's context, if there is
-// one, and below it the text, truncated to a number of characters: no service says
-// beforehand how many tokens a text has, and some refuse what is too long for their
-// model. Candidates without any text are neither sent nor ranked.
+// A request contains one item and at most as many candidates as the service accepts. More candidates are sent in
+// further requests. Their scores are comparable, since a cross-encoder scores each document by itself. A document is
+// the candidate's context, if there is one, and below it the text, truncated to a number of characters. No service
+// reports the number of tokens in advance, and some refuse documents that are too long for their model. Candidates
+// without text are neither sent nor ranked.
 //
-// A reply is checked: every index is one of the documents and comes once, every score is
-// a finite number. Documents that it leaves out are left out of the ranking, with a
-// warning in the log; a reply without any is an error. Candidates with the same score
-// stay in the order in which they were found.
+// A reply is checked: every index belongs to a document and occurs once, and every score is finite. Documents that
+// are missing in the reply are left out of the ranking, with a warning in the log; a reply without any is an error.
+// Candidates with the same score keep their order.
 //
-// Scores are cached by their request. Its cost counts in tokens, where the service
-// reports them; Cohere bills searches, which a price per token cannot express.
+// Scores are cached by their request. The cost counts in tokens, if the service reports them. Cohere bills searches,
+// which a price per token cannot express.
 
 type httpConfig struct {
 	API     string `config:"api,required" one_of:"cohere,jina,voyage,tei,vllm,llamacpp" doc:"Whose form the service speaks; cohere is its version 2."`
@@ -61,7 +58,7 @@ func openHttp(_ context.Context, setup sdk.Setup, c httpConfig) (sdk.Reranker, e
 	return &httpReranker{config: c, shape: shapes[c.API], Client: api.New(c.service(setup))}, nil
 }
 
-// complete fills in what depends on the service.
+// complete fills in defaults that depend on the service.
 func (c httpConfig) complete() httpConfig {
 	s := shapes[c.API]
 	if c.BaseURL == "" {
@@ -99,8 +96,8 @@ type httpReranker struct {
 	shape  shape
 }
 
-// Fingerprint implements sdk.Fingerprinter: scores depend on the completed config, but
-// for what does not change results.
+// Fingerprint implements sdk.Fingerprinter: scores depend on the completed config, without arguments that do not
+// change results.
 func (r *httpReranker) Fingerprint() string {
 	return fmt.Sprintf("%x", sdk.KeyOf(fmt.Sprintf("%+v", api.Essential(r.config))))
 }
@@ -124,7 +121,7 @@ func (r *httpReranker) rank(ctx context.Context, item sdk.Item) ([]sdk.Ranked, e
 		return nil, err
 	}
 	scores := make([]float32, len(documents))
-	var calls errgroup.Group // without a context: scores of other requests are still cached
+	var calls errgroup.Group // no context: if one request fails, the scores of others are still cached
 	calls.SetLimit(together)
 	for from := 0; from < len(documents); from += r.config.MaxDocuments {
 		to := min(from+r.config.MaxDocuments, len(documents))
@@ -143,7 +140,7 @@ func (r *httpReranker) rank(ctx context.Context, item sdk.Item) ([]sdk.Ranked, e
 	return ranked, nil
 }
 
-// texts are what a service gets of the candidates that have a text, and which these are.
+// texts returns the texts of the candidates that have one, and the indices of these candidates.
 func texts(candidates []sdk.Candidate, context bool, characters int) (documents []string, of []int) {
 	for i := range candidates {
 		text := candidates[i].Text
@@ -157,7 +154,7 @@ func texts(candidates []sdk.Candidate, context bool, characters int) (documents 
 	return documents, of
 }
 
-// queryOf is the text that an item's candidates are ranked by.
+// queryOf returns the query for an item's candidates.
 func queryOf(item sdk.Item) (string, error) {
 	query := strings.TrimSpace(strings.ToValidUTF8(item.Text, "\uFFFD"))
 	if query == "" {
@@ -166,8 +163,8 @@ func queryOf(item sdk.Item) (string, error) {
 	return query, nil
 }
 
-// score fills in the scores of the documents of one request: not a number for
-// those that the service leaves out.
+// score fills in the scores of the documents of one request. The score of a document that the service leaves out is
+// NaN.
 func (r *httpReranker) score(ctx context.Context, query string, documents []string, scores []float32) error {
 	body := r.shape.body(r.config.Model, query, documents)
 	var answer []scored
@@ -204,7 +201,7 @@ func (r *httpReranker) score(ctx context.Context, query string, documents []stri
 	return err
 }
 
-// take checks the scores of a reply and puts them in the order of the documents.
+// take checks the scores of a reply and sorts them in the order of the documents.
 func (r *httpReranker) take(all []scored, scores []float32) error {
 	for i := range scores {
 		scores[i] = float32(math.NaN())
@@ -230,17 +227,16 @@ func (r *httpReranker) take(all []scored, scores []float32) error {
 	return nil
 }
 
-// shape is the form of one service's requests and replies.
+// shape describes the requests and replies of a service.
 type shape struct {
-	address string // of the service itself; empty: there is none, people run it
-	model   bool   // the request names a model
+	address string // the service's own address; empty: users run the server themselves
+	model   bool   // the request contains the model's name
 	most    int    // documents per request
 	fields  func(query string, documents []string) map[string]any
-	scores  string // what a reply has them in; empty: it is their list
+	scores  string // the field of the reply with the scores; empty: the reply is the list
 }
 
-// scored is the score of one document. A service writes null for what is not a
-// number.
+// scored is the score of one document. Some services write null for NaN.
 type scored struct {
 	Index     *int     `json:"index"`
 	Relevance *float64 `json:"relevance_score"`
@@ -269,8 +265,8 @@ func (s shape) read(reply json.RawMessage) (all []scored, err error) {
 	return all, err
 }
 
-// Cohere and Voyage recommend or allow 1,000 documents per request; TEI takes 32
-// where it was not started with another --max-client-batch-size.
+// Cohere and Voyage recommend or allow 1,000 documents per request. TEI accepts 32 unless it was started with another
+// --max-client-batch-size.
 const (
 	mostDocuments = 1000
 	teiDocuments  = 32
@@ -302,7 +298,7 @@ var shapes = map[string]shape{
 	"llamacpp": {most: mostDocuments, fields: topN, scores: "results"},
 }
 
-// topN asks for the scores of all documents.
+// topN requests the scores of all documents.
 func topN(query string, documents []string) map[string]any {
 	return map[string]any{"query": query, "documents": documents, "top_n": len(documents)}
 }
@@ -310,7 +306,7 @@ func topN(query string, documents []string) map[string]any {
 // reserved are the fields of a request that the body argument must not set.
 var reserved = []string{"model", "query", "documents", "texts", "top_n", "top_k"}
 
-// body is a request in this form.
+// body returns a request in this shape.
 func (s shape) body(model, query string, documents []string) map[string]any {
 	fields := s.fields(query, documents)
 	if model != "" {

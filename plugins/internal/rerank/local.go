@@ -11,47 +11,42 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// This file is a reranker without a model. It corrects the order that the search
-// found: a candidate's score is a weighted sum of three features, each from 0 to 1 among
-// the candidates of one item:
+// This file is a reranker without a model. It corrects the order of the search: a candidate's score is a weighted sum
+// of three features, each from 0 to 1 among the candidates of one item:
 //
 //   - its score so far, from the lowest to the highest, with the weight 1;
-//   - fields: the share of the item's words that the context, the terms added to it, or
-//     the title, path and headings in the metadata have. Words count by their English
-//     stems and by the parts of identifiers, and rare ones more: by BM25's idf among the
-//     candidates' fields;
-//   - identifiers: the same share, of those words alone that the item writes as code, in
-//     the text and the fields, and not by their stems.
+//   - fields: the share of the item's words in the context, in the terms added to it, or in the title, path and headings of
+//     the metadata. Words count by their English stems and by the parts of identifiers. Rare words count more: by BM25's
+//     idf among the candidates' fields;
+//   - identifiers: the same share of the words that the item writes as code, in the text and the fields, without
+//     stemming.
 //
-// The sum is reduced where a text is nearly a copy of a better candidate: maximal marginal
-// relevance (Carbonell and Goldstein, SIGIR 1998). The similarity is the overlap of the
-// sets of words (Jaccard), since candidates come without their vectors, and counts only
-// beyond copied: chunks that speak of the same are no copies, and pushing them down harms
-// prose. Contexts do not count there: chunks of one document have similar contexts and
-// different texts.
+// The sum is reduced if a text is nearly a copy of a better candidate: maximal marginal relevance (Carbonell and
+// Goldstein, SIGIR 1998). The similarity is the overlap of the sets of words (Jaccard), since candidates come without
+// vectors. It counts only above the constant copied: chunks about the same topic are no copies, and moving them down
+// harms prose. Contexts do not count here: chunks of one document have similar contexts and different texts.
 //
-// So the order stays where no field has the item's words, the item names no identifier,
-// and no text is copied. More would do harm: the search's score is better evidence than
-// anything that is counted here. Phrases, and the item's words in the text, gained on the
-// collections that they were chosen with, and lost on others.
+// So the order stays unchanged if no field has the item's words, the item names no identifier, and no text is copied.
+// More features would do harm, since the search's score is better evidence than anything counted here. Phrases, and
+// the item's words in the text, helped on the collections that they were chosen with, and harmed on others.
 //
-// TestCrossValidated (with RACFLOW_TEST_QUALITY=1) chooses the weights and that overlap
-// among 120 settings: the one with the best mean of recall at 5, 10 and 20 and nDCG at 10
-// over all collections, among those that lower nDCG by more than .002 on none.
-// pipelines/measuring.md has what it gains on collections that were left out.
+// TestCrossValidated (with RACFLOW_TEST_QUALITY=1) chooses the weights and the overlap among 120 settings. It takes
+// the one with the best mean of recall at 5, 10 and 20 and nDCG at 10 over all collections. Settings that lower nDCG
+// by more than .002 on any collection are excluded. pipelines/measuring.md has the gains on collections that were
+// left out.
 
-// features of a candidate are from 0 to 1 among the candidates of one item.
+// features are the features of a candidate, from 0 to 1 among the candidates of one item.
 type features struct {
-	score       float64 // that of the search, from the lowest to the highest
-	fields      float64 // share of the query's words in the context, the terms and the fields of the metadata, the rare ones counting more
-	identifiers float64 // the same of its identifiers, in the text, too
+	score       float64 // the search's score, from the lowest to the highest
+	fields      float64 // share of the query's words in the context, the terms and the metadata fields; rare words count more
+	identifiers float64 // share of the query's identifiers in the same fields and the text
 }
 
-// localList is what the order of an item's candidates depends on.
+// localList holds what the order of an item's candidates depends on.
 type localList struct {
 	features []features
 	sets     [][]int // the words of each text, as numbers
-	words    int     // distinct words of all texts
+	words    int     // number of different words in all texts
 }
 
 // read reads an item's candidates.
@@ -103,12 +98,12 @@ func (r *localReranker) stemmed(words []string) []string {
 	return r.english.Append(nil, strings.Join(words, " "))
 }
 
-// word is one of an item's text, with the signs that mark it as code.
+// word matches a word of an item's text, with the signs that mark it as code.
 var word = regexp.MustCompile("`?([\\pL\\pM\\pN_]+)(?:`|\\(\\))?")
 
-// identifiers marks the words of a query that its text writes as code: DiffExecutor and
-// on_add, with two parts of two characters or more, and words in backquotes or before the
-// parentheses of a call. Short parts are no sign of code: genes and vitamins have them.
+// identifiers marks the words of a query that its text writes as code. These are names with at least two parts of two
+// characters or more, such as DiffExecutor and on_add, and words in backquotes or before the parentheses of a call.
+// Short parts are no sign of code: genes and vitamins have them, too.
 func (r *localReranker) identifiers(q query, text string) []bool {
 	marked := make([]bool, len(q))
 	for _, found := range word.FindAllStringSubmatch(text, -1) {
@@ -128,8 +123,7 @@ func (r *localReranker) identifiers(q query, text string) []bool {
 	return marked
 }
 
-// readScores fills in the feature of the search. A score that is not finite counts as the
-// lowest.
+// readScores sets the feature score. A score that is not finite counts as the lowest score.
 func readScores(candidates []sdk.Candidate, all []features) {
 	low, high := math.Inf(1), math.Inf(-1)
 	for i := range candidates {
@@ -146,7 +140,7 @@ func readScores(candidates []sdk.Candidate, all []features) {
 
 func finite(score float64) bool { return !math.IsNaN(score) && !math.IsInf(score, 0) }
 
-// ratio is a / b; 0 where b is 0.
+// ratio returns a / b, or 0 if b is 0.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -154,8 +148,7 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// Weights are bounded so that scores stay finite. Their defaults are those that
-// TestCrossValidated chooses on all sets.
+// Weights are bounded so that scores stay finite. TestCrossValidated chooses the defaults on all sets.
 type localConfig struct {
 	Fields      float64  `config:"fields" default:"0.2" min:"0" max:"1000" doc:"Weight of the share of the item's words that the context, the terms added to it and the metadata in field_names have. The candidates' scores, from the lowest to the highest, have the weight 1."`
 	Names       []string `config:"field_names" default:"title,path,headings" pattern:"." doc:"Keys of the metadata that count as fields."`
@@ -214,7 +207,7 @@ func (l localList) order(fields, identifiers, copied, diversity float64) []sdk.R
 	return ranked
 }
 
-// query is the words of an item's text, numbered in the order in which they come.
+// query holds the words of an item's text, numbered in the order in which they occur.
 type query map[string]int
 
 func newQuery(words []string) query {
@@ -227,7 +220,7 @@ func newQuery(words []string) query {
 	return q
 }
 
-// match returns which words of the query are among words, by number.
+// match returns, by number, which words of the query are among words.
 func (q query) match(words []string) []bool {
 	matched := make([]bool, len(q))
 	for _, w := range words {
@@ -238,7 +231,7 @@ func (q query) match(words []string) []bool {
 	return matched
 }
 
-// rarity is BM25's idf of a query's words among the candidates.
+// rarity returns BM25's idf of a query's words among the candidates.
 func rarity(matched [][]bool, words int) []float64 {
 	rarity := make([]float64, words)
 	for n := range rarity {
@@ -253,7 +246,7 @@ func rarity(matched [][]bool, words int) []float64 {
 	return rarity
 }
 
-// share is the part of all weights that those have which match.
+// share returns the weight of the matching words, divided by the weight of all words.
 func share(weights []float64, matched []bool) float64 {
 	has, all := 0.0, 0.0
 	for i, w := range weights {

@@ -8,11 +8,11 @@ import (
 // vocabulary numbers the words of an item's candidates.
 type vocabulary struct {
 	numbers map[string]int
-	last    []int // the set that a word was put into last
+	last    []int // by word: the last set that it was added to
 	sets    int
 }
 
-// set returns the words of a text, each once, as numbers.
+// set returns the different words of a text, as numbers.
 func (v *vocabulary) set(words []string) []int {
 	v.sets++
 	set := make([]int, 0, len(words))
@@ -31,7 +31,7 @@ func (v *vocabulary) set(words []string) []int {
 	return set
 }
 
-// overlap is the Jaccard similarity of a set and the set of size marked words.
+// overlap returns the Jaccard similarity of a set and the set of marked words, which has the given size.
 func overlap(marked []bool, size int, set []int) float64 {
 	both := 0
 	for _, n := range set {
@@ -42,25 +42,22 @@ func overlap(marked []bool, size int, set []int) float64 {
 	return ratio(float64(both), float64(size+len(set)-both))
 }
 
-// copied is the overlap up to which two texts only speak of the same. Beyond it one is
-// more and more a copy of the other.
+// copied is the overlap up to which two texts only have the same topic. Above it, one text is increasingly a copy of
+// the other.
 const copied = .8
 
-// maxDiverse is how many candidates are chosen for their diversity. The others follow
-// in the order of their reduced relevance: few read that far down, and choosing them
-// all would cost as much again.
+// maxDiverse is how many candidates are chosen for their diversity. The others follow in the order of their reduced
+// relevance: few people read that far, and choosing all would double the cost.
 const maxDiverse = 50
 
-// diverse orders candidates by relevance less what they copy from the most similar one
-// before them: nothing up to an overlap of copied, and weight for the same words. That
-// is maximal marginal relevance (Carbonell and Goldstein, "The use of MMR, diversity-based
-// reranking for reordering documents and producing summaries", SIGIR 1998) with a
-// similarity that is 0 for all but near copies. It returns the order and the values by
-// which they were chosen, which never rise. Ties stay in their order. Sets hold numbers
-// below words.
+// diverse orders candidates by their relevance, reduced by what they copy from the most similar candidate before
+// them. The reduction is 0 up to an overlap of copied, and weight for identical words. This is maximal marginal
+// relevance (Carbonell and Goldstein, "The use of MMR, diversity-based reranking for reordering documents and
+// producing summaries", SIGIR 1998) with a similarity that is 0 except for near copies. diverse returns the order and
+// the values by which it was chosen, which never rise. Ties keep their order. The numbers in sets are below words.
 func diverse(relevance []float64, sets [][]int, words int, copied, weight float64) (order []int, values []float64) {
 	worth := slices.Clone(relevance)
-	nearest := make([]float64, len(relevance)) // overlap with the most similar chosen one
+	nearest := make([]float64, len(relevance)) // overlap with the most similar chosen candidate
 	marked := make([]bool, words)
 	left := make([]int, len(relevance))
 	for i := range left {
