@@ -8,24 +8,24 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// CorpusDimension is that of the vectors of a Corpus.
+// CorpusDimension is the dimension of the vectors of a Corpus.
 const CorpusDimension = 384
 
-// Corpus makes entries and queries to measure stores with, the same ones each time, so that two stores can be measured on
-// the same rows. Words occur as often as words do (Zipf), vectors are random. What it makes next depends on what it made before.
+// Corpus creates entries and queries for measuring stores, always the same, so that two stores can be measured on the
+// same rows. Words have natural frequencies (Zipf), vectors are random. Each result depends on the earlier ones.
 type Corpus struct {
 	Random            *rand.Rand
 	zipf              *rand.Zipf
 	shortest, longest int
 }
 
-// NewCorpus makes a corpus whose texts have from shortest to longest words.
+// NewCorpus creates a corpus whose texts have from shortest to longest words.
 func NewCorpus(shortest, longest int) Corpus {
 	r := rand.New(rand.NewPCG(1, 2))
 	return Corpus{r, rand.NewZipf(r, 1.1, 5, 50_000), shortest, longest}
 }
 
-// Text is a text of so many words, of 50,000 that there are.
+// Text returns a text with the given number of words, from a vocabulary of 50,000.
 func (c Corpus) Text(words int) string {
 	var b strings.Builder
 	for range words {
@@ -34,7 +34,7 @@ func (c Corpus) Text(words int) string {
 	return b.String()
 }
 
-// Vector is a vector in any direction.
+// Vector returns a random vector.
 func (c Corpus) Vector() []float32 {
 	x := make([]float32, CorpusDimension)
 	for i := range x {
@@ -43,14 +43,14 @@ func (c Corpus) Vector() []float32 {
 	return x
 }
 
-// entryID is the id of entry number n.
+// entryID returns the id of entry number n.
 func entryID(n int) string { return fmt.Sprintf("entry-%07d", n) }
 
-// EntryLabel is one of 150.
+// EntryLabel returns one of 150 labels.
 func EntryLabel(n int) string { return fmt.Sprintf("label-%03d", n) }
 
-// Entries are n entries with the ids from first on, each with a hash of 32
-// bytes, a label and a page number below 1,000 as metadata.
+// Entries returns n entries with the ids from first on. Each has a hash of 32 bytes, a label, and a page number below
+// 1,000 as metadata.
 func (c Corpus) Entries(first, n int) []sdk.Entry {
 	batch := make([]sdk.Entry, n)
 	for i := range batch {

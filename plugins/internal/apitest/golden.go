@@ -14,7 +14,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// Asking is Check for a stage that asks a language model: what it asks is compared, too.
+// Asking is Check for a stage that asks a language model: it also compares the requests.
 func Asking(t *testing.T, stage sdk.Stage, want string) {
 	t.Helper()
 	server := modelserver.Serve(t, modelserver.Options{Answer: func(modelserver.Ask, int) string {
@@ -37,14 +37,13 @@ func Asking(t *testing.T, stage sdk.Stage, want string) {
 	Compare(t, stage, []any{asked, out}, want)
 }
 
-// This file tests that the outputs of built-in stages stay the same: a test fails
-// when a stage gives another output for the same input and its sdk.Revision was not
-// raised, by which knowledge and runs recognise the change.
+// This file tests that the outputs of built-in stages stay the same. A test fails when a stage gives another output
+// for the same input and its sdk.Revision was not raised. Knowledge and runs recognise the change by the revision.
 //
 // Numbers are rounded, since processors differ in their last bits.
 
-// CheckReply opens a stage and compares its output for a fixed input with want: its revision
-// and a hash of the output.
+// CheckReply opens a stage and compares its output for a fixed input with want: the stage's revision and a hash of
+// the output.
 func CheckReply(t *testing.T, stage sdk.Stage, config, want string) {
 	t.Helper()
 	open, err := stage.Open(t.Context(), sdk.Setup{Block: "golden", Samples: 3}, []byte(config))
@@ -58,7 +57,7 @@ func CheckReply(t *testing.T, stage sdk.Stage, config, want string) {
 	Compare(t, stage, out, want)
 }
 
-// Compare does the same for an output that the test has got from the stage.
+// Compare does the same for an output that the test got from the stage.
 func Compare(t testing.TB, stage sdk.Stage, out any, want string) {
 	t.Helper()
 	revision := stage.Fingerprint(nil)
@@ -73,7 +72,7 @@ func Compare(t testing.TB, stage sdk.Stage, out any, want string) {
 	}
 }
 
-// output is what a stage makes of the input of its kind.
+// output returns a stage's output for the input of its kind.
 func output(t *testing.T, stage any) (any, error) {
 	ctx := t.Context()
 	switch s := stage.(type) {
@@ -96,7 +95,7 @@ func output(t *testing.T, stage any) (any, error) {
 	return nil, nil
 }
 
-// hash is that of a value's JSON, with rounded numbers.
+// hash returns the hash of a value's JSON, with rounded numbers.
 func hash(t testing.TB, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -114,7 +113,7 @@ func hash(t testing.TB, v any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// rounded is a decoded value whose numbers have four digits behind the point.
+// rounded returns a decoded value with its numbers rounded to four decimals.
 func rounded(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -168,7 +167,7 @@ type Card struct {
 func (c Card) Lost() bool { return c.ID == "" }
 `
 
-// documents are prose and source code, long enough to be cut.
+// documents returns prose and source code, long enough to be cut.
 func documents() []sdk.Document {
 	return []sdk.Document{
 		{ID: "help/cards.md", Text: strings.Repeat(prose, 12), Meta: sdk.Meta{"path": "help/cards.md", "title": "Cards", "format": "markdown"}},
@@ -185,7 +184,7 @@ func passages() []sdk.Passage {
 	}
 }
 
-// batch is two items with all that stages above may have written; the second has nothing.
+// batch returns two items: one with everything that earlier stages may have written, and one with nothing.
 func batch() sdk.Batch {
 	candidates := []sdk.Candidate{
 		{ID: "1", Text: "my card is gone", Label: "card_lost", Score: .9, Dense: .8, Lexical: 4, Meta: sdk.Meta{"title": "Cards"}},

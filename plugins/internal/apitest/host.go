@@ -15,9 +15,9 @@ import (
 
 // Host is a Host in memory. Its zero value is ready.
 type Host struct {
-	Refuse error // that Acquire returns
-	Full   error // that CachePut returns
-	Probes bool  // nothing is known of models, so stages probe them first; otherwise models have an empty profile
+	Refuse error // the error of Acquire
+	Full   error // the error of CachePut
+	Probes bool  // no profile is stored, so stages probe models first; otherwise models have an empty profile
 
 	mu       sync.Mutex
 	cached   map[sdk.Key][]byte
@@ -104,22 +104,21 @@ func (h *Host) Acquire(ctx context.Context, call sdk.Call) (func(sdk.Result), er
 	}, nil
 }
 
-// Calls are those that were permitted.
+// Calls returns the permitted calls.
 func (h *Host) Calls() []sdk.Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.calls)
 }
 
-// Refused is how many calls were not permitted.
+// Refused returns how many calls were not permitted.
 func (h *Host) Refused() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.refused
 }
 
-// Results are those of calls, in the order in which they were released. A call that was
-// not released fails the test.
+// Results returns the results of calls, in the order of their release. A call that was not released fails the test.
 func (h *Host) Results(t testing.TB) []sdk.Result {
 	t.Helper()
 	h.mu.Lock()
@@ -130,14 +129,14 @@ func (h *Host) Results(t testing.TB) []sdk.Result {
 	return slices.Clone(h.results)
 }
 
-// Events are what the stage did, in order: "acquire", "cache" and "release".
+// Events returns what the stage did, in order: "acquire", "cache" and "release".
 func (h *Host) Events() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.events)
 }
 
-// Spent is what all calls cost.
+// Spent returns the cost of all calls.
 func (h *Host) Spent(t testing.TB) sdk.Usage {
 	var sum sdk.Usage
 	for _, o := range h.Results(t) {

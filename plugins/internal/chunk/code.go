@@ -12,21 +12,17 @@ import (
 
 // This file cuts source code by its declarations.
 //
-// A file is read into units, as plugins/internal/syntax tells them: at the top
-// level first, then inside what is too large. A unit that fits `size` stays whole,
-// and small ones that follow each other are joined up to size. What is larger is
-// cut at the units inside it: a class into methods, a method into statements, with
-// the lines above its body as the first part. What has no more units is cut at
-// empty lines, lines and words.
+// Package plugins/internal/syntax divides a file into units: at the top level first, then inside units that are too
+// large. A unit that fits `size` stays whole, and small successive units are joined up to size. A larger unit is cut
+// at the units inside it: a class into methods, a method into statements, with the lines above its body as the first
+// part. Code without further units is cut at empty lines, lines and words.
 //
-// A chunk's metadata "declaration" has the signatures of what it is in, from the
-// outside to the inside, and those that it holds: "class Cart > void add(Item i);
-// void clear()".
+// A chunk's metadata "declaration" has the signatures of the declarations around it, the outermost first, and of
+// those inside it: "class Cart > void add(Item i); void clear()".
 //
-// The language is that of the argument `language`, or of the end of the document's
-// "path" (or its identity, where it has none); what has no known language is cut
-// as recursive does. Every chunk stays within size. The chunks joined are the
-// document: white space between two chunks belongs to the first.
+// The language is the argument `language`, or follows from the suffix of the document's "path" (or of its id if it
+// has no path). A document of unknown language is cut as by the chunker recursive. Every chunk stays within size. The
+// chunks joined are the document: white space between two chunks belongs to the first.
 
 type codeConfig struct {
 	SizeConfig
@@ -61,7 +57,7 @@ func openCode(_ context.Context, _ sdk.Setup, c codeConfig) (sdk.Chunker, error)
 	})
 }
 
-// declarationLimit is how many bytes of signatures a chunk's metadata holds.
+// declarationLimit is the most bytes of signatures in a chunk's metadata.
 const declarationLimit = 400
 
 // file is a document that is being cut.
@@ -72,16 +68,16 @@ type file struct {
 	pieces []piece
 }
 
-// piece is a unit that fits, or a part of one that does not.
+// piece is a unit that fits, or a part of a larger one.
 type piece struct {
 	Span
-	within    []string // the signatures of what it is in
+	within    []string // the signatures around it
 	signature string   // its own
-	head      bool     // it is above the body that the next are in
+	head      bool     // it is above the body that contains the next pieces
 }
 
-// cut cuts units. What is before the first, from byte start on, goes with it.
-// declared says whether they are declarations.
+// cut cuts units. The text between byte start and the first unit goes with that unit. declared says whether the units
+// are declarations.
 func (f *file) cut(units []syntax.Unit, start int, within []string, declared bool) {
 	for _, u := range units {
 		p := piece{Span: Span{Start: start, End: u.End}, within: within}
@@ -102,8 +98,7 @@ func (f *file) cut(units []syntax.Unit, start int, within []string, declared boo
 			f.split(p.Span, around)
 			continue
 		}
-		// The lines above the body are a part of their own, joined with what follows
-		// where that fits.
+		// The lines above the body are a part of their own, which is joined with the following piece if both fit.
 		if at := inside[0].Start; f.text.Tokens(p.Start, at) > f.size {
 			f.split(Span{Start: p.Start, End: at}, around)
 		} else {
@@ -113,7 +108,7 @@ func (f *file) cut(units []syntax.Unit, start int, within []string, declared boo
 	}
 }
 
-// split cuts what has no units.
+// split cuts text that has no units.
 func (f *file) split(s Span, within []string) {
 	breaks := []Break{paragraphs, lines, Words}
 	for _, part := range (splitter{Size: f.size, Breaks: breaks}).split(f.text, s.Start, s.End) {
@@ -121,8 +116,8 @@ func (f *file) split(s Span, within []string) {
 	}
 }
 
-// codeChunks joins pieces that follow each other: those in the same unit, what is above
-// a body with what is in it, and small ones with whatever is next to them.
+// chunks joins successive pieces: pieces in the same unit, the lines above a body with the body, and small pieces
+// with their neighbours.
 func (f *file) chunks() []sdk.Chunk {
 	var out []sdk.Chunk
 	for i := 0; i < len(f.pieces); {
@@ -148,7 +143,7 @@ func (f *file) chunks() []sdk.Chunk {
 	return out
 }
 
-// joins says whether a piece can join those from first on.
+// joins reports whether piece next can join the pieces from first on.
 func (f *file) joins(first, next int) bool {
 	a, b := f.pieces[next-1], f.pieces[next]
 	if f.text.Tokens(f.pieces[first].Start, b.End) > f.size {
@@ -159,8 +154,8 @@ func (f *file) joins(first, next int) bool {
 		f.text.Tokens(f.pieces[first].Start, a.End) <= small || !b.head && f.text.Tokens(b.Start, b.End) <= small
 }
 
-// declaration is what a chunk's metadata say it is in, and holds. Where it is in
-// several units, the one counts that it has most of.
+// declaration returns the signatures for a chunk's metadata. If the chunk lies in several units, the unit with the
+// largest part of it counts.
 func (f *file) declaration(pieces []piece) string {
 	main, most, tokens := pieces[0].within, 0, 0
 	for i, p := range pieces {

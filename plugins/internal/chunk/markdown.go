@@ -10,28 +10,23 @@ import (
 
 // This file cuts Markdown by its headings.
 //
-// A section is a heading with what follows, up to the next heading of any level;
-// its path is its own heading below those it belongs to, and becomes the chunk's
-// metadata "headings": "Guide > Install > Linux". What stands before the first
-// heading, front matter included, goes with the first section.
+// A section is a heading with the text up to the next heading of any level. Its path is the headings above it and its
+// own heading; it becomes the chunk's metadata "headings": "Guide > Install > Linux". The text before the first
+// heading, including front matter, goes with the first section.
 //
-// A section that fits `size` stays whole. Small ones that follow each other are
-// joined up to size: a section with those below it, or sections below the same
-// heading; the chunk's path is then that of the one which all belong to.
-// A section that is too long is cut between its blocks, its heading with the
-// first of them. Tables, fenced and indented code, lists, quotes and paragraphs
-// are blocks, which are cut only where one alone is larger than size: at lines if
-// it is a table, code or list, otherwise as recursive does. A chunk that begins in the
-// rows of a table repeats the table's header (sdk.Chunk.Header), which counts towards
-// its size, unless that is more than half of it.
+// A section that fits `size` stays whole. Small successive sections are joined up to size: a section with those below
+// it, or sections below the same heading. The chunk's path is then that of the common section. A section that is too
+// long is cut between its blocks; its heading stays with the first block. Blocks are tables, fenced and indented
+// code, lists, quotes and paragraphs. A block is cut only if it alone is larger than size: a table, code or list at
+// lines, another block as by the chunker recursive. A chunk that begins in the rows of a table repeats the table's
+// header (sdk.Chunk.Header). The header counts towards the chunk's size, and is not repeated if it takes more than
+// half of the size.
 //
-// What headings, blocks and front matter are, sdk/support says.
+// Package sdk/support finds headings, blocks and front matter.
 //
-// Source code among the documents (by its metadata "format") has no headings, and is
-// cut as recursive does.
+// Source code among the documents (metadata "format") has no headings, and is cut as by recursive.
 //
-// The chunks joined are the document: white space between two chunks belongs to
-// the first.
+// The chunks joined are the document: white space between two chunks belongs to the first.
 
 // Markdown describes the chunker.
 func Markdown() sdk.Stage {
@@ -48,7 +43,7 @@ func openMarkdown(_ context.Context, _ sdk.Setup, c SizeConfig) (sdk.Chunker, er
 	})
 }
 
-// packer joins sections, and cuts those that are too long.
+// packer joins sections, and cuts sections that are too long.
 type packer struct {
 	text     *SpanText
 	size     int
@@ -64,7 +59,7 @@ func (p *packer) chunks() []sdk.Chunk {
 			i++
 			continue
 		}
-		// of is the section that all joined sections belong to.
+		// of is the section that contains all joined sections.
 		of, next := i, i+1
 		for ; next < len(p.sections); next++ {
 			s := p.sections[next]
@@ -87,7 +82,7 @@ func (p *packer) chunks() []sdk.Chunk {
 	return p.out
 }
 
-// whole stands for the section that all belong to.
+// whole stands for the section that contains all others.
 const whole = -2
 
 func (p *packer) below(i, of int) bool {
@@ -97,12 +92,11 @@ func (p *packer) below(i, of int) bool {
 	return of == whole || i == of
 }
 
-// cut cuts a section between its blocks. The blocks up to the heading stay with the one
-// behind it.
+// cut cuts a section between its blocks. The blocks up to the heading stay with the block after it.
 func (p *packer) cut(i int) {
 	s := p.sections[i]
 	start := s.Start()
-	held := true // only the heading and what is before it, so far
+	held := true // so far only the heading and the text before it
 	for j, b := range s.Blocks {
 		end := b.End
 		if p.text.Tokens(start, end) > p.size {
@@ -134,7 +128,7 @@ func (p *packer) split(start int, b support.Block, of int) {
 	}
 }
 
-// add adds a chunk; white space goes with the chunk before it.
+// add adds a chunk. White space goes with the previous chunk.
 func (p *packer) add(c sdk.Chunk, of int) {
 	if len(p.out) > 0 {
 		c.Start = p.out[len(p.out)-1].End

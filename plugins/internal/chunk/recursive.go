@@ -7,25 +7,22 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file cuts any text into chunks of a given size, at the strongest
-// separators there are: between paragraphs before between lines, sentences and
-// words.
+// This file cuts any text into chunks of a given size, at the strongest separators: paragraphs before lines, then
+// sentences, then words.
 //
-// A chunk takes as much as fits. It ends at the last break of the strongest kind
-// that leaves it at least half full; where there is none, at the last break of any
-// kind but words; between words where a sentence alone is too long; and inside a
-// word only where that is. So small paragraphs are joined, and large ones cut
-// into sentences. The result is that of splitting recursively and joining small
-// pieces again, in one pass and in linear time.
+// A chunk takes as much as fits. It ends at the last break of the strongest kind that leaves the chunk at least half
+// full. If there is none, it ends at the last break of any kind but words. It ends between words only if a single
+// sentence is too long, and inside a word only if a single word is too long. So small paragraphs are joined, and
+// large ones are cut into sentences. The result is the same as splitting recursively and joining small pieces, but
+// takes one pass and linear time.
 //
-// Without overlap the chunks joined are the document: white space between two
-// recursiveChunks belongs to the first. An overlap repeats the end of a chunk in the next
-// one, from its first break on, so that it may be shorter than asked for.
+// Without overlap the chunks joined are the document: white space between two chunks belongs to the first. An overlap
+// repeats the end of a chunk in the next one, from a break on, so it may be shorter than requested.
 //
-// A chunk that begins in the rows of a Markdown table repeats the header of the table
-// (sdk.Chunk.Header), which counts towards its size, unless that is more than half of it.
+// A chunk that begins in the rows of a Markdown table repeats the header of the table (sdk.Chunk.Header). The header
+// counts towards the chunk's size, and is not repeated if it takes more than half of the size.
 //
-// Apart from that it does not look at what a text means, nor at its format.
+// Otherwise the chunker ignores the meaning and the format of a text.
 
 type recursiveConfig struct {
 	SizeConfig

@@ -12,15 +12,12 @@ import (
 
 // This file cuts prose into chunks of whole sentences.
 //
-// A chunk takes up to `sentences` sentences, and no more than `size` tokens; one
-// sentence that is longer than that is cut as recursive does. `overlap` sentences
-// at the end of a chunk are repeated in the next, as far as they leave room for a
-// new one. The rules of what a sentence is are those of package syntax; they
-// know abbreviations, decimals, quotes, lists, and the marks of Chinese, Japanese
-// and Hindi. An empty line ends a sentence, but not a chunk.
+// A chunk takes up to `sentences` sentences and at most `size` tokens. A single sentence that is longer is cut as by
+// the chunker recursive. The last `overlap` sentences of a chunk are repeated in the next one, as far as they leave
+// room for a new one. Package syntax finds the sentences; it knows abbreviations, decimals, quotes, lists, and the
+// marks of Chinese, Japanese and Hindi. An empty line ends a sentence, but not a chunk.
 //
-// Without overlap the chunks joined are the document: white space between two
-// chunks belongs to the first.
+// Without overlap the chunks joined are the document: white space between two chunks belongs to the first.
 
 type sentencesConfig struct {
 	SizeConfig
@@ -45,7 +42,7 @@ func (c sentencesConfig) check() error {
 	return nil
 }
 
-// split finds the sentences of a text, and cuts those that are too long.
+// split finds the sentences of a text, and cuts sentences that are too long.
 func (c sentencesConfig) split(x *SpanText) []Span {
 	var all []Span
 	whole := splitter{Size: c.Size, Breaks: prose()}
@@ -62,16 +59,16 @@ func (c sentencesConfig) split(x *SpanText) []Span {
 		}
 		start = end
 	}
-	all[0].Start = 0 // with the white space before it
+	all[0].Start = 0 // includes the white space before the first sentence
 	return all
 }
 
-// spans joins sentences to chunks.
+// spans joins sentences into chunks.
 func (c sentencesConfig) spans(x *SpanText) []Span {
 	var out []Span
 	all := c.split(x)
 	for first, done := 0, 0; done < len(all); {
-		end := done + 1 // a new sentence is in every chunk
+		end := done + 1 // every chunk has a new sentence
 		for first < done && x.Tokens(all[first].Start, all[end-1].End) > c.Size {
 			first++
 		}

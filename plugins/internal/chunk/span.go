@@ -10,43 +10,38 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// This file counts the tokens of texts, and cuts texts into spans within a
-// number of tokens, for the chunkers.
+// This file counts the tokens of texts, and cuts texts into spans of a limited number of tokens, for the chunkers.
 //
-// A document is tokenized once, into the places where tokens begin, so that those of any
-// part are counted by two searches. A token that a cut would divide belongs to the part
-// in which it begins.
+// A document is tokenized once, into the list of positions where tokens begin. So two searches count the tokens of
+// any part. A token that a cut divides belongs to the part in which it begins.
 //
-// The spans of a document, where they do not overlap, follow each other without
-// a gap: white space between them belongs to the one before it. Joined they are
-// the document, byte for byte.
+// Without overlap, the spans of a document follow each other without a gap: white space between them belongs to the
+// first one. Joined they are the document, byte for byte.
 //
 // Tokenizers:
 //
-//   - words needs nothing and counts the same on every machine: a run of letters
-//     and digits is a token for every 6 characters begun, every other character
-//     that is not white space is one, and so is each Chinese, Japanese or Korean
-//     character;
+//   - words needs nothing and counts the same on every machine. A run of letters and digits is one token for every 6
+//     characters or part of them. Every other character that is not white space is a token. So is each Chinese, Japanese or
+//     Korean character;
 //   - characters counts the characters that are not white space;
-//   - minilm is the WordPiece of that embedder, which must be on the machine.
-//     Words above 100 characters, which the embedder does not read, count with
-//     every 100 characters of them as a word.
+//   - minilm is the WordPiece tokenizer of that embedder, whose model must be on the machine. Of words above 100
+//     characters, which the embedder does not read, every 100 characters count as a word.
 //
-// Of formats the package knows Markdown's tables alone, whose header is repeated where one is
-// cut: the chunkers decide which parts a document has.
+// The chunkers decide which parts a document has. This file knows only Markdown's tables, in order to repeat the
+// header if a table is cut.
 
 // Span is the part of a text from byte Start up to End.
 type Span struct{ Start, End int }
 
 // Break is a kind of position where a text may be cut.
 type Break struct {
-	// last is the last such position p with low < p <= high, or -1.
+	// last returns the last such position p with low < p <= high, or -1.
 	last  func(text string, low, high int) int
-	first func(text string, low, high int) int // the first of them; nil: last finds it
-	fine  bool                                 // used only where there is no other
+	first func(text string, low, high int) int // returns the first one; nil: use last
+	fine  bool                                 // used only if there is no other break
 }
 
-// firstIn is the first break p with low < p <= high, or -1.
+// firstIn returns the first break p with low < p <= high, or -1.
 func (b Break) firstIn(text string, low, high int) int {
 	if b.first != nil {
 		return b.first(text, low, high)
@@ -60,8 +55,7 @@ func (b Break) firstIn(text string, low, high int) int {
 	}
 }
 
-// The kinds of breaks, strongest first: behind an empty line, a line, a sentence,
-// white space.
+// The kinds of breaks, the strongest first: after an empty line, a line, a sentence, white space.
 var (
 	paragraphs     = Break{last: lastParagraph}
 	lines          = Break{last: func(text string, low, high int) int { return lastLiteral(text, "\n", low, high) }}
@@ -69,7 +63,7 @@ var (
 	Words          = Break{last: lastWord, fine: true}
 )
 
-// breakAt is a break behind a text, such as a line of dashes.
+// breakAt returns a break after a separator, such as a line of dashes.
 func breakAt(separator string) Break {
 	return Break{last: func(text string, low, high int) int { return lastLiteral(text, separator, low, high) }}
 }
@@ -83,7 +77,7 @@ func lastLiteral(text, separator string, low, high int) int {
 	return from + i + len(separator)
 }
 
-// lastParagraph is behind the last line of white space alone.
+// lastParagraph returns the position after the last line of only white space.
 func lastParagraph(text string, low, high int) int {
 	for p := high; p > low; {
 		p = lastLiteral(text, "\n", low, p)
@@ -130,12 +124,12 @@ type SizeConfig struct {
 	Tokenizer string `config:"tokenizer" default:"words" one_of:"words,characters,minilm" doc:"What size counts: words (and parts of 6 letters of longer ones), characters, or the WordPiece tokens of minilm."`
 }
 
-// revision of the chunkers that read no Markdown: raise it whenever one of them may cut
-// the same document elsewhere, and those of plugins/internal/chunk and recursive as well.
+// revision is the revision of the chunkers that read no Markdown. Raise it whenever one of them may cut the same
+// document at other places, and raise the revision of recursive and of the other chunkers in plugins/internal/chunk
+// as well.
 const revision = "2"
 
-// Chunker returns a chunker that cuts documents one by one. One of white space alone has
-// no chunks.
+// Chunker returns a chunker that cuts documents one by one. A document of only white space has no chunks.
 func (c SizeConfig) Chunker(cut func(*sdk.Document, *SpanText) []sdk.Chunk) (sdk.Chunker, error) {
 	tokenizer, err := Named(c.Tokenizer)
 	return &chunker{tokenizer, cut}, err
@@ -160,7 +154,7 @@ func (c *chunker) Chunk(ctx context.Context, documents []sdk.Document) ([][]sdk.
 	return out, nil
 }
 
-// chunks makes a chunk of each span.
+// chunks returns a chunk for each span.
 func chunks(spans []Span) []sdk.Chunk {
 	out := make([]sdk.Chunk, len(spans))
 	for i, s := range spans {
@@ -172,18 +166,17 @@ func chunks(spans []Span) []sdk.Chunk {
 // splitter cuts parts of a text that are too long.
 type splitter struct {
 	Size    int     // most tokens of a span
-	Overlap int     // tokens that a span repeats of the one before it; at most half of Size
-	Breaks  []Break // where to cut, strongest first
-	Tables  []table // of the text, in its order; the spans that begin in the rows of one have room for its header
+	Overlap int     // tokens of the previous span that a span repeats; at most half of Size
+	Breaks  []Break // where to cut, the strongest first
+	Tables  []table // of the text, in order; spans that begin in the rows of a table leave room for its header
 }
 
-// prose are the breaks of texts without other structure.
+// prose returns the breaks for texts without other structure.
 func prose() []Break { return []Break{paragraphs, lines, sentenceBreaks, Words} }
 
-// split returns the spans of the text from start up to end. A span ends at the last
-// break of the strongest kind that leaves it at least half full; where there is none,
-// at the last break of any kind but words, else between words, and inside a word only
-// if that is larger than a span.
+// split returns the spans of the text from start up to end. A span ends at the last break of the strongest kind that
+// leaves it at least half full. If there is none, it ends at the last break of any kind but words, else between
+// words. It ends inside a word only if the word is larger than a span.
 func (s splitter) split(x *SpanText, start, end int) []Span {
 	var spans []Span
 	if x.blank(start, end) {
@@ -206,8 +199,7 @@ func (s splitter) split(x *SpanText, start, end int) []Span {
 	}
 }
 
-// stop is where a span from start with at most size tokens ends: behind done, and at end
-// at the latest.
+// stop returns where a span from start with at most size tokens ends: after done, and at end at the latest.
 func (s splitter) stop(x *SpanText, start, done, size, end int) int {
 	limit := x.forward(start, size, end)
 	if limit == end {
@@ -228,8 +220,8 @@ func (s splitter) stop(x *SpanText, start, done, size, end int) int {
 	return limit
 }
 
-// overlap is where the span after one that ends at stop starts: at the first break in
-// the text that it may repeat, between words only where there is no other.
+// overlap returns the start of the span after one that ends at stop. It is the first break in the text that may be
+// repeated; breaks between words count only if there is no other.
 func (s splitter) overlap(x *SpanText, start, stop int) int {
 	if s.Overlap == 0 {
 		return stop

@@ -14,10 +14,10 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// table is a table of Markdown: its header from Start up to Rows, then its rows up to End.
+// table is a Markdown table: its header from Start up to Rows, then its rows up to End.
 type table struct{ Start, Rows, End int }
 
-// tableOf returns the table that a block is.
+// tableOf returns a block as a table; nil: the block is none.
 func tableOf(b support.Block) []table {
 	if b.Rows == 0 || b.Rows >= b.End {
 		return nil
@@ -38,8 +38,7 @@ func tables(text string) (all []table) {
 	return all
 }
 
-// chunks splits a part of a text, and repeats the header of a table in each chunk that begins
-// in its rows.
+// chunks splits a part of a text, and repeats the header of a table in each chunk that begins in the table's rows.
 func (s splitter) chunks(x *SpanText, start, end int) []sdk.Chunk {
 	out := chunks(s.split(x, start, end))
 	for i := range out {
@@ -48,8 +47,8 @@ func (s splitter) chunks(x *SpanText, start, end int) []sdk.Chunk {
 	return out
 }
 
-// header is that of the table in whose rows a byte is. One that would take more than half of a
-// chunk is not repeated.
+// header returns the header of the table whose rows contain a byte. It returns none if the header would take more
+// than half of a chunk.
 func (s splitter) header(x *SpanText, at int) sdk.Span {
 	i := sort.Search(len(s.Tables), func(i int) bool { return s.Tables[i].End > at })
 	if i == len(s.Tables) || at < s.Tables[i].Rows || !s.repeats(x, s.Tables[i]) {
@@ -60,8 +59,8 @@ func (s splitter) header(x *SpanText, at int) sdk.Span {
 
 func (s splitter) repeats(x *SpanText, t table) bool { return x.Tokens(t.Start, t.Rows) <= s.Size/2 }
 
-// beforeHeader is the place before a header that a span from start to stop would end in, or
-// with, else stop: a header stays with the first of its rows.
+// beforeHeader returns the position before a header if a span from start to stop would end in or with the header,
+// else stop: a header stays with its first row.
 func (s splitter) beforeHeader(x *SpanText, start, done, stop int) int {
 	i := sort.Search(len(s.Tables), func(i int) bool { return s.Tables[i].Rows >= stop })
 	if i == len(s.Tables) {
@@ -76,13 +75,13 @@ func (s splitter) beforeHeader(x *SpanText, start, done, stop int) int {
 // wordPart is the number of letters and digits that count as one token.
 const wordPart = 6
 
-// Tokenizer finds where the tokens of a text begin. It is safe for concurrent use.
+// Tokenizer finds the positions where the tokens of a text begin. It is safe for concurrent use.
 type Tokenizer struct {
 	begin func(text string, at func(int))
 }
 
-// Named returns a tokenizer by its name: words, characters or minilm. Its error is an
-// sdk.ArgumentError of the argument tokenizer.
+// Named returns a tokenizer by its name: words, characters or minilm. Its error is an sdk.ArgumentError for
+// tokenizer.
 func Named(name string) (*Tokenizer, error) {
 	switch name {
 	case "words":
@@ -120,7 +119,7 @@ func characters(text string, at func(int)) {
 }
 
 func words(text string, at func(int)) {
-	length := 0 // of the run so far
+	length := 0 // of the current run
 	for i := 0; i < len(text); {
 		c := text[i]
 		if c < utf8.RuneSelf {
@@ -149,7 +148,7 @@ func words(text string, at func(int)) {
 				at(i)
 			}
 			length++
-		case unicode.IsMark(r): // part of the letter before it
+		case unicode.IsMark(r): // part of the previous letter
 			if length == 0 {
 				at(i)
 				length = 1
@@ -167,10 +166,10 @@ func words(text string, at func(int)) {
 // SpanText is a document with its tokens counted.
 type SpanText struct {
 	String string
-	begins []int // of the tokens, as bytes: rising
+	begins []int // byte positions of the tokens, in rising order
 }
 
-// Read counts the tokens of a text. Those that begin at the same byte are one.
+// Read counts the tokens of a text. Tokens that begin at the same byte count once.
 func (t *Tokenizer) Read(text string) *SpanText {
 	x := &SpanText{String: text}
 	t.begin(text, func(i int) {
@@ -181,14 +180,13 @@ func (t *Tokenizer) Read(text string) *SpanText {
 	return x
 }
 
-// upTo is the number of tokens that begin before byte i.
+// upTo returns the number of tokens that begin before byte i.
 func (x *SpanText) upTo(i int) int { return sort.SearchInts(x.begins, i) }
 
-// Tokens is the number of tokens that begin in the bytes from start up to end.
+// Tokens returns the number of tokens that begin in the bytes from start up to end.
 func (x *SpanText) Tokens(start, end int) int { return x.upTo(end) - x.upTo(start) }
 
-// token is the byte at which the token of a number begins, or the text's length where
-// there are fewer.
+// token returns the byte where a token begins, given its number, or the text's length if there are fewer tokens.
 func (x *SpanText) token(number int) int {
 	if number >= len(x.begins) {
 		return len(x.String)
@@ -199,8 +197,8 @@ func (x *SpanText) token(number int) int {
 // inside reports whether i is inside a character.
 func (x *SpanText) inside(i int) bool { return i < len(x.String) && !utf8.RuneStart(x.String[i]) }
 
-// forward is the end of the longest part from start that has at most n tokens and ends
-// at limit at the latest. It has at least one character with tokens; n is 1 or more.
+// forward returns the end of the longest part from start with at most n tokens. The part ends at limit at the latest,
+// and contains at least one character with tokens; n is 1 or more.
 func (x *SpanText) forward(start, n, limit int) int {
 	begins := x.token(x.upTo(start) + n)
 	i := begins
@@ -215,7 +213,7 @@ func (x *SpanText) forward(start, n, limit int) int {
 	return min(i, limit)
 }
 
-// back is where the last n tokens before end begin.
+// back returns where the last n tokens before end begin.
 func (x *SpanText) back(end, n int) int {
 	i := x.token(max(0, x.upTo(end)-n))
 	for x.inside(i) {

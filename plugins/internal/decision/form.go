@@ -13,13 +13,13 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// State is what questions are about.
+// State is the subject of questions.
 type State struct {
 	Text     string
-	Examples []fewshot.Example // labelled texts that are like it; none are needed
+	Examples []fewshot.Example // similar labelled texts; may be empty
 }
 
-// content is the state as JSON has it: the text, or an object with the examples before it.
+// content returns the state for JSON: the text, or an object with the examples before the text.
 func (s State) content() any {
 	if len(s.Examples) == 0 {
 		return s.Text
@@ -38,50 +38,50 @@ func (s State) content() any {
 	return all
 }
 
-// Question asks about a state: which of its options, or, where it has none, whether something is so.
+// Question is a question about a state: which option applies, or without options, whether something is true.
 type Question struct {
 	About   string
-	Label   string   // of a question without options: what it is about; empty: About says it
-	Options []Option // at least two, in the order in which the model sees them; nil: yes or no
+	Label   string   // subject of a question without options; empty: About names it
+	Options []Option // at least two, in the order of the request; nil: yes or no
 }
 
 // Option is one of the answers to a question.
 type Option struct {
 	Name string
-	Text string // what it stands for; empty: the name says it
+	Text string // its description; empty: the name is enough
 }
 
-// Answer is what a model thinks of a question.
+// Answer is a model's answer to a question.
 type Answer struct {
-	P       []float64 `json:"p,omitempty"` // by option, adding up to 1; without options that of yes alone
+	P       []float64 `json:"p,omitempty"` // by option, adding up to 1; without options, the probability of yes
 	Refused bool      `json:"refused,omitempty"`
 }
 
-// Reply answers the questions of a request, in their order.
+// Reply holds the answers to the questions of a request, in their order.
 type Reply struct {
-	Model   string    `json:"model"` // that gave it, by its own name
+	Model   string    `json:"model"` // the model that answered, by its own name
 	Answers []Answer  `json:"answers"`
 	Usage   sdk.Usage `json:"usage"`
 
-	truncated bool // the model has not seen all of the state
+	truncated bool // the model has not read the whole state
 }
 
-// form is how requests are written and replies read.
+// form is a format of requests and replies.
 type form struct {
 	path    string
-	address string // of the company that made it
-	most    int    // questions in a request that every server takes
+	address string // of the company that defined it
+	most    int    // number of questions that every server accepts in a request
 	body    func(model string, s State, all []Question) map[string]any
 	answer  func(q Question, number int, reply gjson.Result) (p []gjson.Result, refused bool)
 }
 
-// forms are those of config.API.
+// forms holds the forms by config.API.
 var forms = map[string]form{
 	"systemone": {"/systemone", "https://api.typesafe.ai/v1", 64, writeSystemOne, readSystemOne},
 	"decisions": {"/decisions", "https://api.openai.com/v1", 64, writeDecisions, readDecisions},
 }
 
-// ordered is a JSON object whose order counts.
+// ordered is a JSON object that keeps the order of its members.
 type ordered []Option
 
 // MarshalJSON writes the names with their texts, or null.
@@ -101,7 +101,7 @@ func (o ordered) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// subject is what a question without options is about.
+// subject returns the subject of a question without options.
 func (q Question) subject() any {
 	if q.Label == "" {
 		return q.About
@@ -121,7 +121,7 @@ func writeSystemOne(model string, s State, all []Question) map[string]any {
 	return map[string]any{"model": model, "state": s.content(), "questions": questions}
 }
 
-// id names a question of a request; models do not see it.
+// id names a question of a request; models do not see the name.
 func id(number int) string { return "q" + strconv.Itoa(number) }
 
 func readSystemOne(q Question, number int, reply gjson.Result) (p []gjson.Result, refused bool) {
@@ -136,7 +136,7 @@ func readSystemOne(q Question, number int, reply gjson.Result) (p []gjson.Result
 	return p, a.Get("type").Str == refusal
 }
 
-// refusal is the type of an answer that a model refuses to give.
+// refusal is the type of an answer with which a model refuses.
 const refusal = "refusal"
 
 func writeDecisions(model string, s State, all []Question) map[string]any {
@@ -207,11 +207,12 @@ func (f form) read(body []byte, all []Question) (Reply, error) {
 	return r, nil
 }
 
-// rounded is the most that a probability of 0 can have been, where servers give two decimals.
+// rounded is the greatest probability that becomes 0 on servers with two decimals.
 const rounded = 0.005
 
-// probabilities makes a distribution of numbers that may have been rounded; one number alone stays what it is. An option
-// with the probability 0 gets half of the least other one: to the election nothing is impossible.
+// probabilities converts numbers that may have been rounded into a distribution; a single number stays unchanged. An
+// option with probability 0 gets half of the least other probability, since the election must not treat it as
+// impossible.
 func probabilities(given []gjson.Result, distribution bool) ([]float64, error) {
 	p, sum, floor := make([]float64, len(given)), 0.0, 2*rounded
 	for i, g := range given {

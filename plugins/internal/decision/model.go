@@ -21,10 +21,10 @@ type Config struct {
 	api.Service
 }
 
-// form is how requests are written and replies read.
+// form returns the form of the config.
 func (c Config) form() form { return forms[c.API] }
 
-// Address is the address of the service. TypeSafe's own clients are told it without a version.
+// Address is the address of the service. TypeSafe's own clients take it without a version.
 func (c Config) Address() string {
 	address := strings.TrimRight(c.BaseURL, "/")
 	if address == "" {
@@ -39,7 +39,7 @@ func (c Config) Address() string {
 // Addresses implements sdk.Stage.Addresses.
 func (c Config) Addresses() map[string]string { return map[string]string{"": c.Address()} }
 
-// path follows the address.
+// path is the path after the address.
 func (c Config) path() string {
 	if c.Path != "" {
 		return c.Path
@@ -47,7 +47,7 @@ func (c Config) path() string {
 	return c.form().path
 }
 
-// Check reports the errors that tags cannot find: sdk.ArgumentErrors.
+// Check reports the errors that tags cannot find, as sdk.ArgumentErrors.
 func (c Config) Check() error { return c.service(sdk.Setup{}).Check() }
 
 func (c Config) service(setup sdk.Setup) api.Config {
@@ -58,21 +58,21 @@ func (c Config) service(setup sdk.Setup) api.Config {
 type Model struct {
 	*api.Client
 	config Config
-	named  atomic.Pointer[string] // by the last reply
+	named  atomic.Pointer[string] // in the last reply
 }
 
-// New returns the model of a config that Check finds no error in.
+// New returns the model of a valid config (Check).
 func New(c Config, setup sdk.Setup) *Model {
 	return &Model{Client: api.New(c.service(setup)), config: c}
 }
 
-// Name is the name of the model, as the server knows it.
+// Name is the server's name of the model.
 func (m *Model) Name() string { return m.config.Model }
 
-// request is what asks some questions about a state.
+// request returns the request for some questions about a state.
 func (m *Model) request(s State, all []Question) (body map[string]any, r *api.Request, key sdk.Key) {
 	body = m.config.form().body(m.config.Model, s, all)
-	// Answers are numbers, and free: a token for each option bounds what servers count for them.
+	// Answers are numbers and free; one token for each option bounds the count of servers.
 	options := 0
 	for _, q := range all {
 		options += 1 + len(q.Options)
@@ -81,9 +81,9 @@ func (m *Model) request(s State, all []Question) (body map[string]any, r *api.Re
 	return body, r, r.Key(m.config.path(), body, "decision", m.config.API)
 }
 
-// Ask answers questions about a state, with the options of each in several orders, whose distributions are averaged: what
-// stands first is chosen more often than it is right. The key is that of the first request in the response cache, and the
-// usage that of all, whenever they were made.
+// Ask answers questions about a state. It asks each question with its options in several orders and averages the
+// distributions, since the first option is chosen more often than it is right. The key is that of the first request
+// in the response cache. The usage covers all requests, including cached ones.
 func (m *Model) Ask(ctx context.Context, s State, questions []Question, orders int) (r Reply, key sdk.Key, err error) {
 	for part := range slices.Chunk(inOrders(questions, orders), m.config.form().most) {
 		one, of, err := m.send(ctx, s, part)
@@ -101,7 +101,7 @@ func (m *Model) Ask(ctx context.Context, s State, questions []Question, orders i
 	return r, key, nil
 }
 
-// Forecast is what it takes to ask.
+// Forecast estimates the use of Ask.
 func (m *Model) Forecast(s State, questions []Question, orders int) (f sdk.Forecast, err error) {
 	f.Answers = 1
 	for part := range slices.Chunk(inOrders(questions, orders), m.config.form().most) {
@@ -155,7 +155,7 @@ func (m *Model) send(ctx context.Context, s State, all []Question) (r Reply, key
 	return r, key, err
 }
 
-// note reports what a reply says beside its answers.
+// note logs the reply's other information.
 func (m *Model) note(r Reply) {
 	if r.truncated {
 		m.WarnOnce("truncated", "the service has cut what it was asked about: fewer shots or shorter texts fit")
@@ -168,8 +168,7 @@ func (m *Model) note(r Reply) {
 	}
 }
 
-// inOrders returns questions one after the other, each with its options in several orders: every further one begins further
-// down the list.
+// inOrders returns each question with its options in several orders. Each further order begins at a later option.
 func inOrders(questions []Question, orders int) (all []Question) {
 	for _, q := range questions {
 		for order := range q.orders(orders) {
@@ -182,13 +181,13 @@ func inOrders(questions []Question, orders int) (all []Question) {
 	return all
 }
 
-// orders is in how many orders it makes sense to ask.
+// orders returns the useful number of orders, at most wanted.
 func (q Question) orders(wanted int) int { return max(1, min(wanted, len(q.Options))) }
 
-// first is the option with which an order begins.
+// first returns the option with which an order begins.
 func (q Question) first(order, orders int) int { return order * len(q.Options) / q.orders(orders) }
 
-// average returns one answer to each question, the mean of those to its orders that were not refused.
+// average returns one answer to each question: the mean of the answers to its orders, without refused ones.
 func average(questions []Question, answers []Answer, orders int) (means []Answer) {
 	for _, q := range questions {
 		n := q.orders(orders)

@@ -6,40 +6,39 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// Layer is a linear layer, x·wᵀ + bias, with the weights in the form in which
-// its kernel multiplies fastest. It is read-only and safe for concurrent use.
+// Layer is a linear layer, x·wᵀ + bias, with its weights in the order that its kernel multiplies fastest. It is
+// read-only and safe for concurrent use.
 type Layer struct {
 	kernel      *simd.Kernel
 	depth, cols int
-	bias        []float32 // int8: of whole panels
+	bias        []float32 // int8: padded to whole panels
 
-	// One of these holds the weights.
+	// Exactly one of these holds the weights.
 	floats *simd.Matrix
 	packed *packedWeights // int8
 }
 
-// PanelCols is the number of columns that [Layer] and [Input] work on together:
-// they begin at multiples of it.
+// PanelCols is the number of columns that [Layer] and [Input] process together. Column ranges begin at multiples of
+// it.
 const PanelCols = simd.PanelCols
 
-// Input is the left-hand side of products with layers of one precision, in the form in
-// which its kernel multiplies fastest. One goroutine at a time may use it.
+// Input is the left-hand side of products with layers of one precision, in the order that its kernel multiplies
+// fastest. One goroutine at a time may use it.
 type Input struct {
-	unit       *unit // of int8
+	unit       *unit // int8 only
 	rows, cols int
 
-	x       simd.View // of float32
-	tile    []float32 // what results of panels stick out into
+	x       simd.View // float32 only
+	tile    []float32 // buffer for panels that extend beyond the result
 	scratch simd.Scratch
 
-	packed     []byte // int8: rows of bytes or of words
+	packed     []byte // int8: rows of bytes or of 16-bit words
 	scale, low []float32
-	smoothed   []float32 // a row
+	smoothed   []float32 // one row
 	product    product
 }
 
-// NewInput returns an empty input for layers that [New] makes of the same kernel and
-// precision.
+// NewInput returns an empty input for layers that [New] creates with the same kernel and precision.
 func NewInput(k *simd.Kernel, p Precision) *Input {
 	in := &Input{}
 	if p == Int8 {
@@ -48,14 +47,14 @@ func NewInput(k *simd.Kernel, p Precision) *Input {
 	return in
 }
 
-// Set makes the rows of x the input of layers that were made with s. In float32 x must stay as it is until
-// the products are computed. Wrong shapes panic.
+// Set makes the rows of x the input for layers that were created with s. In float32, x must not change until the
+// products are computed. Wrong shapes panic.
 func (in *Input) Set(x simd.View, s *Smoothing) *Input {
 	if s != nil && (in.unit == nil || len(s.input) != x.Cols) {
 		panic("linear: smoothing does not fit the input")
 	}
 	if x.Rows > 0 {
-		x.Row(x.Rows - 1) // panics where the data is too short
+		x.Row(x.Rows - 1) // panics if the data is too short
 	}
 	in.rows, in.cols = x.Rows, x.Cols
 	if in.unit != nil {
@@ -66,7 +65,7 @@ func (in *Input) Set(x simd.View, s *Smoothing) *Input {
 	return in
 }
 
-// grow returns a slice of n floats, s itself where it is large enough.
+// grow returns a slice of n floats: s itself if it is large enough.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -74,8 +73,8 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// New makes a layer of weights, a row for every output, and a bias for each
-// of these. Its inputs are smoothed by s. The data of w is not used afterwards.
+// New creates a layer from weights, a row for every output, and a bias for each output. s smooths the inputs. The
+// layer does not use the data of w afterwards.
 func New(k *simd.Kernel, p Precision, w simd.View, bias []float32, s *Smoothing) *Layer {
 	if s != nil && (p != Int8 || len(s.weights) != w.Cols) {
 		panic("linear: smoothing does not fit the layer")
@@ -94,18 +93,18 @@ func New(k *simd.Kernel, p Precision, w simd.View, bias []float32, s *Smoothing)
 	return l
 }
 
-// Slice returns how many inputs of a layer [Layer.Add] should take at a time:
-// as many as stay in the second-level cache, and for int8 as share a scale; or all.
+// Slice returns how many inputs of a layer [Layer.Add] should process at a time: as many as stay in the second-level
+// cache and, for int8, share a scale; or all of them.
 func (l *Layer) Slice() int {
 	slices := (l.depth + maxSlice - 1) / maxSlice
 	return paddedTerms((l.depth + slices - 1) / slices)
 }
 
-// maxSlice keeps the floats that 512 rows of a slice are made of within the cache.
+// maxSlice is the slice size at which the floats of 512 rows stay in the cache.
 const maxSlice = 512
 
-// Mul sets dst to the outputs of the layer from col on, a multiple of
-// [PanelCols], as many as dst has columns. Wrong shapes panic.
+// Mul sets dst to the outputs of the layer from col on, a multiple of [PanelCols]. It computes as many outputs as dst
+// has columns. Wrong shapes panic.
 func (l *Layer) Mul(dst simd.View, in *Input, col int) {
 	if in.cols != l.depth {
 		panic("linear: shapes of a product do not fit")
@@ -113,9 +112,8 @@ func (l *Layer) Mul(dst simd.View, in *Input, col int) {
 	l.mul(dst, in, col, 0)
 }
 
-// Add adds to dst the products of the inputs that in holds, which are those of
-// the layer from first on. Where first is 0 it sets dst to these and the bias.
-// Inputs are added in slices of [Layer.Slice], of which the last may be smaller.
+// Add adds to dst the products of the layer's inputs from first on, which in holds. If first is 0, it sets dst to the
+// products plus the bias. Inputs are added in slices of [Layer.Slice]; the last slice may be smaller.
 func (l *Layer) Add(dst simd.View, in *Input, first int) {
 	slice := l.Slice()
 	if first%slice != 0 || in.cols != min(slice, l.depth-first) || dst.Cols != l.cols {
@@ -131,7 +129,7 @@ func (l *Layer) mul(dst simd.View, in *Input, col, first int) {
 	if dst.Rows == 0 || dst.Cols == 0 {
 		return
 	}
-	dst.Row(dst.Rows - 1) // panics where the data is too short
+	dst.Row(dst.Rows - 1) // panics if the data is too short
 	if l.packed != nil {
 		l.mulPacked(dst, in, col, first)
 	} else {
@@ -139,8 +137,8 @@ func (l *Layer) mul(dst simd.View, in *Input, col, first int) {
 	}
 }
 
-// mulFloats computes the outputs from col on, with the inputs from first on: a panel at a
-// time where they are added to others.
+// mulFloats computes the outputs from col on, with the inputs from first on. If they are added to earlier ones, it
+// processes one panel at a time.
 func (l *Layer) mulFloats(dst simd.View, in *Input, col, first int) {
 	if first == 0 {
 		l.floats.Part(0, in.cols, col, dst.Cols).Mul(dst, in.x, &in.scratch)
@@ -157,16 +155,14 @@ func (l *Layer) mulFloats(dst simd.View, in *Input, col, first int) {
 	}
 }
 
-// Smoothing moves range from inputs to weights before both are rounded to int8: terms of
-// an input that are often large are divided by a factor, and the weights that they meet
-// are multiplied by it, so that products stay as they are (SmoothQuant, Xiao et al. 2022,
-// arXiv:2211.10438). A nil Smoothing changes nothing.
+// Smoothing moves range from inputs to weights before both are rounded to int8. Terms of an input that are often
+// large are divided by a factor, and their weights are multiplied by it, so that products stay the same (SmoothQuant,
+// Xiao et al. 2022, arXiv:2211.10438). A nil Smoothing changes nothing.
 type Smoothing struct{ input, weights []float32 }
 
-// Smooth returns the smoothing for layers whose input is the output of a layer norm, with
-// the weights of the one that loses most by rounding. Ranges are not measured on texts:
-// an output of a layer norm with gain g and bias b is nearly always within 3|g|+|b|. A
-// nil bias is zero. The result is nil for other precisions than [Int8].
+// Smooth returns the smoothing for layers whose input is the output of a layer norm. w are the weights of the layer
+// that loses most by rounding. Ranges are not measured on texts: an output of a layer norm with gain g and bias b is
+// nearly always within 3|g|+|b|. A nil bias is zero. The result is nil for precisions other than [Int8].
 func Smooth(p Precision, gain, bias []float32, w simd.View) *Smoothing {
 	if len(gain) != w.Cols || bias != nil && len(bias) != w.Cols {
 		panic("linear: layer norm and matrix differ in size")
@@ -180,8 +176,8 @@ func Smooth(p Precision, gain, bias []float32, w simd.View) *Smoothing {
 			tops[j] = max(tops[j], v, -v)
 		}
 	}
-	// Another layer behind the norm may use a term that this one hardly does: the factors of
-	// terms are not driven apart by that without bound.
+	// Another layer after the norm may depend on a term that this one hardly uses. So the factors of terms must not
+	// differ without bound.
 	const spread, least = 32, 1e-6
 	lowest := least
 	for _, top := range tops {
@@ -199,7 +195,7 @@ func Smooth(p Precision, gain, bias []float32, w simd.View) *Smoothing {
 	return s
 }
 
-// apply writes the weights of an output as they are with smoothing.
+// apply writes the smoothed weights of an output.
 func (s *Smoothing) apply(dst, weights []float32) []float32 {
 	if s == nil {
 		return weights

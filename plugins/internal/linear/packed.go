@@ -7,24 +7,22 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// Weights of int8 stand in panels of 32 outputs. A panel is lines of 128 bytes: for each
-// group of 4 terms all outputs one after another. That is what VPDPBUSD multiplies a
-// broadcast group of a row by. Where bytes are multiplied as words (AVX2) a line has 2 terms in 64 bytes.
+// Weights in int8 are stored in panels of 32 outputs. A panel consists of lines of 128 bytes. For each group of 4
+// terms, a line holds all outputs one after another. VPDPBUSD multiplies a line by the same group of a row,
+// broadcast. If bytes are multiplied as 16-bit words (AVX2), a line has 2 terms in 64 bytes.
 //
-// A row of the input is its terms one after another. Rows and panels are filled up with
-// zeros to 64 terms, and there are rows enough for whole blocks; their contents do not
-// matter.
+// A row of the input is its terms one after another. Rows and panels are padded with zeros to a multiple of 64 terms.
+// Rows are added up to whole blocks; their contents do not matter.
 
-// rowBlock is what the number of rows in memory is a multiple of.
+// rowBlock divides the number of rows in memory.
 const rowBlock = 32
 
 type packedWeights struct {
 	unit  *unit
 	data  []byte
-	panel int // bytes of a panel
+	panel int // bytes per panel
 
-	// An output's scale, and the sum of its weights, times that scale, over all terms and
-	// over each slice of them.
+	// By output: its scale, and the sum of its weights times that scale, over all terms and over each slice of terms.
 	colScale  []float32
 	colSum    []float32
 	sliceSums [][]float32
@@ -32,7 +30,7 @@ type packedWeights struct {
 
 func (in *Input) lda() int { return paddedTerms(in.cols) * in.unit.size }
 
-// quantise sets rows in whole numbers.
+// quantise sets the rows as integers.
 func (in *Input) quantise(x simd.View, s *Smoothing) {
 	lda := in.lda()
 	in.packed = grow(in.packed, roundUp(in.rows, rowBlock)*lda)
@@ -51,8 +49,8 @@ func (in *Input) quantise(x simd.View, s *Smoothing) {
 	}
 }
 
-// quantiseRow writes x, or its product with factors, in whole numbers from 0 to 255, such
-// that scale·dst + low is close to it. It needs memory where there are factors.
+// quantiseRow writes x, or its product with factors, as integers from 0 to 255, so that scale·dst + low is close to
+// it. It needs memory if there are factors.
 func (u *unit) quantiseRow(dst []byte, x, factors, memory []float32) (scale, lowest float32) {
 	n := len(x) &^ (u.lanes - 1)
 	if factors != nil {
@@ -87,7 +85,7 @@ func (u *unit) quantiseRow(dst []byte, x, factors, memory []float32) (scale, low
 	return scale, low
 }
 
-// pack makes panels of weights. Of the terms so many, a multiple of 64, make a slice.
+// pack creates panels of weights. slice is the number of terms in a slice, a multiple of 64.
 func (u *unit) pack(k *simd.Kernel, w simd.View, smooth *Smoothing, slice int) *packedWeights {
 	terms, cols := paddedTerms(w.Cols), roundUp(w.Rows, PanelCols)
 	p := &packedWeights{unit: u, panel: terms * PanelCols, colScale: make([]float32, cols), colSum: make([]float32, cols)}
@@ -114,7 +112,7 @@ func (u *unit) pack(k *simd.Kernel, w simd.View, smooth *Smoothing, slice int) *
 	return p
 }
 
-// interleave writes the terms of an output to its places in a panel.
+// interleave writes the terms of an output to their places in a panel.
 func (u *unit) interleave(panel, row []byte, col int) {
 	if u.group == 2 {
 		for i := 0; i < len(row); i += 2 {
@@ -165,7 +163,7 @@ func (l *Layer) mulPacked(dst simd.View, in *Input, col, first int) {
 	}
 }
 
-// alignedBytes returns n bytes that begin with a cache line.
+// alignedBytes returns n bytes that begin at a cache line.
 func alignedBytes(n int) []byte {
 	const line = 64
 	s := make([]byte, n+line)

@@ -5,7 +5,7 @@ import "math"
 var portableInt8 = &unit{name: "portable", size: 1, group: 4, cols: PanelCols, lanes: 1,
 	mul: productInt8Portable, bounds: boundsPortable, multiply: multiplyPortable, quantise: bytesPortable}
 
-// lineBytes is what a step of four bytes of a row has in a panel of weights.
+// lineBytes is the size of a panel's data for four bytes of a row.
 const lineBytes = 4 * PanelCols
 
 func productInt8Portable(p *product) {
@@ -25,8 +25,8 @@ func productInt8Portable(p *product) {
 	}
 }
 
-// finish sets row i of c to its sums as floats. The conversions keep the compiler from
-// fusing multiplications with additions, which would round otherwise.
+// finish sets row i of c to its sums as floats. The conversions keep the compiler from fusing multiplications with
+// additions, which would round differently.
 func (p *product) finish(i int, sums []int32) {
 	c, from := p.c[i*p.ldc:][:len(sums)], p.from[i*p.ldfrom:][:len(sums)]
 	scale, low := p.scale[i], p.low[i]

@@ -19,19 +19,19 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// file is one file of weights, mapped.
+// file is one mapped file of weights.
 type file struct {
 	name string // for errors
 	size int64
-	disk *os.File // until it is closed
+	disk *os.File // open until Close
 	all  []byte   // the whole file, mapped as long as file is reachable
-	data []byte   // of all tensors
+	data []byte   // the data of all tensors
 	entries
 }
 
 type entries = map[string]entry
 
-// maxSize bounds a file, all of which is read for its sum: four thousand million numbers.
+// maxSize bounds a file, all of which is read for its hash: four thousand million numbers.
 const maxSize = 16 << 30
 
 // openFile maps the file and reads its header.
@@ -40,7 +40,7 @@ func openFile(path string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() { // a pipe would be waited for
+	if !info.Mode().IsRegular() { // reading a pipe would block
 		return nil, fmt.Errorf("%s is not a file", path)
 	}
 	disk, err := os.Open(path)
@@ -73,7 +73,7 @@ func readFile(disk *os.File) (*file, error) {
 	return f, err
 }
 
-// raw returns the bytes of a tensor, and checks that its shape is the given one.
+// raw returns the bytes of a tensor, and checks its shape.
 func (f *file) raw(tensor string, shape []int) ([]byte, entry, error) {
 	e := f.entries[tensor]
 	if _, ok := decoders[e.Dtype]; !ok {
@@ -98,7 +98,7 @@ func fits(shape, want []int) bool {
 	return true
 }
 
-// shapeText is a wanted shape for people.
+// shapeText formats a wanted shape for people.
 func shapeText(shape []int) []any {
 	text := make([]any, len(shape))
 	for i, n := range shape {
@@ -132,21 +132,19 @@ const (
 	// maxDims bounds the dimensions of a tensor, and maxName the bytes of its name.
 	maxDims = 8
 	maxName = 512
-	// maxSpare bounds the bytes of a file that belong to no tensor, and are read for the sum
-	// alone.
+	// maxSpare bounds the bytes of a file that belong to no tensor. They are read only for the hash.
 	maxSpare = 1 << 20
 )
 
-// entry is what a header says of a tensor.
+// entry is a header's description of a tensor.
 type entry struct {
 	Dtype   string   `json:"dtype"`
 	Shape   []int    `json:"shape"`
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-// readHeader reads the header of a file with the given contents: its length, 8 bytes
-// little endian, then JSON. It returns what the header says of each tensor, checked
-// against the data that follow, and these.
+// readHeader reads the header of a file with the given contents: its length as 8 bytes in little-endian order, then
+// JSON. It returns the entries of the tensors, checked against the data, and the data.
 func readHeader(file []byte, name string) (map[string]entry, []byte, error) {
 	if len(file) < 8 {
 		return nil, nil, fmt.Errorf("%s: too short for a safetensors file (%d bytes): fetch it again", name, len(file))
@@ -174,8 +172,7 @@ func readHeader(file []byte, name string) (map[string]entry, []byte, error) {
 	return entries, data, nil
 }
 
-// readEntries reads the JSON object of a header, entry by entry, so that no more than
-// maxTensors are kept.
+// readEntries reads the JSON object of a header entry by entry, so that at most maxTensors are in memory.
 func readEntries(header []byte) (map[string]entry, error) {
 	d := json.NewDecoder(bytes.NewReader(header))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
@@ -187,7 +184,7 @@ func readEntries(header []byte) (map[string]entry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("header is not valid JSON: %w", err)
 		}
-		tensor := key.(string) // a key of an object is one, and others are errors
+		tensor := key.(string) // keys of objects are strings; anything else was an error before
 		if len(tensor) > maxName {
 			return nil, fmt.Errorf("a tensor's name has %d bytes, at most %d are read", len(tensor), maxName)
 		}
@@ -224,7 +221,7 @@ func (e entry) check(size int64) error {
 	}
 	decode, ok := decoders[e.Dtype]
 	if !ok {
-		return nil // nobody can read it
+		return nil // an unsupported type, which nobody can read
 	}
 	if len(e.Shape) > maxDims {
 		return fmt.Errorf("impossible shape of %d dimensions", len(e.Shape))
@@ -242,8 +239,7 @@ func (e entry) check(size int64) error {
 	return nil
 }
 
-// checkApart is an error where two tensors share bytes, and where many bytes of the data are
-// no tensor's.
+// checkApart returns an error if two tensors share bytes, or if too many bytes of the data belong to no tensor.
 func checkApart(entries map[string]entry, size int64) error {
 	names := make([]string, 0, len(entries))
 	for name := range entries {
@@ -271,10 +267,10 @@ func checkApart(entries map[string]entry, size int64) error {
 // littleEndian reports whether floats in memory have the byte order of the file.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// decoders holds the types that convert to float32 without loss.
+// decoders lists the types that convert to float32 without loss.
 var decoders = map[string]struct {
 	size  int
-	ones  uint32 // in the upper 16 bits, the exponent of what is not finite
+	ones  uint32 // in the upper 16 bits: the exponent of numbers that are not finite
 	widen func(dst []float32, raw []byte)
 }{
 	"F32": {4, 0x7f80, func(dst []float32, raw []byte) {
@@ -294,8 +290,8 @@ var decoders = map[string]struct {
 	}},
 }
 
-// asFloats returns the numbers of a tensor where they lie. ok is false where they have another
-// form there than in memory.
+// asFloats returns the numbers of a tensor without copying. ok is false if their form in the file differs from their
+// form in memory.
 func asFloats(dtype string, raw []byte) (values []float32, ok bool) {
 	if dtype != "F32" || len(raw) == 0 || !littleEndian || uintptr(unsafe.Pointer(&raw[0]))%4 != 0 {
 		return nil, false
@@ -303,12 +299,12 @@ func asFloats(dtype string, raw []byte) (values []float32, ok bool) {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&raw[0])), len(raw)/4), true
 }
 
-// notFinite returns the index of the first number of a tensor that is infinite or none, or -1.
-// These have an exponent of ones alone.
+// notFinite returns the index of the first number of a tensor that is infinite or NaN, or -1. Only such numbers have
+// an exponent of ones.
 func notFinite(dtype string, raw []byte) int {
 	size, ones := decoders[dtype].size, decoders[dtype].ones
 	for i := 0; i < len(raw); i += size {
-		number := uint32(binary.LittleEndian.Uint16(raw[i+size-2:])) // with the exponent
+		number := uint32(binary.LittleEndian.Uint16(raw[i+size-2:])) // the part with the exponent
 		if number&ones == ones {
 			return i / size
 		}

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identify tells which file this is, and when its content or owner last changed. Nobody can set
-// that time.
+// identify returns the file's identity, and when its content or owner last changed. Nobody can set that time.
 func identify(f *os.File) (identity string, changed time.Time, ok bool) {
 	var stat unix.Stat_t
 	err := unix.Fstat(int(f.Fd()), &stat)

@@ -19,25 +19,24 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// Weights are the tensors of a model. Reading is safe for concurrent use. What
-// [Weights.Read] returns may lie in the file's own memory, so whoever uses it keeps a
-// reference to the Weights as well, and the files must not be changed in place
-// meanwhile, only replaced.
+// Weights are the tensors of a model. Reading is safe for concurrent use. The result of [Weights.Read] may lie in the
+// memory of the mapped file. So keep a reference to the Weights while using it, and do not change the files in place,
+// only replace them.
 type Weights struct {
 	name    string           // of the only file, or of the index
 	files   []*file          // in the order of their names
-	tensors map[string]*file // where each is
-	trusted bool             // numbers are known to be finite
+	tensors map[string]*file // by tensor: its file
+	trusted bool             // all numbers are known to be finite
 }
 
 const (
-	// maxIndex bounds the bytes of the list of tensors in several files.
+	// maxIndex bounds the size of the index of several files.
 	maxIndex = 16 << 20
 	// maxShards bounds the number of files. Encoders have one, or a few.
 	maxShards = 256
 )
 
-// openShards opens weights in several files, which an index lists by tensor.
+// openShards opens weights in several files; an index lists the file of each tensor.
 func openShards(dir, index string) (*Weights, error) {
 	where, err := readIndex(index)
 	if err != nil {
@@ -65,8 +64,7 @@ func openShards(dir, index string) (*Weights, error) {
 	return w, nil
 }
 
-// readIndex returns the name of the file that holds each tensor, all in the folder of the
-// index.
+// readIndex returns the name of each tensor's file. All files are in the folder of the index.
 func readIndex(path string) (map[string]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -100,18 +98,18 @@ func readIndex(path string) (map[string]string, error) {
 	return index.Map, nil
 }
 
-// Table is a tensor of which single rows are read, such as the embeddings of tokens: it
-// stays in the file. It is safe for concurrent use.
+// Table is a tensor for reading single rows, such as token embeddings. It stays in the file. It is safe for
+// concurrent use.
 type Table struct {
 	Rows, Cols int
-	weights    *Weights // whose memory raw is
+	weights    *Weights // owner of raw's memory
 	raw        []byte
 	stride     int // bytes of a row
 	dtype      string
-	floats     []float32 // raw, where it needs no conversion
+	floats     []float32 // raw, if it needs no conversion
 }
 
-// Table returns a tensor of rows of cols numbers, which are checked to be finite.
+// Table returns a tensor with rows of cols numbers. It checks that all numbers are finite.
 func (w *Weights) Table(tensor string, cols int) (*Table, error) {
 	f, err := w.file(tensor)
 	if err != nil {
@@ -130,7 +128,7 @@ func (w *Weights) Table(tensor string, cols int) (*Table, error) {
 		if i := notFinite(e.Dtype, raw); i >= 0 {
 			return nil, damaged(f.name, tensor, e.Dtype, raw, i)
 		}
-		w.Forget() // what was checked is not needed soon
+		w.Forget() // the checked pages are not needed soon
 	}
 	return t, nil
 }
@@ -145,10 +143,10 @@ func (t *Table) Read(dst []float32, i int) {
 	runtime.KeepAlive(t.weights)
 }
 
-// FileName is the name of the weights in a model's folder.
+// FileName is the name of the weights file in a model's folder.
 const FileName = "model.safetensors"
 
-// AnyRows stands for a dimension of any size in a shape.
+// AnyRows in a shape matches any size of a dimension.
 const AnyRows = -1
 
 // Open opens the weights in a model's folder: model.safetensors, or the files that
@@ -190,7 +188,7 @@ func (w *Weights) Names() iter.Seq[string] { return slices.Values(slices.Sorted(
 // Has reports whether there is such a tensor.
 func (w *Weights) Has(tensor string) bool { return w.tensors[tensor] != nil }
 
-// shape returns the dimensions of a tensor, nil where there is none of the name.
+// shape returns the dimensions of a tensor; nil: there is none with this name.
 func (w *Weights) shape(tensor string) []int {
 	if f := w.tensors[tensor]; f != nil {
 		return slices.Clone(f.entries[tensor].Shape)
@@ -198,10 +196,10 @@ func (w *Weights) shape(tensor string) []int {
 	return nil
 }
 
-// Read returns a tensor as float32, row by row: in the file's own memory, so that it must not
-// be changed, or, where numbers must be converted, in buffer, which grows where it is too
-// small, and may be nil. Another shape than the given one, in which a dimension may be [AnyRows],
-// and numbers that are not finite, are errors.
+// Read returns a tensor as float32, row by row. The result may lie in the memory of the mapped file and must not be
+// changed. If numbers must be converted, the result is in buffer, which grows if it is too small, and may be nil. A
+// shape other than the given one, in which a dimension may be [AnyRows], is an error, and so are numbers that are not
+// finite.
 func (w *Weights) Read(buffer *[]float32, tensor string, shape ...int) ([]float32, error) {
 	f, err := w.file(tensor)
 	if err != nil {
@@ -232,7 +230,7 @@ func (w *Weights) Read(buffer *[]float32, tensor string, shape ...int) ([]float3
 	return values, nil
 }
 
-// damaged is the error of a number that is not finite.
+// damaged is the error for a number that is not finite.
 func damaged(name, tensor, dtype string, raw []byte, i int) error {
 	var value [1]float32
 	decoder := decoders[dtype]
@@ -248,8 +246,8 @@ func (w *Weights) file(tensor string) (*file, error) {
 	return f, nil
 }
 
-// Sum writes the files as they are to sum, such as a hash. They do not count to this
-// process's memory. It ends with an error when ctx does.
+// Sum writes the unchanged files to sum, such as a hash. The files do not count towards this process's memory. If ctx
+// ends, Sum returns an error.
 func (w *Weights) Sum(ctx context.Context, sum io.Writer) error {
 	for _, f := range w.files {
 		if err := f.sum(ctx, sum); err != nil {
@@ -259,13 +257,12 @@ func (w *Weights) Sum(ctx context.Context, sum io.Writer) error {
 	return nil
 }
 
-// Trust says that these files were read before and all numbers in them that will be read are
-// finite. They are not checked again.
+// Trust says that these files were checked before: all numbers that will be read are finite. They are not checked
+// again.
 func (w *Weights) Trust() { w.trusted = true }
 
-// Version changes whenever somebody writes to the files or puts others in their place. It is
-// empty where the system does not tell, and for two seconds after a change: another one
-// might have the same time.
+// Version changes whenever somebody writes to the files or replaces them. It is empty if the system does not provide
+// this, and for two seconds after a change, since another change might have the same time.
 func (w *Weights) Version() string {
 	var versions []byte
 	for _, f := range w.files {
@@ -278,15 +275,15 @@ func (w *Weights) Version() string {
 	return string(versions)
 }
 
-// Forget drops the pages read so far from this process's memory; the page cache has
-// them when they are read again.
+// Forget drops the pages read so far from this process's memory. If they are read again, they come from the page
+// cache.
 func (w *Weights) Forget() {
 	for _, f := range w.files {
 		support.Unread(f.all)
 	}
 }
 
-// Close closes the files. What was read stays valid.
+// Close closes the files. Tensors that were read stay valid.
 func (w *Weights) Close() {
 	for _, f := range w.files {
 		f.disk.Close()

@@ -5,17 +5,16 @@ package simd
 type Kernel struct {
 	name string
 
-	// tileRows and tileCols are the largest block of results that tile computes
-	// at once, chosen so that the block stays in registers. A block may have any
-	// number of rows up to tileRows that is a multiple of rowStep.
+	// tileRows and tileCols are the size of the largest block of results that tile computes at once, chosen so that
+	// the block stays in registers. The number of rows of a block may be any multiple of rowStep up to tileRows.
 	tileRows, rowStep, tileCols int
 
 	// tile sets c[i][j] = bias[j] + Σ_p a[i][p]·b[p][j] for one block of the
 	// given rows. Rows of a are lda floats apart, rows of b ldb, rows of c ldc.
 	tile func(rows, depth int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, bias []float32)
 
-	// lanes is the number of floats in a register. The functions below take
-	// slices whose length is a multiple of it; the methods see to the rest.
+	// lanes is the number of floats in a register. The functions below take slices whose length is a multiple of
+	// lanes; the methods handle the rest.
 	lanes   int
 	dot     func(a, b []float32) float32
 	maximum func(x []float32) float32
@@ -34,25 +33,25 @@ type Kernel struct {
 	// and depth columns p, a multiple of lanes.
 	transpose func(dst []float32, ldd int, src []float32, lds, depth int)
 
-	// addRows adds multiples of rows, stride floats apart, to dst, whose length is a
-	// multiple of RowBlock; there is a term.
+	// addRows adds multiples of rows to dst. Rows are stride floats apart. The length of dst is a multiple of
+	// RowBlock, and there is at least one term.
 	addRows func(dst, rows []float32, stride int, terms []Term)
 
-	// bytes is what the length of a query of dotInt8 is a multiple of. The
-	// number of rows is a multiple of int8Rows; DotInt8 sees to the rest.
+	// The length of a query of dotInt8 is a multiple of bytes, and the number of rows is a multiple of int8Rows;
+	// DotInt8 handles the rest.
 	bytes   int
 	dotInt8 func(dst []int32, query, rows []int8, stride int)
-	// dotGroup is nil where dotInt8 is as fast; see Group.
+	// dotGroup is nil if dotInt8 is as fast; see Group.
 	dotGroup func(dst *[GroupSize * GroupRows]int32, start []int32, codes, packed []int8)
-	// reach takes as many rows as a multiple of lanes.
+	// reach takes a number of rows that is a multiple of lanes.
 	reach func(dots []int32, rows []Quantisation, b *Bound) uint64
 
-	// magnitude and quantise take floats, a multiple of lanes.
+	// magnitude and quantise take a number of floats that is a multiple of lanes.
 	magnitude func(x []float32) float32
 	quantise  func(dst []int8, x []float32, inverse float32) float32
 }
 
-// kernels lists what this CPU can run, fastest first; see kernel_amd64.go.
+// kernels lists the kernels that this CPU can run, fastest first; see kernel_amd64.go.
 var kernels = append(native(), &Kernel{
 	name:     "portable",
 	tileRows: 2, rowStep: 2, tileCols: 4, tile: tilePortable,

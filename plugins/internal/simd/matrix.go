@@ -7,7 +7,7 @@ type View struct {
 	Stride     int // floats from one row to the next, at least Cols
 }
 
-// NewView returns rows by cols of data without gaps between the rows.
+// NewView returns a rows by cols view of data without gaps between the rows.
 func NewView(data []float32, rows, cols int) View {
 	return View{Data: data, Rows: rows, Cols: cols, Stride: cols}
 }
@@ -15,18 +15,16 @@ func NewView(data []float32, rows, cols int) View {
 // Row returns row i.
 func (v View) Row(i int) []float32 { return v.Data[i*v.Stride:][:v.Cols] }
 
-// Matrix is the right-hand side of a product, in an order in which one kernel
-// reads it fast. The zero value is not usable; [Kernel.NewMatrix] makes one.
-// After packing it is safe for concurrent use by several Mul.
+// Matrix is the right-hand side of a product, in an order that one kernel reads fast. The zero value is not usable;
+// [Kernel.NewMatrix] creates one. After packing, several Mul may use it concurrently.
 type Matrix struct {
 	kernel      *Kernel
 	depth, cols int // the product is rows(x) by cols, over depth terms
 
-	// Every tileCols columns are a panel: depth rows, stride floats apart, and
-	// from one panel to the next step floats.
+	// Every tileCols columns form a panel of depth rows. Rows are stride floats apart, panels are step floats apart.
 	panels       []float32
 	stride, step int
-	memory       []float32 // of panels that are not the caller's
+	memory       []float32 // memory of panels that are not the caller's
 	bias         []float32
 }
 
@@ -47,7 +45,7 @@ func (m *Matrix) PackRows(w View, bias []float32) *Matrix {
 		panel, n := m.panels[j/width*m.step:][j%width:], 1
 		if first := w.Row(j); j+k.lanes <= w.Rows && whole > 0 {
 			n = k.lanes
-			w.Row(j + n - 1) // panics where the data is too short
+			w.Row(j + n - 1) // panics if the data is too short
 			k.transpose(panel, width, first, w.Stride, whole)
 		} else {
 			transposePortable(panel, width, first, 0, whole)
@@ -62,12 +60,12 @@ func (m *Matrix) PackRows(w View, bias []float32) *Matrix {
 	return m
 }
 
-// PackCols fills m so that Mul computes x·w: w has a column for every output.
-// Where the columns of w fill whole tiles, m uses the data of w itself.
+// PackCols fills m so that Mul computes x·w: w has a column for every output. If the columns of w fill whole tiles, m
+// uses the data of w itself.
 func (m *Matrix) PackCols(w View) *Matrix {
 	width := m.kernel.tileCols
 	if w.Cols%width == 0 && w.Rows > 0 {
-		w.Row(w.Rows - 1) // panics where the data is too short
+		w.Row(w.Rows - 1) // panics if the data is too short
 		m.depth, m.cols, m.panels, m.stride, m.step = w.Rows, w.Cols, w.Data, w.Stride, width
 		m.bias = zeroed(m.bias, w.Cols)
 		return m
@@ -82,11 +80,11 @@ func (m *Matrix) PackCols(w View) *Matrix {
 	return m
 }
 
-// PanelCols is a number of columns at whose multiples the tiles of every kernel begin.
+// PanelCols is a common multiple of all kernels' tile widths.
 const PanelCols = 32
 
-// Part returns the matrix of the terms from first on and of cols outputs from col on, a
-// multiple of [PanelCols], over the same memory. The bias is that of the first term.
+// Part returns the matrix of the terms from first on, and of cols outputs from col on, a multiple of [PanelCols]. It
+// uses the same memory. The bias belongs to the first term.
 func (m *Matrix) Part(first, terms, col, cols int) *Matrix {
 	p := *m
 	p.depth, p.cols = terms, cols
@@ -97,8 +95,8 @@ func (m *Matrix) Part(first, terms, col, cols int) *Matrix {
 	return &p
 }
 
-// resize sets the shape, with panels in m's memory. Outputs beyond cols, up to
-// a whole tile, are computed from zeros and thrown away.
+// resize sets the shape, with panels in m's memory. Outputs beyond cols, up to a whole tile, are computed from zeros
+// and discarded.
 func (m *Matrix) resize(depth, cols int) {
 	width := m.kernel.tileCols
 	m.depth, m.cols, m.stride, m.step = depth, cols, width, depth*width
@@ -116,8 +114,8 @@ func (m *Matrix) resize(depth, cols int) {
 // is ready; one goroutine at a time may use it.
 type Scratch struct{ x, dst, tile []float32 }
 
-// blockFloats bounds the rows of x that Mul works through before it goes on to
-// the next column panel, so that they stay in the second-level cache.
+// blockFloats bounds the rows of x that Mul processes before the next column panel, so that they stay in the
+// second-level cache.
 const blockFloats = 320 << 10
 
 // Mul sets dst to x·m plus the bias. dst is x.Rows by the outputs of m; it must
@@ -137,8 +135,7 @@ func (m *Matrix) Mul(dst, x View, s *Scratch) {
 		end := min(top+block, x.Rows)
 		for col := 0; col < m.cols; col += k.tileCols {
 			for row := top; row < end; {
-				// The last rows may overlap those above them: these come
-				// out the same again.
+				// The last rows may overlap the rows above; these get the same results again.
 				rows := min(k.tileRows, roundUp(end-row, k.rowStep), x.Rows/k.rowStep*k.rowStep)
 				m.mulTile(dst, x, min(row, x.Rows-rows), rows, col, s.tile)
 				row += rows
@@ -147,8 +144,7 @@ func (m *Matrix) Mul(dst, x View, s *Scratch) {
 	}
 }
 
-// nothingIn panics where the shapes of a product do not fit, and reports
-// whether there is nothing to compute.
+// nothingIn panics if the shapes of a product do not fit, and reports whether there is nothing to compute.
 func nothingIn(dst, x View, depth, cols int) (nothing bool) {
 	if x.Cols != depth || dst.Cols != cols || dst.Rows != x.Rows {
 		panic("simd: shapes of a product do not fit")
@@ -156,12 +152,12 @@ func nothingIn(dst, x View, depth, cols int) (nothing bool) {
 	if x.Rows == 0 || cols == 0 {
 		return true
 	}
-	x.Row(x.Rows - 1)     // panics where the data is too short, since
+	x.Row(x.Rows - 1)     // panics if the data is too short, since
 	dst.Row(dst.Rows - 1) // the assembly would read and write beyond it
 	return false
 }
 
-// mulTile computes one tile of dst, by way of tile where it sticks out of dst.
+// mulTile computes one tile of dst. It uses tile as a buffer if the result extends beyond dst.
 func (m *Matrix) mulTile(dst, x View, row, rows, col int, tile []float32) {
 	k := m.kernel
 	a, b, bias := x.Data[row*x.Stride:], m.panels[col/k.tileCols*m.step:], m.bias[col:]
@@ -175,8 +171,7 @@ func (m *Matrix) mulTile(dst, x View, row, rows, col int, tile []float32) {
 	}
 }
 
-// padded multiplies rows that are fewer than a kernel can take at once, by way
-// of a copy with zeros below.
+// padded multiplies fewer rows than a kernel can process at once, using a copy with zeros below.
 func (s *Scratch) padded(dst, x View, rows int, mul func(dst, x View, s *Scratch)) {
 	s.x, s.dst = zeroed(s.x, rows*x.Cols), grow(s.dst, rows*dst.Cols)
 	high, result := NewView(s.x, rows, x.Cols), NewView(s.dst, rows, dst.Cols)
@@ -191,7 +186,7 @@ func (s *Scratch) padded(dst, x View, rows int, mul func(dst, x View, s *Scratch
 
 func roundUp(n, step int) int { return (n + step - 1) / step * step }
 
-// grow returns a slice of n floats, s itself where it is large enough.
+// grow returns a slice of n floats: s itself if it is large enough.
 func grow(s []float32, n int) []float32 {
 	if cap(s) < n {
 		return make([]float32, n)

@@ -2,8 +2,8 @@ package simd
 
 import "math"
 
-// tilePortable computes a block of 2 by 4: eight sums are as many as the
-// compiler keeps mostly in registers on amd64; larger blocks are not faster.
+// tilePortable computes a block of 2 by 4: on amd64 the compiler keeps eight sums mostly in registers. Larger blocks
+// are not faster.
 func tilePortable(_, depth int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, bias []float32) {
 	x, y := a[:depth], a[lda:][:depth]
 	c0, c1, c2, c3 := bias[0], bias[1], bias[2], bias[3]

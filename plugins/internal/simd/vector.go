@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// The tables below are read by the assembly too, at the offsets in the comments.
+// The assembly also reads the tables below, at the offsets in the comments.
 
 // expTable holds the constants of exp32, after expf in the Cephes library
 // (Moshier, netlib.org/cephes): exp(x) = 2^n · exp(f) with n = round(x·log2 e)
@@ -86,11 +86,9 @@ func erf32(x float32) float32 {
 	return x * p / q
 }
 
-// DotInt8 sets dst[i] to the dot product of a query and row i of rows, which
-// stand one after another, each as long as the query. Values must be from -127
-// to 127 and the query at most 2^17 long; then the results are exact, so that
-// all kernels agree. It is fastest where the length is a multiple of 64. Wrong
-// shapes panic.
+// DotInt8 sets dst[i] to the dot product of a query and row i of rows. The rows follow one another, each as long as
+// the query. Values must be from -127 to 127, and the query at most 2^17 long. The results are then exact, so that
+// all kernels agree. It is fastest if the length is a multiple of 64. Wrong shapes panic.
 func (k *Kernel) DotInt8(dst []int32, query, rows []int8) {
 	length := len(query)
 	if len(rows) != len(dst)*length {
@@ -109,7 +107,7 @@ func (k *Kernel) DotInt8(dst []int32, query, rows []int8) {
 	dotInt8Portable(dst[whole:], query, rows[whole*length:], length)
 }
 
-// int8Rows is the number of rows that dotInt8 works on at a time.
+// int8Rows is the number of rows that dotInt8 processes at a time.
 const int8Rows = 4
 
 // dotInt8Portable adds the products of a query with rows that are stride apart.
@@ -129,26 +127,25 @@ func dotInt8Portable(dst []int32, query, rows []int8, stride int) {
 	}
 }
 
-// Quantisation is the scale of a vector's int8 codes: the vector is Scale times the
-// codes, plus a rest of length Lost.
+// Quantisation describes a vector's int8 codes: the vector is Scale times the codes, plus a rest of length Lost.
 type Quantisation struct{ Scale, Lost float32 }
 
-// Bound says how large the product of a vector and a row of codes may be, of whose dot
-// product only that of the codes is known, and what it is compared with.
+// Bound bounds the product of a vector and a row when only the product of their codes is known. Least is the value to
+// compare with.
 type Bound struct {
-	Scale        float32 // of the vector's codes
-	Slope, Slack float32 // the error is at most Slope times what the row lost, plus Slack
+	Scale        float32 // scale of the vector's codes
+	Slope, Slack float32 // the error is at most Slope times the row's Lost, plus Slack
 	Least        float32
 }
 
-// Of returns the product of the codes as one of vectors, and its largest error. Each step is
-// rounded, so that all kernels agree.
+// Of converts the product of codes into the product of vectors, and returns its largest error. Each step is rounded,
+// so that all kernels agree.
 func (b *Bound) Of(dot int32, row Quantisation) (product, most float32) {
 	return float32(float32(dot) * b.Scale * row.Scale), float32(b.Slope*row.Lost) + b.Slack
 }
 
-// Reach returns a bit for each of at most 64 rows: whether its product, by that of the codes,
-// may be as large as b.Least. Wrong shapes panic.
+// Reach returns a bit for each of at most 64 rows: set if the row's product may be as large as b.Least, given the
+// product of the codes. Wrong shapes panic.
 func (k *Kernel) Reach(dots []int32, rows []Quantisation, b *Bound) (may uint64) {
 	if len(dots) != len(rows) || len(dots) > 64 {
 		panic("simd: shapes of a bound do not fit")
@@ -170,9 +167,8 @@ func reachPortable(dots []int32, rows []Quantisation, b *Bound) (may uint64) {
 	return may
 }
 
-// Quantise sets dst to x in whole numbers from -127 to 127, such that scale·dst
-// is close to x. It returns the scale and, as lost, the Euclidean length of the
-// difference x - scale·dst. A dst longer than x is filled up with zeros. The
+// Quantise sets dst to x as integers from -127 to 127, so that scale·dst is close to x. It returns the scale and, as
+// lost, the Euclidean length of the difference x - scale·dst. If dst is longer than x, it is filled with zeros. The
 // values must be finite.
 func (k *Kernel) Quantise(dst []int8, x []float32) (scale, lost float32) {
 	clear(dst[len(x):])
@@ -188,15 +184,15 @@ func (k *Kernel) Quantise(dst []int8, x []float32) (scale, lost float32) {
 
 // magnitudePortable returns the largest |x[i]|.
 func magnitudePortable(x []float32) float32 {
-	var bits uint32 // without the sign they compare as the floats do
+	var bits uint32 // without the sign, the bits compare like the floats
 	for _, v := range x {
 		bits = max(bits, math.Float32bits(v)&^(1<<31))
 	}
 	return math.Float32frombits(bits)
 }
 
-// quantisePortable sets dst to x times inverse, rounded to even, and returns the
-// sum of the squares of what rounding took off. The products must be within ±128.
+// quantisePortable sets dst to x times inverse, rounded to even. It returns the sum of the squared rounding errors.
+// The products must be within ±128.
 func quantisePortable(dst []int8, x []float32, inverse float32) float32 {
 	const rounder = 3 << 22 // near it, floats are whole numbers
 	var sum float32
@@ -210,22 +206,22 @@ func quantisePortable(dst []int8, x []float32, inverse float32) float32 {
 	return sum
 }
 
-// What a [Group] compares at a time.
+// Sizes of a comparison by a [Group].
 const (
 	GroupSize = 4  // queries
 	GroupRows = 64 // rows
 )
 
-// Group is queries that are compared with packed rows, each with 16 of them at once.
+// Group holds queries to compare with packed rows. Each query is compared with 16 rows at once.
 type Group struct {
 	kernel *Kernel
 	length int
-	codes  []int8  // one query after another, and zeros up to a multiple of GroupSize
-	start  []int32 // of the sums by query, since 128 is added to each code of a row
+	codes  []int8  // one query after another, with zeros up to a multiple of GroupSize
+	start  []int32 // by query: start of the sums, since 128 is added to each code of a row
 }
 
-// NewGroup returns a group of queries of one length. It is nil where this kernel has no routine
-// for it, or none for that length.
+// NewGroup returns a group of queries of one length. It is nil if this kernel has no routine for groups, or none for
+// that length.
 func (k *Kernel) NewGroup(queries [][]int8) *Group {
 	length := len(queries[0])
 	if k.dotGroup == nil || length == 0 || length%64 != 0 {
@@ -242,10 +238,10 @@ func (k *Kernel) NewGroup(queries [][]int8) *Group {
 	return g
 }
 
-// Pack sets dst to GroupRows rows, which stand one after another, as [Group.Dot] takes them:
-// four codes of each row, then the next four. Wrong shapes panic.
+// Pack sets dst to GroupRows successive rows in the order for [Group.Dot]: four codes of each row, then the next
+// four. Wrong shapes panic.
 func (g *Group) Pack(dst, rows []int8) {
-	from := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)/4) // moved, and not computed with
+	from := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)/4) // moved only, not used as numbers
 	to := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)/4)
 	width := g.length / 4
 	_, _ = from[GroupRows*width-1], to[GroupRows*width-1]
@@ -254,8 +250,8 @@ func (g *Group) Pack(dst, rows []int8) {
 	}
 }
 
-// Dot sets dst to the dot products of a query with each of the packed rows, then to those of
-// the next ones. They are exact, as those of [Kernel.DotInt8] are. Wrong shapes panic.
+// Dot sets dst to the dot products of one query with each of the packed rows, then those of the next queries. They
+// are exact, like those of [Kernel.DotInt8]. Wrong shapes panic.
 func (g *Group) Dot(dst *[GroupSize * GroupRows]int32, first int, packed []int8) {
 	if len(packed) != g.length*GroupRows {
 		panic("simd: shapes of a product do not fit")
@@ -263,16 +259,15 @@ func (g *Group) Dot(dst *[GroupSize * GroupRows]int32, first int, packed []int8)
 	g.kernel.dotGroup(dst, g.start[first:first+GroupSize], g.codes[first*g.length:(first+GroupSize)*g.length], packed)
 }
 
-// Term is a row of a matrix and the factor that it is multiplied by.
+// Term is a row number of a matrix, with a factor for the row.
 type Term struct {
 	Row    int32
 	Factor float32
 }
 
-// AddRows adds multiples of rows to dst, in the order of the terms: the product of a
-// sparse vector and a matrix. dst has as many floats as the matrix has columns; it may be
-// the one row that the terms name, and otherwise must not overlap the matrix. Wrong shapes
-// and rows panic.
+// AddRows adds multiples of rows to dst, in the order of the terms: the product of a sparse vector and a matrix. dst
+// has as many floats as the matrix has columns. dst must not overlap the matrix, unless it is the only row that the
+// terms name. Wrong shapes and rows panic.
 func (k *Kernel) AddRows(dst []float32, rows View, terms []Term) {
 	if len(dst) != rows.Cols {
 		panic("simd: row and matrix differ in size")
@@ -289,7 +284,7 @@ func (k *Kernel) AddRows(dst []float32, rows View, terms []Term) {
 	if int(last) >= rows.Rows {
 		panic("simd: no row of the matrix")
 	}
-	rows.Row(int(last)) // panics where the data is too short
+	rows.Row(int(last)) // panics if the data is too short
 	n := len(dst) / RowBlock * RowBlock
 	if n > 0 {
 		k.addRows(dst[:n], rows.Data, rows.Stride, terms)
@@ -299,7 +294,7 @@ func (k *Kernel) AddRows(dst []float32, rows View, terms []Term) {
 	}
 }
 
-// RowBlock is the length of dst, or a divisor of it, with which [Kernel.AddRows] is fastest.
+// RowBlock: [Kernel.AddRows] is fastest if the length of dst is a multiple of it.
 const RowBlock = 32
 
 func addRowsPortable(dst, rows []float32, stride int, terms []Term) {
@@ -311,7 +306,7 @@ func addRowsPortable(dst, rows []float32, stride int, terms []Term) {
 	}
 }
 
-// whole returns the part of n that the kernel's vector functions can take.
+// whole returns the greatest part of n that the kernel's vector functions can process.
 func (k *Kernel) whole(n int) int { return n &^ (k.lanes - 1) }
 
 // Dot returns Σ a[i]·b[i]. It panics if the lengths differ.
@@ -338,11 +333,10 @@ func (k *Kernel) Softmax(x []float32, scale float32) {
 	scalePortable(tail, 1/sum)
 }
 
-// ExpRows replaces every row of x by exp(scale·(x[i]-m)), where m is the largest value of
-// the row, and sets sums to the sums of the rows: a softmax whose weights are yet to be
-// divided by them. The scale must not be negative, and the columns a multiple of
-// [ExpCols]. Values below exp(-87) become about 1e-38 instead of zero. Relative error: as
-// that of [Kernel.Softmax]. Wrong shapes panic.
+// ExpRows replaces every row of x by exp(scale·(x[i]-m)), where m is the largest value of the row, and sets sums to
+// the sums of the rows. This is a softmax before the division by the sums. The scale must not be negative, and the
+// number of columns must be a multiple of [ExpCols]. Values below exp(-87) become about 1e-38 instead of zero. The
+// relative error is that of [Kernel.Softmax]. Wrong shapes panic.
 func (k *Kernel) ExpRows(x View, scale float32, sums []float32) {
 	if len(sums) != x.Rows || x.Cols%ExpCols != 0 {
 		panic("simd: shapes of a softmax do not fit")
@@ -350,7 +344,7 @@ func (k *Kernel) ExpRows(x View, scale float32, sums []float32) {
 	if x.Rows == 0 || x.Cols == 0 {
 		return
 	}
-	x.Row(x.Rows - 1) // panics where the data is too short
+	x.Row(x.Rows - 1) // panics if the data is too short
 	if k.expRows != nil {
 		k.expRows(x.Data, x.Rows, x.Cols, x.Stride, scale, sums)
 		return
@@ -361,7 +355,7 @@ func (k *Kernel) ExpRows(x View, scale float32, sums []float32) {
 	}
 }
 
-// ExpCols is what the columns of [Kernel.ExpRows] are a multiple of.
+// ExpCols divides the number of columns for [Kernel.ExpRows].
 const ExpCols = 16
 
 // Scale multiplies x by a factor.
@@ -389,10 +383,9 @@ func (k *Kernel) GELU(x []float32) {
 	geluPortable(x[n:])
 }
 
-// AddNorm sets x to the layer norm of x + change: mean 0 and variance 1, then a
-// gain and a bias for each element (Ba et al. 2016, arXiv:1607.06450). The
-// lengths must be equal. Error: about 1e-6 times the gain where epsilon does not
-// exceed the variance.
+// AddNorm sets x to the layer norm of x + change: mean 0 and variance 1, then a gain and a bias for each element (Ba
+// et al. 2016, arXiv:1607.06450). The lengths must be equal. The error is about 1e-6 times the gain, if epsilon does
+// not exceed the variance.
 func (k *Kernel) AddNorm(x, change, gain, bias []float32, epsilon float32) {
 	if len(change) != len(x) || len(gain) != len(x) || len(bias) != len(x) {
 		panic("simd: layer norm of vectors of different length")

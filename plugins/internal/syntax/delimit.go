@@ -9,38 +9,37 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// This file puts foreign text between delimiters that the text cannot close: to a
-// language model a document is material, even where it is written to be taken for
-// instructions.
+// This file puts foreign text between delimiters that the text cannot close. So a language model can distinguish a
+// document from instructions, even if the document imitates them.
 //
-// It cannot keep a model from obeying what it reads. The prompt has to say that the text
-// between the delimiters is no instruction.
+// It cannot keep a model from obeying what it reads. The prompt must say that the text between the delimiters is no
+// instruction.
 
-// Delimiters are the delimiters of one prompt: <tag> and </tag> for each of its tags.
+// Delimiters are the delimiters of a prompt: <tag> and </tag> for each of its tags.
 type Delimiters struct{ tags []string }
 
 // NewDelimiters returns the delimiters of tags, each a word of small letters.
 func NewDelimiters(tags ...string) Delimiters { return Delimiters{tags} }
 
-// The characters that a mark begins with, and those that become one of them in a
-// tokenizer that normalises text (NFKC).
+// The characters with which a mark can begin, and those that become one of them in a tokenizer that normalises text
+// (NFKC).
 const (
 	plain       = "<["
 	delimitWide = "＜﹤［"
 )
 
-// Escape returns a text in which nothing is a mark, that is a delimiter or a control
-// token: the first character of each is written as an entity. What differs from a mark
-// only in the forms of its characters (NFKC) or by invisible characters is one, too.
+// Escape returns a text without marks: a mark is a delimiter or a control token. The first character of each mark is
+// written as an entity. A variant with other forms of the characters (NFKC), or with invisible characters, is a mark,
+// too.
 func (d Delimiters) Escape(text string) string {
-	first := plain // far faster to search than all
+	first := plain // searching for these is far faster than for all
 	for _, r := range delimitWide {
 		if strings.ContainsRune(text, r) {
 			first += string(r)
 		}
 	}
 	var out strings.Builder
-	from := 0 // what is not written yet
+	from := 0 // where the text that is not written yet begins
 	for at := 0; ; {
 		next := strings.IndexAny(text[at:], first)
 		if next < 0 {
@@ -65,26 +64,25 @@ func (d Delimiters) Escape(text string) string {
 	return out.String() + text[from:]
 }
 
-// Wrap is a text, escaped, between the delimiters of one of the tags.
+// Wrap returns the escaped text between the delimiters of a tag.
 func (d Delimiters) Wrap(tag, text string) string {
 	return "<" + tag + ">\n" + strings.Trim(d.Escape(text), "\r\n") + "\n</" + tag + ">"
 }
 
-// Control tokens of chats, in small letters: some servers obey them wherever they stand.
-// Those between bars, such as <|im_end|>, can have any name.
+// Control tokens of chats, in small letters: some servers obey them anywhere in a text. Tokens between bars, such as
+// <|im_end|>, can have any name.
 var (
 	angled   = []string{"s>", "bos>", "eos>", "start_of_turn>", "end_of_turn>"}
 	brackets = []string{"inst]", "system_prompt]", "available_tools]", "tool_calls]", "tool_results]"}
 )
 
 const (
-	maxMark = 256 // bytes of a mark that are read
-	maxWord = 24  // characters, more than those above
+	maxMark = 256 // bytes of a mark to read
+	maxWord = 24  // characters, more than any token above
 	maxName = 60  // characters between bars
 )
 
-// begins reports whether a text begins with a mark: a control token, or a delimiter,
-// whatever is behind its tag.
+// begins reports whether a text begins with a mark: a control token, or a delimiter with anything after its tag.
 func (d Delimiters) begins(text string) bool {
 	s := delimitScanner{text: text[:min(len(text), maxMark)]}
 	first := s.next()
@@ -111,8 +109,8 @@ func (d Delimiters) begins(text string) bool {
 
 var invisible = []*unicode.RangeTable{unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point}
 
-// delimitScanner reads characters as a model may see them: in small letters, in their plain
-// forms (NFKC), all white space as a space, without invisible ones.
+// delimitScanner reads characters as a model may see them: in small letters, in their plain forms (NFKC), any white
+// space as a space, and without invisible ones.
 type delimitScanner struct {
 	text string
 	at   int
@@ -136,7 +134,7 @@ func (s *delimitScanner) next() rune {
 	return 0
 }
 
-// skip returns the next character that is not over.
+// skip returns the next character that differs from over.
 func (s *delimitScanner) skip(over rune) rune {
 	r := s.next()
 	for r == over {

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Outline are the declarations of a file, in the order in which they begin.
+// Outline lists the declarations of a file, in the order in which they begin.
 type Outline []declaration
 
-// maxLevel bounds how deep units are searched inside units.
+// maxLevel bounds the nesting of units inside units.
 const maxLevel = 12
 
 // File is a source file that was read.
@@ -19,13 +19,13 @@ type File struct {
 	lines []line
 }
 
-// Unit is a declaration or a statement, with the comments and attributes directly above
-// it: the bytes from Start up to End. Units side by side leave no gap.
+// Unit is a declaration or a statement, with the comments and attributes directly above it: the bytes from Start up
+// to End. Adjacent units leave no gap.
 type Unit struct {
 	Start, End int
 	low, high  int // its lines
-	first      int // the first that is not a comment or attribute; high: none
-	level      int // units around it
+	first      int // the first line that is no comment or attribute; high: none
+	level      int // number of units around it
 }
 
 // Read reads a source file.
@@ -33,13 +33,12 @@ func (l *Language) Read(text string) *File {
 	return &File{l, text, l.read(text)}
 }
 
-// Units are those at the top level.
+// Units returns the units at the top level.
 func (f *File) Units() []Unit {
 	return f.units(0, len(f.lines), f.shallowest(), 0)
 }
 
-// Inside are the units of a unit's body, which begins with the first of them; nil: it
-// has none.
+// Inside returns the units in a unit's body, which begins with the first of them; nil: there are none.
 func (f *File) Inside(u Unit) []Unit {
 	first, depth := body(f.lines, u)
 	if first == u.high || u.level == maxLevel {
@@ -48,8 +47,7 @@ func (f *File) Inside(u Unit) []Unit {
 	return f.units(first, u.high, depth, u.level+1)
 }
 
-// Signature is the text of a declaration up to its body; "": the unit is no declaration
-// with a body.
+// Signature returns the text of a declaration up to its body; "": the unit is no declaration with a body.
 func (f *File) Signature(u Unit) string { return f.signature(f.text, f.lines, u) }
 
 func (f *File) units(low, high, depth, level int) []Unit {
@@ -60,7 +58,7 @@ func (f *File) units(low, high, depth, level int) []Unit {
 	return all
 }
 
-// shallowest is the least depth of a line with code.
+// shallowest returns the least depth of a line with code.
 func (f *File) shallowest() int {
 	least := -1
 	for _, l := range f.lines {
@@ -71,8 +69,8 @@ func (f *File) shallowest() int {
 	return max(0, least)
 }
 
-// opens opens the string, character or regular expression at the beginning of rest and
-// returns the length that it read; 0: there is none.
+// opens opens the string, character or regular expression at the beginning of rest. It returns how many bytes it
+// read; 0: there is none.
 func (s *scanner) opens(rest string, i int, last byte) int {
 	c := rest[0]
 	if s.raw != "" {
@@ -121,7 +119,7 @@ func (s *scanner) opensRaw(rest string, i int) int {
 	return 0
 }
 
-// through opens a string of many lines, up to until.
+// through opens a multi-line string that ends at until.
 func (s *scanner) through(rest string, until string, n int) int {
 	s.until, s.escapes, s.long = "", false, true
 	if end := strings.Index(rest[n:], until); end >= 0 {
@@ -131,8 +129,8 @@ func (s *scanner) through(rest string, until string, n int) int {
 	return n
 }
 
-// character is the length of a character literal, or 1 for another quote: of a lifetime,
-// or between digits.
+// character returns the length of a character literal, or 1 for another use of the quote: for a lifetime, or between
+// digits.
 func character(rest string, digit bool) int {
 	if digit || len(rest) < 3 {
 		return 1
@@ -152,8 +150,8 @@ func character(rest string, digit bool) int {
 	return 1
 }
 
-// expression is the length of a regular expression on this line; 0: there is none. Long
-// ones are not recognised, so that reading a line stays linear.
+// expression returns the length of a regular expression on this line; 0: there is none. It does not recognise long
+// ones, so that reading a line takes linear time.
 func expression(rest string) int {
 	class := false
 	for i := 1; i < min(len(rest), 1000); i++ {
@@ -178,10 +176,10 @@ func expression(rest string) int {
 type declaration struct {
 	start, end int
 	signature  string
-	in         int // the declaration around it; -1: none
+	in         int // index of the declaration around it; -1: none
 }
 
-// Outline finds all declarations whose bodies hold others, and those in them.
+// Outline finds all declarations whose bodies contain others, and the declarations inside them.
 func (f *File) Outline() Outline {
 	var all Outline
 	var add func(units []Unit, in int)
@@ -201,8 +199,7 @@ func (f *File) Outline() Outline {
 	return all
 }
 
-// At returns the signatures of the declarations around a byte, from the outside to
-// the inside.
+// At returns the signatures of the declarations around a byte, the outermost first.
 func (o Outline) At(at int) []string {
 	n, _ := slices.BinarySearchFunc(o, at, func(d declaration, at int) int {
 		if d.start <= at {
@@ -212,7 +209,7 @@ func (o Outline) At(at int) []string {
 	})
 	var path []string
 	for n--; n >= 0; n = o[n].in {
-		// A unit that ended before may be beside others in the same one.
+		// A unit that ended earlier may be a sibling in the same one.
 		if o[n].end > at {
 			path = append(path, o[n].signature)
 		}
@@ -221,12 +218,11 @@ func (o Outline) At(at int) []string {
 	return path
 }
 
-// units finds the units in the lines from low up to high whose first line has
-// depth base.
+// units finds the units in the lines from low up to high. The first line of each has depth base.
 func units(lines []line, low, high, base int) []Unit {
 	var all []Unit
-	var seen [code + 1]bool // the kinds of lines at base in the last unit
-	apart := false          // the last unit is a comment with an empty line below
+	var seen [code + 1]bool // the kinds of lines at depth base in the last unit
+	apart := false          // the last unit is a comment, followed by an empty line
 	for i := low; i < high; i++ {
 		l := lines[i]
 		last := len(all) - 1
@@ -253,8 +249,7 @@ func units(lines []line, low, high, base int) []Unit {
 	return all
 }
 
-// body finds the first line of a unit's body and the depth of its units; first is high
-// where there is none.
+// body returns the first line of a unit's body and the depth of the units there; first is high if there is no body.
 func body(lines []line, u Unit) (first, depth int) {
 	first, depth = u.high, 0
 	if u.first == u.high {
@@ -275,17 +270,16 @@ func body(lines []line, u Unit) (first, depth int) {
 	return first, depth
 }
 
-// statements are words that begin statements with a body and no declaration.
+// statements are words that begin a statement with a body that is no declaration.
 const statements = "if for while switch do else return match try with select case defer go when catch finally unless until loop foreach using lock synchronized elif except import from package throw new await yield use"
 
-// containers are words of signatures whose bodies hold declarations.
+// containers are words in signatures of declarations that contain declarations.
 const containers = "class struct interface enum trait impl namespace module mod object extension record union extern protocol actor companion describe service message contract"
 
-// signatureLimit is the length of a signature in bytes.
+// signatureLimit is the most bytes of a signature.
 const signatureLimit = 160
 
-// isTemplateHead reports whether a line is nothing but the head of a C++ template:
-// template <typename T>.
+// isTemplateHead reports whether a line is only the head of a C++ template: template <typename T>.
 func isTemplateHead(line string) bool {
 	rest, found := strings.CutPrefix(line, "template")
 	return found && strings.HasPrefix(strings.TrimSpace(rest), "<") && strings.HasSuffix(rest, ">")
@@ -325,8 +319,7 @@ func (l *Language) signature(text string, lines []line, u Unit) string {
 	return shorten(strings.TrimRight(all, " ,"), signatureLimit)
 }
 
-// declares reports whether a line of an indented language begins a declaration, by its
-// first word.
+// declares reports whether a line of an indented language begins a declaration, given its first word.
 func (l *Language) declares(word string) bool {
 	if l.name() == "yaml" {
 		return !strings.HasPrefix(word, "-")
@@ -335,8 +328,7 @@ func (l *Language) declares(word string) bool {
 		l.name() == "shell" && strings.HasSuffix(word, "()")
 }
 
-// Declares reports whether the units inside a declaration with that signature are
-// declarations, too.
+// Declares reports whether the units inside a declaration with this signature are declarations, too.
 func (l *Language) Declares(signature string) bool {
 	if l.name() == "yaml" {
 		return true

@@ -10,14 +10,14 @@ import (
 
 // Language describes how to read a language.
 type Language struct {
-	names      string // its own first, then the suffixes of files
-	indented   bool   // units by indentation, not by brackets
-	semicolons bool   // statements end with one, or with a brace
-	comments   string // what begins a comment up to the end of the line
-	block      string // what begins one that ends with */
-	directives bool   // # begins a line for the preprocessor
-	quotes     string // what delimits strings with escapes
-	triple     bool   // three quotes delimit strings of many lines
+	names      string // its own name first, then file suffixes
+	indented   bool   // indentation delimits units, not brackets
+	semicolons bool   // statements end with a semicolon or a brace
+	comments   string // begins a comment up to the end of the line
+	block      string // begins a comment that ends with */
+	directives bool   // # begins a preprocessor line
+	quotes     string // delimiters of strings with escapes
+	triple     bool   // three quotes delimit multi-line strings
 	raw        string // which raw strings there are: r (Rust, C++), ` (Go), @ (C#)
 	chars      bool   // ' delimits a character, or begins a lifetime
 	template   bool   // ` delimits templates, / a regular expression
@@ -52,8 +52,7 @@ var all = []Language{
 	{names: "shell sh bash zsh", indented: true, comments: "#", closers: "else elif fi done esac }"},
 }
 
-// Named returns a language by its name, or by the suffix of a file without the dot; nil:
-// it is unknown.
+// Named returns a language by its name, or by a file suffix without the dot; nil: unknown.
 func Named(name string) *Language {
 	for i := range all {
 		if slices.Contains(strings.Fields(all[i].names), strings.ToLower(name)) {
@@ -63,8 +62,8 @@ func Named(name string) *Language {
 	return nil
 }
 
-// LanguageOf returns the language of a document by the suffix of its path, or of its id where it
-// has no path; nil: it is unknown.
+// LanguageOf returns the language of a document by the suffix of its path, or of its id if it has no path; nil:
+// unknown.
 func LanguageOf(d *sdk.Document) *Language {
 	name, _ := d.Meta["path"].(string)
 	if name == "" {
@@ -76,7 +75,7 @@ func LanguageOf(d *sdk.Document) *Language {
 	return nil
 }
 
-// Names are those of all languages.
+// Names returns the names of all languages.
 func Names() []string {
 	names := make([]string, len(all))
 	for i := range all {
@@ -94,7 +93,7 @@ func (l *Language) has(list, word string) bool {
 	return false
 }
 
-// kind is that of a line.
+// kind is the kind of a line.
 type kind uint8
 
 const (
@@ -104,11 +103,11 @@ const (
 	code
 )
 
-// line is one of a source file.
+// line is a line of a source file.
 type line struct {
-	start, end int // with its end
+	start, end int // end includes the line break
 	kind       kind
-	depth      int  // brackets around its beginning, or columns that it is indented
+	depth      int  // number of brackets around its beginning, or columns of indentation
 	continues  bool // it belongs to the unit of the line above
 }
 
@@ -127,8 +126,8 @@ func (l *Language) read(text string) []line {
 	return s.lines
 }
 
-// indentComments gives comments the depth of the line below, where that is deeper: code
-// that is commented out inside a block is often not indented.
+// indentComments gives comments the depth of the line below if that is deeper: code that is commented out inside a
+// block is often not indented.
 func indentComments(lines []line) {
 	below := 0
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -193,8 +192,7 @@ func (s *scanner) line() {
 	s.lines = append(s.lines, l)
 }
 
-// indentation is the width of a line's white space, with tabs to every eighth
-// column.
+// indentation returns the width of a line's white space, with tab stops every eight columns.
 func indentation(text string) int {
 	n := 0
 	for _, c := range text {
@@ -210,7 +208,7 @@ func indentation(text string) int {
 	return n
 }
 
-// isComment reports whether a line is nothing but a comment.
+// isComment reports whether a line contains only a comment.
 func (s *scanner) isComment(line string) bool {
 	if s.block != "" && strings.HasPrefix(line, s.block) {
 		return !strings.Contains(line, "*/") || strings.HasSuffix(line, "*/")
@@ -223,7 +221,7 @@ func (s *scanner) isComment(line string) bool {
 	return false
 }
 
-// isAttribute reports whether a line is nothing but attributes or annotations.
+// isAttribute reports whether a line contains only attributes or annotations.
 func (s *scanner) isAttribute(line string) bool {
 	switch {
 	case line[0] == '@' && s.indented:
@@ -236,7 +234,7 @@ func (s *scanner) isAttribute(line string) bool {
 	return false
 }
 
-// alone reports whether only arguments are behind the name of an annotation.
+// alone reports whether only arguments follow the name of an annotation.
 func alone(arguments string) bool {
 	if arguments == "" || arguments[0] != '(' {
 		return arguments == ""
@@ -260,7 +258,7 @@ func (l *Language) name() string {
 	return name
 }
 
-// follows reports whether a line continues the statement above, whatever that ends in.
+// follows reports whether a line continues the statement above, whatever the line above ends in.
 func (s *scanner) follows(line string) bool {
 	word := line
 	if i := strings.IndexFunc(line, func(r rune) bool { return r == ' ' || r == '(' || r == ':' || r == '{' || r == '\t' || r == ';' }); i > 0 {
@@ -275,26 +273,26 @@ func (s *scanner) follows(line string) bool {
 	return !s.semicolons && (strings.ContainsRune(".?:&|=", rune(line[0])) || line == "{")
 }
 
-// scanner follows brackets, strings and comments from line to line.
+// scanner tracks brackets, strings and comments from line to line.
 type scanner struct {
 	*Language
 	text    string
 	at      int
 	lines   []line
-	special [256]bool // characters that may begin more than themselves
+	special [256]bool // characters that may begin a longer token
 
 	depth      int
 	until      string // ends the open comment or string
 	inComment  bool
-	long       bool  // the string may have many lines
-	escapes    bool  // a backslash in the string takes the next character with it
-	templates  []int // depths at which the ${ of templates are open, -1: in the text of one
+	long       bool  // the string may have several lines
+	escapes    bool  // a backslash in the string escapes the next character
+	templates  []int // depths at which a template's ${ is open; -1: in the text of a template
 	annotation bool  // inside the arguments of an annotation
-	outside    int   // the depth at which it began
+	outside    int   // the depth where the annotation began
 	unfinished bool  // the statement has not ended
-	directive  bool  // the line of the preprocessor ends in a backslash
+	directive  bool  // the preprocessor line ends in a backslash
 	continued  bool  // the line above ends in a backslash
-	branches   []int // depths at the #if that are open
+	branches   []int // depths at the open #if
 }
 
 // scan reads the code of a line.
@@ -330,7 +328,7 @@ func (s *scanner) scan(l line, trimmed string) {
 	}
 }
 
-// branch lets every branch of a condition begin at the depth of the first.
+// branch makes every branch of a condition begin at the depth of the first.
 func (s *scanner) branch(line string) {
 	word := strings.TrimLeft(line[1:], " \t")
 	n := len(s.branches)
@@ -344,9 +342,9 @@ func (s *scanner) branch(line string) {
 	}
 }
 
-// ends reports whether a line whose last character of code is last ends a statement.
+// ends reports whether a line ends a statement; last is its last character of code.
 func (s *scanner) ends(line string, last byte) bool {
-	if last == '{' || last == '(' || last == '[' { // what is inside begins anew
+	if last == '{' || last == '(' || last == '[' { // the content begins anew
 		return true
 	}
 	if s.semicolons {
@@ -358,7 +356,7 @@ func (s *scanner) ends(line string, last byte) bool {
 	return !strings.ContainsRune(",=+-*/%&|<?:.\\", rune(last)) || strings.HasSuffix(line, "++") || strings.HasSuffix(line, "--")
 }
 
-// step reads what is at i and returns its length, and whether it is code.
+// step reads the token at i. It returns its length, and whether it is code.
 func (s *scanner) step(i, end int, last byte) (int, bool) {
 	rest := s.text[i:end]
 	switch {

@@ -6,22 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// This file finds where sentences end, by rules:
+// This file finds the ends of sentences, by rules. A sentence ends
 //
-//   - behind . ! ? or … with what closes behind it (quotes, brackets), if white
-//     space follows and the next character is not a small letter;
-//   - not behind a single capital letter (J. Smith), not behind an abbreviation
-//     that a name or a number usually follows (Dr., e.g., Fig., No.), and not
-//     behind a number that begins a line (1. First);
-//   - behind 。 ！ ？ ． ｡ of Chinese and Japanese, with what closes behind it, and
-//     behind the danda of Hindi, whatever follows;
-//   - behind an empty line, always. A single line break ends no sentence.
+//   - after . ! ? or … with closing characters (quotes, brackets), if white space follows and the next character is
+//     not a small letter;
+//   - not after a single capital letter (J. Smith), not after an abbreviation that a name or a number usually follows
+//     (Dr., e.g., Fig., No.), and not after a number that begins a line (1. First);
+//   - after 。 ！ ？ ． ｡ of Chinese and Japanese, with closing characters, and after the danda of Hindi, whatever follows;
+//   - after an empty line, always. A single line break ends no sentence.
 //
-// Decimals, versions, domains and 3 p.m. in the middle of a sentence have no
-// white space behind the point or a small letter after it. The rules read only
-// a few characters around a position, so that finding all sentences takes linear time.
-// They are for European and East Asian languages, and err where a sentence ends in an
-// abbreviation.
+// Decimals, versions, domains and 3 p.m. in the middle of a sentence have no white space after the point, or a small
+// letter after it. The rules read only a few characters around a position, so finding all sentences takes linear
+// time. The rules are for European and East Asian languages. They fail where a sentence ends in an abbreviation.
 
 // reach is how many bytes around a position the rules read.
 const reach = 64
@@ -40,8 +36,8 @@ func set(words string) map[string]bool {
 	return all
 }
 
-// NextSentence is the first end of a sentence p with from < p <= limit, or -1. It is
-// behind the white space that follows the sentence, up to the first line break.
+// NextSentence returns the first end p of a sentence with from < p <= limit, or -1. The end is after the white space
+// that follows the sentence, up to the first line break.
 func NextSentence(text string, from, limit int) int {
 	for i := max(0, from-1); i < limit; {
 		c := text[i]
@@ -68,8 +64,8 @@ func NextSentence(text string, from, limit int) int {
 	return -1
 }
 
-// emptyLine is behind the white space from the line break at i, or 0 where it has
-// no second line break.
+// emptyLine returns the position after the white space that begins with the line break at i, or 0 if that has no
+// second line break.
 func emptyLine(text string, i int) int {
 	p, breaks := i, 0
 	for p < len(text) && (text[p] == '\n' || text[p] == '\r' || text[p] == ' ' || text[p] == '\t') {
@@ -90,7 +86,7 @@ func isMark(s string) bool {
 	return r == '…' || sentenceWide(r)
 }
 
-// sentenceWide marks end a sentence without white space behind them.
+// sentenceWide reports whether a mark ends a sentence even if no white space follows.
 func sentenceWide(r rune) bool {
 	switch r {
 	case '。', '！', '？', '．', '｡', '।', '॥':
@@ -107,11 +103,11 @@ func closes(r rune) bool {
 	return unicode.In(r, unicode.Pe, unicode.Pf)
 }
 
-// end is where the sentence whose mark is at i ends, or 0 where it continues.
+// end returns where the sentence with the mark at i ends, or 0 if it continues.
 func end(text string, i int) int {
 	mark, n := utf8.DecodeRuneInString(text[i:])
 	p, stop := i+n, min(len(text), i+reach)
-	for p < stop { // more marks, and what closes
+	for p < stop { // more marks, and closing characters
 		r, n := utf8.DecodeRuneInString(text[p:])
 		if r != '.' && r != '!' && r != '?' && r != '…' && !sentenceWide(r) && !closes(r) {
 			break
@@ -126,7 +122,7 @@ func end(text string, i int) int {
 		}
 		p += n
 		if r == '\n' {
-			break // more of it is the next line's
+			break // further white space belongs to the next line
 		}
 	}
 	if sentenceWide(mark) {
@@ -142,7 +138,7 @@ func end(text string, i int) int {
 	return p
 }
 
-// abbreviated reports whether the point at i belongs to the word before it.
+// abbreviated reports whether the point at i belongs to an abbreviation.
 func abbreviated(text string, i int) bool {
 	low := max(0, i-16)
 	start := i
@@ -161,13 +157,13 @@ func abbreviated(text string, i int) bool {
 	if n == len(word) && unicode.IsUpper(first) && first != 'I' {
 		return true
 	}
-	if strings.Trim(word, "0123456789.") == "" { // the number of a list, but not a sentence's last
+	if strings.Trim(word, "0123456789.") == "" { // a number in a list, but not at the end of a sentence
 		return len(word) <= 3 && strings.TrimSpace(text[lineStart(text, start):start]) == ""
 	}
 	return abbreviations[strings.ToLower(word)]
 }
 
-// lineStart is the start of the line that i is in, if that is within reach.
+// lineStart returns the start of the line that contains i, if it is within reach.
 func lineStart(text string, i int) int {
 	low := max(0, i-reach)
 	if j := strings.LastIndexByte(text[low:i], '\n'); j >= 0 {
