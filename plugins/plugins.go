@@ -1,6 +1,5 @@
-// Package plugins lists the built-in stages: those that the racflow binary
-// offers by running itself as a plugin. Each lives in a package of its own
-// below its kind's folder and knows only the sdk.
+// Package plugins lists the built-in stages. The racflow binary offers them by running itself as a plugin. Each stage
+// lives in the package of its kind and knows only the sdk.
 package plugins
 
 import (
@@ -64,5 +63,5 @@ func All() []sdk.Stage {
 	}
 }
 
-// Commands are what built-in stages add to the command racflow.
+// Commands returns the commands that built-in stages add to racflow.
 func Commands() []*cobra.Command { return []*cobra.Command{local.Command()} }

@@ -491,7 +491,7 @@ type JobLimits struct {
 	Bytes    int64 // of all requests, including what wraps their bodies
 }
 
-// JobLine is one request of a job.
+// JobLine is a request of a job.
 type JobLine struct {
 	ID   string // of a single call, below the base address
 	Path string // where a single call would go, below the base address

@@ -48,7 +48,7 @@ func (f *fitter) Fit(ctx context.Context, batches iter.Seq2[[]sdk.TrainingRow, e
 	return nil
 }
 
-// Resolved implements sdk.Resolver: all that was learnt.
+// Resolved implements sdk.Resolver. It returns everything that was learned.
 func (f *fitter) Resolved() map[string]any {
 	m := f.model.Load()
 	if len(m.Weights) == 0 && (m.Sets == nil || len(m.Sets.Weights) == 0) {
@@ -64,7 +64,7 @@ func (f *fitter) Resolved() map[string]any {
 	return values
 }
 
-// lesson collects rows.
+// lesson collects the rows to learn from.
 type lesson struct {
 	form      sdk.LabelForm
 	precision float64

@@ -65,7 +65,7 @@ func (s Seen) add(p Profile, sent dialect.Request, reply dialect.Reply) Seen {
 // dies.
 func (s Seen) due() bool { return s.Requests%(1<<max(0, bits.Len(uint(s.Requests))-4)) == 0 }
 
-// with returns what was seen, by kind, with later counts in the place of others; nil for none.
+// with returns the statistics by kind, with later ones in place of earlier ones; nil for none.
 func with(seen, later map[string]Seen) map[string]Seen {
 	if len(later) == 0 {
 		return seen

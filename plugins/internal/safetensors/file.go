@@ -125,9 +125,9 @@ func (f *file) sum(ctx context.Context, w io.Writer) error {
 }
 
 const (
-	// maxHeader bounds the header of a file. Those of encoders have some 50 kB.
+	// maxHeader bounds the header of a file. Headers of encoders have some 50 kB.
 	maxHeader = 8 << 20
-	// maxTensors bounds how many tensors a header lists, and so the memory for them.
+	// maxTensors bounds the number of tensors in a header, and so the memory for them.
 	maxTensors = 1 << 15
 	// maxDims bounds the dimensions of a tensor, and maxName the bytes of its name.
 	maxDims = 8

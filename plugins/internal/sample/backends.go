@@ -81,7 +81,7 @@ func (s *Backends) Models() []sdk.Model {
 // Close closes idle connections.
 func (s *Backends) Close() error {
 	for _, b := range s.All {
-		_ = b.Close() // it has no error
+		_ = b.Close() // it returns no error
 	}
 	return nil
 }

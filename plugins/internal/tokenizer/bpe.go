@@ -7,27 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// This file is the model of byte-pair encoding (Sennrich et al. 2016, arXiv:1508.07909) as
-// tokenizer.json describes it: the model of RoBERTa, of ModernBERT and of SentencePiece's BPE.
+// This file is the model of byte-pair encoding (Sennrich et al. 2016, arXiv:1508.07909) in the form of
+// tokenizer.json: the model of RoBERTa, of ModernBERT and of SentencePiece's BPE.
 //
-// It turns one word into ids and gives the same ids as the tokenizers library, which the test
-// data record. What a word is, and how its characters are written (the bytes of byte-level BPE
-// among them), is decided before, by normalisers and pre-tokenizers. It does not train, does not
-// turn ids into text, and refuses dropout, which makes ids a matter of chance.
+// It converts one word into ids, the same ids as the tokenizers library, which the test data record. Normalisers and
+// pre-tokenizers decide before what a word is and how its characters are written (such as the bytes of byte-level
+// BPE). The model does not train and does not convert ids into text. It refuses dropout, which makes ids random.
 
-// bpe turns words into ids. It is read-only and safe for concurrent use.
+// bpe converts words into ids. It is read-only and safe for concurrent use.
 type bpe struct {
 	ids   map[string]int32
 	size  int
 	joins map[pair]join
 
-	unk   int32 // -1 where unknown characters are dropped
-	fuse  bool  // neighbouring unknown characters become one unknown token
+	unk   int32 // -1: unknown characters are dropped
+	fuse  bool  // adjacent unknown characters become one unknown token
 	bytes *[256]int32
 	whole bool // a word that is a token needs no merges
 }
 
-// Size is the highest id and one.
+// Size is the highest id plus one.
 func (m *bpe) Size() int { return m.size }
 
 // ID returns the id of a token.
@@ -44,7 +43,7 @@ func (m *bpe) Append(ids []int32, word string) []int32 {
 		}
 	}
 	symbols := make([]int32, 0, short)
-	unknown := false // an unknown token waits, to be fused with those behind it
+	unknown := false // an unknown token is pending, to be fused with following ones
 	for at := 0; at < len(word); {
 		_, n := utf8.DecodeRuneInString(word[at:])
 		text := word[at : at+n]
@@ -139,7 +138,7 @@ func newBPE(raw json.RawMessage) (*bpe, error) {
 	}
 	m.joins = make(map[pair]join, len(merges))
 	for rank, g := range merges {
-		m.joins[g.pair] = join{uint32(rank), g.id} // of two merges of a pair the last counts
+		m.joins[g.pair] = join{uint32(rank), g.id} // if a pair has two merges, the last one counts
 	}
 	return m, nil
 }

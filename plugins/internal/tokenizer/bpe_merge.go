@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// pair is two neighbouring symbols.
+// pair is a pair of adjacent symbols.
 type pair struct{ left, right int32 }
 
-// join is what becomes of a pair: the symbol id, before all pairs of a higher rank.
+// join is the result of a pair: the symbol id. Pairs of a lower rank are joined first.
 type join struct {
 	rank uint32
 	id   int32
 }
 
-// never is the join of a pair that no merge names.
+// never is the join of a pair without a merge.
 var never = join{rank: 1<<32 - 1, id: -1}
 
-// short is the number of symbols up to which the pair of the lowest rank is looked for
-// among all; longer words keep their pairs in a heap.
+// short is the number of symbols up to which a linear search finds the pair of the lowest rank. Longer words keep
+// their pairs in a heap.
 const short = 48
 
-// join looks up what becomes of two neighbours.
+// join returns the join of two adjacent symbols.
 func (m *bpe) join(left, right int32) join {
 	if j, ok := m.joins[pair{left, right}]; ok {
 		return j
@@ -33,7 +33,7 @@ func (m *bpe) join(left, right int32) join {
 	return never
 }
 
-// merge appends what the symbols become, which are used up.
+// merge appends the ids that the symbols become. It destroys symbols.
 func (m *bpe) merge(ids, symbols []int32) []int32 {
 	pairs := make([]join, 0, short)
 	for i := range len(symbols) - 1 {
@@ -84,7 +84,7 @@ func (m *bpe) mergeLong(ids, symbols []int32, pairs []join) []int32 {
 		}
 	}
 	for len(q) > 0 {
-		top := heap.Pop(&q).(uint64) //nolint:errcheck,forcetypeassert // a queue has nothing else
+		top := heap.Pop(&q).(uint64) //nolint:errcheck,forcetypeassert // a queue contains nothing else
 		at := int(top & (1<<32 - 1))
 		next := links[at].next
 		if symbols[at] < 0 || next >= n {
@@ -92,7 +92,7 @@ func (m *bpe) mergeLong(ids, symbols []int32, pairs []join) []int32 {
 		}
 		j := m.join(symbols[at], symbols[next])
 		if j == never || place(j.rank, at) != top {
-			continue // one of the two has become something else since
+			continue // one of the two symbols has changed since
 		}
 		symbols[at], symbols[next] = j.id, -1
 		links[at].next = links[next].next
@@ -108,17 +108,17 @@ func (m *bpe) mergeLong(ids, symbols []int32, pairs []join) []int32 {
 	return ids
 }
 
-// link holds the neighbours of a symbol that is left; there is none at -1 and at the end.
+// link holds the neighbours of a remaining symbol; -1 and the end mean none.
 type link struct{ prev, next int }
 
-// merged is a merge: a pair, and what it becomes.
+// merged is a merge: a pair with its result.
 type merged struct {
 	pair
 	id int32
 }
 
-// readMerges reads the list of merges, the order of which is that of their ranks: pairs of
-// tokens, or in older files lines of two.
+// readMerges reads the list of merges, in the order of their ranks. An element is a pair of tokens, or in older files
+// a line with two tokens.
 func (m *bpe) readMerges(raw json.RawMessage) ([]merged, error) {
 	var merges []merged
 	var tokens []string
@@ -173,10 +173,10 @@ func (m *bpe) lookUp(tokens []string) (merged, error) {
 	return g, nil
 }
 
-// queue is a heap of pairs: the lowest rank comes first, and the leftmost of these.
+// queue is a heap of pairs: the lowest rank comes first; in a tie, the leftmost pair.
 type queue []uint64
 
-// place is a pair in a queue: its rank, and below it the position of its left symbol.
+// place encodes a pair for a queue: its rank, and in the lower bits the position of its left symbol.
 func place(rank uint32, at int) uint64 { return uint64(rank)<<32 | uint64(uint32(at)) }
 
 func (q queue) Len() int           { return len(q) }

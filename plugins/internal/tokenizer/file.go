@@ -15,8 +15,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/tokenizer/normalizer"
 )
 
-// file is the content of tokenizer.json. What it holds of padding and of the greatest
-// length is for the caller to say.
+// file is the content of tokenizer.json. It ignores padding and the greatest length, which the caller decides.
 type file struct {
 	Version       string          `json:"version"`
 	Truncation    *truncation     `json:"truncation"`
@@ -30,12 +29,11 @@ type file struct {
 const (
 	jsonFile = "tokenizer.json"
 
-	// maxFile is the greatest size of a tokenizer.json: the largest vocabularies take a quarter
-	// of it.
+	// maxFile is the greatest size of a tokenizer.json: the largest vocabularies take a quarter of it.
 	maxFile = 128 << 20
 
-	// maxAddedList and maxPart bound the added tokens and each of the other parts but the model,
-	// which take some kB, and with a table of characters a third of a MB.
+	// maxAddedList and maxPart bound the added tokens and each other part except the model. These take some kB, and
+	// with a table of characters a third of a MB.
 	maxAddedList = 32 << 20
 	maxPart      = 4 << 20
 )
@@ -70,7 +68,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular(): // a pipe would be waited for, a device has no end
+	case !info.Mode().IsRegular(): // reading a pipe would block; a device has no end
 		return nil, fmt.Errorf("%s is not a file", path)
 	case info.Size() > limit:
 		return nil, fmt.Errorf("%s: more than %d MiB are no tokenizer", path, limit>>20)
@@ -78,7 +76,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// New reads the text of a tokenizer.json. name is that of the file, for errors.
+// New reads the text of a tokenizer.json. name is the file's name, for errors.
 func New(text []byte, name string) (*Tokenizer, error) {
 	t, err := parse(text)
 	if err != nil {
@@ -150,7 +148,7 @@ func parse(text []byte) (*Tokenizer, error) {
 	return t, err
 }
 
-// typeOf returns the type of a part that was read.
+// typeOf returns the type of a part.
 func typeOf(raw json.RawMessage) string {
 	var f struct{ Type string }
 	_ = json.Unmarshal(raw, &f)
@@ -174,8 +172,8 @@ func newModel(raw json.RawMessage) (model, error) {
 	return nil, fmt.Errorf("type %.40q is not supported, only WordPiece, BPE and Unigram are", kind)
 }
 
-// modelType returns the type of a model. Files have it first, so that the vocabulary is not
-// read for it; old files do not name it.
+// modelType returns the type of a model. New files have it first, so the vocabulary need not be read for it; old
+// files do not have it.
 func modelType(raw json.RawMessage) (string, error) {
 	var f struct {
 		Type          string
@@ -203,7 +201,7 @@ func modelType(raw json.RawMessage) (string, error) {
 	return f.Type, nil
 }
 
-// wrap makes a nil model of a nil pointer.
+// wrap converts a nil pointer into a nil model.
 func wrap[M model](m M, err error) (model, error) {
 	if err != nil {
 		return nil, err
@@ -211,14 +209,14 @@ func wrap[M model](m M, err error) (model, error) {
 	return m, nil
 }
 
-// fingerprint is the sum of what ids depend on.
+// fingerprint is the hash of everything that the ids depend on.
 func (f *file) fingerprint(tokens []addedToken) (string, error) {
 	sum := sha256.New()
 	added, err := json.Marshal(tokens)
 	if err != nil {
 		return "", err
 	}
-	// Raise the number where the same file gives other ids than before.
+	// Raise the number whenever the same file gives other ids than before.
 	fmt.Fprintf(sum, "tokenizer 1\n%s\n", added)
 	for _, part := range []json.RawMessage{f.Normalizer, f.PreTokenizer, f.PostProcessor, f.Model} {
 		var b bytes.Buffer
@@ -235,9 +233,8 @@ func (f *file) fingerprint(tokens []addedToken) (string, error) {
 
 const settingsFile = "tokenizer_config.json"
 
-// settings are what tokenizer_config.json says of BERT's normalizer, RoBERTa's space before texts,
-// and truncation.
-// transformers follows them where tokenizer.json says otherwise.
+// settings are the settings of tokenizer_config.json about BERT's normalizer, RoBERTa's space before texts, and
+// truncation. If tokenizer.json differs, transformers follows these settings.
 type settings struct {
 	Lower   *bool  `json:"do_lower_case"`
 	Strip   *bool  `json:"strip_accents"`
@@ -247,7 +244,7 @@ type settings struct {
 	Prefix  *bool  `json:"add_prefix_space"`
 }
 
-// readSettings reads those in a model's folder, which need not be there.
+// readSettings reads the settings in a model's folder. The file may be missing.
 func readSettings(dir string) (s settings, err error) {
 	path := filepath.Join(dir, settingsFile)
 	text, err := readFile(path, maxVocab)
@@ -276,9 +273,9 @@ func (s settings) strip() bool {
 	return *s.Strip
 }
 
-// agree checks that a folder does not say two things about the same.
+// agree returns an error if two files in a folder contradict each other.
 func (s settings) agree(t *Tokenizer) error {
-	// Other classes take tokenizer.json's word.
+	// Other classes follow tokenizer.json.
 	if t.prefix != nil && s.Prefix != nil && *s.Prefix != *t.prefix && strings.HasPrefix(s.Class, "Roberta") {
 		return fmt.Errorf("add_prefix_space is %t, but the pre-tokenizer of %s has it as %t: save the tokenizer again", *s.Prefix, jsonFile, *t.prefix)
 	}
@@ -303,8 +300,7 @@ const (
 	maxVocab  = 16 << 20
 )
 
-// openVocab reads the vocab.txt of a BERT model, which is an uncased one if its
-// tokenizer_config.json does not say otherwise.
+// openVocab reads the vocab.txt of a BERT model. The model is uncased unless tokenizer_config.json says otherwise.
 func openVocab(dir string) (*Tokenizer, error) {
 	path := filepath.Join(dir, vocabFile)
 	text, err := readFile(path, maxVocab)
@@ -325,7 +321,7 @@ func openVocab(dir string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// noTokenizer is the error of a folder without a tokenizer that can be read.
+// noTokenizer is the error for a folder without a readable tokenizer.
 func noTokenizer(dir string, err error) error {
 	for _, other := range []string{"sentencepiece.bpe.model", "spiece.model", "tokenizer.model", "merges.txt"} {
 		if path := filepath.Join(dir, other); exists(path) {
@@ -340,7 +336,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// newVocab is BERT's tokenizer with a vocabulary of one token a line.
+// newVocab returns BERT's tokenizer for a vocabulary with one token per line.
 func newVocab(text []byte, s settings) (*Tokenizer, error) {
 	m, err := readVocab(bytes.NewReader(text))
 	if err != nil {

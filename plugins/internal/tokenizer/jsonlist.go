@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// This file reads the long lists of a tokenizer.json, vocabularies and merges, element by
-// element. Package encoding/json would build all of a list before anybody could count it, which
-// lets a small file ask for much memory, and takes twice the time.
+// This file reads the long lists of a tokenizer.json, vocabularies and merges, element by element. Package
+// encoding/json would build the whole list before anybody could count it. A small file could then take much memory,
+// and reading would take twice the time.
 //
-// It reads JSON that encoding/json has checked, a json.RawMessage, and checks nothing itself.
+// The input is JSON that encoding/json has checked, a json.RawMessage. This file does not check it again.
 
-// eachElement calls f with each element of an array, or each member of an object with its name and its
-// colon. It ends with the first error of f.
+// eachElement calls f with each element of an array. For an object, it calls f with each member, including name and
+// colon. It stops at the first error of f.
 func eachElement(raw json.RawMessage, f func(element []byte) error) error {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) < 2 || raw[0] != '[' && raw[0] != '{' {
@@ -48,7 +48,7 @@ func eachElement(raw json.RawMessage, f func(element []byte) error) error {
 	return nil
 }
 
-// stringLen is the length of the string that s begins with, its quotes included.
+// stringLen returns the length of the string at the beginning of s, including its quotes.
 func stringLen(s []byte) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -61,14 +61,14 @@ func stringLen(s []byte) int {
 	return len(s)
 }
 
-// elementOf takes a member of an object apart.
+// elementOf splits a member of an object into name and value.
 func elementOf(member []byte) (name string, value []byte, err error) {
 	n := stringLen(member)
 	name, err = stringOf(member[:n])
 	return name, bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(member[n:]), []byte(":"))), err
 }
 
-// stringOf reads an element that is a string.
+// stringOf decodes an element that is a string.
 func stringOf(element []byte) (string, error) {
 	if len(element) > 0 && element[0] == '"' && stringLen(element) == len(element) && bytes.IndexByte(element, '\\') < 0 && utf8.Valid(element) {
 		return string(element[1 : len(element)-1]), nil
@@ -81,11 +81,11 @@ func stringOf(element []byte) (string, error) {
 }
 
 const (
-	maxID     = 1<<24 - 1 // bounds what is sized by ids
-	maxTokens = 1 << 21   // and merges, far above those of the largest models
+	maxID     = 1<<24 - 1 // bounds the size of lists by id
+	maxTokens = 1 << 21   // and merges, far more than the largest models have
 )
 
-// readIDs reads the ids of tokens, each another, and returns the highest one plus one.
+// readIDs reads tokens with their ids, which must differ. size is the highest id plus one.
 func readIDs(raw json.RawMessage) (ids map[string]int32, size int, err error) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil, 0, errors.New("vocab is not an object of tokens and ids")

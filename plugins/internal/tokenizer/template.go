@@ -12,7 +12,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/tokenizer/normalizer"
 )
 
-// template says which special tokens stand around texts.
+// template says which special tokens surround texts.
 type template struct {
 	single, pair []part
 }
@@ -22,18 +22,18 @@ const (
 	maxAddedLen = 512     // bytes of one
 )
 
-// addedToken is a token that stands for itself wherever it occurs in a text.
+// addedToken is a token that is recognised wherever it occurs in a text.
 type addedToken struct {
 	ID         int32  `json:"id"`
 	Content    string `json:"content"`
 	SingleWord bool   `json:"single_word"`
-	Left       bool   `json:"lstrip"` // takes the white space before it
-	Right      bool   `json:"rstrip"` // takes that behind it
+	Left       bool   `json:"lstrip"` // includes the white space before it
+	Right      bool   `json:"rstrip"` // includes the white space after it
 	Normalized bool   `json:"normalized"`
 	Special    bool   `json:"special"`
 }
 
-// readAddedList reads the "added_tokens" of a tokenizer.json, up to their greatest number.
+// readAddedList reads the "added_tokens" of a tokenizer.json, up to the maximum number.
 func readAddedList(raw json.RawMessage) (tokens []addedToken, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -56,8 +56,8 @@ func readAddedList(raw json.RawMessage) (tokens []addedToken, err error) {
 	return tokens, err
 }
 
-// readAdded sets the added tokens. The library gives them the ids of the model, or the
-// next free ones, whatever the file says: a file that says otherwise is refused.
+// readAdded sets the added tokens. The library gives them the ids of the model, or the next free ids, whatever the
+// file says. If the file has other ids, it is refused.
 func (t *Tokenizer) readAdded(tokens []addedToken) error {
 	ids := make(map[string]int32, len(tokens))
 	t.added, t.normalized = newAddedTokens(), newAddedTokens()
@@ -96,11 +96,11 @@ func (t *Tokenizer) readAdded(tokens []addedToken) error {
 	return nil
 }
 
-// addedTokens finds tokens in a text.
+// addedTokens finds added tokens in a text.
 type addedTokens struct {
 	tokens  map[string]addedToken
-	begins  [256]bool // bytes that some token begins with
-	lengths []int     // of tokens, in bytes, the longest first
+	begins  [256]bool // first bytes of tokens
+	lengths []int     // byte lengths of tokens, the longest first
 	size    int       // the highest id plus one
 }
 
@@ -116,14 +116,14 @@ func (a *addedTokens) add(t addedToken) {
 	}
 }
 
-// found is a token in a text, with the white space that it takes.
+// found is a token in a text, with the white space that it includes.
 type found struct {
 	id         int32
 	start, end int
 }
 
-// next returns the first token in s behind byte at, and whether there is one. What is
-// before at is text of tokens that were found before.
+// next returns the first token in s at or after byte at, and whether there is one. The text before at belongs to
+// earlier tokens.
 func (a *addedTokens) next(s string, at int) (found, bool) {
 	for i := at; i < len(s) && len(a.tokens) > 0; {
 		if !a.begins[s[i]] {
@@ -152,7 +152,8 @@ func (a *addedTokens) next(s string, at int) (found, bool) {
 	return found{}, false
 }
 
-// around appends the ids of the tokens in a text, and calls others for what is between them, until there are limit ids.
+// around appends the ids of the tokens in a text, and calls others for the text between them, until there are limit
+// ids.
 func (a *addedTokens) around(ids []int32, s string, limit int, others func(ids []int32, at, end int) []int32) []int32 {
 	for at := 0; at < len(s) && len(ids) < limit; {
 		f, ok := a.next(s, at)
@@ -170,7 +171,7 @@ func (a *addedTokens) around(ids []int32, s string, limit int, others func(ids [
 	return ids
 }
 
-// longest returns the longest token that s begins with.
+// longest returns the longest token at the beginning of s.
 func (a *addedTokens) longest(s string) (t addedToken, ok bool) {
 	for _, n := range a.lengths {
 		if n <= len(s) {
@@ -192,7 +193,7 @@ func beginsWithWord(s string) bool {
 	return s != "" && normalizer.IsWord(r)
 }
 
-// piece is a part of a template in tokenizer.json: one of its fields is set.
+// piece is a part of a template in tokenizer.json. Exactly one of its fields is set.
 type piece struct {
 	Sequence *struct {
 		ID   string `json:"id"`
@@ -256,7 +257,7 @@ func newTemplateProcessing(raw json.RawMessage) (t template, err error) {
 	return t, err
 }
 
-// part is a text or special tokens.
+// part is a text, or some special tokens.
 type part struct {
 	ids  []int32 // nil: a text
 	text int     // 0 or 1
@@ -268,7 +269,7 @@ const (
 	maxSpecials = 64 // tokens in one part
 )
 
-// added is the number of special tokens in parts.
+// added returns the number of special tokens in parts.
 func added(parts []part) (n int) {
 	for _, p := range parts {
 		n += len(p.ids)
@@ -289,8 +290,7 @@ func robertaTemplate(cls, sep int32) template {
 	return template{single: []part{c, {}, s}, pair: []part{c, {}, s, s, {text: 1}, s}}
 }
 
-// newTemplate reads the "post_processor" of a tokenizer.json, which may be null. Its ids
-// are below size.
+// newTemplate reads the "post_processor" of a tokenizer.json, which may be null. Its ids must be below size.
 func newTemplate(raw json.RawMessage, size int) (template, error) {
 	t := template{}
 	if err := t.read(raw, size, 0); err != nil {
@@ -316,7 +316,7 @@ func (t *template) read(raw json.RawMessage, size, depth int) error {
 	}
 	var read template
 	switch f.Type {
-	case "ByteLevel": // concerns offsets alone
+	case "ByteLevel": // affects only offsets
 		return nil
 	case "Sequence":
 		if depth > 8 {
@@ -354,7 +354,7 @@ func (t *template) read(raw json.RawMessage, size, depth int) error {
 	return nil
 }
 
-// special is a token as ["[CLS]", 101].
+// special is a token in the form ["[CLS]", 101].
 type special struct{ id int32 }
 
 // UnmarshalJSON reads the pair.

@@ -8,9 +8,9 @@ import (
 	"github.com/racflow/racflow/plugins/internal/tokenizer/normalizer"
 )
 
-// Tokenizer turns texts into ids. It is read-only and safe for concurrent use.
+// Tokenizer converts texts into ids. It is read-only and safe for concurrent use.
 type Tokenizer struct {
-	added      *addedTokens // found in the text as it is
+	added      *addedTokens // found in the original text
 	normalized *addedTokens // found in the normalised text
 	normalizer *normalizer.Normalizer
 	words      *normalizer.PreTokenizer
@@ -18,16 +18,16 @@ type Tokenizer struct {
 	template   template
 
 	bert        *normalizer.Bert // the normalizer, if it is BERT's
-	prefix      *bool            // whether the pre-tokenizer puts a space before texts, if it is ByteLevel
+	prefix      *bool            // if the pre-tokenizer is ByteLevel: whether it puts a space before texts
 	size        int
 	fingerprint string
 }
 
-// Each calls begin with the byte of text at which each of its tokens begins, in order
-// and each byte once, without a limit and without the template's special tokens.
+// Each calls begin with the byte positions in text where tokens begin, in order, each position once. It has no limit
+// and ignores the template's special tokens.
 //
-// The tokens of what stands between two white spaces are counted and spread evenly over its bytes. A word
-// longer than 100 characters counts as several, since many models read it as one unknown token.
+// The tokens between two white spaces are counted and spread evenly over the bytes there. A word longer than 100
+// characters counts as several words, since many models read it as one unknown token.
 func (t *Tokenizer) Each(text string, begin func(at int)) {
 	var ids []int32
 	for at := 0; at < len(text); {
@@ -39,7 +39,7 @@ func (t *Tokenizer) Each(text string, begin func(at int)) {
 		end := fieldEnd(text, at)
 		field := text[at:end]
 		if at > 0 && text[at-1] == ' ' {
-			field = text[at-1 : end] // models read the space with the word
+			field = text[at-1 : end] // models read the space together with the word
 		}
 		ids = t.appendText(ids[:0], field, at == 0, math.MaxInt)
 		n = end - at
@@ -51,7 +51,7 @@ func (t *Tokenizer) Each(text string, begin func(at int)) {
 	}
 }
 
-// fieldEnd is the end of the characters from a byte on that are not white space, or of the first 100 of them.
+// fieldEnd returns where the characters from a byte on that are no white space end, or the first 100 of them.
 func fieldEnd(text string, at int) int {
 	const most = 100
 	n := 0
@@ -63,17 +63,17 @@ func fieldEnd(text string, at int) int {
 	return len(text)
 }
 
-// isSpace reports whether r separates words. Control characters do not, apart from those
-// of lines: BERT drops them, which joins their neighbours.
+// isSpace reports whether r separates words. Control characters do not, except line breaks and tabs: BERT drops
+// control characters, which joins the words around them.
 func isSpace(r rune) bool {
 	return normalizer.IsSpace(r) && (r >= 0xa0 || r == ' ' || r == '\t' || r == '\n' || r == '\r')
 }
 
-// perToken is how many bytes of a text are read for each token of a limit. What is behind them would be cut off
-// in all but texts of white space and unknown words.
+// perToken is how many bytes of a text are read for each token of a limit. Only texts of white space and unknown
+// words would have tokens within the limit after these bytes.
 const perToken = 128
 
-// within returns what of a text is read for a limit.
+// within returns the part of a text that is read for a limit.
 func within(text string, limit int) string {
 	if limit >= len(text)/perToken {
 		return text
@@ -85,9 +85,8 @@ func within(text string, limit int) string {
 	return text[:end]
 }
 
-// Encode returns the ids of a text with the special tokens around it, at most limit in
-// all: the text is cut on the right. A limit without room for the special tokens has these
-// alone.
+// Encode returns the ids of a text with its special tokens, at most limit in all. The text is truncated on the right.
+// If the limit leaves no room for text, the result has only the special tokens.
 func (t *Tokenizer) Encode(text string, limit int) []int32 {
 	parts := t.template.single
 	room := max(0, limit-added(parts))
@@ -105,17 +104,16 @@ func (t *Tokenizer) Encode(text string, limit int) []int32 {
 	return ids
 }
 
-// EncodePair returns the ids of two texts with the special tokens between and around them,
-// at most limit in all: the longer text is cut on the right until it is as short as the
-// other, then both. ids[second:] are of segment 1; the model's template says from where
-// on, and second is len(ids) where it knows no segments.
+// EncodePair returns the ids of two texts with the special tokens between and around them, at most limit in all. The
+// longer text is truncated on the right until both have the same length, then both. ids[second:] belong to segment 1.
+// The model's template decides where it begins; second is len(ids) if the template has no segments.
 func (t *Tokenizer) EncodePair(a, b string, limit int) (ids []int32, second int) {
 	parts := t.template.pair
 	room := max(0, limit-added(parts))
 	a, b = within(a, limit), within(b, limit)
 	texts := [2][]int32{t.appendText(nil, a, true, room+1), t.appendText(nil, b, true, room+1)}
 	if room%2 == 1 && min(len(texts[0]), len(texts[1])) > room {
-		// The odd token is the longer text's: both are read to their ends.
+		// The longer text keeps the odd token, so both texts are read to their ends.
 		texts = [2][]int32{t.appendText(nil, a, true, math.MaxInt), t.appendText(nil, b, true, math.MaxInt)}
 	}
 	n := longestFirst(len(texts[0]), len(texts[1]), room)
@@ -137,7 +135,7 @@ func (t *Tokenizer) EncodePair(a, b string, limit int) (ids []int32, second int)
 	return ids, second
 }
 
-// longestFirst shares room out between two texts of a and b tokens, as the library does.
+// longestFirst divides room between two texts of a and b tokens, like the library.
 func longestFirst(a, b, room int) [2]int {
 	if a+b <= room {
 		return [2]int{a, b}
@@ -153,7 +151,7 @@ func longestFirst(a, b, room int) [2]int {
 	return [2]int{short, long}
 }
 
-// appendText appends the ids of a text, up to limit or somewhat more. first says that it begins the input.
+// appendText appends the ids of a text, up to limit or a little more. first says whether the text begins the input.
 func (t *Tokenizer) appendText(ids []int32, s string, first bool, limit int) []int32 {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return t.added.around(ids, s, limit, func(ids []int32, at, end int) []int32 {
@@ -180,10 +178,9 @@ type model interface {
 	Size() int
 }
 
-// Size is the number of ids, which run from 0 to Size-1. Not each of them needs to be a
-// token's.
+// Size is the number of ids, which run from 0 to Size-1. Some of them may belong to no token.
 func (t *Tokenizer) Size() int { return t.size }
 
-// Fingerprint returns the SHA-256, in hexadecimal, of what the ids depend on: of the parts
-// of tokenizer.json without its truncation, padding and decoder, or of vocab.txt.
+// Fingerprint returns the SHA-256, in hexadecimal, of everything that the ids depend on: the parts of tokenizer.json
+// except truncation, padding and decoder, or vocab.txt.
 func (t *Tokenizer) Fingerprint() string { return t.fingerprint }

@@ -12,28 +12,27 @@ import (
 	"unicode/utf8"
 )
 
-// This file is SentencePiece's unigram language model (Kudo 2018, arXiv:1804.10959) as
-// tokenizer.json describes it: the model of XLM-RoBERTa and of multilingual E5.
+// This file is SentencePiece's unigram language model (Kudo 2018, arXiv:1804.10959) in the form of tokenizer.json:
+// the model of XLM-RoBERTa and of multilingual E5.
 //
-// It turns one word into ids by the best sum of scores (Viterbi 1967), the ids that the tokenizers
-// library gives with the same file, as the test data record. Transformers 5 reads
-// the scores itself for some models, and their last bits differ from what that library reads:
-// runs of one character may be cut in another order there. Normalisers and pre-tokenizers come
-// before. The package does not train, does not sample, and does not turn ids into text.
+// It converts one word into ids by the best sum of scores (Viterbi 1967). The ids are those of the tokenizers library
+// with the same file, as the test data record. Transformers 5 reads the scores itself for some models, and their last
+// bits differ from the library's. So it may cut runs of one character in another order. Normalisers and
+// pre-tokenizers come before. The model does not train, sample, or convert ids into text.
 
-// unigram turns words into ids. It is read-only and safe for concurrent use.
+// unigram converts words into ids. It is read-only and safe for concurrent use.
 type unigram struct {
 	trie     *trie
 	scores   []float64 // by id
 	unk      int32
 	unkScore float64
-	bytes    *[256]int32 // ids of <0x00> to <0xFF>, -1 where there is none; nil without byte_fallback
+	bytes    *[256]int32 // ids of <0x00> to <0xFF>, -1 for missing ones; nil without byte_fallback
 }
 
-// unkPenalty is how far below the lowest score an unknown character is.
+// unkPenalty is the lowest score minus the score of an unknown character.
 const unkPenalty = 10
 
-// Size is the highest id and one.
+// Size is the highest id plus one.
 func (m *unigram) Size() int { return len(m.scores) }
 
 // ID returns the id of a token.
@@ -42,17 +41,17 @@ func (m *unigram) ID(token string) (int32, bool) {
 	return id, id >= 0
 }
 
-// node is the best way to cut a word up to some byte.
+// node is the best way to cut a word up to a byte.
 type node struct {
 	score float64
 	token int32
-	from  int32 // where its last token begins; -1 where no way leads here yet
+	from  int32 // where its last token begins; -1: no way reaches this byte yet
 }
 
-// Append appends the ids of one word. It takes a time in proportion to the word and to the longest tokens that
-// it could hold.
+// Append appends the ids of one word. The time is proportional to the length of the word times the length of the
+// longest tokens in it.
 func (m *unigram) Append(ids []int32, word string) []int32 {
-	nodes := append(make([]node, 0, 64), node{}) // by the byte that they lead to
+	nodes := append(make([]node, 0, 64), node{}) // by the byte where they end
 	for at := 0; at < len(word); {
 		_, n := utf8.DecodeRuneInString(word[at:])
 		nodes = m.extend(nodes, word, at, n)
@@ -61,7 +60,7 @@ func (m *unigram) Append(ids []int32, word string) []int32 {
 	return m.settle(ids, nodes, word)
 }
 
-// extend adds the tokens of s that begin at a byte, where a character of n bytes stands.
+// extend adds the tokens of s that begin at a byte; the character there has n bytes.
 func (m *unigram) extend(nodes []node, s string, at, n int) []node {
 	score, single := nodes[at].score, false
 	place := uint32(0)
@@ -80,7 +79,7 @@ func (m *unigram) extend(nodes []node, s string, at, n int) []node {
 	return nodes
 }
 
-// offer takes a way to a byte where it is better than what leads there so far.
+// offer adds a way to a byte if it is better than the best one so far.
 func offer(nodes []node, to int, way node) []node {
 	for len(nodes) <= to {
 		nodes = append(nodes, node{from: -1})
@@ -91,7 +90,7 @@ func offer(nodes []node, to int, way node) []node {
 	return nodes
 }
 
-// settle appends the tokens of the best way to the end of a word. Neighbouring unknown characters become one token.
+// settle appends the tokens of the best way to the end of a word. Adjacent unknown characters become one token.
 func (m *unigram) settle(ids []int32, nodes []node, word string) []int32 {
 	way := make([]node, 0, 32)
 	for at := int32(len(word)); at > 0; at = nodes[at].from {
@@ -109,8 +108,8 @@ func (m *unigram) settle(ids []int32, nodes []node, word string) []int32 {
 	return m.endRun(ids, word, unknown, len(word))
 }
 
-// endRun appends what stands for a run of unknown characters between two bytes, the first
-// of which is -1 where there is none: itself where it is a token, its bytes, or the unknown token.
+// endRun appends the tokens for a run of unknown characters between two bytes: the run itself if it is a token, its
+// bytes, or the unknown token. If start is -1 there is no run.
 func (m *unigram) endRun(ids []int32, word string, start, end int) []int32 {
 	if start < 0 {
 		return ids
@@ -129,8 +128,8 @@ func (m *unigram) endRun(ids []int32, word string, start, end int) []int32 {
 	return ids
 }
 
-// What is read of a model, far above what the largest have: the time for a text grows with the
-// longest token, and memory with the bytes of all.
+// Bounds of a model, far above what the largest models have: the time for a text grows with the longest token, and
+// memory with the bytes of all tokens.
 const (
 	longest  = 512
 	maxBytes = 1 << 24
@@ -199,7 +198,7 @@ func (m *unigram) readVocab(raw json.RawMessage) error {
 	return err
 }
 
-// pieceOf reads an array of a token and its score.
+// pieceOf reads an array with a token and its score.
 func pieceOf(piece []byte) (token string, value float64, err error) {
 	fields := 0
 	err = eachElement(piece, func(field []byte) (err error) {
@@ -217,10 +216,9 @@ func pieceOf(piece []byte) (token string, value float64, err error) {
 	return token, value, err
 }
 
-// score reads a number as the tokenizers library's reader of JSON does: its digits as an
-// integer of 64 bits, multiplied or divided by a power of ten. That may differ in the last
-// bit from the nearest float64, and the last bit decides between two ways to cut a word
-// that have the same tokens in another order. text is a value in JSON that was checked.
+// score reads a number like the tokenizers library's JSON reader: its digits as a 64-bit integer, multiplied or
+// divided by a power of ten. The result may differ in the last bit from the nearest float64. The last bit decides
+// between two ways to cut a word into the same tokens in another order. text is a checked JSON value.
 func score(text string) (float64, error) {
 	nearest, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -230,7 +228,7 @@ func score(text string) (float64, error) {
 	mantissa, negative := strings.CutPrefix(mantissa, "-")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	exponent, _ := strconv.Atoi(power)
-	if len(whole) > 19 { // more than 64 bits hold
+	if len(whole) > 19 { // more than 64 bits can hold
 		return nearest, nil
 	}
 	digits, err := strconv.ParseUint(whole, 10, 64)
@@ -240,7 +238,7 @@ func score(text string) (float64, error) {
 	for i := range len(fraction) {
 		digit := uint64(fraction[i] - '0')
 		if digits > (math.MaxUint64-digit)/10 {
-			break // the digits behind count for nothing
+			break // further digits do not count
 		}
 		digits = digits*10 + digit
 		exponent--
@@ -265,15 +263,15 @@ func score(text string) (float64, error) {
 	return value, nil
 }
 
-// trie holds strings with an id each, as nodes by level: the children of a node are
-// neighbours, in the order of their labels. A node takes nine bytes.
+// trie stores strings with an id each, as nodes by level: the children of a node are adjacent, in the order of their
+// labels. A node takes nine bytes.
 type trie struct {
 	labels   []byte   // of the edge to each node
 	children []uint32 // of node i: from children[i] to children[i+1]
-	ids      []int32  // -1 where no string ends
+	ids      []int32  // -1 if no string ends here
 }
 
-// newTrie makes a trie of tokens. Their ids are their places, for equal ones the last.
+// newTrie creates a trie of tokens. Their ids are their positions; for equal tokens, the last position.
 func newTrie(tokens []string) *trie {
 	order := make([]int32, len(tokens))
 	for i := range order {
@@ -281,7 +279,7 @@ func newTrie(tokens []string) *trie {
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return strings.Compare(tokens[a], tokens[b]) })
 	t := &trie{labels: []byte{0}}
-	type span struct{ from, to, depth int32 } // the strings below a node, which share depth bytes
+	type span struct{ from, to, depth int32 } // the strings below a node, which have the first depth bytes in common
 	level := []span{{0, int32(len(order)), 0}}
 	for len(level) > 0 {
 		var next []span
@@ -310,7 +308,7 @@ func newTrie(tokens []string) *trie {
 	return t
 }
 
-// child returns the node below a node by a byte, or 0 where there is none.
+// child returns the child of a node for a byte, or 0 if there is none.
 func (t *trie) child(node uint32, b byte) uint32 {
 	first := t.children[node]
 	labels := t.labels[first:t.children[node+1]]

@@ -10,28 +10,26 @@ import (
 	"unicode/utf8"
 )
 
-// This file is the model WordPiece of tokenizer.json, and of a vocab.txt: it cuts
-// words into the longest pieces of a vocabulary, from the left (Wu et al. 2016,
-// arXiv:1609.08144).
+// This file is the model WordPiece of tokenizer.json, and of a vocab.txt: it cuts words into the longest pieces of a
+// vocabulary, from the left (Wu et al. 2016, arXiv:1609.08144).
 //
-// It reads vocabularies in time and memory bounded by their size, and refuses what no
-// trained vocabulary has. It does not split texts into words, and trains nothing.
+// It reads vocabularies in time and memory bounded by their size, and refuses anything that no trained vocabulary
+// has. It does not split texts into words, and does not train.
 
-// maxPiece is the greatest length in bytes of a token that words can hold; it bounds the
-// time for a word.
+// maxPiece is the greatest length in bytes of a token that can be a part of words. It bounds the time for a word.
 const maxPiece = 512
 
 // wordPiece is a vocabulary. It is read-only and safe for concurrent use.
 type wordPiece struct {
-	first   map[string]int32 // all tokens: those that begin a word
-	rest    map[string]int32 // those that continue one, without their prefix
-	longest [2]int           // bytes of the longest of first and of rest
+	first   map[string]int32 // all tokens: pieces that begin a word
+	rest    map[string]int32 // pieces that continue a word, without their prefix
+	longest [2]int           // bytes of the longest piece of first and of rest
 	unk     int32
-	maxWord int // characters of a word above which it is unknown
+	maxWord int // a word with more characters is unknown
 	size    int
 }
 
-// ID returns the id of a token as the vocabulary has it, prefix included.
+// ID returns the id of a token in its form in the vocabulary, including a prefix.
 func (m *wordPiece) ID(token string) (int32, bool) {
 	id, ok := m.first[token]
 	return id, ok
@@ -40,8 +38,8 @@ func (m *wordPiece) ID(token string) (int32, bool) {
 // Size is the highest id plus one.
 func (m *wordPiece) Size() int { return m.size }
 
-// Append appends the ids of the pieces of a word, or the unknown token where a remainder
-// matches no piece.
+// Append appends the ids of the pieces of a word. If a remainder matches no piece, it appends the unknown token
+// instead.
 func (m *wordPiece) Append(ids []int32, word string) []int32 {
 	if len(word) > m.maxWord && utf8.RuneCountInString(word) > m.maxWord {
 		return append(ids, m.unk)
@@ -58,8 +56,8 @@ func (m *wordPiece) Append(ids []int32, word string) []int32 {
 	return ids
 }
 
-// longestPrefix returns the id and the length in bytes of the longest prefix of a word, or
-// of the rest of one, among the pieces; the length is 0 where there is none.
+// longestPrefix returns the id and the length in bytes of the longest piece that a word, or the rest of a word,
+// begins with. The length is 0 if there is none.
 func (m *wordPiece) longestPrefix(word string, rest bool) (int32, int) {
 	pieces, n := m.first, min(len(word), m.longest[0])
 	if rest {
@@ -78,8 +76,7 @@ func (m *wordPiece) longestPrefix(word string, rest bool) (int32, int) {
 	return 0, 0
 }
 
-// newWordPiece reads the "model" of a tokenizer.json. An error says what is wrong with it, and not
-// in which file.
+// newWordPiece reads the "model" of a tokenizer.json. Its errors do not name the file.
 func newWordPiece(raw json.RawMessage) (*wordPiece, error) {
 	f := struct {
 		Unknown string          `json:"unk_token"`
@@ -100,9 +97,9 @@ func newWordPiece(raw json.RawMessage) (*wordPiece, error) {
 	return buildWordpiece(vocab, size, f.Unknown, f.Prefix, f.MaxWord)
 }
 
-// readVocab reads a vocab.txt of one token a line, whose id is the number of the line.
+// readVocab reads a vocab.txt with one token per line. A token's id is its line number, from 0.
 func readVocab(vocab io.Reader) (*wordPiece, error) {
-	ids := make(map[string]int32, 1<<15) // about those of BERT
+	ids := make(map[string]int32, 1<<15) // about BERT's number
 	lines := bufio.NewScanner(vocab)
 	n := 0
 	for ; lines.Scan(); n++ {

@@ -8,20 +8,18 @@ import (
 	"golang.org/x/text/unicode/rangetable"
 )
 
-// This file cleans and splits texts as BERT's tokenizers do: it is the normalizer
-// BertNormalizer of tokenizer.json. The pre-tokenizer BertPreTokenizer splits with its classes.
+// This file cleans and splits texts like BERT's tokenizers: it is the normalizer BertNormalizer of tokenizer.json.
+// The pre-tokenizer BertPreTokenizer uses its character classes.
 //
-// It follows the tables of the tokenizers library, which are older than today's Unicode;
-// about sixty characters that are newer than Go's own tables may get another case, or
-// another class, than there. A test compares it with the library over every character.
-// It knows no vocabulary.
+// It follows the tables of the tokenizers library, which are older than today's Unicode. About sixty characters that
+// are newer than Go's own tables may get another case or class than in the library. A test compares every character
+// with the library.
 
-// Bert prepares texts as the library's BertNormalizer does. The zero value changes
-// nothing.
+// Bert normalises texts like the library's BertNormalizer. The zero value changes nothing.
 type Bert struct {
-	Clean   bool // drop control characters, and make every white space a space
+	Clean   bool // drop control characters, and replace all white space by spaces
 	Chinese bool // put spaces around Chinese characters
-	Strip   bool // decompose characters and drop accents; Hangul is decomposed, too
+	Strip   bool // decompose characters and drop accents; also decomposes Hangul
 	Lower   bool // lower case
 }
 
@@ -33,8 +31,8 @@ func IsSpace(r rune) bool {
 	return unicode.IsSpace(r)
 }
 
-// isPunct reports whether r is punctuation: of ASCII every symbol, of the others only
-// what Unicode calls so, and a Canadian sign that it called so once.
+// isPunct reports whether r is punctuation: every ASCII symbol, Unicode's punctuation, and a Canadian sign that was
+// punctuation in earlier versions of Unicode.
 func isPunct(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r > ' ' && r < 0x7f && !('0' <= r && r <= '9') && !('a' <= r && r <= 'z') && !('A' <= r && r <= 'Z')
@@ -42,8 +40,8 @@ func isPunct(r rune) bool {
 	return unicode.IsPunct(r) && unicode.Is(unicode8, r) || r == 0x166D
 }
 
-// isControl reports whether cleaning drops r. Bytes that are not UTF-8 arrive as the
-// replacement character and are dropped with it.
+// isControl reports whether cleaning drops r. Bytes that are not UTF-8 arrive as the replacement character and are
+// dropped, too.
 func isControl(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f
@@ -52,8 +50,8 @@ func isControl(r rune) bool {
 		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co) && unicode.Is(unicode8, r)
 }
 
-// isAccent reports whether r is an accent. The library's tables still count one Philippine
-// vowel sign among them, and not yet two Mongolian ones and a Javanese one.
+// isAccent reports whether r is an accent. The library's tables still contain one Philippine vowel sign, and do not
+// yet contain two Mongolian signs and a Javanese one.
 func isAccent(r rune) bool {
 	return unicode.Is(unicode.Mn, r) && unicode.Is(unicode8, r) && r != 0x1885 && r != 0x1886 && r != 0xA9BD || r == 0x1734
 }
@@ -66,7 +64,7 @@ func isChinese(r rune) bool {
 		0xF900 <= r && r <= 0xFAFF || 0x2F800 <= r && r <= 0x2FA1F
 }
 
-// appendLower appends the lower case of r as UTF-8. One letter, the Turkish İ, becomes two.
+// appendLower appends the lower case of r as UTF-8. The Turkish İ becomes two characters.
 func appendLower(b []byte, r rune) []byte {
 	if r == 'İ' {
 		return append(b, "i\u0307"...)
@@ -74,8 +72,8 @@ func appendLower(b []byte, r rune) []byte {
 	return utf8.AppendRune(b, unicode.ToLower(r))
 }
 
-// unicode8 holds the characters that the tables of the original tokenizer, which are those of Unicode 8, know. It keeps
-// later ones inside words as they are.
+// unicode8 holds the characters of Unicode 8, which the original tokenizer's tables know. Later characters stay
+// unchanged inside words.
 var unicode8 = rangetable.Assigned("8.0.0")
 
 // String returns the normalised text.
@@ -98,8 +96,7 @@ func (n Bert) String(text string) string {
 	return string(b)
 }
 
-// fold drops accents and turns letters into lower case, as far as n wants it. It may use
-// the memory of s.
+// fold drops accents and lower-cases letters, if n says so. It may reuse the memory of s.
 func (n Bert) fold(s []byte) []byte {
 	if n.Strip && !norm.NFD.IsNormal(s) {
 		s = norm.NFD.Bytes(s)

@@ -11,24 +11,23 @@ import (
 	"github.com/apparentlymart/go-textseg/v17/textseg"
 )
 
-// This file rewrites characters by the table that SentencePiece's models carry, the
-// normaliser Precompiled of tokenizer.json: that of XLM-RoBERTa, whose table is NFKC with some
-// changes of white space.
+// This file rewrites characters by the table in SentencePiece's models. It is the normaliser Precompiled of
+// tokenizer.json, as in XLM-RoBERTa, whose table is NFKC with some changes of white space.
 //
-// It gives the same texts as the tokenizers library, which the test data record, also where
-// that differs from SentencePiece: a cluster of characters (Unicode's UAX 29) of fewer than six
-// bytes becomes what the shortest entry that it begins with becomes, and what follows in the
-// cluster is lost. It does not make tables.
+// It gives the same texts as the tokenizers library, which the test data record. The library differs from
+// SentencePiece for a cluster of characters (Unicode's UAX 29) of fewer than six bytes. Such a cluster is replaced by
+// the text of the shortest entry that it begins with, and the rest of the cluster is lost. This file does not create
+// tables.
 
 // charsmap is a table of rewritten characters. It is read-only and safe for concurrent use.
 type charsmap struct {
-	units []uint32            // a trie as a double array, as the library Darts-clone lays it out
-	texts []byte              // what is written instead, each up to a zero byte
-	ascii [utf8.RuneSelf]bool // characters that entries begin with
+	units []uint32            // a trie as a double array, in the layout of the library Darts-clone
+	texts []byte              // replacements, each ended by a zero byte
+	ascii [utf8.RuneSelf]bool // first characters of entries
 }
 
-// newCharsmap reads the bytes of a precompiled_charsmap, which tokenizer.json writes in base64: the
-// size of the trie in bytes, the trie, and the texts that its values point into.
+// newCharsmap reads the bytes of a precompiled_charsmap, which is base64 in tokenizer.json: the size of the trie in
+// bytes, the trie, and the texts that its values point to.
 func newCharsmap(encoded []byte) (*charsmap, error) {
 	if len(encoded) < 4 {
 		return nil, errors.New("the precompiled_charsmap is empty or cut off")
@@ -50,7 +49,7 @@ func newCharsmap(encoded []byte) (*charsmap, error) {
 	return m, nil
 }
 
-// offset returns where the units of what follows a unit are.
+// offset returns where the units of a unit's children are.
 func (m *charsmap) offset(unit uint32) uint32 {
 	u := m.units[unit]
 	return unit ^ u>>10<<(u&(1<<9)>>6)
@@ -62,7 +61,7 @@ func (m *charsmap) step(at uint32, b byte) (uint32, bool) {
 	return at, b != 0 && at < uint32(len(m.units)) && m.units[at]&(1<<31|0xff) == uint32(b)
 }
 
-// rewrite returns what is written for the shortest entry that s begins with.
+// rewrite returns the replacement of the shortest entry that s begins with.
 func (m *charsmap) rewrite(s string) (string, bool) {
 	at := m.offset(0)
 	for i := range len(s) {
@@ -90,7 +89,7 @@ func (m *charsmap) rewrite(s string) (string, bool) {
 // normalize returns s with its characters rewritten.
 func (m *charsmap) normalize(s string) string {
 	var b strings.Builder
-	done := 0 // the bytes of s that b has
+	done := 0 // how many bytes of s are already in b
 	put := func(at, n int) bool {
 		text, ok := m.rewrite(s[at : at+n])
 		if ok {
@@ -120,12 +119,11 @@ func (m *charsmap) normalize(s string) string {
 	return b.String()
 }
 
-// clusterLen returns the length in bytes of the cluster of characters that s, not empty,
-// begins with.
+// clusterLen returns the length in bytes of the cluster of characters at the beginning of s, which is not empty.
 func clusterLen(s []byte) int {
 	if s[0] < utf8.RuneSelf && s[0] != '\r' && (len(s) == 1 || s[1] < utf8.RuneSelf) {
 		return 1
 	}
-	n, _, _ := textseg.ScanGraphemeClusters(s, true) // it has no error for a whole text
+	n, _, _ := textseg.ScanGraphemeClusters(s, true) // it returns no error for a whole text
 	return n
 }

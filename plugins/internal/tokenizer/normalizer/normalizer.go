@@ -9,9 +9,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxSteps bounds the length of a sequence, maxDepth sequences in sequences, maxString what
-// is put into texts, and maxGrowth how often a text may have been multiplied before another
-// step: what a sequence makes beyond that is cut off.
+// maxSteps bounds the length of a sequence, maxDepth the nesting of sequences, and maxString the strings that are
+// inserted into texts. maxGrowth bounds how often a text may have been multiplied before another step; a longer text
+// is truncated.
 const (
 	maxSteps  = 64
 	maxDepth  = 8
@@ -22,7 +22,7 @@ const (
 // Normalizer changes texts. It is read-only and safe for concurrent use.
 type Normalizer struct{ steps []step }
 
-// step is one of the library's types: it changes a text that is not empty.
+// step is one of the library's types. It changes a text that is not empty.
 type step func(text string) string
 
 // New reads the "normalizer" of a tokenizer.json, which may be null.
@@ -41,8 +41,8 @@ func New(raw json.RawMessage) (*Normalizer, error) {
 	return n, err
 }
 
-// eachStep calls f with the type and the text of each step of a normalizer or pre-tokenizer, which
-// may be null. Sequences have their steps in a field.
+// eachStep calls f with the type and the JSON of each step of a normalizer or pre-tokenizer, which may be null. field
+// is the name of a sequence's list of steps.
 func eachStep(raw json.RawMessage, field string, depth int, f func(kind string, raw json.RawMessage) error) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// This file finds what the patterns of a tokenizer.json match: strings, and regular
-// expressions, which the tokenizers library reads with Oniguruma.
+// This file finds the matches of patterns in a tokenizer.json: strings, and regular expressions, which the tokenizers
+// library reads with Oniguruma.
 //
-// Package regexp2 reads the expressions that models have as Oniguruma does, lookaheads such as GPT-2's
-// among them. What the two read in different ways is refused. An expression that takes too long matches
-// nothing more: the expression may be made for that.
+// Package regexp2 reads the expressions of known models like Oniguruma, including lookaheads such as GPT-2's.
+// Constructs that the two read differently are refused. If an expression takes too long, it has no further matches,
+// since it may be an attack.
 
 const (
 	maxExpression = 4096 // bytes
@@ -28,11 +28,11 @@ const gpt2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?
 
 // pattern matches parts of texts. It is read-only and safe for concurrent use.
 type pattern struct {
-	text string // matches itself, if not empty
+	text string // a literal to match, if not empty
 	expr *regexp2.Regexp
 }
 
-// newPattern reads a "pattern" of tokenizer.json, which is {"String": ...} or {"Regex": ...}.
+// newPattern reads a "pattern" of tokenizer.json: {"String": ...} or {"Regex": ...}.
 func newPattern(raw json.RawMessage) (*pattern, error) {
 	var f struct{ String, Regex *string }
 	if err := json.Unmarshal(raw, &f); err != nil {
@@ -74,9 +74,9 @@ func compile(expression string) (*regexp2.Regexp, error) {
 	return expr, nil
 }
 
-// check refuses what Oniguruma reads in another way than regexp2.
+// check refuses constructs that Oniguruma reads differently from regexp2.
 func check(expression string) error {
-	inside := false // a class
+	inside := false // inside a character class
 	for i := 0; i < len(expression); i++ {
 		rest := expression[i:]
 		switch {
@@ -103,13 +103,13 @@ func check(expression string) error {
 	return nil
 }
 
-// span is a part of a text, which a pattern matches or not.
+// span is a part of a text that a pattern matches, or a part between matches.
 type span struct {
 	start, end int
 	match      bool
 }
 
-// spans returns the parts of a text that match, and those between them.
+// spans returns the parts of a text that match, and the parts between them.
 func (p *pattern) spans(text string) (all []span) {
 	at := 0
 	add := func(start, end int) {
@@ -122,7 +122,7 @@ func (p *pattern) spans(text string) (all []span) {
 		at = end
 	}
 	if p.expr != nil {
-		found, _ := p.expr.FindAllStringIndex(text, -1) // an error is that of its time
+		found, _ := p.expr.FindAllStringIndex(text, -1) // the only possible error is the timeout
 		for _, m := range found {
 			add(m[0], m[1])
 		}

@@ -11,28 +11,26 @@ import (
 	"unicode/utf8"
 )
 
-// This file splits normalised texts into words as the "pre_tokenizer" of a
-// tokenizer.json says.
+// This file splits normalised texts into words by the "pre_tokenizer" of a tokenizer.json.
 //
-// Classes of characters come from Go's tables, which differ from those of the tokenizers
-// library for characters of the last years. A type that the package does not know is
-// refused by its name.
+// Character classes come from Go's tables, which differ from the tokenizers library's for recently added characters.
+// Unknown types are refused by name.
 
 // PreTokenizer splits texts. It is read-only and safe for concurrent use.
 type PreTokenizer struct{ steps []splitStep }
 
-// behavior is what becomes of the matches of a delimiter.
+// behavior says what happens to the matches of a delimiter.
 type behavior byte
 
 const (
 	removed behavior = iota
 	isolated
-	contiguous         // neighbouring matches are one part
-	mergedWithPrevious // a match ends the part before it
-	mergedWithNext     // a match begins the part behind it
+	contiguous         // adjacent matches form one part
+	mergedWithPrevious // a match ends the previous part
+	mergedWithNext     // a match begins the next part
 )
 
-// UnmarshalText reads the name that the library has for a behavior.
+// UnmarshalText reads the library's name of a behavior.
 func (b *behavior) UnmarshalText(text []byte) error {
 	i := slices.Index([]string{"Removed", "Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext"}, string(text))
 	if i < 0 {
@@ -42,9 +40,9 @@ func (b *behavior) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// cut appends the parts of a text, whose matches and what is between them are given.
+// cut appends the parts of a text, given its matches and the text between them.
 func (b behavior) cut(parts []part, of part, spans []span) []part {
-	begin := 0 // of the part that spans go to
+	begin := 0 // of the part that the current span belongs to
 	for i, s := range spans {
 		last := i == len(spans)-1
 		switch {
@@ -68,14 +66,14 @@ func (b behavior) cut(parts []part, of part, spans []span) []part {
 // part is a part of a text.
 type part struct {
 	text  string
-	first bool // it begins where the whole text does
+	first bool // it begins at the beginning of the whole text
 }
 
-// splitStep is one of the library's types: it appends the parts of a part, which is not empty.
+// splitStep is one of the library's types. It appends the parts of a part that is not empty.
 type splitStep func(parts []part, of part) []part
 
-// NewPreTokenizer reads the "pre_tokenizer" of a tokenizer.json, which may be null: then the text is
-// one word. normalized says that a normalizer comes before.
+// NewPreTokenizer reads the "pre_tokenizer" of a tokenizer.json. If it is null, the text is one word. normalized says
+// whether there is a normalizer.
 func NewPreTokenizer(raw json.RawMessage, normalized bool) (*PreTokenizer, error) {
 	p := &PreTokenizer{}
 	err := eachStep(raw, "pretokenizers", 0, func(kind string, raw json.RawMessage) error {
@@ -115,7 +113,7 @@ func newSplitStep(kind string, raw json.RawMessage, normalized bool) (splitStep,
 	return nil, errors.New("this type of pre-tokenizer is not supported")
 }
 
-// Split yields the words of a normalised text. first says that the text is the beginning of the input.
+// Split yields the words of a normalised text. first says whether the text is the beginning of the input.
 func (p *PreTokenizer) Split(text string, first bool) iter.Seq[string] {
 	parts := []part{{text, first}}
 	for _, step := range p.steps {
@@ -136,10 +134,10 @@ func (p *PreTokenizer) Split(text string, first bool) iter.Seq[string] {
 	}
 }
 
-// perWord is about how many bytes words have.
+// perWord is about how many bytes a word has.
 const perWord = 5
 
-// newSplit reads what cuts at the matches of a pattern.
+// newSplit reads a step that cuts at the matches of a pattern.
 func newSplit(raw json.RawMessage) (splitStep, error) {
 	var f struct {
 		Pattern  json.RawMessage
@@ -165,12 +163,12 @@ func newSplit(raw json.RawMessage) (splitStep, error) {
 	}, nil
 }
 
-// newMetaspace reads what writes spaces as a visible character, and splits before it.
+// newMetaspace reads a step that writes spaces as a visible character, and splits before it.
 func newMetaspace(raw json.RawMessage, normalized bool) (splitStep, error) {
 	f := struct {
 		Replacement string
 		Prefix      *bool  `json:"add_prefix_space"`
-		Scheme      string `json:"prepend_scheme"` // where a text without one gets one: always, first, never
+		Scheme      string `json:"prepend_scheme"` // when to prepend the character to a text without it: always, first, never
 		Split       *bool
 	}{Scheme: "always"}
 	if err := json.Unmarshal(raw, &f); err != nil {
@@ -184,7 +182,7 @@ func newMetaspace(raw json.RawMessage, normalized bool) (splitStep, error) {
 		return nil, errors.New("replacement is not one character")
 	case f.Scheme != "always" && f.Scheme != "first" && f.Scheme != "never":
 		return nil, errors.New("prepend_scheme is not always, first or never")
-	case f.Scheme == "first" && normalized: // the library does so only where the normalizer keeps the first character
+	case f.Scheme == "first" && normalized: // the library does so only if the normalizer keeps the first character
 		return nil, errors.New(`prepend_scheme "first" behind a normalizer is not supported`)
 	}
 	mark := pattern{text: f.Replacement}
@@ -200,8 +198,8 @@ func newMetaspace(raw json.RawMessage, normalized bool) (splitStep, error) {
 	}, nil
 }
 
-// newByteLevel reads what writes bytes as the characters of byte-level vocabularies, after a split by
-// GPT-2's expression where that is wanted.
+// newByteLevel reads a step that writes bytes as the characters of byte-level vocabularies. If the file says so, it
+// first splits by GPT-2's expression.
 func newByteLevel(raw json.RawMessage) (splitStep, error) {
 	f := struct {
 		Prefix bool `json:"add_prefix_space"`
@@ -226,7 +224,7 @@ func newByteLevel(raw json.RawMessage) (splitStep, error) {
 	}, err
 }
 
-// bertSplit splits between white space and around punctuation.
+// bertSplit splits at white space, and before and after punctuation.
 func bertSplit(parts []part, of part) []part {
 	start := 0
 	for i, r := range of.text {
@@ -243,7 +241,7 @@ func bertSplit(parts []part, of part) []part {
 	return append(parts, part{of.text[start:], of.first && start == 0})
 }
 
-// whitespace splits into runs of word characters, and of others that are no white space.
+// whitespace splits into runs of word characters, and runs of other characters that are no white space.
 func whitespace(parts []part, of part) []part {
 	const space, word, other = 0, 1, 2
 	start, kind := 0, space
@@ -269,8 +267,7 @@ func whitespace(parts []part, of part) []part {
 	return parts
 }
 
-// IsWord reports whether r belongs to words by Unicode's rule for regular expressions
-// (UTS 18, annex C).
+// IsWord reports whether r is a word character by Unicode's rule for regular expressions (UTS 18, annex C).
 func IsWord(r rune) bool {
 	if r < utf8.RuneSelf {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_'
@@ -278,7 +275,7 @@ func IsWord(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
 }
 
-// charClass splits at characters.
+// charClass splits at characters of a class.
 type charClass struct {
 	in       func(rune) bool
 	behavior behavior

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/unicode/rangetable"
 )
 
-// byteLevel returns text with each byte as the character that byte-level vocabularies
-// write for it (Radford et al. 2019).
+// byteLevel returns the text with each byte replaced by its character in byte-level vocabularies (Radford et al.
+// 2019).
 func byteLevel(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/2)
@@ -21,8 +21,8 @@ func byteLevel(text string) string {
 	return b.String()
 }
 
-// byteNames are the characters of bytes: printable ones of Latin-1 for themselves, the
-// others from U+0100 on.
+// byteNames are the characters of bytes: printable Latin-1 characters stand for themselves, other bytes get
+// characters from U+0100 on.
 var byteNames = func() (names [256]string) {
 	next := rune(256)
 	for c := range names {
@@ -36,8 +36,8 @@ var byteNames = func() (names [256]string) {
 	return names
 }()
 
-// form returns the step that writes texts in one of Unicode's normalisation forms. Package norm puts
-// a joiner behind every 30 marks in a row, which Unicode's forms do not know.
+// form returns the step that writes texts in one of Unicode's normalisation forms. It removes the joiner that package
+// norm adds after every 30 marks in a row, since Unicode's forms do not have it.
 func form(f norm.Form) step {
 	const joiner = "\u034f"
 	return func(text string) string {
@@ -49,13 +49,13 @@ func form(f norm.Form) step {
 	}
 }
 
-// isMark reports whether the library's StripAccents drops r: it knows the marks of Unicode
-// 9, two signs that were marks then, and not one that has become a mark.
+// isMark reports whether the library's StripAccents drops r. The library has the marks of Unicode 9, two signs that
+// were marks then, and lacks one that has become a mark.
 func isMark(r rune) bool {
 	return r >= 0x300 && (unicode.IsMark(r) && unicode.Is(unicode9, r) && r != 0x111c9 || r == 0x1cf2 || r == 0x1cf3)
 }
 
-// unicode9 holds the characters that the tables of StripAccents know.
+// unicode9 holds the characters in the tables of StripAccents.
 var unicode9 = rangetable.Assigned("9.0.0")
 
 // ReadBERT reads a BertNormalizer.
@@ -106,7 +106,7 @@ func newPrecompiled(raw json.RawMessage) (step, error) {
 	return table.normalize, nil
 }
 
-// newStrip reads what drops white space at the ends of a text.
+// newStrip reads a step that drops white space at the ends of a text.
 func newStrip(raw json.RawMessage) (step, error) {
 	var f struct {
 		Left  bool `json:"strip_left"`
@@ -124,7 +124,7 @@ func newStrip(raw json.RawMessage) (step, error) {
 	}, err
 }
 
-// newPrepend reads what puts a string before a text.
+// newPrepend reads a step that puts a string before a text.
 func newPrepend(raw json.RawMessage) (step, error) {
 	var f struct{ Prepend string }
 	err := json.Unmarshal(raw, &f)
@@ -134,7 +134,7 @@ func newPrepend(raw json.RawMessage) (step, error) {
 	return func(text string) string { return f.Prepend + text }, err
 }
 
-// newReplace reads what puts a string in place of what a pattern matches.
+// newReplace reads a step that replaces the matches of a pattern by a string.
 func newReplace(raw json.RawMessage) (step, error) {
 	var f struct {
 		Pattern json.RawMessage
