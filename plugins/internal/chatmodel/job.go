@@ -33,7 +33,7 @@ import (
 // answers. So it makes the same requests even if it was interrupted while it read replies.
 //
 // A job has a mark, a digest of its requests. A process may be killed after it has created a job and before the job's
-// handle is stored; the next process then finds the job by its mark (Service.Find). An uploaded file that was never
+// handle is stored; the next process then finds the job by its mark (JobService.Find). An uploaded file that was never
 // used does no harm. The possible cost of a job is reserved before it is sent, until its replies are read. A later
 // process reserves it again (sdk.Call.Batch).
 //
@@ -400,19 +400,19 @@ func refused(ctx context.Context, err error) error {
 	return stopped(fmt.Errorf("the batch could not be sent: %w; batch = true needs a service that takes batches of this model", err))
 }
 
-// reserve asks the Host for what a job may cost. It waits until calls that are under way leave room in the budget.
+// reserve asks the Host for the possible cost of a job. It waits until running calls leave room in the budget.
 func (j *Jobs) reserve(ctx context.Context, call sdk.Call) (func(sdk.Result), error) {
 	call.Endpoint = j.client.Address()
 	return j.host.Acquire(ctx, call)
 }
 
-// hold reserves what the latest jobs of a handle take.
+// hold reserves what the latest jobs of a handle may use.
 func (j *Jobs) hold(ctx context.Context, text string, call sdk.Call) error {
 	release, err := j.reserve(ctx, call)
 	if err != nil {
 		return err
 	}
-	if _, another := j.held.LoadOrStore(text, release); another { // another call has done so meanwhile
+	if _, another := j.held.LoadOrStore(text, release); another { // another call has reserved it meanwhile
 		release(sdk.Result{Status: sdk.StatusRefused})
 	}
 	return nil

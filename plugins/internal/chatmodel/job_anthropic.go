@@ -31,7 +31,7 @@ const (
 	shownMark = 32
 )
 
-// Limits implements Service.
+// Limits implements JobService.
 func (Anthropic) Limits() JobLimits { return JobLimits{Requests: 100_000, Bytes: 240 << 20} } // of 256 MB
 
 // anthropicJob reads the description of a batch: in_progress, canceling or ended.
@@ -50,7 +50,7 @@ func anthropicJob(b gjson.Result) Job {
 	return j
 }
 
-// Find implements Service. A batch that has not ended may belong to another program.
+// Find implements JobService. A batch that has not ended may belong to another program.
 func (a Anthropic) Find(ctx context.Context, mark string, requests int) (job Job, found bool, err error) {
 	all, err := newest(ctx, a.Client, batchesPath)
 	for _, b := range all {
@@ -95,7 +95,7 @@ func shown(mark string) string { return mark[max(0, len(mark)-shownMark):] }
 
 func resultsPath(id string) string { return batchesPath + "/" + url.PathEscape(id) + "/results" }
 
-// Submit implements Service.
+// Submit implements JobService.
 func (a Anthropic) Submit(ctx context.Context, mark string, requests []JobLine) (Job, error) {
 	type message struct {
 		ID     string          `json:"custom_id"`
@@ -113,12 +113,12 @@ func (a Anthropic) Submit(ctx context.Context, mark string, requests []JobLine) 
 	return ask(ctx, t, anthropicJob)
 }
 
-// Status implements Service.
+// Status implements JobService.
 func (a Anthropic) Status(ctx context.Context, id string) (Job, error) {
 	return ask(ctx, api.Transfer{Client: a.Client, Method: http.MethodGet, Path: batchesPath + "/" + url.PathEscape(id)}, anthropicJob)
 }
 
-// Replies implements Service.
+// Replies implements JobService.
 func (a Anthropic) Replies(ctx context.Context, job Job, each func(JobReply)) error {
 	t := api.Transfer{Client: a.Client, Method: http.MethodGet, Path: resultsPath(job.ID), Read: func(r io.Reader) error {
 		return readLines(r, anthropicReply, each)

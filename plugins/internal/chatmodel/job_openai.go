@@ -35,7 +35,7 @@ const (
 	maxLine = 64 << 20
 )
 
-// Limits implements Service.
+// Limits implements JobService.
 func (OpenAI) Limits() JobLimits { return JobLimits{Requests: 50_000, Bytes: 190 << 20} } // of 200 MB
 
 // openAIJob reads the description of a batch.
@@ -99,7 +99,7 @@ func readLines(r io.Reader, read func(line gjson.Result) (JobReply, bool), each 
 	return lines.Err()
 }
 
-// Find implements Service.
+// Find implements JobService.
 func (o OpenAI) Find(ctx context.Context, mark string, _ int) (job Job, found bool, err error) {
 	all, err := newest(ctx, o.Client, "/batches")
 	for _, b := range all {
@@ -111,7 +111,7 @@ func (o OpenAI) Find(ctx context.Context, mark string, _ int) (job Job, found bo
 	return Job{}, false, err
 }
 
-// Submit implements Service.
+// Submit implements JobService.
 func (o OpenAI) Submit(ctx context.Context, mark string, requests []JobLine) (Job, error) {
 	file, path, err := o.upload(ctx, requests)
 	if err != nil {
@@ -168,12 +168,12 @@ func (o OpenAI) upload(ctx context.Context, requests []JobLine) (name, path stri
 	return reply.ID, path, err
 }
 
-// Status implements Service.
+// Status implements JobService.
 func (o OpenAI) Status(ctx context.Context, id string) (Job, error) {
 	return ask(ctx, api.Transfer{Client: o.Client, Method: http.MethodGet, Path: "/batches/" + url.PathEscape(id)}, openAIJob)
 }
 
-// Replies implements Service.
+// Replies implements JobService.
 func (o OpenAI) Replies(ctx context.Context, job Job, each func(JobReply)) error {
 	for _, file := range job.Files {
 		t := api.Transfer{Client: o.Client, Method: http.MethodGet, Path: "/files/" + url.PathEscape(file) + "/content", Read: func(r io.Reader) error {

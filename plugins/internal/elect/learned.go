@@ -447,8 +447,7 @@ type cast struct {
 // forget drops the voters' numbers, so that the next item does not depend on earlier ones.
 func (r *reader) forget() { r.voters, r.cast = r.voters[:0], r.cast[:0] }
 
-// read returns the votes on an item, without those of voters with weight 0. They are valid
-// until the next call.
+// read returns the votes on an item, without votes of voters with weight 0. They are valid until the next call.
 func (r *reader) read(samples []sdk.Sample, weights map[string]float64) votes {
 	r.labels, r.all = r.labels[:0], r.all[:0]
 	if r.index == nil {

@@ -78,13 +78,13 @@ func (s *scoring) lookUp(words []queryWord, part, others int) {
 	}
 }
 
-// longList is what is kept of a list with many rows.
+// longList caches what was computed about a long list.
 type longList struct {
 	ranks   ranks
-	highest float32 // share, without the idf
+	highest float32 // highest share of the word in a row, without the idf
 }
 
-// ceiling returns the most that a word can add to a score. It sets the list's ranks.
+// ceiling returns an upper bound of a word's share in a score. It sets the list's ranks.
 func (s *scoring) ceiling(l *list) float32 {
 	if len(l.rows) < shortList {
 		return l.weight
@@ -108,21 +108,21 @@ func (s *scoring) ceiling(l *list) float32 {
 	return l.weight * long.highest
 }
 
-// share is the part of a word in a row's score, without the idf. Here and where shares are
-// added, products are converted to float32, so that no compiler fuses them with the sum: a
-// row's score is the same to the bit however it is found, on every processor.
+// share returns a word's part in a row's score, without the idf. Here and where shares are added, products are
+// converted to float32, so that no compiler fuses them with the sum. So a row's score is the same to the bit on every
+// way and processor.
 func (l *LexicalLeg) share(tf, length float32) float32 {
 	return tf / (tf + l.base + float32(l.slope*length))
 }
 
-// walk adds the words of which a row among the best has at least one. It returns how many
-// these are, from the first. Where few rows are selected, there are none.
+// walk adds the shares of the essential words: every row among the best has at least one of them. It returns their
+// number; they are the first ones. If few rows are selected, it adds none.
 func (s *scoring) walk() (n int) {
 	if s.few {
 		s.among.Each(func(r int32) { s.touched = append(s.touched, uint32(r)) })
 		return 0
 	}
-	seen := 0 // rows that the floor was raised by
+	seen := 0 // rows that the floor was computed from
 	for ; n < len(s.lists) && s.rest[n] >= s.floor; n++ {
 		if len(s.lists[n].rows) >= manyPostings && len(s.touched) > seen {
 			seen = len(s.touched)
@@ -135,8 +135,8 @@ func (s *scoring) walk() (n int) {
 	return n
 }
 
-// raise lifts the floor to the score that as many rows as are wanted reach for
-// certain: their sums over some of the words only grow with the others.
+// raise lifts the floor to the score that enough rows reach for certain: their sums over some of the words can only
+// grow with the other words.
 func (s *scoring) raise() {
 	s.certain = top{Depth: s.best.Depth, Heap: append(s.certain.Heap[:0], s.best.Heap...)}
 	for _, r := range s.touched {
@@ -147,7 +147,7 @@ func (s *scoring) raise() {
 	}
 }
 
-// least is what the sum of a candidate reaches before the words from one on are added.
+// least is the least sum of a candidate before the words from added on are added.
 func (s *scoring) least(added int) float32 { return (s.floor - s.rest[added]) / roundOff }
 
 // keep makes those rows candidates whose sums reach least.
