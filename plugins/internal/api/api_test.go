@@ -74,8 +74,8 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestReadsAndJoins: a stream of events is joined, and a reply is read by who asked. A stream that
-// breaks off is lost.
+// TestReadsAndJoins: a stream of events is joined, and the caller's Read reads the reply. A stream that breaks off is
+// lost.
 func TestReadsAndJoins(t *testing.T) {
 	shown := func(key string) http.Header { return http.Header{"X-Key": {key}} }
 	for _, test := range []struct {
@@ -121,8 +121,8 @@ func TestReadsAndJoins(t *testing.T) {
 	}
 }
 
-// TestRefusalOf: what a server says of a request that it refuses, without secrets. A short one may be a part of
-// the name by which it refuses a field: that stays.
+// TestRefusalOf: a refusal has the server's message without secrets. A short secret may be a part of the refused
+// field's name: it stays.
 func TestRefusalOf(t *testing.T) {
 	for given, message := range map[string]string{"": "no temperature for (secret)", "x": "no temperature for " + key, "per": "no temperature for " + key, "temperature": "no (secret) for " + key} {
 		c, _ := client(t, api.Config{Service: api.Service{APIKey: given}}, func(w http.ResponseWriter, _ *http.Request) {
@@ -140,8 +140,7 @@ func TestRefusalOf(t *testing.T) {
 	}
 }
 
-// What is cached is safe before the next call goes out, and an answer stays one
-// that cannot be used.
+// Answers are cached before the next call, and a cached answer that cannot be used still counts.
 func TestOnReply(t *testing.T) {
 	c, host := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"answer": 7}`) })
 	var reply struct{ Answer int }
@@ -181,7 +180,7 @@ func TestPanicReleases(t *testing.T) {
 	}
 }
 
-// What a server repeats of a key would be cached with the answer.
+// A key that the server repeats must not be cached with the answer.
 func TestARepeatedSecretIsNoPartOfAReply(t *testing.T) {
 	c, _ := client(t, api.Config{Service: api.Service{Headers: map[string]string{"X-Gateway": header, "X-Kind": "card_lost"}}}, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"answer": "card_lost %s %s"}`, r.Header.Get("Authorization"), r.Header.Get("X-Gateway"))
@@ -282,8 +281,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestImpossibleUsage: what a service says of its cost that cannot be is not believed, and
-// the Host gets it as it was written.
+// TestImpossibleUsage: impossible costs in a reply are ignored, and the Host gets them unchanged.
 func TestImpossibleUsage(t *testing.T) {
 	for usage, believed := range map[string]bool{
 		`{"prompt_tokens": 10, "completion_tokens": 3}`:                   true,
@@ -306,7 +304,7 @@ func TestImpossibleUsage(t *testing.T) {
 	}
 }
 
-// A service that never gives what it is asked for is not the one that was meant.
+// A service that never gives an answer is not the intended one.
 func TestNoAnswers(t *testing.T) {
 	good := true
 	c, host := client(t, api.Config{}, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"good": %t}`, good) })
@@ -341,7 +339,7 @@ func TestNoAnswers(t *testing.T) {
 
 func near(a, b time.Duration) bool { return (a-b).Abs() < 2*time.Second && (a == 0) == (b == 0) }
 
-// hush checks that no error of a chain holds a secret.
+// hush checks that no error in a chain contains a secret.
 func hush(t *testing.T, err error) {
 	t.Helper()
 	for e := err; e != nil; e = errors.Unwrap(e) {
@@ -414,8 +412,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestMost: a bound is only where the reply has one, and the file adds nothing that
-// may take more.
+// TestMost: there is an upper bound only if the reply has a limit and the file adds nothing that may raise the cost.
 func TestMost(t *testing.T) {
 	for name, test := range map[string]struct {
 		body    string
@@ -494,8 +491,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// The key of a reply is the request: whatever is sent in the body, the address, and what
-// is made of the reply.
+// The key of a reply depends on the whole body, the address, and how the reply is processed.
 func TestKey(t *testing.T) {
 	key := func(config, path, model string, parts ...string) sdk.Key {
 		r := &api.Request{Client: api.New(api.Config{BaseURL: "http://h/v1", Service: api.Service{Body: config}})}

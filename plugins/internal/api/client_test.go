@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestPatiently: a call is made again while its error may pass, but not for ever.
+// TestPatiently: a call is repeated while its error may pass, but not for ever.
 func TestPatiently(t *testing.T) {
 	starting := sdk.Transient(errors.New("it is starting"), time.Second)
 	for name, test := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestOutage: a service that has never answered, or fails whatever it is asked, keeps its
-// rows waiting; a request that it cannot stand uses up its retries.
+// TestOutage: rows wait if a service has never answered or fails on every request. A single request that fails on the
+// service uses up its retries.
 func TestOutage(t *testing.T) {
 	const page, own = "Internal Server Error", `{"error": {"message": "it went wrong", "type": "server_error"}}`
 	ask := func(n int) map[string]any { return map[string]any{"n": n} }

@@ -34,7 +34,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// FuzzUsage reads what a server says of its cost, whatever it says.
+// FuzzUsage reads arbitrary reports of cost.
 func FuzzUsage(f *testing.F) {
 	f.Add([]byte(`{"usage": {"prompt_tokens": -1, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 9}}}`))
 	f.Add([]byte(`{"usage": {"total_tokens": 5}}`))
@@ -46,8 +46,7 @@ func FuzzUsage(f *testing.F) {
 	})
 }
 
-// TestRefused reads error replies as common services write them: about one text, or about
-// a request that no text could make.
+// TestRefused reads error replies of common services: about one text, or about a request that fails with any text.
 func TestRefused(t *testing.T) {
 	for _, test := range []struct {
 		service string

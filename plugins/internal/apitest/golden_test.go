@@ -19,8 +19,7 @@ func (s *said) Helper() {}
 
 func (s *said) Errorf(format string, args ...any) { s.text += fmt.Sprintf(format, args...) }
 
-// A stage whose output changes has to raise its revision; one that raised it has to give
-// the new hash.
+// A stage whose output changes must raise its revision. A stage with a new revision must give the new hash.
 func TestCompare(t *testing.T) {
 	at := func(revision string) sdk.Stage {
 		return sdk.ElectStage("e", "", func(context.Context, sdk.Setup, struct{}) (sdk.Elector, error) { return nil, nil }, sdk.Revision(revision))

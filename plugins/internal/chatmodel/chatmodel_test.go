@@ -97,7 +97,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// What a server says beside its choices may have any form.
+// The other fields of a server's reply may have any form.
 func TestSendReadsChoicesAlone(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"created": 1.5, "id": 7, "usage": {"prompt_tokens": 3.0}, "choices": [{"message": {"content": "yes"}}]}`)
@@ -110,8 +110,8 @@ func TestSendReadsChoicesAlone(t *testing.T) {
 	}
 }
 
-// TestKey changes every field of a model's config: all of them change the key of an answer,
-// but for secrets and what does not change results.
+// TestKey changes every field of a model's config. All of them change the key of an answer, except secrets and fields
+// that do not change results.
 func TestKey(t *testing.T) {
 	base := func() chatmodel.Config {
 		return chatmodel.Config{BaseURL: "http://127.0.0.1:2/v1", Model: "tiny", MaxTokensField: "auto", Service: api.Service{Timeout: time.Second}}
@@ -189,8 +189,7 @@ func TestAzure(t *testing.T) {
 	}
 }
 
-// TestAnthropic asks in the form of Anthropic's API, and what the model turns out to refuse
-// is left out there, too.
+// TestAnthropic asks through Anthropic's API. Fields that the model refuses are left out there, too.
 func TestAnthropic(t *testing.T) {
 	server := serve(t, "refuses-temperature")
 	host := &apitest.Host{}
@@ -261,9 +260,8 @@ func everything(m *chatmodel.Model) dialect.Request {
 	return r
 }
 
-// TestWhatModelsTake asks servers that refuse a field, or a form of structured answers, or
-// that think or stream: the question is answered all the same, what was found out is reported
-// once and kept, and the next run asks once.
+// TestWhatModelsTake asks servers that refuse a field or a form of structured answers, or that think or stream. The
+// question is answered in each case. The finding is reported once and stored, and the next run sends one request.
 func TestWhatModelsTake(t *testing.T) {
 	const object = `"type":"json_object"`
 	tests := []struct {
@@ -333,7 +331,7 @@ func TestWhatModelsTake(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: requests that are refused together are all asked again.
+// TestManyAtOnce: if several requests are refused at once, all of them are repeated.
 func TestManyAtOnce(t *testing.T) {
 	server := serve(t, "reasons-like-openai", "refuses-schema")
 	host := &apitest.Host{}
@@ -349,9 +347,8 @@ func TestManyAtOnce(t *testing.T) {
 	calls.Wait()
 }
 
-// TestFormsRefusedWithoutAWord: a server that refuses a request without saying why is asked
-// in the next form; where it takes none, the error is its first one. One that has obeyed a
-// form refuses for another reason.
+// TestFormsRefusedWithoutAWord: if a server refuses a request without a reason, the next form is tried. If it accepts
+// no form, the first error is returned. If it has obeyed a form before, the refusal has another reason.
 func TestFormsRefusedWithoutAWord(t *testing.T) {
 	refuse := func(a modelserver.Ask) bool { return strings.Contains(string(a.Body), "response_format") }
 	server := modelserver.Serve(t, modelserver.Options{Refuse: func(a modelserver.Ask) bool { return refuse(a) }})
@@ -372,8 +369,8 @@ func TestFormsRefusedWithoutAWord(t *testing.T) {
 	}
 }
 
-// TestRoomForThoughts: the limit of an answer is raised where thoughts take all of it; the usage
-// of the reply is that of all calls.
+// TestRoomForThoughts: if thoughts use up the limit of an answer, the limit is raised. The usage of the reply covers
+// all calls.
 func TestRoomForThoughts(t *testing.T) {
 	server := serve(t, "thinks-silently")
 	for name, test := range map[string]struct {
@@ -412,7 +409,7 @@ func TestRoomForThoughts(t *testing.T) {
 	}
 }
 
-// TestForecast: a forecast goes by what is known of the model, and asks nobody.
+// TestForecast: a forecast uses the model's profile and sends no request.
 func TestForecast(t *testing.T) {
 	host := &apitest.Host{}
 	prompt := strings.Repeat("A text. ", 100)
@@ -450,7 +447,7 @@ func TestForecast(t *testing.T) {
 	}
 }
 
-// TestKeysOutliveProfiles: what is found out about a model changes the key of no answer.
+// TestKeysOutliveProfiles: a model's profile does not affect the key of an answer.
 func TestKeysOutliveProfiles(t *testing.T) {
 	server := serve(t, "reasons-like-openai", "refuses-schema", "streams-only")
 	m := model(t, chatmodel.Config{BaseURL: server.URL}, &apitest.Host{})
@@ -467,9 +464,8 @@ func TestKeysOutliveProfiles(t *testing.T) {
 	}
 }
 
-// TestStreamsUnasked: a server that streams whatever it is asked is asked for a stream from
-// then on, since only that reports tokens. One that breaks off is asked again by the engine, and
-// nothing of it counts.
+// TestStreamsUnasked: a server that always streams is asked for a stream from then on, since only a requested stream
+// reports tokens. If a stream breaks off, the engine asks again, and nothing of it counts.
 func TestStreamsUnasked(t *testing.T) {
 	o := modelserver.Options{Streams: true, Answer: func(modelserver.Ask, int) string { return "yes" }}
 	o.Faults = []modelserver.Fault{{Kind: modelserver.Broken, Calls: []int{1}}}
@@ -490,8 +486,8 @@ func TestStreamsUnasked(t *testing.T) {
 	}
 }
 
-// TestRoomThatTheModelLacks: a server that cannot give so many tokens is asked for fewer,
-// even where it says so as if the prompt were too long.
+// TestRoomThatTheModelLacks: if a server cannot give that many tokens, fewer are requested, even if its error is
+// about the length of the prompt.
 func TestRoomThatTheModelLacks(t *testing.T) {
 	var mu sync.Mutex
 	var limits []int

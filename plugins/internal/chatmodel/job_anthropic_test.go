@@ -55,7 +55,7 @@ func (m messages) row(ctx context.Context, text string) (answer string, err erro
 	return answer, r.Post(api.For(ctx, key(text, 0)), "/messages", body, nil)
 }
 
-// do asks or collects once; finish until nothing is pending.
+// do asks or collects once; finish repeats this until nothing is pending.
 func (m messages) do(ctx context.Context, handle string, texts ...string) ([]string, *sdk.Pending) {
 	got, err := chatmodel.DoJob(ctx, m.jobs, handle, func(ctx context.Context) ([]string, error) { return api.Rows(ctx, texts, m.row) })
 	var later *sdk.Pending
@@ -127,8 +127,7 @@ func TestMessageBatch(t *testing.T) {
 	}
 }
 
-// A process that ends at any step is followed by one that finds what was sent, also where somebody
-// else has sent as many requests.
+// If a process ends at any step, the next one finds what was sent, even if another program has sent as many requests.
 func TestNoMessageIsLost(t *testing.T) {
 	for _, at := range []modelserver.BatchStep{modelserver.BatchUploading, modelserver.BatchCreated, modelserver.BatchPolled, modelserver.BatchSending, modelserver.BatchSent} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
@@ -175,7 +174,7 @@ func TestNoMessageIsLost(t *testing.T) {
 	}
 }
 
-// What is sent later has the newest batch of the same size beside it: its own is found by its mark.
+// If the newest batch has the same size, the right batch is found by its mark.
 func TestFindByMark(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{Answer: echo})
 	c := api.New(api.Config{BaseURL: server.URL, Key: dialect.Anthropic{}.Header, Service: api.Service{Timeout: time.Minute}})

@@ -33,7 +33,7 @@ func open(t *testing.T, url, dir string, host sdk.Host) *stage {
 
 func key(text string, n int) sdk.Key { return sdk.KeyOf("answer", text, fmt.Sprint(n)) }
 
-// row is what the stage does about one text.
+// row does the stage's work for one text.
 func (s *stage) row(ctx context.Context, text string) (string, error) {
 	keys := []sdk.Key{key(text, 0), key(text, 1)}
 	found, err := s.client.CacheGet(ctx, keys)
@@ -95,7 +95,7 @@ func (s *stage) do(ctx context.Context, handle string, texts ...string) (answers
 	return answers, nil
 }
 
-// finish does what the engine does: it collects until nothing is pending.
+// finish acts like the engine: it collects until nothing is pending.
 func (s *stage) finish(t *testing.T, handle string, texts ...string) (answers, notes []string) {
 	t.Helper()
 	for range 100 {
@@ -146,7 +146,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// What fails alone fails its row alone, and what may pass is part of one more batch.
+// A final failure affects only its row. Temporary failures go into another batch.
 func TestFurtherTries(t *testing.T) {
 	once := func(a modelserver.Ask) bool { return a.Text() == "flaky" && a.Batch == "batch_0" }
 	tests := []struct {
@@ -190,7 +190,7 @@ func TestFurtherTries(t *testing.T) {
 	}
 }
 
-// A process that ends at any step is followed by one that finds what was sent.
+// If a process ends at any step, the next one finds what was sent.
 func TestNothingIsLost(t *testing.T) {
 	for _, at := range []modelserver.BatchStep{
 		modelserver.BatchUploading, modelserver.BatchUploaded, modelserver.BatchCreated, modelserver.BatchPolled, modelserver.BatchSending, modelserver.BatchSent,
@@ -253,8 +253,8 @@ func (h *half) CachePut(ctx context.Context, key sdk.Key, value []byte) error {
 	return h.Host.CachePut(ctx, key, value)
 }
 
-// A process that ends while it caches the answers of a request leaves a part of them: the
-// next one asks for nothing.
+// If a process ends while it caches the answers of a request, only some are cached: the next process sends no
+// request.
 func TestHalfARequestIsCached(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{Answer: echo})
 	dir, host := t.TempDir(), &half{}
@@ -273,7 +273,7 @@ func TestHalfARequestIsCached(t *testing.T) {
 	}
 }
 
-// A run that asks for fresh answers gets them: a batch that ended is nobody's any more.
+// A run that wants fresh answers gets them: batches that ended earlier do not count.
 func TestRefreshed(t *testing.T) {
 	server, dir := modelserver.Serve(t, modelserver.Options{Answer: echo}), t.TempDir()
 	for range 2 {
@@ -331,7 +331,7 @@ func TestServiceFails(t *testing.T) {
 	}
 }
 
-// A handle holds names and numbers.
+// A handle contains only names and numbers.
 func TestHandle(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Options{Answer: echo, Key: "a-key-that-is-secret"})
 	c := api.New(api.Config{BaseURL: server.URL, Service: api.Service{APIKey: "a-key-that-is-secret", Timeout: time.Minute}})

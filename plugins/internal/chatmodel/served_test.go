@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// Behind one address and one name stand several models, one after the other. Answers of one are not
-// taken for those of another, which is probed anew.
+// Several models are served at one address under one name, one after the other. Answers of one model are not used for
+// another, and each new model is probed.
 func TestServed(t *testing.T) {
 	host, serves := &apitest.Host{Probes: true}, ""
 	address := "127.0.0.1:0"

@@ -65,8 +65,8 @@ func open(t testing.TB, stage sdk.Stage, config string) sdk.Chunker {
 	return opened.(sdk.Chunker)
 }
 
-// check checks the chunks of a text: they are in order, not white space, whole
-// characters, within size, and joined they are the text.
+// check checks the chunks of a text: they are in order, not blank, within size, and end between characters. Joined
+// they are the text.
 func check(text string, chunks []sdk.Chunk, tokenizer *chunk.Tokenizer, size int, overlaps bool) error {
 	x := tokenizer.Read(text)
 	var joined strings.Builder
@@ -95,7 +95,7 @@ func check(text string, chunks []sdk.Chunk, tokenizer *chunk.Tokenizer, size int
 	return nil
 }
 
-// random makes texts of pieces that matter to one of the chunkers.
+// random makes texts of pieces that have a meaning for one of the chunkers.
 func random(r *rand.Rand) sdk.Document {
 	pieces := []string{
 		"word", "a", " ", " ", " ", "\n", "\n", "\n\n", "\r\n", "\t", "    ", ". ", "! ", "? ", "。", "Dr. ", "e.g. ", "3.14", "…", "\"", "'", "`",
@@ -111,7 +111,7 @@ func random(r *rand.Rand) sdk.Document {
 	return sdk.Document{ID: "d", Text: b.String(), Meta: sdk.Meta{"path": "a." + ends[r.IntN(len(ends))]}}
 }
 
-// tokenizers are those that this machine has.
+// tokenizers are the tokenizers available on this machine.
 func tokenizers() map[string]*chunk.Tokenizer {
 	all := map[string]*chunk.Tokenizer{}
 	for _, name := range []string{"words", "characters", "minilm"} {
@@ -151,7 +151,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// real reads documents; n at most.
+// real reads at most n documents.
 func real(t testing.TB, name string, n int) []sdk.Document {
 	t.Helper()
 	f, err := os.Open(shared + name)
@@ -211,8 +211,7 @@ func TestReal(t *testing.T) {
 	}
 }
 
-// TestLinear checks that nothing that is repeated takes time by its square: that
-// would be minutes.
+// TestLinear checks that no repetition takes quadratic time, which would be minutes.
 func TestLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")

@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// codeChunks are the first word and the declaration of each chunk.
+// codeChunks returns the first word and the declaration of each chunk.
 func codeChunks(t *testing.T, config, path, text string) []string {
 	t.Helper()
 	stage, err := Code().Open(t.Context(), sdk.Setup{}, []byte(config))

@@ -72,7 +72,7 @@ func TestMarkdownChunks(t *testing.T) {
 	}
 }
 
-// A table that is cut repeats its header, which is not parted from the first of its rows.
+// A table that is cut repeats its header. The header stays with its first row.
 func TestMarkdownTables(t *testing.T) {
 	header := "| a | b |\n|---|---|\n" // 14 tokens
 	rows := "| c | d |\n| e | f |\n| g | h |\n"
@@ -96,7 +96,7 @@ func TestMarkdownTables(t *testing.T) {
 	}
 }
 
-// In source code, what begins with # is no heading.
+// In source code, a line that begins with # is no heading.
 func TestCode(t *testing.T) {
 	text := "# one two three\nx = 1\n# four five six\ny = 2\n"
 	for format, want := range map[string]any{"code": nil, "markdown": "one two three"} {

@@ -15,7 +15,7 @@ import (
 
 const shared = "../../../../shared/data/"
 
-// texts are those of a file of real data.
+// texts returns the texts in a file of real data.
 func texts(t testing.TB, name string) []string {
 	t.Helper()
 	f, err := os.Open(shared + name)
@@ -46,8 +46,7 @@ func named(t testing.TB, name string) *Tokenizer {
 	return tok
 }
 
-// TestWordsAreNear checks that words are near enough to what minilm reads to
-// choose a size by.
+// TestWordsAreNear checks that counts of words are close enough to minilm's for choosing a size.
 func TestWordsAreNear(t *testing.T) {
 	words, pieces := named(t, "words"), named(t, "minilm")
 	for _, name := range []string{"scifact/corpus.jsonl", "anthropic_codebases/chunks.jsonl"} {

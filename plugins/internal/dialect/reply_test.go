@@ -58,7 +58,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever a server writes, reading it ends well, and counts stay counts.
+// FuzzRead: reading any reply ends without a panic, and counts stay plausible.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"choices": [{"message": {"content": [{"type": "thinking", "thinking": [{"text": "hm"}]}, {"text": "yes"}], "tool_calls": [{"function": {"arguments": "{}"}}]}, "logprobs": {"tokens": ["a"]}}]}`))
 	f.Add([]byte(`{"choices": [{"text": "a", "finish_reason": null}], "usage": {"completion_tokens": -1, "completion_tokens_details": {"reasoning_tokens": 1e300}}}`))
@@ -132,7 +132,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// FuzzJoin: no stream makes what is not JSON.
+// FuzzJoin: the result of any stream is valid JSON.
 func FuzzJoin(f *testing.F) {
 	f.Add([]byte("data: {\"choices\": [{\"delta\": {\"content\": \"y\"}}]}\n\ndata: [DONE]\n\n"))
 	f.Add([]byte("data: {\ndata: }\n\nevent: x\n\n"))

@@ -107,7 +107,7 @@ func TestWhereAndHow(t *testing.T) {
 	}
 }
 
-// TestKey changes every field of a request: all change the key but those that change no answer.
+// TestKey changes every field of a request. All change the key, except fields that do not change an answer.
 func TestKey(t *testing.T) {
 	seven := 7
 	values := map[string]any{

@@ -11,8 +11,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// withoutExamples are rows of generate, of which those of the last label were never seen: voters give that
-// label a hundredth of the share that they would give it, as if they knew one text of it.
+// withoutExamples returns rows of generate in which the last label has no examples: voters give it a hundredth of its
+// usual share, as if they knew one text of it.
 func withoutExamples(seed uint64, n int) (labels []string, known, unseen []sdk.TrainingRow) {
 	labels, rows := generate(seed, n)
 	alone := labels[len(labels)-1]
@@ -34,8 +34,8 @@ func withoutExamples(seed uint64, n int) (labels []string, known, unseen []sdk.T
 	return labels, known, unseen
 }
 
-// TestAlone: a label without examples is elected on rows of its own far more often than without the raise, and
-// takes next to none of the others, whose confidence stays as right as it is.
+// TestAlone: a label without examples wins its own rows far more often than without the raise. It takes hardly any
+// other rows, and the confidence in these stays calibrated.
 func TestAlone(t *testing.T) {
 	labels, learnt, _ := withoutExamples(1, 2000)
 	_, items, own := withoutExamples(2, 4000)
@@ -72,7 +72,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestRaiseIsAnArgument: a tuned file elects as what was learnt does.
+// TestRaiseIsAnArgument: a tuned file elects like the learned model.
 func TestRaiseIsAnArgument(t *testing.T) {
 	labels, learnt, own := withoutExamples(3, 600)
 	alone := labels[len(labels)-1]
@@ -92,8 +92,8 @@ func TestRaiseIsAnArgument(t *testing.T) {
 	}
 }
 
-// TestRaiseCost: with more to lose, labels without examples are elected more often, and others lose what they may. Wrong answers
-// with them are flagged by their confidence: half of the raise is no evidence.
+// TestRaiseCost: with a higher cost, labels without examples win more often, and others lose at most that share.
+// Wrong answers with such labels are flagged by their confidence: half of the raise is no evidence.
 func TestRaiseCost(t *testing.T) {
 	labels, learnt, _ := withoutExamples(1, 1000)
 	_, items, own := withoutExamples(2, 4000)
@@ -134,8 +134,8 @@ func TestRaiseCost(t *testing.T) {
 	}
 }
 
-// TestOneExample: a label of which the knowledge has one row is never as sure as .8 by voters that know that row alone, if all rows of
-// the knowledge are learnt from; a voter of single answers may say more. Tuned files keep that.
+// TestOneExample: if a label has one row in the knowledge, and all rows are learned, statistical voters never make it
+// surer than .8. A voter with single answers may. Tuned files keep the bound.
 func TestOneExample(t *testing.T) {
 	labels := []string{"a", "b", "c"}
 	row := func(i int, label string, heldOut, model bool) sdk.TrainingRow {

@@ -9,8 +9,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// polled makes rows with the votes of the statistical voters over 150 labels, with as many
-// answers as they give, and of a model that was asked six times.
+// polled makes rows with votes for 150 labels: the statistical voters have their usual number of answers, and a model
+// was asked six times.
 func polled(n int) (labels []string, rows []sdk.TrainingRow) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 150 {

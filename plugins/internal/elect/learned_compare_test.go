@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// openLearned opens an election that works by a config.
+// openLearned opens an election with a config.
 func open(t testing.TB, stage sdk.Stage, config string) sdk.Elector {
 	t.Helper()
 	e, err := stage.Open(t.Context(), sdk.Setup{StateDir: t.TempDir()}, []byte(config))
@@ -52,7 +52,7 @@ func learnedElect(t testing.TB, e sdk.Elector, labels []string, rows []sdk.Train
 	return verdicts
 }
 
-// of leaves the votes of some voters alone.
+// of keeps only the votes of some voters.
 func of(rows []sdk.TrainingRow, voters ...string) []sdk.TrainingRow {
 	some := slices.Clone(rows)
 	for i := range some {
@@ -61,7 +61,7 @@ func of(rows []sdk.TrainingRow, voters ...string) []sdk.TrainingRow {
 	return some
 }
 
-// subsets yields every subset of voters that has any.
+// subsets yields every non-empty subset of voters.
 func subsets(voters []string) (all [][]string) {
 	for set := 1; set < 1<<len(voters); set++ {
 		var some []string
@@ -75,7 +75,7 @@ func subsets(voters []string) (all [][]string) {
 	return all
 }
 
-// right tells for each row whether the verdict is.
+// right returns for each row whether the verdict is right.
 func right(rows []sdk.TrainingRow, verdicts []sdk.Verdict) []bool {
 	all := make([]bool, len(rows))
 	for i, v := range verdicts {
@@ -84,8 +84,7 @@ func right(rows []sdk.TrainingRow, verdicts []sdk.Verdict) []bool {
 	return all
 }
 
-// alone tells for each row whether a voter alone is right: the answer with the greatest
-// share of its ballot.
+// alone returns for each row whether a single voter is right: by the answer with the greatest share of its ballot.
 func alone(rows []sdk.TrainingRow, voter string) []bool {
 	all := make([]bool, len(rows))
 	for i, r := range of(rows, voter) {
@@ -105,7 +104,7 @@ func share(all []bool) float64 {
 	return float64(n) / float64(len(all))
 }
 
-// better is by how much more of the items a is right than b, with its standard error.
+// better returns the difference of accuracy between a and b, with its standard error.
 func better(a, b []bool) (by, se float64) {
 	squares, n := 0.0, float64(len(a))
 	for i := range a {

@@ -100,9 +100,8 @@ func ballotOf(labels []string, scores []float64) []sdk.Answer {
 	return answers[:6]
 }
 
-// For every subset of generated voters: the voter that is best on the rows that the
-// election was fitted on is not better than the election on others. Those that are worse than
-// chance are left out: the election believes none of them.
+// For every subset of generated voters, the voter that is best on the fitted rows is not better than the election on
+// other rows. Voters worse than chance are left out: the election believes none of them.
 func TestNeverWorse(t *testing.T) {
 	labels, rows := generate(3, 4000)
 	c := newCompared(labels, rows[:1000], rows[1000:], generated)
@@ -117,8 +116,8 @@ func TestNeverWorse(t *testing.T) {
 	c.report(t)
 }
 
-// Confidence is calibrated: its error is what confidences that are calibrated perfectly
-// show by chance. And as probabilities the confidences are better than soft's shares.
+// Confidence is calibrated: its calibration error is what perfectly calibrated confidences have by chance. As
+// probabilities, confidences are better than soft's shares.
 func TestCalibrated(t *testing.T) {
 	seeds := uint64(5)
 	if testing.Short() {
@@ -152,8 +151,7 @@ func TestCalibrated(t *testing.T) {
 	}
 }
 
-// byChance is the calibration error that perfectly calibrated confidences stay below in 95 of
-// 100 cases.
+// byChance returns the 95 % quantile of the calibration error of perfectly calibrated confidences.
 func byChance(seed uint64, confidences []float64) float64 {
 	random := rand.New(rand.NewPCG(seed, 2))
 	var chance []float64
@@ -168,9 +166,9 @@ func byChance(seed uint64, confidences []float64) float64 {
 	return chance[189]
 }
 
-// Confidence is calibrated, too, where voters are missing: because they failed, because they were
-// not asked at all, and in a cascade, which asks them about doubtful items alone. What is fitted on
-// 2,000 rows is itself off by chance, so that 14 to 18 of 20 are within what chance explains.
+// Confidence is also calibrated where voters are missing: because they failed, were not asked, or are in a cascade
+// that asks them only about doubtful items. A fit on 2,000 rows is itself off by chance, so 14 to 18 of 20 are within
+// what chance explains.
 func TestCalibratedWithoutVoters(t *testing.T) {
 	seeds := 20
 	if testing.Short() {

@@ -11,12 +11,11 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// Simulated models that are right on a given share of the rows: the recorded ones, with some of their
-// errors corrected, so that what is left of them comes together as it did. One to nine of them
-// join neighbours and prototype, whose weights were fitted on half of the rows. On the other
-// half, a model that the election has not seen has little weight, so that it does less good than in
-// soft and majority, and less harm; with the answers of the models to 40 of the fitted rows the election is
-// about as good as the best of soft, majority and the best voter, at any accuracy.
+// Simulated models are right on a given share of the rows: they are the recorded models with some errors corrected,
+// so that the remaining errors still coincide. One to nine of them join neighbours and prototype, whose weights were
+// fitted on half of the rows. On the other half, an unmeasured model has little weight. So it helps less than in soft
+// and majority, and harms less. With the models' answers to 40 of the fitted rows, the election is about as good as
+// the best of soft, majority and the best voter, at any accuracy.
 func TestModelsOfAnyAccuracy(t *testing.T) {
 	labels, rows, models := recordedVotes(t)
 	splits, accuracies, sizes := 20, []float64{.6, .75, .85, .92, .96}, []int{1, 2, 4, 9}
@@ -72,9 +71,9 @@ func TestModelsOfAnyAccuracy(t *testing.T) {
 	}
 }
 
-// A model that nobody has measured earns little weight: over models that are right on none to all of the rows, beside voters that
-// have learnt from few or many rows with few or many labels, it does no harm, one that is never right takes few points from the
-// election without it, and good ones still add most of what they can.
+// An unmeasured model has little weight. This is tested with models that are right on none to all of the rows, and
+// with voters that have learned from few or many rows with few or many labels. Such a model does no harm on average;
+// one that is never right costs few points, and good ones still add most of what they can.
 func TestUnmeasuredModels(t *testing.T) {
 	labels, rows, models := recordedVotes(t)
 	statistical := []string{"neighbours", "prototype"}
@@ -111,7 +110,7 @@ func TestUnmeasuredModels(t *testing.T) {
 	}
 }
 
-// ofLabels leaves the rows, and the answers, of some labels.
+// ofLabels keeps only the rows and answers of some labels.
 func ofLabels(rows []sdk.TrainingRow, labels []string) (some []sdk.TrainingRow) {
 	for _, r := range rows {
 		if !slices.Contains(labels, r.Label) {
@@ -126,7 +125,7 @@ func ofLabels(rows []sdk.TrainingRow, labels []string) (some []sdk.TrainingRow) 
 	return some
 }
 
-// spoiled gives other labels for right answers of a model, at random, until it is right on no more than a share of the rows.
+// spoiled replaces right answers of a model at random, until the model is right on at most a share of the rows.
 func spoiled(random *rand.Rand, rows []sdk.TrainingRow, model string, labels []string, accuracy float64) []sdk.TrainingRow {
 	rows = slices.Clone(rows)
 	left := int(accuracy * float64(len(rows)))
@@ -145,7 +144,7 @@ func spoiled(random *rand.Rand, rows []sdk.TrainingRow, model string, labels []s
 	return rows
 }
 
-// raised corrects errors of models, at random, until they are right on a share of the rows.
+// raised corrects errors of models at random, until they are right on a share of the rows.
 func raised(random *rand.Rand, rows []sdk.TrainingRow, models []string, accuracy float64) []sdk.TrainingRow {
 	rows = slices.Clone(rows)
 	for i := range rows {

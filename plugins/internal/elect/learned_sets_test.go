@@ -15,8 +15,7 @@ import (
 
 var sets = sdk.Setup{Labels: sdk.LabelForm{Many: true}}
 
-// setRows makes rows with one to three of six labels, and two voters: one that knows them, and one
-// that guesses.
+// setRows makes rows with one to three of six labels, and two voters: one knows the labels, the other guesses.
 func setRows(n int, seed uint64) []sdk.TrainingRow {
 	random := rand.New(rand.NewPCG(seed, 1))
 	rows := make([]sdk.TrainingRow, n)
@@ -61,8 +60,7 @@ func verdictsOf(t *testing.T, e sdk.Elector, rows []sdk.TrainingRow) []sdk.Verdi
 	return must.Get(e.Elect(t.Context(), b))(t)
 }
 
-// figures returns F1 and precision over all labels, and the mean confidence and the share of right
-// sets.
+// figures returns F1 and precision over all labels, the mean confidence, and the share of right sets.
 func figures(rows []sdk.TrainingRow, verdicts []sdk.Verdict) (f1, precision, confidence, exact float64) {
 	right, answered, expected := 0., 0., 0.
 	for i, v := range verdicts {
@@ -146,7 +144,8 @@ func TestLearnedSets(t *testing.T) {
 	}
 }
 
-// Rows without a label teach that a text may have none, and are answered so. Without such rows no answer is empty.
+// Rows without a label teach that a text may have none; such texts then get an empty answer. Without such rows no
+// answer is empty.
 func TestEmptySets(t *testing.T) {
 	empty := func(rows []sdk.TrainingRow) {
 		for i := range rows {
@@ -192,7 +191,7 @@ func TestEmptySets(t *testing.T) {
 	}
 }
 
-// Of thresholds that tie, the middle one is taken; a precision that it keeps changes nothing.
+// If several thresholds tie, the middle one is taken. A precision that it reaches changes nothing.
 func TestThresholdOfSets(t *testing.T) {
 	rows := setRows(100, 1)
 	for i := range rows {

@@ -39,13 +39,13 @@ func learnedSample(voter string, answers ...any) sdk.Sample {
 	return s
 }
 
-// odds are what a share of a distribution adds, times the weight.
+// odds returns what a share of a distribution adds, times the weight.
 func odds(share float64) float64 { return math.Log(1+1000*share) / math.Log(1001) }
 
-// squared is a probability of twice the log-odds.
+// squared returns the probability with twice the log-odds.
 func squared(p float64) float64 { return p * p / (p*p + (1-p)*(1-p)) }
 
-// among is the probability of the first of some scores, with so many labels that have none.
+// among returns the probability of the first of some scores, beside a number of labels without votes.
 func among(others int, scores ...float64) float64 {
 	sum := float64(others)
 	for _, s := range scores {
@@ -149,7 +149,8 @@ func TestLearnedElect(t *testing.T) {
 	}
 }
 
-// TestLikelyLabels: those of all labels add up to 1, in the order of the votes, and the answer's is its confidence.
+// TestLikelyLabels: the probabilities of all labels add up to 1, in the order of the votes. The answer's probability
+// is its confidence.
 func TestLikelyLabels(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	labels := []string{"a", "b", "c", "d", "e", "f"}
@@ -271,7 +272,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// Rows without labels or votes, and with one label alone, tell nothing of a voter.
+// Rows without labels or votes, and rows with the same single label, say nothing about a voter.
 func TestLittleToLearn(t *testing.T) {
 	for name, rows := range map[string][]sdk.TrainingRow{
 		"no rows":   nil,
@@ -290,8 +291,8 @@ func TestLittleToLearn(t *testing.T) {
 	}
 }
 
-// A voter that abstains on most rows is judged by the others; one that copies another
-// shares its weight; and adversaries and those that say nothing get none.
+// A voter that abstains on most rows is judged by its other rows. A voter that copies another one shares its weight.
+// Adversaries and useless voters get no weight.
 func TestWeights(t *testing.T) {
 	_, rows := generate(5, 3000)
 	weights := func(rows []sdk.TrainingRow) map[string]float64 {
@@ -307,7 +308,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// The order of rows makes no difference, and neither does that of the voters.
+// The order of rows makes no difference, nor does the order of the voters.
 func TestSameBytes(t *testing.T) {
 	_, rows := generate(6, 400)
 	want := learn(t, rows)
@@ -321,7 +322,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// Voters of other items count for nothing.
+// Voters of other items do not count.
 func TestOtherItemsChangeNothing(t *testing.T) {
 	e := open(t, elect.Learned(), `{"weights": {"knn": 1}}`)
 	one := []sdk.TrainingRow{{Samples: []sdk.Sample{learnedSample("llm", "a", 1.)}}}
@@ -335,8 +336,8 @@ func TestOtherItemsChangeNothing(t *testing.T) {
 	}
 }
 
-// A later process works by what was learnt, and by what a person has made of it; and the
-// values that it resolves do the same as the state.
+// A later process uses the learned state, including changes by a person. The resolved values have the same effect as
+// the state.
 func TestStateIsCarriedOver(t *testing.T) {
 	labels, rows := generate(7, 600)
 	dir := t.TempDir()
@@ -445,7 +446,7 @@ func TestLearnedGolden(t *testing.T) {
 	apitest.CheckReply(t, elect.Learned(), `{"weights": {"llm": 3}}`, "6 fee8df7c416e1acc")
 }
 
-// The weights that are learnt are part of what the election gives, too.
+// The learned weights are tested like outputs.
 func TestGoldenFit(t *testing.T) {
 	labels, rows := generate(1, 300)
 	apitest.Compare(t, elect.Learned(), learnedElect(t, fitted(t, rows[:280]), labels, rows[280:]), "6 511630cbc77a1daa")
@@ -468,8 +469,8 @@ func table(t *testing.T, name string) [][]string {
 	return all[1:]
 }
 
-// recordedVotes are rows with the answers of nine language models, and with those of
-// neighbours and prototype above the knowledge beside them, on hashed words.
+// recordedVotes returns rows with the answers of nine language models, preceded by the votes of neighbours and
+// prototype on hashed words.
 func recordedVotes(t *testing.T) (labels []string, rows []sdk.TrainingRow, models []string) {
 	train := table(t, "train.tsv")
 	e, err := embed.Hashing().Open(t.Context(), sdk.Setup{StateDir: t.TempDir()}, []byte(`{"dimension": 512}`))
@@ -571,8 +572,8 @@ func halves(rows []sdk.TrainingRow, seed uint64) (a, b []sdk.TrainingRow) {
 	return a, b
 }
 
-// For every subset of recorded voters: the voter that is best on one half of the rows is
-// not better than the election on the other.
+// For every subset of recorded voters, the voter that is best on one half of the rows is not better than the election
+// on the other half.
 func TestNeverWorseOnRecordedVotes(t *testing.T) {
 	labels, rows, models := recordedVotes(t)
 	voters := append([]string{"neighbours", "prototype"}, models...)
@@ -588,8 +589,8 @@ func TestNeverWorseOnRecordedVotes(t *testing.T) {
 	c.report(t)
 }
 
-// What elections reach by cross-validation, with the weights that each of them has by
-// default or learns: weighted gets the voters' accuracies.
+// Compares the elections by cross-validation, each with its default or learned weights; weighted gets the voters'
+// accuracies.
 func TestAccuracyOnRecordedVotes(t *testing.T) {
 	labels, rows, models := recordedVotes(t)
 	pair := []string{"llama32_3b_fs", "qwen3_30b_fs5"} // one middling, one strong

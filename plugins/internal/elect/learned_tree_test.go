@@ -15,8 +15,7 @@ import (
 
 var tree = sdk.Setup{Labels: sdk.LabelForm{Levels: "/"}}
 
-// treeRows makes rows of 3 x 3 x 2 labels, of which a voter confuses those with one parent more
-// than others.
+// treeRows makes rows of 3 x 3 x 2 labels. A voter confuses labels of the same parent more than others.
 func treeRows(n int, seed uint64) []sdk.TrainingRow {
 	random := rand.New(rand.NewPCG(seed, 1))
 	rows := make([]sdk.TrainingRow, n)
@@ -115,7 +114,7 @@ func TestLearnedTree(t *testing.T) {
 	}
 }
 
-// A label may stand above others.
+// A label may have other labels below it.
 func TestInnerLabel(t *testing.T) {
 	item := sdk.TrainingRow{Samples: []sdk.Sample{{Voter: "near", Answers: []sdk.Answer{
 		{Label: "a", Weight: .5, Accepted: true}, {Label: "a/x", Weight: .3, Accepted: true}, {Label: "b/y", Weight: .2, Accepted: true},

@@ -16,9 +16,9 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// withDistances are rows of generate with the votes of good and middling, of which some belong to no
-// label. Those lie farther away by a standard deviation for good, and two for middling, and the
-// voters' ballots for them are those for a label among others that is not there.
+// withDistances returns rows of generate with the votes of good and middling. Some rows belong to no label: they are
+// farther away, by one standard deviation for good and two for middling. The voters vote for them as for a label that
+// does not exist.
 func withDistances(seed uint64, known, unknown int) (labels []string, rows []sdk.TrainingRow) {
 	labels, rows = generate(seed, known+unknown)
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -41,8 +41,7 @@ func withDistances(seed uint64, known, unknown int) (labels []string, rows []sdk
 	return labels, rows
 }
 
-// found is the share of pairs of an unknown row and a known one in which the unknown one has the
-// greater value.
+// found returns the share of pairs of an unknown and a known row in which the unknown row has the greater value.
 func found(rows []sdk.TrainingRow, verdicts []sdk.Verdict, value func(sdk.Verdict) float64) float64 {
 	higher, pairs := 0., 0.
 	for i, out := range rows {
@@ -57,7 +56,7 @@ func found(rows []sdk.TrainingRow, verdicts []sdk.Verdict, value func(sdk.Verdic
 	return higher / pairs
 }
 
-// mean is that of a value over the known or the unknown rows.
+// mean returns the mean of a value over the known or the unknown rows.
 func mean(rows []sdk.TrainingRow, verdicts []sdk.Verdict, unknown bool, value func(i int, v sdk.Verdict) float64) float64 {
 	sum, n := 0., 0.
 	for i, r := range rows {
@@ -71,9 +70,9 @@ func mean(rows []sdk.TrainingRow, verdicts []sdk.Verdict, unknown bool, value fu
 func isUnknown(v sdk.Verdict) float64 { return v.Unknown }
 func isUnsure(v sdk.Verdict) float64  { return -v.Confidence }
 
-// TestUnknown: without rows that belong to no label, the prior finds such texts better than the
-// confidence did before, which is as right on the others as it says. With such rows it finds them
-// better still, and as often as they are there.
+// TestUnknown: without rows that belong to no label, the prior finds such texts better than the confidence alone, and
+// the confidence stays calibrated on the others. With such rows, they are found better still, and as often as they
+// occur.
 func TestUnknown(t *testing.T) {
 	labels, learnt := withDistances(1, 800, 0)
 	_, more := withDistances(2, 0, 200)
@@ -115,8 +114,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestUnknownWithFewVotes: a model that voted on few of the rows takes nothing from what the others
-// show of unknown texts.
+// TestUnknownWithFewVotes: a model that voted on few of the rows does not weaken the others' signs of unknown texts.
 func TestUnknownWithFewVotes(t *testing.T) {
 	labels, rows := withDistances(6, 600, 0)
 	_, items := withDistances(7, 800, 200)
@@ -131,8 +129,9 @@ func TestUnknownWithFewVotes(t *testing.T) {
 	}
 }
 
-// TestUnknownOfFewRows: from a handful of rows on, what lies farther than they do is unknown, and no answer to it is sure;
-// at most one row in 20 with a label is, or the farthest of fewer. The arguments say the same.
+// TestUnknownOfFewRows: from a handful of rows on, texts farther away than the rows are unknown, and no answer to
+// them is sure. At most one labelled row in 20 is unknown, or the farthest of fewer. The arguments have the same
+// effect.
 func TestUnknownOfFewRows(t *testing.T) {
 	for _, n := range []int{6, 12, 40, 150} {
 		labels, rows := withDistances(8, n, 0)
@@ -169,7 +168,7 @@ func TestUnknownOfFewRows(t *testing.T) {
 	}
 }
 
-// TestUnknownArgument: what was learnt is what the arguments say.
+// TestUnknownArgument: the arguments have the same effect as the learned model.
 func TestUnknownArgument(t *testing.T) {
 	labels, rows := withDistances(4, 300, 60)
 	first := fitted(t, rows)
@@ -183,8 +182,8 @@ func TestUnknownArgument(t *testing.T) {
 	}
 }
 
-// TestNotEstimated: an item without one of the distances, and an election without any, have the
-// confidence that they would have anyway.
+// TestNotEstimated: without one of the distances, an item's confidence is unchanged; so is every confidence without
+// distances.
 func TestNotEstimated(t *testing.T) {
 	labels, rows := withDistances(5, 300, 0)
 	e := fitted(t, rows)

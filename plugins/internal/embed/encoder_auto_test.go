@@ -32,7 +32,7 @@ func given(texts []string) iter.Seq2[[]sdk.TrainingRow, error] {
 	}
 }
 
-// numbered are texts that differ, in words that the tiny model knows.
+// numbered returns different texts, in words that the tiny model knows.
 func numbered(n int) []string {
 	words := strings.Fields("a b c able the red blue house é 漢")
 	texts := make([]string, n)
@@ -101,8 +101,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// What was decided holds for every later process, on machines of all kinds, and is no
-// longer learnt.
+// The decision applies to every later process, on all kinds of machines, and is not learned again.
 func TestDecisionIsCarriedOver(t *testing.T) {
 	for _, fast := range []bool{false, true} {
 		t.Run(fmt.Sprint("int8 is fast: ", fast), func(t *testing.T) {

@@ -27,10 +27,9 @@ const (
 	worstNDCG     = .005
 )
 
-// TestQuality measures what MiniLM loses in int8, on the public sets beside the checkout:
-// labels by the nearest neighbours, and passages for queries. It embeds two million tokens
-// twice, so it runs only where RACFLOW_TEST_QUALITY is set: to 1, or to a folder that keeps the
-// vectors for the next time.
+// TestQuality measures MiniLM's loss in int8 on the public sets beside the checkout: labels by the nearest
+// neighbours, and passages for queries. It embeds two million tokens twice, so it runs only if RACFLOW_TEST_QUALITY
+// is set: to 1, or to a folder that caches the vectors.
 func TestQuality(t *testing.T) {
 	keep := os.Getenv("RACFLOW_TEST_QUALITY")
 	if keep == "" {
@@ -73,8 +72,7 @@ type measurement struct {
 	encoders   map[encoder.Precision]*encoder.Encoder
 }
 
-// accuracy returns for each item of a test whether its label is right by int8, less the
-// same by float32.
+// accuracy returns, for each test item, whether its label is right in int8, minus the same in float32.
 func (m *measurement) accuracy(set, test string) []float64 {
 	train, items := m.rows(set, "train"), m.rows(set, test)
 	var right [2][]float64
@@ -100,7 +98,7 @@ func (m *measurement) accuracy(set, test string) []float64 {
 	return m.difference(set+" "+test+", accuracy", right)
 }
 
-// ndcg returns for each query nDCG@10 by int8, less the same by float32.
+// ndcg returns, for each query, nDCG@10 in int8, minus nDCG@10 in float32.
 func (m *measurement) ndcg(set, corpus, queries string) []float64 {
 	passages, asked := m.lines(set, corpus), m.lines(set, queries)
 	var all, questions []string
@@ -188,7 +186,7 @@ func (m *measurement) nearest(p encoder.Precision, passages, queries []string) [
 	return found
 }
 
-// embed returns the vectors of texts, of an earlier time where they are kept.
+// embed returns the vectors of texts, cached ones if there are any.
 func (m *measurement) embed(p encoder.Precision, texts []string) [][]float32 {
 	m.t.Helper()
 	e := m.encoders[p]

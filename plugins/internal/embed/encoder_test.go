@@ -68,8 +68,8 @@ func TestEncoderGolden(t *testing.T) {
 	}
 }
 
-// The vectors of each choice have a fingerprint of their own, by which the engine knows that
-// they cannot be mixed; what changes nothing has the same.
+// The vectors of each choice have their own fingerprint, so that the engine does not mix them. Settings that change
+// no vector keep the fingerprint.
 func TestFingerprints(t *testing.T) {
 	stage := Encoder()
 	print := func(values map[string]any) string {
@@ -159,7 +159,7 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-// Errors that a person can mend name the argument.
+// Errors that a user can fix name the argument.
 func TestEncoderErrors(t *testing.T) {
 	t.Setenv(sdk.ModelsVariable, t.TempDir())
 	empty := t.TempDir()
@@ -185,8 +185,8 @@ func TestEncoderErrors(t *testing.T) {
 	}
 }
 
-// The preset computes in int8 where the file names no precision, on every processor, and says so; what an
-// earlier version made in float32 without saying so has the fingerprint of float32.
+// If the file gives no precision, the preset computes in int8 on every processor, and says so. Vectors of an earlier
+// version, which used float32 without saying so, have the fingerprint of float32.
 func TestMiniLMIsInt8(t *testing.T) {
 	models := t.TempDir()
 	t.Setenv(sdk.ModelsVariable, models)

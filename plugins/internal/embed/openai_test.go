@@ -53,7 +53,7 @@ func sizes(s *modelserver.Server) (all []int) {
 	return all
 }
 
-// unit is the vector that the server's first axis tells texts apart by.
+// unit returns the vector by which the server distinguishes texts on its first axis.
 func unit(text string) []float32 { return []float32{3 * float32(len(text)), 4} }
 
 func want(text string) []float32 {

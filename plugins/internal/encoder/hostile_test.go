@@ -39,8 +39,8 @@ func setNumber(t *testing.T, weights, tensor string, v float64) string {
 	return string(text)
 }
 
-// TestHostile opens folders that are damaged, or made to do harm: each is an error that says
-// what is wrong where, and takes little memory.
+// TestHostile opens folders that are damaged or malicious. Each gives an error that says what is wrong where, and
+// takes little memory.
 func TestHostile(t *testing.T) {
 	const weights = "model.safetensors"
 	config := func(old, text string) func(t *testing.T, f map[string]string) {

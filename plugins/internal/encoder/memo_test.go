@@ -13,8 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestMemo checks that a memo stands for the weights only while their file is the same. The clock
-// is one that stands in the year 2000 at first, before the file was written.
+// TestMemo checks that a memo replaces the weights only while their file is unchanged. At first the clock shows the
+// year 2000, before the file was written.
 func TestMemo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, memos := t.TempDir(), t.TempDir()

@@ -68,8 +68,8 @@ func cosine(a, b []float32) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// TestOriginal holds the encoder to sentence-transformers' vectors: of MiniLM for all texts, of all-mpnet-base-v2
-// for every 20th.
+// TestOriginal compares with sentence-transformers' vectors: of MiniLM for all texts, of all-mpnet-base-v2 for every
+// 20th.
 func TestOriginal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it computes for long, as TestTinyModel does with a small one")
@@ -120,8 +120,7 @@ func TestOriginal(t *testing.T) {
 	}
 }
 
-// TestTinyModel holds float32 to sentence-transformers, and int8 to what plain Go made on amd64 when it was
-// recorded.
+// TestTinyModel compares float32 with sentence-transformers, and int8 with recorded results of plain Go on amd64.
 func TestTinyModel(t *testing.T) {
 	for p, file := range map[Precision]string{Float32: "tiny/vectors.jsonl", Int8: "tiny/int8.jsonl"} {
 		for _, k := range simd.Kernels() {
@@ -143,8 +142,8 @@ func TestTinyModel(t *testing.T) {
 	}
 }
 
-// TestKernelsAgree: in float32 kernels differ by rounding alone. In int8 that rounding decides now and then
-// between two whole numbers, so vectors differ as they do from those of float32.
+// TestKernelsAgree: in float32, kernels differ by rounding only. In int8 this rounding sometimes changes a code, so
+// vectors differ about as much as from float32.
 func TestKernelsAgree(t *testing.T) {
 	must.NoRace(t)
 	dir := modelDir(t)
@@ -172,8 +171,8 @@ func TestEncodeNothing(t *testing.T) {
 	}
 }
 
-// TestEncodeBatches checks that a vector does not depend on the company a text
-// is in, with several goroutines on one model.
+// TestEncodeBatches checks that a vector does not depend on the other texts of its batch, with several goroutines on
+// one model.
 func TestEncodeBatches(t *testing.T) {
 	m := loadFor(t, "testdata/tiny", simd.Best())
 	kinds := []string{"", "a", "the red house", "unable!", "a b c a b c a b c a b c"}

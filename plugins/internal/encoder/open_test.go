@@ -97,7 +97,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestFingerprintStays holds fingerprints to what knowledge has been embedded under.
+// TestFingerprintStays compares fingerprints with those of earlier versions' knowledge.
 func TestFingerprintStays(t *testing.T) {
 	for name, c := range map[string]struct {
 		dir  func(t testing.TB) string

@@ -10,9 +10,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestAttend compares attention in blocks with attention as it is written, in texts before and
-// behind others and with windows from one token to more than there are, and bounds the scores
-// that exist at a time.
+// TestAttend compares attention in blocks with attention by its definition, in texts before and after others, and
+// with windows from one token to more tokens than exist. It also bounds the scores in memory.
 func TestAttend(t *testing.T) {
 	must.NoRace(t)
 	const size, before, behind = 8, 5, 20

@@ -13,7 +13,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// A model that cannot write notes is named before a build is through.
+// A model that cannot write notes is reported before a build ends.
 func TestUselessModel(t *testing.T) {
 	for share, warns := range map[int]bool{2: false, 9: true} {
 		var log strings.Builder
@@ -61,7 +61,7 @@ func TestChecked(t *testing.T) {
 	}
 }
 
-// A note of no use is not indexed; its passage is reported, and is not asked about again.
+// A useless note is not indexed. Its passage is reported, and is not asked about again.
 func TestUselessNotes(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer func(n int) string
