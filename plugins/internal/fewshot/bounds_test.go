@@ -16,8 +16,8 @@ type bombed struct {
 	Names []string
 }
 
-// TestBombs writes prompts with templates that would take all time or memory. Each ends with
-// an error that says which bound it exceeds.
+// TestBombs writes prompts with templates that would take unlimited time or memory. Each ends with an error that
+// names the exceeded bound.
 func TestBombs(t *testing.T) {
 	data := bombed{Text: strings.Repeat("<a \"word\">\\", 100), Names: make([]string, 60)}
 	doubling := func(how string) string {
@@ -72,7 +72,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestWithinBounds: what templates do in earnest is written as Go writes it, again and again.
+// TestWithinBounds: normal templates give the same text as in plain Go, every time.
 func TestWithinBounds(t *testing.T) {
 	data := bombed{Text: `it's <5> "x"`}
 	for i := range 5000 {

@@ -9,8 +9,8 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// TestInt8NotFinite: a row with a number that is not finite gives none that are, wherever it
-// stands, and the rows beside it are as they would be without it.
+// TestInt8NotFinite: a row with a number that is not finite gives no finite result, wherever the number is. The rows
+// beside it do not change.
 func TestInt8NotFinite(t *testing.T) {
 	const rows, depth, cols = 3, 83, 40
 	inf := float32(math.Inf(1))

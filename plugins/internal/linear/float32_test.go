@@ -8,7 +8,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/simd"
 )
 
-// TestPrecision checks that products of every kernel are as exact as those of plain Go.
+// TestPrecision checks that products of every kernel are as exact as in plain Go.
 func TestPrecision(t *testing.T) {
 	const rows, depth, cols = 64, 384, 128
 	var portable float64

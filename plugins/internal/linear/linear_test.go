@@ -13,8 +13,8 @@ import (
 // epsilon is the distance from 1 to the next float32, half of it the rounding error.
 const epsilon = 1.0 / (1 << 23)
 
-// randoms returns n floats that start at an odd place in memory, with room
-// behind them filled with a value that would show in every result.
+// randoms returns n floats at an unaligned place in memory. The memory after them is filled with a value that would
+// show in every result.
 func randoms(r *rand.Rand, n int) []float32 {
 	offset := r.IntN(17)
 	all := make([]float32, offset+n+64)
@@ -40,7 +40,7 @@ func eachKernel(t *testing.T, f func(t *testing.T, k *simd.Kernel, r *rand.Rand)
 	}
 }
 
-// eachUnit runs f for every unit that this CPU has, as the best of a kernel.
+// eachUnit runs f for every unit of this CPU, with a kernel for which it is the best.
 func eachUnit(t *testing.T, f func(t *testing.T, k *simd.Kernel, r *rand.Rand)) {
 	k := simd.Best()
 	for i, u := range unitsFor(k) {
@@ -63,8 +63,7 @@ func EachUnit(t *testing.T, k *simd.Kernel, f func(name string, k *simd.Kernel))
 	}
 }
 
-// multiply returns the product with a layer, some columns of the outputs at a time, or
-// the inputs in slices.
+// multiply returns the product with a layer, computed some output columns at a time, or with the inputs in slices.
 func multiply(k *simd.Kernel, p Precision, l *Layer, r *rand.Rand) func(dst, x simd.View) {
 	in := NewInput(k, p)
 	cols := func(v simd.View, col, n int) simd.View {
@@ -107,7 +106,7 @@ func result(rows, cols int) simd.View {
 	return dst
 }
 
-// checkOutside looks for writes outside a result.
+// checkOutside checks that nothing was written outside a result.
 func checkOutside(t *testing.T, dst simd.View) {
 	t.Helper()
 	for i, v := range dst.Data {
@@ -148,7 +147,7 @@ func TestFloat32(t *testing.T) {
 	})
 }
 
-// TestInt8Exact checks that every unit gives the bits of plain Go.
+// TestInt8Exact checks that every unit gives the same bits as plain Go.
 func TestInt8Exact(t *testing.T) {
 	plain := simd.Portable()
 	eachUnit(t, func(t *testing.T, k *simd.Kernel, r *rand.Rand) {
@@ -174,7 +173,7 @@ func TestInt8Exact(t *testing.T) {
 	})
 }
 
-// TestInt8 holds plain Go to the exact product: half a step of rounding for each term.
+// TestInt8 compares plain Go with the exact product: the error is at most half a rounding step for each term.
 func TestInt8(t *testing.T) {
 	k, r := simd.Portable(), rand.New(rand.NewPCG(1, 2))
 	for _, s := range shapes(r, 60) {
@@ -203,8 +202,8 @@ func TestInt8(t *testing.T) {
 	}
 }
 
-// TestSmooth: inputs in which a few columns are far larger than the others lose less, and
-// every unit gives the bits of plain Go.
+// TestSmooth: with smoothing, inputs with a few far larger columns lose less, and every unit gives the bits of plain
+// Go.
 func TestSmooth(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	const rows, depth, cols = 33, 200, 40
@@ -255,8 +254,8 @@ func TestSmooth(t *testing.T) {
 	}
 }
 
-// TestSmoothOfAnother: a layer keeps its precision where the smoothing was made for another one,
-// which does not use a term.
+// TestSmoothOfAnother: a layer keeps its precision if the smoothing was made for another layer, which does not use a
+// term.
 func TestSmoothOfAnother(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	const rows, depth, cols = 33, 200, 40
@@ -284,8 +283,7 @@ func TestSmoothOfAnother(t *testing.T) {
 	}
 }
 
-// TestInt8Extremes is about rows without spread, and sums as large as they get: no unit
-// may saturate.
+// TestInt8Extremes tests rows without spread, and the largest possible sums: no unit may saturate.
 func TestInt8Extremes(t *testing.T) {
 	eachUnit(t, func(t *testing.T, k *simd.Kernel, r *rand.Rand) {
 		const depth = 4096
@@ -348,7 +346,7 @@ func TestPrecisionCheck(t *testing.T) {
 	}
 }
 
-// BenchmarkMul compares the precisions; with -cpu 1 the figures are of one core.
+// BenchmarkMul compares the precisions; with -cpu 1 the figures are for one core.
 func BenchmarkMul(b *testing.B) {
 	for _, s := range [][3]int{{512, 384, 1536}, {16, 384, 1536}, {512, 768, 768}, {512, 1024, 1024}} {
 		r := rand.New(rand.NewPCG(1, 2))

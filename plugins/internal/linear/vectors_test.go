@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestUnitsMakeTheSameVectors: which unit multiplies the whole numbers of int8 makes no difference to a
-// vector, not in a bit. What is not multiplied is computed by the same kernel.
+// TestUnitsMakeTheSameVectors: vectors in int8 are the same to the bit with every unit. The same kernel computes
+// everything but the products.
 func TestUnitsMakeTheSameVectors(t *testing.T) {
 	data := filepath.Join("..", "encoder", "testdata")
 	var texts []string

@@ -18,7 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// keeper of a model; ask takes the place of the calls of its probes.
+// keeper returns the keeper of a model; ask replaces the calls of its probes.
 func keeper(t *testing.T, host sdk.Host, ask profile.Ask, change ...func(*profile.Config)) *profile.Keeper {
 	c := profile.Config{
 		Target:  profile.Target{Dialect: dialect.OpenAI{}, Model: "some-model", Ask: ask},
@@ -31,12 +31,12 @@ func keeper(t *testing.T, host sdk.Host, ask profile.Ask, change ...func(*profil
 	return profile.NewKeeper(c)
 }
 
-// reasoner answers as a model does that refuses temperature and thinks.
+// reasoner answers like a model that refuses temperature and thinks.
 func reasoner(t *testing.T) profile.Ask {
 	return target(t, modelserver.Serve(t, modelserver.Named("refuses-temperature", "thinks-in-a-field")).URL, &apitest.Host{Probes: true}).Ask
 }
 
-// All that wait for a profile wait for one probe, and the next process makes none.
+// Concurrent callers wait for the same probe, and the next process makes none.
 func TestOneProbeForAll(t *testing.T) {
 	host, calls, ask := &apitest.Host{Probes: true}, atomic.Int32{}, reasoner(t)
 	counted := func(ctx context.Context, r dialect.Request) (dialect.Reply, error) {
@@ -70,8 +70,8 @@ func TestOneProbeForAll(t *testing.T) {
 	}
 }
 
-// A probe that fails is the call's error where the service is down, and then there is another one.
-// Otherwise the call itself tells.
+// If a probe fails because the service is down, its error is the call's error, and the next call probes again.
+// Otherwise the call itself shows the reason.
 func TestProbeFails(t *testing.T) {
 	calls, failure := 0, sdk.Transient(errors.New("down"), 0)
 	k := keeper(t, &apitest.Host{Probes: true}, func(context.Context, dialect.Request) (dialect.Reply, error) {
@@ -94,7 +94,7 @@ func TestProbeFails(t *testing.T) {
 	}
 }
 
-// A probe ends with the call that began it, and the next one that waits makes another.
+// A probe ends with the call that began it; the next waiting call probes again.
 func TestCallerLeaves(t *testing.T) {
 	ask, calls, waits := reasoner(t), atomic.Int32{}, make(chan bool)
 	k := keeper(t, &apitest.Host{Probes: true}, func(ctx context.Context, r dialect.Request) (dialect.Reply, error) {
@@ -121,8 +121,7 @@ func TestCallerLeaves(t *testing.T) {
 	}
 }
 
-// What the file gives goes before what is found, and what a person wrote into the kept
-// profile is followed.
+// The file overrides what was found, and a person's changes in the stored profile count.
 func TestGiven(t *testing.T) {
 	host, ask := &apitest.Host{Probes: true}, reasoner(t)
 	given := func(c *profile.Config) {
@@ -166,7 +165,7 @@ func TestNoProbe(t *testing.T) {
 	}
 }
 
-// Two stages that ask a model keep what each has seen, and a probe forgets it.
+// Two stages with the same model store what each has seen, and a probe clears it.
 func TestStagesShareWhatTheySaw(t *testing.T) {
 	host := &apitest.Host{}
 	saw := func(about string, n int) *profile.Keeper {
@@ -193,7 +192,7 @@ func TestStagesShareWhatTheySaw(t *testing.T) {
 	}
 }
 
-// What real requests to another model showed does not count for the one that is served now.
+// Statistics of real requests to another model do not count for the model that is served now.
 func TestServesAnother(t *testing.T) {
 	host := &apitest.Host{}
 	k := keeper(t, host, nil, func(c *profile.Config) { c.Probe = false })
@@ -207,7 +206,7 @@ func TestServesAnother(t *testing.T) {
 	}
 }
 
-// A server that reads a part of a prompt is named.
+// A server that reads only a part of a prompt is reported.
 func TestCutPrompts(t *testing.T) {
 	for read, want := range map[uint64]string{4000: "", 1000: "cut"} {
 		warned := ""

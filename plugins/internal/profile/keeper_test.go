@@ -2,7 +2,7 @@ package profile
 
 import "testing"
 
-// A number of tokens to think is the room that a limit has for thoughts.
+// If the effort is a number of tokens, that number is the room for thoughts.
 func TestBudgetIsRoom(t *testing.T) {
 	room := 7
 	for effort, want := range map[string]int{"10000": 10000, "5": leastBudget, "low": LeastRoom} {

@@ -8,8 +8,8 @@ import (
 	"github.com/racflow/racflow/plugins/internal/profile"
 )
 
-// TestRealServer probes llama.cpp, as .ci/llm with starts it. Its model is noise: what the
-// server takes is real.
+// TestRealServer probes llama.cpp, as started by .ci/llm. The model's answers are noise, but what the server accepts
+// is real.
 func TestRealServer(t *testing.T) {
 	address := os.Getenv("RACFLOW_TEST_LLM")
 	if address == "" {

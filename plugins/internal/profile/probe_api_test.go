@@ -19,7 +19,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/modelserver"
 )
 
-// target is a model behind an address, asked as chatmodel does.
+// target is a model at an address, asked as by chatmodel.
 func target(t *testing.T, address string, host sdk.Host) profile.Target {
 	return targetOf(t, dialect.OpenAI{}, address, host)
 }
@@ -41,7 +41,7 @@ func targetOf(t *testing.T, d dialect.Dialect, address string, host sdk.Host) pr
 	}}
 }
 
-// good is the profile of a server that takes everything.
+// good is the profile of a server that accepts everything.
 func good() profile.Profile {
 	return profile.Profile{
 		Temperature: profile.Yes, Stop: profile.Yes, N: profile.Yes, Seed: profile.Yes, Logprobs: profile.Yes,
@@ -163,7 +163,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// The fields that a provider's requests do not have are not taken.
+// Fields that a provider's requests lack count as refused.
 func TestProbeAnthropic(t *testing.T) {
 	for behaviours, want := range map[string]profile.Profile{
 		"": {
@@ -187,7 +187,7 @@ func TestProbeAnthropic(t *testing.T) {
 	}
 }
 
-// A server that does not say what it refuses is asked without, until it answers.
+// If a server does not say what it refuses, fields are left out until it answers.
 func TestRefusedWithoutAReason(t *testing.T) {
 	none := good()
 	none.Temperature, none.N, none.Seed, none.Stop, none.Logprobs = profile.No, profile.No, profile.No, profile.No, profile.No
@@ -228,7 +228,7 @@ func TestRefusedWithoutAReason(t *testing.T) {
 	}
 }
 
-// Texts are continued without a template, and their form is not looked for.
+// Texts to continue have no template, and forms of structured answers are not probed.
 func TestProbeCompletions(t *testing.T) {
 	server := modelserver.Serve(t, modelserver.Named("refuses-seed"))
 	to := target(t, server.URL, &apitest.Host{})
@@ -242,8 +242,8 @@ func TestProbeCompletions(t *testing.T) {
 	}
 }
 
-// A probe asks for as many choices as the stage will, and finds how many a server takes that
-// takes fewer. The tokens of texts are found all the same.
+// A probe asks for as many choices as the stage will. If a server gives fewer, it finds out how many. It still finds
+// the tokens of texts.
 func TestProbeChoices(t *testing.T) {
 	cut := modelserver.Fault{Kind: modelserver.Fewer, If: func(a modelserver.Ask) bool { return a.N > 4 }}
 	for _, test := range []struct {

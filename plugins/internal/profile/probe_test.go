@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/plugins/internal/dialect"
 )
 
-// What services say when they refuse a request, and what follows from it.
+// Refusals of real services, and what follows from them.
 func TestRefused(t *testing.T) {
 	nothing := func(*Profile) {}
 	two := func(r *dialect.Request) { r.N = 2 }
@@ -65,7 +65,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A refusal that comes late takes nothing back that was learned meanwhile.
+// A late refusal does not undo what was learned meanwhile.
 func TestLateRefusal(t *testing.T) {
 	sent := full()
 	sent.Schema = json.RawMessage(`{}`)
@@ -77,7 +77,7 @@ func TestLateRefusal(t *testing.T) {
 	}
 }
 
-// A model that cannot write as much as its thoughts were given room for gets less room.
+// If a model cannot write as many tokens as its limit with thoughts allows, the room for thoughts is reduced.
 func TestTooMuchRoom(t *testing.T) {
 	p := Profile{Thinks: Yes, Limit: LimitCompletion, Room: 8000}
 	sent := p.Apply(dialect.Request{MaxTokens: 32})

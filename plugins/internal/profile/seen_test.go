@@ -8,8 +8,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// A reply counts with what it was charged for, also for answers that thoughts left no room for, and
-// by the length of its texts if it does not say.
+// A reply counts with the usage that was charged, including answers that thoughts left no room for. Without usage,
+// the lengths of its texts count.
 func TestSeenAdds(t *testing.T) {
 	sent := dialect.Request{Prompt: strings.Repeat("word ", 40), MaxTokens: 20} // 200 bytes
 	choice := dialect.Choice{Text: "label"}
@@ -37,7 +37,7 @@ func TestSeenAdds(t *testing.T) {
 	}
 }
 
-// The range is the narrower the more requests were seen and the less their answers vary.
+// The range is narrower if more requests were seen, or if their answers vary less.
 func TestOutput(t *testing.T) {
 	seen := func(requests int, each, squares float64) Seen {
 		return Seen{Requests: requests, Answers: requests, Written: int(float64(requests) * each), Squares: float64(requests) * squares}
@@ -58,7 +58,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// What was seen is kept often enough, and not too often.
+// Statistics are stored often enough, and not too often.
 func TestDue(t *testing.T) {
 	due := 0
 	for n := range 1024 {

@@ -155,7 +155,7 @@ func TestChatPrompt(t *testing.T) {
 	}
 }
 
-// A turn of the chat is what the answer must be: it is read like one.
+// A turn of the chat has the form of the answer: it can be read like one.
 func TestTurnsAreAnswers(t *testing.T) {
 	p, err := chatPrompt(t, `{"none": "weather"}`, chatBatch())
 	if err != nil {

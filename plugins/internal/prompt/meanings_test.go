@@ -8,8 +8,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestMeanings: what labels stand for stands with them, on a line of its own, whatever white space it has;
-// a label of which nothing is said stands alone.
+// TestMeanings: a label's description stands beside it on a line of its own, whatever white space it contains. A
+// label without a description stands alone.
 func TestMeanings(t *testing.T) {
 	described := map[string]sdk.Described{"alarm": {Name: "Alarm", Text: "Wake up\nat a time."}, "weather": {Name: "Forecasts"}}
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ func withTemplate(t *testing.T, text, more string) string {
 	return `{` + more + `"template": ` + strconv.Quote(path) + `}`
 }
 
-// TestFingerprintFollowsTheTemplate: it is that of the template's text, wherever its file lies.
+// TestFingerprintFollowsTheTemplate: the fingerprint depends on the template's text, not on where its file is.
 func TestFingerprintFollowsTheTemplate(t *testing.T) {
 	for _, stage := range []sdk.Stage{prompt.Answer(), prompt.Chat(), prompt.Completion()} {
 		fingerprint := func(config string) string {

@@ -49,12 +49,12 @@ func (f *fake) Score(_ context.Context, pairs []encoder.Pair) ([]float32, error)
 
 func (*fake) Fingerprint() string { return "fake" }
 
-// slow is a measurement: so many tokens in a second.
+// slow returns a measurement: the given number of tokens per second.
 func slow(rate float64) func(context.Context, scorer) (float64, error) {
 	return func(context.Context, scorer) (float64, error) { return rate, nil }
 }
 
-// made is a stage with the model f.
+// made returns a stage with the model f.
 func made(t testing.TB, c crossEncoderConfig, f scorer, rate float64) (*crossEncoderReranker, *bytes.Buffer) {
 	t.Helper()
 	said := &bytes.Buffer{}
@@ -100,8 +100,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The pairs of all items of a call go to the model together, and an item without a text fails
-// alone.
+// All pairs of a call go to the model together. An error affects only its item, such as an item without a text.
 func TestItemsTogether(t *testing.T) {
 	f := &fake{}
 	r, _ := made(t, crossEncoderConfig{Top: 9}, f, 0)
@@ -122,7 +121,7 @@ func TestItemsTogether(t *testing.T) {
 	}
 }
 
-// What enrich stages add for a search is nothing that a model was trained to read.
+// The model does not read the terms that enrich stages add for searches: it was not trained on them.
 func TestPassage(t *testing.T) {
 	c := sdk.Candidate{Text: "It is kept for a year:1", Context: sdk.JoinContext([]string{"guide.md", "Storage"}, []string{"retention", "how long"})}
 	for want, with := range map[string]bool{"guide.md\nStorage\nIt is kept for a year:1": true, "It is kept for a year:1": false} {
@@ -138,8 +137,8 @@ func TestPassage(t *testing.T) {
 	}
 }
 
-// A budget becomes tokens when the stage opens: the same ones for a process that follows, and
-// the file's own go before it.
+// A budget becomes a number of tokens when the stage opens. Later processes use the same number, and the file's own
+// number overrides it.
 func TestBudget(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -176,8 +175,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// What was measured once counts for the next run, too, unless the model is another one or the
-// note is damaged.
+// A measurement also counts for the next run, unless the model has changed or the note is damaged.
 func TestMeasuredOnce(t *testing.T) {
 	setup, measured := sdk.Setup{StateDir: t.TempDir()}, 0
 	opened := func(f scorer, rate float64) int {
@@ -219,7 +217,7 @@ type renamed struct{ fake }
 
 func (*renamed) Fingerprint() string { return "another" }
 
-// What the budget leaves out is said, once.
+// Candidates that the budget leaves out are reported once.
 func TestBudgetIsReported(t *testing.T) {
 	r, said := made(t, crossEncoderConfig{Top: 3, Tokens: new(5)}, &fake{}, 0)
 	for _, id := range []string{"7", "8"} {
@@ -268,7 +266,7 @@ func (w *worker) Score(_ context.Context, pairs []encoder.Pair) ([]float32, erro
 	return make([]float32, len(pairs)), nil
 }
 
-// The measurement is of processor time: there is some, and no more than a processor can do.
+// A measurement is in processor time: it is positive, and at most what a processor can do.
 func TestCrossEncoderMeasure(t *testing.T) {
 	rate, err := measure(t.Context(), &worker{})
 	if err != nil || rate < 1 || rate > 1e6 {
@@ -331,7 +329,7 @@ func TestCrossEncoderGolden(t *testing.T) {
 	apitest.CheckReply(t, CrossEncoder(), fmt.Sprintf(`{"model": %q, "budget": "0s"}`, crossFolder), "1 7485f4a8d0cee70d")
 }
 
-// The ranking depends on the model, on what it computes in, and on where pairs are cut off.
+// The ranking depends on the model, its precision, and the length at which pairs are truncated.
 func TestFingerprint(t *testing.T) {
 	seen := map[string]string{}
 	for _, config := range []string{`"tokens": 500`, `"tokens": 600`, `"tokens": 500, "precision": "int8"`, `"tokens": 500, "max_tokens": 20`, `"budget": "0s"`} {
@@ -347,8 +345,8 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// A folder that is there and no cross-encoder is an error of the argument before anything runs; a
-// model that is not there is one when the stage opens.
+// An existing folder without a cross-encoder is an error of the argument before anything runs. A missing model is an
+// error when the stage opens.
 func TestWrongModel(t *testing.T) {
 	t.Setenv(sdk.ModelsVariable, t.TempDir())
 	none := filepath.Join(t.TempDir(), "ranker")

@@ -12,8 +12,8 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// TestRealServer asks llama.cpp, as .ci/llm with starts it. Its model is noise, and
-// the scores differ with what else the server has in hand: only the form is real.
+// TestRealServer asks llama.cpp, as started by .ci/llm. Its model is noise, and scores depend on the server's other
+// work: only the format is real.
 func TestRealServer(t *testing.T) {
 	address := os.Getenv("RACFLOW_TEST_RERANK")
 	if address == "" {

@@ -127,9 +127,8 @@ func scifact(t testing.TB) *set {
 	return s
 }
 
-// collection is any other, in the same form: prose that may have
-// titles or code that may have paths, and queries with the ids that answer them. Documents with the same text answer a query
-// together, as those of the codebases do.
+// collection reads any other collection in the same form: prose that may have titles, or code that may have paths,
+// and queries with the ids that answer them. Documents with the same text answer a query together, as in codebases.
 func collection(t testing.TB, name, analyzer string) *set {
 	type document struct{ ID, Title, Path, Text string }
 	type line struct {

@@ -19,7 +19,7 @@ var (
 	rrf      = sdk.Fusion{Method: "rrf", K: 60}
 )
 
-// retrieve gives the questions of a set their 150 candidates, as contextual.hcl does.
+// retrieve finds 150 candidates for the questions of a set, as contextual.hcl does.
 func (s *set) retrieve(t testing.TB, stage sdk.Stage, fusion sdk.Fusion) {
 	t.Helper()
 	embedder, err := sdktest.Open(t, stage, sdk.Setup{StateDir: t.TempDir()}, "{}")
@@ -69,8 +69,8 @@ type measures [4]float64
 
 var names = [4]string{"recall@5", "recall@10", "recall@20", "nDCG@10"}
 
-// measure compares a list with the question's gold: an entry gains if it is the first of
-// a group (Järvelin and Kekäläinen 2002, with gains of 0 and 1).
+// measure compares a list with the question's gold answers. An entry counts as relevant if it is the first of its
+// group (Järvelin and Kekäläinen 2002, with gains of 0 and 1).
 func (q *question) measure(ranked []sdk.Ranked) (m measures) {
 	found := make([]bool, len(q.gold))
 	ideal := 0.0

@@ -15,7 +15,7 @@ const everything = "RACFLOW_TEST_QUALITY"
 // count as copies.
 type setting struct{ fields, identifiers, copied, diversity float64 }
 
-// settings are those to choose from.
+// settings are the settings to choose from.
 func settings() (all []setting) {
 	for _, copies := range [][2]float64{{0, 0}, {.7, .25}, {.7, .5}, {.8, .5}, {.9, .5}, {.9, 1}} {
 		for _, fields := range []float64{0, .1, .2, .3, .4} {
@@ -27,7 +27,7 @@ func settings() (all []setting) {
 	return all
 }
 
-// current is that of the stage.
+// current is the stage's setting.
 func current(t testing.TB) setting {
 	r := opened(t, "{}")
 	return setting{r.Fields, r.Identifiers, copied, r.Diversity}
@@ -62,8 +62,8 @@ func gain(t testing.TB, sets []*set, of []setting) gains {
 // harm is how much lower nDCG may be on a set: what chance does to an order that is as good.
 const harm = .002
 
-// choose returns the setting with the best mean of the measures over all questions but
-// those of a group, among those that harm no set. Each set counts the same.
+// choose returns the setting with the best mean of the measures over all questions except those of a group. Settings
+// that harm any set are excluded. Each set counts the same.
 func (g gains) choose(sets []*set, except string) (best setting) {
 	most := math.Inf(-1)
 	for _, c := range settings() {
@@ -113,10 +113,9 @@ func report(t testing.TB, what string, of []measures) (means, highs measures) {
 	return means, highs
 }
 
-// TestQuality measures the stage on whole sets, with an embedder that is fast and that the
-// weights were not chosen with. At least those gains are left on source code that are the
-// lower ends of the intervals in TestCrossValidated, and prose loses nothing beyond its
-// interval.
+// TestQuality measures the stage on whole sets, with a fast embedder that the weights were not chosen with. On source
+// code the gains must reach the lower ends of the intervals in TestCrossValidated. Prose must not lose more than its
+// interval allows.
 func TestQuality(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it searches among 737 chunks of code")
@@ -141,9 +140,8 @@ func TestQuality(t *testing.T) {
 	}
 }
 
-// TestCrossValidated chooses the weights and the overlap without one group of questions, a
-// repository or a set, and measures them on that group; then on all of them, which must
-// give what the stage has.
+// TestCrossValidated chooses the weights and the overlap without one group of questions (a repository or a set), and
+// measures them on that group. Then it chooses on all groups; the result must be the stage's defaults.
 func TestCrossValidated(t *testing.T) {
 	if os.Getenv(everything) == "" {
 		t.Skip(everything + " is not set: it embeds 28,000 texts")
@@ -188,7 +186,7 @@ func crossValidate(t *testing.T, sets []*set) {
 	}
 }
 
-// changes are what the stage changes on a set.
+// changes describes what the stage changes on a set.
 func changes(t testing.TB, s *set) (all []measures) {
 	now := current(t)
 	for _, by := range gain(t, []*set{s}, []setting{now})[s] {

@@ -22,10 +22,10 @@ func opened(t testing.TB, config string) *localReranker {
 	return r.(*localReranker)
 }
 
-// candidate is one with the score 0.
+// candidate returns a candidate with score 0.
 func candidate(text string) sdk.Candidate { return sdk.Candidate{Text: text} }
 
-// filler are candidates that speak of something else.
+// filler returns candidates about something else.
 func filler(n int) (all []sdk.Candidate) {
 	for i := range n {
 		all = append(all, candidate(fmt.Sprintf("how do you read page %d of the book", i)))
@@ -75,7 +75,7 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-// TestFeatures compares with values by hand.
+// TestFeatures compares with values computed by hand.
 func TestFeatures(t *testing.T) {
 	r := opened(t, "{}")
 	it := sdk.Item{Text: "Where does readCard() find the `lost` cards?", Candidates: []sdk.Candidate{

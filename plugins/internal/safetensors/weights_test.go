@@ -88,7 +88,7 @@ func TestShardsRefused(t *testing.T) {
 	}
 }
 
-// TestHeaderMemory reads headers that would need much memory if they were believed.
+// TestHeaderMemory reads headers whose numbers, if trusted, would need much memory.
 func TestHeaderMemory(t *testing.T) {
 	var entries strings.Builder
 	for i := range maxTensors + 1000 {
@@ -143,8 +143,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// TestSparse opens a file that says to be larger than any encoder, and takes no room on
-// disk.
+// TestSparse opens a file whose size is larger than any encoder, and which takes no space on disk.
 func TestSparse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName)
 	must.Do(t, os.WriteFile(path, tensorFile(`{}`), 0o644))

@@ -82,8 +82,8 @@ func set(names int, shares map[string]float64) *Backends {
 	return NewBackends(backendsUsual, a, sdk.Setup{})
 }
 
-// Answers are shared out as the file says, each always in the same way, and a new service
-// takes its share from the others alone.
+// Answers are divided by the file's shares, each always in the same way. A new service takes only its own share from
+// the others.
 func TestChoose(t *testing.T) {
 	shares := map[string]float64{"main": 1, "b0": 2, "b1": 0}
 	one, again, more := set(2, shares), set(2, shares), set(3, map[string]float64{"main": 1, "b0": 2, "b2": 3})

@@ -120,7 +120,8 @@ func TestDecision(t *testing.T) {
 	}
 }
 
-// What a request holds: the examples from the farthest to the nearest, descriptions, and nothing that a server may not know.
+// Content of a request: the examples from the farthest to the nearest, descriptions, and no field that a server may
+// not know.
 func TestDecisionRequest(t *testing.T) {
 	for api, want := range map[string]string{
 		"systemone": `{"model":"m","questions":{"q0":{"criteria":{"bill":"a question about an invoice","card":null},"instructions":"Which label fits the text best?","type":"choice"}},` +
@@ -141,7 +142,7 @@ func TestDecisionRequest(t *testing.T) {
 	}
 }
 
-// An answer is cached with its usage; a forecast sees that, and is at least what is asked.
+// An answer is cached with its usage. A forecast takes this into account, and its upper bound covers the requests.
 func TestDecisionCache(t *testing.T) {
 	item := neighboursOf("a", "b", "c")
 	server, host, voter, first, err := decide(t, modelserver.Options{}, sdk.LabelForm{}, "", item)
@@ -208,7 +209,7 @@ func TestDecisionServers(t *testing.T) {
 	}
 }
 
-// What a service has rounded to 0 is unlikely, not impossible.
+// An option that a service rounded to 0 is unlikely, not impossible.
 func TestDecisionRounded(t *testing.T) {
 	labels := strings.Fields(strings.Repeat("x ", 24))
 	for i := range labels {
@@ -221,7 +222,7 @@ func TestDecisionRounded(t *testing.T) {
 	}
 }
 
-// A service that takes few options is asked again about the nearest labels, and no other request is too long for it.
+// A service that accepts few options is asked again about the nearest labels. Later requests then respect its limit.
 func TestDecisionFewerOptions(t *testing.T) {
 	labels := make([]string, 30)
 	for i := range labels {
@@ -239,7 +240,7 @@ func TestDecisionFewerOptions(t *testing.T) {
 	}
 }
 
-// Replies that are no distribution are errors of their item.
+// Replies without a valid distribution are errors of their item.
 func TestDecisionReplies(t *testing.T) {
 	for name, reply := range map[string]string{
 		"none":          `{"model": "m", "usage": {}}`,

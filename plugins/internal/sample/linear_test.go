@@ -63,8 +63,7 @@ func sample(t testing.TB, v *linearVoter, items ...sdk.Item) [][]sdk.Sample {
 	return samples
 }
 
-// cloud makes rows of labels whose vectors lie around a centre, and whose texts share a
-// word.
+// cloud makes rows of labels: their vectors lie around a centre, and their texts share a word.
 func cloud(rows, labels, dimension int, noise float64) []sdk.TrainingRow {
 	random := rand.New(rand.NewPCG(7, 7))
 	unit := func(add []float32) []float32 {
@@ -157,8 +156,8 @@ func TestBallot(t *testing.T) {
 	}
 }
 
-// TestFarAway: the farther an item lies from all that was learnt, the greater the distance is.
-// Where labels are sets, each label is told from all others.
+// TestFarAway: the farther an item is from all learned rows, the greater its distance. Where labels are sets, each
+// label is separated from all others.
 func TestLearnsSets(t *testing.T) {
 	single := cloud(1200, 6, 16, .25)
 	var all []sdk.TrainingRow
@@ -250,7 +249,7 @@ func TestOneLabel(t *testing.T) {
 	}
 }
 
-// What is learnt depends on the rows alone: not on threads, nor on the order of rows.
+// The learned model depends only on the rows, not on threads or the order of rows.
 func TestSameBytes(t *testing.T) {
 	must.NoRace(t)
 	all := cloud(500, 37, 40, .5)
@@ -312,7 +311,7 @@ func TestFitFails(t *testing.T) {
 	}
 }
 
-// Of too many rows, small labels stay whole and large ones share the rest.
+// If there are too many rows, small labels stay whole and large ones share the rest.
 func TestSample(t *testing.T) {
 	r := &rows{max: 100, byLabel: map[string][]linearRow{}}
 	for i := range 1000 {
@@ -339,8 +338,9 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// The weights come near the minimum of half their squares, the constant's from -1, and the squared violations of the margin: gradient
-// descent from there gains little. A block of labels makes the same of a label as another one does.
+// The weights are close to the minimum of half their squares, the constant's counted from -1, plus the squared
+// violations of the margin: gradient descent from there gains little. The result for a label does not depend on its
+// block.
 func TestMinimum(t *testing.T) {
 	for _, labels := range []int{3, 160} {
 		m := newModel(make([]string, labels), 4, []float32{1, 0, 2, 1})
@@ -390,7 +390,7 @@ func TestMinimum(t *testing.T) {
 	}
 }
 
-// Of vectors that are mostly 0 only the other numbers are kept, which changes no bit of what is learnt.
+// If vectors are mostly 0, only the other numbers are stored. The learned model is the same to the bit.
 func TestMostlyZero(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	kept := &rows{max: 100, byLabel: map[string][]linearRow{}}
@@ -418,7 +418,7 @@ func TestMostlyZero(t *testing.T) {
 	}
 }
 
-// What a text has beyond its beginning counts for nothing.
+// Only the beginning of a text counts.
 func TestLongText(t *testing.T) {
 	for _, text := range []string{strings.Repeat("é", 2000), "x" + strings.Repeat("é", 2000), strings.Repeat("a", 5000)} {
 		if got := beginning(text); len(got) > textBytes || len(got) < textBytes-1 || !strings.HasPrefix(text, got) || strings.ContainsRune(got, '\uFFFD') {
@@ -435,8 +435,8 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// TestStrongestFeatures: of more features than are kept, those with the greatest numbers are, whatever their sign, in their order;
-// of those that tie, the first.
+// TestStrongestFeatures: if there are too many features, those with the greatest absolute numbers are kept, in their
+// order; in a tie, the first.
 func TestStrongestFeatures(t *testing.T) {
 	var all, want []feature
 	for i := range 2*strongest + 1 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Probabilities say how often answers are right, be the labels easy or hard to tell; they
-// do not without the scale, and no answer depends on it.
+// Probabilities say how often answers are right, both for easy and for hard labels. Without the scale they do not. No
+// answer depends on the scale.
 func TestCalibrated(t *testing.T) {
 	for _, noise := range []float64{.3, .45, .6} {
 		all := cloud(3000, 40, 24, noise)

@@ -74,7 +74,7 @@ func TestNeighboursVote(t *testing.T) {
 	}
 }
 
-// TestDistance: it is that of the fifth nearest by cosine, whatever the order and the labels.
+// TestDistance: the distance is that of the fifth nearest by cosine, whatever the order and the labels.
 func TestDistance(t *testing.T) {
 	of := func(cosines ...float32) (all []sdk.Candidate) {
 		for _, c := range cosines {

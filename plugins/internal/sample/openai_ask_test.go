@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// TestAsksAgain shows a model what was wrong, and leaves its first question as it is.
+// TestAsksAgain shows a model its errors and leaves the first question unchanged.
 func TestAsksAgain(t *testing.T) {
 	f := openedOpenAI(t, 1, modelserver.Options{Answer: func(a modelserver.Ask, _ int) string {
 		if len(a.Messages) > 2 {
@@ -99,8 +99,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestForecastOfChoices: a forecast counts the requests that a server makes of six answers, and the prompt of
-// each.
+// TestForecastOfChoices: a forecast counts the requests that a server needs for six answers, and the prompt of each.
 func TestForecastOfChoices(t *testing.T) {
 	nameless := modelserver.Options{Refuse: func(a modelserver.Ask) bool { return a.N > 4 }}
 	for name, test := range map[string]struct {
@@ -148,7 +147,7 @@ func TestForecastOfChoices(t *testing.T) {
 	}
 }
 
-// What a further try takes at most is forecast before anybody knows what is rejected.
+// The upper bound of another try is forecast before the rejected answers are known.
 func TestForecastOfFurtherTries(t *testing.T) {
 	f := openedOpenAI(t, 1, modelserver.Options{}, "")
 	must.Do(t, f.host.KeepProfile(t.Context(), f.Address(), "tiny", json.RawMessage(`{"thinking": "no"}`)))
@@ -166,7 +165,7 @@ func TestForecastOfFurtherTries(t *testing.T) {
 	}
 }
 
-// TestReasons keeps what a model says beside its label, where the file wants that.
+// TestReasons keeps the model's text beside its label, if the file says so.
 func TestReasons(t *testing.T) {
 	p := sdk.Prompt{Text: "p", Labels: []string{"pin"}, Fields: []string{"reasoning", "label"}}
 	o := modelserver.Options{Answer: func(modelserver.Ask, int) string { return `{"reasoning": "a code", "label": "Pin"}` }}
@@ -298,7 +297,7 @@ func TestProbability(t *testing.T) {
 	}
 }
 
-// What a model might have written in the place of its answer are votes for other labels.
+// Alternatives that the model might have written instead of its answer are votes for other labels.
 func TestLikelyOthers(t *testing.T) {
 	token := func(text string, p float64, others ...any) dialect.Token {
 		all := []dialect.Token{{Text: text, Log: math.Log(p)}}
@@ -331,7 +330,7 @@ func TestLikelyOthers(t *testing.T) {
 	}
 }
 
-// Where further levels follow, only the way of the answer goes on.
+// If further levels follow, only the given answer counts.
 func TestOthersInLevels(t *testing.T) {
 	voter, pieces := &openAIVoter{}, []dialect.Token{{Text: "pin", Log: -1, Others: []dialect.Token{{Text: "card", Log: -2}}}}
 	for _, below := range []*tree{nil, {}} {
@@ -358,7 +357,7 @@ string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" ["\\/bfnrt])* "\""
 	}
 }
 
-// FuzzProbability cuts texts into tokens anyhow: a probability is one.
+// FuzzProbability cuts texts into tokens at random: the results are probabilities.
 func FuzzProbability(f *testing.F) {
 	f.Add("card_lost\nmore", 3, false)
 	f.Add(`{"label": "a\"b"}`, 2, true)

@@ -25,8 +25,8 @@ func gave(samples []sdk.Sample) (all []string) {
 	return all
 }
 
-// Where the first service does not serve, the second one answers, in its own form and with its own
-// key, and a run from the cache gives the same.
+// If the first service does not answer, the second one does, in its own form and with its own key. A run from the
+// cache gives the same.
 func TestNextService(t *testing.T) {
 	always := modelserver.Options{Faults: []modelserver.Fault{{Kind: modelserver.Status, Status: 500, Share: 1}}}
 	for name, o := range map[string]modelserver.Options{
@@ -75,7 +75,7 @@ func TestNextService(t *testing.T) {
 	}
 }
 
-// An answer of a model is one of it, whoever gave it first.
+// An answer of a model counts as that model's, whichever service gave it.
 func TestServicesOfOneModel(t *testing.T) {
 	f := openedOpenAI(t, 2, modelserver.Options{Answer: answering("one")}, "")
 	if _, err := f.one(t, texts("q")); err != nil {
@@ -99,8 +99,7 @@ func TestServicesOfOneModel(t *testing.T) {
 	}
 }
 
-// Shares divide the answers among models, in the same way each time, and limits know services
-// of one address apart.
+// Shares divide the answers among models, always in the same way. Limits distinguish services with the same address.
 func TestShares(t *testing.T) {
 	byModel := func(a modelserver.Ask, _ int) string { return a.Model }
 	f := openedOpenAI(t, 4, modelserver.Options{Answer: byModel}, "")

@@ -17,7 +17,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// outcomes asks about items until nothing is pending, and says what came of each.
+// outcomes asks about items until nothing is pending, and returns each result.
 func outcomes(t *testing.T, url string, host sdk.Host, dir, arguments string, items []sdk.Item) (all []string, rounds int) {
 	t.Helper()
 	setup := sdk.Setup{Samples: 3, Host: host, StateDir: dir, Log: slog.New(slog.DiscardHandler)}
@@ -44,13 +44,12 @@ func outcomes(t *testing.T, url string, host sdk.Host, dir, arguments string, it
 	return all, rounds
 }
 
-// given is how many choices questions got, in the order of these numbers: which question a server fails
-// on is chance.
+// given returns how many choices questions got, sorted: which question a server fails on is random.
 func given(s *modelserver.Server) []int { return slices.Sorted(maps.Values(s.Given())) }
 
-// TestBatchesGiveTheSame asks servers of all kinds in batches and by single calls: the answers
-// are the same and cached under the same keys, and no question is answered twice, whatever is found out about the
-// model while the replies are read.
+// TestBatchesGiveTheSame asks servers of all kinds in batches and by single calls. The answers are the same, are
+// cached under the same keys, and no question is answered twice. This holds even if something is found out about the
+// model while replies are read.
 func TestBatchesGiveTheSame(t *testing.T) {
 	must.NoRace(t)
 	tests := []struct {

@@ -68,7 +68,7 @@ var changes = map[sdk.ArgumentType][]string{
 	sdk.TypeBlock:     {`{"effort": "low"}`}, // of a profile, what a request asks for
 }
 
-// changed are values of an argument that are others than its default.
+// changed are values of an argument that differ from its default.
 func changed(t *testing.T, a sdk.Argument) (all []string) {
 	t.Helper()
 	candidates := changes[a.Type]
@@ -89,8 +89,8 @@ func changed(t *testing.T, a sdk.Argument) (all []string) {
 	return all
 }
 
-// TestArgumentsAndKeys takes every argument of the stage: one that changes what comes out
-// changes the key of what is cached, and no other does.
+// TestArgumentsAndKeys changes every argument of the stage: the cache key changes if and only if the output may
+// change.
 func TestArgumentsAndKeys(t *testing.T) {
 	remade := map[string]string{ // arguments that change what is made of a cached reply, each time anew
 		"read":    "a label is found in the reply's text",
@@ -232,7 +232,7 @@ func TestABrokenKeptValueIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestFaults lets everything go wrong often and tries again, as the engine does.
+// TestFaults makes everything fail often and tries again, like the engine.
 func TestFaults(t *testing.T) {
 	kinds := map[string]modelserver.Fault{
 		"429 in milliseconds": {Kind: modelserver.Status, Status: 429, Wait: time.Millisecond, Form: modelserver.Milliseconds},

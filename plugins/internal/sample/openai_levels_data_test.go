@@ -30,8 +30,8 @@ func classesOf(t *testing.T, file string) (rows []sdk.Candidate) {
 	return rows[1:]
 }
 
-// TestLevelsTakeLess asks about 100 texts among all 219 classes, at once and level by level: by level fewer
-// tokens are sent, and far fewer that the service has to compute.
+// TestLevelsTakeLess asks about 100 texts among all 219 classes, at once and level by level. Level by level, fewer
+// tokens are sent, and the service has to compute far fewer.
 func TestLevelsTakeLess(t *testing.T) {
 	must.NoRace(t)
 	rows, known := classesOf(t, "test_public.tsv")[:100], classesOf(t, "train.tsv")

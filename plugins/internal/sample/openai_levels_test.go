@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// inLevels is a prompt that is asked level by level.
+// inLevels returns a prompt that is asked level by level.
 func inLevels(text string) sdk.Prompt {
 	return sdk.Prompt{
 		Messages: []sdk.Message{{Role: sdk.MessageSystem, Text: "Agent, Place or Work?"}, {Role: sdk.MessageUser, Text: text}},
@@ -24,8 +24,8 @@ func inLevels(text string) sdk.Prompt {
 	}
 }
 
-// steps answers each level by what a text says of it: "Agent > Person > Monk". A dash in place of an answer
-// is that none of the listed ones fits.
+// steps answers each level by the text itself: "Agent > Person > Monk". A dash instead of an answer means that none
+// of the listed nodes fits.
 func steps(a modelserver.Ask, _ int) string {
 	level, text := -1, ""
 	for _, m := range a.Messages {
@@ -81,7 +81,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestTurnsOfLevels: what is asked goes on with the same chat, and lists only what lies below the answer.
+// TestTurnsOfLevels: a further question continues the chat, and lists only the nodes below the answer.
 func TestTurnsOfLevels(t *testing.T) {
 	for _, api := range []string{"openai", "anthropic"} {
 		f := openedOpenAI(t, 1, modelserver.Options{Answer: steps}, fmt.Sprintf(`, "api": %q, "cache_control": true`, api))
@@ -109,7 +109,7 @@ func TestTurnsOfLevels(t *testing.T) {
 	}
 }
 
-// TestSamplesPartInLevels: samples that agree on a node share a request, and the others have one of their own.
+// TestSamplesPartInLevels: samples that agree on a node share a request; the others have a request of their own.
 func TestSamplesPartInLevels(t *testing.T) {
 	ways := []string{"Agent > Team", "Agent > Person > Monk", "Work", "Agent > Team"}
 	o := modelserver.Options{Answer: func(a modelserver.Ask, choice int) string {
@@ -150,8 +150,7 @@ func TestSamplesPartInLevels(t *testing.T) {
 	}
 }
 
-// TestForecastOfLevels compares what is said of an item with what it then takes, also where the beginning of
-// the way is cached.
+// TestForecastOfLevels compares the forecast for an item with the actual use, also if the first levels are cached.
 func TestForecastOfLevels(t *testing.T) {
 	for _, text := range []string{"Agent > Person > Monk", "Agent > Person > Athlete", "Place > River", "Work"} {
 		f := openedOpenAI(t, 2, modelserver.Options{Answer: steps}, "")
@@ -200,7 +199,7 @@ func TestLevelsInBatches(t *testing.T) {
 	}
 }
 
-// TestLevelsWithoutATree: a text to continue, and a prompt that allows any label, are asked as they are.
+// TestLevelsWithoutATree: a text to continue, and a prompt that allows any label, are asked without levels.
 func TestLevelsWithoutATree(t *testing.T) {
 	for name, test := range map[string]struct {
 		arguments string

@@ -15,8 +15,8 @@ import (
 	"github.com/racflow/racflow/sdk/support"
 )
 
-// TestRealServer asks llama.cpp, as .ci/llm with starts it. Its model is noise:
-// only what the server itself does can be right.
+// TestRealServer asks llama.cpp, as started by .ci/llm. Its model is noise: only the server's own behaviour can be
+// checked.
 func TestRealServer(t *testing.T) {
 	address := os.Getenv("RACFLOW_TEST_LLM")
 	if address == "" {

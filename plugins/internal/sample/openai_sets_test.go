@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// marked lists the answers of a sample; what is marked has a question mark behind it.
+// marked lists the answers of a sample; a question mark follows answers with a mark.
 func marked(s sdk.Sample) (all []string) {
 	for _, a := range s.Answers {
 		if a.Reason != "" {
@@ -66,7 +66,7 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestSetsThatCannotBeRead: a set that was cut off may lack labels, and vLLM's choice allows only one.
+// TestSetsThatCannotBeRead: a truncated set may lack labels, and vLLM's choice allows only one.
 func TestSetsThatCannotBeRead(t *testing.T) {
 	long := strings.Repeat("alarm; ", 40) + "weather"
 	line := sdk.Prompt{Text: "p", Labels: []string{"alarm", "weather"}}

@@ -22,8 +22,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestForecast compares what is said of an item with what the server then counts, a
-// JSON schema with it.
+// TestForecast compares the forecast for an item with what the server then counts, including a JSON schema.
 func TestForecast(t *testing.T) {
 	labels := make([]string, 60)
 	for i := range labels {
@@ -176,7 +175,7 @@ func labels(samples []sdk.Sample) []string {
 	return all
 }
 
-// asked lists n of each request.
+// asked returns n of each request.
 func asked(s *modelserver.Server) []int {
 	var all []int
 	for _, a := range s.Asks() {
@@ -351,8 +350,8 @@ func TestHeldToLabels(t *testing.T) {
 	}
 }
 
-// TestAServerWithoutSchemas: it is asked in the next form that it takes, and the next item at
-// once in that. The schema then stands in the prompt.
+// TestAServerWithoutSchemas: it is asked in the next form that it accepts, and about the next item in that form at
+// once. The schema is then part of the prompt.
 func TestAServerWithoutSchemas(t *testing.T) {
 	f := openedOpenAI(t, 1, modelserver.Options{Refuse: func(a modelserver.Ask) bool { return strings.Contains(string(a.Body), "json_schema") }}, "")
 	for calls := 2; calls < 4; calls++ {
@@ -415,8 +414,8 @@ func TestCountsOfChoices(t *testing.T) {
 	}
 }
 
-// TestModelsThatThink: a model that takes next to nothing, under any name, is asked for the
-// same; what it takes is found out once.
+// TestModelsThatThink: a model of any name that accepts hardly any field gets the same question. What it accepts is
+// found out once.
 func TestModelsThatThink(t *testing.T) {
 	o := modelserver.Named("reasons-like-openai")
 	o.Answer = numbered()
@@ -440,8 +439,8 @@ func TestModelsThatThink(t *testing.T) {
 	}
 }
 
-// TestSingleAnswersAtOnce: a model that is known to give one answer at a time is asked for
-// all of them at once, behind the first.
+// TestSingleAnswersAtOnce: if a model gives one answer per request, the first is requested alone, and then all others
+// at once.
 func TestSingleAnswersAtOnce(t *testing.T) {
 	var together sync.WaitGroup // the second and the third are answered together
 	together.Add(2)
@@ -458,7 +457,7 @@ func TestSingleAnswersAtOnce(t *testing.T) {
 	}
 }
 
-// TestPassages: an answer that cites passages is a text of the model's own.
+// TestPassages: an answer that cites passages is a free text.
 func TestPassages(t *testing.T) {
 	answer := "A lost card is blocked at once [1].\n\nA new one comes within a week [1]."
 	item := sdk.Item{Prompts: []sdk.Prompt{{Passages: []string{"guide"}, None: "Nothing.", Messages: []sdk.Message{
@@ -505,8 +504,7 @@ func TestABadPromptIsNotNsError(t *testing.T) {
 	}
 }
 
-// A prompt that is too long for the model is not asked again with a smaller n,
-// and the advice is about its length.
+// A prompt that is too long for the model is not sent again with a smaller n, and the advice is about its length.
 func TestATooLongPrompt(t *testing.T) {
 	for name, message := range map[string]string{
 		"openai":    "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
@@ -601,7 +599,7 @@ func TestOpenAIConformance(t *testing.T) {
 	sdktest.Stage(t, OpenAI(), fmt.Sprintf(`{"base_url": %q, "model": "tiny"}`, server.URL))
 }
 
-// values are the cached values, in one order.
+// values returns the cached values, sorted.
 func values(h *apitest.Host) []string {
 	var all []string
 	for _, value := range h.Cached() {
@@ -611,5 +609,5 @@ func values(h *apitest.Host) []string {
 	return all
 }
 
-// openAIKeys are the keys of the cached values.
+// openAIKeys returns the keys of the cached values.
 func openAIKeys(h *apitest.Host) []sdk.Key { return slices.Collect(maps.Keys(h.Cached())) }

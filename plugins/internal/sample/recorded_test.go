@@ -101,7 +101,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// An item that is asked about again gets what it has not had.
+// An item that is asked about again gets the answers that it has not had.
 func TestAskedAgain(t *testing.T) {
 	s, err := openRecorded(t, written(t, "a.tsv", "id\tanswer\n1\ta\n1\tb\n", ""))
 	if err != nil {
@@ -115,8 +115,7 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
-// Ids that are in no row of the file are reported, once somebody was asked and none
-// was there.
+// If no requested id is in the file, this is reported.
 func TestOtherIDs(t *testing.T) {
 	for ids, warns := range map[string]bool{"": false, "1 9": false, "8 9": true} {
 		var out strings.Builder

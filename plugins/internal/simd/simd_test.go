@@ -11,8 +11,8 @@ import (
 // epsilon is the distance from 1 to the next float32, half of it the rounding error.
 const epsilon = 1.0 / (1 << 23)
 
-// randoms returns n floats that start at an odd place in memory, with room
-// behind them filled with a value that would show in every result.
+// randoms returns n floats at an unaligned place in memory. The memory after them is filled with a value that would
+// show in every result.
 func randoms(r *rand.Rand, n int) []float32 {
 	offset := r.IntN(17)
 	all := make([]float32, offset+n+64)
@@ -84,8 +84,8 @@ func TestMul(t *testing.T) {
 	})
 }
 
-// checkProduct compares x·m with the sum of products in float64, and looks for
-// writes outside the result.
+// checkProduct compares x·m with the sum of products in float64, and checks that nothing was written outside the
+// result.
 func checkProduct(t *testing.T, mul func(dst, x View, s *Scratch), x, w View, bias []float32, s *Scratch) {
 	t.Helper()
 	const untouched = 12345

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// randomBytes returns n bytes from -127 to 127 that start at an odd place in
-// memory, with others around them that would show in every result.
+// randomBytes returns n bytes from -127 to 127 at an unaligned place in memory. The bytes around them would show in
+// every result.
 func randomBytes(r *rand.Rand, n int) []int8 {
 	offset := r.IntN(65)
 	all := make([]int8, offset+n+64)
@@ -49,7 +49,7 @@ func TestDotInt8(t *testing.T) {
 	})
 }
 
-// TestDotInt8Longest has the largest sum that the documentation allows.
+// TestDotInt8Longest tests the largest sum that the documentation allows.
 func TestDotInt8Longest(t *testing.T) {
 	eachKernel(t, func(t *testing.T, k *Kernel, _ *rand.Rand) {
 		query := slices.Repeat([]int8{127}, 1<<17)
@@ -70,7 +70,7 @@ func TestDotInt8WrongShape(t *testing.T) {
 	Best().DotInt8(make([]int32, 2), make([]int8, 64), make([]int8, 127))
 }
 
-// TestGroup wants what the queries have one by one.
+// TestGroup compares with the results of single queries.
 func TestGroup(t *testing.T) {
 	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
 		if k.NewGroup([][]int8{randomBytes(r, 63)}) != nil {
@@ -191,9 +191,9 @@ func testQuantise(t *testing.T, k *Kernel, r *rand.Rand) {
 	}
 }
 
-// TestQuantiseNearHalves is about products that come to a half only by rounding: where the
-// compiler fuses multiplications with additions, as it does for arm64 and GOAMD64=v3, plain Go
-// would round them once and not twice, and the bytes would depend on the machine.
+// TestQuantiseNearHalves tests products that become a half only by rounding. Where the compiler fuses multiplications
+// with additions (arm64, GOAMD64=v3), plain Go would round them once instead of twice, and the bytes would depend on
+// the machine.
 func TestQuantiseNearHalves(t *testing.T) {
 	eachKernel(t, func(t *testing.T, k *Kernel, r *rand.Rand) {
 		for range 50 {

@@ -7,7 +7,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestWordsOfBefore: a collection keeps the words of the version of the analyzer that made it, also for what is put into it later.
+// TestWordsOfBefore: a collection keeps using the version of the analyzer that made it, even for later entries.
 func TestWordsOfBefore(t *testing.T) {
 	for kept, want := range map[string]map[string]string{
 		"standard":   {"haftpflicht": "", "pflicht": "a b", "οδος": "", "οδοσ": "a b"},

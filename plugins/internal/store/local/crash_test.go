@@ -67,8 +67,8 @@ func generation(n int) (all []sdk.Entry, ids []string) {
 	return all, ids
 }
 
-// writeForever commits generations, each with its number as the note, and
-// prints the number once the commit has returned.
+// writeForever commits generations. Each has its number as the note; the number is printed once the commit has
+// returned.
 func writeForever(dir string) error {
 	opened, err := open(ctx, sdk.Setup{StateDir: dir}, config{K1: 1.2, B: 0.75, Sync: true})
 	if err != nil {
@@ -155,8 +155,8 @@ func TestKilledWriterLosesNoCommit(t *testing.T) {
 	}
 }
 
-// runAndKill runs a writer, kills it some time after its first commit and
-// returns the number of the last commit that it saw through.
+// runAndKill runs a writer and kills it some time after its first commit. It returns the number of the last commit
+// that the writer reported.
 func runAndKill(t *testing.T, dir string, after time.Duration) (last int) {
 	t.Helper()
 	writer := exec.Command(os.Args[0], "-test.run=^$")
@@ -181,9 +181,8 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (last int) {
 	return last
 }
 
-// TestReadersBesideAWriter searches while commits, merges and compaction go on,
-// in this process and in another. Every answer must be of one commit: all of a
-// generation or none of it.
+// TestReadersBesideAWriter searches during commits, merges and compaction, in this process and in another. Every
+// answer must be from one commit: all of a generation or none of it.
 func TestReadersBesideAWriter(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir)
@@ -261,9 +260,8 @@ func readUntilTold(dir string) error {
 	}
 }
 
-// readOnce checks that what is read at one time is of one commit. It opens the
-// collection anew only where nobody writes in this process: that would drop what
-// is staged.
+// readOnce checks that everything read at one time is from one commit. It reopens the collection only if nobody
+// writes in this process, since reopening drops staged changes.
 func readOnce(s *store, reopen bool) error {
 	hits, err := s.Search(ctx, "c", sdk.Search{Mode: sdk.ModeHybrid, NumCandidates: 1000}, []sdk.Query{{Text: "text", Vector: []float32{1, 1}}})
 	if err != nil {

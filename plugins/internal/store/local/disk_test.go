@@ -17,9 +17,8 @@ import (
 
 const fullDisk = "RACFLOW_TEST_FULL_DISK"
 
-// inChild runs the test again in a process of its own and is true there. A
-// limit holds for a whole process: what go test writes about this one in the
-// meantime would have no room either.
+// inChild runs the test again in a separate process, and returns true there. A limit applies to a whole process, and
+// go test also writes in this one.
 func inChild(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(fullDisk) != "" {
@@ -33,10 +32,9 @@ func inChild(t *testing.T) bool {
 	return false
 }
 
-// TestFullDiskAtEveryStep gives commits that write files and merge them less and
-// less room. Whatever fails, what was committed is there, and with room again
-// the collection takes changes once it is opened again. It limits the size of files
-// instead: a write beyond it fails with EFBIG where a full disk gives ENOSPC.
+// TestFullDiskAtEveryStep gives commits that write and merge files less and less space. Whatever fails, committed
+// rows stay, and the collection takes changes again once there is space and it is reopened. The test limits the size
+// of files instead: a write beyond the limit fails with EFBIG, where a full disk gives ENOSPC.
 func TestFullDiskAtEveryStep(t *testing.T) {
 	if !inChild(t) {
 		return

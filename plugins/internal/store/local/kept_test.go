@@ -17,7 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the kept collections anew")
 
-// TestKept reads collections as version 0.1.0 wrote them: a segment with dense or sparse vectors, one row of it removed, and a row in the log.
+// TestKept reads collections of version 0.1.0: a segment with dense or sparse vectors and one removed row, and a row
+// in the log.
 func TestKept(t *testing.T) {
 	for name, dimension := range map[string]int{"dense": 2, "sparse": 4096} {
 		dir, kept := t.TempDir(), filepath.Join("testdata", "0.1.0", name)

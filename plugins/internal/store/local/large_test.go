@@ -23,9 +23,8 @@ const (
 	largeRows = "RACFLOW_TEST_LARGE_ROWS"
 )
 
-// TestLarge measures what a person waits for, and the memory, at three sizes.
-// The rows have 384 dimensions, 8 to 16 words, an id, a hash of 32 bytes, a
-// label and a number as metadata.
+// TestLarge measures waiting times and memory at three sizes. The rows have 384 dimensions, 8 to 16 words, an id, a
+// hash of 32 bytes, a label and a number as metadata.
 func TestLarge(t *testing.T) {
 	dir := os.Getenv(largeDir)
 	if dir == "" {
@@ -64,8 +63,8 @@ func fillLarge(t *testing.T, dir string, n int) {
 	s.Close()
 }
 
-// measureLarge runs in a process of its own. The goals are those of the project:
-// 2 s to the first answer, 1 s for an upsert, 600 MB above vectors and texts.
+// measureLarge runs in a separate process. The goals are the project's: 2 s to the first answer, 1 s for an upsert,
+// 600 MB above vectors and texts.
 func measureLarge(t *testing.T, dir string, n int) {
 	c := largeCorpus()
 	query := func(f *sdk.Filter) sdk.Query {

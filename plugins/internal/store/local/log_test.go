@@ -173,8 +173,8 @@ func TestReadOnlyFolder(t *testing.T) {
 	}
 }
 
-// basedLog writes a collection with a row in a file, one that was removed from
-// it, and one in the log. It returns the file, what is in it, and the log.
+// basedLog writes a collection with a row in a file, a removed row of that file, and a row in the log. It returns the
+// file, its content, and the log.
 func basedLog(t testing.TB, dir string) (segment string, content, log []byte) {
 	t.Helper()
 	s := openSmall(t, dir)
@@ -234,7 +234,7 @@ func TestDamagedBase(t *testing.T) {
 	}
 }
 
-// FuzzLog opens any bytes as a log. It must go on writing to what it accepts.
+// FuzzLog opens arbitrary bytes as a log. If it accepts them, it must be able to continue the log.
 func FuzzLog(f *testing.F) {
 	log, _ := threeCommits(f, f.TempDir())
 	f.Add(log[segment.LogHeader:])
@@ -270,8 +270,7 @@ func FuzzLog(f *testing.F) {
 	})
 }
 
-// reseal gives frames that are whole but for their checksum a valid one, so
-// that the fuzzer gets past it.
+// reseal corrects the checksums of frames, so that the fuzzer gets past them.
 func reseal(frames []byte) []byte {
 	b := bytes.Clone(frames)
 	for at := 0; at+segment.FrameHeader <= len(b); {

@@ -112,8 +112,8 @@ func TestMaintenance(t *testing.T) {
 	}
 }
 
-// TestCompactLog compacts a collection whose rows only the log has: it keeps them there, since a
-// segment of them would be larger.
+// TestCompactLog compacts a collection whose rows are only in the log: they stay there, since a segment of them would
+// be larger.
 func TestCompactLog(t *testing.T) {
 	dir := t.TempDir()
 	s := openSmall(t, dir)
@@ -137,7 +137,7 @@ func TestCompactLog(t *testing.T) {
 	}
 }
 
-// TestFind finds collections that lack files, too, and nothing else.
+// TestFind finds all collections, including incomplete ones, and nothing else.
 func TestFind(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "[a] *") // means nothing else
 	for _, name := range []string{"whole", "unlocked", "logless", "begun"} {
@@ -187,9 +187,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestDamageIsNotCopied changes a byte of each section that opening a collection
-// does not look at: neither a merge, nor compaction, nor an export may take it
-// for what was written.
+// TestDamageIsNotCopied changes a byte of each section that is not checked when a collection is opened. Neither a
+// merge, nor compaction, nor an export may treat it as valid.
 func TestDamageIsNotCopied(t *testing.T) {
 	for part := range segment.Unread {
 		t.Run(segment.SectionNames[part], func(t *testing.T) {
@@ -255,8 +254,8 @@ func TestMaintenanceOfNothing(t *testing.T) {
 	must.Do(t, check(ctx, Location{dir, "c"}))
 }
 
-// TestRemovedFilesAreForgotten deletes all rows of a file: neither a process that
-// goes on nor one that opens the collection may miss the file.
+// TestRemovedFilesAreForgotten deletes all rows of a file. Neither the same process nor a later one may then need the
+// file.
 func TestRemovedFilesAreForgotten(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir)
@@ -279,8 +278,8 @@ func TestRemovedFilesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestReaderFindsTheNewFiles opens a collection one of whose files is missing for
-// a moment, as if another log had taken the position of the one just read.
+// TestReaderFindsTheNewFiles opens a collection while one of its files is missing for a moment, as if a new log had
+// replaced the one just read.
 func TestReaderFindsTheNewFiles(t *testing.T) {
 	dir := t.TempDir()
 	path, _ := oneSegment(t, dir)

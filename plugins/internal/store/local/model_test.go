@@ -31,9 +31,8 @@ type model struct {
 	seen              struct{ files, merges, spills int }
 }
 
-// TestModel goes through random histories of changes, of opening again, of other
-// processes' commits and of compaction, and wants every answer to be that of the
-// definition.
+// TestModel makes random histories of changes, reopening, commits of other processes and compaction. Every answer
+// must match the definition.
 func TestModel(t *testing.T) {
 	must.NoRace(t)
 	var files, merges, spills int
@@ -134,7 +133,7 @@ func (m *model) change(step int) {
 	}
 }
 
-// compare wants all that can be asked to be answered as the map has it.
+// compare checks all possible answers against the map.
 func (m *model) compare() error {
 	all := everything(m, m.s)
 	if len(all) != len(m.committed) {
@@ -201,7 +200,7 @@ func (m *model) search(want reference, queries []sdk.Query) error {
 	return nil
 }
 
-// sameEntry compares all but the vectors. NaN equals itself here.
+// sameEntry compares everything but the vectors. NaN equals itself here.
 func sameEntry(a, b sdk.Entry) bool {
 	return a.ID == b.ID && a.Text == b.Text && a.Context == b.Context && a.Label == b.Label && fmt.Sprint(a.Meta) == fmt.Sprint(b.Meta)
 }

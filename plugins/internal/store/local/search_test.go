@@ -130,8 +130,7 @@ func randomEntry(r *rand.Rand, id string, dimension int) sdk.Entry {
 	return e
 }
 
-// randomString returns strings that are equal, prefixes of one another, and
-// longer than what the index has of them.
+// randomString returns strings that are equal, prefixes of one another, or longer than their part in the index.
 func randomString(r *rand.Rand) string {
 	s := strings.Repeat("ab", r.IntN(3)) + strings.Repeat("c", []int{0, 1, 62, 63, 64, 65, 70}[r.IntN(7)])
 	return s + []string{"", "d", "\xff", "\x00"}[r.IntN(4)]

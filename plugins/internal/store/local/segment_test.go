@@ -99,8 +99,8 @@ func TestSparseVectors(t *testing.T) {
 	same("from a file", s)
 }
 
-// TestMergingIsBuilding wants the same bytes of a segment whether its rows came
-// at once or were merged, with others removed on the way.
+// TestMergingIsBuilding checks that a segment has the same bytes whether its rows came at once or were merged, with
+// others removed in between.
 func TestMergingIsBuilding(t *testing.T) {
 	analyzer, _ := support.NamedAnalyzer("standard")
 	for seed := range uint64(20) {
@@ -145,8 +145,7 @@ func TestMergingIsBuilding(t *testing.T) {
 	}
 }
 
-// TestDamagedSegment changes every byte in turn: opening or Check tells, and
-// nothing that is asked meanwhile crashes.
+// TestDamagedSegment changes every byte in turn. Opening or Check reports the damage, and no operation crashes.
 func TestDamagedSegment(t *testing.T) {
 	must.NoRace(t)
 	dir := t.TempDir()
@@ -176,7 +175,7 @@ func TestDamagedSegment(t *testing.T) {
 	}
 }
 
-// askAll asks all that there is to ask of a collection that may be damaged.
+// askAll makes every kind of request to a collection that may be damaged.
 func askAll(t testing.TB, dir string) {
 	t.Helper()
 	s := openStore(t, dir)
@@ -226,8 +225,8 @@ func TestForeignSegments(t *testing.T) {
 	}
 }
 
-// FuzzSegment takes any bytes for a segment and asks it everything. What it
-// answers does not matter, but that it does.
+// FuzzSegment reads arbitrary bytes as a segment and makes every kind of request. The answers do not matter, only
+// that it does not crash.
 func FuzzSegment(f *testing.F) {
 	dir := f.TempDir()
 	path, whole := oneSegment(f, dir)
@@ -256,8 +255,7 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
-// resealSegment gives the header and the sections valid checksums, so that the
-// fuzzer gets past them.
+// resealSegment corrects the checksums of the header and the sections, so that the fuzzer gets past them.
 func resealSegment(b []byte) {
 	for i := range int(segment.SectionCount) {
 		at := segment.ImageHeader + i*segment.EntrySize
