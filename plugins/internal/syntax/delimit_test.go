@@ -32,7 +32,7 @@ func TestAround(t *testing.T) {
 	}
 }
 
-// What is made to be looked at again and again takes no time by its square.
+// Text that is made to be scanned repeatedly does not take quadratic time.
 func TestLinear(t *testing.T) {
 	for _, part := range []string{"<", "＜", "<\u200b", "a<b é ", "< ", "<|", "[/", "<chunk"} {
 		must.Linear(t, 1000, func(n int) {

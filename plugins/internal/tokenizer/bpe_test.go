@@ -68,8 +68,8 @@ func TestBpeSmall(t *testing.T) {
 	}
 }
 
-// TestLongWord has a word whose pairs are all joined. If that took a time
-// that grows with its square, the test would not end.
+// TestLongWord has a word whose pairs are all joined. If the time grew with the square of its length, the test would
+// not end.
 func TestLongWord(t *testing.T) {
 	vocab, merges := map[string]int{"a": 0}, [][2]string{}
 	for n := 1; n < 1<<9; n *= 2 {
@@ -97,8 +97,8 @@ func buildBpe(t testing.TB, model map[string]any) *bpe {
 	return m
 }
 
-// TestBpeAgainstDefinition compares words of models by chance with the definition: of all
-// neighbours that a merge names the first of the lowest rank are joined, until there are none.
+// TestBpeAgainstDefinition compares words of random models with the definition: of all adjacent pairs with a merge,
+// the first of the lowest rank is joined, until there are none.
 func TestBpeAgainstDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 400 {
@@ -136,7 +136,7 @@ func TestBpeAgainstDefinition(t *testing.T) {
 	}
 }
 
-// bpeDefinition turns a word into ids step by step, without bytes and fused unknowns.
+// bpeDefinition converts a word into ids step by step, without byte fallback and fused unknown tokens.
 func bpeDefinition(m *bpe, word string) []int32 {
 	var ids []int32
 	for _, r := range word {
@@ -184,7 +184,7 @@ func FuzzBpeModel(f *testing.F) {
 	})
 }
 
-// TestBytesThatAreMissing: a character of which one byte has no token is unknown as a whole.
+// TestBytesThatAreMissing: if one byte of a character has no token, the whole character is unknown.
 func TestBytesThatAreMissing(t *testing.T) {
 	m := buildBpe(t, map[string]any{"vocab": map[string]int{"?": 0, "<0xC3>": 1, "<0xA9>": 2}, "merges": []string{}, "unk_token": "?", "byte_fallback": true})
 	if got := m.Append(nil, "éè"); !slices.Equal(got, []int32{1, 2, 0}) {

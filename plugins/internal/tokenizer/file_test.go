@@ -140,7 +140,7 @@ func TestVocabWithoutSpecial(t *testing.T) {
 	}
 }
 
-// TestEach compares the number of tokens with what Encode makes of the texts.
+// TestEach compares the number of tokens with Encode's.
 func TestEach(t *testing.T) {
 	tok := miniLM(t)
 	texts := 0

@@ -2,7 +2,7 @@ package tokenizer
 
 import "testing"
 
-// FuzzTokenizer reads files that may be no tokenizer, and texts with those that are.
+// FuzzTokenizer reads arbitrary files, and encodes texts if a file is a tokenizer.
 func FuzzTokenizer(f *testing.F) {
 	const text = "AB new a\u0301 [CLS]漢 \xff 12"
 	f.Add(string(with(nil)), text, "b")

@@ -11,7 +11,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// with is the text of a tokenizer.json with some of its parts replaced.
+// with returns the text of a tokenizer.json with some parts replaced.
 func with(parts map[string]string) []byte {
 	all := map[string]string{
 		"version":        `"1.0"`,
@@ -41,7 +41,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// sequences is a part with sequences in each other.
+// sequences returns a part of nested sequences.
 func sequences(field string, depth int) string {
 	return strings.Repeat(`{"type": "Sequence", "`+field+`": [`, depth) + strings.Repeat("]}", depth)
 }
@@ -140,7 +140,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestJunk reads what is no tokenizer at all.
+// TestJunk reads files that are no tokenizers.
 func TestJunk(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "null": "null", "list": "[]", "deep": strings.Repeat("[", 1<<22), "deep object": strings.Repeat(`{"a":`, 1<<20),
@@ -196,7 +196,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestManyParts checks that lists are not read far beyond what a tokenizer has.
+// TestManyParts checks that reading a list stops soon after the limit.
 func TestManyParts(t *testing.T) {
 	many := func(begin string, size int, end string) string {
 		return begin + strings.Repeat("{},", size/3) + "{}" + end

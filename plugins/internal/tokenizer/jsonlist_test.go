@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// list is what Each calls its function with.
+// list returns the elements with which Each calls its function.
 func list(raw string) (elements []string, err error) {
 	err = eachElement(json.RawMessage(raw), func(e []byte) error {
 		elements = append(elements, string(e))

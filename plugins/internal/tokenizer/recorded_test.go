@@ -126,7 +126,7 @@ func TestRecordedPairs(t *testing.T) {
 	}
 }
 
-// TestLimit checks by the memory it takes that a long text is read to the limit alone.
+// TestLimit checks, by memory, that a long text is read only up to the limit.
 func TestLimit(t *testing.T) {
 	for _, name := range kinds {
 		tok, _, _ := readKind(t, name)

@@ -39,7 +39,7 @@ func TestUnigramRefused(t *testing.T) {
 	}
 }
 
-// TestScore has numbers with what the tokenizers library reads them as.
+// TestScore has numbers with the values that the tokenizers library reads.
 func TestScore(t *testing.T) {
 	for text, want := range map[string]float64{
 		"0": 0, "-7": -7, "1.5E3": 1500, "-0.0": 0, "-1e-320": -1e-320, "1.7976931348623157e308": 1.7976931348623157e308,
@@ -74,8 +74,7 @@ func TestUnigramSmall(t *testing.T) {
 	}
 }
 
-// TestUnigramLong has a megabyte of words that every way to cut leads through, one that none does, and
-// one of unknown characters.
+// TestUnigramLong has a megabyte of words with many ways to cut, one with no way, and one of unknown characters.
 func TestUnigramLong(t *testing.T) {
 	m, err := newUnigram(json.RawMessage(unigramSmall))
 	if err != nil {
@@ -94,8 +93,8 @@ func TestUnigramLong(t *testing.T) {
 	}
 }
 
-// TestUnigramAgainstDefinition compares words of models by chance with the sum of scores over whole
-// words, whose best way is looked for from every end.
+// TestUnigramAgainstDefinition compares words of random models with the definition: the best sum of scores over all
+// ways to cut a word.
 func TestUnigramAgainstDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	word := func(longest int) string {

@@ -16,13 +16,13 @@ import (
 )
 
 // TestAttachedConformance runs the suite on collections with keys of both types, metadata in fields and in JSON, with
-// words and without. TestAttached has every metric, and the dynamic field.
+// and without words. TestAttached covers every metric, and the dynamic field.
 func TestAttachedConformance(t *testing.T) {
 	e := startEngine(t)
 	conformsAttached(t, e.config(), fmt.Sprintf(`{"address": %q}`, e.address))
 }
 
-// TestAttachedConformanceElsewhere does so on a server that runs already.
+// TestAttachedConformanceElsewhere does the same on a running server.
 func TestAttachedConformanceElsewhere(t *testing.T) {
 	conformsAttached(t, elsewhere(t), os.Getenv(configVariable))
 }
@@ -55,7 +55,7 @@ func conformsAttached(t *testing.T, c config, server string) {
 	}
 }
 
-// in is the same owner in another test.
+// in returns the same owner for another test.
 func (o *owner) in(t testing.TB) *owner { return &owner{t, o.MilvusServiceClient} }
 
 var madeCollections atomic.Int64

@@ -108,7 +108,7 @@ func (s *scripted) LoadCollection(context.Context, *milvuspb.LoadCollectionReque
 	return s.status("LoadCollection"), nil
 }
 
-// Query returns the rows behind a key, with the texts "0", "1" and so on, NULL for every third.
+// Query returns the rows after a key, with the texts "0", "1" and so on, and NULL for every third.
 func (s *scripted) Query(_ context.Context, r *milvuspb.QueryRequest) (*milvuspb.QueryResults, error) {
 	if status := s.status("Query"); status.Code != 0 {
 		return &milvuspb.QueryResults{Status: status}, nil
@@ -133,7 +133,7 @@ func (s *scripted) Query(_ context.Context, r *milvuspb.QueryRequest) (*milvuspb
 	return &milvuspb.QueryResults{Status: &commonpb.Status{}, FieldsData: s.columns(keys)}, nil
 }
 
-// columns has of NULLs only that they are there, as some servers do.
+// columns leaves out NULL values and only marks them, as some servers do.
 func (s *scripted) columns(keys []int64) []*schemapb.FieldData {
 	var texts []string
 	var valid []bool
@@ -173,8 +173,8 @@ func newScripted() *scripted {
 	}
 }
 
-// By IP and L2 the cosines are computed from vectors, unless the file says that all have norm 1 and the
-// engine's sample has no other. The server says 1 of the vector (1, 1).
+// For IP and L2 the cosines are computed from vectors, unless the file says that all have norm 1 and the engine's
+// sample has no other norm. The server returns 1 for the vector (1, 1).
 func TestAttachedNorms(t *testing.T) {
 	for _, test := range []struct {
 		metric     string
@@ -197,7 +197,7 @@ func TestAttachedNorms(t *testing.T) {
 	}
 }
 
-// Searches of a collection go on when its alias leads to another one, and Attach has seen it.
+// Searches of a collection continue after its alias has moved and Attach has seen this.
 func TestAttachedAliasMoves(t *testing.T) {
 	s := newScripted()
 	r, before := attach(t, s.start(t), entries.Arguments{Collection: "alias"})
@@ -215,7 +215,7 @@ func TestAttachedAliasMoves(t *testing.T) {
 	}
 }
 
-// Whatever a store with an attached collection is asked for, it calls nothing that writes.
+// Whatever is requested from a store with an attached collection, it makes no call that writes.
 func TestAttachedCallsNothingThatWrites(t *testing.T) {
 	s := newScripted()
 	c := s.start(t)
@@ -258,7 +258,7 @@ func TestAttachedCallsNothingThatWrites(t *testing.T) {
 	}
 }
 
-// What is wrong is said with what to do, and where in the file.
+// Errors say what to do, and name the place in the file.
 func TestAttachedRefused(t *testing.T) {
 	vector := func(name string, typ schemapb.DataType) *schemapb.FieldSchema { return field(name, typ, "dim", "2") }
 	for name, test := range map[string]struct {
@@ -324,7 +324,7 @@ func TestAttachedRefused(t *testing.T) {
 	}
 }
 
-// Only where the file says so the server is asked to load a collection.
+// The server is asked to load a collection only if the file says so.
 func TestAttachedIsLoaded(t *testing.T) {
 	s := newScripted()
 	loading := []commonpb.LoadState{commonpb.LoadState_LoadStateLoading, commonpb.LoadState_LoadStateLoaded}
@@ -344,7 +344,7 @@ func TestAttachedIsLoaded(t *testing.T) {
 	}
 }
 
-// What happens to a collection while it is read is said for what it is.
+// Changes of a collection during reads are reported correctly.
 func TestAttachedIsGone(t *testing.T) {
 	for what, test := range map[string]struct {
 		status *commonpb.Status

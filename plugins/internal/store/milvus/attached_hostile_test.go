@@ -14,8 +14,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// A query without a filter and one with a filter that the server cannot check are sent
-// together: the filter holds all the same.
+// A query without a filter and one with a filter that the server cannot check are sent together. The filter still
+// applies.
 func TestAttachedMixedFilters(t *testing.T) {
 	c := startEngine(t).config()
 	o := newOwner(t, c)
@@ -44,8 +44,8 @@ func TestAttachedMixedFilters(t *testing.T) {
 	}
 }
 
-// Where no literal can name the keys, rows are searched as others are, a score that cannot
-// be asked for is not made up, and a scan says why it ends.
+// If no literal can contain the keys, rows are found as usual. A score that cannot be requested is not made up, and a
+// scan says why it ends.
 func TestAttachedOddKeys(t *testing.T) {
 	c := startEngine(t).config()
 	o := newOwner(t, c)
@@ -67,7 +67,7 @@ func TestAttachedOddKeys(t *testing.T) {
 	}
 }
 
-// A vector that is all zero has the cosine 0, wherever it stands.
+// A zero vector has cosine 0, in any position.
 func TestAttachedZeroVectors(t *testing.T) {
 	c := startEngine(t).config()
 	o := newOwner(t, c)
@@ -105,7 +105,7 @@ func TestAttachedZeroVectors(t *testing.T) {
 	}
 }
 
-// Keys reach from one end of the whole numbers to the other.
+// Keys cover the whole range of integers.
 func TestAttachedLargestKeys(t *testing.T) {
 	c := startEngine(t).config()
 	o := newOwner(t, c)
@@ -129,8 +129,8 @@ func TestAttachedLargestKeys(t *testing.T) {
 	}
 }
 
-// Metadata that every row has in a field is compared by the server, negated, too: among
-// those that a search can read none may match.
+// If every row has the metadata in a field, the server compares it, also negated: none of the rows that a search can
+// read may match.
 func TestAttachedFarMatches(t *testing.T) {
 	c := startEngine(t).config()
 	o := newOwner(t, c)
@@ -159,8 +159,8 @@ func TestAttachedFarMatches(t *testing.T) {
 	}
 }
 
-// Searches ask for no texts, which the SDK gets of what it keeps, and for as few queries at a time
-// as fit a message with a vector in each row.
+// Searches request no texts, since the SDK gets the texts of the kept entries. They send at most as many queries at a
+// time as fit into a message with a vector in each row.
 func TestAttachedLargeRows(t *testing.T) {
 	s := newScripted()
 	s.metrics["vector"] = "IP"

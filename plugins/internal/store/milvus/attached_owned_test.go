@@ -30,7 +30,7 @@ func (o *owner) simple(name, partition string, ids ...string) {
 	o.insert(name, partition, len(ids), strs("id", ids), strs("text", ids), milvusVectors("vector", all))
 }
 
-// found are the ids that a search and a scan find.
+// found returns the ids that a search and a scan find.
 func found(t testing.TB, r *reader, name string) string {
 	t.Helper()
 	hits, err := r.Search(t.Context(), name, sdk.Search{Mode: sdk.ModeDense, NumCandidates: 9}, []sdk.Query{{Vector: []float32{1, 0}}})
@@ -50,7 +50,7 @@ func found(t testing.TB, r *reader, name string) string {
 	return strings.Join(scanned, " ")
 }
 
-// Entries are told apart by another field than the primary key where the file says so.
+// If the file says so, another field than the primary key identifies entries.
 func TestAttachedID(t *testing.T) {
 	c := startEngine(t).config()
 	o := newOwner(t, c)
@@ -94,7 +94,7 @@ func TestAttachedID(t *testing.T) {
 	}
 }
 
-// A collection that is dropped while it is read is gone, and nothing makes it again.
+// A collection that is dropped during reads stays dropped: nothing recreates it.
 func TestAttachedDropped(t *testing.T) { readsDropped(t, startEngine(t).config()) }
 
 func TestAttachedDroppedElsewhere(t *testing.T) { readsDropped(t, elsewhere(t)) }
@@ -119,7 +119,7 @@ func readsDropped(t *testing.T, c config) {
 	}
 }
 
-// An alias is that of the collection which it led to when it was attached.
+// An alias keeps meaning the collection that it named when it was attached.
 func TestAttachedAliasElsewhere(t *testing.T) {
 	c := elsewhere(t)
 	o := newOwner(t, c)
@@ -146,7 +146,7 @@ func TestAttachedAliasElsewhere(t *testing.T) {
 	}
 }
 
-// Of a collection in partitions those are read that the file names.
+// Only the partitions that the file names are read.
 func TestAttachedPartitionsElsewhere(t *testing.T) {
 	c := elsewhere(t)
 	o := newOwner(t, c)
@@ -171,7 +171,7 @@ func TestAttachedPartitionsElsewhere(t *testing.T) {
 	}
 }
 
-// A released collection is loaded only where the file says so.
+// A released collection is loaded only if the file says so.
 func TestAttachedReleasedElsewhere(t *testing.T) {
 	c := elsewhere(t)
 	o := newOwner(t, c)
@@ -191,7 +191,7 @@ func TestAttachedReleasedElsewhere(t *testing.T) {
 	}
 }
 
-// NULL is no label, and metadata that is missing.
+// NULL means no label, or missing metadata.
 func TestAttachedNullElsewhere(t *testing.T) {
 	c := elsewhere(t)
 	if !hasWords() {

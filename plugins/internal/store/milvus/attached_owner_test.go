@@ -105,7 +105,7 @@ func (o *owner) insert(name, partition string, n int, columns ...*schemapb.Field
 	must.Do(o.t, err)
 }
 
-// rowsAndSchema is what of a collection must not change.
+// rowsAndSchema returns the parts of a collection that must not change.
 func (o *owner) rowsAndSchema(name string) string {
 	o.t.Helper()
 	d, err := o.DescribeCollection(o.t.Context(), &milvuspb.DescribeCollectionRequest{CollectionName: name})
@@ -167,7 +167,7 @@ func milvusVectors(name string, values [][]float32) *schemapb.FieldData {
 	}}}
 }
 
-// attach opens a collection that another program makes.
+// attach opens a collection of another program.
 func attach(t testing.TB, c config, a entries.Arguments) (*reader, sdk.Attached) {
 	t.Helper()
 	r := openReader(t, c, a)

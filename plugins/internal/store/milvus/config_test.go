@@ -47,7 +47,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// Which arguments are secret decides what is shown of them.
+// Secret arguments must not be shown.
 func TestSecretArguments(t *testing.T) {
 	secret := map[string]bool{"password": true, "token": true}
 	for _, a := range Stage().Arguments {

@@ -15,7 +15,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// unpromised are checks of what the store does not promise.
+// unpromised are checks of properties that the store does not guarantee.
 func unpromised() []sdktest.Option {
 	return []sdktest.Option{
 		sdktest.Without("together/readers see one commit", "changes are made in place: readers may see them half done"),
@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 	sdktest.Stage(t, Stage(), startEngine(t).json(), append(unpromised(), sdktest.Parallel())...)
 }
 
-// TestConformanceKilled runs the checks of what outlives a process, and kills the server meanwhile.
+// TestConformanceKilled runs the checks of what survives a process, and kills the server meanwhile.
 func TestConformanceKilled(t *testing.T) {
 	e := startEngine(t)
 	options := append(unpromised(), sdktest.Restart(func(testing.TB) {
@@ -41,7 +41,7 @@ func TestConformanceKilled(t *testing.T) {
 	sdktest.Stage(t, Stage(), e.json(), options...)
 }
 
-// json is the config of a stage for the server.
+// json returns the config of a stage for the server.
 func (e *milvusEngine) json() string {
 	return fmt.Sprintf(`{"address": %q, "index": "FLAT", "retry_time": "20s"}`, e.address)
 }
@@ -55,7 +55,8 @@ const (
 	roundingVariable  = "RACFLOW_MILVUS_ROUNDING"
 )
 
-// ready is the config for a server that was started elsewhere, once it answers: it may listen before.
+// ready returns the config for a server that was started elsewhere, once it answers: it may accept connections
+// earlier.
 func ready(t *testing.T) string {
 	t.Helper()
 	config := os.Getenv(configVariable)
@@ -91,8 +92,7 @@ func answers(t *testing.T, config string) error {
 	return errors.Join(err, s.Drop(t.Context(), "ready"))
 }
 
-// TestConformanceElsewhere runs the suite against a server that runs already,
-// as .ci/milvus-others does with several.
+// TestConformanceElsewhere runs the suite against a running server, as .ci/milvus-others does with several.
 func TestConformanceElsewhere(t *testing.T) {
 	config, options := ready(t), append(unpromised(), sdktest.Parallel())
 	if os.Getenv(denseOnlyVariable) != "" {
@@ -106,8 +106,7 @@ func TestConformanceElsewhere(t *testing.T) {
 	sdktest.Stage(t, Stage(), config, options...)
 }
 
-// TestLoginElsewhere logs in with a wrong password, and without TLS, where the
-// server knows its users.
+// TestLoginElsewhere logs in with a wrong password, and without TLS, on a server with users.
 func TestLoginElsewhere(t *testing.T) {
 	var config map[string]any
 	if err := json.Unmarshal([]byte(ready(t)), &config); err != nil || config["user"] == nil {

@@ -42,8 +42,8 @@ type milvusEngine struct {
 	log     bytes.Buffer
 }
 
-// startEngine starts a server with a port and a file of its own: two of them
-// on one port would not notice each other. It ends with the test.
+// startEngine starts a server with its own port and file: two servers on one port would not notice each other. The
+// server ends with the test.
 func startEngine(t testing.TB) *milvusEngine {
 	t.Helper()
 	if os.Getenv(withEngine) == "" {
@@ -55,9 +55,8 @@ func startEngine(t testing.TB) *milvusEngine {
 	return e
 }
 
-// freeAddress is an address on loopback where nobody listens. Its port is below
-// those that a system gives to connections: one of them could take it before
-// the server does, or while that is away.
+// freeAddress returns a free loopback address. Its port is below the ports that a system gives to connections: one of
+// these could take the port before the server starts, or while the server is down.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {

@@ -8,8 +8,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestLanguageSameAsLocal asks both stores in German: they find other forms of the
-// words, with the same scores.
+// TestLanguageSameAsLocal searches both stores in German: they find other forms of the words, with the same scores.
 func TestLanguageSameAsLocal(t *testing.T) {
 	e := startEngine(t)
 	theirs, err := local.Stage().Open(t.Context(), sdk.Setup{StateDir: t.TempDir()}, nil)

@@ -59,8 +59,7 @@ func printFigures(title string, names []string, columns ...[]line) {
 	}
 }
 
-// peakMemory is the most memory that a process has had in RAM, in bytes, mapped files
-// included.
+// peakMemory returns the most memory that a process has had in RAM, in bytes, including mapped files.
 func peakMemory(t testing.TB, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -116,7 +116,7 @@ func (r *largeRun) query(filter *sdk.Filter) sdk.Query {
 	return sdk.Query{Text: r.Text(5), Vector: r.Vector(), Filter: filter}
 }
 
-// find returns what a retrieve block that says nothing else keeps of so many candidates.
+// find returns what a retrieve block with defaults keeps of that many candidates.
 func (r *largeRun) find(mode sdk.Mode, candidates int, q sdk.Query) []sdk.Candidate {
 	r.Helper()
 	ranking := sdk.Ranking{Search: sdk.Search{Mode: mode, NumCandidates: candidates}, Fusion: sdk.Fusion{Method: support.Weighted, DenseWeight: 0.7}, TopK: 60}
@@ -156,8 +156,8 @@ func (r *largeRun) search() {
 	}
 }
 
-// change replaces rows and adds as many. Then the store clears up: of Milvus the next
-// writer removes what was replaced long ago, the embedded one merges its files.
+// change replaces rows and adds as many new ones. Then the store cleans up: in Milvus the next writer removes the
+// replaced rows, and the embedded store merges its files.
 func (r *largeRun) change() {
 	r.schema()
 	const half = 500

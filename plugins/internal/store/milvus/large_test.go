@@ -21,9 +21,9 @@ const (
 	maxSearchMemory = 128 << 20
 )
 
-// TestLarge fills Milvus Lite and the embedded store with the same rows, which are
-// those of TestLarge in package local, searches and changes them, and prints what that
-// takes as a table. Each step is a process of its own, so that its memory is known.
+// TestLarge fills Milvus Lite and the embedded store with the same rows, those of TestLarge in package local. It
+// searches and changes them, and prints times and memory as a table. Each step is a separate process, so that its
+// memory is known.
 func TestLarge(t *testing.T) {
 	if text := os.Getenv(largeTask); text != "" {
 		runLargeTask(t, text)

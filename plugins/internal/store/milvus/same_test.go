@@ -21,7 +21,7 @@ import (
 // shared holds public data sets, where they are at hand.
 const shared = "../../../../../shared/data/"
 
-// TestSameAsLocal compares the ten best of the two stores on real texts.
+// TestSameAsLocal compares the ten best results of the two stores on real texts.
 func TestSameAsLocal(t *testing.T) {
 	for name, load := range map[string]func(testing.TB) ([]sdk.Entry, []string){"rage": rage, "scifact": scifact} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func hitsOf(t testing.TB, s sdk.Store, mode sdk.Mode, queries []sdk.Query) (all 
 	return all
 }
 
-// sameRanking lets only entries of equal scores change places.
+// sameRanking allows only entries with equal scores to swap.
 func sameRanking(a, b []sdk.Candidate) bool {
 	return slices.EqualFunc(a, b, func(a, b sdk.Candidate) bool {
 		return math.Abs(float64(a.Score-b.Score)) < 1e-5*max(1, math.Abs(float64(b.Score)))

@@ -29,8 +29,8 @@ type docs struct {
 
 const docsDimension = 8
 
-// makeDocs draws rows. Their keys are texts with odd characters, or numbers; the
-// norm of each vector is stretched by up to a factor.
+// makeDocs creates random rows. Their keys are texts with odd characters, or numbers. The norm of each vector is
+// scaled by up to a factor.
 func makeDocs(t testing.TB, n int, numbers bool, stretch float32) docs {
 	t.Helper()
 	random := rand.New(rand.NewPCG(7, 8))
@@ -120,7 +120,7 @@ func cosineOf(a, b []float32) float32 {
 	return dot(a, b) / float32(math.Sqrt(float64(dot(a, a))*float64(dot(b, b))))
 }
 
-// docsSchema is what holds docs.
+// docsSchema is the schema of a collection of docs.
 func docsSchema(numbers bool, metric string, words bool) made {
 	pk := field("pk", schemapb.DataType_VarChar)
 	if numbers {
@@ -141,11 +141,10 @@ func docsSchema(numbers bool, metric string, words bool) made {
 	return m
 }
 
-// TestAttached reads collections that somebody else made on Milvus Lite.
+// TestAttached reads collections of another program on Milvus Lite.
 func TestAttached(t *testing.T) { readsAttached(t, startEngine(t).config()) }
 
-// TestAttachedElsewhere does so on a server that runs already; see
-// TestConformanceElsewhere.
+// TestAttachedElsewhere does the same on a running server; see TestConformanceElsewhere.
 func TestAttachedElsewhere(t *testing.T) { readsAttached(t, elsewhere(t)) }
 
 func elsewhere(t testing.TB) config {
@@ -238,7 +237,7 @@ func sameGet(t *testing.T, r *reader, name string, d docs) {
 	}
 }
 
-// sameDense compares the ten best with those of all cosines.
+// sameDense compares the ten best results with all cosines.
 func sameDense(t *testing.T, r *reader, name string, d docs, exact bool) {
 	var queries []sdk.Query
 	for i := range 20 {

@@ -53,7 +53,7 @@ func bareSDK(t testing.TB, s *store) *client.GrpcClient {
 	return c
 }
 
-// Milvus Lite 2 says what failed in a field that the SDK does not look at.
+// Milvus Lite 2 reports failures in a field that the SDK ignores.
 func TestSilentErrors(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
@@ -98,8 +98,7 @@ func TestNoMatch(t *testing.T) {
 	}
 }
 
-// The index that auto chooses depends on the server, and a collection that has
-// one is not given another.
+// The index that auto chooses depends on the server. A collection with an index gets no other.
 func TestAutomaticIndex(t *testing.T) {
 	e := startEngine(t)
 	config := e.config()
@@ -123,8 +122,7 @@ func TestAutomaticIndex(t *testing.T) {
 	}
 }
 
-// A collection whose maker was killed before it had an index would fail every
-// search.
+// If the creator of a collection was killed before it made an index, every search would fail.
 func TestHalfMadeCollection(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
@@ -143,7 +141,7 @@ func TestHalfMadeCollection(t *testing.T) {
 // less than the times of the config, which are 20 s.
 const inTime = 15 * time.Second
 
-// No server: the cause is reported, and in time.
+// Without a server, the cause is reported in time.
 func TestNoServer(t *testing.T) {
 	address := freeAddress(t)
 	config := (&milvusEngine{address: address}).config()
@@ -165,7 +163,7 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// A server that went away is tried again for as long as the config says.
+// An unreachable server is retried for as long as the config says.
 func TestServerGoesAway(t *testing.T) {
 	e := startEngine(t)
 	config := e.config()
@@ -195,7 +193,7 @@ func TestServerGoesAway(t *testing.T) {
 	}
 }
 
-// Another client may drop a collection and make it again.
+// Another client may drop and recreate a collection.
 func TestRecreatedCollection(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
@@ -216,7 +214,7 @@ func TestRecreatedCollection(t *testing.T) {
 	}
 }
 
-// What somebody else made is left as it is.
+// Collections of other programs stay unchanged.
 func TestForeignCollection(t *testing.T) {
 	e := startEngine(t)
 	s := openStore(t, e.config())
@@ -244,8 +242,7 @@ func TestForeignCollection(t *testing.T) {
 	}
 }
 
-// Databases are not there on every server, which would put the collection
-// into the only one that it has.
+// Some servers have no databases, and would put the collection into their only one.
 func TestNoDatabases(t *testing.T) {
 	e := startEngine(t)
 	config := e.config()
@@ -271,7 +268,7 @@ func TestProtocolVersion(t *testing.T) {
 	}
 }
 
-// A server may forget what it had in memory, as some do at a restart.
+// A server may unload collections, as some do at a restart.
 func TestReleasedCollection(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())

@@ -26,7 +26,7 @@ func idsOf(t testing.TB, s *store) string {
 	return strings.Join(ids, " ")
 }
 
-// knownOf is what a store knows of the collection.
+// knownOf returns what a store knows of the collection.
 func knownOf(s *store) *known { return s.collection("c").latest.Load() }
 
 func TestOneWriterAtATime(t *testing.T) {
@@ -50,7 +50,7 @@ func TestOneWriterAtATime(t *testing.T) {
 	}
 }
 
-// bookOf is what the books of a store say of the collection.
+// bookOf returns the collection's book in a store.
 func bookOf(t testing.TB, s *store) book {
 	t.Helper()
 	books, err := s.books(t.Context(), false)
@@ -58,7 +58,7 @@ func bookOf(t testing.TB, s *store) book {
 	return book{books, "c"}
 }
 
-// endLease ends all claims of writers, as their time does.
+// endLease ends all claims of writers, as if their time was over.
 func endLease(t testing.TB, s *store) {
 	t.Helper()
 	b := bookOf(t, s)
@@ -72,7 +72,7 @@ func endLease(t testing.TB, s *store) {
 	}
 }
 
-// A writer that was only held up must not commit when it resumes.
+// A suspended writer must not commit when it resumes.
 func TestWriterThatIsLate(t *testing.T) {
 	e := startEngine(t)
 	a, b := small(t, e.config()), openStore(t, e.config())
@@ -92,8 +92,8 @@ func TestWriterThatIsLate(t *testing.T) {
 	}
 }
 
-// A change that was cut off is there in part. It is noticed, and the next one makes the collection whole: with the
-// statistics of all rows, and nothing of the earlier writer left.
+// A change that was interrupted is partly visible. It is detected, and the next change makes the collection complete:
+// with the statistics of all rows, and without leftovers of the earlier writer.
 func TestChangeThatIsCutOff(t *testing.T) {
 	e := startEngine(t)
 	theirs, err := local.Stage().Open(t.Context(), sdk.Setup{StateDir: t.TempDir()}, nil)
@@ -154,7 +154,7 @@ func idsAfterOpening(t testing.TB, s *store) string {
 	return idsOf(t, s)
 }
 
-// sameWords compares what two stores find by words, and the scores.
+// sameWords compares the results and scores of two stores for words.
 func sameWords(t *testing.T, s, reference sdk.Store, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -174,7 +174,7 @@ func sameWords(t *testing.T, s, reference sdk.Store, texts ...string) {
 	}
 }
 
-// Many changes do not wait in memory for the commit. Where one is cut off then, the note says that it was.
+// Many changes do not stay in memory until the commit. If such a change is interrupted, the note says so.
 func TestManyChanges(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())
@@ -191,8 +191,8 @@ func TestManyChanges(t *testing.T) {
 	}
 }
 
-// Later texts may be so much longer that each word of the earlier ones counts more: the scores are those of all
-// texts.
+// Later texts may be so much longer that each word of the earlier ones counts more: the scores take all texts into
+// account.
 func TestLongerTexts(t *testing.T) {
 	e := startEngine(t)
 	s := small(t, e.config())

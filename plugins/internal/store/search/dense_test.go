@@ -16,8 +16,7 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// denseTable returns a table of vectors alone, a row for each, under ids that do
-// not follow the order of the rows.
+// denseTable returns a table with only vectors, one per row. The order of the ids differs from the order of the rows.
 func denseTable(t testing.TB, r *rand.Rand, k *simd.Kernel, dimension int, rows [][]float32) *denseLeg {
 	t.Helper()
 	s, err := segment.EmptySnapshot(sdk.Schema{Dimension: dimension})
@@ -46,7 +45,7 @@ func vectorAt(s *segment.Snapshot, row int32) []float32 {
 	return p.Vector(r)
 }
 
-// without returns the same without some rows.
+// without returns the same table without some rows.
 func without(s *denseLeg, rows ...int) *denseLeg {
 	removed := segment.NewRemover(s.of.Parts, nil)
 	for _, r := range rows {
@@ -146,7 +145,7 @@ func vectorsOf(n, dimension int, value func(i, j int) float64) [][]float32 {
 	return rows
 }
 
-// TestNearestIsExact wants what brute force has, to the last bit and in order.
+// TestNearestIsExact compares with brute force, to the last bit and in order.
 func TestNearestIsExact(t *testing.T) {
 	must.NoRace(t)
 	for name, fill := range fillings {
@@ -201,7 +200,7 @@ func TestNearestIsExact(t *testing.T) {
 	}
 }
 
-// TestManyQueries has more and less than the cores divide among them.
+// TestManyQueries uses more and fewer queries than the cores divide among them.
 func TestManyQueries(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	r := rand.New(rand.NewPCG(3, 4))
@@ -221,7 +220,7 @@ func TestManyQueries(t *testing.T) {
 	}
 }
 
-// TestBounds wants the cosine of every row within what a probe takes for certain.
+// TestBounds checks that the cosine of every row is within the probe's bounds.
 func TestBounds(t *testing.T) {
 	must.NoRace(t)
 	for name, fill := range fillings {
@@ -260,8 +259,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// BenchmarkNearest is the dense leg alone, over vectors in all directions, which
-// are the hardest to tell apart.
+// BenchmarkNearest measures the dense leg alone, over random vectors, which are the hardest to distinguish.
 func BenchmarkNearest(b *testing.B) {
 	const depth, benchDimension = 60, 384
 	for _, n := range []int{100_000, 500_000} {

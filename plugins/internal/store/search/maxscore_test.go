@@ -13,9 +13,8 @@ import (
 	"github.com/racflow/racflow/sdk/sdktest/must"
 )
 
-// TestPruningFindsTheSame compares pruning with scoring every row, to the bit, with
-// frequent and rare words, removed rows, selections of many and of few, and rows of the
-// other leg.
+// TestPruningFindsTheSame compares pruning with scoring every row, to the bit. It covers frequent and rare words,
+// removed rows, selections of many and of few rows, and rows of the other leg.
 func TestPruningFindsTheSame(t *testing.T) {
 	must.NoRace(t)
 	r := rand.New(rand.NewPCG(3, 4))
@@ -104,7 +103,7 @@ func TestPruningFindsTheSame(t *testing.T) {
 	}
 }
 
-// everyRow scores every row by all of the lists.
+// everyRow scores every row with all lists.
 func everyRow(leg *LexicalLeg, query string, among selection, depth int, others []scored) []scored {
 	best, sums := top{Of: leg.of, Depth: depth}, make([]float32, leg.of.Rows)
 	for _, w := range leg.words(query) {
@@ -153,7 +152,7 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestRanksOfDamagedLists has rows that are beyond the end or do not rise.
+// TestRanksOfDamagedLists has rows out of range or out of order.
 func TestRanksOfDamagedLists(t *testing.T) {
 	ranks := newRanks([]uint32{70, 3, 3, 1 << 31, 100}, 100)
 	for row := range uint32(100) {

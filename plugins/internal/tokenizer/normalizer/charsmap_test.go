@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// charsmapRecorded reads the recorded file: a map, and what the tokenizers library makes of texts.
+// charsmapRecorded reads the recorded file: a map, and the results of the tokenizers library for texts.
 func charsmapRecorded(t testing.TB) ([]byte, [][2]string) {
 	t.Helper()
 	file, err := os.Open("testdata/charsmap.jsonl")
@@ -71,8 +71,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzNormalize holds that neither a damaged map nor any text leads out of the tables, and that
-// what is written stays UTF-8.
+// FuzzNormalize checks that neither a damaged map nor any text leads out of the tables, and that the result is valid
+// UTF-8.
 func FuzzNormalize(f *testing.F) {
 	encoded, _ := charsmapRecorded(f)
 	f.Add(uint32(0), uint32(4), "a")

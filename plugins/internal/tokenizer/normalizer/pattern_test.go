@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// all are the matches of a pattern in a text.
+// all returns the matches of a pattern in a text.
 func all(p *pattern, s string) (found []string) {
 	for _, part := range p.spans(s) {
 		if part.match {

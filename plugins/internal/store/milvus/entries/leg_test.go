@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// rowsWith are what a server returns: rows with these scores, and so many that no filter selects.
+// rowsWith returns rows with these scores, and a number of rows that no filter selects, as from a server.
 func rowsWith(t *testing.T, others int, scores ...float32) (rows []table.Scored) {
 	add := func(id string, score float32) {
 		column := &schemapb.FieldData{FieldName: table.FieldID, Field: &schemapb.FieldData_Scalars{Scalars: &schemapb.ScalarField{Data: &schemapb.ScalarField_StringData{StringData: &schemapb.StringArray{Data: []string{id}}}}}}
@@ -29,7 +29,7 @@ func rowsWith(t *testing.T, others int, scores ...float32) (rows []table.Scored)
 	return rows
 }
 
-// What a server returned is enough where no other row can be better.
+// The returned rows are enough if no other row can be better.
 func TestSettle(t *testing.T) {
 	many := make([]float32, 300)
 	for i := range many {

@@ -34,7 +34,7 @@ func testMapping(t *testing.T, d *Schema, given Fields, first ...*table.ReplyRow
 	return m
 }
 
-// What is sent selects all that a filter selects, and as little else as engines agree on.
+// The sent expression selects everything that the filter selects, and as little else as engines agree on.
 func TestCondition(t *testing.T) {
 	m := testMapping(t, testDescription(), Fields{})
 	nullable := testDescription()

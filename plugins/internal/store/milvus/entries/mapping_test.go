@@ -49,7 +49,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Parts are found by type and usual names, in fields first, then in members that rows have.
+// Parts are found by type and usual names, first in fields, then in members that rows have.
 func TestParts(t *testing.T) {
 	d := testDescription()
 	d.Fields = slices.DeleteFunc(d.Fields, func(f *schemapb.FieldSchema) bool { return f.GetName() == "text" || f.GetName() == "label" })

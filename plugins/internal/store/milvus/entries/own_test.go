@@ -93,8 +93,7 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-// A chain of conditions may not nest as deep as it is long, and nothing may be
-// in upper case.
+// A chain of conditions must not nest as deep as it is long, and nothing may be in upper case.
 func TestLongChains(t *testing.T) {
 	var parts []sdk.Filter
 	for range 1000 {

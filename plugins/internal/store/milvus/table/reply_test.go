@@ -6,7 +6,7 @@ import (
 	"github.com/milvus-io/milvus-proto/go-api/v2/schemapb"
 )
 
-// Where a server leaves NULLs out of a column, each value is still that of its row.
+// If a server leaves NULLs out of a column, each value still belongs to its row.
 func TestNulls(t *testing.T) {
 	valid := []bool{false, true, false, true}
 	keys := &schemapb.FieldData{FieldName: "id", Field: &schemapb.FieldData_Scalars{Scalars: &schemapb.ScalarField{Data: &schemapb.ScalarField_LongData{LongData: &schemapb.LongArray{Data: []int64{1, 2, 3, 4}}}}}}

@@ -10,7 +10,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// What is sent of a row is what is read, but for the words, which are those that the analyzer finds.
+// A row is read as it was sent, except for the words, which are those of the analyzer.
 func TestColumns(t *testing.T) {
 	table, err := New(nil, Options{}, "c", sdk.Schema{Dimension: 1, Analyzer: "standard"})
 	if err != nil {
@@ -42,7 +42,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// A string holds so many words that only of the longest texts some are left out, and none in part.
+// A string holds so many words that only the longest texts lose some, and no word is cut.
 func TestManyWords(t *testing.T) {
 	table, err := New(nil, Options{}, "c", sdk.Schema{Analyzer: "standard"})
 	if err != nil {

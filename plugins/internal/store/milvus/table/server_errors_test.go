@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A reply may say that the call failed.
+// A reply may report that the call failed.
 func TestCheckStatus(t *testing.T) {
 	for name, test := range map[string]struct {
 		reply  any

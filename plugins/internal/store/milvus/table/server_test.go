@@ -18,8 +18,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// A silence begins with the first call that is not answered and ends with the
-// first that is, be it by a refusal.
+// A silence begins with the first unanswered call and ends with the next answer, even if that is a refusal.
 func TestSilence(t *testing.T) {
 	gone := fmt.Errorf("read: %w", status.Error(codes.Unavailable, "gone"))
 	for name, test := range map[string]struct {
@@ -45,7 +44,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// A server that stays away is waited for once, not by every call anew.
+// Callers wait for an unreachable server once in total, not once per call.
 func TestServerStaysAway(t *testing.T) { synctest.Test(t, serverStaysAway) }
 
 func serverStaysAway(t *testing.T) {

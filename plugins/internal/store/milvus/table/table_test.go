@@ -9,7 +9,7 @@ import (
 	"github.com/racflow/racflow/sdk"
 )
 
-// What another version of the package wrote under the same name is refused.
+// A table of another version of the package under the same name is refused.
 func TestOtherVersion(t *testing.T) {
 	schema := sdk.Schema{Dimension: 2, Analyzer: "standard"}
 	c, err := New(&Server{}, Options{Prefix: "racflow"}, "c", schema)
