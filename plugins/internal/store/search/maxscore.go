@@ -109,8 +109,8 @@ func (s *scoring) ceiling(l *list) float32 {
 }
 
 // share returns a word's part in a row's score, without the idf. Here and where shares are added, products are
-// converted to float32, so that no compiler fuses them with the sum. So a row's score is the same to the bit on every
-// way and processor.
+// converted to float32, so that no compiler fuses them with the sum. So a row's score is the same to the bit however it
+// is computed, on every processor.
 func (l *LexicalLeg) share(tf, length float32) float32 {
 	return tf / (tf + l.base + float32(l.slope*length))
 }
