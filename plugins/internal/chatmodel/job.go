@@ -493,8 +493,8 @@ type JobLimits struct {
 
 // JobLine is a request of a job.
 type JobLine struct {
-	ID   string // of a single call, below the base address
-	Path string // where a single call would go, below the base address
+	ID   string // at most 28 letters, digits, hyphens and underscores; unique in the job
+	Path string // of a single call, below the base address
 	Body json.RawMessage
 }
 

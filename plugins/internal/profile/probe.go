@@ -102,7 +102,7 @@ func (t Target) Run(ctx context.Context) (Profile, error) {
 		case f.value == nil:
 		case p.sends(f):
 			p.fields = append(p.fields, f)
-		case f.name == "stop": // the model did not stop at this text, but may stop at others
+		case f.name == "stop": // the dialect leaves out this text, but may send others
 		default:
 			*f.of(&p.found) = No
 		}

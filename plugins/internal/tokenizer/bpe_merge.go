@@ -84,7 +84,7 @@ func (m *bpe) mergeLong(ids, symbols []int32, pairs []join) []int32 {
 		}
 	}
 	for len(q) > 0 {
-		top := heap.Pop(&q).(uint64) //nolint:errcheck,forcetypeassert // a queue contains nothing else
+		top := heap.Pop(&q).(uint64) //nolint:errcheck,forcetypeassert // a queue has nothing else
 		at := int(top & (1<<32 - 1))
 		next := links[at].next
 		if symbols[at] < 0 || next >= n {
