@@ -68,7 +68,7 @@ func (v *decisionVoter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample
 	return api.Rows(ctx, b.Items, func(ctx context.Context, item sdk.Item) ([]sdk.Sample, error) {
 		for {
 			most := v.most.Load()
-			d := v.about(item, meanings, int(most))
+			d := v.requestFor(item, meanings, int(most))
 			samples, err := v.vote(ctx, d)
 			fewer := fewerOptions(err, d.longest())
 			if fewer == 0 {
@@ -83,7 +83,7 @@ func (v *decisionVoter) Sample(ctx context.Context, b sdk.Batch) ([][]sdk.Sample
 
 // Forecast implements sdk.Forecaster.
 func (v *decisionVoter) Forecast(item sdk.Item) (sdk.Forecast, error) {
-	d := v.about(item, nil, int(v.most.Load()))
+	d := v.requestFor(item, nil, int(v.most.Load()))
 	if len(d.questions) == 0 {
 		return sdk.Forecast{}, nil
 	}
@@ -110,8 +110,8 @@ func (d decisionAsk) longest() (n int) {
 // clipped is how many characters of an example the model sees.
 const clipped = 500
 
-// about returns the request about an item, with at most that many options.
-func (v *decisionVoter) about(item sdk.Item, meanings map[string]string, most int) (d decisionAsk) {
+// requestFor returns the request about an item, with at most that many options.
+func (v *decisionVoter) requestFor(item sdk.Item, meanings map[string]string, most int) (d decisionAsk) {
 	d.drawn = item.Drawn > 0
 	if v.config.None != "" {
 		most--
@@ -133,7 +133,7 @@ func (v *decisionVoter) about(item sdk.Item, meanings map[string]string, most in
 	}
 	if v.form.Many {
 		for _, label := range d.labels {
-			d.questions = append(d.questions, decision.Question{About: about("Does this label apply to the text?", meanings[label]), Label: label})
+			d.questions = append(d.questions, decision.Question{About: described("Does this label apply to the text?", meanings[label]), Label: label})
 		}
 		return d
 	}
@@ -141,8 +141,8 @@ func (v *decisionVoter) about(item sdk.Item, meanings map[string]string, most in
 	return d
 }
 
-// about returns a question with the description of its label.
-func about(question, meaning string) string {
+// described returns a question with the description of its label.
+func described(question, meaning string) string {
 	if meaning == "" {
 		return question
 	}
@@ -253,5 +253,5 @@ func fewerOptions(err error, sent int) (fewer int) {
 			fewer = max(fewer, n)
 		}
 	}
-	return cmp.Or(fewer, sent/2)
+	return max(cmp.Or(fewer, sent/2), 2)
 }
